@@ -1,0 +1,1 @@
+"""Benchmarks and corpus runs. Nothing here is imported by the package."""

@@ -1,0 +1,53 @@
+// The one exception C++ throws; bind/ maps its kind once to a Python class.
+//
+// In: a kind, a short lower-case fact, a place (JSON pointer or byte offset), a keyword.
+// Out: std::exception. Cost: none until thrown.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace structgen {
+
+enum class ErrorKind : uint8_t {
+  kGrammar,              // text that is not a pattern, schema or grammar
+  kUnsupportedSchema,    // a keyword this build does not enforce
+  kSchemaTooComplex,     // a formula or regex exceeded its budget
+  kUnsatisfiableSchema,  // no instance exists
+  kVocabulary,           // a vocabulary that cannot be used
+  kBudgetExceeded,       // a run-time budget (memory, states) was exceeded
+  kValue,                // an argument outside its range
+};
+
+class Error : public std::exception {
+ public:
+  Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
+
+  // `offset` is a byte offset into the text at fault; -1 means none.
+  Error&& at(int64_t offset) && {
+    offset_ = offset;
+    return std::move(*this);
+  }
+  Error&& in(std::string pointer, std::string keyword = {}) && {
+    pointer_ = std::move(pointer);
+    keyword_ = std::move(keyword);
+    return std::move(*this);
+  }
+
+  const char* what() const noexcept override { return message_.c_str(); }
+  ErrorKind kind() const { return kind_; }
+  int64_t offset() const { return offset_; }
+  const std::string& pointer() const { return pointer_; }
+  const std::string& keyword() const { return keyword_; }
+
+ private:
+  ErrorKind kind_;
+  std::string message_;
+  std::string pointer_;
+  std::string keyword_;
+  int64_t offset_ = -1;
+};
+
+}  // namespace structgen

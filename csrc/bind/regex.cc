@@ -1,0 +1,73 @@
+// Test hooks: patterns, formats and number conditions as languages of their own.
+//
+// In: text. Out: bool. Cost: a fresh arena a language; meant for tests and for the `check` command.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string_view.h>
+
+#include "base/error.h"
+#include "regex/charset.h"
+#include "regex/regex.h"
+#include "regex/syntax.h"
+#include "schema/format.h"
+#include "schema/number.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace structgen;
+
+namespace {
+
+struct Language {
+  RegexArena arena;
+  RegexId root = RegexArena::empty();
+  bool matches(const nb::bytes& text) { return arena.matches(root, {text.c_str(), text.size()}); }
+  bool is_empty() { return arena.is_empty(root); }
+  uint32_t size() const { return arena.size(); }
+};
+
+}  // namespace
+
+void bind_regex(nb::module_& m) {
+  nb::class_<Language>(m, "Language", "A regular language over bytes; for tests.")
+      .def_static(
+          "pattern",
+          [](std::string_view text, bool python, bool json, bool full) {
+            auto l = std::make_unique<Language>();
+            const Pattern p = parse_pattern(text, python ? Flavor::kPython : Flavor::kEcma);
+            const Match how = full ? Match::kFull : Match::kSearch;
+            l->root = json ? lower_json(l->arena, p, how) : lower_utf8(l->arena, p, how);
+            return l;
+          },
+          "text"_a, "python"_a = false, "json"_a = false, "full"_a = false)
+      .def_static(
+          "format",
+          [](std::string_view name) {
+            const FormatInfo* f = find_format(name);
+            if (!f) throw Error(ErrorKind::kValue, "unknown format");
+            auto l = std::make_unique<Language>();
+            l->root = format_json(l->arena, *f);
+            return l;
+          },
+          "name"_a)
+      .def_static(
+          "number",
+          [](std::string_view condition, std::string_view argument, bool canonical) {
+            auto l = std::make_unique<Language>();
+            NumberLanguage n(l->arena, canonical);
+            const auto value = [&] { return Decimal::parse(argument); };
+            if (condition == "any") l->root = n.any();
+            else if (condition == "integer") l->root = n.integers();
+            else if (condition == "minimum") l->root = n.at_least(value(), false);
+            else if (condition == "exclusiveMinimum") l->root = n.at_least(value(), true);
+            else if (condition == "maximum") l->root = n.at_most(value(), false);
+            else if (condition == "exclusiveMaximum") l->root = n.at_most(value(), true);
+            else if (condition == "multipleOf") l->root = n.multiple_of(value());
+            else if (condition == "const") l->root = n.equal_to(value());
+            else throw Error(ErrorKind::kValue, "unknown condition");
+            return l;
+          },
+          "condition"_a, "argument"_a = "0", "canonical"_a = false)
+      .def("matches", &Language::matches, "text"_a)
+      .def("is_empty", &Language::is_empty)
+      .def("__len__", &Language::size);
+}

@@ -1,0 +1,44 @@
+// The pipeline on one screen: text -> productions -> grammar.
+//
+// In: a schema, a pattern or literals, and options. Out: a shared Grammar. Cost: parsing and one scan of the
+// schema, then whatever the first parse state needs. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/grammar.h"
+#include "schema/productions.h"
+
+namespace structgen {
+
+struct JsonOptions {
+  SchemaOptions schema;
+  JsonLayout layout;
+  PropertyOrder order = PropertyOrder::kSchema;
+  bool canonical_numbers = false;
+};
+
+class Compiler {
+ public:
+  Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes);
+  std::shared_ptr<Grammar> json_schema(std::string_view schema, const SchemaSet::Documents& registry, const JsonOptions& options);
+  std::shared_ptr<Grammar> regex(std::string_view pattern);
+  std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts);
+  const Vocabulary& vocabulary() const { return *vocabulary_; }
+  std::size_t byte_size();
+
+ private:
+  std::shared_ptr<World> world();
+  std::shared_ptr<Grammar> terminal(World& world, std::shared_ptr<World> keep, RegexId r);
+
+  std::shared_ptr<const Vocabulary> vocabulary_;
+  const bool cache_;
+  const std::size_t cache_bytes_;
+  std::mutex lock_;
+  std::shared_ptr<World> world_;
+};
+
+}  // namespace structgen

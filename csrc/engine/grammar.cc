@@ -1,0 +1,24 @@
+#include "engine/grammar.h"
+
+namespace structgen {
+
+Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
+                 const SchemaSet* report_of)
+    : world_(std::move(world)), productions_(std::move(productions)), start_rule_(start), report_of_(report_of) {
+  open(0);
+}
+
+void Grammar::open(std::size_t least) {
+  epoch_ = std::make_shared<Epoch>(*world_, *productions_);
+  start_ = epoch_->parser.start(start_rule_);
+  // Live states alone may exceed the budget (a very long text kept for rollback): double rather than thrash.
+  epoch_->limit = std::max(world_->cache_bytes / 2, least);
+}
+
+void Grammar::rotate() { open(0); }
+
+void Grammar::rotate_if_full() {
+  if (epoch_->byte_size() > epoch_->limit) open(0);
+}
+
+}  // namespace structgen

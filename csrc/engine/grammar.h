@@ -1,0 +1,55 @@
+// A compiled grammar: productions, and the parse states and masks found so far.
+//
+// In: productions and a start rule. Out: an object shared by all its matchers. States and masks live in an
+// epoch; when it outgrows its budget a new epoch starts, and each matcher takes its own states over when it
+// next needs the lock. Nobody else notices.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/world.h"
+#include "mask/fill.h"
+#include "parse/productions.h"
+#include "parse/state.h"
+#include "schema/resolve.h"
+
+namespace structgen {
+
+struct Epoch {
+  Epoch(World& world, Productions& productions)
+      : parser(world.regexes, productions), masks(parser, world.slices, *world.vocabulary) {}
+  std::size_t byte_size() const { return parser.byte_size() + masks.byte_size(); }
+  Parser parser;
+  MaskBuilder masks;
+  std::size_t limit = 0;  // size at which the next epoch starts
+};
+
+class Grammar {
+ public:
+  // `report_of` may be null. The world's lock must be held.
+  Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start, const SchemaSet* report_of);
+
+  World& world() const { return *world_; }
+  const Vocabulary& vocabulary() const { return *world_->vocabulary; }
+  std::vector<ReportEntry> report() const { return report_of_ ? report_of_->report() : std::vector<ReportEntry>{}; }
+  StateId start() const { return start_; }
+
+  // Under the world's lock:
+  std::shared_ptr<Epoch> epoch() const { return epoch_; }
+  void rotate();           // opens a new epoch
+  void rotate_if_full();
+  std::size_t byte_size() const { return epoch_->byte_size(); }
+  uint32_t states() const { return epoch_->parser.size(); }
+
+ private:
+  void open(std::size_t least);
+  std::shared_ptr<World> world_;
+  std::unique_ptr<Productions> productions_;
+  RuleId start_rule_;
+  const SchemaSet* report_of_;
+  std::shared_ptr<Epoch> epoch_;
+  StateId start_;
+};
+
+}  // namespace structgen

@@ -1,0 +1,212 @@
+#include "engine/matcher.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace structgen {
+
+Matcher::Matcher(std::shared_ptr<Grammar> grammar) : grammar_(std::move(grammar)) {
+  std::lock_guard hold(grammar_->world().lock);
+  epoch_ = grammar_->epoch();
+  history_.push_back(grammar_->start());
+}
+
+void Matcher::migrate() {
+  const std::shared_ptr<Epoch> next = grammar_->epoch();
+  if (next == epoch_) return;
+  std::unordered_map<uint32_t, StateId> moved;
+  for (StateId& s : history_) {
+    auto [it, fresh] = moved.try_emplace(s.v);
+    if (fresh) it->second = next->parser.import(epoch_->parser, s);
+    s = it->second;
+  }
+  epoch_ = next;
+  next->limit = std::max(next->limit, 2 * next->byte_size());
+}
+
+void Matcher::refresh() {
+  grammar_->rotate_if_full();
+  migrate();
+  const World& world = grammar_->world();
+  if (world.byte_size() > 8 * world.cache_bytes + (256u << 20))
+    throw Error(ErrorKind::kBudgetExceeded, "the grammar's automata exceed their memory budget; raise cache_bytes");
+}
+
+StateId Matcher::step(StateId s, uint8_t byte) {
+  if (s == Parser::dead()) return s;
+  const StateId known = epoch_->parser.peek(s, byte);
+  if (known != Parser::unknown()) return known;
+  std::lock_guard hold(grammar_->world().lock);
+  return epoch_->parser.step(s, byte);
+}
+
+StateId Matcher::walk(StateId s, std::string_view bytes) {
+  for (char b : bytes) {
+    s = step(s, static_cast<uint8_t>(b));
+    if (s == Parser::dead()) break;
+  }
+  return s;
+}
+
+bool Matcher::accept_token(TokenId t) {
+  const Vocabulary& v = grammar_->vocabulary();
+  if (t < 0 || static_cast<uint32_t>(t) >= v.size()) return false;
+  if (is_terminated()) {
+    if (!v.is_eos(t) && !v.bytes(t).empty()) return false;  // padding ids carry no text
+    history_.push_back(current());
+    ++terminated_;
+    return true;
+  }
+  if (v.is_eos(t)) {
+    if (!is_accepting()) return false;
+    history_.push_back(current());
+    ++terminated_;
+    return true;
+  }
+  const std::string_view bytes = v.bytes(t);
+  if (bytes.empty()) return false;
+  const StateId s = walk(current(), bytes);
+  if (s == Parser::dead()) return false;
+  history_.push_back(s);
+  return true;
+}
+
+bool Matcher::accept_tokens(std::span<const TokenId> tokens) {
+  const std::size_t before = history();
+  for (TokenId t : tokens)
+    if (!accept_token(t)) {
+      rollback(history() - before);
+      return false;
+    }
+  return true;
+}
+
+bool Matcher::accept_bytes(std::string_view bytes) {
+  if (is_terminated()) return bytes.empty();
+  const StateId s = walk(current(), bytes);
+  if (s == Parser::dead()) return false;
+  history_.push_back(s);
+  return true;
+}
+
+std::size_t Matcher::validate_tokens(std::span<const TokenId> tokens) {
+  const std::size_t before = history();
+  std::size_t n = 0;
+  while (n < tokens.size() && accept_token(tokens[n])) ++n;
+  rollback(history() - before);
+  return n;
+}
+
+std::size_t Matcher::validate_bytes(std::string_view bytes) {
+  if (is_terminated()) return 0;
+  StateId s = current();
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    s = step(s, static_cast<uint8_t>(bytes[i]));
+    if (s == Parser::dead()) return i;
+  }
+  return bytes.size();
+}
+
+void Matcher::rollback(std::size_t n) {
+  if (n > history())
+    throw Error(ErrorKind::kValue, "cannot roll back " + std::to_string(n) + " steps, only " +
+                                       std::to_string(history()) + " were accepted");
+  history_.resize(history_.size() - n);
+  terminated_ -= std::min(terminated_, n);
+}
+
+void Matcher::reset() { rollback(history()); }
+
+bool Matcher::is_accepting() const { return epoch_->parser.state(current()).accepting; }
+
+bool Matcher::fill_row_fast(uint32_t* row) {
+  const Vocabulary& v = grammar_->vocabulary();
+  if (is_terminated()) {
+    std::memset(row, 0, v.words() * 4ull);
+    for (TokenId t : v.eos()) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+    return true;
+  }
+  if (!grammar_->world().cache) return false;
+  const Mask* m = epoch_->masks.peek(current());
+  if (!m) return false;
+  write_row(*m, v, row);
+  return true;
+}
+
+void Matcher::fill_row(uint32_t* row) {
+  if (fill_row_fast(row)) return;
+  const Vocabulary& v = grammar_->vocabulary();
+  std::unique_lock hold(grammar_->world().lock);
+  refresh();
+  if (grammar_->world().cache) {
+    const Mask* m = epoch_->masks.mask(current());
+    hold.unlock();
+    write_row(*m, v, row);
+    return;
+  }
+  Mask m;
+  std::vector<TokenId> scratch;
+  epoch_->masks.uncached(current(), scratch, m);
+  write_row(m, v, row);
+}
+
+ByteSet Matcher::live() {
+  if (is_terminated()) return {};
+  std::lock_guard hold(grammar_->world().lock);
+  return epoch_->parser.live(current());
+}
+
+std::string Matcher::forced_bytes(std::size_t limit) {
+  std::string out;
+  if (is_terminated()) return out;
+  std::lock_guard hold(grammar_->world().lock);
+  StateId s = current();
+  while (out.size() < limit && !epoch_->parser.state(s).accepting) {
+    const ByteSet live = epoch_->parser.live(s);
+    if (live.count() != 1) break;
+    const uint8_t b = static_cast<uint8_t>(live.first());
+    out.push_back(static_cast<char>(b));
+    s = epoch_->parser.step(s, b);
+  }
+  return out;
+}
+
+// Longest tokens of the forced text. The end is held back as long as some token reaches beyond it: the
+// tokenizer might have preferred that one.
+std::vector<TokenId> Matcher::forced_tokens() {
+  const std::string text = forced_bytes();
+  const TokenTrie& trie = grammar_->vocabulary().trie();
+  std::vector<TokenId> out;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    uint32_t node = 0;
+    std::size_t end = at, best_end = at;
+    TokenId best = -1;
+    bool open = false;
+    while (true) {
+      if (trie.leaf(node)) break;
+      if (end == text.size()) {
+        open = true;
+        break;
+      }
+      const TokenTrie::Kids& kids = trie.kids(node);
+      const uint8_t b = static_cast<uint8_t>(text[end]);
+      if (!kids.set.has(b)) break;
+      node = trie.child(kids, b);
+      ++end;
+      if (const auto tokens = trie.tokens(node); !tokens.empty()) {
+        best = tokens.front();
+        best_end = end;
+      }
+    }
+    if (open || best < 0) break;
+    out.push_back(best);
+    at = best_end;
+  }
+  return out;
+}
+
+}  // namespace structgen

@@ -1,0 +1,54 @@
+// One sequence: the state after every token, so that rollback truncates and fork copies.
+//
+// In: tokens or bytes. Out: accept or refuse, masks, forced text. Cost: accepting walks the token's bytes
+// through memoised steps (about 0.1 us); a known mask is one copy. A matcher belongs to one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/grammar.h"
+
+namespace structgen {
+
+class Matcher {
+ public:
+  explicit Matcher(std::shared_ptr<Grammar> grammar);
+
+  bool accept_token(TokenId t);
+  bool accept_tokens(std::span<const TokenId> tokens);  // all or nothing
+  bool accept_bytes(std::string_view bytes);            // one history entry
+  std::size_t validate_tokens(std::span<const TokenId> tokens);
+  // Length of the longest prefix of `bytes` that is a prefix of the language from here.
+  std::size_t validate_bytes(std::string_view bytes);
+  void rollback(std::size_t n);  // throws kValue beyond the history
+  void reset();
+  std::size_t history() const { return history_.size() - 1; }
+  bool is_accepting() const;
+  bool is_terminated() const { return terminated_ > 0; }
+  // words() int32 words.
+  void fill_row(uint32_t* row);
+  bool fill_row_fast(uint32_t* row);  // only when the mask is known: takes no lock
+  std::string forced_bytes(std::size_t limit = 4096);
+  std::vector<TokenId> forced_tokens();
+  ByteSet live();
+  const Grammar& grammar() const { return *grammar_; }
+
+ private:
+  StateId current() const { return history_.back(); }
+  StateId step(StateId s, uint8_t byte);
+  StateId walk(StateId s, std::string_view bytes);
+  void migrate();  // under the lock: takes this matcher's states into the grammar's current epoch
+  void refresh();  // under the lock: rotates and migrates where needed
+
+  std::shared_ptr<Grammar> grammar_;
+  std::shared_ptr<Epoch> epoch_;
+  std::vector<StateId> history_;  // [0] = start
+  std::size_t terminated_ = 0;    // entries at the end that are EOS or padding
+};
+
+}  // namespace structgen

@@ -1,0 +1,30 @@
+// What all grammars of one compiler share: the vocabulary, the regex arena, the slices, and one lock.
+//
+// Threads: everything that creates (a derivative, a state, a mask) happens under `lock`; everything that was
+// created is read without it. A grammar keeps its world alive; the compiler opens a new one when the old
+// one has grown past its share of cache_bytes, so memory stays bounded over any number of schemas.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "mask/slices.h"
+#include "mask/vocabulary.h"
+#include "regex/regex.h"
+
+namespace structgen {
+
+struct World {
+  World(std::shared_ptr<const Vocabulary> v, std::size_t bytes, bool cache_masks)
+      : vocabulary(std::move(v)), slices(regexes, *vocabulary), cache_bytes(bytes), cache(cache_masks) {}
+  std::size_t byte_size() const { return regexes.byte_size() + slices.byte_size(); }
+
+  std::shared_ptr<const Vocabulary> vocabulary;
+  RegexArena regexes;
+  Slices slices;
+  const std::size_t cache_bytes;
+  const bool cache;  // false: every mask is computed anew by the plain walk
+  std::mutex lock;
+};
+
+}  // namespace structgen

@@ -1,0 +1,27 @@
+// Productions from a table: grammars written out as text, a regex, a choice.
+//
+// In: rules with their alternatives. Out: the same, on demand. Cost: a copy of the alternatives asked for.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "parse/productions.h"
+
+namespace structgen {
+
+class TableProductions : public Productions {
+ public:
+  explicit TableProductions(std::vector<Alternatives> rules) : rules_(std::move(rules)) {}
+  void expand(RuleId rule, const Reading&, Alternatives& out) override {
+    if (rule.v >= rules_.size()) throw Error(ErrorKind::kValue, "rule out of range");
+    out = rules_[rule.v];
+  }
+
+ private:
+  std::vector<Alternatives> rules_;
+};
+
+}  // namespace structgen

@@ -1,0 +1,274 @@
+#include "mask/fill.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace structgen {
+
+namespace {
+constexpr int kWideBytes = 40;                // live bytes from which an item is wide
+constexpr std::size_t kDenseLimit = 6'000;    // listed tokens from which a row is stored instead
+void set_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
+void clear_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
+}  // namespace
+
+void write_row(const Mask& mask, const Vocabulary& vocabulary, uint32_t* row) {
+  const std::size_t bytes = vocabulary.words() * 4ull;
+  if (mask.dense)
+    std::memcpy(row, mask.dense, bytes);
+  else
+    std::memset(row, 0, bytes);
+  for (uint32_t i = 0; i < mask.n_removed; ++i) clear_bit(row, mask.removed[i]);
+  for (uint32_t i = 0; i < mask.n_added; ++i) set_bit(row, mask.added[i]);
+  if (mask.accepting)
+    for (TokenId t : vocabulary.eos()) set_bit(row, t);
+}
+
+bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t) {
+  if (t < 0 || static_cast<uint32_t>(t) >= vocabulary.size()) return false;
+  if (vocabulary.is_eos(t)) return mask.accepting;
+  if (std::find(mask.added, mask.added + mask.n_added, t) != mask.added + mask.n_added) return true;
+  if (std::find(mask.removed, mask.removed + mask.n_removed, t) != mask.removed + mask.n_removed) return false;
+  return mask.dense && ((mask.dense[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1);
+}
+
+bool MaskBuilder::wide(RegexId r) { return parser_.regexes().live(r).count() >= kWideBytes; }
+
+void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items) {
+  RegexArena& regexes = parser_.regexes();
+  const RegexNode& n = regexes.node(item.regex);
+  if (item.regex == RegexArena::poison() || n.labelled || !wide(item.regex)) {
+    narrow.push_back(item);
+  } else if (n.kind == RegexKind::kAlt) {
+    std::vector<RegexId> rest;
+    for (uint32_t i = 0; i < n.n; ++i) {
+      const RegexId kid{n.kids[i]};
+      if (wide(kid))
+        wide_items.push_back({kid, item.stack, item.capture});
+      else
+        rest.push_back(kid);
+    }
+    if (!rest.empty()) narrow.push_back({regexes.alt(std::span<const RegexId>(rest)), item.stack, item.capture});
+  } else {
+    wide_items.push_back(item);
+  }
+}
+
+// Counters beyond the longest token cannot be told apart by one token. Not below & and ~, where a
+// counter decides emptiness.
+RegexId MaskBuilder::clamp(RegexId r) {
+  RegexArena& regexes = parser_.regexes();
+  const RegexNode n = regexes.node(r);
+  if (n.boolean || (n.kind != RegexKind::kCat && n.kind != RegexKind::kRepeat && n.kind != RegexKind::kAlt)) return r;
+  if (const auto it = clamped_.find(r.v); it != clamped_.end()) return RegexId{it->second};
+  const uint32_t limit = vocabulary_.longest() + 1;
+  RegexId out = r;
+  if (n.kind == RegexKind::kRepeat) {
+    const uint32_t max = n.max > limit ? kUnbounded : n.max;
+    out = regexes.repeat(RegexId{n.a}, std::min(n.min, limit), max);
+  } else if (n.kind == RegexKind::kCat) {
+    out = regexes.cat(clamp(RegexId{n.a}), regexes.nullable(RegexId{n.a}) ? clamp(RegexId{n.b}) : RegexId{n.b});
+  } else {
+    std::vector<RegexId> kids;
+    for (uint32_t i = 0; i < n.n; ++i) kids.push_back(clamp(RegexId{n.kids[i]}));
+    out = regexes.alt(std::span<const RegexId>(kids));
+  }
+  clamped_.emplace(r.v, out.v);
+  return out;
+}
+
+void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
+  const TokenTrie& trie = vocabulary_.trie();
+  const std::size_t floor = todo_.size();
+  todo_.emplace_back(node, from);
+  while (todo_.size() > floor) {
+    const auto [at, state] = todo_.back();
+    todo_.pop_back();
+    const State& st = parser_.state(state);
+    if (st.poisoned && st.n == 1) {  // nothing but poison: every longer token is open
+      const auto below = trie.subtree_tokens(at).subspan(trie.tokens(at).size());
+      out.unsure.insert(out.unsure.end(), below.begin(), below.end());
+      continue;
+    }
+    const TokenTrie::Kids& kids = trie.kids(at);
+    (kids.set & parser_.live(state)).for_each([&](uint8_t b) {
+      const StateId next = parser_.step(state, b);
+      if (next == Parser::dead()) return;
+      const uint32_t child = trie.child(kids, b);
+      const State& ns = parser_.state(next);
+      const bool sure = !ns.poisoned || ns.n > 1 || ns.accepting;
+      for (TokenId t : trie.tokens(child)) (sure ? out.sure : out.unsure).push_back(t);
+      if (!trie.leaf(child)) todo_.emplace_back(child, next);
+    });
+  }
+}
+
+bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
+  for (char b : bytes) {
+    s = parser_.step(s, static_cast<uint8_t>(b));
+    if (s == Parser::dead()) return false;
+  }
+  return true;
+}
+
+// ---- wide items ----
+
+void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail, Part& out) {
+  const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
+  const Item after{tail, item.stack, capture};
+  const StateId left = parser_.make({&after, 1}, false);
+  const bool unbounded = min == 0 && max >= run.longest();
+  const ByteSet next = parser_.live(left);
+  // Runs are usually left by a closing quote alone: one shared row then holds all of it.
+  const auto is_sure = [&](StateId id) {
+    const State& st = parser_.state(id);
+    return !st.poisoned || st.n > 1 || st.accepting;
+  };
+  const bool shared =
+      unbounded && next.count() == 1 && is_sure(parser_.step(left, static_cast<uint8_t>(next.first())));
+  out.base = shared ? &run.exits(static_cast<uint8_t>(next.first())).unbounded : &run.up_to(max);
+  Collected found;
+  next.for_each([&](uint8_t b) {
+    const StateId into = parser_.step(left, b);
+    if (into == Parser::dead()) return;
+    const bool sure = is_sure(into);
+    const RunExits& exits = run.exits(b);
+    const TokenTrie& trie = vocabulary_.trie();
+    const auto in_range = [&](const Exit& e) { return e.count >= min && e.count <= max; };
+    if (!shared || !sure)
+      for (const std::vector<Exit>* list : {&exits.leaves, &exits.inner})
+        for (const Exit& e : *list)
+          if (in_range(e))
+            for (TokenId t : trie.tokens(e.node)) (sure ? found.sure : found.unsure).push_back(t);
+    for (const Exit& e : exits.inner)
+      if (in_range(e)) walk(e.node, into, found);
+  });
+  out.added = std::move(found.sure);
+  out.unsure = std::move(found.unsure);
+}
+
+void MaskBuilder::terminal_part(const Item& item, RegexId clamped, Part& out) {
+  const TerminalMask& t = slices_.terminal(clamped);
+  out.base = t.base;
+  out.added = t.added;
+  out.removed = t.removed;
+  const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
+  const StateId left = parser_.continuation(item.stack, capture);
+  if (left == Parser::dead()) return;
+  Collected found;
+  const ByteSet next = parser_.live(left);
+  const TokenTrie& trie = vocabulary_.trie();
+  for (uint32_t node : t.exits)
+    if ((trie.kids(node).set & next).any()) walk(node, left, found);
+  out.added.insert(out.added.end(), found.sure.begin(), found.sure.end());
+  out.unsure = std::move(found.unsure);
+}
+
+const MaskBuilder::Part& MaskBuilder::part(const Item& item) {
+  const RegexId clamped = clamp(item.regex);
+  auto& memo = parts_[item.capture.v != 0];
+  std::unique_ptr<Part>& slot = memo[(static_cast<uint64_t>(clamped.v) << 32) | item.stack.v];
+  if (slot) return *slot;
+  auto out = std::make_unique<Part>();
+  const Item clamped_item{clamped, item.stack, item.capture};
+  RegexId element, tail;
+  uint32_t min, max;
+  RunClass* run = nullptr;
+  if (as_run(parser_.regexes(), clamped, element, min, max, tail) && wide(element)) run = slices_.run(element);
+  if (run)
+    run_part(clamped_item, *run, min, max, tail, *out);
+  else
+    terminal_part(clamped_item, clamped, *out);
+  slot = std::move(out);
+  return *slot;
+}
+
+// ---- whole masks ----
+
+const TokenId* MaskBuilder::keep(std::vector<TokenId>& tokens, uint32_t& n) {
+  n = static_cast<uint32_t>(tokens.size());
+  return pool_.copy(std::span<const TokenId>(tokens)).data();
+}
+
+const Mask* MaskBuilder::finish(StateId s, const Words* base, std::vector<TokenId>& removed, std::vector<TokenId>& added) {
+  Mask m;
+  m.accepting = parser_.state(s).accepting;
+  if (added.size() + removed.size() > kDenseLimit) {
+    uint32_t* row = pool_.allocate<uint32_t>(vocabulary_.words());
+    Mask plain{base ? base->data() : nullptr, added.data(), removed.data(), static_cast<uint32_t>(added.size()),
+               static_cast<uint32_t>(removed.size()), false};
+    write_row(plain, vocabulary_, row);
+    m.dense = row;
+  } else {
+    m.dense = base ? base->data() : nullptr;
+    m.added = keep(added, m.n_added);
+    m.removed = keep(removed, m.n_removed);
+  }
+  Mask* out = pool_.allocate<Mask>(1);
+  *out = m;
+  parser_.state(s).mask.store(out, std::memory_order_release);
+  return out;
+}
+
+const Mask* MaskBuilder::mask(StateId s) {
+  if (const Mask* known = peek(s)) return known;
+  std::vector<Item> narrow, wide_items;
+  for (const Item& i : parser_.items(s)) split(i, narrow, wide_items);
+  Collected found;
+  std::vector<TokenId> removed;
+  const TokenTrie& trie = vocabulary_.trie();
+  if (wide_items.empty()) {
+    if (!trie.leaf(0)) walk(0, s, found);
+    return finish(s, nullptr, removed, found.sure);
+  }
+  if (!narrow.empty() && !trie.leaf(0)) {
+    walk(0, parser_.subset(narrow), found);
+  }
+  const Words* base = nullptr;
+  Words joined;
+  bool first = true;
+  for (const Item& item : wide_items) {
+    const Part& p = part(item);
+    if (first) {
+      base = p.base;
+      removed = p.removed;
+      first = false;
+    } else {
+      if (joined.empty()) {
+        joined.assign(vocabulary_.words(), 0);
+        if (base) joined = *base;
+        for (TokenId t : removed) clear_bit(joined.data(), t);
+        removed.clear();
+      }
+      if (p.base) {
+        Words other = *p.base;
+        for (TokenId t : p.removed) clear_bit(other.data(), t);
+        for (std::size_t i = 0; i < joined.size(); ++i) joined[i] |= other[i];
+      }
+    }
+    found.sure.insert(found.sure.end(), p.added.begin(), p.added.end());
+    for (TokenId t : p.unsure)
+      if (accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
+  }
+  if (!joined.empty()) {
+    uint32_t* row = pool_.allocate<uint32_t>(vocabulary_.words());
+    std::copy(joined.begin(), joined.end(), row);
+    for (TokenId t : found.sure) set_bit(row, t);
+    Mask m{row, nullptr, nullptr, 0, 0, parser_.state(s).accepting};
+    Mask* out = pool_.allocate<Mask>(1);
+    *out = m;
+    parser_.state(s).mask.store(out, std::memory_order_release);
+    return out;
+  }
+  return finish(s, base, removed, found.sure);
+}
+
+void MaskBuilder::uncached(StateId s, std::vector<TokenId>& scratch, Mask& out) {
+  Collected found;
+  if (!vocabulary_.trie().leaf(0)) walk(0, s, found);
+  scratch = std::move(found.sure);
+  out = Mask{nullptr, scratch.data(), nullptr, static_cast<uint32_t>(scratch.size()), 0, parser_.state(s).accepting};
+}
+
+}  // namespace structgen

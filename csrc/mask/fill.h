@@ -1,0 +1,84 @@
+// From a parse state to its mask.
+//
+// In: a parser, a state, the slices of the vocabulary. Out: a Mask, kept with the state.
+// Cost: a known mask is one copy of V/8 bytes. A new one walks the trie where few tokens are allowed,
+// and where many are takes a shared row and walks only what leaves the terminal: a few microseconds.
+//
+// Reasoning: a token is allowed iff one item of the state allows it, so a mask is a union over items.
+// A wide item (regex r above stack s) allows the tokens inside r, which do not depend on s, and those
+// that leave r and go on through s. The first are slices; only the second are walked.
+// Where r's text is captured, the walk goes on with an *unknown* text: productions answer with poison()
+// wherever the text would matter, and the few tokens that get there are stepped one by one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/arena.h"
+#include "mask/slices.h"
+#include "mask/vocabulary.h"
+#include "parse/state.h"
+
+namespace structgen {
+
+// A row is `dense` (or nothing), minus `removed`, plus `added`, plus the EOS ids where the text may end.
+struct Mask {
+  const uint32_t* dense = nullptr;
+  const TokenId* added = nullptr;
+  const TokenId* removed = nullptr;
+  uint32_t n_added = 0;
+  uint32_t n_removed = 0;
+  bool accepting = false;
+};
+
+void write_row(const Mask& mask, const Vocabulary& vocabulary, uint32_t* row);
+bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t);
+
+class MaskBuilder {
+ public:
+  MaskBuilder(Parser& parser, Slices& slices, const Vocabulary& vocabulary)
+      : parser_(parser), slices_(slices), vocabulary_(vocabulary) {}
+
+  // The mask if it is known; takes no lock.
+  const Mask* peek(StateId s) const {
+    return static_cast<const Mask*>(parser_.state(s).mask.load(std::memory_order_acquire));
+  }
+  const Mask* mask(StateId s);
+  // Computed by the plain walk, kept nowhere; `scratch` owns the storage.
+  void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
+  std::size_t byte_size() const { return pool_.byte_size() + (parts_[0].size() + parts_[1].size()) * 160; }
+
+ private:
+  struct Part {  // the share of one wide item, independent of captured text
+    const Words* base = nullptr;
+    std::vector<TokenId> added, removed;
+    std::vector<TokenId> unsure;  // decided by stepping the token
+  };
+  struct Collected {
+    std::vector<TokenId> sure, unsure;
+  };
+  bool wide(RegexId r);
+  void split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items);
+  const Part& part(const Item& item);
+  void run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail, Part& out);
+  void terminal_part(const Item& item, RegexId clamped, Part& out);
+  void walk(uint32_t node, StateId from, Collected& out);
+  bool accepts(StateId s, std::string_view bytes);
+  RegexId clamp(RegexId r);
+  const Mask* finish(StateId s, const Words* base, std::vector<TokenId>& removed, std::vector<TokenId>& added);
+  const TokenId* keep(std::vector<TokenId>& tokens, uint32_t& n);
+
+  Parser& parser_;
+  Slices& slices_;
+  const Vocabulary& vocabulary_;
+  BumpPool pool_;
+  std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[2];  // [capturing]; key (regex, stack)
+  std::unordered_map<uint32_t, uint32_t> clamped_;
+  std::vector<std::pair<uint32_t, StateId>> todo_;
+};
+
+}  // namespace structgen

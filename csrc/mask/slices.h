@@ -1,0 +1,89 @@
+// Masks that belong to a regex and a vocabulary, shared by all grammars: the slices.
+//
+// In: regexes. Out:
+//  - Runs of an element class E (a prefix code such as "one JSON string character"): which tokens are
+//    made of at most k elements, for every k, and where a run can be left on a given byte. They serve
+//    every E{m,n} followed by anything: plain strings, maxLength, patterns.
+//  - TerminalMask of any other regex: tokens that stay inside it and the trie nodes where it may end,
+//    stored against a run where that is close.
+// Cost: a class is one walk of the trie, about a millisecond at 131k tokens, once per process and
+// vocabulary; after that a mask is a copy. Not thread-safe: the owner serialises.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/ids.h"
+#include "mask/vocabulary.h"
+#include "regex/regex.h"
+
+namespace structgen {
+
+using Words = std::vector<uint32_t>;
+
+struct Exit {
+  uint32_t node;   // trie node where the run stands at an element boundary, or the child after it
+  uint32_t count;  // elements read to get there
+};
+
+// Where runs of E meet byte b: children of boundary nodes.
+struct RunExits {
+  std::vector<Exit> leaves;  // the child is a leaf: its tokens end there
+  std::vector<Exit> inner;   // the child has children: the walk goes on (its own tokens included)
+  Words unbounded;           // tokens of any run, and tokens that end right after b
+};
+
+class RunClass {
+ public:
+  // E must be non-nullable and a prefix code; ok() tells whether it was.
+  RunClass(RegexArena& regexes, const Vocabulary& vocabulary, RegexId element);
+  bool ok() const { return ok_; }
+  // Tokens of at most k elements (the last may be incomplete).
+  const Words& up_to(uint32_t k);
+  const RunExits& exits(uint8_t byte);
+  uint32_t longest() const { return static_cast<uint32_t>(buckets_.size()); }
+  std::size_t byte_size() const;
+
+ private:
+  void walk(RegexArena& regexes, RegexId element);
+  const Vocabulary& vocabulary_;
+  bool ok_ = true;
+  std::vector<std::vector<TokenId>> buckets_;  // [k]: tokens of exactly k+1 elements
+  std::vector<Exit> boundaries_;               // with children
+  std::vector<std::unique_ptr<Words>> cumulative_;
+  std::unordered_map<uint32_t, std::unique_ptr<RunExits>> exits_;
+};
+
+struct TerminalMask {
+  const Words* base = nullptr;    // shared; null = nothing
+  std::vector<TokenId> added;     // beyond base
+  std::vector<TokenId> removed;   // from base
+  std::vector<uint32_t> exits;    // inner trie nodes at which the regex may end
+};
+
+class Slices {
+ public:
+  Slices(RegexArena& regexes, const Vocabulary& vocabulary) : regexes_(regexes), vocabulary_(vocabulary) {}
+  // Null where E cannot be run.
+  RunClass* run(RegexId element);
+  const TerminalMask& terminal(RegexId regex);
+  std::size_t byte_size() const { return bytes_; }
+
+ private:
+  bool difference(RegexId regex, TerminalMask& out);
+  void whole(RegexId regex, TerminalMask& out);
+  RegexArena& regexes_;
+  const Vocabulary& vocabulary_;
+  std::unordered_map<uint32_t, std::unique_ptr<RunClass>> runs_;
+  std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
+  std::vector<std::unique_ptr<Words>> owned_;
+  std::size_t bytes_ = 0;
+};
+
+// Reads r as E{min,max} tail with a counted or starred E. False: it has another form.
+bool as_run(const RegexArena& regexes, RegexId r, RegexId& element, uint32_t& min, uint32_t& max, RegexId& tail);
+
+}  // namespace structgen

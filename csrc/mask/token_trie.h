@@ -1,0 +1,63 @@
+// The tokens as a byte trie in depth-first order.
+//
+// In: token byte strings. Out: nodes 0..n-1 in depth-first order (0 = root, the subtree of i is
+// [i, end(i))), children by byte through a 256-bit set and a rank. Cost: 16 bytes a node, 48 an inner node.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/bitset.h"
+#include "base/ids.h"
+
+namespace structgen {
+
+class TokenTrie {
+ public:
+  struct Node {
+    uint32_t end = 0;    // first node after the subtree
+    uint32_t rank = 0;   // tokens that come before this node in depth-first order
+    uint32_t kids = 0;   // index of the children record; 0 = leaf
+    uint8_t byte = 0;
+    uint8_t unused[3] = {};
+  };
+  struct Kids {
+    ByteSet set;
+    uint32_t first = 0;
+    uint32_t before[3] = {};  // children in earlier words of the set
+  };
+
+  // tokens[i] = (bytes, id); empty byte strings must have been left out.
+  void build(std::vector<std::pair<std::string_view, TokenId>> tokens);
+
+  uint32_t size() const { return static_cast<uint32_t>(nodes_.size() - 1); }
+  const Node& node(uint32_t i) const { return nodes_[i]; }
+  const Kids& kids(uint32_t i) const { return kids_[nodes_[i].kids]; }
+  bool leaf(uint32_t i) const { return nodes_[i].kids == 0; }
+  uint32_t child(const Kids& k, uint8_t b) const {
+    const uint32_t w = b >> 6;
+    const uint32_t below = static_cast<uint32_t>(std::popcount(k.set.w[w] & ((1ull << (b & 63)) - 1)));
+    return children_[k.first + (w ? k.before[w - 1] : 0) + below];
+  }
+  // Tokens that end exactly at the node / anywhere in its subtree.
+  std::span<const TokenId> tokens(uint32_t i) const {
+    return {order_.data() + nodes_[i].rank, nodes_[i + 1].rank - nodes_[i].rank};
+  }
+  std::span<const TokenId> subtree_tokens(uint32_t i) const {
+    return {order_.data() + nodes_[i].rank, nodes_[nodes_[i].end].rank - nodes_[i].rank};
+  }
+  std::size_t byte_size() const {
+    return nodes_.size() * sizeof(Node) + kids_.size() * sizeof(Kids) + children_.size() * 4 + order_.size() * 4;
+  }
+
+ private:
+  std::vector<Node> nodes_;  // one sentinel at the end
+  std::vector<Kids> kids_;   // [0] = no children
+  std::vector<uint32_t> children_;
+  std::vector<TokenId> order_;
+};
+
+}  // namespace structgen

@@ -1,0 +1,49 @@
+#include "mask/vocabulary.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace structgen {
+
+Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<TokenId> eos,
+                       std::vector<TokenId> special)
+    : eos_(std::move(eos)), special_(std::move(special)) {
+  if (tokens.empty()) throw Error(ErrorKind::kVocabulary, "the vocabulary is empty");
+  if (tokens.size() > 100'000'000) throw Error(ErrorKind::kVocabulary, "the vocabulary has too many ids");
+  std::sort(eos_.begin(), eos_.end());
+  eos_.erase(std::unique(eos_.begin(), eos_.end()), eos_.end());
+  std::sort(special_.begin(), special_.end());
+  for (const std::vector<TokenId>* ids : {&eos_, &special_})
+    for (TokenId t : *ids)
+      if (t < 0 || static_cast<std::size_t>(t) >= tokens.size())
+        throw Error(ErrorKind::kVocabulary, "token id " + std::to_string(t) + " is outside the vocabulary of " +
+                                                std::to_string(tokens.size()) + " ids");
+  std::size_t total = 0;
+  for (const auto& t : tokens) total += t.size();
+  if (total > 0xF0000000ull) throw Error(ErrorKind::kVocabulary, "the vocabulary's text exceeds 4 GB");
+  text_.reserve(total);
+  offsets_.reserve(tokens.size() + 1);
+  std::vector<std::pair<std::string_view, TokenId>> entries;
+  entries.reserve(tokens.size());
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    offsets_.push_back(static_cast<uint32_t>(text_.size()));
+    const TokenId id = static_cast<TokenId>(i);
+    if (is_eos(id) || is_special(id)) continue;  // never text
+    text_ += tokens[i];
+    longest_ = std::max(longest_, static_cast<uint32_t>(tokens[i].size()));
+  }
+  offsets_.push_back(static_cast<uint32_t>(text_.size()));
+  for (uint32_t i = 0; i < size(); ++i)
+    if (const auto b = bytes(static_cast<TokenId>(i)); !b.empty()) entries.emplace_back(b, static_cast<TokenId>(i));
+  trie_.build(std::move(entries));
+}
+
+bool Vocabulary::is_eos(TokenId t) const { return std::binary_search(eos_.begin(), eos_.end(), t); }
+bool Vocabulary::is_special(TokenId t) const { return std::binary_search(special_.begin(), special_.end(), t); }
+
+std::size_t Vocabulary::byte_size() const {
+  return text_.size() + offsets_.size() * 4 + trie_.byte_size();
+}
+
+}  // namespace structgen

@@ -1,0 +1,46 @@
+// The bytes of every token id, the end-of-sequence ids, and the trie over them.
+//
+// In: one byte string per id (empty = never text: special tokens, holes), EOS ids. Out: an immutable
+// object shared by every grammar. Cost: a sort of the tokens; 131k tokens take about 60 ms.
+// Duplicate byte strings are legal, tokens may be partial UTF-8.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "mask/token_trie.h"
+
+namespace structgen {
+
+class Vocabulary {
+ public:
+  // Throws kVocabulary when there is no token, or an EOS id is out of range or carries text.
+  Vocabulary(const std::vector<std::string_view>& tokens, std::vector<TokenId> eos, std::vector<TokenId> special);
+
+  uint32_t size() const { return static_cast<uint32_t>(offsets_.size() - 1); }
+  uint32_t words() const { return (size() + 31) / 32; }  // int32 words of a bitmask row
+  // Bytes of a token; empty where it is never text or out of range.
+  std::string_view bytes(TokenId t) const {
+    if (t < 0 || static_cast<uint32_t>(t) >= size()) return {};
+    return {text_.data() + offsets_[t], offsets_[t + 1] - offsets_[t]};
+  }
+  const std::vector<TokenId>& eos() const { return eos_; }
+  bool is_eos(TokenId t) const;
+  bool is_special(TokenId t) const;
+  uint32_t longest() const { return longest_; }
+  const TokenTrie& trie() const { return trie_; }
+  std::size_t byte_size() const;
+
+ private:
+  std::string text_;
+  std::vector<uint32_t> offsets_;
+  std::vector<TokenId> eos_;      // sorted
+  std::vector<TokenId> special_;  // sorted
+  uint32_t longest_ = 0;
+  TokenTrie trie_;
+};
+
+}  // namespace structgen

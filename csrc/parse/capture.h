@@ -1,0 +1,65 @@
+// Captured text as hash-consed lists: what was read since a capture began.
+//
+// In: start, one more byte. Out: CaptureId (0 = not capturing). Cost: one look-up a byte.
+// Captures are part of a parse state only while a key or an item is read whose text the language
+// depends on (duplicate keys, uniqueItems). They nest: an inner capture's text belongs to the outer too.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/ids.h"
+#include "base/intern.h"
+
+namespace structgen {
+
+class CaptureArena {
+ public:
+  CaptureArena() {
+    nodes_.emplace_back();
+    nodes_.emplace_back();
+  }
+  // A capture whose text is deliberately not known (see mask/fill.h).
+  static constexpr CaptureId unknown() { return CaptureId{1}; }
+  CaptureId start(CaptureId outer) { return outer == unknown() ? outer : add(outer, kStart); }
+  CaptureId append(CaptureId c, uint8_t byte) { return c.v <= 1 ? c : add(c, byte); }
+  // Text since the innermost start; `outer` gets the enclosing capture with that text appended.
+  std::string finish(CaptureId c, CaptureId& outer) {
+    std::string text;
+    while (nodes_[c.v].byte != kStart) {
+      text.push_back(static_cast<char>(nodes_[c.v].byte));
+      c = CaptureId{nodes_[c.v].parent};
+    }
+    std::reverse(text.begin(), text.end());
+    outer = CaptureId{nodes_[c.v].parent};
+    if (outer.v != 0)
+      for (char b : text) outer = append(outer, static_cast<uint8_t>(b));
+    return text;
+  }
+  CaptureId import(const CaptureArena& from, CaptureId c) {
+    std::vector<uint32_t> bytes;
+    for (; c.v > 1; c = CaptureId{from.nodes_[c.v].parent}) bytes.push_back(from.nodes_[c.v].byte);
+    for (std::size_t i = bytes.size(); i-- > 0;) c = add(c, bytes[i]);
+    return c;
+  }
+  std::size_t byte_size() const { return nodes_.byte_size() + index_.byte_size(); }
+
+ private:
+  static constexpr uint32_t kStart = 256;
+  struct Node {
+    uint32_t parent = 0;
+    uint32_t byte = 0;
+  };
+  CaptureId add(CaptureId parent, uint32_t byte) {
+    return CaptureId{index_.find_or_add(
+        mix(mix(3, parent.v), byte),
+        [&](uint32_t i) { return nodes_[i].parent == parent.v && nodes_[i].byte == byte; },
+        [&] { return nodes_.emplace_back(Node{parent.v, byte}); })};
+  }
+  StableVector<Node> nodes_;
+  InternTable index_;
+};
+
+}  // namespace structgen

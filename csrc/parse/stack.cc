@@ -1,0 +1,86 @@
+#include "parse/stack.h"
+
+#include <algorithm>
+
+namespace structgen {
+
+namespace {
+// Below this depth equal tops are kept as two entries: still the same set, only less shared. It bounds
+// the recursion for stacks of any depth.
+constexpr uint32_t kMergeDepth = 200;
+}  // namespace
+
+StackArena::StackArena() {
+  nodes_.emplace_back();
+  Node end;
+  end.end = true;
+  nodes_.emplace_back(end);
+}
+
+std::size_t StackArena::byte_size() const {
+  return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + unions_.size() * 48;
+}
+
+StackId StackArena::intern(std::span<const StackEntry> entries, bool end) {
+  if (entries.empty()) return end ? StackArena::end() : none();
+  uint64_t h = end;
+  for (const StackEntry& e : entries) h = mix(mix(h, e.top.v), e.rest.v);
+  return StackId{index_.find_or_add(
+      h,
+      [&](uint32_t i) {
+        const Node& n = nodes_[i];
+        return n.end == end && n.n == entries.size() &&
+               std::equal(entries.begin(), entries.end(), n.entries, [](const StackEntry& x, const StackEntry& y) {
+                 return x.top == y.top && x.rest == y.rest;
+               });
+      },
+      [&] {
+        Node n;
+        n.entries = pool_.copy(entries).data();
+        n.n = static_cast<uint32_t>(entries.size());
+        n.end = end;
+        return nodes_.emplace_back(n);
+      })};
+}
+
+StackId StackArena::push(Symbol top, StackId rest) {
+  const StackEntry e{top, rest};
+  return intern({&e, 1}, false);
+}
+
+StackId StackArena::push(std::span<const Symbol> symbols, StackId rest) {
+  for (std::size_t i = symbols.size(); i-- > 0;) rest = push(symbols[i], rest);
+  return rest;
+}
+
+StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
+  if (a == b || b == none()) return a;
+  if (a == none()) return b;
+  if (b < a) std::swap(a, b);
+  const uint64_t key = (static_cast<uint64_t>(a.v) << 32) | b.v;
+  if (const auto it = unions_.find(key); it != unions_.end()) return StackId{it->second};
+  std::vector<StackEntry> out;
+  const auto x = entries(a), y = entries(b);
+  std::size_t i = 0, j = 0;
+  while (i < x.size() || j < y.size()) {
+    if (j == y.size() || (i < x.size() && x[i].top < y[j].top)) {
+      out.push_back(x[i++]);
+    } else if (i == x.size() || y[j].top < x[i].top) {
+      out.push_back(y[j++]);
+    } else if (x[i].rest == y[j].rest) {
+      out.push_back(x[i++]);
+      ++j;
+    } else if (depth < kMergeDepth) {
+      out.push_back({x[i].top, unite(x[i].rest, y[j].rest, depth + 1)});
+      ++i;
+      ++j;
+    } else {
+      out.push_back(x[i++]);
+    }
+  }
+  const StackId result = intern(out, has_end(a) || has_end(b));
+  unions_.emplace(key, result.v);
+  return result;
+}
+
+}  // namespace structgen

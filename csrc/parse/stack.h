@@ -1,0 +1,52 @@
+// Hash-consed sets of stacks: the persistent stack.
+//
+// In: a symbol pushed on a set, two sets united. Out: StackId; equal ids <=> equal sets (as built).
+// Cost: a push is one look-up; a union is linear in the tops that differ and memoised. A set is a DAG
+// {top symbol -> set of rests}, so ambiguous grammars stay polynomial.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/ids.h"
+#include "base/intern.h"
+#include "parse/productions.h"
+
+namespace structgen {
+
+struct StackEntry {
+  Symbol top;
+  StackId rest;
+};
+
+class StackArena {
+ public:
+  StackArena();
+  static constexpr StackId none() { return StackId{0}; }   // no stack at all
+  static constexpr StackId end() { return StackId{1}; }    // the empty stack: the text may end
+  StackId push(Symbol top, StackId rest);
+  StackId push(std::span<const Symbol> symbols, StackId rest);  // symbols[0] becomes the top
+  StackId unite(StackId a, StackId b) { return unite(a, b, 0); }
+  std::span<const StackEntry> entries(StackId s) const { return {nodes_[s.v].entries, nodes_[s.v].n}; }
+  bool has_end(StackId s) const { return nodes_[s.v].end; }
+  uint32_t size() const { return nodes_.size(); }
+  std::size_t byte_size() const;
+
+ private:
+  struct Node {
+    const StackEntry* entries = nullptr;
+    uint32_t n = 0;
+    bool end = false;
+  };
+  StackId unite(StackId a, StackId b, uint32_t depth);
+  StackId intern(std::span<const StackEntry> entries, bool end);
+  StableVector<Node> nodes_;
+  InternTable index_;
+  BumpPool pool_;
+  std::unordered_map<uint64_t, uint32_t> unions_;
+};
+
+}  // namespace structgen

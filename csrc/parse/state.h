@@ -1,0 +1,119 @@
+// Parse states: hash-consed sets of (regex, set of stacks), stepped byte by byte.
+//
+// In: productions and a start rule. Out: StateIds; step() is memoised per state and byte class.
+// Cost: a known step is two loads; a new one costs a derivative an item and one look-up, about half a
+// microsecond. Invariant: every state but the dead one can be completed.
+// Threads: peek() and state() may run while one other thread (the holder of the owner's lock) steps.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/bitset.h"
+#include "base/ids.h"
+#include "base/intern.h"
+#include "parse/capture.h"
+#include "parse/productions.h"
+#include "parse/stack.h"
+#include "regex/regex.h"
+
+namespace structgen {
+
+struct Item {
+  RegexId regex;
+  StackId stack;
+  CaptureId capture;
+  friend bool operator==(const Item&, const Item&) = default;
+  friend bool operator<(const Item& x, const Item& y) {
+    if (x.regex != y.regex) return x.regex < y.regex;
+    if (x.stack != y.stack) return x.stack < y.stack;
+    return x.capture < y.capture;
+  }
+};
+
+struct State {
+  const Item* items = nullptr;
+  uint32_t n = 0;
+  bool accepting = false;
+  bool capturing = false;  // some item captures text: transitions are not memoised per class
+  bool poisoned = false;   // some item is RegexArena::poison()
+  bool live_known = false;
+  const ClassMap* classes = nullptr;
+  uint32_t* next = nullptr;             // per class; read with atomic_ref
+  ByteSet live;                         // valid once live_known
+  std::atomic<const void*> mask{nullptr};  // owned by mask/cache.h
+};
+
+class Parser {
+ public:
+  static constexpr StateId dead() { return StateId{0}; }
+  static constexpr StateId unknown() { return StateId{0xFFFFFFFFu}; }
+
+  Parser(RegexArena& regexes, Productions& productions);
+  StateId start(RuleId rule);
+  const State& state(StateId s) const { return states_[s.v]; }
+  State& state(StateId s) { return states_[s.v]; }
+  std::span<const Item> items(StateId s) const { return {states_[s.v].items, states_[s.v].n}; }
+
+  // The known successor, or unknown(). Takes no lock.
+  StateId peek(StateId s, uint8_t byte) const {
+    const State& st = states_[s.v];
+    if (!st.next) return unknown();
+    const uint32_t v = std::atomic_ref<uint32_t>(st.next[st.classes->of[byte]]).load(std::memory_order_acquire);
+    return StateId{v};
+  }
+  StateId step(StateId s, uint8_t byte);
+  const ByteSet& live(StateId s);
+
+  // The state of exactly these items (closed under nullable terminals).
+  StateId make(std::span<const Item> items, bool accepting);
+  // The state of these items as they are, taken from a state that was closed already.
+  StateId subset(std::vector<Item> items);
+  // The state reached when a terminal above `stack` has just ended.
+  StateId continuation(StackId stack, CaptureId capture);
+
+  RegexArena& regexes() { return regexes_; }
+  StackArena& stacks() { return stacks_; }
+  CaptureArena& captures() { return captures_; }
+  uint32_t size() const { return states_.size(); }
+  std::size_t byte_size() const;
+
+  // Copies a state of another parser (same regexes, same rule ids) into this one.
+  StateId import(Parser& from, StateId s);
+
+ private:
+  struct Frontier {  // what a stack offers once its top may be read; closed under nullable terminals
+    std::vector<Item> items;
+    bool accepting = false;
+  };
+  const Frontier& frontier(StackId stack);
+  void close(StackId stack, CaptureId capture, const Reading& reading, Frontier& out);
+  void follow(Symbol top, StackId rest, CaptureId capture, const Reading& reading, Frontier& out);
+  void follow_alternatives(const Alternatives& alts, StackId rest, CaptureId capture, Frontier& out);
+  void add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out);
+  const Alternatives& expand(RuleId rule);
+  void normalise(std::vector<Item>& items);
+  StateId intern(const std::vector<Item>& items, bool accepting);
+  StateId step_uncached(StateId s, uint8_t byte);
+  StackId import_stack(Parser& from, StackId s);
+
+  RegexArena& regexes_;
+  Productions& productions_;
+  StackArena stacks_;
+  CaptureArena captures_;
+  StableVector<State> states_;
+  InternTable index_;
+  BumpPool pool_;
+  std::unordered_map<uint32_t, Alternatives> expansions_;
+  std::unordered_map<uint32_t, Frontier> frontiers_;
+  std::unordered_map<uint64_t, uint32_t> capture_steps_;
+  std::unordered_map<uint32_t, uint32_t> imported_;
+  uint32_t depth_ = 0;
+};
+
+}  // namespace structgen

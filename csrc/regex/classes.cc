@@ -1,0 +1,69 @@
+#include "regex/classes.h"
+
+namespace structgen {
+
+ClassMaps::ClassMaps() {
+  uint16_t raw[256] = {};
+  one_ = intern(raw);
+}
+
+const ClassMap* ClassMaps::intern(const uint16_t (&raw)[256]) {
+  ClassMap map;
+  uint16_t key[256];  // raw numbers seen so far, in order of appearance
+  uint16_t last_raw = raw[0], last_class = 0;
+  key[0] = raw[0];
+  map.n = 1;
+  map.rep[0] = 0;
+  map.of[0] = 0;
+  for (int b = 1; b < 256; ++b) {
+    if (raw[b] != last_raw) {
+      uint16_t c = 0;
+      while (c < map.n && key[c] != raw[b]) ++c;
+      if (c == map.n) {
+        key[map.n] = raw[b];
+        map.rep[map.n] = static_cast<uint8_t>(b);
+        ++map.n;
+      }
+      last_raw = raw[b];
+      last_class = c;
+    }
+    map.of[b] = static_cast<uint8_t>(last_class);
+  }
+  const uint64_t h = hash_bytes(reinterpret_cast<const char*>(map.of), 256, 7);
+  const uint32_t id = index_.find_or_add(
+      h, [&](uint32_t i) { return std::memcmp(maps_[i]->of, map.of, 256) == 0; },
+      [&] {
+        map.id = static_cast<uint32_t>(maps_.size());
+        maps_.push_back(std::make_unique<ClassMap>(map));
+        return map.id;
+      });
+  return maps_[id].get();
+}
+
+const ClassMap* ClassMaps::of_set(const ByteSet& set) {
+  uint16_t raw[256];
+  for (int b = 0; b < 256; ++b) raw[b] = set.has(static_cast<uint8_t>(b));
+  return intern(raw);
+}
+
+const ClassMap* ClassMaps::of_byte(uint8_t b) {
+  if (!by_byte_[b]) by_byte_[b] = of_set(ByteSet::of(b));
+  return by_byte_[b];
+}
+
+const ClassMap* ClassMaps::product(const ClassMap* a, const ClassMap* b) {
+  if (a == b || b == one_) return a;
+  if (a == one_) return b;
+  if (a->id > b->id) std::swap(a, b);
+  const uint64_t key = (static_cast<uint64_t>(a->id) << 32) | b->id;
+  auto [it, fresh] = products_.try_emplace(key, nullptr);
+  if (!fresh) return it->second;
+  uint16_t raw[256];
+  // a->of * 256 + b->of fits 16 bits.
+  for (int i = 0; i < 256; ++i) raw[i] = static_cast<uint16_t>(a->of[i] * 256 + b->of[i]);
+  const ClassMap* out = intern(raw);
+  products_[key] = out;
+  return out;
+}
+
+}  // namespace structgen

@@ -1,0 +1,293 @@
+#include "regex/literals.h"
+
+#include <algorithm>
+
+#include "base/utf8.h"
+
+namespace structgen {
+
+namespace {
+
+// `escape` packs: mode (3 bits at 28) | digits read (2 bits at 26) | high surrogate (10 bits at 16) |
+// value of the digits (16 bits).
+enum Mode : uint32_t {
+  kPlain = 0,
+  kBackslash = 1,
+  kHex = 2,         // after \u
+  kNeedBackslash = 3,  // a high surrogate was read; its partner must follow
+  kNeedU = 4,
+  kLowHex = 5,
+};
+uint32_t pack(uint32_t mode, uint32_t digits, uint32_t high, uint32_t value) {
+  return (mode << 28) | (digits << 26) | (high << 16) | value;
+}
+uint32_t mode_of(uint32_t e) { return e >> 28; }
+uint32_t digits_of(uint32_t e) { return (e >> 26) & 3; }
+uint32_t high_of(uint32_t e) { return (e >> 16) & 1023; }
+uint32_t value_of(uint32_t e) { return e & 0xFFFF; }
+
+int hex_digit(uint8_t b) {
+  if (b >= '0' && b <= '9') return b - '0';
+  if (b >= 'a' && b <= 'f') return b - 'a' + 10;
+  if (b >= 'A' && b <= 'F') return b - 'A' + 10;
+  return -1;
+}
+
+int short_escape(uint8_t b) {
+  switch (b) {
+    case '"': case '\\': case '/': return b;
+    case 'b': return 8;
+    case 'f': return 12;
+    case 'n': return 10;
+    case 'r': return 13;
+    case 't': return 9;
+    default: return -1;
+  }
+}
+
+bool may_be_raw(uint8_t b) { return b >= 0x20 && b != '"' && b != '\\'; }
+
+}  // namespace
+
+uint32_t LiteralTables::add(std::vector<std::string> texts) {
+  std::sort(texts.begin(), texts.end());
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+  std::vector<std::pair<std::string, uint32_t>> entries;
+  entries.reserve(texts.size());
+  for (std::string& t : texts)
+    if (valid_utf8(t)) entries.emplace_back(std::move(t), static_cast<uint32_t>(entries.size()));
+  return add(std::move(entries));
+}
+
+uint32_t LiteralTables::add(std::vector<std::pair<std::string, uint32_t>> entries) {
+  std::erase_if(entries, [](const auto& e) { return !valid_utf8(e.first); });
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  entries.erase(std::unique(entries.begin(), entries.end(),
+                            [](const auto& x, const auto& y) { return x.first == y.first; }),
+                entries.end());
+  uint64_t h = entries.size();
+  for (const auto& [text, label] : entries) h = mix(hash_bytes(text.data(), text.size(), h), label);
+  return index_.find_or_add(
+      h,
+      [&](uint32_t id) {
+        const LiteralTable& t = *tables_[id];
+        if (t.texts.size() != entries.size()) return false;
+        for (std::size_t i = 0; i < entries.size(); ++i)
+          if (t.labels[i] != entries[i].second || t.texts[i] != entries[i].first) return false;
+        return true;
+      },
+      [&] {
+        auto t = std::make_unique<LiteralTable>();
+        for (auto& [text, label] : entries) {
+          bytes_ += sizeof(std::string) + text.size() + 4;
+          t->texts.push_back(std::move(text));
+          t->labels.push_back(label);
+        }
+        tables_.push_back(std::move(t));
+        return static_cast<uint32_t>(tables_.size() - 1);
+      });
+}
+
+uint32_t LiteralTables::add_subset(std::span<const uint64_t> bits) {
+  uint64_t h = bits.size();
+  for (uint64_t w : bits) h = mix(h, w);
+  return subset_index_.find_or_add(
+      h, [&](uint32_t id) { return std::equal(bits.begin(), bits.end(), subsets_[id].begin(), subsets_[id].end()); },
+      [&] {
+        bytes_ += bits.size() * 8 + 24;
+        subsets_.emplace_back(bits.begin(), bits.end());
+        return static_cast<uint32_t>(subsets_.size() - 1);
+      });
+}
+
+bool LiteralTables::allowed(const JsonSet& s, uint32_t i) const {
+  return s.subset == 0 || ((subsets_[s.subset][i >> 6] >> (i & 63)) & 1);
+}
+
+bool LiteralTables::any_allowed(const JsonSet& s, Range r) const {
+  if (r.lo >= r.hi) return false;
+  if (s.subset == 0) return true;
+  const auto& bits = subsets_[s.subset];
+  const uint32_t first = r.lo >> 6, last = (r.hi - 1) >> 6;
+  for (uint32_t w = first; w <= last; ++w) {
+    uint64_t x = bits[w];
+    if (w == first) x &= ~0ull << (r.lo & 63);
+    if (w == last && (r.hi & 63)) x &= ~0ull >> (64 - (r.hi & 63));
+    if (x) return true;
+  }
+  return false;
+}
+
+bool LiteralTables::normalise(JsonSet& s) const {
+  if (s.subset != 0) {
+    while (s.lo < s.hi && !allowed(s, s.lo)) ++s.lo;
+    while (s.lo < s.hi && !allowed(s, s.hi - 1)) --s.hi;
+    bool full = true;
+    for (uint32_t i = s.lo; i < s.hi && full; ++i) full = allowed(s, i);
+    if (full) s.subset = 0;
+  }
+  return s.lo < s.hi;
+}
+
+LiteralTables::Range LiteralTables::with_byte(const JsonSet& s, uint8_t byte) const {
+  const auto& texts = tables_[s.table]->texts;
+  const auto at = [&](const std::string& t) {
+    return t.size() <= s.depth ? -1 : static_cast<int>(static_cast<uint8_t>(t[s.depth]));
+  };
+  const auto begin = texts.begin() + s.lo, end = texts.begin() + s.hi;
+  const auto lo = std::partition_point(begin, end, [&](const std::string& t) { return at(t) < byte; });
+  const auto hi = std::partition_point(lo, end, [&](const std::string& t) { return at(t) <= byte; });
+  return {static_cast<uint32_t>(lo - texts.begin()), static_cast<uint32_t>(hi - texts.begin())};
+}
+
+LiteralTables::Range LiteralTables::with_codepoints(const JsonSet& s, int64_t first, int64_t last) const {
+  const auto& texts = tables_[s.table]->texts;
+  const auto at = [&](const std::string& t) -> int64_t {
+    uint32_t n;
+    const uint32_t cp = decode_utf8(t, s.depth, n);
+    return t.size() <= s.depth ? -1 : static_cast<int64_t>(cp);
+  };
+  const auto begin = texts.begin() + s.lo, end = texts.begin() + s.hi;
+  const auto lo = std::partition_point(begin, end, [&](const std::string& t) { return at(t) < first; });
+  const auto hi = std::partition_point(lo, end, [&](const std::string& t) { return at(t) <= last; });
+  return {static_cast<uint32_t>(lo - texts.begin()), static_cast<uint32_t>(hi - texts.begin())};
+}
+
+bool LiteralTables::take_codepoint(JsonSet& s, uint32_t cp) const {
+  const Range r = with_codepoints(s, cp, cp);
+  s.lo = r.lo;
+  s.hi = r.hi;
+  s.depth += cp < 0x80 ? 1 : cp < 0x800 ? 2 : cp < 0x10000 ? 3 : 4;
+  s.escape = 0;
+  return normalise(s);
+}
+
+bool LiteralTables::step_hex(JsonSet& s, uint32_t digit) const {
+  const uint32_t e = s.escape;
+  const uint32_t count = digits_of(e) + 1;
+  const uint32_t value = (value_of(e) << 4) | digit;
+  const uint32_t shift = 4 * (4 - count);
+  const int64_t first = static_cast<int64_t>(value) << shift;
+  const int64_t last = first + (int64_t{1} << shift) - 1;
+  if (mode_of(e) == kLowHex) {
+    const int64_t base = 0x10000 + (static_cast<int64_t>(high_of(e)) << 10);
+    const int64_t lo = std::max<int64_t>(first, 0xDC00), hi = std::min<int64_t>(last, 0xDFFF);
+    if (lo > hi) return false;
+    if (count == 4) return take_codepoint(s, static_cast<uint32_t>(base + lo - 0xDC00));
+    const Range r = with_codepoints(s, base + lo - 0xDC00, base + hi - 0xDC00);
+    s.lo = r.lo;
+    s.hi = r.hi;
+    s.escape = pack(kLowHex, count, high_of(e), value);
+    return normalise(s);
+  }
+  // Code points of the basic plane in [first, last], and those above it whose high surrogate is.
+  const int64_t h0 = std::max<int64_t>(first, 0xD800), h1 = std::min<int64_t>(last, 0xDBFF);
+  Range astral{0, 0};
+  if (h0 <= h1)
+    astral = with_codepoints(s, 0x10000 + ((h0 - 0xD800) << 10), 0x10000 + ((h1 - 0xD800) << 10) + 0x3FF);
+  if (count == 4) {
+    if (h0 <= h1) {
+      s.lo = astral.lo;
+      s.hi = astral.hi;
+      s.escape = pack(kNeedBackslash, 0, static_cast<uint32_t>(h0 - 0xD800), 0);
+      return normalise(s);
+    }
+    return take_codepoint(s, value);
+  }
+  const Range plane = with_codepoints(s, first, last);
+  const bool p = any_allowed(s, plane), a = any_allowed(s, astral);
+  if (!p && !a) return false;
+  s.lo = p ? plane.lo : astral.lo;
+  s.hi = a ? astral.hi : plane.hi;
+  s.escape = pack(kHex, count, 0, value);
+  return normalise(s);
+}
+
+bool LiteralTables::step(JsonSet& s, uint8_t byte, bool& done) const {
+  done = false;
+  switch (mode_of(s.escape)) {
+    case kPlain: {
+      if (byte == '"') {
+        done = tables_[s.table]->texts[s.lo].size() == s.depth && allowed(s, s.lo);
+        return done;
+      }
+      if (byte == '\\') {
+        JsonSet t = s;
+        if (tables_[s.table]->texts[t.lo].size() == t.depth) ++t.lo;  // the ended string has no next character
+        if (!normalise(t)) return false;
+        const auto& text = tables_[s.table]->texts[t.lo];
+        if ((static_cast<uint8_t>(text[t.depth]) & 0xC0) == 0x80) return false;  // inside a character
+        t.escape = pack(kBackslash, 0, 0, 0);
+        s = t;
+        return true;
+      }
+      if (!may_be_raw(byte)) return false;
+      const Range r = with_byte(s, byte);
+      s.lo = r.lo;
+      s.hi = r.hi;
+      ++s.depth;
+      return normalise(s);
+    }
+    case kBackslash: {
+      if (byte == 'u') {
+        s.escape = pack(kHex, 0, 0, 0);
+        return true;
+      }
+      const int cp = short_escape(byte);
+      return cp >= 0 && take_codepoint(s, static_cast<uint32_t>(cp));
+    }
+    case kNeedBackslash:
+      s.escape = pack(kNeedU, 0, high_of(s.escape), 0);
+      return byte == '\\';
+    case kNeedU:
+      s.escape = pack(kLowHex, 0, high_of(s.escape), 0);
+      return byte == 'u';
+    default: {
+      const int d = hex_digit(byte);
+      return d >= 0 && step_hex(s, static_cast<uint32_t>(d));
+    }
+  }
+}
+
+void LiteralTables::classes(const JsonSet& s, uint16_t (&raw)[256]) const {
+  std::fill(std::begin(raw), std::end(raw), uint16_t{0});
+  const auto& texts = tables_[s.table]->texts;
+  switch (mode_of(s.escape)) {
+    case kPlain: {
+      // Inside a multi-byte character no escape may start; the byte that follows tells.
+      uint32_t i = s.lo;
+      if (texts[i].size() == s.depth) {
+        raw['"'] = 1;
+        ++i;
+      }
+      uint16_t next = 3;
+      bool inside = false;
+      while (i < s.hi) {
+        const uint8_t b = static_cast<uint8_t>(texts[i][s.depth]);
+        inside = inside || (b & 0xC0) == 0x80;
+        const Range r = with_byte(s, b);
+        if (may_be_raw(b) && any_allowed(s, r)) raw[b] = next++;
+        i = r.hi;
+      }
+      if (!inside) raw['\\'] = 2;
+      break;
+    }
+    case kBackslash:
+      for (uint8_t b : {'"', '\\', '/', 'b', 'f', 'n', 'r', 't', 'u'}) raw[b] = static_cast<uint16_t>(b + 1);
+      break;
+    case kNeedBackslash:
+      raw['\\'] = 1;
+      break;
+    case kNeedU:
+      raw['u'] = 1;
+      break;
+    default:
+      for (int b = 0; b < 256; ++b) {
+        const int d = hex_digit(static_cast<uint8_t>(b));
+        if (d >= 0) raw[b] = static_cast<uint16_t>(d + 1);
+      }
+  }
+}
+
+}  // namespace structgen

@@ -1,0 +1,123 @@
+// The constructors of syntax trees (see syntax.h): each node knows its lengths and whether it asserts.
+#include <algorithm>
+#include <utility>
+
+#include "regex/syntax.h"
+
+namespace structgen {
+
+namespace {
+
+uint32_t saturating_add(uint32_t a, uint32_t b) {
+  return a == kNoLimit || b == kNoLimit || a > kNoLimit - 1 - b ? kNoLimit : a + b;
+}
+
+uint32_t saturating_mul(uint32_t a, uint32_t b) {
+  if (a == 0 || b == 0) return 0;
+  if (a == kNoLimit || b == kNoLimit) return kNoLimit;
+  const uint64_t product = static_cast<uint64_t>(a) * b;
+  return product >= kNoLimit ? kNoLimit : static_cast<uint32_t>(product);
+}
+
+uint32_t push(Pattern& p, const PatternNode& n) {
+  p.nodes.push_back(n);
+  return static_cast<uint32_t>(p.nodes.size() - 1);
+}
+
+}  // namespace
+
+uint32_t Pattern::add_empty() { return push(*this, PatternNode{}); }
+
+uint32_t Pattern::add_char(uint32_t c) {
+  PatternNode n;
+  n.kind = PatternKind::kChar;
+  n.a = c;
+  n.shortest = n.longest = 1;
+  return push(*this, n);
+}
+
+uint32_t Pattern::add_class(CodepointSet set) {
+  uint32_t c;
+  if (set.single(c)) return add_char(c);
+  PatternNode n;
+  n.kind = PatternKind::kClass;
+  n.shortest = n.longest = 1;
+  // Patterns repeat their classes; a set is lowered once. Recent ones first, and not for ever.
+  const std::size_t oldest = sets.size() > 16 ? sets.size() - 16 : 0;
+  std::size_t i = sets.size();
+  while (i > oldest && !(sets[i - 1] == set)) --i;
+  if (i > oldest) {
+    n.a = static_cast<uint32_t>(i - 1);
+  } else {
+    n.a = static_cast<uint32_t>(sets.size());
+    sets.push_back(std::move(set));
+  }
+  return push(*this, n);
+}
+
+uint32_t Pattern::add_cat(std::span<const uint32_t> parts) {
+  if (parts.empty()) return add_empty();
+  if (parts.size() == 1) return parts[0];
+  PatternNode n;
+  n.kind = PatternKind::kCat;
+  n.a = static_cast<uint32_t>(kids.size());
+  n.n = static_cast<uint32_t>(parts.size());
+  for (uint32_t k : parts) {
+    const PatternNode& kid = nodes[k];
+    n.asserts = n.asserts || kid.asserts;
+    n.shortest = saturating_add(n.shortest, kid.shortest);
+    n.longest = saturating_add(n.longest, kid.longest);
+  }
+  kids.insert(kids.end(), parts.begin(), parts.end());
+  return push(*this, n);
+}
+
+uint32_t Pattern::add_alt(std::span<const uint32_t> parts) {
+  if (parts.size() == 1) return parts[0];
+  PatternNode n;
+  n.kind = PatternKind::kAlt;
+  n.a = static_cast<uint32_t>(kids.size());
+  n.n = static_cast<uint32_t>(parts.size());
+  n.shortest = kNoLimit;
+  for (uint32_t k : parts) {
+    const PatternNode& kid = nodes[k];
+    n.asserts = n.asserts || kid.asserts;
+    n.shortest = std::min(n.shortest, kid.shortest);
+    n.longest = std::max(n.longest, kid.longest);
+  }
+  kids.insert(kids.end(), parts.begin(), parts.end());
+  return push(*this, n);
+}
+
+uint32_t Pattern::add_repeat(uint32_t child, uint32_t min, uint32_t max) {
+  if (min == 1 && max == 1) return child;
+  if (max == 0) return add_empty();
+  PatternNode n;
+  n.kind = PatternKind::kRepeat;
+  n.asserts = nodes[child].asserts;
+  n.a = child;
+  n.min = min;
+  n.max = max;
+  n.shortest = saturating_mul(nodes[child].shortest, min);
+  n.longest = saturating_mul(nodes[child].longest, max);
+  return push(*this, n);
+}
+
+uint32_t Pattern::add_anchor(PatternKind kind, bool negated) {
+  PatternNode n;
+  n.kind = kind;
+  n.negated = negated;
+  n.asserts = true;
+  return push(*this, n);
+}
+
+uint32_t Pattern::add_look(PatternKind kind, uint32_t child, bool negated) {
+  PatternNode n;
+  n.kind = kind;
+  n.negated = negated;
+  n.asserts = true;
+  n.a = child;
+  return push(*this, n);
+}
+
+}  // namespace structgen

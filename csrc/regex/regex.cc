@@ -1,0 +1,651 @@
+#include "regex/regex.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+
+#include "base/error.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kUnknownNext = 0xFFFFFFFFu;
+constexpr uint32_t kMaxKids = 50'000;        // of one | or &
+constexpr uint16_t kMaxHeight = 4'000;       // recursion depth of a derivative
+constexpr uint32_t kEmptinessBudget = 60'000;  // nodes visited by one emptiness search
+
+uint32_t add_counts(uint32_t a, uint32_t b) {
+  return a == kUnbounded || b == kUnbounded || a + b < a ? kUnbounded : a + b;
+}
+[[noreturn]] void too_complex(const char* what) { throw Error(ErrorKind::kSchemaTooComplex, what); }
+}  // namespace
+
+RegexArena::RegexArena() {
+  nodes_.emplace_back();  // empty
+  RegexNode eps;
+  eps.kind = RegexKind::kEpsilon;
+  eps.nullable = true;
+  nodes_.emplace_back(eps);
+  RegexNode any;
+  any.kind = RegexKind::kAnything;
+  any.nullable = true;
+  nodes_.emplace_back(any);
+  RegexNode poison;
+  poison.kind = RegexKind::kPoison;
+  nodes_.emplace_back(poison);
+}
+
+std::size_t RegexArena::byte_size() const {
+  return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + sets_.byte_size() +
+         json_sets_.byte_size() + tables_.byte_size() + class_maps_.byte_size();
+}
+
+RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::string_view text) {
+  uint64_t h = static_cast<uint64_t>(node.kind) + 1;
+  h = mix(mix(mix(mix(h, node.a), node.b), node.min), node.max);
+  h = hash_words(kids, h);
+  if (!text.empty()) h = hash_bytes(text.data(), text.size(), h);
+  const uint32_t id = index_.find_or_add(
+      h,
+      [&](uint32_t i) {
+        const RegexNode& o = nodes_[i];
+        return o.kind == node.kind && o.a == node.a && o.b == node.b && o.min == node.min &&
+               o.max == node.max && o.n == kids.size() + text.size() &&
+               std::equal(kids.begin(), kids.end(), o.kids) &&
+               (text.empty() || std::memcmp(o.text, text.data(), text.size()) == 0);
+      },
+      [&] {
+        if (!kids.empty()) {
+          node.kids = pool_.copy(kids).data();
+          node.n = static_cast<uint32_t>(kids.size());
+        }
+        if (!text.empty()) {
+          node.text = pool_.copy(std::span<const char>(text.data(), text.size())).data();
+          node.n = static_cast<uint32_t>(text.size());
+        }
+        if (node.height > kMaxHeight) too_complex("a pattern nests too deeply");
+        return nodes_.emplace_back(node);
+      });
+  return RegexId{id};
+}
+
+RegexId RegexArena::bytes(const ByteSet& set) {
+  if (set.none()) return empty();
+  uint64_t h = 11;
+  for (uint64_t w : set.w) h = mix(h, w);
+  RegexNode n;
+  n.kind = RegexKind::kBytes;
+  n.a = set_index_.find_or_add(
+      h, [&](uint32_t i) { return sets_[i] == set; }, [&] { return sets_.emplace_back(set); });
+  return add(n, {}, {});
+}
+
+RegexId RegexArena::literal(std::string_view text) {
+  if (text.empty()) return epsilon();
+  // Long literals are chained: a step interns what is left of one piece, so pieces stay short.
+  RegexId out = epsilon();
+  std::size_t end = text.size();
+  while (end > 0) {
+    const std::size_t size = end % kLiteralMax == 0 ? kLiteralMax : end % kLiteralMax;
+    RegexNode n;
+    n.kind = RegexKind::kLiteral;
+    const RegexId piece = add(n, {}, text.substr(end - size, size));
+    out = cat(piece, out);
+    end -= size;
+  }
+  return out;
+}
+
+RegexId RegexArena::json_set(uint32_t table, std::span<const uint64_t> subset, bool labelled) {
+  JsonSet s;
+  s.table = table;
+  s.hi = static_cast<uint32_t>(tables_.table(table).texts.size());
+  s.subset = subset.empty() ? 0 : tables_.add_subset(subset);
+  s.labelled = labelled;
+  if (!tables_.normalise(s)) return empty();
+  return json_set_node(s);
+}
+
+RegexId RegexArena::json_set_node(const JsonSet& s) {
+  uint64_t h = mix(mix(mix(mix(mix(s.table, s.subset), s.lo), s.hi), s.depth), s.escape * 2ull + s.labelled);
+  RegexNode n;
+  n.kind = RegexKind::kJsonSet;
+  n.labelled = s.labelled;
+  n.a = json_set_index_.find_or_add(
+      h, [&](uint32_t i) { return json_sets_[i] == s; }, [&] { return json_sets_.emplace_back(s); });
+  return add(n, {}, {});
+}
+
+RegexId RegexArena::derive_json_set(RegexId r, uint8_t b) {
+  JsonSet s = json_sets_[nodes_[r.v].a];
+  bool done;
+  if (!tables_.step(s, b, done)) return empty();
+  if (!done) return json_set_node(s);
+  if (!s.labelled) return epsilon();
+  RegexNode n;
+  n.kind = RegexKind::kDone;
+  n.nullable = true;
+  n.labelled = true;
+  n.min = tables_.table(s.table).labels[s.lo];
+  return add(n, {}, {});
+}
+
+RegexId RegexArena::cat(RegexId a, RegexId b) {
+  if (a == empty() || b == empty()) return empty();
+  if (a == epsilon()) return b;
+  if (b == epsilon()) return a;
+  const RegexNode x = nodes_[a.v];
+  if (x.kind == RegexKind::kCat) return cat(RegexId{x.a}, cat(RegexId{x.b}, b));
+  // x{m,n} x{p,q} t  =  x{m+p,n+q} t
+  uint32_t e1, m1, n1, t1, e2, m2, n2, t2;
+  if (split_repeat(a.v, e1, m1, n1, t1) && t1 == epsilon().v && split_repeat(b.v, e2, m2, n2, t2) && e1 == e2 &&
+      (x.kind == RegexKind::kRepeat || nodes_[b.v].kind == RegexKind::kRepeat ||
+       (nodes_[b.v].kind == RegexKind::kCat && nodes_[nodes_[b.v].a].kind == RegexKind::kRepeat)))
+    return cat(repeat(RegexId{e1}, add_counts(m1, m2), add_counts(n1, n2)), RegexId{t2});
+  if (a == anything() && b == anything()) return a;
+  const RegexNode& y = nodes_[b.v];
+  RegexNode n;
+  n.kind = RegexKind::kCat;
+  n.nullable = x.nullable && y.nullable;
+  n.boolean = x.boolean || y.boolean;
+  n.labelled = x.labelled || y.labelled;
+  n.height = static_cast<uint16_t>(1 + (x.nullable ? std::max(x.height, y.height) : x.height));
+  n.a = a.v;
+  n.b = b.v;
+  return add(n, {}, {});
+}
+
+RegexId RegexArena::cat(std::span<const RegexId> parts) {
+  RegexId out = epsilon();
+  for (std::size_t i = parts.size(); i-- > 0;) out = cat(parts[i], out);
+  return out;
+}
+
+// Reads id as element{min,max} tail; a plain x is x{1,1}.
+bool RegexArena::split_repeat(uint32_t id, uint32_t& element, uint32_t& min, uint32_t& max, uint32_t& tail) const {
+  const RegexNode* n = &nodes_[id];
+  tail = epsilon().v;
+  if (n->kind == RegexKind::kCat) {
+    tail = n->b;
+    id = n->a;
+    n = &nodes_[id];
+  }
+  element = id;
+  min = max = 1;
+  if (n->kind == RegexKind::kRepeat) {
+    element = n->a;
+    min = n->min;
+    max = n->max;
+  }
+  return true;
+}
+
+// x{1,3}t | x{2,9}t = x{1,9}t, for adjacent or overlapping ranges. Keeps unions of counters small.
+bool RegexArena::merge_repeats(std::vector<uint32_t>& kids) {
+  struct Part {
+    uint32_t element, tail, min, max, id;
+  };
+  std::vector<Part> parts;
+  for (uint32_t id : kids) {
+    Part p{};
+    const RegexNode& n = nodes_[id];
+    const bool counted = n.kind == RegexKind::kRepeat ||
+                         (n.kind == RegexKind::kCat && nodes_[n.a].kind == RegexKind::kRepeat);
+    if (!counted) continue;
+    split_repeat(id, p.element, p.min, p.max, p.tail);
+    p.id = id;
+    parts.push_back(p);
+  }
+  if (parts.size() < 2) return false;
+  std::sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
+    return std::tie(x.element, x.tail, x.min) < std::tie(y.element, y.tail, y.min);
+  });
+  bool changed = false;
+  for (std::size_t i = 0; i < parts.size();) {
+    Part joined = parts[i];
+    std::size_t j = i + 1;
+    for (; j < parts.size() && parts[j].element == joined.element && parts[j].tail == joined.tail &&
+           parts[j].min <= add_counts(joined.max, 1);
+         ++j)
+      joined.max = std::max(joined.max, parts[j].max);
+    if (j > i + 1) {
+      changed = true;
+      for (std::size_t k = i; k < j; ++k) std::erase(kids, parts[k].id);
+      kids.push_back(cat(repeat(RegexId{joined.element}, joined.min, joined.max), RegexId{joined.tail}).v);
+    }
+    i = j;
+  }
+  return changed;
+}
+
+RegexId RegexArena::alt(RegexId a, RegexId b) {
+  if (a == b || b == empty()) return a;
+  if (a == empty()) return b;
+  const std::array<RegexId, 2> parts{a, b};
+  return alt(std::span<const RegexId>(parts));
+}
+
+RegexId RegexArena::alt(std::span<const RegexId> parts) {
+  std::vector<uint32_t> kids;
+  ByteSet set;
+  bool has_set = false, nullable = false;
+  const auto take = [&](uint32_t id) {
+    const RegexNode& n = nodes_[id];
+    if (n.kind == RegexKind::kBytes) {
+      set |= sets_[n.a];
+      has_set = true;
+    } else if (n.kind != RegexKind::kEmpty) {
+      kids.push_back(id);
+      nullable = nullable || (n.nullable && n.kind != RegexKind::kEpsilon);
+    }
+  };
+  for (RegexId p : parts) {
+    const RegexNode& n = nodes_[p.v];
+    if (p == anything()) return p;
+    if (n.kind == RegexKind::kAlt)
+      for (uint32_t i = 0; i < n.n; ++i) take(n.kids[i]);
+    else
+      take(p.v);
+  }
+  if (has_set) kids.push_back(bytes(set).v);
+  std::sort(kids.begin(), kids.end());
+  kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
+  if (nullable) std::erase(kids, epsilon().v);
+  if (kids.size() > 1 && merge_repeats(kids)) {
+    std::vector<RegexId> again;
+    for (uint32_t k : kids) again.push_back(RegexId{k});
+    return alt(std::span<const RegexId>(again));
+  }
+  return nary(RegexKind::kAlt, kids);
+}
+
+RegexId RegexArena::both(RegexId a, RegexId b) {
+  if (a == b || b == anything()) return a;
+  if (a == anything()) return b;
+  const std::array<RegexId, 2> parts{a, b};
+  return both(std::span<const RegexId>(parts));
+}
+
+RegexId RegexArena::both(std::span<const RegexId> parts) {
+  std::vector<uint32_t> kids;
+  ByteSet set = ByteSet::all();
+  bool has_set = false;
+  const auto take = [&](uint32_t id) {
+    const RegexNode& n = nodes_[id];
+    if (n.kind == RegexKind::kBytes) {
+      set &= sets_[n.a];
+      has_set = true;
+    } else if (n.kind != RegexKind::kAnything) {
+      kids.push_back(id);
+    }
+  };
+  for (RegexId p : parts) {
+    const RegexNode& n = nodes_[p.v];
+    if (p == empty()) return p;
+    if (n.kind == RegexKind::kAnd)
+      for (uint32_t i = 0; i < n.n; ++i) take(n.kids[i]);
+    else
+      take(p.v);
+  }
+  if (has_set) {
+    if (set.none()) return empty();
+    kids.push_back(bytes(set).v);
+  }
+  std::sort(kids.begin(), kids.end());
+  kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
+  for (uint32_t k : kids) {
+    const RegexNode& n = nodes_[k];
+    if (n.kind == RegexKind::kEmpty) return empty();
+    if (n.kind == RegexKind::kNot && std::binary_search(kids.begin(), kids.end(), n.a)) return empty();
+    if (n.kind == RegexKind::kEpsilon) {
+      for (uint32_t other : kids)
+        if (!nodes_[other].nullable) return empty();
+      return epsilon();
+    }
+  }
+  return nary(RegexKind::kAnd, kids);
+}
+
+RegexId RegexArena::nary(RegexKind kind, std::vector<uint32_t>& kids) {
+  if (kids.empty()) return kind == RegexKind::kAlt ? empty() : anything();
+  if (kids.size() == 1) return RegexId{kids[0]};
+  if (kids.size() > kMaxKids) too_complex("a pattern has too many alternatives at one place");
+  RegexNode n;
+  n.kind = kind;
+  n.nullable = kind == RegexKind::kAnd;
+  n.boolean = kind == RegexKind::kAnd;
+  for (uint32_t k : kids) {
+    const RegexNode& c = nodes_[k];
+    n.nullable = kind == RegexKind::kAlt ? n.nullable || c.nullable : n.nullable && c.nullable;
+    n.boolean = n.boolean || c.boolean;
+    n.labelled = n.labelled || c.labelled;
+    n.height = std::max<uint16_t>(n.height, static_cast<uint16_t>(c.height + 1));
+  }
+  return add(n, kids, {});
+}
+
+RegexId RegexArena::negate(RegexId a) {
+  if (a == empty()) return anything();
+  if (a == anything()) return empty();
+  const RegexNode x = nodes_[a.v];
+  if (x.kind == RegexKind::kNot) return RegexId{x.a};
+  RegexNode n;
+  n.kind = RegexKind::kNot;
+  n.nullable = !x.nullable;
+  n.boolean = true;
+  n.height = static_cast<uint16_t>(x.height + 1);
+  n.a = a.v;
+  return add(n, {}, {});
+}
+
+RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
+  if (max == 0 || a == epsilon()) return epsilon();
+  if (a == empty()) return min == 0 ? epsilon() : empty();
+  if (min == 1 && max == 1) return a;
+  const RegexNode x = nodes_[a.v];
+  if (x.nullable) min = 0;
+  if (a == anything()) return a;
+  if (x.kind == RegexKind::kRepeat && x.min <= 1 && x.max == kUnbounded && (x.min == 0 || min >= 1 || x.nullable))
+    return repeat(RegexId{x.a}, x.min == 0 ? 0 : min, kUnbounded);
+  if (x.kind == RegexKind::kRepeat && x.min == 0 && x.max == 1) return repeat(RegexId{x.a}, 0, max);
+  RegexNode n;
+  n.kind = RegexKind::kRepeat;
+  n.nullable = min == 0;
+  n.boolean = x.boolean;
+  n.labelled = x.labelled;
+  n.height = static_cast<uint16_t>(x.height + 1);
+  n.a = a.v;
+  n.min = min;
+  n.max = max;
+  return add(n, {}, {});
+}
+
+// ---- derivatives ----
+
+const ClassMap* RegexArena::compute_classes(RegexId r) {
+  const RegexNode& n = nodes_[r.v];
+  switch (n.kind) {
+    case RegexKind::kEmpty:
+    case RegexKind::kEpsilon:
+    case RegexKind::kAnything:
+    case RegexKind::kPoison:
+    case RegexKind::kDone:
+      return class_maps_.one();
+    case RegexKind::kBytes:
+      return class_maps_.of_set(sets_[n.a]);
+    case RegexKind::kLiteral:
+      return class_maps_.of_byte(static_cast<uint8_t>(n.text[0]));
+    case RegexKind::kJsonSet: {
+      uint16_t raw[256];
+      tables_.classes(json_sets_[n.a], raw);
+      return class_maps_.intern(raw);
+    }
+    case RegexKind::kNot:
+    case RegexKind::kRepeat:
+      return &classes(RegexId{n.a});
+    case RegexKind::kCat: {
+      const ClassMap* c = &classes(RegexId{n.a});
+      return nodes_[n.a].nullable ? class_maps_.product(c, &classes(RegexId{n.b})) : c;
+    }
+    case RegexKind::kAlt:
+    case RegexKind::kAnd: {
+      const ClassMap* c = class_maps_.one();
+      for (uint32_t i = 0; i < n.n; ++i) c = class_maps_.product(c, &classes(RegexId{n.kids[i]}));
+      return c;
+    }
+  }
+  return class_maps_.one();
+}
+
+const ClassMap& RegexArena::classes(RegexId r) {
+  if (!nodes_[r.v].classes) {
+    const ClassMap* c = compute_classes(r);
+    nodes_[r.v].classes = c;
+  }
+  return *nodes_[r.v].classes;
+}
+
+RegexId RegexArena::derive(RegexId r, uint8_t b) {
+  const RegexNode& n = nodes_[r.v];
+  switch (n.kind) {
+    case RegexKind::kEmpty:
+    case RegexKind::kEpsilon:
+    case RegexKind::kDone:
+      return empty();
+    case RegexKind::kAnything:
+    case RegexKind::kPoison:
+      return r;
+    case RegexKind::kBytes:
+      return sets_[n.a].has(b) ? epsilon() : empty();
+    case RegexKind::kLiteral: {
+      if (static_cast<uint8_t>(n.text[0]) != b) return empty();
+      if (n.n == 1) return epsilon();
+      return add(RegexNode{.kind = RegexKind::kLiteral}, {}, {n.text + 1, n.n - 1});
+    }
+    case RegexKind::kJsonSet:
+      return derive_json_set(r, b);
+    case RegexKind::kNot:
+      return negate(next(RegexId{n.a}, b));
+    case RegexKind::kRepeat: {
+      const RegexId d = next(RegexId{n.a}, b);
+      if (d == empty()) return d;
+      return cat(d, repeat(RegexId{n.a}, n.min == 0 ? 0 : n.min - 1, n.max == kUnbounded ? n.max : n.max - 1));
+    }
+    case RegexKind::kCat: {
+      const RegexId first = cat(next(RegexId{n.a}, b), RegexId{n.b});
+      return nodes_[n.a].nullable ? alt(first, next(RegexId{n.b}, b)) : first;
+    }
+    case RegexKind::kAlt: {
+      std::vector<RegexId> parts;
+      for (uint32_t i = 0; i < n.n; ++i) {
+        const RegexId d = next(RegexId{n.kids[i]}, b);
+        if (d != empty()) parts.push_back(d);
+      }
+      if (parts.empty()) return empty();
+      return parts.size() == 1 ? parts[0] : alt(std::span<const RegexId>(parts));
+    }
+    case RegexKind::kAnd: {
+      std::vector<RegexId> parts;
+      for (uint32_t i = 0; i < n.n; ++i) {
+        const RegexId d = next(RegexId{n.kids[i]}, b);
+        if (d == empty()) return empty();
+        parts.push_back(d);
+      }
+      return both(std::span<const RegexId>(parts));
+    }
+  }
+  return empty();
+}
+
+RegexId RegexArena::next(RegexId r, uint8_t b) {
+  const ClassMap& c = classes(r);
+  RegexNode& n = nodes_[r.v];
+  if (!n.next) {
+    n.next = pool_.allocate<uint32_t>(c.n);
+    std::fill(n.next, n.next + c.n, kUnknownNext);
+  }
+  uint32_t& slot = n.next[c.of[b]];
+  if (slot != kUnknownNext) return RegexId{slot};
+  RegexId d = derive(r, c.rep[c.of[b]]);
+  if (nodes_[d.v].boolean && is_empty(d)) d = empty();
+  slot = d.v;
+  return d;
+}
+
+RegexId RegexArena::run(RegexId r, std::string_view text) {
+  for (char c : text) {
+    if (r == empty()) return r;
+    r = next(r, static_cast<uint8_t>(c));
+  }
+  return r;
+}
+
+const ByteSet& RegexArena::live(RegexId r) {
+  if (const ByteSet* known = nodes_[r.v].live) return *known;
+  const ClassMap& c = classes(r);
+  bool alive[256];
+  for (uint16_t i = 0; i < c.n; ++i) alive[i] = next(r, c.rep[i]) != empty();
+  ByteSet set;
+  for (int b = 0; b < 256; ++b)
+    if (alive[c.of[b]]) set.add(static_cast<uint8_t>(b));
+  ByteSet* out = pool_.allocate<ByteSet>(1);
+  *out = set;
+  nodes_[r.v].live = out;
+  return *out;
+}
+
+// ---- emptiness ----
+
+bool RegexArena::is_empty(RegexId r) {
+  const RegexNode& n = nodes_[r.v];
+  if (n.nullable) return false;
+  if (!n.boolean) return r == empty();
+  if (n.emptiness) return n.emptiness == 1;
+  bool result = false;
+  switch (n.kind) {
+    case RegexKind::kCat:
+      result = is_empty(RegexId{n.a}) || is_empty(RegexId{n.b});
+      break;
+    case RegexKind::kAlt:
+      result = true;
+      for (uint32_t i = 0; i < n.n && result; ++i) result = is_empty(RegexId{n.kids[i]});
+      break;
+    case RegexKind::kRepeat:
+      result = n.min > 0 && is_empty(RegexId{n.a});
+      break;
+    default:
+      return search_empty(r);
+  }
+  nodes_[r.v].emptiness = result ? 1 : 2;
+  return result;
+}
+
+namespace {
+// Order of the classes in a search for a witness: the closing quote of a JSON string, then text that
+// people write, then the rest. Escapes and multi-byte characters come last; they multiply the search.
+int search_rank(uint8_t b) {
+  if (b == '"') return 0;
+  if ((b >= '0' && b <= '9') || (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z')) return 1;
+  return b == '\\' ? 3 : b >= 0x80 ? 4 : 2;
+}
+}  // namespace
+
+// Depth-first search for a nullable node. The whole path to a witness is non-empty; when nothing is
+// found, everything visited is empty.
+bool RegexArena::search_empty(RegexId start) {
+  struct Frame {
+    uint32_t id;
+    uint16_t at;
+    std::vector<uint8_t> order;
+  };
+  std::vector<Frame> path;
+  std::unordered_map<uint32_t, bool> seen;
+  const auto push = [&](uint32_t id) {
+    seen.emplace(id, true);
+    const ClassMap& c = classes(RegexId{id});
+    Frame f{id, 0, {}};
+    f.order.assign(c.rep, c.rep + c.n);
+    // The representative is the smallest byte; a class is ranked by its best byte.
+    std::array<int, 256> rank;
+    rank.fill(9);
+    for (int b = 0; b < 256; ++b) {
+      int& k = rank[c.of[b]];
+      k = std::min(k, search_rank(static_cast<uint8_t>(b)));
+    }
+    std::stable_sort(f.order.begin(), f.order.end(), [&](uint8_t x, uint8_t y) { return rank[c.of[x]] < rank[c.of[y]]; });
+    path.push_back(std::move(f));
+  };
+  push(start.v);
+  while (!path.empty()) {
+    Frame& f = path.back();
+    if (f.at == f.order.size()) {
+      path.pop_back();
+      continue;
+    }
+    const RegexId d = derive(RegexId{f.id}, f.order[f.at++]);
+    const RegexNode& n = nodes_[d.v];
+    const bool alive = n.nullable || (!n.boolean && d != empty()) || n.emptiness == 2;
+    if (alive) {
+      for (const Frame& p : path) nodes_[p.id].emptiness = 2;
+      return false;
+    }
+    if (d == empty() || n.emptiness == 1 || seen.count(d.v)) continue;
+    // A node that is not & or ~ itself is decided by its parts.
+    if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kNot) {
+      if (!is_empty(d)) {
+        for (const Frame& p : path) nodes_[p.id].emptiness = 2;
+        return false;
+      }
+      continue;
+    }
+    if (seen.size() > kEmptinessBudget) too_complex("an intersection of patterns is too large to decide");
+    push(d.v);
+  }
+  for (const auto& [id, unused] : seen) nodes_[id].emptiness = 1;
+  return true;
+}
+
+bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out) {
+  // Depth-first over live bytes; a node met again on the path means an infinite language, because
+  // dead nodes are never entered.
+  struct Frame {
+    RegexId id;
+    int byte;
+  };
+  out.clear();
+  if (is_empty(r)) return true;
+  std::vector<Frame> path{{r, -1}};
+  std::vector<uint32_t> on_path{r.v};
+  std::string text;
+  uint32_t steps = 0;
+  if (nullable(r)) out.push_back(text);
+  while (!path.empty()) {
+    Frame& f = path.back();
+    int b = f.byte + 1;
+    const ByteSet& l = live(f.id);
+    while (b < 256 && !l.has(static_cast<uint8_t>(b))) ++b;
+    if (b == 256) {
+      path.pop_back();
+      on_path.pop_back();
+      if (!text.empty()) text.pop_back();
+      continue;
+    }
+    f.byte = b;
+    const RegexId d = next(f.id, static_cast<uint8_t>(b));
+    if (++steps > limit * 64 + 4096 || std::find(on_path.begin(), on_path.end(), d.v) != on_path.end()) return false;
+    text.push_back(static_cast<char>(b));
+    if (nullable(d)) {
+      if (out.size() == limit) return false;
+      out.push_back(text);
+    }
+    path.push_back({d, -1});
+    on_path.push_back(d.v);
+  }
+  return true;
+}
+
+bool RegexArena::witness(RegexId r, std::string& out) {
+  out.clear();
+  if (is_empty(r)) return false;
+  // Breadth-first over distinct nodes.
+  std::deque<uint32_t> queue{r.v};
+  std::unordered_map<uint32_t, std::pair<uint32_t, uint8_t>> from{{r.v, {r.v, 0}}};
+  while (!queue.empty()) {
+    const uint32_t id = queue.front();
+    queue.pop_front();
+    if (nodes_[id].nullable) {
+      for (uint32_t at = id; at != r.v; at = from[at].first) out.push_back(static_cast<char>(from[at].second));
+      std::reverse(out.begin(), out.end());
+      return true;
+    }
+    if (from.size() > kEmptinessBudget) too_complex("a pattern is too large to find a witness");
+    const ClassMap& c = classes(RegexId{id});
+    for (uint16_t k = 0; k < c.n; ++k) {
+      const RegexId d = next(RegexId{id}, c.rep[k]);
+      if (d != empty() && from.emplace(d.v, std::pair{id, c.rep[k]}).second) queue.push_back(d.v);
+    }
+  }
+  return false;
+}
+
+}  // namespace structgen

@@ -1,0 +1,147 @@
+// The regex algebra over bytes, hash-consed, with memoised derivatives (a lazy DFA whose states are
+// the nodes themselves).
+//
+// In: constructor calls. Out: RegexId; equal ids <=> structurally equal after normalisation.
+// Cost: a constructor is one hash look-up; next() is an array read once known. Counters are nodes
+// ({m,n} is never unrolled). Languages are sets of byte strings.
+// Not thread-safe: the owner serialises calls (a state keeps its own transitions, see parse/state.h).
+// Sources: Brzozowski 1964; Owens, Reppy, Turon 2009.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/bitset.h"
+#include "base/ids.h"
+#include "base/intern.h"
+#include "regex/classes.h"
+#include "regex/literals.h"
+
+namespace structgen {
+
+constexpr uint32_t kUnbounded = 0xFFFFFFFFu;
+
+enum class RegexKind : uint8_t {
+  kEmpty,     // no string
+  kEpsilon,   // the empty string
+  kAnything,  // every byte string
+  kBytes,     // one byte of a set
+  kLiteral,   // a byte string (at most kLiteralMax long)
+  kCat,       // a b
+  kAlt,       // a | b | ...
+  kAnd,       // a & b & ...
+  kNot,       // every byte string but a
+  kRepeat,    // a{min,max}
+  kJsonSet,   // the JSON spellings of a set of strings, each with its closing quote
+  kPoison,    // "not decided here": live on every byte, never nullable (see mask/fill.h)
+  kDone,      // the empty string, reached by completing literal `label` of a labelled kJsonSet
+};
+
+struct RegexNode {
+  RegexKind kind = RegexKind::kEmpty;
+  bool nullable = false;
+  bool boolean = false;   // contains & or ~, so that emptiness is not plain from the structure
+  bool labelled = false;  // contains a labelled kJsonSet or a kDone
+  bool character = false;  // see mark_character
+  uint8_t emptiness = 0;  // 0 unknown, 1 empty, 2 not empty (only where boolean)
+  uint16_t height = 0;    // recursion depth of next()
+  uint32_t a = 0, b = 0;  // children; kBytes: index of the set; kJsonSet: index of the set node
+  uint32_t min = 0, max = 0;              // kRepeat; kDone: min = label
+  const uint32_t* kids = nullptr;         // kAlt, kAnd: sorted child ids
+  const char* text = nullptr;             // kLiteral
+  uint32_t n = 0;                         // number of kids, or length of the text
+  const ClassMap* classes = nullptr;      // computed on first use
+  uint32_t* next = nullptr;               // per class; kUnknownNext where not computed yet
+  const ByteSet* live = nullptr;          // computed on first use
+};
+
+class RegexArena {
+ public:
+  RegexArena();
+  RegexArena(const RegexArena&) = delete;
+  RegexArena& operator=(const RegexArena&) = delete;
+
+  // ---- constructors ----
+  static constexpr RegexId empty() { return RegexId{0}; }
+  static constexpr RegexId epsilon() { return RegexId{1}; }
+  static constexpr RegexId anything() { return RegexId{2}; }
+  static constexpr RegexId poison() { return RegexId{3}; }
+  RegexId bytes(const ByteSet& set);
+  RegexId byte(uint8_t b) { return bytes(ByteSet::of(b)); }
+  RegexId range(uint8_t lo, uint8_t hi) { return bytes(ByteSet::range(lo, hi)); }
+  RegexId literal(std::string_view text);
+  RegexId cat(RegexId a, RegexId b);
+  RegexId cat(std::span<const RegexId> parts);
+  RegexId alt(RegexId a, RegexId b);
+  RegexId alt(std::span<const RegexId> parts);
+  RegexId both(RegexId a, RegexId b);
+  RegexId both(std::span<const RegexId> parts);
+  RegexId negate(RegexId a);
+  RegexId minus(RegexId a, RegexId b) { return both(a, negate(b)); }
+  RegexId repeat(RegexId a, uint32_t min, uint32_t max);
+  RegexId optional(RegexId a) { return repeat(a, 0, 1); }
+  RegexId star(RegexId a) { return repeat(a, 0, kUnbounded); }
+  // JSON spellings (raw or escaped) of the table's strings, without the opening and with the closing
+  // quote. `subset`: bitset over the table's indices, empty = all. When `labelled`, completing string
+  // i ends in done(label of i) instead of epsilon().
+  RegexId json_set(uint32_t table, std::span<const uint64_t> subset, bool labelled);
+  LiteralTables& tables() { return tables_; }
+  // Marks r as the spellings of one character of a set: every text of r is exactly one code point.
+  RegexId mark_character(RegexId r) {
+    nodes_[r.v].character = true;
+    return r;
+  }
+  bool is_character(RegexId r) const { return nodes_[r.v].character; }
+  // A regex remembered under a small key of the caller's choice; empty() until set.
+  RegexId& remembered(uint32_t key) { return remembered_[key]; }
+
+  // ---- questions ----
+  const RegexNode& node(RegexId r) const { return nodes_[r.v]; }
+  bool nullable(RegexId r) const { return nodes_[r.v].nullable; }
+  RegexId next(RegexId r, uint8_t b);  // derivative; empty() exactly where no continuation exists
+  RegexId run(RegexId r, std::string_view text);
+  bool matches(RegexId r, std::string_view text) { return nullable(run(r, text)); }
+  bool is_empty(RegexId r);  // throws kSchemaTooComplex past the node budget
+  const ClassMap& classes(RegexId r);
+  const ByteSet& live(RegexId r);  // bytes b with next(r, b) not empty
+  ClassMaps& class_maps() { return class_maps_; }
+  // Every string of the language when it is finite and has at most `limit` strings; false otherwise.
+  bool enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out);
+  // One shortest-found string of the language (a witness, not necessarily the shortest).
+  bool witness(RegexId r, std::string& out);
+  const ByteSet& byte_set(uint32_t index) const { return sets_[index]; }
+  uint32_t size() const { return nodes_.size(); }
+  std::size_t byte_size() const;
+
+  static constexpr uint32_t kLiteralMax = 64;
+
+ private:
+  RegexId add(RegexNode node, std::span<const uint32_t> kids, std::string_view text);
+  RegexId nary(RegexKind kind, std::vector<uint32_t>& kids);
+  bool merge_repeats(std::vector<uint32_t>& kids);
+  bool split_repeat(uint32_t id, uint32_t& element, uint32_t& min, uint32_t& max, uint32_t& tail) const;
+  RegexId derive(RegexId r, uint8_t b);
+  RegexId json_set_node(const JsonSet& set);
+  RegexId derive_json_set(RegexId r, uint8_t b);
+  const ClassMap* compute_classes(RegexId r);
+  bool search_empty(RegexId r);
+
+  StableVector<RegexNode, 10> nodes_;
+  InternTable index_{12};
+  BumpPool pool_;
+  StableVector<ByteSet> sets_;
+  InternTable set_index_;
+  StableVector<JsonSet> json_sets_;
+  InternTable json_set_index_;
+  LiteralTables tables_;
+  ClassMaps class_maps_;
+  std::unordered_map<uint32_t, RegexId> remembered_;
+};
+
+}  // namespace structgen

@@ -1,0 +1,51 @@
+// The drafts of JSON Schema as data: which keyword exists in which draft and where schemas stand in it.
+//
+// In: keyword text, a $schema URI. Out: table rows. Cost: one hash look-up.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace structgen {
+
+enum class Draft : uint8_t { k4 = 4, k6 = 6, k7 = 7, k2019 = 19, k2020 = 20 };
+
+enum class Word : uint8_t {
+  kUnknown,
+  kAnnotation,  // says nothing about validity and is listed by no report: title, default, ...
+  kType, kEnum, kConst,
+  kAllOf, kAnyOf, kOneOf, kNot, kIf, kThen, kElse,
+  kRef, kDynamicRef, kRecursiveRef, kId, kLegacyId, kAnchor, kDynamicAnchor, kRecursiveAnchor, kSchemaUri, kVocabulary,
+  kDefs,
+  kMinimum, kMaximum, kExclusiveMinimum, kExclusiveMaximum, kMultipleOf,
+  kMinLength, kMaxLength, kPattern, kFormat,
+  kItems, kPrefixItems, kAdditionalItems, kUnevaluatedItems, kContains, kMinContains, kMaxContains,
+  kMinItems, kMaxItems, kUniqueItems,
+  kProperties, kPatternProperties, kAdditionalProperties, kUnevaluatedProperties, kPropertyNames,
+  kRequired, kMinProperties, kMaxProperties, kDependentRequired, kDependentSchemas, kDependencies,
+  kContent,  // contentEncoding, contentMediaType, contentSchema: annotations that a report names
+};
+
+enum class Position : uint8_t {
+  kNone,     // no schemas below
+  kSchema,   // the value is a schema
+  kList,     // an array of schemas
+  kMap,      // an object of schemas
+  kEither,   // a schema or an array of schemas (items)
+  kMixed,    // an object of schemas or arrays of names (dependencies)
+};
+
+struct WordInfo {
+  std::string_view text;
+  Word word;
+  Position position;
+  Draft first, last;
+};
+
+// Null for a text that no draft knows.
+const WordInfo* find_word(std::string_view text);
+inline bool in_draft(const WordInfo& w, Draft d) { return w.first <= d && d <= w.last; }
+// 0 when the URI names no known metaschema.
+bool draft_of_uri(std::string_view uri, Draft& out);
+
+}  // namespace structgen

@@ -1,0 +1,67 @@
+// Keywords -> formulas: what each keyword of a schema object means.
+//
+// In: a Loc. Out: a value formula (subschemas stay unresolved kSchema nodes). Cost: linear in the
+// object's own members, once a location; nothing below is touched.
+// Specification: JSON Schema drafts 4 to 2020-12; the literals are those of schema/formula.h.
+#pragma once
+
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "schema/formula.h"
+#include "schema/resolve.h"
+
+namespace structgen {
+
+enum class PropertyOrder : uint8_t { kSchema, kAny };
+
+class Lowering {
+ public:
+  Lowering(SchemaSet& schemas, FormulaSpace& formulas, PropertyOrder order)
+      : schemas_(schemas), formulas_(formulas), order_(order) {}
+
+  FormulaId root() { return reference(schemas_.root()); }
+  // The formula of a kSchema node's location.
+  FormulaId lower(uint32_t location);
+  const Loc& location(uint32_t location) const { return locs_[location]; }
+  SchemaSet& schemas() { return schemas_; }
+  // Names in the order of properties map `map`.
+  const std::vector<NameId>& map_names(uint32_t map) const { return maps_[map]; }
+  // A formula that holds for exactly the value at `node`.
+  FormulaId constant(const Loc& at, JsonRef node);
+
+ private:
+  struct Object;  // the keyword values of one schema object
+  FormulaId reference(Loc l);  // a kSchema node, or the target of a bare $ref, or true/false
+  FormulaId sub(const Loc& at, JsonRef node) { return reference(schemas_.child(at, node)); }
+  FormulaId lower_object(const Loc& at);
+  void lower_types(const Loc& at, const Object& o, std::vector<FormulaId>& out);
+  void lower_logic(const Loc& at, const Object& o, std::vector<FormulaId>& out);
+  void lower_numbers(const Loc& at, const Object& o, std::vector<FormulaId>& out);
+  void lower_strings(const Loc& at, const Object& o, std::vector<FormulaId>& out);
+  void lower_objects(const Loc& at, const Object& o, std::vector<FormulaId>& out);
+  void lower_dependencies(const Loc& at, const Object& o, std::vector<FormulaId>& out);
+  void lower_arrays(const Loc& at, const Object& o, std::vector<FormulaId>& out);
+  FormulaId values(const Loc& at, JsonRef array);
+  FormulaId absent(NameId name) { return formulas_.all(formulas_.name(name), FormulaSpace::no()); }
+  FormulaId present(NameId name) { return formulas_.some(formulas_.name(name), FormulaSpace::yes(), 1); }
+  NameId name_of(std::string_view text) { return formulas_.intern_text(text); }
+  // A typed formula that came out false forbids its kind, not every value.
+  FormulaId only_for(Kind k, FormulaId f) {
+    return f == FormulaSpace::no() ? formulas_.types(kAllKinds & ~kind_bit(k)) : f;
+  }
+  uint32_t count(const Loc& at, JsonRef number, bool round_up);
+
+  SchemaSet& schemas_;
+  FormulaSpace& formulas_;
+  PropertyOrder order_;
+  std::vector<Loc> locs_;
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>, uint32_t> loc_index_;
+  std::unordered_map<uint32_t, FormulaId> lowered_;
+  std::vector<std::vector<NameId>> maps_;
+  std::unordered_map<uint64_t, uint32_t> map_index_;
+  std::unordered_map<uint64_t, FormulaId> constants_;
+};
+
+}  // namespace structgen

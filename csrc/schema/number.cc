@@ -1,0 +1,323 @@
+// See number.h. Bounds are built digit by digit, from the last to the first: at digit j, either the
+// lexeme already differs from the bound (and the rest is free) or it equals it and j+1 decides.
+#include "schema/number.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "regex/regex.h"
+
+namespace structgen {
+
+namespace {
+constexpr RegexId kUnset{0xFFFFFFFFu};
+int digit_at(std::string_view digits, std::size_t i) { return digits[i] - '0'; }
+}  // namespace
+
+RegexId json_number(RegexArena& arena) {
+  const RegexId digits = arena.repeat(arena.range('0', '9'), 1, kUnbounded);
+  const RegexId sign = arena.optional(arena.bytes(ByteSet::of('+') | ByteSet::of('-')));
+  const RegexId integer = arena.alt(arena.byte('0'), arena.cat(arena.range('1', '9'), arena.star(arena.range('0', '9'))));
+  const RegexId parts[] = {arena.optional(arena.byte('-')), integer,
+                           arena.optional(arena.cat(arena.byte('.'), digits)),
+                           arena.optional(arena.cat(arena.bytes(ByteSet::of('e') | ByteSet::of('E')), arena.cat(sign, digits)))};
+  return arena.cat(parts);
+}
+
+NumberLanguage::NumberLanguage(RegexArena& arena, bool canonical)
+    : arena_(arena), canonical_(canonical), magnitude_(kUnset), integers_(kUnset) {
+  const RegexId zero = arena.byte('0'), nonzero_digit = arena.range('1', '9');
+  point_ = arena.byte('.');
+  e_ = arena.bytes(ByteSet::of('e') | ByteSet::of('E'));
+  plus_ = arena.optional(arena.byte('+'));
+  any_digits_ = digits(0, kUnbounded);
+  some_digits_ = digits(1, kUnbounded);
+  const RegexId to_nonzero = arena.cat(any_digits_, nonzero_digit);
+  tail_ = canonical ? arena.optional(to_nonzero) : any_digits_;
+  open_tail_ = canonical ? to_nonzero : any_digits_;
+  nonzero_ = canonical ? to_nonzero : arena.cat(to_nonzero, any_digits_);
+  zeros_ = canonical ? RegexArena::epsilon() : arena.star(zero);
+  any_fraction_ = arena.optional(arena.cat(point_, canonical ? to_nonzero : some_digits_));
+  some_fraction_ = arena.cat(point_, nonzero_);
+  point_zeros_ = arena.optional(arena.cat(point_, arena.repeat(zero, 1, kUnbounded)));
+  zero_fraction_ = canonical ? RegexArena::epsilon() : point_zeros_;
+  mantissa_ = arena.cat(digits(0, kMantissaDigits - 1), arena.cat(nonzero_digit, arena.star(zero)));
+}
+
+RegexId NumberLanguage::digit(int lo, int hi) {
+  if (lo > hi) return RegexArena::empty();
+  return arena_.range(static_cast<uint8_t>('0' + lo), static_cast<uint8_t>('0' + hi));
+}
+
+RegexId NumberLanguage::digits(uint32_t min, uint32_t max) { return arena_.repeat(digit(0, 9), min, max); }
+
+RegexId NumberLanguage::minus_sign(RegexId magnitudes) { return arena_.cat(arena_.byte('-'), magnitudes); }
+
+RegexId NumberLanguage::either_sign(RegexId magnitudes) {
+  return arena_.cat(arena_.optional(arena_.byte('-')), magnitudes);
+}
+
+// ---- exponents ----
+
+RegexId NumberLanguage::count_at_least(int64_t n) {
+  if (n <= 0) return some_digits_;
+  const std::string bound = std::to_string(n);
+  const auto size = static_cast<uint32_t>(bound.size());
+  RegexId same = RegexArena::epsilon();
+  for (uint32_t j = size; j-- > 0;) {
+    const int b = digit_at(bound, j);
+    same = arena_.alt(arena_.cat(digit(b + 1, 9), digits(size - j - 1, size - j - 1)), arena_.cat(digit(b, b), same));
+  }
+  const RegexId longer = arena_.cat(digit(1, 9), digits(size, kUnbounded));
+  return arena_.cat(arena_.star(digit(0, 0)), arena_.alt(longer, same));
+}
+
+RegexId NumberLanguage::count_at_most(int64_t n) {
+  if (n < 0) return RegexArena::empty();
+  const RegexId zero = arena_.repeat(digit(0, 0), 1, kUnbounded);
+  if (n == 0) return zero;
+  const std::string bound = std::to_string(n);
+  const auto size = static_cast<uint32_t>(bound.size());
+  RegexId same = RegexArena::epsilon();
+  for (uint32_t j = size; j-- > 0;) {
+    const int b = digit_at(bound, j);
+    same = arena_.alt(arena_.cat(digit(j == 0 ? 1 : 0, b - 1), digits(size - j - 1, size - j - 1)),
+                      arena_.cat(digit(b, b), same));
+  }
+  if (size > 1) same = arena_.alt(same, arena_.cat(digit(1, 9), digits(0, size - 2)));
+  return arena_.alt(zero, arena_.cat(arena_.star(digit(0, 0)), same));
+}
+
+RegexId NumberLanguage::count_equal(int64_t n) {
+  if (n == 0) return arena_.repeat(digit(0, 0), 1, kUnbounded);
+  return arena_.cat(arena_.star(digit(0, 0)), arena_.literal(std::to_string(n)));
+}
+
+RegexId NumberLanguage::count_between(int64_t lo, int64_t hi) {
+  if (lo == hi) return count_equal(lo);
+  return hi == kNone ? count_at_least(lo) : arena_.both(count_at_least(lo), count_at_most(hi));
+}
+
+RegexId NumberLanguage::exponent_at_least(int64_t k) {
+  if (k > 0) return arena_.cat(plus_, count_at_least(k));
+  return arena_.alt(arena_.cat(plus_, some_digits_), minus_sign(count_at_most(-k)));
+}
+
+RegexId NumberLanguage::exponent_at_most(int64_t k) {
+  if (k < 0) return minus_sign(count_at_least(-k));
+  return arena_.alt(arena_.cat(plus_, count_at_most(k)), minus_sign(some_digits_));
+}
+
+RegexId NumberLanguage::exponent_equal(int64_t k) {
+  if (k > 0) return arena_.cat(plus_, count_equal(k));
+  return k < 0 ? minus_sign(count_equal(-k)) : arena_.cat(arena_.alt(plus_, arena_.byte('-')), count_equal(0));
+}
+
+RegexId NumberLanguage::long_exponent(int64_t lo, int64_t hi) {
+  RegexId out = RegexArena::empty();
+  const int64_t from = std::max(lo, kLongMin), to = std::min(hi, kLongMax);
+  if (from <= hi) out = arena_.cat(plus_, count_between(from, hi));
+  if (lo <= to) out = arena_.alt(out, minus_sign(count_between(-to, -lo)));
+  return out;
+}
+
+RegexId NumberLanguage::one_digit(int lo, int hi, RegexId exponents) {
+  const RegexId parts[] = {digit(lo, hi), point_zeros_, e_, exponents};
+  return arena_.cat(parts);
+}
+
+RegexId NumberLanguage::with_fraction(RegexId first, RegexId fraction, RegexId exponents) {
+  const RegexId parts[] = {first, point_, fraction, e_, exponents};
+  return arena_.cat(parts);
+}
+
+// ---- fractions ----
+
+RegexId NumberLanguage::digits_above(std::string_view fraction, std::size_t at, bool strict) {
+  RegexId out = strict ? nonzero_ : tail_;
+  for (std::size_t j = fraction.size(); j-- > at;) {
+    const int b = digit_at(fraction, j);
+    out = arena_.alt(arena_.cat(digit(b + 1, 9), tail_), arena_.cat(digit(b, b), out));
+  }
+  return out;
+}
+
+// After a prefix of the bound, the fraction may also end: it is smaller then. (A canonical one must
+// not end in a zero.) The last digit of the bound is not 0.
+RegexId NumberLanguage::digits_below(std::string_view fraction, std::size_t at, bool strict) {
+  RegexId out = strict ? RegexArena::empty() : zeros_;
+  for (std::size_t j = fraction.size(); j-- > at;) {
+    const int b = digit_at(fraction, j);
+    const bool ends = j > at && (!canonical_ || fraction[j - 1] != '0');
+    const RegexId less = arena_.alt(arena_.cat(digit(1, b - 1), tail_),
+                                    b > 0 ? arena_.cat(digit(0, 0), open_tail_) : RegexArena::empty());
+    out = arena_.alt(less, arena_.cat(digit(b, b), out));
+    if (ends) out = arena_.alt(out, RegexArena::epsilon());
+  }
+  return out;
+}
+
+RegexId NumberLanguage::fraction_above(std::string_view fraction, bool strict) {
+  if (fraction.empty()) return strict ? some_fraction_ : any_fraction_;
+  return arena_.cat(point_, digits_above(fraction, 0, strict));
+}
+
+// `bare`: no fraction at all is also below.
+RegexId NumberLanguage::fraction_below(std::string_view fraction, bool strict, bool bare) {
+  if (fraction.empty()) return strict || !bare ? RegexArena::empty() : zero_fraction_;
+  const RegexId out = arena_.cat(point_, digits_below(fraction, 0, strict));
+  return bare ? arena_.alt(out, RegexArena::epsilon()) : out;
+}
+
+// ---- plain decimals ----
+
+RegexId NumberLanguage::plain_above(const Decimal& bound, bool strict) {
+  const std::string whole = bound.int_part();
+  const auto size = static_cast<uint32_t>(whole.size());
+  RegexId same = fraction_above(bound.frac_part(), strict);
+  for (uint32_t j = size; j-- > 0;) {
+    const int b = digit_at(whole, j);
+    const RegexId parts[] = {digit(b + 1, 9), digits(size - j - 1, size - j - 1), any_fraction_};
+    same = arena_.alt(arena_.cat(parts), arena_.cat(digit(b, b), same));
+  }
+  const RegexId longer[] = {digit(1, 9), digits(size, kUnbounded), any_fraction_};
+  return arena_.alt(arena_.cat(longer), same);
+}
+
+RegexId NumberLanguage::plain_below(const Decimal& bound, bool strict, bool with_zero) {
+  const std::string whole = bound.int_part();
+  const auto size = static_cast<uint32_t>(whole.size());
+  RegexId same = fraction_below(bound.frac_part(), strict, with_zero || whole != "0");
+  for (uint32_t j = size; j-- > 0;) {
+    const int b = digit_at(whole, j);
+    const RegexId parts[] = {digit(j == 0 ? 1 : 0, b - 1), digits(size - j - 1, size - j - 1), any_fraction_};
+    same = arena_.alt(arena_.cat(parts), arena_.cat(digit(b, b), same));
+  }
+  if (whole == "0") return same;
+  const RegexId below_one = arena_.cat(digit(0, 0), with_zero ? any_fraction_ : some_fraction_);
+  const RegexId shorter[] = {digit(1, 9), digits(0, size < 2 ? 0 : size - 2), any_fraction_};
+  return arena_.alt(arena_.alt(below_one, same), size < 2 ? RegexArena::empty() : arena_.cat(shorter));
+}
+
+// ---- scientific lexemes; their magnitude is never 0 ----
+
+RegexId NumberLanguage::scientific_above(const Decimal& bound, bool strict) {
+  const int64_t k = bound.scientific_exponent();
+  const int first = digit_at(bound.digits, 0);
+  const bool single = bound.digits.size() == 1;
+  RegexId out = arena_.alt(one_digit(1, 9, exponent_at_least(k + 1)),
+                           one_digit(single && !strict ? first : first + 1, 9, exponent_equal(k)));
+  out = arena_.alt(out, with_fraction(digit(1, 9), mantissa_, long_exponent(k + 1, kNone)));
+  const RegexId here = long_exponent(k, k);
+  if (here == RegexArena::empty()) return out;
+  const RegexId rest = single ? mantissa_ : arena_.both(mantissa_, digits_above(bound.digits, 1, strict));
+  return arena_.alt(out, arena_.alt(with_fraction(digit(first + 1, 9), mantissa_, here),
+                                    with_fraction(digit(first, first), rest, here)));
+}
+
+RegexId NumberLanguage::scientific_below(const Decimal& bound, bool strict) {
+  const int64_t k = bound.scientific_exponent();
+  const int first = digit_at(bound.digits, 0);
+  const bool single = bound.digits.size() == 1;
+  RegexId out = arena_.alt(one_digit(1, 9, exponent_at_most(k - 1)),
+                           one_digit(1, single && strict ? first - 1 : first, exponent_equal(k)));
+  out = arena_.alt(out, with_fraction(digit(1, 9), mantissa_, long_exponent(-kNone, k - 1)));
+  const RegexId here = long_exponent(k, k);
+  if (here == RegexArena::empty()) return out;
+  out = arena_.alt(out, with_fraction(digit(1, first - 1), mantissa_, here));
+  if (single) return out;
+  const RegexId rest = arena_.both(mantissa_, digits_below(bound.digits, 1, strict));
+  return arena_.alt(out, with_fraction(digit(first, first), rest, here));
+}
+
+RegexId NumberLanguage::scientific_equal(const Decimal& value) {
+  const int64_t k = value.scientific_exponent();
+  const int first = digit_at(value.digits, 0);
+  if (value.digits.size() == 1) return one_digit(first, first, exponent_equal(k));
+  const std::string_view rest = std::string_view(value.digits).substr(1);
+  if (rest.size() > kMantissaDigits) return RegexArena::empty();
+  return with_fraction(digit(first, first), arena_.cat(arena_.literal(rest), zeros_), long_exponent(k, k));
+}
+
+// ---- magnitudes ----
+
+RegexId NumberLanguage::magnitude() {
+  if (magnitude_ != kUnset) return magnitude_;
+  magnitude_ = arena_.cat(arena_.alt(digit(0, 0), arena_.cat(digit(1, 9), any_digits_)), any_fraction_);
+  if (!canonical_) {
+    const RegexId sign = arena_.optional(arena_.bytes(ByteSet::of('+') | ByteSet::of('-')));
+    const RegexId both_kinds = arena_.alt(
+        one_digit(1, 9, arena_.cat(sign, some_digits_)),
+        with_fraction(digit(1, 9), mantissa_, long_exponent(-kNone, kNone)));
+    magnitude_ = arena_.alt(magnitude_, both_kinds);
+  }
+  return magnitude_;
+}
+
+RegexId NumberLanguage::above(const Decimal& bound, bool strict) {
+  if (bound.zero() && !strict) return magnitude();
+  const RegexId plain = plain_above(bound, strict);
+  if (canonical_) return plain;
+  if (!bound.zero()) return arena_.alt(plain, scientific_above(bound, strict));
+  // Every scientific lexeme is above 0; any() minus zero would need a difference.
+  const RegexId sign = arena_.optional(arena_.bytes(ByteSet::of('+') | ByteSet::of('-')));
+  return arena_.alt(plain, arena_.alt(one_digit(1, 9, arena_.cat(sign, some_digits_)),
+                                      with_fraction(digit(1, 9), mantissa_, long_exponent(-kNone, kNone))));
+}
+
+RegexId NumberLanguage::below(const Decimal& bound, bool strict, bool with_zero) {
+  const RegexId plain = plain_below(bound, strict, with_zero);
+  return canonical_ || bound.zero() ? plain : arena_.alt(plain, scientific_below(bound, strict));
+}
+
+// ---- the predicates ----
+
+RegexId NumberLanguage::any() {
+  if (!canonical_) return either_sign(magnitude());
+  return arena_.alt(minus_sign(above(Decimal{}, true)), magnitude());
+}
+
+RegexId NumberLanguage::integers() {
+  if (integers_ != kUnset) return integers_;
+  const RegexId positive = arena_.cat(digit(1, 9), any_digits_);
+  if (canonical_) return integers_ = arena_.alt(digit(0, 0), either_sign(positive));
+  const RegexId plain = arena_.cat(arena_.alt(digit(0, 0), positive), zero_fraction_);
+  const RegexId scientific = arena_.alt(one_digit(1, 9, exponent_at_least(0)),
+                                        with_fraction(digit(1, 9), mantissa_, long_exponent(0, kNone)));
+  return integers_ = either_sign(arena_.alt(plain, scientific));
+}
+
+RegexId NumberLanguage::at_least(const Decimal& bound, bool exclusive) {
+  if (!bound.zero() && !bound.negative) return above(bound, exclusive);
+  if (bound.negative) {
+    Decimal size = bound;
+    size.negative = false;
+    return arena_.alt(minus_sign(below(size, exclusive, !canonical_)), magnitude());
+  }
+  if (exclusive) return above(bound, true);
+  if (canonical_) return magnitude();
+  return arena_.alt(minus_sign(arena_.cat(digit(0, 0), zero_fraction_)), magnitude());
+}
+
+RegexId NumberLanguage::at_most(const Decimal& bound, bool exclusive) {
+  if (bound.negative) {
+    Decimal size = bound;
+    size.negative = false;
+    return minus_sign(above(size, exclusive));
+  }
+  if (bound.zero() && exclusive) return minus_sign(above(bound, true));
+  const RegexId negative = minus_sign(canonical_ ? above(Decimal{}, true) : magnitude());
+  return arena_.alt(negative, below(bound, exclusive, true));
+}
+
+RegexId NumberLanguage::equal_to(const Decimal& value) {
+  const std::string fraction = value.frac_part();
+  const RegexId tail = fraction.empty() ? zero_fraction_ : arena_.cat(arena_.literal("." + fraction), zeros_);
+  RegexId out = arena_.cat(arena_.literal(value.int_part()), tail);
+  if (value.zero()) return canonical_ ? out : either_sign(out);
+  if (!canonical_) out = arena_.alt(out, scientific_equal(value));
+  return value.negative ? minus_sign(out) : out;
+}
+
+}  // namespace structgen

@@ -1,0 +1,215 @@
+#include "schema/productions.h"
+
+#include "base/error.h"
+#include "regex/charset.h"
+#include "regex/syntax.h"
+
+namespace structgen {
+
+namespace {
+// Characters of a flexible gap. A bound, because models left free to write whitespace do so until their
+// budget is gone; wide enough for indentation a dozen levels deep.
+constexpr uint32_t kGapLimit = 32;
+}  // namespace
+
+JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas, const JsonLayout& layout,
+                                 PropertyOrder order, bool canonical_numbers)
+    : regexes_(regexes), schemas_(std::move(schemas)), layout_(layout), lowering_(*schemas_, formulas_, order),
+      scalars_(formulas_, regexes_, canonical_numbers), solver_(lowering_, formulas_, regexes_, scalars_) {
+  switch (layout_.mode) {
+    case JsonLayout::kFlexible: {
+      ByteSet blank;
+      for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
+      gap_ = regexes_.repeat(regexes_.bytes(blank), 0, kGapLimit);
+      break;
+    }
+    case JsonLayout::kPattern: {
+      ByteSet blank;
+      for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
+      gap_ = lower_utf8(regexes_, parse_pattern(layout_.pattern), Match::kFull);
+      if (!regexes_.is_empty(regexes_.minus(gap_, regexes_.star(regexes_.bytes(blank)))))
+        throw Error(ErrorKind::kValue, "the whitespace pattern matches text that is not JSON whitespace");
+      if (regexes_.is_empty(gap_)) throw Error(ErrorKind::kValue, "the whitespace pattern matches nothing");
+      break;
+    }
+    default: gap_ = RegexArena::epsilon();
+  }
+  const FormulaId root = lowering_.root();
+  if (!solver_.nonempty(root)) unsatisfiable();
+  root_ = rule(kValue, root.v, 0, 0);
+}
+
+// The pointer of the innermost schema along the way down that has no instance of its own.
+void JsonProductions::unsatisfiable() {
+  Loc at = schemas_->root();
+  throw Error(ErrorKind::kUnsatisfiableSchema, "no value satisfies this schema").in(schemas_->pointer(at));
+}
+
+RuleId JsonProductions::rule(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth) {
+  const Rule r{kind, a, b, depth};
+  return RuleId{rule_index_.find_or_add(
+      mix(mix(mix(kind, a), b), depth), [&](uint32_t i) { return rules_[i] == r; },
+      [&] { return rules_.emplace_back(r); })};
+}
+
+void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& out) {
+  const Rule r = rules_[id.v];
+  solver_.refill();
+  switch (r.kind) {
+    case kValue: expand_value(r, out); break;
+    case kArrayFirst:
+    case kArrayNext: expand_array(r, out); break;
+    case kObjectFirst:
+    case kObjectNext: expand_object(r, out); break;
+    case kKeys: expand_keys(r, out); break;
+    case kNamed: expand_member(r, solver_.objects().take_name(r.a, reading.label), out); break;
+    case kFree: {
+      const ObjectState& s = solver_.objects().state(r.a);
+      const bool known = reading.kind == Reading::kText;
+      if (!known && !solver_.objects().plan(s.plan).classes[r.b].anonymous) {
+        out.add({Symbol::terminal(RegexArena::poison())});
+        break;
+      }
+      std::string decoded;
+      if (known) {
+        const Json j = Json::parse("\"" + reading.text);
+        decoded = j.text(0);
+      }
+      expand_member(r, solver_.objects().take_free(r.a, r.b, known ? &decoded : nullptr), out);
+      break;
+    }
+  }
+}
+
+void JsonProductions::for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f) {
+  if (formulas_[p].op != Op::kOr) return f(p);
+  const std::vector<FormulaId> kids(formulas_.kids(p).begin(), formulas_.kids(p).end());
+  for (FormulaId k : kids) f(k);
+}
+
+void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
+  const FormulaId v{r.a};
+  constexpr std::pair<Kind, std::string_view> kWords[] = {
+      {Kind::kNull, "null"}, {Kind::kTrue, "true"}, {Kind::kFalse, "false"}};
+  std::vector<RegexId> words;
+  for (const auto& [kind, word] : kWords)
+    if (solver_.restrict(v, kind) == FormulaSpace::yes()) words.push_back(regexes_.literal(word));
+  if (!words.empty()) out.add({Symbol::terminal(regexes_.alt(std::span<const RegexId>(words)))});
+  if (const RegexId n = solver_.numbers(v); n != RegexArena::empty()) out.add({Symbol::terminal(n)});
+  if (const RegexId s = solver_.strings(v); s != RegexArena::empty())
+    out.add({Symbol::terminal(json_string(regexes_, s))});
+  const bool pretty = layout_.mode == JsonLayout::kPretty;
+  const uint32_t depth = pretty ? r.depth + 1 : 0;
+  for_each_branch(solver_.restrict(v, Kind::kArray), [&](FormulaId p) {
+    if (!solver_.array_productive(p)) return;
+    if (pretty) {
+      if (solver_.closes(p)) out.add({text("[]")});
+      if (!solver_.array_cells(p).empty()) out.add({text("["), call(kArrayFirst, p.v, 0, depth)});
+    } else {
+      out.add({open('[', depth, false), call(kArrayFirst, p.v, 0, depth)});
+    }
+  });
+  for_each_branch(solver_.restrict(v, Kind::kObject), [&](FormulaId p) {
+    if (!solver_.objects().productive(p)) return;
+    const uint32_t s = solver_.objects().start(p);
+    if (pretty) {
+      const Offers& offers = solver_.objects().offers(s);
+      bool more = !offers.classes.empty();
+      for (uint64_t w : offers.names) more = more || w != 0;
+      if (offers.close) out.add({text("{}")});
+      if (more) out.add({text("{"), call(kObjectFirst, s, 0, depth)});
+    } else {
+      out.add({open('{', depth, false), call(kObjectFirst, s, 0, depth)});
+    }
+  });
+}
+
+void JsonProductions::expand_array(const Rule& r, Alternatives& out) {
+  const FormulaId p{r.a};
+  const bool first = r.kind == kArrayFirst, pretty = layout_.mode == JsonLayout::kPretty;
+  if (solver_.closes(p) && !(first && pretty)) out.add({close(']', r.depth, first)});
+  for (const Cell& c : solver_.array_cells(p)) {
+    const Symbol item = call(kValue, c.value.v, 0, r.depth);
+    for_each_branch(c.rest, [&](FormulaId rest) {
+      if (!solver_.array_productive(rest)) return;
+      const Symbol next = call(kArrayNext, rest.v, 0, r.depth);
+      if (!first)
+        out.add({comma(r.depth, false), item, next});
+      else if (pretty)
+        out.add({text(indent(r.depth)), item, next});
+      else
+        out.add({item, next});
+    });
+  }
+}
+
+void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
+  const bool first = r.kind == kObjectFirst, pretty = layout_.mode == JsonLayout::kPretty;
+  const Offers& offers = solver_.objects().offers(r.a);
+  if (offers.close && !(first && pretty)) out.add({close('}', r.depth, first)});
+  bool more = !offers.classes.empty();
+  for (uint64_t w : offers.names) more = more || w != 0;
+  if (!more) return;
+  const Symbol keys = call(kKeys, r.a, 0, r.depth);
+  if (!first)
+    out.add({comma(r.depth, true), keys});
+  else
+    out.add({text(pretty ? indent(r.depth) + "\"" : "\""), keys});
+}
+
+void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
+  const ObjectState s = solver_.objects().state(r.a);
+  const Offers& offers = solver_.objects().offers(r.a);
+  const Plan& plan = solver_.objects().plan(s.plan);
+  bool any = false;
+  for (uint64_t w : offers.names) any = any || w != 0;
+  if (any)
+    out.add({Symbol::terminal(regexes_.json_set(plan.table, offers.names, true)), call(kNamed, r.a, 0, r.depth)});
+  if (s.unknown_key && !offers.classes.empty()) {
+    out.add({Symbol::terminal(RegexArena::poison())});
+    return;
+  }
+  for (uint32_t c : offers.classes)
+    out.add({Symbol::capture(), Symbol::terminal(solver_.objects().free_language(r.a, c)), call(kFree, r.a, c, r.depth)});
+}
+
+void JsonProductions::expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out) {
+  for (const Objects::Step& step : steps) {
+    const Symbol value = call(kValue, step.value.v, 0, r.depth);
+    out.add({colon(), value, call(kObjectNext, step.next, 0, r.depth)});
+  }
+}
+
+// ---- punctuation ----
+
+Symbol JsonProductions::open(char bracket, uint32_t, bool) {
+  return Symbol::terminal(regexes_.cat(regexes_.byte(static_cast<uint8_t>(bracket)), gap_));
+}
+
+Symbol JsonProductions::close(char bracket, uint32_t depth, bool empty) {
+  const RegexId end = regexes_.byte(static_cast<uint8_t>(bracket));
+  if (layout_.mode == JsonLayout::kPretty) return text(indent(depth - 1) + bracket);
+  return Symbol::terminal(empty ? end : regexes_.cat(gap_, end));
+}
+
+Symbol JsonProductions::comma(uint32_t depth, bool before_key) {
+  const uint32_t key = 2 * depth + before_key;
+  if (const auto it = symbols_.find(key); it != symbols_.end()) return it->second;
+  RegexId r;
+  if (layout_.mode == JsonLayout::kPretty) {
+    r = regexes_.literal("," + indent(depth) + (before_key ? "\"" : ""));
+  } else {
+    r = regexes_.cat(gap_, regexes_.cat(regexes_.byte(','), gap_));
+    if (before_key) r = regexes_.cat(r, regexes_.byte('"'));
+  }
+  const Symbol s = Symbol::terminal(r);
+  symbols_.emplace(key, s);
+  return s;
+}
+
+Symbol JsonProductions::colon() {
+  if (layout_.mode == JsonLayout::kPretty) return text(": ");
+  return Symbol::terminal(regexes_.cat(gap_, regexes_.cat(regexes_.byte(':'), gap_)));
+}
+
+}  // namespace structgen

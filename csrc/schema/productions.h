@@ -1,0 +1,85 @@
+// Formulas -> productions: how a value that satisfies a formula is written.
+//
+// In: a compiled schema (documents, options). Out: alternatives on demand (parse/productions.h).
+// Cost: an expansion is a few formula steps; nothing is expanded before a text reaches it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "parse/productions.h"
+#include "schema/lower.h"
+#include "schema/object.h"
+#include "schema/scalar.h"
+#include "schema/solve.h"
+
+namespace structgen {
+
+struct JsonLayout {
+  enum Mode : uint8_t { kFlexible, kCompact, kPretty, kPattern } mode = kFlexible;
+  std::string pattern;  // kPattern: what may stand in a gap
+};
+
+class JsonProductions : public Productions {
+ public:
+  // Throws kUnsatisfiableSchema where no value exists.
+  JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas, const JsonLayout& layout, PropertyOrder order,
+                  bool canonical_numbers);
+  RuleId root() const { return root_; }
+  void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
+  const SchemaSet& schemas() const { return *schemas_; }
+  std::size_t byte_size() const { return formulas_.byte_size() + solver_.objects().byte_size() + rules_.byte_size(); }
+
+ private:
+  enum RuleKind : uint32_t {
+    kValue,        // a = formula
+    kArrayFirst,   // a = typed formula
+    kArrayNext,
+    kObjectFirst,  // a = object state
+    kObjectNext,
+    kKeys,         // after the opening quote of a key
+    kNamed,        // reader: a known name was written
+    kFree,         // reader: a free key of class b was written
+  };
+  struct Rule {
+    RuleKind kind;
+    uint32_t a = 0, b = 0;
+    uint32_t depth = 0;  // nesting, in pretty layout only
+    friend bool operator==(const Rule&, const Rule&) = default;
+  };
+  RuleId rule(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth);
+  Symbol call(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth) {
+    return kind >= kNamed ? Symbol::reader(rule(kind, a, b, depth)) : Symbol::rule(rule(kind, a, b, depth));
+  }
+  void expand_value(const Rule& r, Alternatives& out);
+  void expand_array(const Rule& r, Alternatives& out);
+  void expand_object(const Rule& r, Alternatives& out);
+  void expand_keys(const Rule& r, Alternatives& out);
+  void expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out);
+  void for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f);
+  // Terminals: punctuation with the gaps around it.
+  Symbol open(char bracket, uint32_t depth, bool empty);
+  Symbol close(char bracket, uint32_t depth, bool empty);
+  Symbol comma(uint32_t depth, bool before_key);
+  Symbol colon();
+  Symbol text(std::string_view s) { return Symbol::terminal(regexes_.literal(s)); }
+  std::string indent(uint32_t depth) const { return "\n" + std::string(2 * depth, ' '); }
+  [[noreturn]] void unsatisfiable();
+
+  RegexArena& regexes_;
+  std::unique_ptr<SchemaSet> schemas_;
+  JsonLayout layout_;
+  FormulaSpace formulas_;
+  Lowering lowering_;
+  Scalars scalars_;
+  Solver solver_;
+  RegexId gap_;
+  StableVector<Rule> rules_;
+  InternTable rule_index_;
+  std::unordered_map<uint32_t, Symbol> symbols_;
+  RuleId root_;
+};
+
+}  // namespace structgen

@@ -1,0 +1,183 @@
+#include "schema/scalar.h"
+
+#include <algorithm>
+
+#include "regex/charset.h"
+#include "schema/format.h"
+#include "schema/number.h"
+
+namespace structgen {
+
+std::string Scalars::spell(std::string_view text) {
+  static const char* hex = "0123456789abcdef";
+  std::string out;
+  for (char c : text) {
+    const uint8_t b = static_cast<uint8_t>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (b < 0x20) {
+      out += "\\u00";
+      out += hex[b >> 4];
+      out += hex[b & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+RegexId Scalars::universe(bool strings) {
+  return strings ? json_string_body(regexes_) : numbers_.any();
+}
+
+RegexId Scalars::length(uint32_t min, uint32_t max) {
+  return regexes_.cat(regexes_.repeat(json_any_char(regexes_), min, max), regexes_.byte('"'));
+}
+
+RegexId Scalars::string(FormulaId p) { return combine(p, true); }
+RegexId Scalars::number(FormulaId p) { return combine(p, false); }
+
+RegexId Scalars::combine(FormulaId p, bool strings) {
+  if (p == FormulaSpace::no()) return RegexArena::empty();
+  // A number without conditions takes every lexeme; conditions are decided within numbers_.any().
+  if (p == FormulaSpace::yes()) return strings || canonical_ ? universe(strings) : json_number(regexes_);
+  auto& memo = memo_[strings];
+  if (const auto it = memo.find(p.v); it != memo.end()) return it->second;
+  const Formula f = formulas_[p];
+  RegexId out;
+  switch (f.op) {
+    case Op::kAnd: {
+      std::vector<RegexId> parts;
+      uint32_t min = 0, max = kUnbounded;
+      for (FormulaId k : formulas_.kids(p)) {
+        const Formula& kid = formulas_[k];
+        if (kid.op == Op::kLength) {
+          min = std::max(min, kid.a);
+          max = std::min(max, kid.b);
+        } else {
+          parts.push_back(combine(k, strings));
+        }
+      }
+      out = strings ? conjunction(std::move(parts), min, max) : regexes_.both(std::span<const RegexId>(parts));
+      break;
+    }
+    case Op::kOr: {
+      std::vector<RegexId> parts;
+      for (FormulaId k : formulas_.kids(p)) parts.push_back(combine(k, strings));
+      out = regexes_.alt(std::span<const RegexId>(parts));
+      break;
+    }
+    case Op::kOne: {
+      // At most one so far, and exactly one so far, kid by kid.
+      RegexId none = universe(strings), one = RegexArena::empty();
+      for (FormulaId k : formulas_.kids(p)) {
+        const RegexId r = combine(k, strings);
+        one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, r));
+        none = regexes_.minus(none, r);
+      }
+      out = one;
+      break;
+    }
+    case Op::kNot:
+      out = regexes_.minus(universe(strings), combine(f.kids[0], strings));
+      break;
+    default:
+      out = strings ? string_atom(f) : number_atom(f);
+  }
+  if (regexes_.is_empty(out)) out = RegexArena::empty();
+  memo.emplace(p.v, out);
+  return out;
+}
+
+RegexId Scalars::string_atom(const Formula& f) {
+  switch (f.op) {
+    case Op::kPattern: {
+      const auto [it, fresh] = patterns_.try_emplace(f.a);
+      if (fresh) it->second = lower_json(regexes_, parse_pattern(formulas_.text(f.a)));
+      return it->second;
+    }
+    case Op::kFormat: return format_json(regexes_, *find_format(formulas_.text(f.a)));
+    case Op::kLength: return f.a > f.b ? RegexArena::empty() : length(f.a, f.b);
+    case Op::kStrings: return regexes_.json_set(regexes_.tables().add(formulas_.string_set(f.a)), {}, false);
+    case Op::kLanguage: return RegexId{f.a};
+    default: return universe(true);
+  }
+}
+
+RegexId Scalars::number_atom(const Formula& f) {
+  const auto decimal = [&] { return Decimal::parse(formulas_.text(f.a)); };
+  switch (f.op) {
+    case Op::kInteger: return numbers_.integers();
+    case Op::kAtLeast: return numbers_.at_least(decimal(), f.b != 0);
+    case Op::kAtMost: return numbers_.at_most(decimal(), f.b != 0);
+    case Op::kMultiple: return numbers_.multiple_of(decimal());
+    case Op::kEqual: return numbers_.equal_to(decimal());
+    default: return universe(false);
+  }
+}
+
+// Code points of the texts of r (closing quote included in r), from its structure. False: not known.
+bool Scalars::lengths(RegexId r, uint64_t& min, uint64_t& max) {
+  const RegexNode& n = regexes_.node(r);
+  constexpr uint64_t kMany = 1ull << 40;
+  uint64_t lo, hi;
+  if (regexes_.is_character(r)) {
+    min = max = 1;
+    return true;
+  }
+  switch (n.kind) {
+    case RegexKind::kEpsilon: min = max = 0; return true;
+    case RegexKind::kBytes:
+      min = max = 0;
+      return regexes_.byte_set(n.a) == ByteSet::of('"');
+    case RegexKind::kCat:
+      if (!lengths(RegexId{n.a}, min, max) || !lengths(RegexId{n.b}, lo, hi)) return false;
+      min = std::min(min + lo, kMany);
+      max = std::min(max + hi, kMany);
+      return true;
+    case RegexKind::kRepeat:
+      if (!lengths(RegexId{n.a}, lo, hi)) return false;
+      min = std::min(lo * n.min, kMany);
+      max = n.max == kUnbounded ? (hi ? kMany : 0) : std::min(hi * n.max, kMany);
+      return true;
+    case RegexKind::kAlt:
+      min = kMany;
+      max = 0;
+      for (uint32_t i = 0; i < n.n; ++i) {
+        if (!lengths(RegexId{n.kids[i]}, lo, hi)) return false;
+        min = std::min(min, lo);
+        max = std::max(max, hi);
+      }
+      return true;
+    default: return false;
+  }
+}
+
+// Lengths meet the rest last: where the rest is counted characters the counter is narrowed, and where its
+// own lengths fit already nothing is added. Both keep the result a run, which masks know best.
+RegexId Scalars::conjunction(std::vector<RegexId> parts, uint32_t min, uint32_t max) {
+  if (min > max) return RegexArena::empty();
+  if (parts.empty()) return length(min, max);
+  const RegexId rest = regexes_.both(std::span<const RegexId>(parts));
+  if (min == 0 && max == kUnbounded) return rest;
+  const RegexNode n = regexes_.node(rest);
+  if (n.kind == RegexKind::kCat && RegexId{n.b} == regexes_.byte('"')) {
+    const RegexNode c = regexes_.node(RegexId{n.a});
+    if (c.kind == RegexKind::kRepeat && regexes_.is_character(RegexId{c.a})) {
+      const uint32_t lo = std::max(c.min, min), hi = std::min(c.max, max);
+      if (lo > hi) return RegexArena::empty();
+      return regexes_.cat(regexes_.repeat(RegexId{c.a}, lo, hi), RegexId{n.b});
+    }
+  }
+  uint64_t lo, hi;
+  if (lengths(rest, lo, hi)) {
+    if (lo > max || hi < min) return RegexArena::empty();
+    if (lo >= min && hi <= max) return rest;
+    if (lo >= min) return regexes_.both(rest, length(0, max));
+    if (hi <= max) return regexes_.both(rest, length(min, kUnbounded));
+  }
+  return regexes_.both(rest, length(min, max));
+}
+
+}  // namespace structgen

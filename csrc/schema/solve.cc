@@ -1,0 +1,437 @@
+#include "schema/solve.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "schema/object.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint64_t kBudget = 3'000'000;     // formula steps between two refills
+constexpr uint32_t kMaxDepth = 1'500;       // nested required values
+constexpr uint32_t kMaxRestrictDepth = 2'000;  // nested in-place applicators
+constexpr std::size_t kMaxCells = 3'000;
+}  // namespace
+
+Solver::Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Scalars& scalars)
+    : lowering_(lowering), formulas_(formulas), regexes_(regexes), scalars_(scalars),
+      objects_(std::make_unique<Objects>(*this)) {}
+
+Solver::~Solver() = default;
+
+void Solver::spend(uint32_t steps) {
+  spent_ += steps;
+  if (spent_ > kBudget)
+    throw Error(ErrorKind::kSchemaTooComplex, "the combination of subschemas is too large to decide exactly");
+}
+
+// ---- restriction ----
+
+FormulaId Solver::restrict(FormulaId v, Kind k) {
+  const Formula f = formulas_[v];
+  switch (f.op) {
+    case Op::kTrue:
+    case Op::kFalse: return v;
+    case Op::kTypes: return f.a & kind_bit(k) ? FormulaSpace::yes() : FormulaSpace::no();
+    case Op::kOrder: return k == Kind::kObject ? v : FormulaSpace::yes();
+    case Op::kPattern: case Op::kFormat: case Op::kLength: case Op::kStrings: case Op::kLanguage:
+      return k == Kind::kString ? v : FormulaSpace::yes();
+    case Op::kInteger: case Op::kAtLeast: case Op::kAtMost: case Op::kMultiple: case Op::kEqual:
+      return k == Kind::kNumber ? v : FormulaSpace::yes();
+    case Op::kAll: case Op::kSome: case Op::kMost:
+      return k == Kind::kObject ? v : FormulaSpace::yes();
+    case Op::kItemAll: case Op::kItemSome: case Op::kItemMost: case Op::kUnique:
+      return k == Kind::kArray ? v : FormulaSpace::yes();
+    default: break;
+  }
+  const uint64_t key = (static_cast<uint64_t>(v.v) << 3) | static_cast<uint64_t>(k);
+  if (const auto it = restricted_.find(key); it != restricted_.end()) return it->second;
+  if (f.op == Op::kSchema) {
+    if (!restricting_.emplace(key, true).second) {
+      const Loc& at = lowering_.location(f.a);
+      throw Error(ErrorKind::kGrammar, "a schema refers to itself without consuming anything")
+          .in(lowering_.schemas().pointer(at), "$ref");
+    }
+  }
+  if (++restrict_depth_ > kMaxRestrictDepth) {
+    restrict_depth_ = 0;
+    throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply");
+  }
+  spend();
+  FormulaId out;
+  switch (f.op) {
+    case Op::kSchema: out = restrict(lowering_.lower(f.a), k); break;
+    case Op::kNot: out = formulas_.negate(restrict(f.kids[0], k)); break;
+    default: {
+      std::vector<FormulaId> kids;
+      kids.reserve(f.n);
+      for (uint32_t i = 0; i < f.n; ++i) kids.push_back(restrict(f.kids[i], k));
+      out = f.op == Op::kAnd ? formulas_.all_of(std::move(kids))
+            : f.op == Op::kOr ? formulas_.any_of(std::move(kids))
+                              : formulas_.one_of(std::move(kids), true);
+    }
+  }
+  --restrict_depth_;
+  if (f.op == Op::kSchema) restricting_.erase(key);
+  restricted_.emplace(key, out);
+  return out;
+}
+
+// ---- non-emptiness ----
+
+bool Solver::nonempty(FormulaId v) {
+  if (v == FormulaSpace::yes()) return true;
+  if (v == FormulaSpace::no()) return false;
+  if (const auto it = nonempty_.find(v.v); it != nonempty_.end()) return it->second == 2;
+  if (const auto it = open_.find(v.v); it != open_.end()) {
+    low_ = std::min(low_, it->second);
+    return false;
+  }
+  if (depth_ >= kMaxDepth)
+    throw Error(ErrorKind::kSchemaTooComplex, "required values nest too deeply to decide whether any exists");
+  spend();
+  const uint32_t before = low_, mine = depth_++;
+  low_ = kClean;
+  open_.emplace(v.v, mine);
+  bool result = false;
+  try {
+    result = compute_nonempty(v);
+  } catch (...) {
+    open_.erase(v.v);
+    depth_ = mine;
+    low_ = before;
+    throw;
+  }
+  open_.erase(v.v);
+  depth_ = mine;
+  if (result) {
+    nonempty_.emplace(v.v, 2);
+    low_ = before;
+  } else if (low_ >= mine) {
+    nonempty_.emplace(v.v, 1);
+    low_ = before;
+  } else {
+    low_ = std::min(low_, before);
+  }
+  return result;
+}
+
+bool Solver::compute_nonempty(FormulaId v) {
+  for (Kind k : {Kind::kNull, Kind::kTrue, Kind::kFalse, Kind::kString, Kind::kNumber, Kind::kArray, Kind::kObject})
+    if (kind_nonempty(v, k)) return true;
+  return false;
+}
+
+bool Solver::kind_nonempty(FormulaId v, Kind k) {
+  const FormulaId p = restrict(v, k);
+  if (p == FormulaSpace::no()) return false;
+  if (p == FormulaSpace::yes()) return true;
+  switch (k) {
+    case Kind::kString: {
+      // Most string formulas are one atom, and no atom is empty but through lengths.
+      const Op op = formulas_[p].op;
+      if (op == Op::kFormat || op == Op::kLength) return true;
+      return scalars_.string(p) != RegexArena::empty();
+    }
+    case Kind::kNumber: {
+      const Op op = formulas_[p].op;
+      if (op == Op::kInteger || op == Op::kAtLeast || op == Op::kAtMost || op == Op::kMultiple) return true;
+      return scalars_.number(p) != RegexArena::empty();
+    }
+    case Kind::kArray: return array_productive(p);
+    case Kind::kObject: return objects_->productive(p);
+    default: return false;  // null, true and false restrict to yes or no
+  }
+}
+
+bool Solver::closes(FormulaId p) const {
+  const Formula& f = formulas_[p];
+  switch (f.op) {
+    case Op::kTrue: case Op::kAll: case Op::kMost: case Op::kItemAll: case Op::kItemMost: case Op::kOrder:
+    case Op::kUnique:
+      return true;
+    case Op::kAnd:
+      for (FormulaId k : formulas_.kids(p))
+        if (!closes(k)) return false;
+      return true;
+    case Op::kOr:
+      for (FormulaId k : formulas_.kids(p))
+        if (closes(k)) return true;
+      return false;
+    case Op::kOne: {
+      int n = 0;
+      for (FormulaId k : formulas_.kids(p)) n += closes(k);
+      return n == 1;
+    }
+    case Op::kNot: return !closes(f.kids[0]);
+    default: return false;
+  }
+}
+
+// ---- splitting ----
+
+FormulaId Solver::substitute(FormulaId x, FormulaId value, bool truth, std::unordered_map<uint32_t, FormulaId>& memo) {
+  const Formula f = formulas_[x];
+  if (!(f.has & kHasVal)) return x;
+  if (f.op == Op::kVal) return f.a == value.v ? (truth ? FormulaSpace::yes() : FormulaSpace::no()) : x;
+  if (const auto it = memo.find(x.v); it != memo.end()) return it->second;
+  spend();
+  std::vector<FormulaId> kids;
+  for (uint32_t i = 0; i < f.n; ++i) kids.push_back(substitute(f.kids[i], value, truth, memo));
+  FormulaId out;
+  switch (f.op) {
+    case Op::kAnd: out = formulas_.all_of(std::move(kids)); break;
+    case Op::kOr: out = formulas_.any_of(std::move(kids)); break;
+    case Op::kOne: out = formulas_.one_of(std::move(kids), true); break;
+    default: out = formulas_.negate(kids[0]);
+  }
+  memo.emplace(x.v, out);
+  return out;
+}
+
+FormulaId Solver::first_val(FormulaId x) const {
+  while (formulas_[x].op != Op::kVal) {
+    for (FormulaId k : formulas_.kids(x))
+      if (formulas_[k].has & kHasVal) {
+        x = k;
+        break;
+      }
+  }
+  return FormulaId{formulas_[x].a};
+}
+
+void Solver::split(FormulaId d, FormulaId value, const Judge& productive, std::vector<Cell>& out) {
+  // Asserted values first: they cost no branching.
+  for (bool again = true; again;) {
+    again = false;
+    if (d == FormulaSpace::no()) return;
+    const Formula f = formulas_[d];
+    const FormulaId self = d;
+    const std::span<const FormulaId> kids = f.op == Op::kAnd ? formulas_.kids(d) : std::span<const FormulaId>(&self, 1);
+    std::vector<std::pair<FormulaId, bool>> units;
+    for (FormulaId k : kids) {
+      const Formula& u = formulas_[k];
+      if (u.op == Op::kVal) units.emplace_back(FormulaId{u.a}, true);
+      else if (u.op == Op::kNot && formulas_[u.kids[0]].op == Op::kVal) units.emplace_back(FormulaId{formulas_[u.kids[0]].a}, false);
+    }
+    if (units.empty()) break;
+    again = true;
+    std::vector<FormulaId> parts{value};
+    for (const auto& [v, truth] : units) parts.push_back(truth ? v : formulas_.deny(v));
+    value = formulas_.all_of(std::move(parts));
+    if (value == FormulaSpace::no()) return;
+    for (const auto& [v, truth] : units) {
+      std::unordered_map<uint32_t, FormulaId> memo;
+      d = substitute(d, v, truth, memo);
+    }
+  }
+  if (d == FormulaSpace::no() || !nonempty(value)) return;
+  spend();
+  if (!(formulas_[d].has & kHasVal)) {
+    if (!productive(d)) return;
+    for (Cell& c : out)
+      if (c.rest == d) {
+        c.value = formulas_.either(c.value, value);
+        return;
+      }
+    out.push_back({value, d});
+    if (out.size() > kMaxCells)
+      throw Error(ErrorKind::kSchemaTooComplex, "a member's subschemas overlap in too many ways");
+    return;
+  }
+  if (formulas_[d].op == Op::kOr) {  // stays nondeterminism
+    const std::vector<FormulaId> kids(formulas_.kids(d).begin(), formulas_.kids(d).end());
+    for (FormulaId k : kids) split(k, value, productive, out);
+    return;
+  }
+  const FormulaId v = first_val(d);
+  for (bool truth : {true, false}) {
+    std::unordered_map<uint32_t, FormulaId> memo;
+    const FormulaId branch_value = formulas_.both(value, truth ? v : formulas_.deny(v));
+    split(substitute(d, v, truth, memo), branch_value, productive, out);
+  }
+}
+
+bool Solver::branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& literal, std::vector<FormulaId>& others) {
+  std::vector<FormulaId> kids;
+  if (formulas_[p].op == Op::kAnd)
+    kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
+  else
+    kids.push_back(p);
+  // A literal is the narrower choice; take one if there is any.
+  FormulaId chosen = FormulaSpace::no();
+  bool found = false;
+  for (FormulaId k : kids) {
+    if (closes(k)) continue;
+    const Op op = formulas_[k].op;
+    const bool is_literal = op == Op::kSome || op == Op::kItemSome;
+    if (!found || is_literal) {
+      chosen = k;
+      found = true;
+      if (is_literal) break;
+    }
+  }
+  others.clear();
+  for (FormulaId k : kids)
+    if (k != chosen) others.push_back(k);
+  const Formula f = formulas_[chosen];
+  if (f.op == Op::kSome || f.op == Op::kItemSome) {
+    literal = chosen;
+    return false;
+  }
+  const auto with = [&](FormulaId x) {
+    std::vector<FormulaId> all = others;
+    all.push_back(x);
+    return formulas_.all_of(std::move(all));
+  };
+  branches.clear();
+  if (f.op == Op::kOr) {
+    for (uint32_t i = 0; i < f.n; ++i) branches.push_back(with(f.kids[i]));
+    return true;
+  }
+  // Exactly one, or its negation: none, or two of them.
+  const bool negated = f.op == Op::kNot;
+  const FormulaId one = negated ? f.kids[0] : chosen;
+  const std::vector<FormulaId> parts(formulas_.kids(one).begin(), formulas_.kids(one).end());
+  spend(static_cast<uint32_t>(parts.size() * parts.size()));
+  if (!negated) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      std::vector<FormulaId> all;
+      for (std::size_t j = 0; j < parts.size(); ++j) all.push_back(i == j ? parts[j] : formulas_.negate(parts[j]));
+      branches.push_back(with(formulas_.all_of(std::move(all))));
+    }
+    return true;
+  }
+  branches.push_back(with(formulas_.negate(formulas_.any_of(parts))));
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    for (std::size_t j = i + 1; j < parts.size(); ++j) branches.push_back(with(formulas_.both(parts[i], parts[j])));
+  return true;
+}
+
+// ---- arrays ----
+
+// The derivative by one item: index ranges move down by one, those that start at 0 ask for its value.
+FormulaId Solver::shift(FormulaId p, std::unordered_map<uint32_t, FormulaId>& memo) {
+  const Formula f = formulas_[p];
+  const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
+  const FormulaId v{f.b};
+  switch (f.op) {
+    case Op::kTrue:
+    case Op::kFalse: return p;
+    case Op::kItemAll: {
+      const FormulaId rest = formulas_.item_all(first, end, v);
+      return f.a > 0 ? rest : formulas_.both(formulas_.val(v), rest);
+    }
+    case Op::kItemSome: {
+      const FormulaId rest = formulas_.item_some(first, end, v, f.c);
+      if (f.a > 0) return rest;
+      const FormulaId fewer = formulas_.item_some(first, end, v, f.c - 1);
+      if (v == FormulaSpace::yes()) return fewer;
+      const FormulaId hit = formulas_.val(v);
+      return formulas_.either(formulas_.both(hit, fewer), formulas_.both(formulas_.negate(hit), rest));
+    }
+    case Op::kItemMost: {
+      const FormulaId rest = formulas_.item_most(first, end, v, f.c);
+      if (f.a > 0) return rest;
+      const FormulaId fewer = formulas_.item_most(first, end, v, static_cast<int64_t>(f.c) - 1);
+      if (v == FormulaSpace::yes()) return fewer;
+      const FormulaId hit = formulas_.val(v);
+      return formulas_.either(formulas_.both(hit, fewer), formulas_.both(formulas_.negate(hit), rest));
+    }
+    default: break;
+  }
+  if (const auto it = memo.find(p.v); it != memo.end()) return it->second;
+  spend();
+  std::vector<FormulaId> kids;
+  for (uint32_t i = 0; i < f.n; ++i) kids.push_back(shift(f.kids[i], memo));
+  FormulaId out;
+  switch (f.op) {
+    case Op::kAnd: out = formulas_.all_of(std::move(kids)); break;
+    case Op::kOr: out = formulas_.any_of(std::move(kids)); break;
+    case Op::kOne: out = formulas_.one_of(std::move(kids), true); break;
+    default: out = formulas_.negate(kids[0]);
+  }
+  memo.emplace(p.v, out);
+  return out;
+}
+
+std::vector<Cell> Solver::array_cells(FormulaId p) {
+  std::unordered_map<uint32_t, FormulaId> memo;
+  std::vector<Cell> out;
+  split(shift(p, memo), FormulaSpace::yes(), [&](FormulaId rest) { return array_productive(rest); }, out);
+  return out;
+}
+
+// Conjunctions of "every item in a range" and "at least n items": decided range by range.
+bool Solver::simple_array(FormulaId p, bool& result) {
+  const FormulaId self = p;
+  const Formula f = formulas_[p];
+  const std::span<const FormulaId> kids = f.op == Op::kAnd ? formulas_.kids(p) : std::span<const FormulaId>(&self, 1);
+  uint32_t need = 0;
+  std::vector<uint32_t> bounds{0};
+  for (FormulaId k : kids) {
+    const Formula& l = formulas_[k];
+    if (l.op == Op::kItemAll) {
+      bounds.push_back(l.a);
+      bounds.push_back(l.d);
+    } else if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1) {
+      // Item l.a must exist and satisfy l.b: same as need > l.a and an item_all on that index.
+      need = std::max(need, l.d);
+      bounds.push_back(l.a);
+      bounds.push_back(l.d);
+    } else {
+      return false;
+    }
+  }
+  std::sort(bounds.begin(), bounds.end());
+  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+  result = true;
+  for (uint32_t at : bounds) {
+    if (at >= need) break;
+    std::vector<FormulaId> here;
+    for (FormulaId k : kids) {
+      const Formula& l = formulas_[k];
+      if (l.a <= at && at < l.d) here.push_back(FormulaId{l.b});
+    }
+    if (!nonempty(formulas_.all_of(std::move(here)))) {
+      result = false;
+      break;
+    }
+  }
+  return true;
+}
+
+bool Solver::array_productive(FormulaId p) {
+  if (p == FormulaSpace::no()) return false;
+  if (closes(p)) return true;
+  if (const auto it = array_productive_.find(p.v); it != array_productive_.end()) return it->second == 2;
+  const uint32_t before = low_;
+  low_ = kClean;
+  bool result = false;
+  if (!simple_array(p, result)) result = search_array(p);
+  if (result || low_ == kClean) array_productive_.emplace(p.v, result ? 2 : 1);
+  low_ = result ? before : std::min(low_, before);
+  return result;
+}
+
+// Breadth-first over residuals: positions matter, so no conjunct can be taken alone.
+bool Solver::search_array(FormulaId p) {
+  std::vector<FormulaId> queue{p};
+  std::unordered_set<uint32_t> seen{p.v};
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    std::unordered_map<uint32_t, FormulaId> memo;
+    std::vector<Cell> cells;
+    split(shift(queue[i], memo), FormulaSpace::yes(), [](FormulaId) { return true; }, cells);
+    for (const Cell& c : cells) {
+      bool simple_result = false;
+      if (closes(c.rest) || (simple_array(c.rest, simple_result) && simple_result)) return true;
+      if (seen.insert(c.rest.v).second) queue.push_back(c.rest);
+    }
+    spend(10);
+  }
+  return false;
+}
+
+}  // namespace structgen

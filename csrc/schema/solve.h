@@ -1,0 +1,92 @@
+// What a formula allows: restriction to a kind, derivation by one member, and whether any value exists.
+//
+// In: formulas. Out: typed formulas, cells (value formula, rest) and yes/no answers that are exact.
+// nonempty() is a least fixpoint: a formula in progress counts as empty. A negative answer is stored only
+// if no open ancestor was consulted ("taint"); positive answers always are. Cost: memoised; every search
+// runs under one budget and ends in kSchemaTooComplex past it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "schema/formula.h"
+#include "schema/lower.h"
+#include "schema/scalar.h"
+
+namespace structgen {
+
+// One way to go on: the member's value satisfies `value`, what remains is `rest`.
+struct Cell {
+  FormulaId value;
+  FormulaId rest;
+};
+
+class Objects;
+
+class Solver {
+ public:
+  Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Scalars& scalars);
+  ~Solver();
+
+  FormulaId restrict(FormulaId v, Kind k);
+  bool nonempty(FormulaId v);
+  // Strings that satisfy v (body and closing quote).
+  RegexId strings(FormulaId v) { return scalars_.string(restrict(v, Kind::kString)); }
+  RegexId numbers(FormulaId v) { return scalars_.number(restrict(v, Kind::kNumber)); }
+  bool closes(FormulaId typed) const;  // no further member is needed
+
+  // ---- arrays ----
+  bool array_productive(FormulaId p);
+  std::vector<Cell> array_cells(FormulaId p);
+
+  // ---- shared with objects ----
+  // Splits a derivative (which may contain kVal) into cells; `productive` judges rests.
+  using Judge = std::function<bool(FormulaId)>;
+  void split(FormulaId derivative, FormulaId value, const Judge& productive, std::vector<Cell>& out);
+  // Alternatives of the first conjunct that is not yet met: each is p with one of its branches chosen.
+  // Empty when p waits for a counting literal only; that literal is returned.
+  bool branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& literal, std::vector<FormulaId>& others);
+  void spend(uint32_t steps = 1);
+  void refill() { spent_ = 0; }
+  // Runs a search whose negative answer may rest on open ancestors; `store(false)` is called only when
+  // it does not.
+  bool tainted() const { return low_ != kClean; }
+
+  Objects& objects() const { return *objects_; }
+  FormulaSpace& formulas() { return formulas_; }
+  RegexArena& regexes() { return regexes_; }
+  Scalars& scalars() { return scalars_; }
+  Lowering& lowering() { return lowering_; }
+
+ private:
+  static constexpr uint32_t kClean = 0xFFFFFFFFu;
+  bool compute_nonempty(FormulaId v);
+  bool kind_nonempty(FormulaId v, Kind k);
+  FormulaId shift(FormulaId p, std::unordered_map<uint32_t, FormulaId>& memo);
+  bool simple_array(FormulaId p, bool& result);
+  bool search_array(FormulaId p);
+  FormulaId substitute(FormulaId f, FormulaId value, bool truth, std::unordered_map<uint32_t, FormulaId>& memo);
+  FormulaId first_val(FormulaId f) const;
+  FormulaId relevant(FormulaId f, Kind k);
+
+  Lowering& lowering_;
+  FormulaSpace& formulas_;
+  RegexArena& regexes_;
+  Scalars& scalars_;
+  std::unique_ptr<Objects> objects_;
+  std::unordered_map<uint64_t, FormulaId> restricted_;
+  std::unordered_map<uint64_t, bool> restricting_;
+  std::unordered_map<uint32_t, uint8_t> nonempty_;         // 1 no, 2 yes
+  std::unordered_map<uint32_t, uint32_t> open_;            // formula -> depth
+  std::unordered_map<uint32_t, uint8_t> array_productive_;
+  uint32_t depth_ = 0;
+  uint32_t restrict_depth_ = 0;
+  uint32_t low_ = kClean;  // smallest depth of an open formula consulted
+  uint64_t spent_ = 0;
+};
+
+}  // namespace structgen

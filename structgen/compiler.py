@@ -1,0 +1,209 @@
+"""Compiler: schemas, patterns and choices to grammars over one vocabulary.
+
+In: a schema (dict, bool, JSON text, Python type), a pattern, texts. Out: ``CompiledGrammar``.
+Cost: one pass over the schema's text; everything else happens when a text gets there. A schema compiled
+before is returned from a cache.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _core
+from .errors import GrammarError
+from .grammar import CompiledGrammar
+
+if TYPE_CHECKING:
+    from .vocabulary import Vocabulary
+
+_DRAFTS = {
+    "4": 4, "draft4": 4, "draft-04": 4,
+    "6": 6, "draft6": 6, "draft-06": 6,
+    "7": 7, "draft7": 7, "draft-07": 7,
+    "2019-09": 2019, "2019": 2019, "draft2019-09": 2019,
+    "2020-12": 2020, "2020": 2020, "draft2020-12": 2020,
+}  # fmt: skip
+_CACHED_GRAMMARS = 256
+
+
+class Compiler:
+    """Compiles grammars for one vocabulary. Thread-safe.
+
+    Args:
+        vocabulary: the tokens of the model.
+        cache: False computes every mask from scratch, by another algorithm; for tests.
+        cache_bytes: memory for automata, states and masks, in bytes.
+        threads: default for batch calls; 0 chooses by size.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, cache: bool = True, cache_bytes: int = 256 << 20, threads: int = 0
+    ) -> None:
+        if cache_bytes < 1:
+            raise ValueError("cache_bytes must be positive")
+        self.vocabulary = vocabulary
+        self.threads = threads
+        self._cache = cache
+        self._core = _core.Compiler(vocabulary._core, cache, cache_bytes)
+        self._grammars: OrderedDict[tuple[Any, ...], CompiledGrammar] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def json_schema(
+        self,
+        schema: Any,
+        *,
+        whitespace: str = "flexible",
+        property_order: Literal["schema", "any"] = "schema",
+        numbers: Literal["any", "canonical"] = "any",
+        formats: Literal["enforce", "annotate"] = "enforce",
+        draft: str | int | None = None,
+        registry: Any = None,
+    ) -> CompiledGrammar:
+        """Compiles a JSON Schema.
+
+        Args:
+            schema: dict, bool, JSON text, or a Python type (through pydantic).
+            whitespace: "flexible" (up to 32 blanks a gap), "compact", "pretty" (two-space indent), or a
+                regex of what may stand in a gap.
+            property_order: "schema" keeps the keys of one ``properties`` in its order; "any" does not.
+            numbers: "canonical" allows one spelling a number (no exponent, no trailing zeros).
+            formats: "enforce" applies every format of the newest specification; "annotate" none.
+            draft: "4", "6", "7", "2019-09" or "2020-12"; default: the schema's ``$schema``, else 2020-12.
+            registry: a ``referencing.Registry`` or a dict of URI to schema, for ``$ref`` to other documents.
+
+        Raises:
+            GrammarError: not JSON, a broken pattern, a reference loop.
+            UnsupportedSchema: a keyword that is not enforced, or an unknown reference.
+            SchemaTooComplex: the schema exceeds a budget.
+            UnsatisfiableSchema: no value satisfies it.
+        """
+        if property_order not in ("schema", "any"):
+            raise ValueError(f"property_order is 'schema' or 'any', not {property_order!r}")
+        if numbers not in ("any", "canonical"):
+            raise ValueError(f"numbers is 'any' or 'canonical', not {numbers!r}")
+        if formats not in ("enforce", "annotate"):
+            raise ValueError(f"formats is 'enforce' or 'annotate', not {formats!r}")
+        number = _draft_number(draft)
+        parse: Callable[[str | bytes], Any] | None = None
+        if isinstance(schema, (str, bytes)):
+            text = schema.decode() if isinstance(schema, bytes) else schema
+        elif isinstance(schema, (dict, bool)):
+            text = _to_text(schema)
+        else:
+            from .frontend.python_types import schema_of
+
+            document, parse = schema_of(schema)
+            text = _to_text(document)
+        key = ("json", text, whitespace, property_order, numbers, formats, number)
+        if registry is None:
+            known = self._known(key)
+            if known is not None and parse is None:
+                return known
+        core = self._core.json_schema(
+            text,
+            _documents(registry),
+            whitespace,
+            property_order == "any",
+            numbers == "canonical",
+            formats == "enforce",
+            number,
+        )
+        grammar = CompiledGrammar(core, self.vocabulary, schema, parse)
+        if registry is None and parse is None:
+            self._remember(key, grammar)
+        return grammar
+
+    def regex(self, pattern: str) -> CompiledGrammar:
+        """Texts that match the whole pattern; Python's ``re`` syntax without back-references."""
+        key = ("regex", pattern)
+        return self._known(key) or self._remember(
+            key, CompiledGrammar(self._core.regex(pattern), self.vocabulary, pattern, _as_text)
+        )
+
+    def choice(self, texts: Iterable[str]) -> CompiledGrammar:
+        """Exactly one of the texts."""
+        options = list(texts)
+        if not options:
+            raise GrammarError("a choice needs at least one text")
+        return CompiledGrammar(self._core.choice(options), self.vocabulary, options, _as_text)
+
+    @property
+    def byte_size(self) -> int:
+        """Bytes of the automata and slices shared by the grammars compiled last."""
+        return self._core.byte_size
+
+    def _known(self, key: tuple[Any, ...]) -> CompiledGrammar | None:
+        if not self._cache:
+            return None
+        with self._lock:
+            grammar = self._grammars.get(key)
+            if grammar is not None:
+                self._grammars.move_to_end(key)
+            return grammar
+
+    def _remember(self, key: tuple[Any, ...], grammar: CompiledGrammar) -> CompiledGrammar:
+        if self._cache:
+            with self._lock:
+                self._grammars[key] = grammar
+                while len(self._grammars) > _CACHED_GRAMMARS:
+                    self._grammars.popitem(last=False)
+        return grammar
+
+
+def _as_text(text: str | bytes) -> str:
+    return text.decode() if isinstance(text, bytes) else text
+
+
+def _to_text(schema: Any) -> str:
+    try:
+        return json.dumps(schema, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    except RecursionError:
+        return _to_text_deep(schema)
+    except (TypeError, ValueError) as e:
+        raise GrammarError(f"the schema is not JSON: {e}") from None
+
+
+def _to_text_deep(schema: Any) -> str:
+    """json.dumps without recursion, for schemas nested beyond Python's stack."""
+    out: list[str] = []
+    todo: list[Any] = [schema]
+    raw = object()
+    while todo:
+        item = todo.pop()
+        if isinstance(item, tuple) and len(item) == 2 and item[0] is raw:
+            out.append(item[1])
+        elif isinstance(item, dict):
+            parts: list[Any] = [(raw, "{")]
+            for i, (k, v) in enumerate(item.items()):
+                parts += [(raw, ("," if i else "") + json.dumps(str(k)) + ":"), v]
+            todo.extend(reversed([*parts, (raw, "}")]))
+        elif isinstance(item, (list, tuple)):
+            parts = [(raw, "[")]
+            for i, v in enumerate(item):
+                parts += [(raw, ","), v] if i else [v]
+            todo.extend(reversed([*parts, (raw, "]")]))
+        else:
+            out.append(json.dumps(item, allow_nan=False))
+    return "".join(out)
+
+
+def _draft_number(draft: str | int | None) -> int:
+    if draft is None:
+        return 0
+    number = _DRAFTS.get(str(draft).lower())
+    if number is None:
+        raise ValueError(f"unknown draft {draft!r}; known: 4, 6, 7, 2019-09, 2020-12")
+    return number
+
+
+def _documents(registry: Any) -> list[tuple[str, str]]:
+    """URI and JSON text of every document of a registry."""
+    if registry is None:
+        return []
+    if isinstance(registry, dict):
+        return [(uri, doc if isinstance(doc, str) else _to_text(doc)) for uri, doc in registry.items()]
+    return [(uri, _to_text(registry.contents(uri))) for uri in registry]

@@ -1,0 +1,179 @@
+"""Every exception structgen raises on purpose.
+
+Enters: a fact, and the place it is about (text and byte offset, or a JSON pointer).
+Leaves: one exception class per thing a caller may want to handle on its own.
+The C++ core throws one type; its binding calls `from_core` once per error.
+
+    StructgenError
+      GrammarError (ValueError)     text that is no pattern, schema or grammar
+        UnsupportedSchema           a keyword that this build does not enforce
+        SchemaTooComplex            a formula or regex beyond its budget
+        UnsatisfiableSchema         no instance exists
+      VocabularyError (ValueError)  a vocabulary or tokenizer that cannot be used
+      BudgetExceeded                a run-time budget (memory, states, time) ran out
+        UnsatisfiableBudget         no text of the language fits the tokens that are left
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetExceeded",
+    "GrammarError",
+    "SchemaTooComplex",
+    "StructgenError",
+    "UnsatisfiableBudget",
+    "UnsatisfiableSchema",
+    "UnsupportedSchema",
+    "VocabularyError",
+    "from_core",
+]
+
+_SHOWN = 120  # characters of a line that an error message repeats
+
+
+class StructgenError(Exception):
+    """The base of all of them."""
+
+
+class GrammarError(StructgenError, ValueError):
+    """Text that is not a pattern, a schema or a grammar.
+
+    `message` is the fact alone. `text` is the whole source, `line` and `column` count from 1 (in
+    characters) and `offset` counts bytes of UTF-8 from 0; each is None where it is not known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        text: str | None = None,
+        line: int | None = None,
+        column: int | None = None,
+        offset: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.text = text
+        self.line = line
+        self.column = column
+        self.offset = offset
+        if text is not None and offset is not None and line is None:
+            self.line, self.column = _place(text, offset)
+
+    def located(self, text: str) -> GrammarError:
+        """The same error, shown with the text that its byte offset counts in."""
+        self.text = text
+        if self.offset is not None and self.line is None:
+            self.line, self.column = _place(text, self.offset)
+        return self
+
+    def __str__(self) -> str:
+        if self.line is None:
+            return self.message
+        column = self.column or 1
+        head = f"{self.message} (line {self.line}, column {column})"
+        if self.text is None:
+            return head
+        lines = _lines(self.text)
+        if not 1 <= self.line <= len(lines):
+            return head
+        shown, caret = _window(lines[self.line - 1], column)
+        return f"{head}\n    {shown}\n    {caret}"
+
+
+class _SchemaError(GrammarError):
+    """An error at one keyword of a JSON Schema.
+
+    `pointer` is a JSON pointer ("" is the root), `keyword` the keyword's name or "".
+    """
+
+    def __init__(
+        self, message: str, *, pointer: str = "", keyword: str = "", text: str | None = None
+    ) -> None:
+        super().__init__(message, text=text)
+        self.pointer = pointer
+        self.keyword = keyword
+
+    def __str__(self) -> str:
+        where = f"#{self.pointer}"
+        if self.keyword and not self.message.startswith(f"'{self.keyword}'"):
+            return f"{self.message} (keyword '{self.keyword}' at {where})"
+        return f"{self.message} (at {where})"
+
+
+class UnsupportedSchema(_SchemaError):
+    """A keyword that structgen does not enforce exactly, and so refuses."""
+
+
+class SchemaTooComplex(_SchemaError):
+    """Deciding this schema would cost more than its budget."""
+
+
+class UnsatisfiableSchema(_SchemaError):
+    """No instance satisfies this schema."""
+
+
+class VocabularyError(StructgenError, ValueError):
+    """A vocabulary, tokenizer or tokenizer file that cannot be used."""
+
+
+class BudgetExceeded(StructgenError):
+    """A run-time budget (memory, states, time) ran out; a larger one may succeed."""
+
+
+class UnsatisfiableBudget(BudgetExceeded):
+    """No text of the language can be completed within the tokens that are left."""
+
+
+_SCHEMA_KINDS: dict[str, type[_SchemaError]] = {
+    "unsupported": UnsupportedSchema,
+    "too_complex": SchemaTooComplex,
+    "unsatisfiable": UnsatisfiableSchema,
+}
+
+
+def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) -> Exception:
+    """The exception for an error of the C++ core.
+
+    `kind` is one of grammar, unsupported, too_complex, unsatisfiable, vocabulary, budget and value
+    (an argument outside its range: a plain ValueError). `offset` counts bytes; -1 is none.
+    """
+    if kind in _SCHEMA_KINDS:
+        return _SCHEMA_KINDS[kind](message, pointer=pointer, keyword=keyword)
+    if kind == "grammar":
+        if pointer or keyword:  # a malformed schema rather than malformed text
+            where = f" (keyword '{keyword}' at #{pointer})" if keyword else f" (at #{pointer})"
+            message += where
+        return GrammarError(message, offset=offset if offset >= 0 else None)
+    if kind == "vocabulary":
+        return VocabularyError(message)
+    if kind == "budget":
+        return BudgetExceeded(message)
+    if kind == "value":
+        return ValueError(message)
+    return StructgenError(f"{message} (unknown error kind {kind!r})")
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as editors count them: only a line feed, with or without a carriage return, ends one."""
+    return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+def _place(text: str, offset: int) -> tuple[int, int]:
+    """Line and column (from 1, in characters) of a byte offset into the text's UTF-8 form."""
+    before = text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore")
+    line = before.count("\n") + 1
+    return line, len(before) - (before.rfind("\n") + 1) + 1
+
+
+def _window(line: str, column: int) -> tuple[str, str]:
+    """The part of a line around a column, and the caret line under it."""
+    start = max(0, min(column - 1 - _SHOWN // 2, len(line) - _SHOWN))
+    shown = line[start : start + _SHOWN]
+    at = column - 1 - start
+    if start:
+        shown, at = "..." + shown, at + 3
+    if start + _SHOWN < len(line):
+        shown += "..."
+    # tabs stay tabs under the line, so that the caret stands where the terminal puts the character
+    return shown, "".join("\t" if c == "\t" else " " for c in shown[:at]) + "^"

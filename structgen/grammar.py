@@ -1,0 +1,202 @@
+"""Compiled grammars and matchers: thin Python faces of the C++ core.
+
+In: a compiled grammar from ``Compiler``. Out: masks, accepted tokens, forced text.
+Cost: a mask seen before is one copy of V/8 bytes; accepting a token is well under a microsecond.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+
+if TYPE_CHECKING:
+    from .vocabulary import Vocabulary
+
+
+@dataclass(frozen=True, slots=True)
+class ReportEntry:
+    """One keyword that constrains nothing: where it stands, its name, why."""
+
+    pointer: str
+    keyword: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"#{self.pointer}: {self.keyword}: {self.reason}"
+
+
+class CompiledGrammar:
+    """A grammar over one vocabulary, shared by any number of matchers and threads."""
+
+    __slots__ = ("_core", "_parse", "_report", "_source", "vocabulary")
+
+    def __init__(self, core: _core.Grammar, vocabulary: Vocabulary, source: Any = None, parse: Any = None) -> None:
+        self._core = core
+        self.vocabulary = vocabulary
+        self._source = source
+        self._parse = parse
+        self._report: tuple[ReportEntry, ...] | None = None
+
+    def matcher(self) -> Matcher:
+        """A new matcher at the start of the text."""
+        return Matcher(self, _core.Matcher(self._core))
+
+    @property
+    def source(self) -> Any:
+        """What the grammar was compiled from: a schema, a pattern, a list of texts."""
+        return self._source
+
+    @property
+    def report(self) -> tuple[ReportEntry, ...]:
+        """Keywords that are annotation only, with JSON pointers; empty when everything is enforced."""
+        if self._report is None:
+            entries = [ReportEntry(*e) for e in self._core.report()]
+            self._report = tuple(sorted(entries, key=lambda e: (e.pointer, e.keyword)))
+        return self._report
+
+    def parse(self, text: str | bytes) -> Any:
+        """The value of a complete text: the Python type that was compiled, or parsed JSON."""
+        if self._parse is not None:
+            return self._parse(text)
+        import json
+
+        return json.loads(text)
+
+    @property
+    def byte_size(self) -> int:
+        """Bytes held by the states and masks found so far."""
+        return self._core.byte_size
+
+    def _collect(self) -> None:
+        """Drops every state and mask that no live matcher needs. Matchers do not notice."""
+        self._core.collect()
+
+
+class Matcher:
+    """One sequence under a grammar. Belongs to one thread at a time.
+
+    Every accepted token (and every ``accept_bytes`` call) is one step of the history that ``rollback``
+    counts. Forking costs a copy of that history, four bytes a step.
+    """
+
+    __slots__ = ("_core", "grammar")
+
+    def __init__(self, grammar: CompiledGrammar, core: _core.Matcher) -> None:
+        self.grammar = grammar
+        self._core = core
+
+    def fill_bitmask(self, mask: Any, row: int = 0, max_tokens: int | None = None) -> None:
+        """Writes the allowed tokens into ``mask[row]``.
+
+        Args:
+            mask: int32 numpy array or CPU tensor, shape (rows, ceil(V/32)) or (ceil(V/32),), C-contiguous.
+                Bit t % 32 of word t // 32 is 1 where token t is allowed.
+            row: the row to write.
+            max_tokens: tokens left, this one included. When given, only tokens are allowed after which the
+                text can still be completed (end-of-sequence token included) within what is left.
+
+        Raises:
+            ValueError: wrong dtype, shape or row.
+            UnsatisfiableBudget: the text cannot be completed within ``max_tokens``.
+        """
+        if max_tokens is None:
+            self._core.fill_bitmask(mask, row)
+        else:
+            from ._budget import fill_within
+
+            fill_within(self, mask, row, max_tokens)
+
+    def accept_token(self, token: int) -> bool:
+        """Appends a token. False leaves the state unchanged."""
+        return self._core.accept_token(token)
+
+    def accept_tokens(self, tokens: Sequence[int]) -> bool:
+        """Appends all tokens or none."""
+        return self._core.accept_tokens(tokens)
+
+    def accept_bytes(self, text: bytes | str) -> bool:
+        """Appends text, whatever its tokenization; one step of the history. False changes nothing."""
+        return self._core.accept_bytes(text.encode() if isinstance(text, str) else bytes(text))
+
+    def validate_tokens(self, tokens: Sequence[int]) -> int:
+        """Length of the longest prefix that would be accepted; the state does not change."""
+        return self._core.validate_tokens(tokens)
+
+    def validate_bytes(self, text: bytes | str) -> int:
+        """Bytes of the longest prefix that would be accepted; the state does not change."""
+        return self._core.validate_bytes(text.encode() if isinstance(text, str) else bytes(text))
+
+    def rollback(self, n: int = 1) -> None:
+        """Takes back the last ``n`` steps, end-of-sequence included.
+
+        Raises:
+            ValueError: fewer than ``n`` steps were accepted.
+        """
+        self._core.rollback(n)
+
+    def fork(self) -> Matcher:
+        """An independent matcher at the same point."""
+        return Matcher(self.grammar, self._core.fork())
+
+    def reset(self) -> None:
+        """Back to the start of the text."""
+        self._core.reset()
+
+    def is_accepting(self) -> bool:
+        """True where the text may end."""
+        return self._core.is_accepting()
+
+    def is_terminated(self) -> bool:
+        """True after an end-of-sequence token was accepted."""
+        return self._core.is_terminated()
+
+    @property
+    def num_steps(self) -> int:
+        """Steps accepted since the start."""
+        return self._core.history
+
+    def forced_bytes(self) -> bytes:
+        """The text that must come next; empty where there is a choice or the text may end."""
+        return self._core.forced_bytes()
+
+    def forced_tokens(self) -> list[int]:
+        """Tokens of the forced text, but for an end that a longer token could still change."""
+        return self._core.forced_tokens()
+
+    def live_bytes(self) -> bytes:
+        """Every byte that may come next, ascending."""
+        return self._core.live_bytes()
+
+
+def fill_bitmasks(matchers: Sequence[Matcher], mask: Any, threads: int = 0) -> None:
+    """Fills row i of ``mask`` from matcher i, with the GIL released.
+
+    Args:
+        matchers: distinct matchers, of one or several grammars.
+        mask: int32, shape (at least len(matchers), ceil(V/32)).
+        threads: 0 chooses by the batch size, 1 runs in the calling thread.
+    """
+    cores = [m._core for m in matchers]
+    if len({id(c) for c in cores}) != len(cores):
+        raise ValueError("the same matcher stands twice in the batch; fork it")
+    if threads <= 0:
+        threads = 1 if len(cores) < 16 else _cpu_count()
+    _core.fill_bitmasks(cores, mask, threads)
+
+
+_cpus = 0
+_cpus_lock = threading.Lock()
+
+
+def _cpu_count() -> int:
+    global _cpus
+    if _cpus == 0:
+        import os
+
+        with _cpus_lock:
+            _cpus = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    return _cpus

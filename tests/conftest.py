@@ -1,0 +1,49 @@
+"""Fixtures shared by the tests: the data root, the 131k vocabulary, and a rule about skips.
+
+Data that is absent is a skip on a developer's machine and a failure in CI (`CI` set), so that a
+green run there means that the corpus really was read.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+import pytest
+
+from bench import data
+
+
+def need(condition: bool, reason: str) -> None:
+    """Skip with the reason, or fail in CI."""
+    if condition:
+        return
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def data_root() -> Path:
+    need(data.root().is_dir(), "no data directory (STRUCTGEN_DATA or ../shared/data)")
+    return data.root()
+
+
+@pytest.fixture(scope="session")
+def tekken() -> data.Tokens:
+    try:
+        return data.tekken()
+    except ModuleNotFoundError:
+        need(False, "mistral-common is not installed")
+        raise
+
+
+@pytest.fixture(scope="session")
+def tekken_vocabulary(tekken):
+    import structgen
+
+    return structgen.Vocabulary.from_bytes(
+        tekken.text, eos_token_ids=[tekken.eos], special_token_ids=tekken.special
+    )

@@ -1,0 +1,104 @@
+"""What the law and differential tests share: compilers over the small vocabulary, seeded and shrinking
+runs of one check, random walks.
+
+A check takes a `Source`. `seeded(check, n)` runs it over n fixed seeds, quickly; `shrinking(check, n)`
+lets Hypothesis draw and shrink. `STRUCTGEN_LONG=k` multiplies both counts by k.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+
+import structgen
+from structgen import errors
+from tests import oracle
+from tests.strategies import Seeded, Source, Words, plain_words, sources
+
+LONG = int(os.environ.get("STRUCTGEN_LONG", "1"))
+FIRST_SEED = int(os.environ.get("STRUCTGEN_SEED", "0"))
+
+
+def vocabulary(words: Words) -> structgen.Vocabulary:
+    return structgen.Vocabulary.from_bytes(
+        words.tokens, eos_token_ids=words.eos, special_token_ids=words.special
+    )
+
+
+WORDS = plain_words()
+
+
+@functools.cache
+def compiler(cache: bool = True, cache_bytes: int = 64 << 20) -> structgen.Compiler:
+    return structgen.Compiler(vocabulary(WORDS), cache=cache, cache_bytes=cache_bytes)
+
+
+class Empty:
+    """Stands for the grammar of a schema that nothing satisfies."""
+
+
+def compiled(schema: Any, *, using: structgen.Compiler | None = None, **options: Any) -> Any:
+    """A grammar; `Empty` where the schema is unsatisfiable; None where it is past the budget."""
+    try:
+        return (using or compiler()).json_schema(schema, **options)
+    except errors.UnsatisfiableSchema:
+        return Empty
+    except errors.SchemaTooComplex:
+        return None
+
+
+def verdict(grammar: Any, text: str | bytes) -> bool:
+    if grammar is Empty:
+        return False
+    matcher = grammar.matcher()
+    found = text.encode() if isinstance(text, str) else text
+    return matcher.accept_bytes(found) and matcher.is_accepting()
+
+
+def seeded(check: Callable[[Source], None], count: int) -> None:
+    for seed in range(FIRST_SEED, FIRST_SEED + count * LONG):
+        try:
+            check(Seeded(seed))
+        except BaseException as error:
+            error.add_note(f"{check.__name__}, seed {seed}")
+            raise
+
+
+def shrinking(check: Callable[[Source], None], count: int) -> None:
+    @settings(
+        max_examples=count * LONG,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(sources())
+    def drawn(source: Source) -> None:
+        check(source)
+
+    drawn()
+
+
+def walk(
+    source: Source, matcher: Any, size: int, eos: list[int], steps: int, *, finish: int = 0
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Random allowed tokens. Yields (token, mask) before each accept; ends after an end-of-sequence.
+
+    In the last `finish` steps the budget is handed to the mask, so that the walk must end.
+    """
+    for step in range(steps):
+        left = steps - step
+        mask = oracle.mask_of(matcher, size, left if left <= finish else None)
+        allowed = np.flatnonzero(mask)
+        assert allowed.size, f"a dead end after {step} tokens"
+        stops = [t for t in allowed if t in eos]
+        token = int(source.pick(stops) if stops and source.chance(30) else source.pick(allowed))
+        yield token, mask
+        assert matcher.accept_token(token), f"token {token} allowed and refused"
+        if token in eos:
+            return

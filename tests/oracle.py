@@ -1,0 +1,268 @@
+"""Slow oracles. They share no code with the engine.
+
+naive_mask       which tokens a matcher takes: fork and accept, one token at a time
+JsonOracle       is this text an instance of this schema? Python's json + jsonschema, mended where
+                 jsonschema is inexact: decimals, uniqueItems, 1.0 as an integer, lax formats
+regex_matches    Python's `re`, for the common part of its syntax and ours
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import uuid
+from collections.abc import Callable, Iterator
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+from typing import Any
+
+import jsonschema
+import numpy as np
+import referencing
+
+# ---- masks -------------------------------------------------------------------------------------
+
+
+def words(vocab_size: int) -> int:
+    return (vocab_size + 31) // 32
+
+
+def fresh_mask(vocab_size: int, rows: int = 1) -> np.ndarray:
+    """Filled with garbage, so that words nobody writes are noticed."""
+    return np.full((rows, words(vocab_size)), 0x5A5A5A5A, dtype=np.int32)
+
+
+def bits(mask: np.ndarray, vocab_size: int, row: int = 0) -> np.ndarray:
+    """The mask row as booleans by token id. Bits past the vocabulary must be 0."""
+    unpacked = np.unpackbits(mask[row].view(np.uint8), bitorder="little").astype(bool)
+    assert not unpacked[vocab_size:].any(), "padding ids allowed"
+    return unpacked[:vocab_size]
+
+
+def mask_of(matcher: Any, vocab_size: int, max_tokens: int | None = None) -> np.ndarray:
+    mask = fresh_mask(vocab_size)
+    if max_tokens is None:
+        matcher.fill_bitmask(mask, 0)
+    else:
+        matcher.fill_bitmask(mask, 0, max_tokens=max_tokens)
+    return bits(mask, vocab_size)
+
+
+def naive_mask(matcher: Any, vocab_size: int) -> np.ndarray:
+    return np.array([matcher.fork().accept_token(t) for t in range(vocab_size)], dtype=bool)
+
+
+# ---- regular expressions -----------------------------------------------------------------------
+
+
+def regex_matches(pattern: str, text: str) -> bool:
+    """Does the whole text match?"""
+    return re.fullmatch(pattern, text) is not None
+
+
+# ---- JSON Schema -------------------------------------------------------------------------------
+
+
+class Duplicate(ValueError):
+    """An object with a key twice."""
+
+
+class _NotJson(ValueError):
+    """Python's reader takes NaN and Infinity; JSON does not."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict:
+    if len({key for key, _ in pairs}) != len(pairs):
+        raise Duplicate(f"a key twice in {[key for key, _ in pairs]}")
+    return dict(pairs)
+
+
+def _no_constant(name: str) -> Any:
+    raise _NotJson(name)
+
+
+def _number(text: str) -> Decimal | int:
+    value = Decimal(text)
+    return int(value) if value == value.to_integral_value() else value
+
+
+def loads(text: str) -> Any:
+    """Exact numbers (1.0 and 1e0 are the integer 1), duplicate keys refused."""
+    return json.loads(
+        text, parse_float=_number, object_pairs_hook=_object, parse_constant=_no_constant
+    )
+
+
+def canonical(value: Any) -> Any:
+    """Hashable; equal exactly for equal JSON values."""
+    if isinstance(value, dict):
+        return ("object", frozenset((k, canonical(v)) for k, v in value.items()))
+    if isinstance(value, list):
+        return ("array", tuple(canonical(v) for v in value))
+    if isinstance(value, bool) or value is None:
+        return ("constant", value)
+    if isinstance(value, str):
+        return ("string", value)
+    return ("number", Fraction(value))
+
+
+def _unique(validator: Any, unique: bool, instance: Any, schema: Any) -> Iterator[Any]:
+    if unique and isinstance(instance, list):
+        seen = [canonical(item) for item in instance]
+        if len(set(seen)) != len(seen):
+            yield jsonschema.ValidationError("not unique")
+
+
+def _const(validator: Any, const: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    if canonical(instance) != canonical(const):
+        yield jsonschema.ValidationError("not the constant")
+
+
+def _enum(validator: Any, enum: list, instance: Any, schema: Any) -> Iterator[Any]:
+    if canonical(instance) not in {canonical(value) for value in enum}:
+        yield jsonschema.ValidationError("not in the enumeration")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | Decimal | Fraction) and not isinstance(value, bool)
+
+
+def _multiple_of(validator: Any, step: Any, instance: Any, schema: Any) -> Iterator[Any]:
+    if _is_number(instance) and (Fraction(instance) / Fraction(step)).denominator != 1:
+        yield jsonschema.ValidationError("not a multiple")
+
+
+def _compare(holds: Callable[[Any, Any], bool]) -> Callable:
+    def check(validator: Any, bound: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        if _is_number(instance) and not holds(Fraction(instance), Fraction(bound)):
+            yield jsonschema.ValidationError("out of range")
+
+    return check
+
+
+_VALIDATORS = {
+    "uniqueItems": _unique,
+    "const": _const,
+    "enum": _enum,
+    "multipleOf": _multiple_of,
+    "minimum": _compare(lambda x, b: x >= b),
+    "maximum": _compare(lambda x, b: x <= b),
+    "exclusiveMinimum": _compare(lambda x, b: x > b),
+    "exclusiveMaximum": _compare(lambda x, b: x < b),
+}
+
+
+def _is_integer(checker: Any, value: Any) -> bool:
+    return _is_number(value) and Fraction(value).denominator == 1
+
+
+def _date(text: str) -> bool:
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return False
+    year, month, day = map(int, text.split("-"))
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    days = (31, 29 if leap else 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+    return 1 <= month <= 12 and 1 <= day <= days[month - 1]
+
+
+def _time(text: str) -> bool:
+    """RFC 3339 full-time; second 60 only where the instant is 23:59:60 UTC."""
+    found = re.fullmatch(
+        r"([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?([zZ]|([+-])([0-9]{2}):([0-9]{2}))", text
+    )
+    if not found:
+        return False
+    hour, minute, second = (int(found[i]) for i in (1, 2, 3))
+    offset_hour, offset_minute = int(found[7] or 0), int(found[8] or 0)
+    if hour > 23 or minute > 59 or second > 60 or offset_hour > 23 or offset_minute > 59:
+        return False
+    sign = -1 if found[6] == "+" else 1
+    utc = (hour * 60 + minute + sign * (offset_hour * 60 + offset_minute)) % (24 * 60)
+    return second < 60 or utc == 23 * 60 + 59
+
+
+def _date_time(text: str) -> bool:
+    return len(text) > 10 and text[10] in "Tt" and _date(text[:10]) and _time(text[11:])
+
+
+def _address(kind: type) -> Callable[[str], bool]:
+    def check(text: str) -> bool:
+        try:
+            kind(text)
+        except ValueError:
+            return False
+        return text.isascii() and "%" not in text  # a zone is no part of the format
+
+    return check
+
+
+def _uuid(text: str) -> bool:
+    if not re.fullmatch(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", text):
+        return False
+    return uuid.UUID(text) is not None
+
+
+def _duration(text: str) -> bool:
+    """The ABNF of RFC 3339 appendix A: units in order without gaps, weeks alone."""
+    time = r"T(\d+H(\d+M(\d+S)?)?|\d+M(\d+S)?|\d+S)"
+    date = r"(\d+Y(\d+M(\d+D)?)?|\d+M(\d+D)?|\d+D)"
+    return re.fullmatch(rf"P({date}({time})?|{time}|\d+W)", text, re.ASCII) is not None
+
+
+def _json_pointer(text: str) -> bool:
+    return re.fullmatch(r"(/([^~/]|~[01])*)*", text, re.DOTALL) is not None
+
+
+FORMATS: dict[str, Callable[[str], bool]] = {
+    "date": _date,
+    "time": _time,
+    "date-time": _date_time,
+    "ipv4": _address(ipaddress.IPv4Address),
+    "ipv6": _address(ipaddress.IPv6Address),
+    "uuid": _uuid,
+    "duration": _duration,
+    "json-pointer": _json_pointer,
+}
+
+
+def format_checker() -> jsonschema.FormatChecker:
+    """Only the formats above; the random schemas use no others."""
+    checker = jsonschema.FormatChecker(formats=())
+    for name, check in FORMATS.items():
+
+        def wrapped(value: object, check: Callable[[str], bool] = check) -> bool:
+            return not isinstance(value, str) or check(value)
+
+        checker.checks(name)(wrapped)
+    return checker
+
+
+class JsonOracle:
+    """`accepts(text)` for one schema, by value. Patterns must lie in the part of the syntax that
+    Python and ECMA-262 share, and instances must not end in a newline where a pattern ends in `$`."""
+
+    def __init__(
+        self,
+        schema: Any,
+        base: Any = jsonschema.Draft202012Validator,
+        registry: referencing.Registry | None = None,
+    ):
+        exact = loads(json.dumps(schema))
+        types = base.TYPE_CHECKER.redefine("integer", _is_integer)
+        types = types.redefine("number", lambda checker, value: _is_number(value))
+        known = {name: check for name, check in _VALIDATORS.items() if name in base.VALIDATORS}
+        kind = jsonschema.validators.extend(base, validators=known, type_checker=types)
+        more = {} if registry is None else {"registry": registry}
+        self._validator = kind(exact, format_checker=format_checker(), **more)
+
+    def accepts(self, text: str) -> bool:
+        try:
+            value = loads(text)
+        except (ValueError, RecursionError):
+            return False
+        return self.accepts_value(value)
+
+    def accepts_value(self, value: Any) -> bool:
+        with localcontext(Context(prec=200)):
+            return self._validator.is_valid(value)

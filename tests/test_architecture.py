@@ -1,0 +1,151 @@
+"""Every #include and import follows the table in ARCHITECTURE.md, and importing structgen is light.
+
+The table's rows are `| groups | may import |`. Groups are folders of csrc/ or structgen/, or
+`structgen/*.py` for the package's own modules; groups in one row are one layer and may import each
+other. The second cell is a comma-separated list of groups, `nothing`, `everything above`, `_core`, or
+one file (`parse/productions.h`); after a semicolon comes prose.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+TOP = "structgen/*.py"
+HEAVY = ("torch", "transformers", "numba", "jax", "tokenizers", "pydantic")
+
+
+def read_table(text: str) -> dict[str, set[str]]:
+    """group -> what it may import (groups and single files), itself included."""
+    allowed: dict[str, set[str]] = {}
+    rows = re.findall(r"^\|([^|\n]+)\|([^|\n]+)\|\s*$", text, re.MULTILINE)
+    start = next(i for i, row in enumerate(rows) if row[0].strip() == "group")
+    for left, right in rows[start + 1 :]:
+        if set(left.strip()) <= set("-: "):
+            continue
+        groups = [name.strip().strip("`") for name in left.split(",")]
+        names = [n.strip().strip("`") for n in right.split(";")[0].split(",")]
+        found: set[str] = set(groups)
+        for name in names:
+            if name == "everything above":
+                found |= allowed.keys()
+            elif name != "nothing":
+                found.add(name)
+        for group in groups:
+            allowed[group] = found
+    return allowed
+
+
+@pytest.fixture(scope="module")
+def table() -> dict[str, set[str]]:
+    return read_table((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+
+
+def includes() -> Iterator[tuple[str, str, str]]:
+    """(file, its group, what it includes) for project headers."""
+    base = ROOT / "csrc"
+    for path in sorted(base.rglob("*")):
+        if path.suffix not in (".h", ".cc", ".inc"):
+            continue
+        for name in re.findall(
+            r'^\s*#\s*include\s+"([^"]+)"', path.read_text("utf-8"), re.MULTILINE
+        ):
+            target = base / name
+            if not target.exists():
+                target = (path.parent / name).resolve()
+            yield (
+                path.relative_to(ROOT).as_posix(),
+                path.parent.relative_to(base).parts[0],
+                (target.relative_to(base).as_posix() if target.exists() else name),
+            )
+
+
+def group_of(module: str) -> str | None:
+    """The group of a dotted module name, or None outside the package."""
+    parts = module.split(".")
+    if parts[0] != "structgen":
+        return None
+    if parts[1:2] == ["_core"]:
+        return "_core"
+    if len(parts) > 1 and (ROOT / "structgen" / parts[1]).is_dir():
+        return parts[1]
+    return TOP
+
+
+def imports() -> Iterator[tuple[str, str, str]]:
+    """(file, its group, the group it imports)."""
+    for path in sorted((ROOT / "structgen").rglob("*.py")):
+        relative = path.relative_to(ROOT)
+        package = ".".join(relative.parts[:-1])
+        own = group_of(".".join([*relative.parts[:-1], relative.stem]))
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = node.module or ""
+                if node.level:
+                    parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+                    base = ".".join([*parents, base]).strip(".")
+                names = [f"{base}.{alias.name}" for alias in node.names]
+            for name in names:
+                group = group_of(name)
+                if group is not None and own is not None:
+                    yield relative.as_posix(), own, group
+
+
+def test_every_folder_has_a_row(table) -> None:
+    folders = {p.name for p in (ROOT / "csrc").iterdir() if p.is_dir()}
+    folders |= {
+        p.name for p in (ROOT / "structgen").iterdir() if p.is_dir() and any(p.glob("*.py"))
+    }
+    assert folders <= table.keys(), sorted(folders - table.keys())
+
+
+def test_includes_follow_the_table(table) -> None:
+    wrong = [
+        f"{file} includes {name}"
+        for file, group, name in includes()
+        if "/" in name and name.split("/")[0] not in table[group] and name not in table[group]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_imports_follow_the_table(table) -> None:
+    wrong = [
+        f"{file} imports {group}"
+        for file, own, group in imports()
+        if group != own and group not in table[own]
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_import_is_light() -> None:
+    code = f"import sys, structgen; print([m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_table_can_say_no() -> None:
+    rows = (
+        "group | may import",
+        "---|---",
+        "base | nothing",
+        "a, b | base; more",
+        "c | everything above",
+    )
+    text = "".join(f"| {row} |\n" for row in rows)
+    found = read_table(text)
+    assert found == {
+        "base": {"base"},
+        "a": {"a", "b", "base"},
+        "b": {"a", "b", "base"},
+        "c": {"a", "b", "base", "c"},
+    }

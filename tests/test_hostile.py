@@ -1,0 +1,202 @@
+"""Input meant to break things: each ends within two seconds in a result or in the right exception.
+
+Every case runs in a child process under a time limit and a memory limit, so that a crash, a hang or
+unbounded memory fails one case with its name.
+"""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bench.workers import Worker
+
+SECONDS = 2.0
+MEMORY = 6 << 30
+
+OK = "result"
+COMPLEX = "SchemaTooComplex"
+EMPTY = "UnsatisfiableSchema"
+UNSUPPORTED = "UnsupportedSchema"
+BAD = "GrammarError"
+
+
+def deep_schema(depth: int) -> str:
+    return '{"items":' * depth + "{}" + "}" * depth
+
+
+def deep_properties(depth: int) -> str:
+    return '{"properties":{"a":' * depth + "{}" + "}}" * depth
+
+
+def wide_schema(count: int) -> str:
+    members = ",".join(f'"property_{i}":{{"type":"string","maxLength":{i}}}' for i in range(count))
+    return f'{{"type":"object","properties":{{{members}}}}}'
+
+
+def big_enum(count: int) -> str:
+    return '{"enum":[' + ",".join(f'"value number {i} of many"' for i in range(count)) + "]}"
+
+
+# name -> (how it is compiled, its text, the outcomes that are right)
+SCHEMAS: dict[str, tuple[Callable[[], object], set[str]]] = {
+    "100k nested items": (lambda: deep_schema(100_000), {OK, COMPLEX}),
+    "100k nested properties": (lambda: deep_properties(100_000), {OK, COMPLEX}),
+    "100k nested allOf": (lambda: '{"allOf":[' * 100_000 + "{}" + "]}" * 100_000, {OK, COMPLEX}),
+    "100k nested not": (lambda: '{"not":' * 100_000 + "{}" + "}" * 100_000, {OK, COMPLEX, EMPTY}),
+    "100k brackets": (lambda: "[" * 100_000, {BAD}),
+    "deep constant": (lambda: '{"const":' + "[" * 50_000 + "]" * 50_000 + "}", {OK, COMPLEX}),
+    "10 MB of properties": (lambda: wide_schema(170_000), {OK, COMPLEX}),
+    "10 MB of enum": (lambda: big_enum(370_000), {OK, COMPLEX}),
+    "reference to itself": (lambda: '{"$ref":"#"}', {UNSUPPORTED, COMPLEX, EMPTY}),
+    "reference circle": (
+        lambda: '{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}',
+        {UNSUPPORTED, COMPLEX, EMPTY},
+    ),
+    "reference under not": (lambda: '{"not":{"$ref":"#"}}', {UNSUPPORTED, COMPLEX, EMPTY, BAD}),
+    "reference to nothing": (lambda: '{"$ref":"#/$defs/none"}', {UNSUPPORTED, BAD}),
+    "reference to the net": (lambda: '{"$ref":"https://example.com/x"}', {UNSUPPORTED, BAD}),
+    "endless tree": (lambda: '{"type":"object","required":["a"],"properties":{"a":{"$ref":"#"}}}', {EMPTY}),
+    "contradictory types": (lambda: '{"allOf":[{"type":"string"},{"type":"number"}]}', {EMPTY}),
+    "contradictory range": (lambda: '{"type":"integer","minimum":2,"exclusiveMaximum":2}', {EMPTY}),
+    "contradictory lengths": (lambda: '{"type":"string","minLength":3,"maxLength":2}', {EMPTY}),
+    "contradictory pattern": (
+        lambda: '{"type":"string","pattern":"^a+$","allOf":[{"pattern":"^b+$"}]}', {EMPTY},
+    ),
+    "false": (lambda: "false", {EMPTY}),
+    "a number": (lambda: "12", {BAD, UNSUPPORTED}),
+    "invalid JSON": (lambda: '{"type":', {BAD}),
+    "invalid UTF-16": (lambda: '{"const":"\\ud800"}', {OK, BAD, UNSUPPORTED, EMPTY}),
+    "empty text": (lambda: "", {BAD}),
+    "broken pattern": (lambda: '{"type":"string","pattern":"(a"}', {BAD, UNSUPPORTED}),
+    "lookahead": (lambda: '{"type":"string","pattern":"^(?=.*a)(?=.*b).*$"}', {OK, UNSUPPORTED, COMPLEX}),
+    "backreference": (lambda: r'{"type":"string","pattern":"(a)\\1"}', {UNSUPPORTED, BAD}),
+    "huge counter": (lambda: '{"type":"string","pattern":"^(a{1,1000}){1,1000}$"}', {OK, COMPLEX}),
+    "exponential pattern": (lambda: '{"type":"string","pattern":"^(a|b)*a(a|b){60}$"}', {OK, COMPLEX}),
+    "huge lengths": (lambda: '{"type":"string","minLength":1000000000}', {OK, COMPLEX}),
+    "huge arrays": (lambda: '{"type":"array","minItems":1000000000}', {OK, COMPLEX}),
+    "huge numbers": (lambda: '{"type":"number","minimum":1e400,"multipleOf":1e-400}', {OK, COMPLEX}),
+    "wrong keyword types": (
+        lambda: '{"type":"object","properties":3,"required":"a","minLength":"x","items":7}',
+        {OK, BAD, UNSUPPORTED},
+    ),
+    "unique pigeons": (
+        lambda: '{"type":"array","minItems":12,"uniqueItems":true,'
+        '"items":{"enum":[1,2,3,4,5,6,7,8,9,10,11,12]}}',
+        {OK, COMPLEX},
+    ),
+    "too many unique": (
+        lambda: '{"type":"array","minItems":6,"uniqueItems":true,"items":{"enum":[1,2,3,4,5]}}',
+        {EMPTY, COMPLEX},
+    ),
+    "overlapping oneOf": (
+        lambda: '{"oneOf":[' + ",".join(
+            f'{{"type":"object","properties":{{"x":{{"type":"object","properties":{{"k{i}":{{"minimum":{i}}}}}}}}}}}'
+            for i in range(12)) + "]}",
+        {OK, COMPLEX},
+    ),
+    "nested oneOf": (lambda: '{"oneOf":[' * 24 + "{}" + ",{}]}" * 24, {OK, COMPLEX, EMPTY}),
+    "a thousand allOf": (
+        lambda: '{"allOf":[' + ",".join(f'{{"not":{{"const":{i}}}}}' for i in range(1000)) + "]}",
+        {OK, COMPLEX},
+    ),
+}  # fmt: skip
+
+REGEXES: dict[str, tuple[Callable[[], str], set[str]]] = {
+    "broken": (lambda: "a(b", {BAD}),
+    "100k groups": (lambda: "(" * 100_000 + "a" + ")" * 100_000, {OK, BAD, COMPLEX}),
+    "counters in counters": (lambda: "((((a{1,99}){1,99}){1,99}){1,99}){1,99}", {OK, BAD, COMPLEX}),
+    "huge counter": (lambda: "a{1000000000}", {OK, BAD, COMPLEX}),
+    "exponential": (lambda: "(a|b)*a(a|b){40}", {OK, COMPLEX}),
+    "a megabyte": (lambda: "ab?" * 350_000, {OK, BAD, COMPLEX}),
+}
+
+VOCABULARIES: dict[str, tuple[Callable[[], dict], set[str]]] = {
+    "holes": (lambda: {"tokens": [b"", b"a", b"", b'"', b""], "eos": [4]}, {OK, "VocabularyError"}),
+    "nothing": (lambda: {"tokens": [], "eos": []}, {OK, "VocabularyError"}),
+    "eos out of range": (lambda: {"tokens": [b"a"], "eos": [7]}, {"VocabularyError"}),
+    "negative eos": (lambda: {"tokens": [b"a"], "eos": [-1]}, {"VocabularyError"}),
+    "one long token": (
+        lambda: {"tokens": [b'"', b"a" * 1_000_000, b""], "eos": [2]}, {OK, "VocabularyError"},
+    ),
+    "all the same": (lambda: {"tokens": [b'"'] * 100_000, "eos": [0]}, {OK, "VocabularyError"}),
+}  # fmt: skip
+
+CASES = (
+    [("json_schema", name) for name in SCHEMAS]
+    + [("regex", name) for name in REGEXES]
+    + [("vocabulary", name) for name in VOCABULARIES]
+)
+
+
+def setup(config: dict) -> object:
+    from tests.harness import compiler
+
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    compiler().json_schema("true").matcher().accept_bytes(b"[1")
+    return compiler()
+
+
+def _use(grammar, size: int) -> None:
+    """Some masks and steps: laziness must not only put the trouble off."""
+    from tests import oracle
+
+    matcher = grammar.matcher()
+    for _ in range(30):
+        allowed = oracle.mask_of(matcher, size).nonzero()[0]
+        assert allowed.size, "a dead end"
+        assert matcher.accept_token(int(allowed[len(allowed) // 2]))
+
+
+def _vocabulary(tokens: list[bytes], eos: list[int]) -> None:
+    import structgen
+    from tests import oracle
+
+    vocabulary = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=eos)
+    matcher = structgen.Compiler(vocabulary).json_schema({"type": "string"}).matcher()
+    mask = oracle.mask_of(matcher, len(tokens))
+    assert (mask == oracle.naive_mask(matcher, len(tokens))).all()
+
+
+def work(compiler, job: tuple[str, str], emit) -> None:
+    from structgen import errors
+    from tests.harness import WORDS
+
+    kind, name = job
+    table = {"json_schema": SCHEMAS, "regex": REGEXES, "vocabulary": VOCABULARIES}[kind]
+    text = table[name][0]()
+    start = time.perf_counter()
+    detail = ""
+    try:
+        if kind == "vocabulary":
+            _vocabulary(**text)
+        else:
+            _use(getattr(compiler, kind)(text), WORDS.size)
+        outcome = OK
+    except Exception as error:
+        outcome, detail = type(error).__name__, str(error)[:300]
+        if getattr(errors, outcome, None) is not type(error):
+            outcome = f"{type(error).__module__}.{outcome}"
+    emit({"outcome": outcome, "detail": detail, "seconds": time.perf_counter() - start})
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    child = Worker("tests.test_hostile:setup", "tests.test_hostile:work", {}, limit=10.0)
+    yield child
+    child.stop()
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES, ids=[f"{k}-{n}" for k, n in CASES])
+def test_hostile(kind: str, name: str, worker: Worker) -> None:
+    table = {"json_schema": SCHEMAS, "regex": REGEXES, "vocabulary": VOCABULARIES}[kind]
+    worker.start((kind, name))
+    while (ended := worker.poll()) is None:
+        worker.pipe.poll(worker.remaining())
+    rows, failure = ended
+    assert failure is None, failure
+    assert rows[0]["outcome"] in table[name][1], rows[0]
+    assert rows[0]["seconds"] < SECONDS, rows[0]

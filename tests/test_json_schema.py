@@ -1,0 +1,112 @@
+"""The language of a compiled schema against jsonschema, on random schemas and instances.
+
+The oracle decides by value (tests/oracle.py); texts vary key order, spaces, escapes and numerals, and
+now and then repeat a key. `STRUCTGEN_LONG=100` makes it a long run; `STRUCTGEN_SEED` moves it.
+"""
+
+from __future__ import annotations
+
+import collections
+
+import pytest
+
+from tests import harness, oracle, strategies
+from tests.harness import Empty
+from tests.strategies import Features, Source
+
+TALLY: collections.Counter = collections.Counter()
+
+KINDS = {
+    "plain": strategies.PLAIN,
+    "combined": Features(negate=False, refs=False),
+    "negated": Features(depth=2),
+    "recursive": Features(depth=3, combine=True, negate=False),
+    "unevaluated": Features(unevaluated=True, depth=2),
+    "everything": Features(unevaluated=True),
+}
+
+
+def differential(features: Features, source: Source, texts: int = 12) -> None:
+    schema = strategies.schema(source, features)
+    judge = oracle.JsonOracle(schema)
+    grammar = harness.compiled(schema, property_order="any")
+    if grammar is None:
+        TALLY["too complex"] += 1
+        return
+    TALLY["unsatisfiable" if grammar is Empty else "compiled"] += 1
+    for _ in range(texts):
+        value = strategies.instance(source, schema)
+        if source.chance(50):
+            value = strategies.mutated(source, value)
+        text = strategies.text(source, value)
+        expected = judge.accepts(text)
+        TALLY[expected] += 1
+        found = harness.verdict(grammar, text)
+        assert found == expected, f"{schema}\n{text}\nis {'' if expected else 'not '}an instance"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_seeded(kind) -> None:
+    TALLY.clear()
+    harness.seeded(lambda source: differential(KINDS[kind], source), 300)
+    judged = TALLY[True] + TALLY[False]
+    assert TALLY[True] > judged // 10 and TALLY[False] > judged // 10, TALLY  # both kinds were seen
+    assert TALLY["too complex"] <= 0.02 * sum(TALLY[k] for k in ("too complex", "compiled")), TALLY
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_shrinking(kind) -> None:
+    harness.shrinking(lambda source: differential(KINDS[kind], source, texts=6), 40)
+
+
+def test_schema_order_is_a_part_of_any_order() -> None:
+    """What property_order="schema" takes, "any" takes; and it takes some order of every instance
+    whose members come from one `properties` map: that map's order."""
+
+    def check(source: Source) -> None:
+        schema = strategies.schema(source, strategies.PLAIN)
+        ordered = harness.compiled(schema, property_order="schema")
+        free = harness.compiled(schema, property_order="any")
+        assert (ordered is Empty) == (free is Empty)
+        if ordered is None or free is None:
+            return
+        for _ in range(6):
+            value = strategies.instance(source, schema)
+            text = strategies.text(source, value)
+            if harness.verdict(ordered, text):
+                assert harness.verdict(free, text), text
+            elif harness.verdict(free, text):
+                sorted_value = _in_order(schema, value)
+                text = strategies.text(source, sorted_value, shuffle=False, odd=False)
+                assert harness.verdict(ordered, text), f"{schema}\n{text}"
+
+    harness.seeded(check, 150)
+
+
+def _in_order(schema, value):
+    """The value with the members of each object in the order of `properties`, others last."""
+    if isinstance(value, list):
+        prefix = schema.get("prefixItems", []) if isinstance(schema, dict) else []
+        rest = schema.get("items", True) if isinstance(schema, dict) else True
+        return [_in_order(prefix[i] if i < len(prefix) else rest, v) for i, v in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    properties = schema.get("properties", {}) if isinstance(schema, dict) else {}
+    names = [n for n in properties if n in value] + [n for n in value if n not in properties]
+    return {n: _in_order(properties.get(n, True), value[n]) for n in names}
+
+
+def test_regex_language() -> None:
+    """`compiler.regex` takes exactly what Python's `fullmatch` takes."""
+
+    def check(source: Source) -> None:
+        pattern = strategies.pattern(source)
+        grammar = harness.compiler().regex(pattern)
+        for _ in range(8):
+            text = strategies.subject(source)
+            assert harness.verdict(grammar, text) == oracle.regex_matches(pattern, text), (
+                pattern,
+                text,
+            )
+
+    harness.seeded(check, 400)

@@ -1,0 +1,260 @@
+"""Laws of masks and matchers, on random states of random schemas and patterns.
+
+mask bit <=> accept_token on a fork           cached mask = mask computed from scratch
+rollback, fork, reset, validate = replay      no dead ends; walks under a budget end
+finished walks are in the language            collecting the arena changes nothing
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import structgen
+from structgen import errors
+from tests import harness, oracle, strategies
+from tests.harness import WORDS, Empty
+from tests.strategies import Seeded, Source
+
+FEATURES = strategies.Features(unevaluated=True)
+
+
+def grammar_pair(source: Source, *compilers: structgen.Compiler) -> tuple | None:
+    """The same random grammar from each compiler, or None where it is empty or too complex."""
+    if source.chance(30):
+        pattern = strategies.pattern(source)
+        return tuple(each.regex(pattern) for each in compilers)
+    schema = strategies.schema(source, FEATURES)
+    order = source.pick(("schema", "any"))
+    found = [harness.compiled(schema, using=each, property_order=order) for each in compilers]
+    if any(each is None or each is Empty for each in found):
+        return None
+    return tuple(found)
+
+
+def random_state(source: Source, grammar, steps: int):
+    """A matcher some allowed tokens into the language, and those tokens."""
+    matcher = grammar.matcher()
+    taken = []
+    for token, _ in harness.walk(source, matcher, WORDS.size, WORDS.eos, steps):
+        taken.append(token)
+    return matcher, taken
+
+
+def mask_is_accept(source: Source) -> None:
+    pair = grammar_pair(source, harness.compiler())
+    if pair is None:
+        return
+    matcher, _ = random_state(source, pair[0], source.integer(0, 14))
+    mask = oracle.mask_of(matcher, WORDS.size)
+    naive = oracle.naive_mask(matcher, WORDS.size)
+    if not matcher.is_terminated():
+        wrong = np.flatnonzero(mask != naive)
+        assert not wrong.size, [(int(t), WORDS.tokens[t], bool(mask[t])) for t in wrong[:5]]
+        assert mask[WORDS.eos].all() == mask[WORDS.eos].any() == matcher.is_accepting()
+        holes = [t for t, text in enumerate(WORDS.tokens) if not text]
+        assert not mask[holes].any(), "a token without text is allowed"
+        assert not mask[[t for t in WORDS.special if t not in WORDS.eos]].any()
+    else:
+        assert set(np.flatnonzero(mask)) == set(WORDS.eos)
+
+
+def cached_is_uncached(source: Source) -> None:
+    pair = grammar_pair(source, harness.compiler(), harness.compiler(cache=False))
+    if pair is None:
+        return
+    cached, uncached = pair
+    other = uncached.matcher()
+    for _ in range(2):  # the second walk over the same grammar meets its memos
+        matcher = cached.matcher()
+        other.reset()
+        for token, mask in harness.walk(source, matcher, WORDS.size, WORDS.eos, 20):
+            assert (mask == oracle.mask_of(other, WORDS.size)).all()
+            assert (mask == oracle.mask_of(matcher, WORDS.size)).all()
+            assert other.accept_token(token)
+
+
+def moves_are_replay(source: Source) -> None:
+    pair = grammar_pair(source, harness.compiler())
+    if pair is None:
+        return
+    grammar = pair[0]
+    matcher, taken = random_state(source, grammar, source.integer(1, 14))
+
+    def same(one, other) -> None:
+        assert one.is_accepting() == other.is_accepting()
+        assert one.is_terminated() == other.is_terminated()
+        assert (oracle.mask_of(one, WORDS.size) == oracle.mask_of(other, WORDS.size)).all()
+
+    def replay(tokens) -> object:
+        fresh = grammar.matcher()
+        assert fresh.accept_tokens(tokens)
+        return fresh
+
+    # the bytes alone lead to the same place as the tokens
+    if taken and taken[-1] not in WORDS.eos:
+        by_bytes = grammar.matcher()
+        assert by_bytes.accept_bytes(b"".join(WORDS.tokens[t] for t in taken))
+        same(by_bytes, matcher)
+    # a fork goes its own way
+    fork = matcher.fork()
+    same(fork, matcher)
+    some = [source.integer(0, WORDS.size - 1) for _ in range(4)]
+    for token in some:
+        fork.accept_token(token)
+    same(matcher, replay(taken))
+    # validation counts what accepting would take, and moves nothing
+    if not matcher.is_terminated():
+        length = matcher.validate_tokens(some)
+        same(matcher, replay(taken))
+        walker = matcher.fork()
+        count = 0
+        for token in some:
+            if not walker.accept_token(token):
+                break
+            count += 1
+        assert length == count
+        # accept_tokens is all or nothing
+        walker = matcher.fork()
+        assert walker.accept_tokens(some) == (length == len(some))
+        if length < len(some):
+            same(walker, matcher)
+    # refusal leaves the state alone
+    naive = oracle.naive_mask(matcher, WORDS.size)
+    if not naive.all():
+        assert not matcher.accept_token(int(np.flatnonzero(~naive)[0]))
+        same(matcher, replay(taken))
+    # rollback is the shorter replay, reset the empty one
+    back = source.integer(0, len(taken))
+    matcher.rollback(back)
+    same(matcher, replay(taken[: len(taken) - back]))
+    assert matcher.accept_tokens(taken[len(taken) - back :])
+    same(matcher, replay(taken))
+    matcher.reset()
+    same(matcher, grammar.matcher())
+
+
+def walks_finish_inside(source: Source) -> None:
+    """Every state on the way has a way on, the budget ends the walk, and the text is an instance."""
+    if source.chance(25):
+        pattern = strategies.pattern(source)
+        grammar = harness.compiler().regex(pattern)
+        inside = re.compile(pattern).fullmatch
+    else:
+        schema = strategies.schema(source)
+        grammar = harness.compiled(schema, property_order=source.pick(("schema", "any")))
+        if grammar is None or grammar is Empty:
+            return
+        inside = oracle.JsonOracle(schema).accepts
+    matcher = grammar.matcher()
+    text, last = b"", None
+    for last, _ in harness.walk(source, matcher, WORDS.size, WORDS.eos, 420, finish=400):
+        text += b"" if last in WORDS.eos else WORDS.tokens[last]
+    assert last in WORDS.eos and matcher.is_terminated()
+    assert inside(text.decode()), text
+
+
+def collecting_changes_nothing(source: Source) -> None:
+    tiny = harness.compiler(cache_bytes=1 << 14)
+    pair = grammar_pair(source, harness.compiler(), tiny)
+    if pair is None:
+        return
+    matcher, other = (each.matcher() for each in pair)
+    parked = other.fork()
+    start = oracle.mask_of(matcher, WORDS.size)
+    taken = []
+    for step, (token, mask) in enumerate(
+        harness.walk(source, matcher, WORDS.size, WORDS.eos, source.integer(1, 25))
+    ):
+        assert (mask == oracle.mask_of(other, WORDS.size)).all()
+        assert other.accept_token(token)
+        if step % 3 == 0:
+            pair[1]._collect()
+        taken.append(token)
+    assert (start == oracle.mask_of(parked, WORDS.size)).all()
+    other.rollback(len(taken))
+    assert (start == oracle.mask_of(other, WORDS.size)).all()
+    assert other.accept_tokens(taken)
+    assert (oracle.mask_of(matcher, WORDS.size) == oracle.mask_of(other, WORDS.size)).all()
+
+
+def forced_is_the_only_way(source: Source) -> None:
+    pair = grammar_pair(source, harness.compiler())
+    if pair is None:
+        return
+    matcher, taken = random_state(source, pair[0], source.integer(0, 10))
+    if matcher.is_terminated():
+        return
+    forced = matcher.forced_bytes()
+    probe = matcher.fork()
+    for byte in forced:
+        assert not probe.is_accepting()
+        ways = [b for b in range(256) if probe.fork().accept_bytes(bytes([b]))]
+        assert ways == [byte]
+        assert probe.accept_bytes(bytes([byte]))
+    tokens = matcher.forced_tokens()
+    assert matcher.validate_tokens(tokens) == len(tokens)
+    text = b"".join(WORDS.tokens[t] for t in tokens if t not in WORDS.eos)
+    assert forced.startswith(text)
+
+
+LAWS = (
+    mask_is_accept,
+    cached_is_uncached,
+    moves_are_replay,
+    walks_finish_inside,
+    collecting_changes_nothing,
+    forced_is_the_only_way,
+)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_seeded(law) -> None:
+    harness.seeded(law, 250)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_shrinking(law) -> None:
+    harness.shrinking(law, 40)
+
+
+def test_random_vocabularies() -> None:
+    """mask <=> accept where the vocabulary varies too."""
+
+    def check(source: Source) -> None:
+        words = strategies.words(source, merges=source.integer(0, 80))
+        compiler = structgen.Compiler(harness.vocabulary(words))
+        grammar = harness.compiled(strategies.schema(source), using=compiler)
+        if grammar is None or grammar is Empty:
+            return
+        matcher = grammar.matcher()
+        for _ in harness.walk(source, matcher, words.size, words.eos, source.integer(0, 10)):
+            pass
+        if not matcher.is_terminated():
+            mask = oracle.mask_of(matcher, words.size)
+            assert (mask == oracle.naive_mask(matcher, words.size)).all()
+
+    harness.seeded(check, 60)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_large_vocabulary(seed, tekken, tekken_vocabulary) -> None:
+    """mask <=> accept for every one of 131,072 tokens, after a valid text cut at a random token."""
+    source = Seeded(seed)
+    compiler = structgen.Compiler(tekken_vocabulary)
+    schema = strategies.schema(source)
+    try:
+        grammar = compiler.json_schema(schema, property_order="any")
+    except (errors.UnsatisfiableSchema, errors.SchemaTooComplex):
+        grammar = compiler.json_schema({"items": {"maxLength": 9}, "type": "array"})
+    matcher = grammar.matcher()
+    for _ in range(source.integer(0, 6)):
+        allowed = np.flatnonzero(oracle.mask_of(matcher, len(tekken.text)))
+        assert matcher.accept_token(int(source.pick(allowed)))
+        if matcher.is_terminated():
+            matcher.rollback(1)
+            break
+    mask = oracle.mask_of(matcher, len(tekken.text))
+    assert (mask == oracle.naive_mask(matcher, len(tekken.text))).all()

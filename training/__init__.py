@@ -1,0 +1,1 @@
+"""Training of the embedded model pair: data, tokenizer, runs, evaluation, export."""

@@ -1,0 +1,722 @@
+"""The record domains: what their fields are called and how people speak of them.
+
+Enters: nothing. Leaves: `DOMAINS`, plain data read by `records.py`.
+Cost: none.
+
+Every field has key names for training and others kept for the test; every
+domain has templates for training and others kept for the test.
+"""
+
+# ruff: noqa: E501 - a template is one line of data
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from training import values as v
+
+
+@dataclass(frozen=True)
+class Slot:
+    kind: v.Kind
+    names: tuple[str, ...]
+    test_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ListSlot:
+    """An array: of plain values (one inner slot) or of records (several)."""
+
+    inner: dict[str, Slot]
+    names: tuple[str, ...]
+    forms: tuple[str, ...]
+    test_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Domain:
+    slots: dict[str, Slot | ListSlot]
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    clauses: dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def s(kind: v.Kind, names: str, test_names: str = "") -> Slot:
+    return Slot(kind, _names(names), _names(test_names))
+
+
+_PERSON = v.string(v.person)
+_CITY = v.string(v.city)
+_DATE = v.Kind(v.DATE, v.date)
+_TIME = v.Kind(v.TIME, v.clock)
+_MONEY = v.Kind(v.NUMBER, v.money)
+_CURRENCY = v.enum({"EUR": ("euros", "euro"), "USD": ("dollars", "US dollars"), "GBP": ("pounds",)})
+
+PEOPLE = Domain(
+    slots={
+        "name": s(_PERSON, "name full_name person", "person_name"),
+        "age": s(v.Kind(v.INTEGER, v.count_number(1, 99)), "age years", "age_years"),
+        "job": s(v.string(v.from_pool("job")), "job profession occupation role", "job_title"),
+        "city": s(_CITY, "city town home_city residence", "home_town"),
+        "country": s(v.string(v.country), "country nation", "home_country"),
+        "email": s(v.Kind(v.EMAIL, v.email), "email mail email_address", "contact_email"),
+        "phone": s(v.string(v.phone), "phone phone_number telephone", "contact_phone"),
+        "company": s(v.string(v.company), "company employer", "company_name"),
+        "birthday": s(_DATE, "birthday birth_date born", "date_of_birth"),
+    },
+    train=(
+        "{name}[, {age},] (lives in|is from|comes from|is based in) {city}[ and works as (a|an) {job}]",
+        "{name} is (a|an) {job}[ at {company}][ in {city}]",
+        "(my name is|I am|this is) {name}[ and I am {age} years old][, I live in {city}]",
+        "(meet|please add|new contact:|contact:) {name}[, {age} years old][, {job}][, {city}][, {country}]",
+        "{name} (is|turned) {age}[ years old][ and (lives|resides) in {city}]",
+        "{name}, {job}, {age}[, {city}]",
+        "our new {job} is {name}[ from {city}][, born on {birthday}]",
+        "(a|the) {age}[-]year[-]old {job}[ from {city}] (named|called) {name}",
+        "{name} works (for|at) {company}[ as (a|an) {job}]",
+        "name: {name}[; age: {age}]; (job|profession|occupation): {job}[; city: {city}]",
+        "{job} {name}[ ({age})] (of|from) {city}[, {country}]",
+        "in {city}[, {country},] (lives|there lives) {name}[, (a|an) {job}][ aged {age}]",
+    ),
+    test=(
+        "{name} ({age}), {job} from {city}",
+        "I would like to introduce {name}, (a|an) {job} who lives in {city}",
+        "add {name}, who is {age} and works as (a|an) {job} at {company}",
+        "{name} of {city} is {age} years old and (a|an) {job}",
+    ),
+    clauses={
+        "email": (
+            (
+                "(email|mail|e-mail): {email}",
+                "(write|mail) (to|me at) {email}",
+                "the email [address ]is {email}",
+                "contact {email}",
+            ),
+            ("(he|she) can be reached at {email}", "email is {email}"),
+        ),
+        "phone": (
+            ("phone: {phone}", "call {phone}", "(tel|telephone) {phone}", "the phone number is {phone}"),
+            ("phone number: {phone}",),
+        ),
+        "birthday": (
+            (
+                "born {birthday}",
+                "born on {birthday}",
+                "[the ]birthday is {birthday}",
+                "birth date: {birthday}",
+            ),
+            ("was born on {birthday}",),
+        ),
+        "company": (
+            ("(employed|working) (at|by) {company}", "company: {company}", "employer is {company}"),
+            ("works at {company}",),
+        ),
+        "country": (("country: {country}", "the country is {country}"), ("citizen of country {country}",)),
+    },
+)
+
+ADDRESSES = Domain(
+    slots={
+        "name": s(_PERSON, "name recipient addressee", "recipient_name"),
+        "street": s(v.string(v.street), "street address line1", "street_address"),
+        "zip": s(v.string(v.postal_code), "zip postal_code postcode zip_code", "postal"),
+        "city": s(_CITY, "city town", "city_name"),
+        "country": s(v.string(v.country), "country nation", "country_name"),
+        "phone": s(v.string(v.phone), "phone telephone", "phone_number"),
+    },
+    train=(
+        "(send|ship|mail|deliver|post) (it|this|the parcel|the letter) to {name}, {street}, {zip} {city}[, {country}]",
+        "{name}, {street}, {city}[ {zip}][, {country}]",
+        "{name} lives at {street} in {city}[, {country}]",
+        "(the|my|our) [new ]address is {street}, {zip} {city}[, {country}]",
+        "(address|addr): {street}, {city}, {zip}[, {country}]",
+        "{name} moved to {street}, {city}[ {zip}]",
+        "{street}, {zip} {city}",
+        "you (can find|will find) {name} at {street}, {zip} {city}[, {country}]",
+        "recipient: {name}; street: {street}; city: {city}[; zip: {zip}][; country: {country}]",
+        "we are in {city} at {street}[, postal code {zip}]",
+    ),
+    test=(
+        "please send the parcel to {name} at {street}, {city} {zip}",
+        "{name}: {street}, {zip} {city}, {country}",
+        "the office moved to {street} in {city}, zip {zip}",
+        "deliver to {street}, {zip} {city}, for {name}",
+    ),
+    clauses={
+        "phone": (("phone {phone}", "call {phone}", "tel: {phone}"), ("phone: {phone}",)),
+        "name": (("for {name}", "(recipient|addressee|name): {name}"), ("recipient is {name}",)),
+    },
+    groups={"address": ("street", "zip", "city", "country")},
+)
+
+_ITEM = {
+    "product": s(v.string(v.product), "product item name article", "product_name"),
+    "quantity": s(v.Kind(v.INTEGER, v.quantity), "quantity count amount qty", "item_count"),
+    "price": s(_MONEY, "price unit_price", "price_each"),
+}
+
+ORDERS = Domain(
+    slots={
+        "customer": s(_PERSON, "customer buyer client customer_name name", "client_name"),
+        "items": ListSlot(
+            _ITEM,
+            _names("items products order_items lines"),
+            (
+                "{quantity} {product}",
+                "{quantity} {product}",
+                "{quantity} x {product}",
+                "{product} x {quantity}",
+                "{quantity} {product} at {price} each",
+                "{quantity} {product} for {price}",
+                "{product} ({quantity})",
+                "{quantity} of the {product}",
+                "{quantity} {product} ({price} each)",
+            ),
+            _names("order_lines"),
+        ),
+        "city": s(_CITY, "city ship_to destination delivery_city", "shipping_city"),
+        "date": s(_DATE, "date order_date delivery_date due", "due_date"),
+        "order_id": s(
+            v.string(v.code(("A", "ORD", "PO", "SO"))), "order_id order_number id reference", "order_no"
+        ),
+        "status": s(
+            v.enum({"new": (), "paid": (), "shipped": (), "cancelled": ("canceled",), "pending": ()}),
+            "status state",
+            "order_status",
+        ),
+        "total": s(_MONEY, "total total_price sum", "order_total"),
+        "currency": s(_CURRENCY, "currency", "currency_code"),
+        "express": s(v.Kind(v.BOOLEAN, lambda r, _s: (True, "")), "express", "is_express"),
+    },
+    train=(
+        "{customer} (ordered|bought|wants|needs|purchased|would like|has ordered) {items}[, (ship|send|deliver) to {city}]",
+        "(order|send|ship|please send|I need|we need|I want|can I get|please order) {items} (for|to) {customer}[ in {city}]",
+        "(order|purchase) [{order_id} ](by|from|for) {customer}: {items}",
+        "(new order|order)[ {order_id}]: {items}[, customer {customer}][, (to|city) {city}]",
+        "{items} (for|to) {customer}[, {city}]",
+        "{customer} from {city} (ordered|bought|wants|needs) {items}[ for a total of {total} {currency}]",
+        "[please ](ship|send|deliver) {items} to {customer} in {city}[ by {date}]",
+        "on {date}, {customer} (ordered|bought|purchased) {items}",
+        "{customer} (is ordering|places an order for|asks for|just bought) {items}[ on {date}]",
+        "customer: {customer}; items: {items}[; city: {city}][; total: {total}]",
+        "I am {customer}[ from {city}] and I (would like|want|need) {items}",
+        "(hi|hello), (this is|my name is) {customer}, (I would like to order|I need|please send me) {items}",
+        "{customer} (ordered|bought) {items} for {total} {currency}",
+    ),
+    test=(
+        "{customer} in {city} would like to buy {items}",
+        "please deliver {items} to {customer}, {city}",
+        "order {order_id}: {customer} wants {items} on {date}",
+        "we have an order from {customer} for {items}, ship to {city}",
+    ),
+    clauses={
+        "date": (
+            ("deliver by {date}", "(due|needed by) {date}", "delivery date {date}", "ordered on {date}"),
+            ("please deliver on {date}",),
+        ),
+        "city": (("ship to {city}", "deliver [it ]to {city}", "destination: {city}"), ("send it to {city}",)),
+        "order_id": (
+            ("order number {order_id}", "[the ]reference is {order_id}", "order id {order_id}"),
+            ("the order number is {order_id}",),
+        ),
+        "status": (
+            ("status: {status}", "the order is {status}", "it is [already ]{status}"),
+            ("this order is {status}",),
+        ),
+        "total": (
+            (
+                "total {total}",
+                "[the ]total is {total}",
+                "in total {total} {currency}",
+                "the sum is {total} {currency}",
+            ),
+            ("total: {total} {currency}",),
+        ),
+        "express": (
+            (
+                "express[ please]{express}",
+                "(by|use|with) express [delivery]{express}",
+                "express (delivery|shipping)[, please]{express}",
+            ),
+            ("send by express please{express}",),
+        ),
+    },
+)
+
+EVENTS = Domain(
+    slots={
+        "title": s(v.string(v.event_name), "title event name event_name", "event_title"),
+        "date": s(_DATE, "date day event_date", "on_date"),
+        "time": s(_TIME, "time start_time start", "time_of_day"),
+        "end": s(_TIME, "end end_time", "end_at"),
+        "place": s(v.string(v.venue), "place location venue", "event_venue"),
+        "city": s(_CITY, "city town", "event_city"),
+        "host": s(_PERSON, "host organizer speaker", "host_name"),
+        "guests": ListSlot(
+            {"name": s(v.string(lambda r, p: (n := v.first_name(r, p), n)), "name")},
+            _names("guests attendees participants people"),
+            ("{name}",),
+            _names("guest_list"),
+        ),
+        "seats": s(v.Kind(v.INTEGER, v.count_number(5, 900)), "seats capacity", "seat_count"),
+    },
+    train=(
+        "(schedule|plan|book|add|set up|create) (a|an|the) {title} (on|for) {date}[ at {time}][ in {place}][ with {guests}]",
+        "[the ]{title} (is|takes place|will be|happens) on {date}[ at {time}][ in {city}]",
+        "{title}, {date}, {time}[, {place}][, {city}]",
+        "(invite|remind|tell) {guests} (to|of|about) the {title} on {date}[ at {time}]",
+        "(join us|come) (for|to) the {title} (in|at) {place}[ in {city}] on {date}[ at {time}]",
+        "{host} (hosts|organizes|is hosting|is organizing|holds|gives) (a|an|the) {title} on {date}[ in {city}]",
+        "on {date}[ at {time}] (there is|we have) (a|an|the) {title}[ at {place}][ with {guests}]",
+        "event: {title}; date: {date}[; time: {time}][; place: {place}]",
+        "[there will be ](a|an) {title} in {city} on {date}[, (starting|starts) at {time}]",
+        "{title} with {guests} (at|from) {time}[ on {date}][ in {place}]",
+        "from {time} to {end} on {date}: {title}[ in {place}]",
+        "{title} on {date} from {time} (to|until) {end}",
+    ),
+    test=(
+        "put the {title} on {date} at {time} with {guests}",
+        "we have a {title} at {place} in {city} on {date}",
+        "the {title} by {host} starts at {time} on {date}",
+        "{guests} will come to the {title} in {city} on {date}",
+    ),
+    clauses={
+        "seats": (
+            ("{seats} seats", "capacity: {seats}", "room for {seats} people", "there are {seats} seats"),
+            ("we have {seats} seats",),
+        ),
+        "host": (
+            ("(hosted|organized) by {host}", "host: {host}", "the (host|speaker|organizer) is {host}"),
+            ("host is {host}",),
+        ),
+        "place": (("location: {place}", "[the ]venue is {place}", "we meet in {place}"), ("place: {place}",)),
+        "end": (("ends at {end}", "until {end}", "[the ]end is {end}"), ("it ends at {end}",)),
+        "guests": (
+            ("(guests|participants|attendees): {guests}", "{guests} (will come|are invited|will attend)"),
+            ("invited are {guests}",),
+        ),
+    },
+)
+
+BUGS = Domain(
+    slots={
+        "title": s(v.string(v.bug_title), "title summary problem issue", "bug_title"),
+        "component": s(v.string(v.from_pool("component")), "component module area", "component_name"),
+        "severity": s(
+            v.enum(
+                {
+                    "low": ("minor",),
+                    "medium": ("moderate",),
+                    "high": ("serious",),
+                    "critical": ("urgent", "blocking"),
+                }
+            ),
+            "severity priority",
+            "bug_severity",
+        ),
+        "version": s(v.string(v.version), "version app_version release", "version_number"),
+        "os": s(
+            v.enum({"Windows": (), "macOS": ("Mac",), "Linux": (), "Android": (), "iOS": ("iPhone",)}),
+            "os platform system",
+            "operating_system",
+        ),
+        "reporter": s(_PERSON, "reporter reported_by user", "reporter_name"),
+        "date": s(_DATE, "date reported_on", "report_date"),
+        "reproducible": s(
+            v.Kind(
+                v.BOOLEAN,
+                lambda r, _s: r.choice(
+                    (
+                        (True, "always happens"),
+                        (True, "happens every time"),
+                        (True, "reproducible"),
+                        (True, "can be reproduced"),
+                        (False, "happened once"),
+                        (False, "not reproducible"),
+                        (False, "cannot be reproduced"),
+                    )
+                ),
+            ),
+            "reproducible",
+            "is_reproducible",
+        ),
+    },
+    train=(
+        "[the ]{title} (on|in|with|since|after updating to) version {version}[ on {os}]",
+        "(bug|issue|bug report|problem|defect): {title}[ in {version}][ on {os}]",
+        "{reporter} (reports|says|found|noticed) that the {title}[ on {os}]",
+        "on {os}[ with version {version}] the {title}",
+        "{title}, (severity|priority) {severity}[, version {version}]",
+        "(a|we have a|there is a) {severity} (bug|issue|problem): {title}[, reported by {reporter}]",
+        "[{severity} ](bug|issue) in the {component} (of|in) version {version}[, {os}]",
+        "(after the update to|since) {version} the {title}[ on {os}]",
+        "the {component} (is broken|does not work|has a bug) on {os}[, version {version}]",
+        "{severity}: {title} ({os}[, {version}])",
+        "user {reporter} (on|using) {os} (says|reports): {title}",
+    ),
+    test=(
+        "please file a {severity} bug: {title} in version {version}",
+        "{reporter} found a problem on {os}: {title}",
+        "in version {version} on {os}, the {title}",
+        "the {title} on {os}; {severity} bug",
+    ),
+    clauses={
+        "reporter": (
+            ("(reported|found|filed) by {reporter}", "reporter: {reporter}"),
+            ("reported by user {reporter}",),
+        ),
+        "severity": (
+            ("(severity|priority): {severity}", "this is {severity}", "it is a {severity} (issue|bug)"),
+            ("severity is {severity}",),
+        ),
+        "version": (
+            ("version {version}", "app version {version}", "release {version}"),
+            ("it is version {version}",),
+        ),
+        "os": (("on {os}", "(platform|system|os): {os}", "running {os}"), ("I use {os}",)),
+        "date": (("reported on {date}", "date: {date}", "found on {date}"), ("first seen on {date}",)),
+        "reproducible": (
+            ("it {reproducible}", "{reproducible}", "this {reproducible}"),
+            ("bug {reproducible}",),
+        ),
+    },
+)
+
+MEASUREMENTS = Domain(
+    slots={
+        "quantity": s(
+            v.string(v.from_pool("quantity")), "quantity property parameter measure", "measured_quantity"
+        ),
+        "value": s(v.Kind(v.NUMBER, v.measured), "value reading result", "measured_value"),
+        "unit": s(
+            v.string(
+                lambda r, _s: (
+                    u := r.choice(
+                        [
+                            "C",
+                            "F",
+                            "K",
+                            "bar",
+                            "Pa",
+                            "hPa",
+                            "V",
+                            "A",
+                            "W",
+                            "kW",
+                            "m",
+                            "cm",
+                            "mm",
+                            "km",
+                            "kg",
+                            "g",
+                            "t",
+                            "l",
+                            "ml",
+                            "Hz",
+                            "kHz",
+                            "lux",
+                            "N",
+                            "%",
+                            "ppm",
+                            "dB",
+                            "psi",
+                            "rpm",
+                            "m/s",
+                            "km/h",
+                        ]
+                    ),
+                    u,
+                )
+            ),
+            "unit units",
+            "unit_name",
+        ),
+        "sensor": s(
+            v.string(v.code(("S", "T", "PT", "sensor", "probe"))),
+            "sensor sensor_id device probe",
+            "device_id",
+        ),
+        "date": s(_DATE, "date day measured_on", "measurement_date"),
+        "time": s(_TIME, "time at", "measured_at"),
+        "place": s(v.string(v.venue), "place location room site", "sensor_location"),
+        "operator": s(_PERSON, "operator technician measured_by", "operator_name"),
+    },
+    train=(
+        "[the ]{quantity} (is|was|reads|measured|reached) {value} {unit}[ (in|at) {place}][ at {time}]",
+        "[sensor ]{sensor} (measured|reads|recorded|shows|reported|logged) (a|an) {quantity} of {value} {unit}[ at {time}][ on {date}]",
+        "{quantity}: {value} {unit}[, sensor {sensor}][, {date}]",
+        "{operator} (measured|recorded|noted|found) (a|an|the) {quantity} of {value} {unit}[ at {time}]",
+        "on {date}[ at {time}] (the|a) {quantity} of {value} {unit} was (measured|recorded)[ by {sensor}]",
+        "(reading from|device) {sensor}: {quantity} {value} {unit}[ at {time}]",
+        "{value} {unit} {quantity}[ (in|at) {place}][ at {time}]",
+        "(at|in) {place} the {quantity} (is|was) {value} {unit}[ on {date}]",
+        "(we|I) (measured|recorded) {value} {unit} of {quantity}[ with {sensor}][ on {date}]",
+        "{sensor}; {quantity}; {value}; {unit}[; {date}]",
+    ),
+    test=(
+        "at {time} the sensor {sensor} recorded a {quantity} of {value} {unit}",
+        "log a {quantity} of {value} {unit} from {sensor} on {date}",
+        "the {quantity} in {place} was {value} {unit} at {time}",
+        "{operator} reads {quantity} {value} {unit} on {date}",
+    ),
+    clauses={
+        "operator": (
+            ("(measured|recorded) by {operator}", "operator: {operator}"),
+            ("operator is {operator}",),
+        ),
+        "sensor": (
+            ("sensor {sensor}", "sensor: {sensor}", "from device {sensor}"),
+            ("the sensor is {sensor}",),
+        ),
+        "date": (("date: {date}", "on {date}", "measured on {date}"), ("recorded on {date}",)),
+        "time": (("at {time}", "time: {time}"), ("it was {time}",)),
+    },
+)
+
+INVOICES = Domain(
+    slots={
+        "number": s(
+            v.string(v.code(("INV", "R", "F", "INV"))), "number invoice_number invoice_id id", "invoice_no"
+        ),
+        "vendor": s(v.string(v.company), "vendor supplier seller from", "vendor_name"),
+        "customer": s(_PERSON, "customer client bill_to", "customer_name"),
+        "total": s(_MONEY, "total amount amount_due sum", "total_amount"),
+        "currency": s(_CURRENCY, "currency", "currency_code"),
+        "date": s(_DATE, "date invoice_date issued", "issue_date"),
+        "due": s(_DATE, "due due_date pay_by", "payment_due"),
+        "paid": s(
+            v.Kind(
+                v.BOOLEAN,
+                lambda r, _s: r.choice(
+                    (
+                        (True, "paid"),
+                        (True, "already paid"),
+                        (True, "settled"),
+                        (False, "unpaid"),
+                        (False, "not paid yet"),
+                        (False, "still open"),
+                        (False, "overdue"),
+                    )
+                ),
+            ),
+            "paid",
+            "is_paid",
+        ),
+        "items": ListSlot(
+            _ITEM,
+            _names("items lines positions"),
+            (
+                "{quantity} {product} at {price}",
+                "{quantity} x {product} at {price}",
+                "{product}, {quantity} x {price}",
+                "{quantity} {product} for {price} each",
+                "{quantity} {product}",
+            ),
+            _names("invoice_lines"),
+        ),
+    },
+    train=(
+        "invoice {number} from {vendor} (for|over|of) {total} {currency}[, due [on ]{due}][, {paid}]",
+        "{vendor} (billed|charged|invoiced) {customer} {total} {currency}[ on {date}][ for {items}]",
+        "invoice (number|no) {number}, {vendor}, {total} {currency}[, issued {date}][, due {due}]",
+        "(bill|invoice) {customer} {total} {currency} for {items}[, due {due}]",
+        "(please pay|pay|we owe) {total} {currency} to {vendor} by {due}[, invoice {number}]",
+        "{customer} (owes|paid|must pay) {vendor} {total} {currency}[ (by|until) {due}]",
+        "invoice {number}[ dated {date}]: {items}, total {total} {currency}",
+        "[on {date} ]{vendor} (issued|sent) invoice {number} to {customer}[ for {total} {currency}]",
+        "vendor: {vendor}; invoice: {number}; amount: {total} {currency}[; due: {due}]",
+        "we received invoice {number} from {vendor}: {items}[, total {total} {currency}]",
+    ),
+    test=(
+        "invoice {number} by {vendor} to {customer}, {total} {currency}, due on {due}",
+        "{vendor} sent {customer} a bill of {total} {currency} on {date}",
+        "please pay invoice {number} of {vendor}: {total} {currency} until {due}",
+        "{number} from {vendor} for {items}, due {due}",
+    ),
+    clauses={
+        "paid": (
+            ("it is {paid}", "(the invoice|this) is {paid}", "status: {paid}"),
+            ("that invoice is {paid}",),
+        ),
+        "due": (
+            ("due {due}", "due date: {due}", "payable by {due}", "please pay by {due}"),
+            ("it is due on {due}",),
+        ),
+        "date": (("issued on {date}", "invoice date: {date}", "dated {date}"), ("date of issue {date}",)),
+        "customer": (
+            ("customer: {customer}", "billed to {customer}", "for client {customer}"),
+            ("the customer is {customer}",),
+        ),
+    },
+)
+
+WEATHER = Domain(
+    slots={
+        "city": s(_CITY, "city location place", "city_name"),
+        "condition": s(v.string(v.from_pool("condition")), "condition weather sky", "weather_condition"),
+        "temperature": s(
+            v.Kind(v.NUMBER, v.count_number(-25, 45)), "temperature temp degrees", "temperature_c"
+        ),
+        "humidity": s(
+            v.Kind(v.INTEGER, v.count_number(10, 100)), "humidity humidity_percent", "relative_humidity"
+        ),
+        "wind": s(v.Kind(v.NUMBER, v.count_number(1, 99)), "wind wind_speed", "wind_kmh"),
+        "date": s(_DATE, "date day", "forecast_date"),
+        "high": s(v.Kind(v.INTEGER, v.count_number(11, 45)), "high max", "max_temp"),
+        "low": s(v.Kind(v.INTEGER, v.count_number(-20, 10)), "low min", "min_temp"),
+    },
+    train=(
+        "(it is|it was|it will be) {condition}[ and {temperature} degrees] in {city}[ on {date}]",
+        "{city}: {condition}[, {temperature} (degrees|C)][, wind {wind} km/h][, humidity {humidity}%]",
+        "[the ]weather in {city} (is|was|will be) {condition}[ with {temperature} degrees][ on {date}]",
+        "(expect|forecast:|we expect) {condition} (weather|skies) in {city}[ on {date}][ with {temperature} degrees]",
+        "in {city} it (is|was) {temperature} degrees[ and {condition}][ with {wind} km/h wind]",
+        "{temperature} degrees[ and {condition}] in {city}[, humidity {humidity} percent]",
+        "on {date} {city} (had|has|will have|sees|will see) {condition} (weather|skies)[, {temperature} degrees]",
+        "{city} (reports|reported) {temperature} C[, {condition}], (humidity|humidity of) {humidity}%",
+        "(today|tomorrow) in {city}: high {high}, low {low}[, {condition}]",
+    ),
+    test=(
+        "weather report for {city}: {condition}, {temperature} degrees, wind {wind} km/h",
+        "{city} will be {condition} on {date} with {temperature} degrees",
+        "we have {temperature} degrees in {city} and it is {condition}",
+        "forecast for {city} on {date}: {condition}, humidity {humidity}%",
+    ),
+    clauses={
+        "humidity": (
+            ("humidity {humidity}%", "the humidity is {humidity} percent", "humidity: {humidity}%"),
+            ("humidity of {humidity} percent",),
+        ),
+        "wind": (
+            ("wind {wind} km/h", "winds of {wind} km/h", "the wind [speed ]is {wind} km/h"),
+            ("wind at {wind} km/h",),
+        ),
+        "high": (
+            ("high of {high}", "[a ]max of {high} degrees", "up to {high} degrees"),
+            ("the high is {high}",),
+        ),
+        "low": (("low of {low}", "[a ]min of {low} degrees", "down to {low} degrees"), ("the low is {low}",)),
+    },
+)
+
+FLIGHTS = Domain(
+    slots={
+        "origin": s(_CITY, "origin from departure_city from_city", "origin_city"),
+        "destination": s(_CITY, "destination to arrival_city to_city", "destination_city"),
+        "date": s(_DATE, "date departure_date day", "travel_date"),
+        "time": s(_TIME, "time departure_time departs", "departure_at"),
+        "number": s(v.string(v.code(("LH", "BA", "AF", "FR"))), "flight flight_number number", "flight_no"),
+        "airline": s(v.string(v.from_pool("airline")), "airline carrier", "airline_name"),
+        "passengers": s(
+            v.Kind(v.INTEGER, lambda r, _s: (n := r.randint(1, 9), v.counted(n, r))),
+            "passengers travelers seats",
+            "passenger_count",
+        ),
+        "cabin": s(v.enum({"economy": (), "business": (), "first": ()}), "class cabin", "cabin_class"),
+        "name": s(_PERSON, "passenger name traveler", "passenger_name"),
+        "price": s(_MONEY, "price fare cost", "ticket_price"),
+    },
+    train=(
+        "(book|find|I need|reserve|search) (a flight|flights|a ticket) from {origin} to {destination}[ on {date}][ for {passengers} (people|passengers|persons)]",
+        "[flight ]{number} (from|leaves) {origin} (to|for) {destination}[ on {date}][ at {time}]",
+        "{name} (flies|is flying|travels|wants to fly|will fly) from {origin} to {destination}[ on {date}][ with {airline}]",
+        "{origin} to {destination}[, {date}][, {passengers} (passengers|people)][, {cabin} class]",
+        "{airline} [flight ]{number} from {origin} to {destination}[ (departs|leaves) at {time}]",
+        "(fly|flying) (to|into) {destination} from {origin}[ on {date}][ at {time}]",
+        "(I want|we want|we would like) to (fly|go|travel) from {origin} to {destination}[ on {date}][ in {cabin} class]",
+        "from: {origin}; to: {destination}[; date: {date}][; airline: {airline}]",
+        "{passengers} tickets to {destination} from {origin}[, {date}][, {cabin}]",
+        "a {cabin} class (seat|ticket) from {origin} to {destination}[ for {name}][ on {date}]",
+        "[the ]ticket of {name} from {origin} to {destination} costs {price}",
+    ),
+    test=(
+        "book {passengers} seats from {origin} to {destination} on {date}",
+        "{name} needs a {cabin} class flight from {origin} to {destination} on {date}",
+        "on {date} flight {number} goes from {origin} to {destination} at {time}",
+        "I would like to go to {destination} from {origin} with {airline}",
+    ),
+    clauses={
+        "airline": (
+            ("with {airline}", "airline: {airline}", "operated by {airline}"),
+            ("the airline is {airline}",),
+        ),
+        "cabin": (("{cabin} class", "in {cabin}", "class: {cabin}"), ("{cabin} class please",)),
+        "price": (
+            ("price {price}", "the fare is {price}", "it costs {price}", "ticket price: {price}"),
+            ("the price is {price}",),
+        ),
+        "name": (("passenger: {name}", "for {name}", "passenger {name}"), ("the passenger is {name}",)),
+        "time": (("departure at {time}", "departs {time}", "leaving at {time}"), ("it leaves at {time}",)),
+    },
+)
+
+DATES = Domain(
+    slots={
+        "name": s(_PERSON, "name person employee", "employee_name"),
+        "start": s(_DATE, "start start_date from begins", "starts_on"),
+        "end": s(_DATE, "end end_date until to", "ends_on"),
+        "what": s(
+            v.string(
+                lambda r, p: (
+                    w := r.choice(
+                        [
+                            "contract",
+                            "project",
+                            "lease",
+                            "course",
+                            "rental",
+                            "insurance",
+                            "subscription",
+                            "internship",
+                            "visa",
+                            "license",
+                            "trial",
+                            "loan",
+                        ]
+                    ),
+                    w,
+                )
+            ),
+            "what subject item",
+            "subject_name",
+        ),
+    },
+    train=(
+        "{name} is (away|on leave|on vacation|absent|on holiday) from {start} (to|until|till) {end}",
+        "the {what} [of {name} ](starts|begins|runs from) {start} and (ends|expires|stops) [on ]{end}",
+        "(vacation|leave|absence) for {name}: {start} (to|until|-) {end}",
+        "{what} from {start} (to|until) {end}[ for {name}]",
+        "start {start}, end {end}[, {what}]",
+        "the {what} (begins|starts) on {start}",
+        "the {what} (ends|expires) on {end}",
+        "between {start} and {end} {name} (is away|is on leave)",
+    ),
+    test=(
+        "{name} will be on leave from {start} until {end}",
+        "the {what} runs from {start} to {end}",
+        "a {what} for {name} begins {start} and ends {end}",
+    ),
+    clauses={
+        "end": (("until {end}", "it ends on {end}", "end date: {end}"), ("the end is {end}",)),
+        "start": (("from {start}", "it starts on {start}", "start date: {start}"), ("the start is {start}",)),
+        "name": (("for {name}", "employee: {name}"), ("this is for {name}",)),
+    },
+)
+
+DOMAINS: dict[str, Domain] = {
+    "people": PEOPLE,
+    "addresses": ADDRESSES,
+    "orders": ORDERS,
+    "events": EVENTS,
+    "bugs": BUGS,
+    "measurements": MEASUREMENTS,
+    "invoices": INVOICES,
+    "weather": WEATHER,
+    "flights": FLIGHTS,
+    "dates": DATES,
+}
