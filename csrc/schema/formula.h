@@ -148,7 +148,7 @@ class FormulaSpace {
   std::unordered_map<uint32_t, uint32_t> negations_[2];  // [typed]
   std::deque<std::vector<std::string>> string_sets_;
   InternTable string_set_index_;
-  std::vector<Region> regions_;
+  std::deque<Region> regions_;
   InternTable region_index_;
   std::vector<std::unique_ptr<std::string>> texts_;
   std::unordered_map<std::string_view, uint32_t> text_index_;

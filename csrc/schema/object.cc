@@ -316,7 +316,8 @@ FormulaId Objects::forget_names(const Plan& plan, FormulaId p, const Bits& gone,
       const FormulaId v{f.b};
       return f.op == Op::kAll ? formulas_.all(r, v) : f.op == Op::kSome ? formulas_.some(r, v, f.c) : formulas_.most(r, v, f.c);
     }
-    default: break;
+    default:
+      if (f.n == 0) return p;  // kVal
   }
   if (const auto it = memo.find(p.v); it != memo.end()) return it->second;
   std::vector<FormulaId> kids;

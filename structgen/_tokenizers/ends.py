@@ -1,0 +1,96 @@
+"""Which ids end a sequence.
+
+The list of a model is in its generation configuration, not in its tokenizer; then come the model's
+configuration, the tokenizer's own end token, and last the names that only end tokens have.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .parts import Parts
+
+_END_NAMES = (
+    *("</s>", "<eos>", "<|eos|>", "<|end_of_text|>", "<|endoftext|>", "<｜end▁of▁sentence｜>"),
+    *("<|eot_id|>", "<|im_end|>", "<end_of_turn>", "<|end|>", "<EOT>", "[EOS]", "<|return|>"),
+)
+
+
+def ids(value: Any) -> list[int]:
+    """An id or a list of ids, as configurations hold them; [] for anything else."""
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    return [int(i) for i in listed if isinstance(i, int) and not isinstance(i, bool) and i >= 0]
+
+
+def by_name(parts: Parts) -> list[int]:
+    """Special tokens that have the name of an end token."""
+    return sorted({parts.special[name] for name in _END_NAMES if name in parts.special})
+
+
+def beside(folder: Path, parts: Parts) -> list[int]:
+    """What the configuration files in a folder say; [] where they say nothing."""
+    for name in ("generation_config.json", "config.json"):
+        found = ids(_record(folder / name).get("eos_token_id"))
+        if found:
+            return found
+    token = _record(folder / "tokenizer_config.json").get("eos_token")
+    if isinstance(token, Mapping):
+        token = token.get("content")
+    return [parts.special[token]] if isinstance(token, str) and token in parts.special else []
+
+
+def of_model(model: Any) -> list[int]:
+    """What a model, or its configuration, says."""
+    for holder in (
+        getattr(model, "generation_config", None),
+        getattr(model, "config", None),
+        model,
+    ):
+        found = ids(getattr(holder, "eos_token_id", None))
+        if found:
+            return found
+        found = ids(getattr(getattr(holder, "text_config", None), "eos_token_id", None))
+        if found:
+            return found
+    return []
+
+
+def of_tokenizer(tokenizer: Any, parts: Parts) -> list[int]:
+    """The files a tokenizer was loaded from, if they are local; its own end token; its names."""
+    for folder in _folders(getattr(tokenizer, "name_or_path", None)):
+        found = beside(folder, parts)
+        if found:
+            return found
+    return ids(getattr(tokenizer, "eos_token_id", None)) or parts.eos or by_name(parts)
+
+
+def _folders(name: Any) -> list[Path]:
+    """Where a model of this name lies on this machine; never asks the network."""
+    if not isinstance(name, str) or not name:
+        return []
+    if Path(name).is_dir():
+        return [Path(name)]
+    hub = sys.modules.get("huggingface_hub")  # loaded, if it brought the tokenizer here
+    if hub is None:
+        return []
+    folders = []
+    for file in ("generation_config.json", "config.json"):
+        try:
+            found = hub.try_to_load_from_cache(name, file)
+        except ValueError:  # not the form of a hub name
+            return []
+        if isinstance(found, str):
+            folders.append(Path(found).parent)
+    return folders
+
+
+def _record(file: Path) -> Mapping[str, Any]:
+    try:
+        record = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return record if isinstance(record, Mapping) else {}

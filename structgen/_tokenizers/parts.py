@@ -1,0 +1,34 @@
+"""What every tokenizer format reduces to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+Encode = Callable[[str], Sequence[int]]
+
+
+@dataclass(slots=True)
+class Parts:
+    """A tokenizer as bytes by id.
+
+    `tokens[i]` is the text of id i, b"" where the id is a hole or never text. `special` names the
+    ids that are never text; `never` holds such ids that have no name. `eos` is what the format
+    itself says ends a sequence (may be empty). `encode` is the tokenizer's own canonical encoder
+    without special tokens, or None. `kind` is the format in words, for messages.
+    """
+
+    tokens: list[bytes]
+    kind: str
+    special: dict[str, int] = field(default_factory=dict)
+    never: set[int] = field(default_factory=set)
+    eos: list[int] = field(default_factory=list)
+    encode: Encode | None = None
+
+
+def by_id(entries: dict[int, bytes]) -> list[bytes]:
+    """A list with b"" for every id that no entry has."""
+    tokens = [b""] * (max(entries, default=-1) + 1)
+    for index, text in entries.items():
+        tokens[index] = text
+    return tokens

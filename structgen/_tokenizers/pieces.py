@@ -1,0 +1,122 @@
+"""From the pieces of a vocabulary, as a tokenizer spells them, to bytes.
+
+Enters: the pieces and what the tokenizer says about itself (`Hints`).
+Leaves: one byte string per piece, in the same order.
+Cost: about 30 ms for 131k byte-level pieces, 50 ms for SentencePiece ones.
+
+Five spellings are known. The pieces themselves are asked first, because transformers may drop or
+replace the decoder of a tokenizer:
+- byte-level (GPT-2): every byte is one printable character, a space is "Ġ";
+- SentencePiece: "▁" is a space, "<0x0A>" is a byte;
+- WordPiece: "##" continues a word. Not lossless: spaces are in no piece, so best effort;
+- latin-1: 256 pieces, each the character of a byte (ByT5);
+- plain: a piece is its own text.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Collection
+from dataclasses import dataclass
+
+BYTE_PIECES = {f"<0x{b:02X}>": bytes([b]) for b in range(256)}
+
+
+def _byte_alphabet() -> str:
+    """The character of every byte in GPT-2's map: printable ones stand for themselves."""
+    own = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    spare = iter(range(0x100, 0x200))
+    return "".join(chr(b if b in own else next(spare)) for b in range(256))
+
+
+ALPHABET = _byte_alphabet()
+_TO_BYTES = codecs.charmap_build(ALPHABET)
+_LETTERS = frozenset(ALPHABET)
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What a tokenizer says of its own spelling; every field may be empty.
+
+    `parts` are the types its decoder and pre-tokenizer are made of, `space` the character that
+    stands for a space, `prefix` marks a piece that continues a word, `suffix` one that ends it.
+    """
+
+    parts: frozenset[str] = frozenset()
+    space: str = "▁"
+    prefix: str = ""
+    suffix: str = ""
+
+
+def spelling(pieces: Collection[str], hints: Hints) -> str:
+    """One of: byte-level, sentencepiece, wordpiece, latin-1, plain."""
+    known = pieces if isinstance(pieces, (dict, set, frozenset)) else frozenset(pieces)
+    joined = frozenset("".join(pieces))
+    if sum(piece in known for piece in BYTE_PIECES) >= 200:
+        return "sentencepiece"
+    if len(known) == 256 and all(chr(b) in known for b in range(256)):
+        return "latin-1"
+    if "ByteLevel" in hints.parts:
+        return "byte-level"
+    if "Ġ" in joined and not joined - _LETTERS:
+        return "byte-level"
+    if hints.prefix == "##" or "WordPiece" in hints.parts:
+        return "wordpiece"
+    if hints.parts & {"Metaspace", "ByteFallback"}:
+        return "sentencepiece"
+    if "Ġ" in joined and all(c in joined for c in ALPHABET[:0x21]) and _mostly_letters(pieces):
+        return "byte-level"
+    if "▁" in joined:
+        return "sentencepiece"
+    if sum(piece.startswith("##") for piece in pieces) * 20 > len(pieces):
+        return "wordpiece"
+    return "plain"
+
+
+def _mostly_letters(pieces: Collection[str]) -> bool:
+    strange = sum(not _LETTERS.issuperset(piece) for piece in pieces)
+    return strange * 100 <= len(pieces)
+
+
+def to_bytes(pieces: list[str], how: str, hints: Hints) -> list[bytes]:
+    """The bytes of every piece, for a spelling."""
+    if how == "byte-level":
+        return _byte_level(_ended(pieces, hints.suffix, "Ġ"))
+    if how == "sentencepiece":
+        space = hints.space
+        return [
+            p.replace(space, " ").encode("utf-8", "surrogatepass") if (b := BYTE_PIECES.get(p)) is None else b
+            for p in pieces
+        ]
+    if how == "wordpiece":
+        mark = hints.prefix or "##"
+        return [p.removeprefix(mark).encode("utf-8", "surrogatepass") for p in pieces]
+    if how == "latin-1":
+        return [p.encode("latin-1") for p in pieces]
+    return [p.encode("utf-8", "surrogatepass") for p in _ended(pieces, hints.suffix, " ")]
+
+
+def _ended(pieces: list[str], suffix: str, space: str) -> list[str]:
+    """A piece that ends a word ("</w>") carries the space after it."""
+    if not suffix:
+        return pieces
+    return [p.removesuffix(suffix) + space if p.endswith(suffix) else p for p in pieces]
+
+
+def _byte_level(pieces: list[str]) -> list[bytes]:
+    """One character is one byte, so the whole vocabulary converts at once and is cut again."""
+    try:
+        joined = codecs.charmap_encode("".join(pieces), "strict", _TO_BYTES)[0]
+    except UnicodeEncodeError:  # some piece is not spelled in the alphabet: it is its own text
+        return [
+            codecs.charmap_encode(p, "strict", _TO_BYTES)[0]
+            if _LETTERS.issuperset(p)
+            else p.encode("utf-8", "surrogatepass")
+            for p in pieces
+        ]
+    found, at = [], 0
+    for piece in pieces:
+        end = at + len(piece)
+        found.append(joined[at:end])
+        at = end
+    return found

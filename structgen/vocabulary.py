@@ -1,0 +1,327 @@
+"""A vocabulary: the bytes of every token id, the ids that end a sequence, the ids that are never text.
+
+Enters: a list of byte strings, a live tokenizer, or a tokenizer file. Leaves: a `Vocabulary`, immutable
+and shared by every grammar. Cost: 0.1 s for 131k tokens on top of loading the tokenizer, and the core's
+own copy (a sort) the first time that a grammar is compiled.
+
+What each id stands for is the text that it adds *after other text*. A SentencePiece tokenizer drops the
+space in front of the very first token when it decodes a whole text; here that token keeps it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import _tokenizers
+from ._tokenizers import ends
+from .errors import VocabularyError
+
+if TYPE_CHECKING:
+    from . import _core as core
+
+__all__ = ["Vocabulary"]
+
+# Put before a text so that a tokenizer does not add its space to the text itself.
+_SENTINELS = ("\n", ":", "a")
+
+
+class Vocabulary:
+    """Bytes by token id. Build one with `from_bytes`, `from_huggingface` or `from_file`.
+
+    `eos_token_ids` and `special_token_ids` are sorted lists; `special_tokens` maps the names of special
+    tokens to their ids (an end token that is special is in both). Special and end tokens, and ids that the
+    tokenizer leaves out, have the bytes b"" and never match text. Two ids may have the same bytes, and
+    bytes need not be whole UTF-8 characters.
+    """
+
+    __slots__ = (
+        "__dict__",
+        "_core_object",
+        "_encode",
+        "_lock",
+        "eos_token_ids",
+        "kind",
+        "special_token_ids",
+        "special_tokens",
+        "tokens",
+        "vocab_size",
+    )
+
+    tokens: Sequence[bytes]
+    vocab_size: int
+    eos_token_ids: list[int]
+    special_token_ids: list[int]
+    special_tokens: dict[str, int]
+    kind: str
+
+    def __init__(self, parts: _tokenizers.Parts) -> None:
+        """From the parts of a tokenizer, which are checked here and owned from now on."""
+        tokens, size = parts.tokens, len(parts.tokens)
+        if not any(tokens):
+            raise VocabularyError("the vocabulary is empty: no id has text")
+        if not parts.eos:
+            raise VocabularyError(
+                "no end-of-sequence token is known, so no text could end: pass eos_token_ids"
+            )
+        special = {*parts.special.values(), *parts.never}
+        for what, ids in (("end-of-sequence", parts.eos), ("special", special)):
+            for index in ids:
+                if not 0 <= index < size:
+                    raise VocabularyError(f"{what} id {index} is outside the vocabulary of {size} ids")
+        for index in (*special, *parts.eos):
+            tokens[index] = b""
+        self.tokens = tokens
+        self.vocab_size = size
+        self.eos_token_ids = sorted(set(parts.eos))
+        self.special_token_ids = sorted(special)
+        self.special_tokens = dict(sorted(parts.special.items(), key=lambda item: item[1]))
+        self.kind = parts.kind
+        self._encode = parts.encode
+        self._core_object: Any = None
+        self._lock = threading.Lock()
+
+    @classmethod
+    def from_bytes(
+        cls,
+        tokens: Iterable[bytes | None],
+        eos_token_ids: int | Iterable[int],
+        special_token_ids: Iterable[int] | Mapping[str, int] = (),
+    ) -> Vocabulary:
+        """One byte string per id, in the order of ids.
+
+        None or b"" is an id that is never text. A special id that has bytes is named by them; a mapping
+        gives names itself. VocabularyError: nothing but holes, no end token, an id out of range.
+        """
+        if isinstance(tokens, (bytes, str)):
+            raise VocabularyError("tokens must be a list of bytes, not one string")
+        texts: list[bytes] = []
+        for index, token in enumerate(tokens):
+            if token is not None and not isinstance(token, (bytes, bytearray, memoryview)):
+                raise VocabularyError(f"token {index} must be bytes or None, not {type(token).__name__}")
+            texts.append(bytes(token) if token else b"")
+        eos = _ids("eos_token_ids", eos_token_ids)
+        if isinstance(special_token_ids, Mapping):
+            named = {str(name): int(i) for name, i in special_token_ids.items()}
+            never = set(named.values())
+        else:
+            never = set(_ids("special_token_ids", special_token_ids))
+            named = {
+                texts[i].decode("utf-8", "replace"): i
+                for i in sorted(never, reverse=True)
+                if 0 <= i < len(texts) and texts[i]
+            }
+        return cls(_tokenizers.Parts(texts, "bytes", named, never, eos))
+
+    @classmethod
+    def from_huggingface(
+        cls,
+        tokenizer: Any,
+        vocab_size: int | None = None,
+        eos_token_ids: int | Iterable[int] | None = None,
+        *,
+        model: Any = None,
+    ) -> Vocabulary:
+        """A tokenizer of transformers (fast or slow), tokenizers, tiktoken or mistral-common.
+
+        `vocab_size` is the width of the model's logits where it differs from the tokenizer's: ids beyond the
+        tokenizer are never allowed, tokens beyond the logits are left out. `model` (a model or its
+        configuration) supplies it, and the end ids. Without `eos_token_ids` those are, in this order: the
+        model's generation configuration, the one beside the tokenizer's files, the tokenizer's own.
+        A path or the name of a hub model is loaded first.
+        """
+        if isinstance(tokenizer, (str, os.PathLike)):
+            tokenizer = _load(os.fspath(tokenizer))
+        parts = _tokenizers.from_object(tokenizer)
+        if model is not None:
+            parts.eos = ends.of_model(model) or parts.eos
+            if vocab_size is None:
+                vocab_size = _logits_width(model)
+        return cls(_fit(parts, vocab_size, eos_token_ids))
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        vocab_size: int | None = None,
+        eos_token_ids: int | Iterable[int] | None = None,
+        special_tokens: Mapping[str, int] | None = None,
+    ) -> Vocabulary:
+        """A `tokenizer.json`, SentencePiece `.model`, `.tiktoken` or `tekken.json`, or a folder with one.
+
+        The format is told from the content. End ids come from `eos_token_ids`, else from the configuration
+        files beside it, else from the file. A `.tiktoken` file names no special token at all: pass them in
+        `special_tokens` (name to id) and the end ids with them.
+        """
+        parts = _tokenizers.read(Path(path))
+        for name, index in (special_tokens or {}).items():
+            if not 0 <= index < 1 << 24:
+                raise VocabularyError(f"special id {index} of {name!r} is no token id")
+            parts.tokens.extend([b""] * (index + 1 - len(parts.tokens)))
+            parts.special[name] = index
+        if eos_token_ids is None and not parts.eos:
+            parts.eos = ends.by_name(parts)
+        return cls(_fit(parts, vocab_size, eos_token_ids))
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The text of an id, b"" if it is never text. VocabularyError: no such id."""
+        if not 0 <= token_id < self.vocab_size:
+            raise VocabularyError(f"token id {token_id} is outside the vocabulary of {self.vocab_size} ids")
+        return self.tokens[token_id]
+
+    def decode(self, token_ids: Iterable[int]) -> bytes:
+        """The text of a sequence of ids; special and end tokens add nothing."""
+        return b"".join(map(self.token_bytes, token_ids))
+
+    def encode(self, text: str | bytes) -> list[int]:
+        """Ids whose bytes, joined, are exactly this text: `decode(encode(text)) == text`.
+
+        They are the tokenizer's own ids where it is at hand and does not change the text, else those of the
+        longest match from the left. VocabularyError: some byte is in no token.
+        """
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+        if not data:
+            return []
+        if self._encode is not None and (found := self._canonical(data)) is not None:
+            return found
+        return self._longest_match(data)
+
+    def _canonical(self, data: bytes) -> list[int] | None:
+        """The tokenizer's ids, None where they are not this text. See `_SENTINELS`."""
+        assert self._encode is not None
+        try:
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+        ids = list(self._encode(text))
+        if self._spell(ids) == data:
+            return ids
+        for sentinel in _SENTINELS:
+            ids = list(self._encode(sentinel + text))
+            for cut in range(1, min(3, len(ids)) + 1):
+                if self._spell(ids[:cut]).strip(b" ") == sentinel.encode():
+                    if self._spell(ids[cut:]) == data:
+                        return ids[cut:]
+                    break
+        return None
+
+    def _spell(self, ids: Sequence[int]) -> bytes:
+        """Like `decode`, but an id outside the vocabulary spells a text that nothing equals."""
+        size, tokens = self.vocab_size, self.tokens
+        return b"".join(tokens[i] or b"\xff\xff" if 0 <= i < size else b"\xff\xff" for i in ids)
+
+    def _longest_match(self, data: bytes) -> list[int]:
+        ids_of, lengths = self._index
+        found, at, end = [], 0, len(data)
+        while at < end:
+            for length in lengths:
+                if at + length <= end:
+                    index = ids_of.get(data[at : at + length])
+                    if index is not None:
+                        found.append(index)
+                        at += length
+                        break
+            else:
+                raise VocabularyError(f"no token begins with the byte 0x{data[at]:02X}")
+        return found
+
+    @cached_property
+    def _index(self) -> tuple[dict[bytes, int], list[int]]:
+        """The lowest id of every text, and the lengths that occur, longest first."""
+        ids_of = {
+            text: i for i, text in zip(range(self.vocab_size - 1, -1, -1), reversed(self.tokens), strict=True)
+        }
+        ids_of.pop(b"", None)
+        return ids_of, sorted({len(text) for text in ids_of}, reverse=True)
+
+    @property
+    def _core(self) -> core.Vocabulary:
+        """The C++ vocabulary, made at first use."""
+        if self._core_object is None:
+            from . import _core
+
+            with self._lock:
+                if self._core_object is None:
+                    self._core_object = _core.Vocabulary(
+                        list(self.tokens), self.eos_token_ids, self.special_token_ids
+                    )
+        made: core.Vocabulary = self._core_object
+        return made
+
+    def __len__(self) -> int:
+        return self.vocab_size
+
+    def __repr__(self) -> str:
+        return (
+            f"<structgen.Vocabulary of {self.vocab_size} ids ({self.kind}), "
+            f"eos {self.eos_token_ids}, {len(self.special_token_ids)} special>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = _tokenizers.Parts(
+            list(self.tokens),
+            self.kind,
+            self.special_tokens,
+            set(self.special_token_ids),
+            self.eos_token_ids,
+            self._encode,
+        )
+        return Vocabulary, (parts,)
+
+
+def _ids(name: str, value: int | Iterable[int]) -> list[int]:
+    """A list of ids from one id or several; VocabularyError for anything else."""
+    try:
+        listed = [value] if hasattr(value, "__index__") else list(value)  # type: ignore[arg-type]
+        return [int(i.__index__()) for i in listed]
+    except (TypeError, AttributeError):
+        raise VocabularyError(f"{name} must be token ids, not {value!r}") from None
+
+
+def _fit(
+    parts: _tokenizers.Parts, vocab_size: int | None, eos_token_ids: int | Iterable[int] | None
+) -> _tokenizers.Parts:
+    """Pad or cut to the width of the logits, and put the caller's end ids in place."""
+    if eos_token_ids is not None:
+        parts.eos = _ids("eos_token_ids", eos_token_ids)
+        if max(parts.eos, default=-1) < 1 << 24:  # an end id may lie beyond a file's own tokens
+            room = max(parts.eos, default=-1) + 1 if vocab_size is None else 0
+            parts.tokens.extend([b""] * (room - len(parts.tokens)))
+    if vocab_size is None:
+        return parts
+    if vocab_size <= 0:
+        raise VocabularyError(f"vocab_size must be positive, not {vocab_size}")
+    parts.tokens.extend([b""] * (vocab_size - len(parts.tokens)))
+    del parts.tokens[vocab_size:]
+    parts.special = {name: i for name, i in parts.special.items() if i < vocab_size}
+    parts.never = {i for i in parts.never if i < vocab_size}
+    if eos_token_ids is None:  # ids that the model cannot produce end nothing
+        parts.eos = [i for i in parts.eos if i < vocab_size] or parts.eos
+    return parts
+
+
+def _logits_width(model: Any) -> int | None:
+    config = getattr(model, "config", model)
+    for holder in (config, getattr(config, "text_config", None)):
+        size = getattr(holder, "vocab_size", None)
+        if isinstance(size, int) and size > 0:
+            return size
+    return None
+
+
+def _load(name: str) -> Any:
+    try:
+        from transformers import AutoTokenizer
+    except ImportError:
+        raise VocabularyError(
+            f"loading {name!r} by name needs transformers; or use Vocabulary.from_file"
+        ) from None
+    try:
+        return AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise VocabularyError(f"cannot load the tokenizer {name!r}: {error}") from None
