@@ -277,7 +277,7 @@ class Vocabulary:
 def _ids(name: str, value: int | Iterable[int]) -> list[int]:
     """A list of ids from one id or several; VocabularyError for anything else."""
     try:
-        listed = [value] if hasattr(value, "__index__") else list(value)  # type: ignore[arg-type]
+        listed = [value] if hasattr(value, "__index__") else list(value)
         return [int(i.__index__()) for i in listed]
     except (TypeError, AttributeError):
         raise VocabularyError(f"{name} must be token ids, not {value!r}") from None

@@ -8,6 +8,7 @@ Cost: a few per cent of a training step.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,10 +32,41 @@ class Batch:
     examples: list[data.Example]
 
 
-def encode(tokenizer: Tokenizer, one: data.Example) -> tuple[list[int], int]:
-    """Ids of prompt, answer and end; and where the answer starts."""
-    prompt = tokenizer.encode(format_prompt(one.text, one.schema), add_special_tokens=False).ids
-    answer = tokenizer.encode(one.answer_text(), add_special_tokens=False).ids
+_WORD = re.compile(r"<\|\w+\|>|[^\W\d_]{4,}")
+_LITERALS = ("null", "true", "false")
+CUT_EXAMPLES = 0.4
+CUT_WORDS = 0.3
+
+
+def encode(
+    tokenizer: Tokenizer, one: data.Example, rng: random.Random | None = None
+) -> tuple[list[int], int]:
+    """Ids of prompt, answer and end; and where the answer starts.
+
+    With `rng`, some examples have some words cut in two, the same way in prompt
+    and answer.  A word of the training lists is mostly one token, a new word is
+    several; the cuts make training see several too.
+    """
+    cuts: dict[str, int] = {}
+    rate = CUT_WORDS if rng is not None and rng.random() < CUT_EXAMPLES else 0.0
+
+    def ids(text: str) -> list[int]:
+        if not rate or rng is None:
+            return list(tokenizer.encode(text, add_special_tokens=False).ids)
+        places = [0]
+        for match in _WORD.finditer(text):
+            word = match.group()
+            if word not in cuts:
+                cut = not word.startswith("<") and word not in _LITERALS and rng.random() < rate
+                cuts[word] = rng.randrange(1, len(word)) if cut else 0
+            if cuts[word]:
+                places.append(match.start() + cuts[word])
+        parts = [text[a:b] for a, b in zip(places, [*places[1:], len(text)], strict=True)]
+        found = tokenizer.encode_batch(parts, add_special_tokens=False)
+        return [i for part in found for i in part.ids]
+
+    prompt = ids(format_prompt(one.text, one.schema))
+    answer = ids(one.answer_text())
     return [*prompt, *answer, tokenizer.token_to_id(END_MARK)], len(prompt)
 
 
@@ -58,7 +90,7 @@ def batches(
     chunk = [data.example(split, seed, index, weights) for index in range(start, start + CHUNK)]
     buckets: dict[int, list[tuple[tuple[list[int], int], data.Example]]] = {length: [] for length in LENGTHS}
     for one in chunk:
-        row = encode(tokenizer, one)
+        row = encode(tokenizer, one, rng)
         if len(row[0]) <= LONGEST:
             buckets[next(length for length in LENGTHS if len(row[0]) <= length)].append((row, one))
     groups = []

@@ -38,7 +38,11 @@ bool MaskBuilder::wide(RegexId r) { return parser_.regexes().live(r).count() >= 
 void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode& n = regexes.node(item.regex);
-  if (item.regex == RegexArena::poison() || n.labelled || !wide(item.regex)) {
+  // A captured item never goes into the walk: each of its steps would be a state of its own.
+  const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
+  if (item.capture.v > 1 && !narrow_item) {
+    wide_items.push_back(item);
+  } else if (narrow_item || !wide(item.regex)) {
     narrow.push_back(item);
   } else if (n.kind == RegexKind::kAlt) {
     std::vector<RegexId> rest;

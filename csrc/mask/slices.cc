@@ -9,7 +9,40 @@ namespace {
 void set_bit(Words& w, TokenId t) { w[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 bool get_bit(const Words& w, TokenId t) { return (w[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1; }
 
-constexpr uint32_t kDifferenceBudget = 4'000;  // trie nodes; past it the whole walk is as cheap
+// The transitions one walk of the trie needs, as plain tables: a regex step costs a call, a table step a
+// load, and a walk takes a quarter of a million of them.
+class WalkTable {
+ public:
+  static constexpr uint32_t kDead = 0, kUnknown = 0xFFFFFFFFu;
+  explicit WalkTable(RegexArena& regexes) : regexes_(regexes), ids_{RegexArena::empty()}, rows_(256, kDead) {}
+  uint32_t state(RegexId r) {
+    if (r == RegexArena::empty()) return kDead;
+    const auto [it, fresh] = index_.try_emplace(r.v, static_cast<uint32_t>(ids_.size()));
+    if (fresh) {
+      ids_.push_back(r);
+      rows_.resize(rows_.size() + 256, kUnknown);
+    }
+    return it->second;
+  }
+  uint32_t next(uint32_t s, uint8_t b) {
+    const uint32_t known = rows_[s * 256ull + b];
+    if (known != kUnknown) return known;
+    const uint32_t to = state(regexes_.next(ids_[s], b));
+    rows_[s * 256ull + b] = to;
+    return to;
+  }
+  RegexId regex(uint32_t s) const { return ids_[s]; }
+
+ private:
+  RegexArena& regexes_;
+  std::vector<RegexId> ids_;
+  std::vector<uint32_t> rows_;
+  std::unordered_map<uint32_t, uint32_t> index_;
+};
+
+constexpr uint32_t kExploreBudget = 4'000;     // pairs looked at by one containment test
+// Trie nodes of a difference: first a few, where only names are excluded; many, before the whole walk.
+constexpr uint32_t kDifferenceBudget[] = {1'500, 20'000};
 constexpr std::size_t kSparseLimit = 1'500;    // tokens kept as a list rather than a row
 
 }  // namespace
@@ -30,7 +63,8 @@ bool as_run(const RegexArena& regexes, RegexId r, RegexId& element, uint32_t& mi
 
 // ---- runs ----
 
-RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, RegexId element) : vocabulary_(vocabulary) {
+RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, RegexId element)
+    : element_(element), vocabulary_(vocabulary) {
   walk(regexes, element);
 }
 
@@ -40,33 +74,35 @@ void RunClass::walk(RegexArena& regexes, RegexId element) {
     return;
   }
   const TokenTrie& trie = vocabulary_.trie();
-  struct Frame {
-    uint32_t node;
-    RegexId at;      // what is left of the current element; epsilon() = at a boundary
-    uint32_t count;  // elements begun
-  };
-  std::vector<Frame> todo{{0, RegexArena::epsilon(), 0}};
-  while (!todo.empty()) {
-    const Frame f = todo.back();
-    todo.pop_back();
-    const bool boundary = f.at == RegexArena::epsilon();
-    if (f.count > 0)
-      for (TokenId t : trie.tokens(f.node)) {
-        if (buckets_.size() < f.count) buckets_.resize(f.count);
-        buckets_[f.count - 1].push_back(t);
-      }
-    if (trie.leaf(f.node)) continue;
-    if (boundary) boundaries_.push_back({f.node, f.count});
-    const RegexId from = boundary ? element : f.at;
-    const TokenTrie::Kids& kids = trie.kids(f.node);
-    (kids.set & regexes.live(from)).for_each([&](uint8_t b) {
-      const RegexId d = regexes.next(from, b);
-      if (regexes.nullable(d) && d != RegexArena::epsilon()) ok_ = false;  // not a prefix code
-      todo.push_back({trie.child(kids, b), d, f.count + (boundary ? 1 : 0)});
-    });
-    if (!ok_) return;
+  WalkTable table(regexes);
+  const uint32_t start = table.state(element);
+  const uint32_t done = table.state(RegexArena::epsilon());  // an element just ended
+  std::vector<uint32_t> at(vocabulary_.longest() + 1), count(vocabulary_.longest() + 1);
+  at[0] = start;
+  if (!trie.leaf(0)) boundaries_.push_back({0, 0});
+  for (uint32_t i = 1; i < trie.size();) {
+    const TokenTrie::Node& n = trie.node(i);
+    const uint32_t from = at[n.depth - 1];
+    uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
+    if (to == WalkTable::kDead) {
+      i = n.end;
+      continue;
+    }
+    count[n.depth] = count[n.depth - 1] + (from == start);
+    if (to == done) {
+      to = start;
+      if (n.kids) boundaries_.push_back({i, count[n.depth]});
+    } else if (regexes.nullable(table.regex(to))) {
+      ok_ = false;  // not a prefix code
+      return;
+    }
+    at[n.depth] = to;
+    for (TokenId t : trie.tokens(i)) {
+      if (buckets_.size() < count[n.depth]) buckets_.resize(count[n.depth]);
+      buckets_[count[n.depth] - 1].push_back(t);
+    }
+    ++i;
   }
-  std::sort(boundaries_.begin(), boundaries_.end(), [](const Exit& x, const Exit& y) { return x.node < y.node; });
 }
 
 const Words& RunClass::up_to(uint32_t k) {
@@ -122,10 +158,9 @@ const TerminalMask& Slices::terminal(RegexId regex) {
   std::unique_ptr<TerminalMask>& slot = terminals_[regex.v];
   if (!slot) {
     auto mask = std::make_unique<TerminalMask>();
-    if (!difference(regex, *mask)) {
-      *mask = TerminalMask{};
+    if (!difference(regex, kDifferenceBudget[0], *mask) && !contained(regex, *mask) &&
+        !difference(regex, kDifferenceBudget[1], *mask))
       whole(regex, *mask);
-    }
     bytes_ += sizeof(TerminalMask) + 4 * (mask->added.size() + mask->removed.size() + mask->exits.size());
     slot = std::move(mask);
   }
@@ -133,7 +168,7 @@ const TerminalMask& Slices::terminal(RegexId regex) {
 }
 
 // regex = run & ...: walks both and goes down only where they differ.
-bool Slices::difference(RegexId regex, TerminalMask& out) {
+bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
   const RegexNode& n = regexes_.node(regex);
   if (n.kind != RegexKind::kAnd) return false;
   RegexId base, element, tail;
@@ -184,7 +219,10 @@ bool Slices::difference(RegexId regex, TerminalMask& out) {
       }
     });
     visited += static_cast<uint32_t>(todo_bytes.count()) + 1;
-    if (visited > kDifferenceBudget) return false;
+    if (visited > budget) {
+      out = TerminalMask{};
+      return false;
+    }
   }
   std::sort(cut.begin(), cut.end());
   std::size_t at = 0;
@@ -198,23 +236,22 @@ bool Slices::difference(RegexId regex, TerminalMask& out) {
 
 void Slices::whole(RegexId regex, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
-  std::vector<std::pair<uint32_t, RegexId>> todo{{0, regex}};
+  WalkTable table(regexes_);
+  std::vector<uint32_t> at(vocabulary_.longest() + 1);
+  at[0] = table.state(regex);
   std::vector<TokenId> inside;
-  while (!todo.empty()) {
-    const auto [node, r] = todo.back();
-    todo.pop_back();
-    if (trie.leaf(node)) continue;
-    const TokenTrie::Kids& kids = trie.kids(node);
-    (kids.set & regexes_.live(r)).for_each([&](uint8_t b) {
-      const RegexId d = regexes_.next(r, b);
-      const uint32_t child = trie.child(kids, b);
-      for (TokenId t : trie.tokens(child)) inside.push_back(t);
-      if (trie.leaf(child)) return;
-      if (regexes_.nullable(d)) out.exits.push_back(child);
-      if (d != RegexArena::epsilon()) todo.emplace_back(child, d);
-    });
+  for (uint32_t i = 1; i < trie.size();) {
+    const TokenTrie::Node& n = trie.node(i);
+    const uint32_t to = table.next(at[n.depth - 1], static_cast<uint8_t>(n.byte));
+    if (to == WalkTable::kDead) {
+      i = n.end;
+      continue;
+    }
+    at[n.depth] = to;
+    for (TokenId t : trie.tokens(i)) inside.push_back(t);
+    if (n.kids && regexes_.nullable(table.regex(to))) out.exits.push_back(i);
+    ++i;
   }
-  std::sort(out.exits.begin(), out.exits.end());
   if (inside.size() <= kSparseLimit) {
     out.added = std::move(inside);
     return;
@@ -224,6 +261,80 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   bytes_ += row->size() * 4;
   owned_.push_back(std::move(row));
   out.base = owned_.back().get();
+}
+
+// Whether every text made of elements can be completed to a text of the regex: then all tokens of a run
+// are inside, and only those that read a closing quote have to be looked at.
+bool Slices::explore(RegexId regex, RegexId element) {
+  const auto key = [](RegexId r, RegexId e) { return (static_cast<uint64_t>(r.v) << 32) | e.v; };
+  if (const auto it = contains_.find(key(regex, element)); it != contains_.end()) return it->second;
+  std::vector<std::pair<RegexId, RegexId>> todo{{regex, element}};
+  std::unordered_map<uint64_t, bool> seen{{key(regex, element), true}};
+  bool result = true;
+  for (std::size_t i = 0; i < todo.size() && result; ++i) {
+    const auto [r, e] = todo[i];
+    if (i > 0) {
+      const auto known = contains_.find(key(r, e));
+      if (known != contains_.end() && known->second) continue;
+    }
+    const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(r), &regexes_.classes(e));
+    for (uint16_t k = 0; k < c->n && result; ++k) {
+      RegexId e2 = regexes_.next(e, c->rep[k]);
+      if (e2 == RegexArena::empty()) continue;
+      const RegexId r2 = regexes_.next(r, c->rep[k]);
+      if (e2 == RegexArena::epsilon()) e2 = element;
+      // Where the regex may end inside the run, its exits are not those of the run.
+      if (r2 == RegexArena::empty() || regexes_.nullable(r2) || seen.size() > kExploreBudget) result = false;
+      else if (seen.emplace(key(r2, e2), true).second) todo.emplace_back(r2, e2);
+    }
+  }
+  if (!result) {
+    contains_.emplace(key(regex, element), false);
+  } else {
+    for (const auto& [k, unused] : seen) contains_[k] = true;
+  }
+  return result;
+}
+
+// regex = run & ..., where the rest never ends a run early.
+bool Slices::contained(RegexId regex, TerminalMask& out) {
+  // The widest runs are those of any JSON character and any UTF-8 character.
+  for (uint32_t slot : {1u, 3u}) {
+    const RegexId any = regexes_.remembered(slot);
+    if (any == RegexArena::empty() || regexes_.nullable(regex) || !(regexes_.live(any) & ~regexes_.live(regex)).none()) continue;
+    if (!explore(regex, any)) continue;
+    RunClass* run = this->run(any);
+    if (!run) continue;
+    out.base = &run->up_to(kUnbounded);
+    // Whatever may follow a run instead of another element.
+    const TokenTrie& trie = vocabulary_.trie();
+    ByteSet leave = slot == 1 ? ByteSet::of('"') : ByteSet{};
+    bool fits = true;
+    leave.for_each([&](uint8_t b) {
+      const RunExits& exits = run->exits(b);
+      for (const std::vector<Exit>* list : {&exits.leaves, &exits.inner})
+        for (const Exit& e : *list) {
+          const auto tokens = trie.tokens(e.node);
+          const RegexId to = regexes_.run(regex, path(e.node));
+          if (to == RegexArena::empty()) continue;
+          out.added.insert(out.added.end(), tokens.begin(), tokens.end());
+          if (!trie.leaf(e.node)) {
+            if (regexes_.nullable(to)) out.exits.push_back(e.node);
+            if (to != RegexArena::epsilon()) fits = false;  // goes on after the quote: not a string body
+          }
+        }
+    });
+    std::sort(out.exits.begin(), out.exits.end());
+    if (fits) return true;
+    out = TerminalMask{};
+  }
+  return false;
+}
+
+std::string Slices::path(uint32_t node) const {
+  // Some token lies below every node; its first bytes are the path.
+  const TokenTrie& trie = vocabulary_.trie();
+  return std::string(vocabulary_.bytes(trie.subtree_tokens(node).front()).substr(0, trie.node(node).depth));
 }
 
 }  // namespace structgen

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -41,6 +42,7 @@ class RunClass {
   // E must be non-nullable and a prefix code; ok() tells whether it was.
   RunClass(RegexArena& regexes, const Vocabulary& vocabulary, RegexId element);
   bool ok() const { return ok_; }
+  RegexId element() const { return element_; }
   // Tokens of at most k elements (the last may be incomplete).
   const Words& up_to(uint32_t k);
   const RunExits& exits(uint8_t byte);
@@ -49,6 +51,7 @@ class RunClass {
 
  private:
   void walk(RegexArena& regexes, RegexId element);
+  RegexId element_;
   const Vocabulary& vocabulary_;
   bool ok_ = true;
   std::vector<std::vector<TokenId>> buckets_;  // [k]: tokens of exactly k+1 elements
@@ -73,12 +76,16 @@ class Slices {
   std::size_t byte_size() const { return bytes_; }
 
  private:
-  bool difference(RegexId regex, TerminalMask& out);
+  bool contained(RegexId regex, TerminalMask& out);
+  bool explore(RegexId regex, RegexId element);
+  std::string path(uint32_t node) const;
+  bool difference(RegexId regex, uint32_t budget, TerminalMask& out);
   void whole(RegexId regex, TerminalMask& out);
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
   std::unordered_map<uint32_t, std::unique_ptr<RunClass>> runs_;
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
+  std::unordered_map<uint64_t, bool> contains_;  // (regex, element): every run of the element stays inside
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;
 };

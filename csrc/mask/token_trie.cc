@@ -24,6 +24,7 @@ void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) 
     for (std::size_t d = path.size() - 1; d < text.size(); ++d) {
       Node n;
       n.byte = static_cast<uint8_t>(text[d]);
+      n.depth = static_cast<uint32_t>(d + 1) & 0xFFFFFF;
       n.rank = static_cast<uint32_t>(order_.size());
       path.push_back(static_cast<uint32_t>(nodes_.size()));
       nodes_.push_back(n);
@@ -46,7 +47,7 @@ void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) 
     Kids k;
     k.first = static_cast<uint32_t>(children_.size());
     for (uint32_t c = i + 1; c < nodes_[i].end; c = nodes_[c].end) {
-      k.set.add(nodes_[c].byte);
+      k.set.add(static_cast<uint8_t>(nodes_[c].byte));
       children_.push_back(c);
     }
     uint32_t sum = 0;

@@ -21,8 +21,8 @@ class TokenTrie {
     uint32_t end = 0;    // first node after the subtree
     uint32_t rank = 0;   // tokens that come before this node in depth-first order
     uint32_t kids = 0;   // index of the children record; 0 = leaf
-    uint8_t byte = 0;
-    uint8_t unused[3] = {};
+    uint32_t byte : 8 = 0;
+    uint32_t depth : 24 = 0;
   };
   struct Kids {
     ByteSet set;

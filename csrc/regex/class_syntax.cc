@@ -14,6 +14,8 @@ namespace structgen {
 uint32_t PatternCursor::next_char() {
   uint32_t length;
   const uint32_t c = decode_utf8(text, at, length);
+  // A lone surrogate from JSON text arrives as three bytes; as a character it matches nothing.
+  if (length == 0 && c >= 0xD800 && c <= 0xDFFF && text[at] == '\xED') length = 3;
   if (length == 0) fail("the pattern is not valid UTF-8");
   at += length;
   return c;

@@ -22,7 +22,9 @@ uint32_t add_counts(uint32_t a, uint32_t b) {
 
 RegexArena::RegexArena() {
   nodes_.emplace_back();  // empty
+  nodes_[0].finite = true;
   RegexNode eps;
+  eps.finite = true;
   eps.kind = RegexKind::kEpsilon;
   eps.nullable = true;
   nodes_.emplace_back(eps);
@@ -75,6 +77,7 @@ RegexId RegexArena::bytes(const ByteSet& set) {
   for (uint64_t w : set.w) h = mix(h, w);
   RegexNode n;
   n.kind = RegexKind::kBytes;
+  n.finite = true;
   n.a = set_index_.find_or_add(
       h, [&](uint32_t i) { return sets_[i] == set; }, [&] { return sets_.emplace_back(set); });
   return add(n, {}, {});
@@ -89,6 +92,7 @@ RegexId RegexArena::literal(std::string_view text) {
     const std::size_t size = end % kLiteralMax == 0 ? kLiteralMax : end % kLiteralMax;
     RegexNode n;
     n.kind = RegexKind::kLiteral;
+    n.finite = true;
     const RegexId piece = add(n, {}, text.substr(end - size, size));
     out = cat(piece, out);
     end -= size;
@@ -110,6 +114,7 @@ RegexId RegexArena::json_set_node(const JsonSet& s) {
   uint64_t h = mix(mix(mix(mix(mix(s.table, s.subset), s.lo), s.hi), s.depth), s.escape * 2ull + s.labelled);
   RegexNode n;
   n.kind = RegexKind::kJsonSet;
+  n.finite = true;
   n.labelled = s.labelled;
   n.a = json_set_index_.find_or_add(
       h, [&](uint32_t i) { return json_sets_[i] == s; }, [&] { return json_sets_.emplace_back(s); });
@@ -124,6 +129,7 @@ RegexId RegexArena::derive_json_set(RegexId r, uint8_t b) {
   if (!s.labelled) return epsilon();
   RegexNode n;
   n.kind = RegexKind::kDone;
+  n.finite = true;
   n.nullable = true;
   n.labelled = true;
   n.min = tables_.table(s.table).labels[s.lo];
@@ -149,6 +155,7 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
   n.nullable = x.nullable && y.nullable;
   n.boolean = x.boolean || y.boolean;
   n.labelled = x.labelled || y.labelled;
+  n.finite = x.finite && y.finite;
   n.height = static_cast<uint16_t>(1 + (x.nullable ? std::max(x.height, y.height) : x.height));
   n.a = a.v;
   n.b = b.v;
@@ -314,11 +321,13 @@ RegexId RegexArena::nary(RegexKind kind, std::vector<uint32_t>& kids) {
   n.kind = kind;
   n.nullable = kind == RegexKind::kAnd;
   n.boolean = kind == RegexKind::kAnd;
+  n.finite = kind == RegexKind::kAlt;
   for (uint32_t k : kids) {
     const RegexNode& c = nodes_[k];
     n.nullable = kind == RegexKind::kAlt ? n.nullable || c.nullable : n.nullable && c.nullable;
     n.boolean = n.boolean || c.boolean;
     n.labelled = n.labelled || c.labelled;
+    n.finite = kind == RegexKind::kAlt ? n.finite && c.finite : n.finite || c.finite;
     n.height = std::max<uint16_t>(n.height, static_cast<uint16_t>(c.height + 1));
   }
   return add(n, kids, {});
@@ -353,6 +362,7 @@ RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
   n.nullable = min == 0;
   n.boolean = x.boolean;
   n.labelled = x.labelled;
+  n.finite = x.finite && max != kUnbounded;
   n.height = static_cast<uint16_t>(x.height + 1);
   n.a = a.v;
   n.min = min;
@@ -420,7 +430,7 @@ RegexId RegexArena::derive(RegexId r, uint8_t b) {
     case RegexKind::kLiteral: {
       if (static_cast<uint8_t>(n.text[0]) != b) return empty();
       if (n.n == 1) return epsilon();
-      return add(RegexNode{.kind = RegexKind::kLiteral}, {}, {n.text + 1, n.n - 1});
+      return add(RegexNode{.kind = RegexKind::kLiteral, .finite = true}, {}, {n.text + 1, n.n - 1});
     }
     case RegexKind::kJsonSet:
       return derive_json_set(r, b);
@@ -514,10 +524,26 @@ bool RegexArena::is_empty(RegexId r) {
       result = n.min > 0 && is_empty(RegexId{n.a});
       break;
     default:
-      return search_empty(r);
+      if (!plainly_infinite(r)) return search_empty(r);
   }
   nodes_[r.v].emptiness = result ? 1 : 2;
   return result;
+}
+
+// An infinite language less finitely many strings: what is left of "any key but these".
+bool RegexArena::plainly_infinite(RegexId r) const {
+  const RegexNode& n = nodes_[r.v];
+  if (n.kind != RegexKind::kAnd) return false;
+  uint32_t rest = 0;
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexNode& k = nodes_[n.kids[i]];
+    if (k.kind == RegexKind::kNot) {
+      if (!nodes_[k.a].finite) return false;
+    } else if (k.boolean || k.finite || ++rest > 1) {
+      return false;
+    }
+  }
+  return true;
 }
 
 namespace {

@@ -48,6 +48,7 @@ struct RegexNode {
   bool nullable = false;
   bool boolean = false;   // contains & or ~, so that emptiness is not plain from the structure
   bool labelled = false;  // contains a labelled kJsonSet or a kDone
+  bool finite = false;     // plainly finitely many strings
   bool character = false;  // see mark_character
   uint8_t emptiness = 0;  // 0 unknown, 1 empty, 2 not empty (only where boolean)
   uint16_t height = 0;    // recursion depth of next()
@@ -131,6 +132,7 @@ class RegexArena {
   RegexId derive_json_set(RegexId r, uint8_t b);
   const ClassMap* compute_classes(RegexId r);
   bool search_empty(RegexId r);
+  bool plainly_infinite(RegexId r) const;
 
   StableVector<RegexNode, 10> nodes_;
   InternTable index_{12};

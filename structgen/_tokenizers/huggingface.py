@@ -98,7 +98,6 @@ def assemble(
 ) -> Parts:
     """Bytes by id from the pieces of the model, its added tokens, and names that are never text."""
     texts = dict(pieces)
-    entries: dict[int, bytes] = {}
     special: dict[str, int] = {}
     extra: dict[int, str] = {}
     for index, text, is_special in added:
@@ -111,13 +110,18 @@ def assemble(
     for name in never:
         if name is not None and (found := texts.pop(name, None)) is not None:
             special.setdefault(name, found)
+    ids = [*texts.values(), *extra, *special.values()]
+    if min(ids, default=0) < 0:
+        raise VocabularyError(f"the tokenizer has a negative id, {min(ids)}")
+    tokens = [b""] * (max(ids, default=-1) + 1)
     how = spelling(texts, hints)
-    entries |= zip(texts.values(), to_bytes(list(texts), how, hints), strict=True)
-    entries |= {index: text.encode("utf-8", "surrogatepass") for index, text in extra.items()}
-    entries |= dict.fromkeys(special.values(), b"")
-    if min(entries, default=0) < 0:
-        raise VocabularyError(f"the tokenizer has a negative id, {min(entries)}")
-    return Parts(by_id(entries), how, special)
+    for index, piece in zip(texts.values(), to_bytes(list(texts), how, hints), strict=True):
+        tokens[index] = piece
+    for index, text in extra.items():
+        tokens[index] = text.encode("utf-8", "surrogatepass")
+    for index in special.values():
+        tokens[index] = b""
+    return Parts(tokens, how, special)
 
 
 def _hints(parts: Iterable[Any], prefix: Any, suffix: Any) -> Hints:
@@ -216,8 +220,8 @@ def _from_slow(tokenizer: Any) -> Parts:
 def _never_text(tokenizer: Any) -> list[str | None]:
     """Names that a slow tokenizer's own model calls unknown, control or unused."""
     never: list[str | None] = [getattr(tokenizer, "unk_token", None)]
-    processor = getattr(tokenizer, "sp_model", None)
-    if callable(getattr(processor, "serialized_model_proto", None)):
+    processor: Any = getattr(tokenizer, "sp_model", None)
+    if hasattr(processor, "serialized_model_proto"):
         pieces, _ = sentencepiece_model.read_pieces(processor.serialized_model_proto())
         never += [text for text, kind in pieces if kind in sentencepiece_model.NEVER]
     return never

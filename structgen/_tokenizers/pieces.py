@@ -18,6 +18,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import accumulate
 
 BYTE_PIECES = {f"<0x{b:02X}>": bytes([b]) for b in range(256)}
 
@@ -114,9 +115,5 @@ def _byte_level(pieces: list[str]) -> list[bytes]:
             else p.encode("utf-8", "surrogatepass")
             for p in pieces
         ]
-    found, at = [], 0
-    for piece in pieces:
-        end = at + len(piece)
-        found.append(joined[at:end])
-        at = end
-    return found
+    ends = list(accumulate(map(len, pieces)))
+    return [joined[start:end] for start, end in zip([0, *ends], ends, strict=False)]

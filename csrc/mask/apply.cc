@@ -1,0 +1,132 @@
+#include "mask/apply.h"
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "mask/rows.h"
+
+namespace structgen {
+
+std::size_t element_size(Element e) {
+  switch (e) {
+    case Element::kFloat32: return 4;
+    case Element::kFloat64: return 8;
+    default: return 2;
+  }
+}
+
+void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
+               const std::function<void(std::size_t, std::size_t)>& body) {
+  constexpr std::size_t kBytesPerThread = 4 << 20;  // about 0.3 ms of work
+  std::size_t n = threads;
+  if (n == 0) {
+    n = std::min<std::size_t>(8, std::max(1u, std::thread::hardware_concurrency()));
+    n = std::min(n, bytes / kBytesPerThread);
+  }
+  n = std::max<std::size_t>(1, std::min(n, rows));
+  std::vector<std::thread> others;
+  for (std::size_t i = 1; i < n; ++i) {
+    try {
+      others.emplace_back(body, rows * i / n, rows * (i + 1) / n);
+    } catch (const std::system_error&) {  // no more threads: the work is done here
+      body(rows * i / n, rows * (i + 1) / n);
+    }
+  }
+  body(0, rows / n);
+  for (std::thread& t : others) t.join();
+}
+
+namespace {
+
+// Bits of a mask word as a full element each: all ones where allowed.
+template <class Bits>
+STRUCTGEN_INLINE void select32(Bits* out, const Bits* in, uint32_t word, Bits fill) {
+  for (unsigned j = 0; j < 32; ++j) {
+    const Bits keep = static_cast<Bits>(0) - static_cast<Bits>((word >> j) & 1u);
+    out[j] = static_cast<Bits>((in[j] & keep) | (fill & static_cast<Bits>(~keep)));
+  }
+}
+
+STRUCTGEN_CLONES void row32(uint32_t* out, const uint32_t* in, const uint32_t* mask, std::size_t words, uint32_t fill) {
+  if (out == in) {
+    for (std::size_t w = 0; w < words; ++w) {
+      if (mask[w] == ~0u) continue;
+      if (mask[w] == 0) std::fill(out + w * 32, out + w * 32 + 32, fill);
+      else select32(out + w * 32, in + w * 32, mask[w], fill);
+    }
+    return;
+  }
+  for (std::size_t w = 0; w < words; ++w) select32(out + w * 32, in + w * 32, mask[w], fill);
+}
+
+STRUCTGEN_CLONES void row16(uint16_t* out, const uint16_t* in, const uint32_t* mask, std::size_t words, uint16_t fill) {
+  if (out == in) {
+    for (std::size_t w = 0; w < words; ++w) {
+      if (mask[w] == ~0u) continue;
+      if (mask[w] == 0) std::fill(out + w * 32, out + w * 32 + 32, fill);
+      else select32(out + w * 32, in + w * 32, mask[w], fill);
+    }
+    return;
+  }
+  for (std::size_t w = 0; w < words; ++w) select32(out + w * 32, in + w * 32, mask[w], fill);
+}
+
+void row64(uint64_t* out, const uint64_t* in, const uint32_t* mask, std::size_t words, uint64_t fill) {
+  for (std::size_t w = 0; w < words; ++w)
+    if (out != in || mask[w] != ~0u) select32(out + w * 32, in + w * 32, mask[w], fill);
+}
+
+void whole_words(uint32_t* o, const uint32_t* i, const uint32_t* m, std::size_t n, uint32_t f) { row32(o, i, m, n, f); }
+void whole_words(uint16_t* o, const uint16_t* i, const uint32_t* m, std::size_t n, uint16_t f) { row16(o, i, m, n, f); }
+void whole_words(uint64_t* o, const uint64_t* i, const uint32_t* m, std::size_t n, uint64_t f) { row64(o, i, m, n, f); }
+
+template <class T>
+void mask_row(typename T::Bits* out, const typename T::Bits* in, std::size_t width, const uint32_t* mask,
+              std::size_t words) {
+  const std::size_t whole = std::min(words, width / 32);
+  whole_words(out, in, mask, whole, T::kNegInf);
+  std::size_t at = whole * 32;
+  if (whole < words) {
+    const uint32_t last = mask[whole];
+    for (unsigned j = 0; at < width; ++j, ++at) out[at] = (last >> j) & 1u ? in[at] : T::kNegInf;
+  }
+  std::fill(out + at, out + width, T::kNegInf);
+}
+
+template <class T>
+void mask_all(void* out, std::ptrdiff_t out_stride, const LogitRows& in, const MaskRows& mask, const int64_t* indices,
+              std::size_t n, unsigned threads) {
+  using Bits = typename T::Bits;
+  const Bits* source = static_cast<const Bits*>(in.data);
+  Bits* target = static_cast<Bits*>(out);
+  if (indices && target != source)
+    for (std::size_t r = 0; r < in.rows; ++r)
+      std::copy_n(source + static_cast<std::ptrdiff_t>(r) * in.stride, in.width,
+                  target + static_cast<std::ptrdiff_t>(r) * out_stride);
+  const Bits* from = indices ? target : source;  // copied rows are masked in place
+  const std::ptrdiff_t from_stride = indices ? out_stride : in.stride;
+  over_rows(n, n * in.width * sizeof(Bits), threads, [=](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) {
+      const std::ptrdiff_t row = indices ? static_cast<std::ptrdiff_t>(indices[i]) : static_cast<std::ptrdiff_t>(i);
+      mask_row<T>(target + row * out_stride, from + row * from_stride, in.width,
+                  mask.data + static_cast<std::ptrdiff_t>(i) * mask.stride, mask.words);
+    }
+  });
+}
+
+}  // namespace
+
+void mask_logits(void* out, std::ptrdiff_t out_stride, const LogitRows& in, const MaskRows& mask,
+                 const int64_t* indices, std::size_t n_indices, unsigned threads) {
+  const std::size_t n = indices ? n_indices : in.rows;
+  switch (in.element) {
+    case Element::kFloat32: return mask_all<Float32>(out, out_stride, in, mask, indices, n, threads);
+    case Element::kFloat16: return mask_all<Float16>(out, out_stride, in, mask, indices, n, threads);
+    case Element::kBfloat16: return mask_all<Bfloat16>(out, out_stride, in, mask, indices, n, threads);
+    case Element::kFloat64: return mask_all<Float64>(out, out_stride, in, mask, indices, n, threads);
+  }
+}
+
+}  // namespace structgen

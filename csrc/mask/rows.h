@@ -1,0 +1,72 @@
+// What the loops over rows of logits share: element types as numbers, words of a mask, threads over rows.
+//
+// In/out: see apply.h. Cost: nothing of its own.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <limits>
+
+#include "mask/apply.h"
+
+// One body, several instruction sets, chosen by the loader. Needs ifunc: glibc, gcc; not under sanitizers.
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define STRUCTGEN_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define STRUCTGEN_CLONES
+#endif
+
+// A loop is compiled for the instruction set of the function that it ends up in.
+#if defined(__GNUC__)
+#define STRUCTGEN_INLINE inline __attribute__((always_inline))
+#else
+#define STRUCTGEN_INLINE inline
+#endif
+
+namespace structgen {
+
+// The bits that stand for -inf, and how bits become a float.
+struct Float32 {
+  using Bits = uint32_t;
+  static constexpr Bits kNegInf = 0xFF800000u;
+  static STRUCTGEN_INLINE float value(Bits b) { return std::bit_cast<float>(b); }
+};
+struct Float16 {
+  using Bits = uint16_t;
+  static constexpr Bits kNegInf = 0xFC00u;
+  // Normal numbers by shifting the exponent, the rest by one float multiplication; no branch.
+  static STRUCTGEN_INLINE float value(Bits b) {
+    const uint32_t sign = static_cast<uint32_t>(b & 0x8000u) << 16;
+    const uint32_t rest = static_cast<uint32_t>(b & 0x7FFFu) << 13;
+    const float small = std::bit_cast<float>(rest) * std::bit_cast<float>(0x77800000u);  // 2^112
+    const uint32_t wide = rest + 0x70000000u;                                           // inf and NaN
+    const uint32_t bits = (b & 0x7C00u) == 0x7C00u ? wide : std::bit_cast<uint32_t>(small);
+    return std::bit_cast<float>(bits | sign);
+  }
+};
+struct Bfloat16 {
+  using Bits = uint16_t;
+  static constexpr Bits kNegInf = 0xFF80u;
+  static STRUCTGEN_INLINE float value(Bits b) { return std::bit_cast<float>(static_cast<uint32_t>(b) << 16); }
+};
+struct Float64 {
+  using Bits = uint64_t;
+  static constexpr Bits kNegInf = 0xFFF0000000000000ull;
+  static STRUCTGEN_INLINE double value(Bits b) { return std::bit_cast<double>(b); }
+};
+
+// Word w of a mask, cut to the columns that exist.
+STRUCTGEN_INLINE uint32_t mask_word(const uint32_t* mask, std::size_t words, std::size_t w, std::size_t width) {
+  if (w >= words) return 0;
+  const std::size_t left = width - w * 32;
+  return left >= 32 ? mask[w] : mask[w] & ((1u << left) - 1);
+}
+
+// Calls body(first, last) over [0, rows), on several threads where `bytes` are worth it.
+void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
+               const std::function<void(std::size_t, std::size_t)>& body);
+
+}  // namespace structgen
