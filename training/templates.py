@@ -46,6 +46,8 @@ def disturb(template: str, rng: random.Random, odd_word: Callable[[], str], firm
     odd word comes only if the slot is `firm`: its value then cannot seem to
     go on.  Cue words, whose loss would change the meaning, stay.
     """
+    if rng.random() < 0.3:  # other separators than the template's own
+        template = template.replace(", ", rng.choice(("; ", " - ", ": ", ". ", " ")), 1)
     parts = template.split(" ")
     result: list[str] = []
     for at, part in enumerate(parts):

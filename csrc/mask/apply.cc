@@ -20,12 +20,13 @@ std::size_t element_size(Element e) {
 void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
                const std::function<void(std::size_t, std::size_t)>& body) {
   constexpr std::size_t kBytesPerThread = 4 << 20;  // about 0.3 ms of work
-  std::size_t n = threads;
-  if (n == 0) {
-    n = std::min<std::size_t>(8, std::max(1u, std::thread::hardware_concurrency()));
-    n = std::min(n, bytes / kBytesPerThread);
+  std::size_t n = threads ? threads : bytes / kBytesPerThread;
+  if (threads == 0 && n > 1) {
+    static const std::size_t cpus = std::max(1u, std::thread::hardware_concurrency());  // reads a file
+    n = std::min<std::size_t>({n, cpus, 8});
   }
-  n = std::max<std::size_t>(1, std::min(n, rows));
+  n = std::min(n, rows);
+  if (n <= 1) return body(0, rows);
   std::vector<std::thread> others;
   for (std::size_t i = 1; i < n; ++i) {
     try {
@@ -49,44 +50,51 @@ STRUCTGEN_INLINE void select32(Bits* out, const Bits* in, uint32_t word, Bits fi
   }
 }
 
-STRUCTGEN_CLONES void row32(uint32_t* out, const uint32_t* in, const uint32_t* mask, std::size_t words, uint32_t fill) {
-  if (out == in) {
-    for (std::size_t w = 0; w < words; ++w) {
+// In place: eight words of allowed tokens are passed by at once.
+template <class Bits>
+STRUCTGEN_INLINE void in_place(Bits* out, const uint32_t* mask, std::size_t words, Bits fill) {
+  std::size_t w = 0;
+  while (w < words) {
+    if (w + 8 <= words) {
+      uint32_t all = ~0u;
+      for (unsigned j = 0; j < 8; ++j) all &= mask[w + j];
+      if (all == ~0u) {
+        w += 8;
+        continue;
+      }
+    }
+    for (const std::size_t end = std::min(words, w + 8); w < end; ++w) {
       if (mask[w] == ~0u) continue;
       if (mask[w] == 0) std::fill(out + w * 32, out + w * 32 + 32, fill);
-      else select32(out + w * 32, in + w * 32, mask[w], fill);
+      else select32(out + w * 32, out + w * 32, mask[w], fill);
     }
-    return;
   }
+}
+
+template <class Bits>
+STRUCTGEN_INLINE void whole_words(Bits* out, const Bits* in, const uint32_t* mask, std::size_t words, Bits fill) {
+  if (out == in) return in_place(out, mask, words, fill);
   for (std::size_t w = 0; w < words; ++w) select32(out + w * 32, in + w * 32, mask[w], fill);
 }
 
-STRUCTGEN_CLONES void row16(uint16_t* out, const uint16_t* in, const uint32_t* mask, std::size_t words, uint16_t fill) {
-  if (out == in) {
-    for (std::size_t w = 0; w < words; ++w) {
-      if (mask[w] == ~0u) continue;
-      if (mask[w] == 0) std::fill(out + w * 32, out + w * 32 + 32, fill);
-      else select32(out + w * 32, in + w * 32, mask[w], fill);
-    }
-    return;
-  }
-  for (std::size_t w = 0; w < words; ++w) select32(out + w * 32, in + w * 32, mask[w], fill);
+STRUCTGEN_CLONES void words32(uint32_t* out, const uint32_t* in, const uint32_t* mask, std::size_t n, uint32_t fill) {
+  whole_words(out, in, mask, n, fill);
 }
-
-void row64(uint64_t* out, const uint64_t* in, const uint32_t* mask, std::size_t words, uint64_t fill) {
-  for (std::size_t w = 0; w < words; ++w)
-    if (out != in || mask[w] != ~0u) select32(out + w * 32, in + w * 32, mask[w], fill);
+STRUCTGEN_CLONES void words16(uint16_t* out, const uint16_t* in, const uint32_t* mask, std::size_t n, uint16_t fill) {
+  whole_words(out, in, mask, n, fill);
 }
-
-void whole_words(uint32_t* o, const uint32_t* i, const uint32_t* m, std::size_t n, uint32_t f) { row32(o, i, m, n, f); }
-void whole_words(uint16_t* o, const uint16_t* i, const uint32_t* m, std::size_t n, uint16_t f) { row16(o, i, m, n, f); }
-void whole_words(uint64_t* o, const uint64_t* i, const uint32_t* m, std::size_t n, uint64_t f) { row64(o, i, m, n, f); }
+STRUCTGEN_CLONES void words64(uint64_t* out, const uint64_t* in, const uint32_t* mask, std::size_t n, uint64_t fill) {
+  whole_words(out, in, mask, n, fill);
+}
+void words_of(uint32_t* o, const uint32_t* i, const uint32_t* m, std::size_t n, uint32_t f) { words32(o, i, m, n, f); }
+void words_of(uint16_t* o, const uint16_t* i, const uint32_t* m, std::size_t n, uint16_t f) { words16(o, i, m, n, f); }
+void words_of(uint64_t* o, const uint64_t* i, const uint32_t* m, std::size_t n, uint64_t f) { words64(o, i, m, n, f); }
 
 template <class T>
 void mask_row(typename T::Bits* out, const typename T::Bits* in, std::size_t width, const uint32_t* mask,
               std::size_t words) {
   const std::size_t whole = std::min(words, width / 32);
-  whole_words(out, in, mask, whole, T::kNegInf);
+  words_of(out, in, mask, whole, T::kNegInf);
   std::size_t at = whole * 32;
   if (whole < words) {
     const uint32_t last = mask[whole];

@@ -8,6 +8,7 @@ namespace structgen {
 
 namespace {
 constexpr int kWideBytes = 40;                // live bytes from which an item is wide
+constexpr uint32_t kCountedRun = 8;           // bounded runs from this length are taken as runs
 constexpr std::size_t kDenseLimit = 6'000;    // listed tokens from which a row is stored instead
 void set_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 void clear_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
@@ -21,16 +22,9 @@ void write_row(const Mask& mask, const Vocabulary& vocabulary, uint32_t* row) {
     std::memset(row, 0, bytes);
   for (uint32_t i = 0; i < mask.n_removed; ++i) clear_bit(row, mask.removed[i]);
   for (uint32_t i = 0; i < mask.n_added; ++i) set_bit(row, mask.added[i]);
+  for (uint32_t i = 0; i < mask.n_shared; ++i) set_bit(row, mask.shared[i]);
   if (mask.accepting)
     for (TokenId t : vocabulary.eos()) set_bit(row, t);
-}
-
-bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t) {
-  if (t < 0 || static_cast<uint32_t>(t) >= vocabulary.size()) return false;
-  if (vocabulary.is_eos(t)) return mask.accepting;
-  if (std::find(mask.added, mask.added + mask.n_added, t) != mask.added + mask.n_added) return true;
-  if (std::find(mask.removed, mask.removed + mask.n_removed, t) != mask.removed + mask.n_removed) return false;
-  return mask.dense && ((mask.dense[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1);
 }
 
 bool MaskBuilder::wide(RegexId r) { return parser_.regexes().live(r).count() >= kWideBytes; }
@@ -39,8 +33,15 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   RegexArena& regexes = parser_.regexes();
   const RegexNode& n = regexes.node(item.regex);
   // A captured item never goes into the walk: each of its steps would be a state of its own.
+  const bool set = n.kind == RegexKind::kJsonSet && regexes.json_set_of(item.regex).depth == 0 &&
+                   regexes.json_set_of(item.regex).escape == 0;
   const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
-  if (item.capture.v > 1 && !narrow_item) {
+  RegexId element, tail;
+  uint32_t min, max;
+  // Counters would give every count a state of its own; as runs they cost none.
+  const bool counted = !narrow_item && as_run(regexes, item.regex, element, min, max, tail) && max >= kCountedRun &&
+                       max != kUnbounded;
+  if (set || counted || (item.capture.v > 1 && !narrow_item)) {
     wide_items.push_back(item);
   } else if (narrow_item || !wide(item.regex)) {
     narrow.push_back(item);
@@ -108,6 +109,65 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
   }
 }
 
+// Linear over the suffixes in depth-first order, with the state of each depth at hand.
+void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, uint32_t min, uint32_t max, Collected& out) {
+  if (suffix_states_.size() <= suffixes.depth) suffix_states_.resize(suffixes.depth + 1);
+  suffix_states_[0] = from;
+  const uint32_t n = static_cast<uint32_t>(suffixes.nodes.size()) - 1;
+  for (uint32_t i = 0; i < n;) {
+    const Suffixes::Node& node = suffixes.nodes[i];
+    const StateId next = parser_.step(suffix_states_[node.depth - 1], node.byte);
+    if (next == Parser::dead()) {
+      i = node.end;
+      continue;
+    }
+    suffix_states_[node.depth] = next;
+    const State& st = parser_.state(next);
+    const bool sure = !st.poisoned || st.n > 1 || st.accepting;
+    for (uint32_t e = node.first; e < suffixes.nodes[i + 1].first; ++e) {
+      const Suffixes::Entry& entry = suffixes.entries[e];
+      if (entry.count >= min && entry.count <= max) (sure ? out.sure : out.unsure).push_back(entry.token);
+    }
+    ++i;
+  }
+}
+
+const MaskBuilder::Collected& MaskBuilder::ending(const Suffixes& suffixes, StateId from) {
+  std::unique_ptr<Collected>& slot = endings_[&suffixes][from.v];
+  if (!slot) {
+    auto found = std::make_unique<Collected>();
+    walk_suffixes(suffixes, from, 0, kUnbounded, *found);
+    slot = std::move(found);
+  }
+  return *slot;
+}
+
+// A literal set read from its start: its table was matched against the vocabulary once.
+void MaskBuilder::set_part(const Item& item, Part& out) {
+  RegexArena& regexes = parser_.regexes();
+  const JsonSet set = regexes.json_set_of(item.regex);
+  const LiteralTables& tables = regexes.tables();
+  const TableMask& mask = slices_.table(set.table);
+  const TokenTrie& trie = vocabulary_.trie();
+  Collected found;
+  for (const TableMask::Inside& t : mask.inside) {
+    const uint32_t lo = std::max(t.lo, set.lo), hi = std::min(t.hi, set.hi);
+    if (tables.any_allowed(set.subset, lo, hi)) (t.exact ? found.sure : found.unsure).push_back(t.token);
+  }
+  const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
+  for (const TableMask::Done& d : mask.done) {
+    if (d.index < set.lo || d.index >= set.hi || !tables.any_allowed(set.subset, d.index, d.index + 1)) continue;
+    const auto tokens = trie.tokens(d.node);
+    found.sure.insert(found.sure.end(), tokens.begin(), tokens.end());
+    if (trie.leaf(d.node)) continue;
+    const RegexId end = set.labelled ? regexes.done(tables.table(set.table).labels[d.index]) : RegexArena::epsilon();
+    const Item after{end, item.stack, capture};
+    walk(d.node, parser_.make({&after, 1}, false), found);
+  }
+  out.added = std::move(found.sure);
+  out.unsure = std::move(found.unsure);
+}
+
 bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
   for (char b : bytes) {
     s = parser_.step(s, static_cast<uint8_t>(b));
@@ -124,29 +184,38 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
   const StateId left = parser_.make({&after, 1}, false);
   const bool unbounded = min == 0 && max >= run.longest();
   const ByteSet next = parser_.live(left);
-  // Runs are usually left by a closing quote alone: one shared row then holds all of it.
   const auto is_sure = [&](StateId id) {
     const State& st = parser_.state(id);
     return !st.poisoned || st.n > 1 || st.accepting;
   };
-  const bool shared =
-      unbounded && next.count() == 1 && is_sure(parser_.step(left, static_cast<uint8_t>(next.first())));
-  out.base = shared ? &run.exits(static_cast<uint8_t>(next.first())).unbounded : &run.up_to(max);
+  const TokenTrie& trie = vocabulary_.trie();
+  if (next.count() == 1 && unbounded) {
+    // Runs are usually left by a closing quote alone: one shared row and one shared ending hold all of it.
+    const uint8_t b = static_cast<uint8_t>(next.first());
+    const StateId into = parser_.step(left, b);
+    if (is_sure(into)) {
+      const RunExits& exits = run.exits(b);
+      const Collected& end = ending(exits.suffixes, into);
+      out.base = &exits.unbounded;
+      out.shared = &end.sure;
+      out.unsure = end.unsure;
+      return;
+    }
+  }
   Collected found;
+  if (const std::vector<TokenId>* few = run.list_up_to(max))
+    found.sure = *few;
+  else
+    out.base = &run.up_to(max);
   next.for_each([&](uint8_t b) {
     const StateId into = parser_.step(left, b);
     if (into == Parser::dead()) return;
     const bool sure = is_sure(into);
     const RunExits& exits = run.exits(b);
-    const TokenTrie& trie = vocabulary_.trie();
-    const auto in_range = [&](const Exit& e) { return e.count >= min && e.count <= max; };
-    if (!shared || !sure)
-      for (const std::vector<Exit>* list : {&exits.leaves, &exits.inner})
-        for (const Exit& e : *list)
-          if (in_range(e))
-            for (TokenId t : trie.tokens(e.node)) (sure ? found.sure : found.unsure).push_back(t);
-    for (const Exit& e : exits.inner)
-      if (in_range(e)) walk(e.node, into, found);
+    for (const Exit& e : exits.children)
+      if (e.count >= min && e.count <= max)
+        for (TokenId t : trie.tokens(e.node)) (sure ? found.sure : found.unsure).push_back(t);
+    walk_suffixes(exits.suffixes, into, min, max, found);
   });
   out.added = std::move(found.sure);
   out.unsure = std::move(found.unsure);
@@ -165,6 +234,15 @@ void MaskBuilder::terminal_part(const Item& item, RegexId clamped, Part& out) {
   const TokenTrie& trie = vocabulary_.trie();
   for (uint32_t node : t.exits)
     if ((trie.kids(node).set & next).any()) walk(node, left, found);
+  if (t.suffixes) {
+    const Collected& end = ending(*t.suffixes, left);
+    const auto blocked = [&](TokenId id) { return std::binary_search(t.blocked.begin(), t.blocked.end(), id); };
+    if (t.blocked.empty())
+      out.shared = &end.sure;
+    else
+      std::remove_copy_if(end.sure.begin(), end.sure.end(), std::back_inserter(found.sure), blocked);
+    std::remove_copy_if(end.unsure.begin(), end.unsure.end(), std::back_inserter(found.unsure), blocked);
+  }
   out.added.insert(out.added.end(), found.sure.begin(), found.sure.end());
   out.unsure = std::move(found.unsure);
 }
@@ -175,11 +253,16 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item) {
   std::unique_ptr<Part>& slot = memo[(static_cast<uint64_t>(clamped.v) << 32) | item.stack.v];
   if (slot) return *slot;
   auto out = std::make_unique<Part>();
+  if (parser_.regexes().node(clamped).kind == RegexKind::kJsonSet) {
+    set_part(item, *out);
+    slot = std::move(out);
+    return *slot;
+  }
   const Item clamped_item{clamped, item.stack, item.capture};
   RegexId element, tail;
   uint32_t min, max;
   RunClass* run = nullptr;
-  if (as_run(parser_.regexes(), clamped, element, min, max, tail) && wide(element)) run = slices_.run(element);
+  if (as_run(parser_.regexes(), clamped, element, min, max, tail)) run = slices_.run(element);
   if (run)
     run_part(clamped_item, *run, min, max, tail, *out);
   else
@@ -195,19 +278,28 @@ const TokenId* MaskBuilder::keep(std::vector<TokenId>& tokens, uint32_t& n) {
   return pool_.copy(std::span<const TokenId>(tokens)).data();
 }
 
-const Mask* MaskBuilder::finish(StateId s, const Words* base, std::vector<TokenId>& removed, std::vector<TokenId>& added) {
+const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
+                                std::vector<TokenId>& removed, std::vector<TokenId>& added) {
   Mask m;
   m.accepting = parser_.state(s).accepting;
   if (added.size() + removed.size() > kDenseLimit) {
     uint32_t* row = pool_.allocate<uint32_t>(vocabulary_.words());
-    Mask plain{base ? base->data() : nullptr, added.data(), removed.data(), static_cast<uint32_t>(added.size()),
-               static_cast<uint32_t>(removed.size()), false};
+    Mask plain;
+    plain.dense = base ? base->data() : nullptr;
+    plain.added = added.data();
+    plain.n_added = static_cast<uint32_t>(added.size());
+    plain.removed = removed.data();
+    plain.n_removed = static_cast<uint32_t>(removed.size());
     write_row(plain, vocabulary_, row);
     m.dense = row;
   } else {
     m.dense = base ? base->data() : nullptr;
     m.added = keep(added, m.n_added);
     m.removed = keep(removed, m.n_removed);
+  }
+  if (shared) {
+    m.shared = shared->data();
+    m.n_shared = static_cast<uint32_t>(shared->size());
   }
   Mask* out = pool_.allocate<Mask>(1);
   *out = m;
@@ -224,55 +316,60 @@ const Mask* MaskBuilder::mask(StateId s) {
   const TokenTrie& trie = vocabulary_.trie();
   if (wide_items.empty()) {
     if (!trie.leaf(0)) walk(0, s, found);
-    return finish(s, nullptr, removed, found.sure);
+    return finish(s, nullptr, nullptr, removed, found.sure);
   }
   if (!narrow.empty() && !trie.leaf(0)) {
     walk(0, parser_.subset(narrow), found);
   }
   const Words* base = nullptr;
+  const std::vector<TokenId>* shared = nullptr;
   Words joined;
-  bool first = true;
   for (const Item& item : wide_items) {
     const Part& p = part(item);
-    if (first) {
+    if (p.base && !base) {
       base = p.base;
+      // What an earlier item allows must not be removed by this one: added tokens are set last.
       removed = p.removed;
-      first = false;
-    } else {
+    } else if (p.base) {
       if (joined.empty()) {
-        joined.assign(vocabulary_.words(), 0);
-        if (base) joined = *base;
+        joined = *base;
         for (TokenId t : removed) clear_bit(joined.data(), t);
         removed.clear();
       }
-      if (p.base) {
-        Words other = *p.base;
-        for (TokenId t : p.removed) clear_bit(other.data(), t);
-        for (std::size_t i = 0; i < joined.size(); ++i) joined[i] |= other[i];
-      }
+      Words other = *p.base;
+      for (TokenId t : p.removed) clear_bit(other.data(), t);
+      for (std::size_t i = 0; i < joined.size(); ++i) joined[i] |= other[i];
     }
+    if (p.shared && !shared)
+      shared = p.shared;
+    else if (p.shared && p.shared != shared)
+      found.sure.insert(found.sure.end(), p.shared->begin(), p.shared->end());
     found.sure.insert(found.sure.end(), p.added.begin(), p.added.end());
     for (TokenId t : p.unsure)
       if (accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
   }
-  if (!joined.empty()) {
-    uint32_t* row = pool_.allocate<uint32_t>(vocabulary_.words());
-    std::copy(joined.begin(), joined.end(), row);
-    for (TokenId t : found.sure) set_bit(row, t);
-    Mask m{row, nullptr, nullptr, 0, 0, parser_.state(s).accepting};
-    Mask* out = pool_.allocate<Mask>(1);
-    *out = m;
-    parser_.state(s).mask.store(out, std::memory_order_release);
-    return out;
-  }
-  return finish(s, base, removed, found.sure);
+  if (joined.empty()) return finish(s, base, shared, removed, found.sure);
+  uint32_t* row = pool_.allocate<uint32_t>(vocabulary_.words());
+  std::copy(joined.begin(), joined.end(), row);
+  for (TokenId t : found.sure) set_bit(row, t);
+  if (shared)
+    for (TokenId t : *shared) set_bit(row, t);
+  Mask* out = pool_.allocate<Mask>(1);
+  *out = Mask{};
+  out->dense = row;
+  out->accepting = parser_.state(s).accepting;
+  parser_.state(s).mask.store(out, std::memory_order_release);
+  return out;
 }
 
 void MaskBuilder::uncached(StateId s, std::vector<TokenId>& scratch, Mask& out) {
   Collected found;
   if (!vocabulary_.trie().leaf(0)) walk(0, s, found);
   scratch = std::move(found.sure);
-  out = Mask{nullptr, scratch.data(), nullptr, static_cast<uint32_t>(scratch.size()), 0, parser_.state(s).accepting};
+  out = Mask{};
+  out.added = scratch.data();
+  out.n_added = static_cast<uint32_t>(scratch.size());
+  out.accepting = parser_.state(s).accepting;
 }
 
 }  // namespace structgen

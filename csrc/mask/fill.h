@@ -25,13 +25,16 @@
 
 namespace structgen {
 
-// A row is `dense` (or nothing), minus `removed`, plus `added`, plus the EOS ids where the text may end.
+// A row is `dense` (or nothing), minus `removed`, plus `added` and `shared`, plus the EOS ids where the text
+// may end. Rows and shared lists belong to slices and endings, so that a mask costs what is its own.
 struct Mask {
   const uint32_t* dense = nullptr;
   const TokenId* added = nullptr;
   const TokenId* removed = nullptr;
+  const TokenId* shared = nullptr;
   uint32_t n_added = 0;
   uint32_t n_removed = 0;
+  uint32_t n_shared = 0;
   bool accepting = false;
 };
 
@@ -55,9 +58,11 @@ class MaskBuilder {
  private:
   struct Part {  // the share of one wide item, independent of captured text
     const Words* base = nullptr;
+    const std::vector<TokenId>* shared = nullptr;
     std::vector<TokenId> added, removed;
     std::vector<TokenId> unsure;  // decided by stepping the token
   };
+  // Tokens that leave a run and go on from a state: one walk for all the runs that end in that state.
   struct Collected {
     std::vector<TokenId> sure, unsure;
   };
@@ -67,9 +72,13 @@ class MaskBuilder {
   void run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail, Part& out);
   void terminal_part(const Item& item, RegexId clamped, Part& out);
   void walk(uint32_t node, StateId from, Collected& out);
+  void walk_suffixes(const Suffixes& suffixes, StateId from, uint32_t min, uint32_t max, Collected& out);
+  const Collected& ending(const Suffixes& suffixes, StateId from);
+  void set_part(const Item& item, Part& out);
   bool accepts(StateId s, std::string_view bytes);
   RegexId clamp(RegexId r);
-  const Mask* finish(StateId s, const Words* base, std::vector<TokenId>& removed, std::vector<TokenId>& added);
+  const Mask* finish(StateId s, const Words* base, const std::vector<TokenId>* shared, std::vector<TokenId>& removed,
+                     std::vector<TokenId>& added);
   const TokenId* keep(std::vector<TokenId>& tokens, uint32_t& n);
 
   Parser& parser_;
@@ -77,8 +86,10 @@ class MaskBuilder {
   const Vocabulary& vocabulary_;
   BumpPool pool_;
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[2];  // [capturing]; key (regex, stack)
+  std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Collected>>> endings_;  // by state
   std::unordered_map<uint32_t, uint32_t> clamped_;
   std::vector<std::pair<uint32_t, StateId>> todo_;
+  std::vector<StateId> suffix_states_;
 };
 
 }  // namespace structgen

@@ -63,6 +63,37 @@ bool as_run(const RegexArena& regexes, RegexId r, RegexId& element, uint32_t& mi
 
 // ---- runs ----
 
+namespace {
+void build_suffixes(std::vector<std::pair<std::string_view, Suffixes::Entry>> endings, Suffixes& out) {
+  std::stable_sort(endings.begin(), endings.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<uint32_t> path;  // node at depth 1, 2, ...
+  std::string_view last;
+  const auto close_to = [&](std::size_t depth) {
+    for (; path.size() > depth; path.pop_back()) out.nodes[path.back()].end = static_cast<uint32_t>(out.nodes.size());
+  };
+  for (const auto& [text, entry] : endings) {
+    const std::size_t shared = static_cast<std::size_t>(
+        std::mismatch(last.begin(), last.end(), text.begin(), text.end()).first - last.begin());
+    close_to(shared);
+    while (path.size() < text.size()) {
+      Suffixes::Node n;
+      n.byte = static_cast<uint8_t>(text[path.size()]);
+      n.depth = static_cast<uint32_t>(path.size() + 1);
+      n.first = static_cast<uint32_t>(out.entries.size());
+      out.depth = std::max(out.depth, n.depth);
+      path.push_back(static_cast<uint32_t>(out.nodes.size()));
+      out.nodes.push_back(n);
+    }
+    out.entries.push_back(entry);
+    last = text;
+  }
+  close_to(0);
+  Suffixes::Node sentinel;
+  sentinel.first = static_cast<uint32_t>(out.entries.size());
+  out.nodes.push_back(sentinel);
+}
+}  // namespace
+
 RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, RegexId element)
     : element_(element), vocabulary_(vocabulary) {
   walk(regexes, element);
@@ -117,23 +148,38 @@ const Words& RunClass::up_to(uint32_t k) {
   return *cumulative_[k];
 }
 
+const std::vector<TokenId>* RunClass::list_up_to(uint32_t k) {
+  if (tokens_ == 0)
+    for (const auto& b : buckets_) tokens_ += b.size();
+  if (tokens_ > kSparseLimit) return nullptr;
+  k = std::min<uint32_t>(k, longest());
+  if (lists_.size() <= k) lists_.resize(k + 1);
+  if (!lists_[k]) {
+    lists_[k] = std::make_unique<std::vector<TokenId>>();
+    for (uint32_t i = 0; i < k; ++i) lists_[k]->insert(lists_[k]->end(), buckets_[i].begin(), buckets_[i].end());
+  }
+  return lists_[k].get();
+}
+
 const RunExits& RunClass::exits(uint8_t byte) {
   std::unique_ptr<RunExits>& slot = exits_[byte];
-  if (!slot) {
-    slot = std::make_unique<RunExits>();
-    const TokenTrie& trie = vocabulary_.trie();
-    slot->unbounded = up_to(kUnbounded);
-    for (const Exit& e : boundaries_) {
-      const TokenTrie::Kids& kids = trie.kids(e.node);
-      if (!kids.set.has(byte)) continue;
-      const uint32_t child = trie.child(kids, byte);
-      (trie.leaf(child) ? slot->leaves : slot->inner).push_back({child, e.count});
-      for (TokenId t : trie.tokens(child)) set_bit(slot->unbounded, t);
-    }
-    const auto by_node = [](const Exit& x, const Exit& y) { return x.node < y.node; };
-    std::sort(slot->leaves.begin(), slot->leaves.end(), by_node);
-    std::sort(slot->inner.begin(), slot->inner.end(), by_node);
+  if (slot) return *slot;
+  slot = std::make_unique<RunExits>();
+  const TokenTrie& trie = vocabulary_.trie();
+  slot->unbounded = up_to(kUnbounded);
+  for (const Exit& e : boundaries_) {
+    const TokenTrie::Kids& kids = trie.kids(e.node);
+    if (!kids.set.has(byte)) continue;
+    const uint32_t child = trie.child(kids, byte);
+    slot->children.push_back({child, e.count});
+    for (TokenId t : trie.tokens(child)) set_bit(slot->unbounded, t);
   }
+  std::sort(slot->children.begin(), slot->children.end(), [](const Exit& x, const Exit& y) { return x.node < y.node; });
+  std::vector<std::pair<std::string_view, Suffixes::Entry>> endings;
+  for (const Exit& e : slot->children)
+    for (TokenId t : trie.subtree_tokens(e.node).subspan(trie.tokens(e.node).size()))
+      endings.push_back({vocabulary_.bytes(t).substr(trie.node(e.node).depth), {t, e.count}});
+  build_suffixes(std::move(endings), slot->suffixes);
   return *slot;
 }
 
@@ -225,13 +271,22 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
     }
   }
   std::sort(cut.begin(), cut.end());
-  std::size_t at = 0;
-  for (const Exit& e : exits.inner) {
-    while (at < cut.size() && cut[at].second <= e.node) ++at;
-    if (at == cut.size() || e.node < cut[at].first) out.exits.push_back(e.node);
+  for (const auto& [first, end] : cut) {
+    const auto from = std::lower_bound(exits.children.begin(), exits.children.end(), first,
+                                       [](const Exit& e, uint32_t node) { return e.node < node; });
+    for (auto e = from; e != exits.children.end() && e->node < end; ++e) block(e->node, out);
   }
+  std::sort(out.blocked.begin(), out.blocked.end());
+  out.suffixes = &exits.suffixes;
   out.base = &exits.unbounded;
   return true;
+}
+
+// The regex does not end at this exit of the run: tokens that go on below it are blocked.
+void Slices::block(uint32_t node, TerminalMask& out) {
+  const TokenTrie& trie = vocabulary_.trie();
+  const auto below = trie.subtree_tokens(node).subspan(trie.tokens(node).size());
+  out.blocked.insert(out.blocked.end(), below.begin(), below.end());
 }
 
 void Slices::whole(RegexId regex, TerminalMask& out) {
@@ -305,30 +360,62 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
     if (!explore(regex, any)) continue;
     RunClass* run = this->run(any);
     if (!run) continue;
-    out.base = &run->up_to(kUnbounded);
-    // Whatever may follow a run instead of another element.
     const TokenTrie& trie = vocabulary_.trie();
-    ByteSet leave = slot == 1 ? ByteSet::of('"') : ByteSet{};
+    if (slot == 3) {  // plain text is left on no byte of its own
+      out.base = &run->up_to(kUnbounded);
+      return true;
+    }
+    const RunExits& exits = run->exits('"');
     bool fits = true;
-    leave.for_each([&](uint8_t b) {
-      const RunExits& exits = run->exits(b);
-      for (const std::vector<Exit>* list : {&exits.leaves, &exits.inner})
-        for (const Exit& e : *list) {
-          const auto tokens = trie.tokens(e.node);
-          const RegexId to = regexes_.run(regex, path(e.node));
-          if (to == RegexArena::empty()) continue;
-          out.added.insert(out.added.end(), tokens.begin(), tokens.end());
-          if (!trie.leaf(e.node)) {
-            if (regexes_.nullable(to)) out.exits.push_back(e.node);
-            if (to != RegexArena::epsilon()) fits = false;  // goes on after the quote: not a string body
-          }
-        }
-    });
-    std::sort(out.exits.begin(), out.exits.end());
+    for (const Exit& e : exits.children) {
+      const RegexId to = regexes_.run(regex, path(e.node));
+      // Something that goes on after the quote is not a string body.
+      fits = fits && (to == RegexArena::empty() || to == RegexArena::epsilon());
+      if (to != RegexArena::empty()) continue;
+      const auto tokens = trie.tokens(e.node);
+      out.removed.insert(out.removed.end(), tokens.begin(), tokens.end());
+      block(e.node, out);
+    }
+    std::sort(out.blocked.begin(), out.blocked.end());
+    out.base = &exits.unbounded;
+    out.suffixes = &exits.suffixes;
     if (fits) return true;
     out = TerminalMask{};
   }
   return false;
+}
+
+const TableMask& Slices::table(uint32_t id) {
+  std::unique_ptr<TableMask>& slot = tables_[id];
+  if (slot) return *slot;
+  slot = std::make_unique<TableMask>();
+  const TokenTrie& trie = vocabulary_.trie();
+  const LiteralTables& tables = regexes_.tables();
+  JsonSet start;
+  start.table = id;
+  start.hi = static_cast<uint32_t>(tables.table(id).texts.size());
+  if (start.hi == 0) return *slot;
+  std::vector<JsonSet> at(vocabulary_.longest() + 1);
+  at[0] = start;
+  for (uint32_t i = 1; i < trie.size();) {
+    const TokenTrie::Node& n = trie.node(i);
+    JsonSet s = at[n.depth - 1];
+    bool done;
+    if (!tables.step(s, static_cast<uint8_t>(n.byte), done)) {
+      i = n.end;
+      continue;
+    }
+    if (done) {
+      slot->done.push_back({i, s.lo});
+      i = n.end;
+      continue;
+    }
+    at[n.depth] = s;
+    for (TokenId t : trie.tokens(i)) slot->inside.push_back({t, s.lo, s.hi, s.escape == 0});
+    ++i;
+  }
+  bytes_ += slot->inside.size() * sizeof(TableMask::Inside) + slot->done.size() * sizeof(TableMask::Done);
+  return *slot;
 }
 
 std::string Slices::path(uint32_t node) const {

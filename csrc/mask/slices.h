@@ -30,11 +30,29 @@ struct Exit {
   uint32_t count;  // elements read to get there
 };
 
+// What tokens hold after they have left a run, as a trie of its own: hundreds of tokens leave a string,
+// their endings are a few dozen.
+struct Suffixes {
+  struct Node {
+    uint32_t end = 0;    // first node after the subtree, in depth-first order
+    uint32_t first = 0;  // tokens that end here: entries[first .. next node's first)
+    uint32_t depth = 0;
+    uint8_t byte = 0;
+  };
+  struct Entry {
+    TokenId token;
+    uint32_t count;  // elements before the run was left
+  };
+  std::vector<Node> nodes;  // a sentinel at the end; no root
+  std::vector<Entry> entries;
+  uint32_t depth = 0;
+};
+
 // Where runs of E meet byte b: children of boundary nodes.
 struct RunExits {
-  std::vector<Exit> leaves;  // the child is a leaf: its tokens end there
-  std::vector<Exit> inner;   // the child has children: the walk goes on (its own tokens included)
-  Words unbounded;           // tokens of any run, and tokens that end right after b
+  std::vector<Exit> children;  // sorted by node; the tokens at the child end right after b
+  Suffixes suffixes;           // what comes after b
+  Words unbounded;             // tokens of any run, and tokens that end right after b
 };
 
 class RunClass {
@@ -46,6 +64,8 @@ class RunClass {
   // Tokens of at most k elements (the last may be incomplete).
   const Words& up_to(uint32_t k);
   const RunExits& exits(uint8_t byte);
+  // The same tokens as up_to(), as a list, where they are few; null otherwise.
+  const std::vector<TokenId>* list_up_to(uint32_t k);
   uint32_t longest() const { return static_cast<uint32_t>(buckets_.size()); }
   std::size_t byte_size() const;
 
@@ -57,6 +77,8 @@ class RunClass {
   std::vector<std::vector<TokenId>> buckets_;  // [k]: tokens of exactly k+1 elements
   std::vector<Exit> boundaries_;               // with children
   std::vector<std::unique_ptr<Words>> cumulative_;
+  std::vector<std::unique_ptr<std::vector<TokenId>>> lists_;
+  std::size_t tokens_ = 0;
   std::unordered_map<uint32_t, std::unique_ptr<RunExits>> exits_;
 };
 
@@ -64,7 +86,24 @@ struct TerminalMask {
   const Words* base = nullptr;    // shared; null = nothing
   std::vector<TokenId> added;     // beyond base
   std::vector<TokenId> removed;   // from base
-  std::vector<uint32_t> exits;    // inner trie nodes at which the regex may end
+  std::vector<uint32_t> exits;    // inner trie nodes at which the regex may end, or:
+  const Suffixes* suffixes = nullptr;  // it ends where a run is left, but for
+  std::vector<TokenId> blocked;        // these tokens (sorted)
+};
+
+// Tokens against a whole table of literals, read from the start: valid for every subset of the table.
+struct TableMask {
+  struct Inside {
+    TokenId token;
+    uint32_t lo, hi;  // strings the token is a proper beginning of
+    bool exact;       // false: the range is a hull (inside an escape); decide by stepping
+  };
+  struct Done {
+    uint32_t node;   // trie node right after the closing quote
+    uint32_t index;  // the string completed there
+  };
+  std::vector<Inside> inside;
+  std::vector<Done> done;
 };
 
 class Slices {
@@ -73,11 +112,13 @@ class Slices {
   // Null where E cannot be run.
   RunClass* run(RegexId element);
   const TerminalMask& terminal(RegexId regex);
+  const TableMask& table(uint32_t table);
   std::size_t byte_size() const { return bytes_; }
 
  private:
   bool contained(RegexId regex, TerminalMask& out);
   bool explore(RegexId regex, RegexId element);
+  void block(uint32_t node, TerminalMask& out);
   std::string path(uint32_t node) const;
   bool difference(RegexId regex, uint32_t budget, TerminalMask& out);
   void whole(RegexId regex, TerminalMask& out);
@@ -85,6 +126,7 @@ class Slices {
   const Vocabulary& vocabulary_;
   std::unordered_map<uint32_t, std::unique_ptr<RunClass>> runs_;
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
+  std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
   std::unordered_map<uint64_t, bool> contains_;  // (regex, element): every run of the element stays inside
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;

@@ -105,15 +105,17 @@ bool LiteralTables::allowed(const JsonSet& s, uint32_t i) const {
   return s.subset == 0 || ((subsets_[s.subset][i >> 6] >> (i & 63)) & 1);
 }
 
-bool LiteralTables::any_allowed(const JsonSet& s, Range r) const {
-  if (r.lo >= r.hi) return false;
-  if (s.subset == 0) return true;
-  const auto& bits = subsets_[s.subset];
-  const uint32_t first = r.lo >> 6, last = (r.hi - 1) >> 6;
+bool LiteralTables::any_allowed(const JsonSet& s, Range r) const { return any_allowed(s.subset, r.lo, r.hi); }
+
+bool LiteralTables::any_allowed(uint32_t subset, uint32_t lo, uint32_t hi) const {
+  if (lo >= hi) return false;
+  if (subset == 0) return true;
+  const auto& bits = subsets_[subset];
+  const uint32_t first = lo >> 6, last = (hi - 1) >> 6;
   for (uint32_t w = first; w <= last; ++w) {
     uint64_t x = bits[w];
-    if (w == first) x &= ~0ull << (r.lo & 63);
-    if (w == last && (r.hi & 63)) x &= ~0ull >> (64 - (r.hi & 63));
+    if (w == first) x &= ~0ull << (lo & 63);
+    if (w == last && (hi & 63)) x &= ~0ull >> (64 - (hi & 63));
     if (x) return true;
   }
   return false;

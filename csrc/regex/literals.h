@@ -49,6 +49,7 @@ class LiteralTables {
   bool step(JsonSet& s, uint8_t byte, bool& done) const;
   // Bytes on which step() may succeed, as class numbers (0 = dead), for a ClassMap.
   void classes(const JsonSet& s, uint16_t (&raw)[256]) const;
+  bool any_allowed(uint32_t subset, uint32_t lo, uint32_t hi) const;
   std::size_t byte_size() const { return bytes_; }
 
  private:

@@ -126,13 +126,16 @@ RegexId RegexArena::derive_json_set(RegexId r, uint8_t b) {
   bool done;
   if (!tables_.step(s, b, done)) return empty();
   if (!done) return json_set_node(s);
-  if (!s.labelled) return epsilon();
+  return s.labelled ? this->done(tables_.table(s.table).labels[s.lo]) : epsilon();
+}
+
+RegexId RegexArena::done(uint32_t label) {
   RegexNode n;
   n.kind = RegexKind::kDone;
   n.finite = true;
   n.nullable = true;
   n.labelled = true;
-  n.min = tables_.table(s.table).labels[s.lo];
+  n.min = label;
   return add(n, {}, {});
 }
 

@@ -92,6 +92,8 @@ class RegexArena {
   // quote. `subset`: bitset over the table's indices, empty = all. When `labelled`, completing string
   // i ends in done(label of i) instead of epsilon().
   RegexId json_set(uint32_t table, std::span<const uint64_t> subset, bool labelled);
+  RegexId done(uint32_t label);
+  const JsonSet& json_set_of(RegexId r) const { return json_sets_[nodes_[r.v].a]; }  // of a kJsonSet node
   LiteralTables& tables() { return tables_; }
   // Marks r as the spellings of one character of a set: every text of r is exactly one code point.
   RegexId mark_character(RegexId r) {

@@ -246,7 +246,7 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d) {
 }
 
 RegexId NumberLanguage::multiple_of(const Decimal& divisor) {
-  if (divisor.digits == "1" && divisor.exponent == 0) return integers();
+  if (divisor.digits == "1" && divisor.exponent == 0 && !divisor.negative) return integers();
   const Divisor d(arena_, divisor);
   RegexId out = plain_multiples(d);
   if (!canonical_) {

@@ -66,7 +66,8 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
     case kFree: {
       const ObjectState& s = solver_.objects().state(r.a);
       const bool known = reading.kind == Reading::kText;
-      if (!known && !solver_.objects().plan(s.plan).classes[r.b].anonymous) {
+      // A second key after an unknown one might repeat it.
+      if (s.unknown_key || (!known && !solver_.objects().plan(s.plan).classes[r.b].anonymous)) {
         out.add({Symbol::terminal(RegexArena::poison())});
         break;
       }
@@ -165,10 +166,6 @@ void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
   for (uint64_t w : offers.names) any = any || w != 0;
   if (any)
     out.add({Symbol::terminal(regexes_.json_set(plan.table, offers.names, true)), call(kNamed, r.a, 0, r.depth)});
-  if (s.unknown_key && !offers.classes.empty()) {
-    out.add({Symbol::terminal(RegexArena::poison())});
-    return;
-  }
   for (uint32_t c : offers.classes)
     out.add({Symbol::capture(), Symbol::terminal(solver_.objects().free_language(r.a, c)), call(kFree, r.a, c, r.depth)});
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "regex/charset.h"
 #include "schema/format.h"
 #include "schema/number.h"
@@ -48,6 +49,7 @@ RegexId Scalars::combine(FormulaId p, bool strings) {
   RegexId out;
   switch (f.op) {
     case Op::kAnd: {
+      if (strings && filter(p, out)) break;
       std::vector<RegexId> parts;
       uint32_t min = 0, max = kUnbounded;
       for (FormulaId k : formulas_.kids(p)) {
@@ -88,6 +90,41 @@ RegexId Scalars::combine(FormulaId p, bool strings) {
   if (regexes_.is_empty(out)) out = RegexArena::empty();
   memo.emplace(p.v, out);
   return out;
+}
+
+// A finite set and other conditions: the set is filtered text by text. Sets of constants meet in every
+// if/then and oneOf, and automata for their differences would be far larger.
+bool Scalars::filter(FormulaId p, RegexId& out) {
+  const std::vector<FormulaId> kids(formulas_.kids(p).begin(), formulas_.kids(p).end());
+  const std::vector<std::string>* smallest = nullptr;
+  FormulaId chosen;
+  for (FormulaId k : kids)
+    if (formulas_[k].op == Op::kStrings && (!smallest || formulas_.string_set(formulas_[k].a).size() < smallest->size())) {
+      smallest = &formulas_.string_set(formulas_[k].a);
+      chosen = k;
+    }
+  if (!smallest) return false;
+  std::vector<std::string> kept = *smallest;
+  for (FormulaId k : kids) {
+    if (k == chosen) continue;
+    const Formula f = formulas_[k];
+    const bool denied = f.op == Op::kNot;
+    const Formula inner = denied ? formulas_[f.kids[0]] : f;
+    if (inner.op == Op::kStrings) {
+      const auto& other = formulas_.string_set(inner.a);
+      std::erase_if(kept, [&](const std::string& t) { return std::binary_search(other.begin(), other.end(), t) == denied; });
+    } else if (inner.op == Op::kLength) {
+      std::erase_if(kept, [&](const std::string& t) {
+        const uint32_t n = codepoint_count(t);
+        return (n >= inner.a && n <= inner.b) == denied;
+      });
+    } else {
+      const RegexId r = combine(k, true);
+      std::erase_if(kept, [&](const std::string& t) { return !regexes_.matches(r, spell(t)); });
+    }
+  }
+  out = kept.empty() ? RegexArena::empty() : regexes_.json_set(regexes_.tables().add(std::move(kept)), {}, false);
+  return true;
 }
 
 RegexId Scalars::string_atom(const Formula& f) {

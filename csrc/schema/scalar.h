@@ -24,6 +24,7 @@ class Scalars {
 
  private:
   RegexId combine(FormulaId p, bool strings);
+  bool filter(FormulaId p, RegexId& out);
   RegexId string_atom(const Formula& f);
   RegexId number_atom(const Formula& f);
   RegexId conjunction(std::vector<RegexId> parts, uint32_t min, uint32_t max);

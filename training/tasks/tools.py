@@ -323,6 +323,12 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 
+_OPENINGS = (
+    "please ", "please ", "can you ", "could you ", "hey, ", "ok, ", "I want to ", "I would like to ", "now ",
+    "we need to ", "hello, ", "you should ", "let us ", "assistant, ",
+)  # fmt: skip
+
+
 def _schema_of(
     tool: Tool, name: str, names: dict[str, str], kept: list[str], absent: set[str]
 ) -> dict[str, Any]:
@@ -343,6 +349,8 @@ def write(rng: random.Random, split: str) -> Example:
     rng.shuffle(offered)
     style = case_style(rng)
     template = templates.choose(rng.choice(getattr(right, split)), rng)
+    if split == "train" and rng.random() < 0.35:
+        template = rng.choice(_OPENINGS) + template
     stated = templates.slots_of(template)
     drawn = {key: right.arguments[key][0].draw(rng, split) for key in dict.fromkeys(stated)}
     options: list[dict[str, Any]] = []

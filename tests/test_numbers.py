@@ -1,0 +1,159 @@
+"""Numeric keywords as languages of lexemes, against exact rationals (fractions.Fraction)."""
+
+from __future__ import annotations
+
+import random
+import re
+from fractions import Fraction
+
+import pytest
+
+from structgen import _core, errors
+
+LEXEME = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
+CANONICAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*[1-9])?")
+ONE_DIGIT = re.compile(r"-?[1-9](\.0+)?[eE][+-]?\d+")
+MANTISSA = re.compile(r"-?[1-9]\.(\d*?)0*[eE]([+-]?\d+)")
+
+BOUNDS = [
+    "0",
+    "1",
+    "-1",
+    "10",
+    "65535",
+    "0.5",
+    "-0.5",
+    "0.01",
+    "123.456",
+    "-123.456",
+    "1e16",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "1.5e300",
+    "2.5e-7",
+    "99",
+    "-100",
+    "0.05",
+    "5e-324",
+    "3.14159",
+]
+DIVISORS = [
+    "1",
+    "0.01",
+    "0.1",
+    "2",
+    "5",
+    "10",
+    "100",
+    "0.5",
+    "2.5",
+    "0.25",
+    "4",
+    "8",
+    "3",
+    "7",
+    "9",
+    "11",
+    "6",
+    "12",
+    "33",
+    "77",
+    "1.5",
+    "6.5",
+    "1e-8",
+    "1e3",
+    "24",
+    "0.3",
+    "19",
+    "6.75",
+    "0.123456789",
+]
+HOLDS = {
+    "minimum": lambda v, b: v >= b,
+    "exclusiveMinimum": lambda v, b: v > b,
+    "maximum": lambda v, b: v <= b,
+    "exclusiveMaximum": lambda v, b: v < b,
+    "const": lambda v, b: v == b,
+    "multipleOf": lambda v, b: (v / b).denominator == 1,
+    "integer": lambda v, b: v.denominator == 1,
+    "any": lambda v, b: True,
+}
+
+
+def in_universe(text: str, canonical: bool) -> bool:
+    """The lexemes that numeric conditions speak about (csrc/schema/number.h)."""
+    found = LEXEME.fullmatch(text)
+    if not found:
+        return False
+    if canonical:
+        return bool(CANONICAL.fullmatch(text)) and text != "-0"
+    if not found[3] or ONE_DIGIT.fullmatch(text):
+        return True
+    mantissa = MANTISSA.fullmatch(text)
+    return bool(mantissa) and len(mantissa[1]) <= 16 and not -5 < int(mantissa[2]) < 16
+
+
+def value(text: str) -> Fraction:
+    digits, _, exponent = text.lower().partition("e")
+    return Fraction(digits) * Fraction(10) ** int(exponent or 0)
+
+
+def digits(rnd: random.Random, n: int) -> str:
+    return "".join(rnd.choice("0123456789") for _ in range(n))
+
+
+def lexeme(rnd: random.Random, near: Fraction) -> str:
+    kind = rnd.random()
+    if kind < 0.35:
+        close = near + rnd.choice((0, 0, 1, -1, Fraction(1, 10), Fraction(-1, 1000)))
+        close *= rnd.choice((1, 1, -1))
+        if kind < 0.15 and (close * 10**12).denominator == 1:  # exact, in plain digits
+            whole = abs(close)
+            text = f"{whole.numerator // whole.denominator}.{int(whole % 1 * 10**12):012d}"
+            text = rnd.choice((text, text.rstrip("0").rstrip("."), text.rstrip("0") + "0"))
+            return ("-" if close < 0 else "") + text
+        return rnd.choice((repr(float(close)), str(int(close)), str(int(close)) + ".0"))
+    sign = rnd.choice(("", "", "-"))
+    if kind < 0.7:
+        whole = str(rnd.randint(0, 10 ** rnd.randint(0, 22)))
+        return sign + whole + rnd.choice(("", "", ".0", ".50", "." + digits(rnd, 3)))
+    exponent = rnd.choice((0, 1, 2, 3, 5, 7, 15, 16, 17, 20, 300))
+    mantissa = rnd.choice("123456789") + rnd.choice(("", ".0", "." + digits(rnd, rnd.randint(1, 17)), ".250"))
+    return sign + mantissa + rnd.choice("eE") + rnd.choice(("", "+", "-", "0", "-0")) + str(exponent)
+
+
+CASES = [("any", "0"), ("integer", "0")]
+CASES += [(name, bound) for name in list(HOLDS)[:5] for bound in BOUNDS]
+CASES += [("multipleOf", divisor) for divisor in DIVISORS]
+
+
+@pytest.mark.parametrize("canonical", [False, True])
+@pytest.mark.parametrize(("condition", "argument"), CASES)
+def test_a_condition_holds_for_exactly_its_values(condition, argument, canonical):
+    try:
+        language = _core.Language.number(condition, argument, canonical=canonical)
+    except errors.SchemaTooComplex:
+        assert condition == "multipleOf"
+        return
+    rnd = random.Random(f"{condition} {argument} {canonical}")
+    bound = value(argument)
+    texts = [lexeme(rnd, bound) for _ in range(120)]
+    if condition == "multipleOf":
+        texts += [repr(float(bound * rnd.randint(-60, 60))) for _ in range(30)]
+        texts += [str(int(bound * rnd.randint(-60, 60) * bound.denominator)) for _ in range(30)]
+    for text in [*texts, "0", "-0", "0.0", "-0.0", "00", "+1", ".5", "1.", "1e", "", "-"]:
+        want = in_universe(text, canonical) and HOLDS[condition](value(text), bound)
+        assert language.matches(text.encode()) == want, text
+
+
+@pytest.mark.parametrize(
+    "number", [0, 1, -1, 10**30, 1e16, 1.5e-07, 1e300, 5e-324, 1.7976931348623157e308, 0.1, -2.5]
+)
+def test_what_python_writes_is_in_the_universe(number):
+    assert _core.Language.number("any").matches(repr(number).encode())
+
+
+def test_a_divisor_must_be_positive():
+    for bad in ("0", "-1"):
+        with pytest.raises(errors.GrammarError):
+            _core.Language.number("multipleOf", bad)
