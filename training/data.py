@@ -37,8 +37,9 @@ WRITERS: dict[str, Writer] = {
 WEIGHTS: dict[str, float] = {
     **dict.fromkeys(WRITERS, 1.0),
     "orders": 1.8,
-    "keyed": 2.2,
-    "tools": 2.2,
+    "keyed": 2.8,
+    "events": 1.4,
+    "tools": 2.4,
     "copy": 0.3,
     "dates": 0.6,
 }

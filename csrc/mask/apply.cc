@@ -64,9 +64,11 @@ STRUCTGEN_INLINE void in_place(Bits* out, const uint32_t* mask, std::size_t word
       }
     }
     for (const std::size_t end = std::min(words, w + 8); w < end; ++w) {
-      if (mask[w] == ~0u) continue;
-      if (mask[w] == 0) std::fill(out + w * 32, out + w * 32 + 32, fill);
-      else select32(out + w * 32, out + w * 32, mask[w], fill);
+      uint32_t refused = ~mask[w];
+      if (refused == ~0u) std::fill(out + w * 32, out + w * 32 + 32, fill);
+      else if (std::popcount(refused) > 3) select32(out + w * 32, out + w * 32, mask[w], fill);
+      else
+        for (; refused; refused &= refused - 1) out[w * 32 + static_cast<std::size_t>(std::countr_zero(refused))] = fill;
     }
   }
 }

@@ -98,7 +98,7 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     }
     const TokenTrie::Kids& kids = trie.kids(at);
     (kids.set & parser_.live(state)).for_each([&](uint8_t b) {
-      const StateId next = parser_.step(state, b);
+      const StateId next = blind(parser_.step(state, b));
       if (next == Parser::dead()) return;
       const uint32_t child = trie.child(kids, b);
       const State& ns = parser_.state(next);
@@ -109,6 +109,19 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
   }
 }
 
+StateId MaskBuilder::blind(StateId s) {
+  if (!parser_.state(s).capturing) return s;
+  if (const auto it = blind_.find(s.v); it != blind_.end()) return it->second;
+  std::vector<Item> items;
+  for (Item i : parser_.items(s)) {
+    if (i.capture.v > 1) i.capture = CaptureArena::unknown();
+    items.push_back(i);
+  }
+  const StateId out = parser_.subset(std::move(items), parser_.state(s).accepting);
+  blind_.emplace(s.v, out);
+  return out;
+}
+
 // Linear over the suffixes in depth-first order, with the state of each depth at hand.
 void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, uint32_t min, uint32_t max, Collected& out) {
   if (suffix_states_.size() <= suffixes.depth) suffix_states_.resize(suffixes.depth + 1);
@@ -116,7 +129,7 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, uint32_t
   const uint32_t n = static_cast<uint32_t>(suffixes.nodes.size()) - 1;
   for (uint32_t i = 0; i < n;) {
     const Suffixes::Node& node = suffixes.nodes[i];
-    const StateId next = parser_.step(suffix_states_[node.depth - 1], node.byte);
+    const StateId next = blind(parser_.step(suffix_states_[node.depth - 1], node.byte));
     if (next == Parser::dead()) {
       i = node.end;
       continue;
@@ -192,7 +205,7 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
   if (next.count() == 1 && unbounded) {
     // Runs are usually left by a closing quote alone: one shared row and one shared ending hold all of it.
     const uint8_t b = static_cast<uint8_t>(next.first());
-    const StateId into = parser_.step(left, b);
+    const StateId into = blind(parser_.step(left, b));
     if (is_sure(into)) {
       const RunExits& exits = run.exits(b);
       const Collected& end = ending(exits.suffixes, into);
@@ -208,7 +221,7 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
   else
     out.base = &run.up_to(max);
   next.for_each([&](uint8_t b) {
-    const StateId into = parser_.step(left, b);
+    const StateId into = blind(parser_.step(left, b));
     if (into == Parser::dead()) return;
     const bool sure = is_sure(into);
     const RunExits& exits = run.exits(b);
@@ -316,10 +329,15 @@ const Mask* MaskBuilder::mask(StateId s) {
   const TokenTrie& trie = vocabulary_.trie();
   if (wide_items.empty()) {
     if (!trie.leaf(0)) walk(0, s, found);
+    for (TokenId t : found.unsure)
+      if (accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
     return finish(s, nullptr, nullptr, removed, found.sure);
   }
   if (!narrow.empty() && !trie.leaf(0)) {
-    walk(0, parser_.subset(narrow), found);
+    walk(0, parser_.subset(narrow, false), found);
+    for (TokenId t : found.unsure)
+      if (accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
+    found.unsure.clear();
   }
   const Words* base = nullptr;
   const std::vector<TokenId>* shared = nullptr;
@@ -366,6 +384,8 @@ void MaskBuilder::uncached(StateId s, std::vector<TokenId>& scratch, Mask& out) 
   Collected found;
   if (!vocabulary_.trie().leaf(0)) walk(0, s, found);
   scratch = std::move(found.sure);
+  for (TokenId t : found.unsure)
+    if (accepts(s, vocabulary_.bytes(t))) scratch.push_back(t);
   out = Mask{};
   out.added = scratch.data();
   out.n_added = static_cast<uint32_t>(scratch.size());

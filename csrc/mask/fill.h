@@ -75,6 +75,8 @@ class MaskBuilder {
   void walk_suffixes(const Suffixes& suffixes, StateId from, uint32_t min, uint32_t max, Collected& out);
   const Collected& ending(const Suffixes& suffixes, StateId from);
   void set_part(const Item& item, Part& out);
+  // A state reached inside a walk, without the text it captures: texts would make every step a new state.
+  StateId blind(StateId s);
   bool accepts(StateId s, std::string_view bytes);
   RegexId clamp(RegexId r);
   const Mask* finish(StateId s, const Words* base, const std::vector<TokenId>* shared, std::vector<TokenId>& removed,
@@ -88,6 +90,7 @@ class MaskBuilder {
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[2];  // [capturing]; key (regex, stack)
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Collected>>> endings_;  // by state
   std::unordered_map<uint32_t, uint32_t> clamped_;
+  std::unordered_map<uint32_t, StateId> blind_;
   std::vector<std::pair<uint32_t, StateId>> todo_;
   std::vector<StateId> suffix_states_;
 };

@@ -85,6 +85,7 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
           r.text = captures_.finish(capture, outer);
         }
       }
+      if (r.kind == Reading::kNone) r.kind = Reading::kUnknown;
       Alternatives alts;
       productions_.expand(top.rule_id(), r, alts);
       follow_alternatives(alts, rest, outer, out);
@@ -190,9 +191,9 @@ StateId Parser::make(std::span<const Item> items, bool accepting) {
   return intern(f.items, f.accepting);
 }
 
-StateId Parser::subset(std::vector<Item> items) {
+StateId Parser::subset(std::vector<Item> items, bool accepting) {
   normalise(items);
-  return intern(items, false);
+  return intern(items, accepting);
 }
 
 StateId Parser::continuation(StackId stack, CaptureId capture) {

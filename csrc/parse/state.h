@@ -73,7 +73,7 @@ class Parser {
   // The state of exactly these items (closed under nullable terminals).
   StateId make(std::span<const Item> items, bool accepting);
   // The state of these items as they are, taken from a state that was closed already.
-  StateId subset(std::vector<Item> items);
+  StateId subset(std::vector<Item> items, bool accepting);
   // The state reached when a terminal above `stack` has just ended.
   StateId continuation(StackId stack, CaptureId capture);
 

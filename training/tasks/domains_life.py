@@ -48,6 +48,10 @@ EVENTS = Domain(
         "{date}, {time}: {title}[ (at|in) {place}]",
         "[the ]{title} with {host}[ (starts|begins) at {time}][ on {date}]",
         "{title} in {city}, {date}[, host {host}]",
+        "{guests} (go to|are at|came to|visit|plan) (a|the) {title} (in|at) {city}[ on {date}]",
+        "with {guests}: {title} on {date}[ at {time}]",
+        "tell {guests} that the {title} is (on|moved to) {date}[ at {time}]",
+        "add {guests} to the {title} (on|of) {date}[ in {city}]",
     ),
     test=(
         "put the {title} on {date} at {time} with {guests}",

@@ -49,6 +49,10 @@ PEOPLE = Domain(
         "(register|save|store|create) {name}[, age {age}][, job {job}][, city {city}][, company {company}]",
         "{name} - {job} - {city}[ - {age}]",
         "{age} years old, {name} (is|works as) {job}[ for {company}][ in {city}]",
+        "(there is|I know|we hired) (a|an) {job} (who|that) is called {name}[ and (who|that) comes from {city}]",
+        "{name}, who (is {age}|comes from {city}), (is|works as) (a|an) {job}",
+        "{name} of {company}[, {city}], (is|was) (a|an) {job}[ and is {age} years old]",
+        "{name} {age} {city}[ {job}]",
     ),
     test=(
         "{name} ({age}), {job} from {city}",
@@ -63,6 +67,8 @@ PEOPLE = Domain(
                 "(write|mail) (to|me at) {email}",
                 "the email [address ]is {email}",
                 "contact {email}",
+                "reach (him|her|me|them) (at|under|via) {email}",
+                "(you|we) can write to {email}",
             ),
             ("(he|she) can be reached at {email}", "email is {email}"),
         ),
@@ -114,6 +120,8 @@ ADDRESSES = Domain(
         "(our|the) (shop|house|store|company|flat) is (at|in) {street}, {city}[ {zip}][, {country}]",
         "{street} in {city}[, zip code {zip}][, {country}]",
         "{name} (can be found|stays|resides|works) at {street}, {city} {zip}",
+        "[please ](mail|post|ship) (a|the) (letter|box|book) to {name} (in|of) {city}, {street}[, {zip}]",
+        "(it|everything) goes to {street}, {city}, (zip|code) {zip}[ (for|care of) {name}]",
     ),
     test=(
         "please send the parcel to {name} at {street}, {city} {zip}",
@@ -185,6 +193,9 @@ ORDERS = Domain(
         "{customer}, {city}: {items}",
         "(to|destination) {city}: {items}, (buyer|client|customer) {customer}",
         "{items} were (ordered|bought) by {customer}[ on {date}]",
+        "{customer} (in|of|from) {city} (would|should|could|must) (need|have|order|get|take) {items}",
+        "(here is|note) an order (by|of) {customer} (in|at) {city}: {items}",
+        "(I|we) have to (send|ship|bring) {items} to {customer}, {city}",
     ),
     test=(
         "{customer} in {city} would like to buy {items}",
