@@ -55,6 +55,22 @@ ECMA = [
     ("^((?!-)[a-z-]{1,3}\\.)+x$", ["a.b-.x"], ["-a.x", "a.-b.x"]),
 ]
 
+# Assertions that need left context or stand under a repetition.
+CONTEXT = [
+    (r"\bfoo\b", ["foo", "a foo-b"], ["afoo", "foob", "foo_"]),
+    (r"^\Bfoo|o\B", ["oo", "boos"], ["fo", "o"]),
+    ("(?<=a|bc)d", ["ad", "xbcd"], ["d", "cd"]),
+    ("(?<!a)b$", ["b", "cb"], ["ab"]),
+    ("(?<=^|,)x(?=,|$)", ["x", "a,x,b"], ["ax", "xa"]),
+    ("^((?!mode).)*$", ["a mod e", ""], ["my mode", "mode"]),
+    ("^(?:(?!--)[a-z-])*$", ["a-b-"], ["a--b"]),
+    (r"^(\/?((\.{2})|([a-z0-9\-]*))($|\/))*$", ["../a/b", "a//", ""], ["/./b"]),
+    ("^((?!-)[a-z-]{1,5}(?<!-)\\.)+com$", ["a-b.c.com"], ["-a.com", "a-.com", "com"]),
+    (r"^(\b\w+\b\s*)+$", ["one two"], ["", "one,two"]),
+    ("^(a|^b)*$", ["baa", "aa", ""], ["ab"]),
+    ("(?:^|x){2,}a$", ["a", "xa", "xxa"], ["ba", "bxa"]),
+]
+
 # pattern, part of the message, offset
 ERRORS = [
     ("a(", "the group is not closed", 1),
@@ -93,7 +109,10 @@ def spelled(text: str, rnd: random.Random) -> bytes:
     out = ""
     for c in text:
         units = json.dumps(c)[1:-1] if ord(c) > 0xFFFF else f"\\u{ord(c):04x}"
-        choices = [units, "".join(rnd.choice((x, x.upper())) if x != "u" else x for x in units)]
+        choices = [
+            units,
+            "".join(rnd.choice((x, x.upper())) if x != "u" else x for x in units),
+        ]
         if c in short:
             choices.append(short[c])
         if c not in '"\\' and ord(c) >= 0x20:
@@ -102,7 +121,9 @@ def spelled(text: str, rnd: random.Random) -> bytes:
     return (out + '"').encode()
 
 
-def check(pattern: str, text: str, want: bool, rnd: random.Random, python: bool = False) -> None:
+def check(
+    pattern: str, text: str, want: bool, rnd: random.Random, python: bool = False
+) -> None:
     plain = _core.Language.pattern(pattern, python=python)
     in_json = _core.Language.pattern(pattern, python=python, json=True)
     assert plain.matches(text.encode()) == want, (pattern, text)
@@ -111,7 +132,7 @@ def check(pattern: str, text: str, want: bool, rnd: random.Random, python: bool 
         assert in_json.matches(body) == want, (pattern, text, body)
 
 
-@pytest.mark.parametrize(("pattern", "found", "not_found"), ECMA)
+@pytest.mark.parametrize(("pattern", "found", "not_found"), [*ECMA, *CONTEXT])
 def test_ecma(pattern, found, not_found):
     rnd = random.Random(0)
     for text in found:
@@ -129,7 +150,12 @@ def test_errors_name_the_fact_and_the_place(pattern, message, offset):
 
 @pytest.mark.parametrize(
     "pattern",
-    ["(" * 100_000, "(" * 100_000 + ")" * 100_000, "a{99999999999}", "(?:" * 5_000 + "a" + ")*" * 5_000],
+    [
+        "(" * 100_000,
+        "(" * 100_000 + ")" * 100_000,
+        "a{99999999999}",
+        "(?:" * 5_000 + "a" + ")*" * 5_000,
+    ],
 )
 def test_hostile_patterns_end_in_an_error(pattern):
     with pytest.raises((errors.GrammarError, TOO_COMPLEX)):
@@ -137,7 +163,8 @@ def test_hostile_patterns_end_in_an_error(pattern):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["^.{0,100000}$", "a|" * 10_000, "[" + "a-z" * 10_000 + "]", "((((a*)*)*)*)*b"]
+    "pattern",
+    ["^.{0,100000}$", "a|" * 10_000, "[" + "a-z" * 10_000 + "]", "((((a*)*)*)*)*b"],
 )
 def test_large_patterns_are_small_languages(pattern):
     language = _core.Language.pattern(pattern, json=True)
@@ -145,7 +172,8 @@ def test_large_patterns_are_small_languages(pattern):
 
 
 @pytest.mark.parametrize(
-    "body", [b'\\ud800"', b'\\udc00"', b'\\ud800\\ud800"', b'\n"', b'\\x41"', b"a", b'\xff"']
+    "body",
+    [b'\\ud800"', b'\\udc00"', b'\\ud800\\ud800"', b'\n"', b'\\x41"', b"a", b'\xff"'],
 )
 def test_what_is_no_json_string_matches_nothing(body):
     assert not _core.Language.pattern("", json=True).matches(body)
@@ -190,7 +218,9 @@ def random_pattern(rnd: random.Random, depth: int) -> str:
         for _ in range(rnd.randint(0, 4)):
             kind = rnd.random()
             if depth and kind < 0.2:
-                branch += f"({random_pattern(rnd, depth - 1)})" + rnd.choice(QUANTIFIERS)
+                branch += f"({random_pattern(rnd, depth - 1)})" + rnd.choice(
+                    QUANTIFIERS
+                )
             elif depth and kind < 0.28:
                 branch += f"(?{rnd.choice('=!')}{random_pattern(rnd, depth - 1)})"
             else:
@@ -209,7 +239,10 @@ def test_random_patterns_match_as_re_does(seed):
         warnings.simplefilter("ignore")
         compiled = re.compile(pattern)
     for _ in range(12):
-        text = "".join(rnd.choice(LETTERS[: rnd.choice((2, 4, 13))]) for _ in range(rnd.randint(0, 6)))
+        text = "".join(
+            rnd.choice(LETTERS[: rnd.choice((2, 4, 13))])
+            for _ in range(rnd.randint(0, 6))
+        )
         try:
             check(pattern, text, compiled.search(text) is not None, rnd, python=True)
         except TOO_COMPLEX:

@@ -10,6 +10,7 @@ pass of the target at several draft lengths.  Cost: a minute for 200 requests.
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 
 import torch
@@ -17,7 +18,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from training import data
 from training.generate import greedy
-from training.prompt import EMBEDDED, format_prompt
+from training.prompt import EMBEDDED, ROOT, format_prompt
 
 SEED = 2025
 
@@ -60,13 +61,20 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--target", type=Path, default=EMBEDDED / "target")
     parser.add_argument("--draft", type=Path, default=EMBEDDED / "draft")
+    parser.add_argument("--record", action="store_true", help="write the figures into training/record/")
     asked = parser.parse_args()
     torch.set_num_threads(1)
     rows = foreseen(asked.count, asked.target, asked.draft)
     flat = [hit for row in rows for hit in row]
-    print(f"{100 * sum(flat) / len(flat):.1f}% of {len(flat)} tokens foreseen")
-    for length in (2, 4, 6, 8):
-        print(f"draft length {length}: {tokens_per_pass(rows, length):.2f} tokens per pass of the target")
+    result = {
+        "requests": asked.count,
+        "tokens": len(flat),
+        "foreseen": round(100 * sum(flat) / len(flat), 1),
+        "tokens_per_pass": {str(n): round(tokens_per_pass(rows, n), 2) for n in (2, 4, 6, 8)},
+    }
+    print(json.dumps(result))
+    if asked.record:
+        (ROOT / "training" / "record" / "agreement.json").write_text(json.dumps(result) + "\n")
 
 
 if __name__ == "__main__":

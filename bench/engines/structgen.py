@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 
 import numpy as np
 
@@ -36,7 +35,7 @@ class Grammar:
 
 class Engine:
     name = "structgen"
-    version = importlib.metadata.version("structgen")
+    version = structgen.__version__
 
     def __init__(self, tokens: Tokens, **options: object):
         self._compiler = structgen.Compiler(vocabulary(tokens))

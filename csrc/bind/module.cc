@@ -276,7 +276,5 @@ NB_MODULE(_core, m) {
 
   m.def("fill_bitmasks", &fill_bitmasks, "matchers"_a, "mask"_a, "threads"_a);
   bind_regex(m);
-#ifdef STRUCTGEN_LOGITS
   bind_logits(m);
-#endif
 }

@@ -3,6 +3,7 @@
 // In: text. Out: bool. Cost: a fresh arena a language; meant for tests and for the `check` command.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include "base/error.h"
 #include "regex/charset.h"

@@ -5,8 +5,8 @@
 #include <array>
 #include <string>
 
-#include "base/error.h"
 #include "base/utf8.h"
+#include "regex/context.h"
 #include "regex/regex.h"
 
 namespace structgen {
@@ -269,8 +269,7 @@ RegexId lower(RegexArena& arena, const Pattern& pattern, Spelling spelling, Matc
     PatternLowering lowering(arena, pattern, spelling);
     return match == Match::kSearch ? lowering.search() : lowering.full();
   } catch (NeedsContext) {
-    throw Error(ErrorKind::kSchemaTooComplex,
-                "look-behind, \\b and look-ahead under an open repetition are not supported");
+    return lower_with_context(arena, pattern, spelling, match);
   }
 }
 

@@ -12,6 +12,7 @@ namespace {
 constexpr uint32_t kUnknownNext = 0xFFFFFFFFu;
 constexpr uint32_t kMaxKids = 50'000;        // of one | or &
 constexpr uint16_t kMaxHeight = 4'000;       // recursion depth of a derivative
+constexpr uint32_t kLazyBudget = 10'000;       // the same where lazy nodes are involved, which cost more
 constexpr uint32_t kEmptinessBudget = 60'000;  // nodes visited by one emptiness search
 
 uint32_t add_counts(uint32_t a, uint32_t b) {
@@ -139,12 +140,40 @@ RegexId RegexArena::done(uint32_t label) {
   return add(n, {}, {});
 }
 
+uint32_t RegexArena::define(std::unique_ptr<LazyLanguage> language) {
+  lazies_.push_back(std::move(language));
+  return static_cast<uint32_t>(lazies_.size() - 1);
+}
+
+RegexId RegexArena::lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty) {
+  RegexNode n;
+  n.kind = RegexKind::kLazy;
+  n.nullable = nullable;
+  n.boolean = true;
+  n.lazy = maybe_empty;
+  n.height = 1;
+  n.a = definition;
+  n.min = state;
+  const RegexId r = add(n, {}, {});
+  if (!maybe_empty) nodes_[r.v].emptiness = 2;
+  return r;
+}
+
 RegexId RegexArena::cat(RegexId a, RegexId b) {
   if (a == empty() || b == empty()) return empty();
   if (a == epsilon()) return b;
   if (b == epsilon()) return a;
   const RegexNode x = nodes_[a.v];
-  if (x.kind == RegexKind::kCat) return cat(RegexId{x.a}, cat(RegexId{x.b}, b));
+  if (x.kind == RegexKind::kCat) {  // a long spine: a loop, not a recursion
+    std::vector<RegexId> spine;
+    for (; nodes_[a.v].kind == RegexKind::kCat; a = RegexId{nodes_[a.v].b}) spine.push_back(RegexId{nodes_[a.v].a});
+    b = cat(a, b);
+    while (!spine.empty()) {
+      b = cat(spine.back(), b);
+      spine.pop_back();
+    }
+    return b;
+  }
   // x{m,n} x{p,q} t  =  x{m+p,n+q} t
   uint32_t e1, m1, n1, t1, e2, m2, n2, t2;
   if (split_repeat(a.v, e1, m1, n1, t1) && t1 == epsilon().v && split_repeat(b.v, e2, m2, n2, t2) && e1 == e2 &&
@@ -157,6 +186,7 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
   n.kind = RegexKind::kCat;
   n.nullable = x.nullable && y.nullable;
   n.boolean = x.boolean || y.boolean;
+  n.lazy = x.lazy || y.lazy;
   n.labelled = x.labelled || y.labelled;
   n.finite = x.finite && y.finite;
   n.height = static_cast<uint16_t>(1 + (x.nullable ? std::max(x.height, y.height) : x.height));
@@ -329,6 +359,7 @@ RegexId RegexArena::nary(RegexKind kind, std::vector<uint32_t>& kids) {
     const RegexNode& c = nodes_[k];
     n.nullable = kind == RegexKind::kAlt ? n.nullable || c.nullable : n.nullable && c.nullable;
     n.boolean = n.boolean || c.boolean;
+    n.lazy = n.lazy || c.lazy;
     n.labelled = n.labelled || c.labelled;
     n.finite = kind == RegexKind::kAlt ? n.finite && c.finite : n.finite || c.finite;
     n.height = std::max<uint16_t>(n.height, static_cast<uint16_t>(c.height + 1));
@@ -345,6 +376,7 @@ RegexId RegexArena::negate(RegexId a) {
   n.kind = RegexKind::kNot;
   n.nullable = !x.nullable;
   n.boolean = true;
+  n.lazy = x.lazy;
   n.height = static_cast<uint16_t>(x.height + 1);
   n.a = a.v;
   return add(n, {}, {});
@@ -364,6 +396,7 @@ RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
   n.kind = RegexKind::kRepeat;
   n.nullable = min == 0;
   n.boolean = x.boolean;
+  n.lazy = x.lazy;
   n.labelled = x.labelled;
   n.finite = x.finite && max != kUnbounded;
   n.height = static_cast<uint16_t>(x.height + 1);
@@ -393,6 +426,8 @@ const ClassMap* RegexArena::compute_classes(RegexId r) {
       tables_.classes(json_sets_[n.a], raw);
       return class_maps_.intern(raw);
     }
+    case RegexKind::kLazy:
+      return &classes(lazies_[n.a]->unfold(*this, n.min));
     case RegexKind::kNot:
     case RegexKind::kRepeat:
       return &classes(RegexId{n.a});
@@ -437,6 +472,8 @@ RegexId RegexArena::derive(RegexId r, uint8_t b) {
     }
     case RegexKind::kJsonSet:
       return derive_json_set(r, b);
+    case RegexKind::kLazy:
+      return next(lazies_[n.a]->unfold(*this, n.min), b);
     case RegexKind::kNot:
       return negate(next(RegexId{n.a}, b));
     case RegexKind::kRepeat: {
@@ -480,8 +517,14 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
   uint32_t& slot = n.next[c.of[b]];
   if (slot != kUnknownNext) return RegexId{slot};
   RegexId d = derive(r, c.rep[c.of[b]]);
-  if (nodes_[d.v].boolean && is_empty(d)) d = empty();
+  // Stored before the search, which may come back here through a lazy node's own definition.
   slot = d.v;
+  try {
+    if (nodes_[d.v].boolean && is_empty(d)) slot = (d = empty()).v;
+  } catch (...) {
+    slot = kUnknownNext;
+    throw;
+  }
   return d;
 }
 
@@ -514,6 +557,7 @@ bool RegexArena::is_empty(RegexId r) {
   if (n.nullable) return false;
   if (!n.boolean) return r == empty();
   if (n.emptiness) return n.emptiness == 1;
+  if (n.lazy) return search_empty(r);
   bool result = false;
   switch (n.kind) {
     case RegexKind::kCat:
@@ -562,6 +606,7 @@ int search_rank(uint8_t b) {
 // Depth-first search for a nullable node. The whole path to a witness is non-empty; when nothing is
 // found, everything visited is empty.
 bool RegexArena::search_empty(RegexId start) {
+  const uint32_t budget = nodes_[start.v].lazy ? kLazyBudget : kEmptinessBudget;
   struct Frame {
     uint32_t id;
     uint16_t at;
@@ -600,14 +645,14 @@ bool RegexArena::search_empty(RegexId start) {
     }
     if (d == empty() || n.emptiness == 1 || seen.count(d.v)) continue;
     // A node that is not & or ~ itself is decided by its parts.
-    if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kNot) {
+    if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kNot && !n.lazy) {
       if (!is_empty(d)) {
         for (const Frame& p : path) nodes_[p.id].emptiness = 2;
         return false;
       }
       continue;
     }
-    if (seen.size() > kEmptinessBudget) too_complex("an intersection of patterns is too large to decide");
+    if (seen.size() > budget) too_complex("an intersection of patterns is too large to decide");
     push(d.v);
   }
   for (const auto& [id, unused] : seen) nodes_[id].emptiness = 1;

@@ -40,6 +40,7 @@ enum class RegexKind : uint8_t {
   kRepeat,    // a{min,max}
   kJsonSet,   // the JSON spellings of a set of strings, each with its closing quote
   kPoison,    // "not decided here": live on every byte, never nullable (see mask/fill.h)
+  kLazy,      // a language unfolded on first use, possibly in terms of itself
   kDone,      // the empty string, reached by completing literal `label` of a labelled kJsonSet
 };
 
@@ -47,19 +48,31 @@ struct RegexNode {
   RegexKind kind = RegexKind::kEmpty;
   bool nullable = false;
   bool boolean = false;   // contains & or ~, so that emptiness is not plain from the structure
+  bool lazy = false;      // contains a kLazy that may be empty: emptiness needs a search
   bool labelled = false;  // contains a labelled kJsonSet or a kDone
   bool finite = false;     // plainly finitely many strings
   bool character = false;  // see mark_character
   uint8_t emptiness = 0;  // 0 unknown, 1 empty, 2 not empty (only where boolean)
   uint16_t height = 0;    // recursion depth of next()
-  uint32_t a = 0, b = 0;  // children; kBytes: index of the set; kJsonSet: index of the set node
-  uint32_t min = 0, max = 0;              // kRepeat; kDone: min = label
+  uint32_t a = 0, b = 0;  // children; kBytes: index of the set; kJsonSet: of the set node; kLazy: of its definition
+  uint32_t min = 0, max = 0;              // kRepeat; kDone: min = label; kLazy: min = state
   const uint32_t* kids = nullptr;         // kAlt, kAnd: sorted child ids
   const char* text = nullptr;             // kLiteral
   uint32_t n = 0;                         // number of kids, or length of the text
   const ClassMap* classes = nullptr;      // computed on first use
   uint32_t* next = nullptr;               // per class; kUnknownNext where not computed yet
   const ByteSet* live = nullptr;          // computed on first use
+};
+
+class RegexArena;
+
+// Definitions of kLazy nodes: right-linear equations, or an automaton given by its states.
+class LazyLanguage {
+ public:
+  virtual ~LazyLanguage() = default;
+  // The language of a state. Lazy nodes of the same definition may occur in it where at least one byte
+  // has been read before (guarded), which keeps derivatives finite. Called again and again: memoise.
+  virtual RegexId unfold(RegexArena& arena, uint32_t state) = 0;
 };
 
 class RegexArena {
@@ -93,6 +106,10 @@ class RegexArena {
   // i ends in done(label of i) instead of epsilon().
   RegexId json_set(uint32_t table, std::span<const uint64_t> subset, bool labelled);
   RegexId done(uint32_t label);
+  // The arena keeps the definition alive. `nullable` is the state's; `maybe_empty` false promises that
+  // no state's language is empty, which saves searches.
+  uint32_t define(std::unique_ptr<LazyLanguage> language);
+  RegexId lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty);
   const JsonSet& json_set_of(RegexId r) const { return json_sets_[nodes_[r.v].a]; }  // of a kJsonSet node
   LiteralTables& tables() { return tables_; }
   // Marks r as the spellings of one character of a set: every text of r is exactly one code point.
@@ -144,6 +161,7 @@ class RegexArena {
   StableVector<JsonSet> json_sets_;
   InternTable json_set_index_;
   LiteralTables tables_;
+  std::vector<std::unique_ptr<LazyLanguage>> lazies_;
   ClassMaps class_maps_;
   std::unordered_map<uint32_t, RegexId> remembered_;
 };

@@ -293,7 +293,9 @@ static const Pattern& parsed(const FormatInfo& format) {
 }
 
 RegexId format_json(RegexArena& arena, const FormatInfo& format) {
-  return lower_json(arena, parsed(format), Match::kFull);
+  RegexId& known = arena.remembered(100 + static_cast<uint32_t>(&format - kFormats));
+  if (known == RegexArena::empty()) known = lower_json(arena, parsed(format), Match::kFull);
+  return known;
 }
 
 }  // namespace structgen

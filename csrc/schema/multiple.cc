@@ -1,16 +1,18 @@
 // multipleOf (see number.h).
 //
-// d = c / 10^s with integers c, s >= 0, and c = power * odd where power divides some 10^twos and odd is
-// prime to 10. A lexeme with j digits after the point is a multiple of d iff its digits, read as an
-// integer N, satisfy N * 10^(s-j) = 0 mod c (j <= s; what follows must be zeros). Mod `power` only the
-// last digits count: a trie from the right. Mod `odd` zeros on the right change nothing, so the test is
-// one automaton over the digits that skips the point.
-// Cost: power * twos trie nodes; the odd automaton has `odd` states.
+// d = c / 10^s with integers c, s >= 0. A lexeme with j digits after the point is a multiple of d iff its
+// digits, read as an integer N, satisfy N * 10^(s-j) = 0 mod c (j <= s; what follows must be zeros). The
+// lexemes are states of automata unfolded as digits are read: a state holds N mod c, and whether some
+// continuation exists is arithmetic (a multiple of c lies below 10^m), so no state is a dead end and
+// nothing is searched.
+// Cost: one node per remainder that the text meets, for divisors of up to 18 digits.
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -21,18 +23,34 @@ namespace structgen {
 
 namespace {
 
-constexpr uint64_t kMaxTrie = 5'000;   // residues * digits
-constexpr uint64_t kMaxOdd = 13;       // states of one odd automaton
-constexpr uint32_t kMaxScale = 40;     // digits after the point of a divisor
+constexpr uint32_t kMaxScale = 40;  // digits after the point of a divisor
 
 [[noreturn]] void too_complex(const std::string& why) {
   throw Error(ErrorKind::kSchemaTooComplex, "multipleOf: " + why);
 }
 
-uint64_t power_of_ten(uint32_t n, uint64_t modulus) {
-  uint64_t r = 1 % modulus;
-  for (uint32_t i = 0; i < n; ++i) r = r * 10 % modulus;
-  return r;
+using Wide = unsigned __int128;
+
+// r * 10^n mod c
+uint64_t shifted(uint64_t r, uint32_t n, uint64_t c) {
+  Wide v = r % c;
+  for (uint32_t i = 0; i < n; ++i) v = v * 10 % c;
+  return static_cast<uint64_t>(v);
+}
+
+// y < 10^m
+bool below_power(Wide y, uint32_t m) {
+  for (; m > 0 && y > 0; --m) y /= 10;
+  return y == 0;
+}
+
+// Some y of m digits with r * 10^m + y = 0 mod c; `nonzero_end`: whose last digit is not 0.
+bool completes(uint64_t r, uint32_t m, uint64_t c, bool nonzero_end) {
+  if (m == 0) return !nonzero_end && r % c == 0;
+  Wide y = (c - shifted(r, m, c)) % c;
+  for (int tries = 0; tries < 10 && below_power(y, m); ++tries, y += c)
+    if (!nonzero_end || y % 10 != 0) return true;  // the last digits repeat after ten steps
+  return false;
 }
 
 // c / gcd(c, 10^t)
@@ -45,80 +63,160 @@ uint64_t reduced(uint64_t c, int64_t t) {
   return c;
 }
 
-// Smallest t with c | 10^t, for c = 2^a 5^b.
-uint32_t tens(uint64_t c) {
-  uint32_t t = 0;
-  for (; c > 1; c = reduced(c, 1)) ++t;
-  return t;
-}
-
-// `whole` digits, a point if `fraction` > 0, `fraction` digits, whose value is r mod `modulus`.
-class Suffixes {
+// A digit automaton: states are {phase, digits read after the point, remainder}.
+class DigitLanguage : public LazyLanguage {
  public:
-  Suffixes(RegexArena& arena, uint64_t modulus) : arena_(arena), modulus_(modulus) {}
-
-  RegexId build(uint32_t whole, uint32_t fraction, uint64_t r, bool first_nonzero = false) {
-    if (whole + fraction == 0) return r == 0 ? RegexArena::epsilon() : RegexArena::empty();
-    const auto key = std::tuple(whole, fraction, r, first_nonzero);
-    if (auto it = memo_.find(key); it != memo_.end()) return it->second;
-    const uint32_t left = whole + fraction - 1;
-    const uint64_t place = power_of_ten(left, modulus_);
-    std::map<uint64_t, ByteSet> groups;  // residue of the rest -> digits
-    for (uint32_t d = first_nonzero ? 1 : 0; d < 10; ++d)
-      groups[(r + modulus_ - d * place % modulus_) % modulus_].add(static_cast<uint8_t>('0' + d));
-    std::vector<RegexId> parts;
-    for (const auto& [rest, set] : groups) {
-      const RegexId tail = whole > 0 ? after_whole(whole - 1, fraction, rest) : build(0, fraction - 1, rest);
-      parts.push_back(arena_.cat(arena_.bytes(set), tail));
-    }
-    return memo_[key] = arena_.alt(parts);
+  // The node of the first state, or empty() when there is none.
+  static RegexId make(RegexArena& arena, std::unique_ptr<DigitLanguage> language) {
+    DigitLanguage& made = *language;
+    made.definition_ = arena.define(std::move(language));
+    return made.node(arena, State{kBegin, 0, 0, false});
   }
+
+  RegexId unfold(RegexArena& arena, uint32_t index) override {
+    if (auto it = unfolded_.find(index); it != unfolded_.end()) return it->second;
+    const State state = states_[index];
+    std::map<uint32_t, ByteSet> groups;  // by node
+    for (char c : std::string_view("0123456789.")) {
+      State to = state;
+      if (step(to, c)) groups[node(arena, to).v].add(static_cast<uint8_t>(c));
+    }
+    std::vector<RegexId> parts;
+    for (const auto& [to, bytes] : groups) parts.push_back(arena.cat(arena.bytes(bytes), RegexId{to}));
+    if (accepts(state)) parts.push_back(RegexArena::epsilon());
+    return unfolded_[index] = arena.alt(parts);
+  }
+
+ protected:
+  enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
+  struct State {
+    Phase phase;
+    uint32_t digits;
+    uint64_t r;
+    bool nonzero;  // the last digit was not 0
+    friend auto operator<=>(const State&, const State&) = default;
+  };
+  virtual bool step(State& state, char c) const = 0;
+  virtual bool accepts(const State& state) const = 0;
+  virtual bool alive(const State& state) const = 0;  // accepts, or some continuation does
 
  private:
-  RegexId after_whole(uint32_t whole, uint32_t fraction, uint64_t r) {
-    const RegexId rest = build(whole, fraction, r);
-    return whole == 0 && fraction > 0 ? arena_.cat(arena_.byte('.'), rest) : rest;
+  RegexId node(RegexArena& arena, const State& state) {
+    if (!alive(state)) return RegexArena::empty();
+    const auto [it, fresh] = index_.try_emplace(state, static_cast<uint32_t>(states_.size()));
+    if (fresh) states_.push_back(state);
+    return arena.lazy(definition_, it->second, accepts(state), false);
   }
 
-  RegexArena& arena_;
-  const uint64_t modulus_;
-  std::map<std::tuple<uint32_t, uint32_t, uint64_t, bool>, RegexId> memo_;
+  uint32_t definition_ = 0;
+  std::vector<State> states_;
+  std::map<State, uint32_t> index_;
+  std::unordered_map<uint32_t, RegexId> unfolded_;
 };
 
-// Strings of digits and points whose digits are 0 mod `prime_power`, by state elimination. A leaf node
-// of the arena (modulus, remainder) would replace this and lift kMaxOdd.
-RegexId eliminate(RegexArena& arena, uint32_t n) {
-  std::vector<RegexId> edge(static_cast<std::size_t>(n) * n, RegexArena::empty());
-  const auto at = [&](uint32_t i, uint32_t j) -> RegexId& { return edge[static_cast<std::size_t>(i) * n + j]; };
-  for (uint32_t i = 0; i < n; ++i) {
-    for (uint32_t d = 0; d < 10; ++d) {
-      RegexId& e = at(i, (10 * i + d) % n);
-      e = arena.alt(e, arena.byte(static_cast<uint8_t>('0' + d)));
+// Unsigned plain decimals that are multiples of c / 10^s.
+class PlainMultiples : public DigitLanguage {
+ public:
+  PlainMultiples(uint64_t c, uint32_t s, bool canonical, bool with_zero)
+      : c_(c), s_(s), canonical_(canonical), with_zero_(with_zero) {}
+
+ private:
+  bool step(State& q, char c) const override {
+    if (c == '.') {
+      if (q.phase != kZero && q.phase != kWhole) return false;
+      q.phase = kFraction;
+      q.digits = 0;
+      return true;
     }
-    at(i, i) = arena.alt(at(i, i), arena.byte('.'));
+    const auto d = static_cast<uint32_t>(c - '0');
+    if (q.phase == kZero) return false;
+    if (q.phase == kBegin) q.phase = d == 0 ? kZero : kWhole;
+    const bool beyond = q.phase == kFraction && q.digits >= s_;
+    if (beyond && (d != 0 || canonical_)) return false;
+    if (!beyond) q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
+    q.nonzero = d != 0;
+    // s + 1: a zero was read beyond the scale (the point needs a digit even when s is 0).
+    if (q.phase == kFraction) q.digits = std::min(q.digits + 1, s_ + 1);
+    return true;
   }
-  for (uint32_t k = n; k-- > 1;) {
-    const RegexId loop = arena.star(at(k, k));
-    for (uint32_t i = 0; i < k; ++i) {
-      if (at(i, k) == RegexArena::empty()) continue;
-      for (uint32_t j = 0; j < k; ++j) {
-        const RegexId parts[] = {at(i, k), loop, at(k, j)};
-        at(i, j) = arena.alt(at(i, j), arena.cat(parts));
-      }
+
+  bool accepts(const State& q) const override {
+    if (q.phase == kBegin) return false;
+    if (q.phase == kZero) return with_zero_;
+    if (q.phase == kWhole) return shifted(q.r, s_, c_) == 0;
+    if (q.digits == 0 || (canonical_ && !q.nonzero)) return false;
+    return shifted(q.r, s_ - std::min(q.digits, s_), c_) == 0;
+  }
+
+  bool alive(const State& q) const override {
+    if (q.phase == kBegin || q.phase == kWhole || accepts(q)) return true;
+    const uint32_t digits = q.phase == kFraction ? q.digits : 0;
+    const uint32_t left = s_ - std::min(digits, s_);
+    if (!canonical_) return completes(q.r, left, c_, false);
+    for (uint32_t m = 1; m <= left; ++m)
+      if (completes(q.r, m, reduced(c_, left - m), true)) return true;
+    return false;
+  }
+
+  const uint64_t c_;
+  const uint32_t s_;
+  const bool canonical_, with_zero_;
+};
+
+// d.ddd whose digits are 0 mod c, the last but zeros at place `last`: at most, or exactly when `exact`.
+// (At most: c is prime to 10, so zeros on the right change nothing.)
+class MantissaMultiples : public DigitLanguage {
+ public:
+  MantissaMultiples(uint64_t c, uint32_t last, bool exact) : c_(c), last_(last), exact_(exact) {}
+
+ private:
+  bool step(State& q, char c) const override {
+    if (c == '.') {
+      if (q.phase != kWhole) return false;
+      q.phase = kFraction;
+      return true;
     }
+    const auto d = static_cast<uint32_t>(c - '0');
+    if (q.phase == kWhole || (q.phase == kBegin && d == 0)) return false;
+    const bool beyond = q.phase == kFraction && q.digits == last_;
+    if (beyond && d != 0) return false;
+    if (!beyond) q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
+    if (q.phase == kFraction && !beyond) {
+      ++q.digits;
+      q.nonzero = d != 0 || (!exact_ && q.nonzero);  // exact: the last digit; else: any
+    }
+    if (q.phase == kBegin) q.phase = kWhole;
+    return true;
   }
-  return arena.star(at(0, 0));
-}
+
+  bool accepts(const State& q) const override {
+    return q.phase == kFraction && q.nonzero && q.r == 0 && (!exact_ || q.digits == last_);
+  }
+
+  bool alive(const State& q) const override {
+    if (accepts(q)) return true;
+    if (q.phase == kBegin) return true;
+    const uint32_t left = last_ - q.digits;
+    if (exact_ || left == 0) return completes(q.r, left, c_, true);
+    // The digits to come are not all zero, or an earlier one was not.
+    for (uint32_t m = 1; m <= left; ++m)
+      if (completes(q.r, m, c_, true)) return true;
+    return false;
+  }
+
+  const uint64_t c_;
+  const uint32_t last_;
+  const bool exact_;
+};
 
 }  // namespace
 
 struct NumberLanguage::Divisor {
-  uint64_t c = 1, power = 1, odd = 1;
+  uint64_t c = 1, odd = 1;  // odd = c without its factors 2 and 5
   uint32_t s = 0;
-  uint32_t twos = 0;   // power | 10^twos
-  RegexId odd_test;    // digits and points, 0 mod odd; anything() when odd = 1
+  int64_t twos = 0;         // smallest t with c / odd | 10^t
 
-  Divisor(RegexArena& arena, const Decimal& d) {
+  explicit Divisor(const Decimal& d) {
     if (d.zero() || d.negative) throw Error(ErrorKind::kGrammar, "multipleOf must be greater than 0");
     if (d.exponent < -static_cast<int64_t>(kMaxScale)) too_complex("the divisor has more than 40 decimals");
     const std::string digits = d.exponent > 0 ? d.int_part() : d.digits;
@@ -126,64 +224,21 @@ struct NumberLanguage::Divisor {
     c = std::stoull(digits);
     s = d.exponent < 0 ? static_cast<uint32_t>(-d.exponent) : 0;
     odd = reduced(c, 64);
-    power = c / odd;
-    twos = tens(power);
-    if (power * twos > kMaxTrie) too_complex("the divisor needs more than 5,000 states");
-    odd_test = odd_automaton(arena);
-  }
-
-  // The digits are 0 mod each prime power.
-  RegexId odd_automaton(RegexArena& arena) const {
-    RegexId out = RegexArena::anything();
-    uint64_t rest = odd;
-    for (uint64_t p = 3; rest > 1; p += 2) {
-      if (p > kMaxOdd) too_complex("the divisor has a prime factor above 13");
-      uint64_t part = 1;
-      for (; rest % p == 0; rest /= p) part *= p;
-      if (part > 1 && part > kMaxOdd) too_complex("the divisor needs too many states");
-      if (part > 1) out = arena.both(out, eliminate(arena, static_cast<uint32_t>(part)));
-    }
-    return out;
+    for (uint64_t rest = c; rest != odd; rest = reduced(rest, 1)) ++twos;
   }
 };
 
-// Plain decimals with exactly `fraction` digits after the point, 0 mod `power`; odd is not looked at.
-RegexId NumberLanguage::plain_multiples_of_power(const Divisor& d, uint32_t fraction) {
-  const uint64_t modulus = reduced(d.power, static_cast<int64_t>(d.s) - fraction);
-  const uint32_t last = tens(modulus);
-  Suffixes suffixes(arena_, modulus);
-  const RegexId whole = arena_.alt(digit(0, 0), arena_.cat(digit(1, 9), any_digits_));
-  if (last <= fraction) {
-    if (fraction == 0) return whole;
-    const RegexId parts[] = {whole, point_, digits(fraction - last, fraction - last), suffixes.build(0, last, 0)};
-    return arena_.cat(parts);
-  }
-  const uint32_t need = last - fraction;  // digits of the whole part that count
-  RegexId out = arena_.cat(arena_.cat(digit(1, 9), any_digits_), suffixes.build(need, fraction, 0));
-  for (uint32_t n = 1; n <= need; ++n) out = arena_.alt(out, suffixes.build(n, fraction, 0, true));
-  // A single 0 before the point.
-  const RegexId point = fraction == 0 ? RegexArena::epsilon() : point_;
-  return arena_.alt(out, arena_.cat(digit(0, 0), arena_.cat(point, suffixes.build(0, fraction, 0))));
-}
-
-RegexId NumberLanguage::plain_multiples(const Divisor& d) {
-  RegexId shape;
-  if (d.power == 1) {
-    const RegexId whole = arena_.alt(digit(0, 0), arena_.cat(digit(1, 9), any_digits_));
-    const RegexId fraction = canonical_ ? arena_.cat(digits(0, d.s == 0 ? 0 : d.s - 1), digit(1, 9))
-                                        : arena_.cat(digits(1, d.s), zeros_);
-    shape = arena_.cat(whole, d.s == 0 ? zero_fraction_ : arena_.optional(arena_.cat(point_, fraction)));
-  } else {
-    shape = RegexArena::empty();
-    const RegexId canonical_end = arena_.cat(arena_.star(arena_.bytes(ByteSet::range('0', '9') | ByteSet::of('.'))), digit(1, 9));
-    for (uint32_t j = 0; j <= d.s; ++j) {
-      RegexId part = plain_multiples_of_power(d, j);
-      if (j == d.s) part = arena_.cat(part, j == 0 ? zero_fraction_ : zeros_);
-      if (canonical_ && j > 0) part = arena_.both(part, canonical_end);
-      shape = arena_.alt(shape, part);
-    }
-  }
-  return arena_.both(shape, d.odd_test);
+RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
+  if (d.c != 1)
+    return DigitLanguage::make(arena_, std::make_unique<PlainMultiples>(d.c, d.s, canonical_, with_zero));
+  const RegexId positive = arena_.cat(digit(1, 9), any_digits_);
+  const RegexId whole = arena_.alt(digit(0, 0), positive);
+  const RegexId end = canonical_ ? arena_.cat(digits(0, d.s == 0 ? 0 : d.s - 1), digit(1, 9))
+                                 : arena_.cat(digits(1, d.s), zeros_);
+  const RegexId fraction = arena_.cat(point_, end);
+  if (d.s == 0) return arena_.cat(with_zero ? whole : positive, zero_fraction_);
+  if (with_zero) return arena_.cat(whole, arena_.optional(fraction));
+  return arena_.alt(arena_.cat(positive, arena_.optional(fraction)), arena_.cat(digit(0, 0), fraction));
 }
 
 // One digit and an exponent x: digit * 10^(x+s) = 0 mod c.
@@ -199,44 +254,33 @@ RegexId NumberLanguage::one_digit_multiples(const Divisor& d) {
   return out;
 }
 
-// d.ddd with exactly `fraction` digits (then zeros), the last not 0, whose digits are 0 mod `modulus`.
-RegexId NumberLanguage::exact_mantissas(const Divisor& d, uint32_t fraction, uint64_t modulus) {
-  const uint64_t power = modulus / d.odd;
-  const uint32_t last = tens(power);
-  Suffixes suffixes(arena_, power);
-  RegexId digits_part;
-  if (last <= fraction) {
-    const RegexId parts[] = {digit(1, 9), point_, digits(fraction - last, fraction - last), suffixes.build(0, last, 0)};
-    digits_part = arena_.cat(parts);
-  } else {
-    digits_part = suffixes.build(1, fraction, 0, true);
-  }
-  const RegexId shape[] = {digit(1, 9), point_, digits(fraction - 1, fraction - 1), digit(1, 9)};
-  const RegexId exact = arena_.both(arena_.both(arena_.cat(shape), digits_part), d.odd_test);
-  return arena_.cat(exact, arena_.star(digit(0, 0)));
+// d.ddd with the last digit but zeros at place `last`, 0 mod c.
+RegexId NumberLanguage::mantissas(uint64_t c, uint32_t last, bool exact) {
+  if (c != 1) return DigitLanguage::make(arena_, std::make_unique<MantissaMultiples>(c, last, exact));
+  const RegexId parts[] = {digit(1, 9), point_, digits(exact ? last - 1 : 0, last - 1), digit(1, 9),
+                           arena_.star(digit(0, 0))};
+  return arena_.cat(parts);
 }
 
 // Mantissas with f digits after the point and exponent x: N * 10^t = 0 mod c with t = x - f + s >= 0.
 RegexId NumberLanguage::fraction_multiples(const Divisor& d) {
   RegexId out = RegexArena::empty();
-  const auto s = static_cast<int64_t>(d.s), twos = static_cast<int64_t>(d.twos);
+  const auto s = static_cast<int64_t>(d.s);
   const auto exact = [&](uint32_t f, int64_t x) {
     const int64_t t = x - f + s;
     if (t < 0) return;
-    const RegexId parts[] = {exact_mantissas(d, f, reduced(d.c, t)), e_, exponent_equal(x)};
+    const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_, exponent_equal(x)};
     out = arena_.alt(out, arena_.cat(parts));
   };
   // Exponents so large that only `odd` matters; the same for every f up to `free`.
-  const int64_t free = std::min<int64_t>(kMantissaDigits, kLongMin + s - twos);
+  const int64_t free = std::min<int64_t>(kMantissaDigits, kLongMin + s - d.twos);
   if (free > 0) {
-    const RegexId fraction[] = {digits(0, static_cast<uint32_t>(free) - 1), digit(1, 9), arena_.star(digit(0, 0))};
-    const RegexId shape = arena_.cat(digit(1, 9), arena_.cat(point_, arena_.cat(fraction)));
-    const RegexId parts[] = {arena_.both(shape, d.odd_test), e_, long_exponent(kLongMin, kNone)};
+    const RegexId parts[] = {mantissas(d.odd, static_cast<uint32_t>(free), false), e_, long_exponent(kLongMin, kNone)};
     out = arena_.cat(parts);
   }
   for (uint32_t f = static_cast<uint32_t>(std::max<int64_t>(free, 0)) + 1; f <= kMantissaDigits; ++f) {
-    const int64_t enough = f + twos - s;
-    const RegexId parts[] = {exact_mantissas(d, f, d.odd), e_, long_exponent(enough, kNone)};
+    const int64_t enough = f + d.twos - s;
+    const RegexId parts[] = {mantissas(d.odd, f, true), e_, long_exponent(enough, kNone)};
     out = arena_.alt(out, arena_.cat(parts));
     for (int64_t x = kLongMin; x < enough; ++x) exact(f, x);
   }
@@ -247,15 +291,10 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d) {
 
 RegexId NumberLanguage::multiple_of(const Decimal& divisor) {
   if (divisor.digits == "1" && divisor.exponent == 0 && !divisor.negative) return integers();
-  const Divisor d(arena_, divisor);
-  RegexId out = plain_multiples(d);
-  if (!canonical_) {
-    out = arena_.alt(out, arena_.alt(one_digit_multiples(d), fraction_multiples(d)));
-    return either_sign(out);
-  }
-  // No "-0": the only canonical spelling of zero is "0".
-  const RegexId negative = arena_.both(out, arena_.cat(arena_.alt(digit(1, 9), arena_.literal("0.")), RegexArena::anything()));
-  return arena_.alt(out, minus_sign(negative));
+  const Divisor d(divisor);
+  // The only canonical spelling of zero is "0".
+  if (canonical_) return arena_.alt(plain_multiples(d, true), minus_sign(plain_multiples(d, false)));
+  return either_sign(arena_.alt(plain_multiples(d, true), arena_.alt(one_digit_multiples(d), fraction_multiples(d))));
 }
 
 }  // namespace structgen

@@ -12,8 +12,8 @@
 // form without trailing zeros after the point and without -0. json_number() is every lexeme of RFC 8259;
 // use it where no numeric condition applies.
 //
-// Cost: bounds and equality take a few arena calls a digit; integers() about 40; multipleOf is small for
-// divisors 10^k, else one automaton (see multiple.cc). Keep one NumberLanguage per arena: it caches.
+// Cost: bounds and equality take a few arena calls a digit; integers() about 40; multipleOf is plain for
+// divisors 10^k, else automata unfolded as digits are read (see multiple.cc). Keep one NumberLanguage per arena: it caches.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class NumberLanguage {
   RegexId integers();
   RegexId at_least(const Decimal& bound, bool exclusive);
   RegexId at_most(const Decimal& bound, bool exclusive);
-  RegexId multiple_of(const Decimal& divisor);  // kSchemaTooComplex for divisors with too many states
+  RegexId multiple_of(const Decimal& divisor);  // kSchemaTooComplex above 18 digits or 40 decimals
   RegexId equal_to(const Decimal& value);
 
  private:
@@ -74,11 +74,10 @@ class NumberLanguage {
 
   // ---- multipleOf (multiple.cc) ----
   struct Divisor;
-  RegexId plain_multiples(const Divisor& d);
-  RegexId plain_multiples_of_power(const Divisor& d, uint32_t fraction);
+  RegexId plain_multiples(const Divisor& d, bool with_zero);
   RegexId one_digit_multiples(const Divisor& d);
   RegexId fraction_multiples(const Divisor& d);
-  RegexId exact_mantissas(const Divisor& d, uint32_t fraction, uint64_t modulus);
+  RegexId mantissas(uint64_t c, uint32_t last, bool exact);
 
   static constexpr int64_t kLongMin = 16, kLongMax = -5;  // exponents of mantissas with a fraction
   static constexpr uint32_t kMantissaDigits = 16;

@@ -1,0 +1,457 @@
+// See context.h.
+#include "regex/context.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "regex/lower_pattern.h"
+#include "regex/regex.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr std::size_t kMaxAtoms = 64;
+constexpr std::size_t kMaxContexts = 2'000;
+constexpr std::size_t kMaxPoints = 50'000;
+constexpr int kMaxEager = 200;  // nodes lowered before a lazy node breaks the recursion
+
+[[noreturn]] void too_complex(const char* why) {
+  throw Error(ErrorKind::kSchemaTooComplex, std::string("the pattern's assertions are too complex: ") + why);
+}
+
+// ---- left context ----
+
+// What the text so far says to \b, ^ and the look-behinds.
+struct Left {
+  bool start = true;
+  bool word = false;
+  std::vector<RegexId> behind;  // per look-behind: the UTF-8 text so far, run through .*B
+  friend bool operator<(const Left& a, const Left& b) {
+    return std::tie(a.start, a.word, a.behind) < std::tie(b.start, b.word, b.behind);
+  }
+};
+
+// Interned contexts and their transitions over atoms: classes of characters no context tells apart.
+class LeftContexts {
+ public:
+  LeftContexts(RegexArena& arena, const Pattern& pattern, const std::vector<uint32_t>& lookbehinds, bool boundary);
+
+  uint32_t start() const { return 0; }
+  const Left& at(uint32_t context) const { return *contexts_[context]; }
+  bool trivial() const { return atoms_.size() == 1 && at(0).behind.empty(); }
+  // The members of `set` by the context they lead to.
+  std::map<uint32_t, CodepointSet> split(uint32_t context, const CodepointSet& set);
+
+ private:
+  uint32_t intern(Left left);
+  uint32_t next(uint32_t context, uint32_t atom);
+  void refine(const CodepointSet& set);
+
+  RegexArena& arena_;
+  const CodepointSet word_;
+  std::vector<CodepointSet> atoms_{CodepointSet::all()};
+  std::map<Left, uint32_t> index_;
+  std::vector<const Left*> contexts_;  // keys of index_
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> next_;
+};
+
+// .*B over UTF-8, matched against the whole text so far.
+RegexId lower_behind(RegexArena& arena, const Pattern& pattern, uint32_t body) {
+  Pattern sub = pattern;
+  const uint32_t parts[] = {sub.add_repeat(sub.add_class(CodepointSet::all()), 0, kNoLimit), body};
+  sub.root = sub.add_cat(parts);
+  return lower_utf8(arena, sub, Match::kFull);
+}
+
+// Children of a node, for walks.
+std::vector<uint32_t> children(const Pattern& p, uint32_t node) {
+  const PatternNode& n = p.nodes[node];
+  switch (n.kind) {
+    case PatternKind::kCat:
+    case PatternKind::kAlt: return {p.kids_of(n).begin(), p.kids_of(n).end()};
+    case PatternKind::kRepeat:
+    case PatternKind::kLookahead:
+    case PatternKind::kLookbehind: return {n.a};
+    default: return {};
+  }
+}
+
+LeftContexts::LeftContexts(RegexArena& arena, const Pattern& pattern, const std::vector<uint32_t>& lookbehinds,
+                           bool boundary)
+    : arena_(arena), word_(pattern.word) {
+  if (boundary) refine(word_);
+  Left first;
+  for (uint32_t look : lookbehinds) {
+    std::vector<uint32_t> todo{pattern.nodes[look].a};
+    while (!todo.empty()) {
+      const uint32_t node = todo.back();
+      todo.pop_back();
+      const PatternNode& n = pattern.nodes[node];
+      if (n.kind == PatternKind::kLookahead || n.kind == PatternKind::kEnd || n.kind == PatternKind::kBoundary)
+        too_complex("a look-behind may not look ahead");
+      if (n.kind == PatternKind::kChar) refine(CodepointSet::one(n.a));
+      if (n.kind == PatternKind::kClass) refine(pattern.sets[n.a]);
+      for (uint32_t k : children(pattern, node)) todo.push_back(k);
+    }
+    first.behind.push_back(lower_behind(arena, pattern, pattern.nodes[look].a));
+  }
+  intern(std::move(first));
+}
+
+void LeftContexts::refine(const CodepointSet& set) {
+  std::vector<CodepointSet> out;
+  for (const CodepointSet& atom : atoms_) {
+    for (CodepointSet part : {atom & set, atom - set})
+      if (!part.empty()) out.push_back(std::move(part));
+  }
+  if (out.size() > kMaxAtoms) too_complex("too many character classes in look-behinds");
+  atoms_ = std::move(out);
+}
+
+uint32_t LeftContexts::intern(Left left) {
+  const auto [it, fresh] = index_.try_emplace(std::move(left), static_cast<uint32_t>(contexts_.size()));
+  if (fresh) contexts_.push_back(&it->first);
+  if (contexts_.size() > kMaxContexts) too_complex("too many left contexts");
+  return it->second;
+}
+
+uint32_t LeftContexts::next(uint32_t context, uint32_t atom) {
+  const auto key = std::pair(context, atom);
+  if (auto it = next_.find(key); it != next_.end()) return it->second;
+  Left left = at(context);
+  const uint32_t c = atoms_[atom].ranges()[0].lo;
+  left.start = false;
+  left.word = atoms_.size() > 1 && word_.contains(c);
+  std::string text;
+  append_utf8(text, c);
+  for (RegexId& r : left.behind) r = arena_.run(r, text);
+  return next_[key] = intern(std::move(left));
+}
+
+std::map<uint32_t, CodepointSet> LeftContexts::split(uint32_t context, const CodepointSet& set) {
+  std::map<uint32_t, CodepointSet> out;
+  for (uint32_t a = 0; a < atoms_.size(); ++a) {
+    const CodepointSet part = atoms_.size() == 1 ? set : atoms_[a] & set;
+    if (part.empty()) continue;
+    CodepointSet& slot = out[next(context, a)];
+    slot = slot | part;
+  }
+  return out;
+}
+
+// ---- what is left of the pattern ----
+
+struct Rest {
+  enum Kind : uint8_t {
+    kEnd,    // the end of the text
+    kAny,    // a look-ahead has succeeded
+    kNode,   // node, then next
+    kLoop,   // node{min,max}, then next
+    kAgain,  // inside the loop of `node`, after one iteration
+  } kind = kEnd;
+  bool fresh = false;  // kAgain: the iteration has read nothing yet
+  uint32_t node = 0, min = 0, max = 0, next = 0;
+  friend auto operator<=>(const Rest&, const Rest&) = default;
+};
+
+class ContextLanguage : public LazyLanguage {
+ public:
+  ContextLanguage(RegexArena& arena, Pattern pattern, Spelling spelling, std::vector<uint32_t> lookbehinds,
+                  bool boundary)
+      : arena_(arena), pattern_(std::move(pattern)), plain_(arena, pattern_, spelling), spelling_(spelling),
+        lookbehinds_(std::move(lookbehinds)), left_(arena, pattern_, lookbehinds_, boundary) {}
+
+  RegexId run(uint32_t definition) {
+    definition_ = definition;
+    return language(add({Rest::kNode, false, pattern_.root, 0, 0, add({})}), left_.start(), 0);
+  }
+
+  RegexId unfold(RegexArena&, uint32_t state) override;
+
+ private:
+  using Point = std::pair<uint32_t, uint32_t>;  // rest, left context
+
+  uint32_t add(const Rest& rest);
+  uint32_t loop_after(const Rest& again);
+  uint32_t read(uint32_t rest);  // the rest once a character has been read
+  RegexId point(uint32_t rest, uint32_t context);
+  RegexId language(uint32_t rest, uint32_t context, int depth);
+  RegexId node_language(const Rest& rest, uint32_t context, int depth);
+  RegexId class_language(const CodepointSet& set, uint32_t next, uint32_t context, int depth);
+  RegexId plain_language(const Rest& rest, uint32_t context, int depth);
+  RegexId look_language(const PatternNode& n, const Rest& rest, uint32_t context, int depth);
+  bool needs_start(uint32_t node);
+  bool dead_later(uint32_t rest);
+  bool holds_behind(uint32_t node, uint32_t context);
+  bool nullable(uint32_t rest, uint32_t context);
+  bool node_nullable(const Rest& rest, uint32_t context);
+
+  RegexArena& arena_;
+  const Pattern pattern_;
+  PatternLowering plain_;
+  const Spelling spelling_;
+  const std::vector<uint32_t> lookbehinds_;
+  LeftContexts left_;
+  uint32_t definition_ = 0;
+  std::vector<Rest> rests_;
+  std::map<Rest, uint32_t> rest_index_;
+  std::unordered_map<uint32_t, uint32_t> read_;
+  std::vector<Point> points_;
+  std::map<Point, uint32_t> point_index_;
+  std::map<Point, RegexId> language_;
+  std::map<Point, bool> nullable_;
+  std::unordered_map<uint32_t, bool> dead_later_;
+  std::unordered_map<uint32_t, RegexId> unfolded_;
+};
+
+uint32_t ContextLanguage::add(const Rest& rest) {
+  const auto [it, fresh] = rest_index_.try_emplace(rest, static_cast<uint32_t>(rests_.size()));
+  if (fresh) rests_.push_back(rest);
+  return it->second;
+}
+
+uint32_t ContextLanguage::read(uint32_t rest) {
+  const Rest r = rests_[rest];
+  if (r.kind == Rest::kEnd || r.kind == Rest::kAny) return rest;
+  if (r.kind == Rest::kAgain && !r.fresh) return rest;  // so is everything behind it
+  if (auto it = read_.find(rest); it != read_.end()) return it->second;
+  Rest out = r;
+  out.fresh = false;
+  out.next = read(r.next);
+  return read_[rest] = add(out);
+}
+
+// The loop that remains after one iteration. An iteration that has read nothing can be repeated in place
+// until the minimum is met, so the minimum is gone; where it was 0 already such an iteration is idle
+// (and never followed, or the loop would unfold into itself).
+uint32_t ContextLanguage::loop_after(const Rest& again) {
+  Rest loop = again;
+  loop.kind = Rest::kLoop;
+  loop.fresh = false;
+  loop.min = again.fresh || again.min == 0 ? 0 : again.min - 1;
+  if (loop.max != kNoLimit) --loop.max;
+  return add(loop);
+}
+
+RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
+  const auto [it, fresh] = point_index_.try_emplace({rest, context}, static_cast<uint32_t>(points_.size()));
+  if (fresh) points_.push_back({rest, context});
+  if (points_.size() > kMaxPoints) too_complex("too many states");
+  return arena_.lazy(definition_, it->second, nullable(rest, context), true);
+}
+
+RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
+  if (auto it = unfolded_.find(state); it != unfolded_.end()) return it->second;
+  const auto [id, context] = points_[state];
+  const Rest r = rests_[id];
+  RegexId out;
+  if (r.kind == Rest::kLoop) {
+    const uint32_t again = add({Rest::kAgain, true, r.node, r.min, r.max, r.next});
+    out = language(add({Rest::kNode, false, r.node, 0, 0, again}), context, 1);
+    if (r.min == 0) out = arena_.alt(out, language(r.next, context, 1));
+  } else {
+    out = node_language(r, context, 1);
+  }
+  return unfolded_[state] = out;
+}
+
+// True when the node can match at the start of the text only.
+bool ContextLanguage::needs_start(uint32_t node) {
+  const PatternNode& n = pattern_.nodes[node];
+  if (!n.asserts) return false;
+  const auto needs = [&](uint32_t k) { return needs_start(k); };
+  switch (n.kind) {
+    case PatternKind::kStart: return true;
+    case PatternKind::kCat: return std::ranges::any_of(pattern_.kids_of(n), needs);
+    case PatternKind::kAlt: return std::ranges::all_of(pattern_.kids_of(n), needs);
+    case PatternKind::kRepeat: return n.min > 0 && needs_start(n.a);
+    case PatternKind::kLookahead: return !n.negated && needs_start(n.a);
+    default: return false;
+  }
+}
+
+// True when `rest` is impossible once a character has been read: an anchor in the wrong place. Emptiness
+// would be found without this, but by visiting every state.
+bool ContextLanguage::dead_later(uint32_t rest) {
+  const Rest r = rests_[rest];
+  if (r.kind == Rest::kEnd || r.kind == Rest::kAny) return false;
+  if (auto it = dead_later_.find(rest); it != dead_later_.end()) return it->second;
+  const bool here = (r.kind == Rest::kNode || (r.kind == Rest::kLoop && r.min > 0)) && needs_start(r.node);
+  return dead_later_[rest] = here || dead_later(r.next);
+}
+
+RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
+  const Rest r = rests_[rest];
+  if (!left_.at(context).start && dead_later(rest)) return RegexArena::empty();
+  switch (r.kind) {
+    case Rest::kEnd: return plain_.end();
+    case Rest::kAny: return RegexArena::anything();
+    case Rest::kLoop: return r.max == 0 ? language(r.next, context, depth) : point(rest, context);
+    case Rest::kAgain:
+      return r.fresh && r.min == 0 ? RegexArena::empty() : language(loop_after(r), context, depth);
+    case Rest::kNode: break;
+  }
+  const Point key{rest, context};
+  if (auto it = language_.find(key); it != language_.end()) return it->second;
+  if (depth > kMaxEager) return point(rest, context);
+  const RegexId out = node_language(r, context, depth + 1);
+  return language_[key] = out;
+}
+
+RegexId ContextLanguage::class_language(const CodepointSet& set, uint32_t next, uint32_t context, int depth) {
+  RegexId out = RegexArena::empty();
+  const uint32_t rest = read(next);
+  for (const auto& [to, part] : left_.split(context, set))
+    out = arena_.alt(out, arena_.cat(plain_.set(part), language(rest, to, depth)));
+  return out;
+}
+
+// A node without assertions where the context is only "at the start" or not.
+RegexId ContextLanguage::plain_language(const Rest& rest, uint32_t context, int depth) {
+  const PatternNode& n = pattern_.nodes[rest.node];
+  const RegexId body = plain_.plain(rest.node);
+  const uint32_t later = left_.split(context, CodepointSet::all()).begin()->first;
+  const RegexId tail = language(read(rest.next), later, depth);
+  if (n.shortest > 0) return arena_.cat(body, tail);
+  const RegexId some = arena_.minus(body, RegexArena::epsilon());
+  return arena_.alt(arena_.cat(some, tail), language(rest.next, context, depth));
+}
+
+bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
+  for (std::size_t i = 0; i < lookbehinds_.size(); ++i)
+    if (lookbehinds_[i] == node) return arena_.nullable(left_.at(context).behind[i]) != pattern_.nodes[node].negated;
+  return false;
+}
+
+RegexId ContextLanguage::look_language(const PatternNode& n, const Rest& rest, uint32_t context, int depth) {
+  const RegexId next = language(rest.next, context, depth);
+  RegexId ahead;
+  bool negated = n.negated;
+  if (n.kind == PatternKind::kBoundary) {
+    ahead = arena_.cat(plain_.set(pattern_.word), RegexArena::anything());
+    negated = negated != left_.at(context).word;
+  } else {
+    ahead = language(add({Rest::kNode, false, n.a, 0, 0, add({Rest::kAny, false, 0, 0, 0, 0})}), context, depth);
+  }
+  return negated ? arena_.minus(next, ahead) : arena_.both(next, ahead);
+}
+
+RegexId ContextLanguage::node_language(const Rest& rest, uint32_t context, int depth) {
+  const PatternNode& n = pattern_.nodes[rest.node];
+  if (n.kind == PatternKind::kEmpty) return language(rest.next, context, depth);
+  if (!n.asserts && left_.trivial()) return plain_language(rest, context, depth);
+  switch (n.kind) {
+    case PatternKind::kChar: return class_language(CodepointSet::one(n.a), rest.next, context, depth);
+    case PatternKind::kClass: return class_language(pattern_.sets[n.a], rest.next, context, depth);
+    case PatternKind::kCat: {
+      const auto kids = pattern_.kids_of(n);
+      uint32_t next = rest.next;
+      for (std::size_t i = kids.size(); i-- > 0;) next = add({Rest::kNode, false, kids[i], 0, 0, next});
+      return language(next, context, depth);
+    }
+    case PatternKind::kAlt: {
+      std::vector<RegexId> parts;
+      for (uint32_t k : pattern_.kids_of(n))
+        parts.push_back(language(add({Rest::kNode, false, k, 0, 0, rest.next}), context, depth));
+      return arena_.alt(parts);
+    }
+    case PatternKind::kRepeat: return language(add({Rest::kLoop, false, n.a, n.min, n.max, rest.next}), context, depth);
+    case PatternKind::kStart:
+      return left_.at(context).start ? language(rest.next, context, depth) : RegexArena::empty();
+    case PatternKind::kEnd: return arena_.both(language(rest.next, context, depth), plain_.end());
+    case PatternKind::kLookbehind:
+      return holds_behind(rest.node, context) ? language(rest.next, context, depth) : RegexArena::empty();
+    default: return look_language(n, rest, context, depth);
+  }
+}
+
+// ---- the empty text ----
+
+bool ContextLanguage::nullable(uint32_t rest, uint32_t context) {
+  const Rest r = rests_[rest];
+  switch (r.kind) {
+    case Rest::kEnd: return spelling_ == Spelling::kUtf8;
+    case Rest::kAny: return true;
+    case Rest::kLoop: {
+      if (r.min == 0) return nullable(r.next, context);
+      const uint32_t again = add({Rest::kAgain, true, r.node, r.min, r.max, r.next});
+      return nullable(add({Rest::kNode, false, r.node, 0, 0, again}), context);
+    }
+    case Rest::kAgain: return !(r.fresh && r.min == 0) && nullable(loop_after(r), context);
+    case Rest::kNode: break;
+  }
+  const Point key{rest, context};
+  if (auto it = nullable_.find(key); it != nullable_.end()) return it->second;
+  const bool out = node_nullable(r, context);
+  return nullable_[key] = out;
+}
+
+bool ContextLanguage::node_nullable(const Rest& rest, uint32_t context) {
+  const PatternNode& n = pattern_.nodes[rest.node];
+  const auto next = [&] { return nullable(rest.next, context); };
+  switch (n.kind) {
+    case PatternKind::kChar:
+    case PatternKind::kClass: return false;
+    case PatternKind::kEmpty: return next();
+    case PatternKind::kCat: {
+      const auto kids = pattern_.kids_of(n);
+      uint32_t all = rest.next;
+      for (std::size_t i = kids.size(); i-- > 0;) all = add({Rest::kNode, false, kids[i], 0, 0, all});
+      return nullable(all, context);
+    }
+    case PatternKind::kAlt: {
+      for (uint32_t k : pattern_.kids_of(n))
+        if (nullable(add({Rest::kNode, false, k, 0, 0, rest.next}), context)) return true;
+      return false;
+    }
+    case PatternKind::kRepeat: return nullable(add({Rest::kLoop, false, n.a, n.min, n.max, rest.next}), context);
+    case PatternKind::kStart: return left_.at(context).start && next();
+    case PatternKind::kEnd: return spelling_ == Spelling::kUtf8 && next();
+    case PatternKind::kBoundary: return n.negated != left_.at(context).word && next();
+    case PatternKind::kLookbehind: return holds_behind(rest.node, context) && next();
+    case PatternKind::kLookahead: {
+      const uint32_t body = add({Rest::kNode, false, n.a, 0, 0, add({Rest::kAny, false, 0, 0, 0, 0})});
+      return next() && nullable(body, context) != n.negated;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Spelling spelling, Match match) {
+  Pattern whole = pattern;
+  if (match == Match::kSearch) {
+    const uint32_t any = whole.add_repeat(whole.add_class(CodepointSet::all()), 0, kNoLimit);
+    const uint32_t parts[] = {any, whole.root, any};
+    whole.root = whole.add_cat(parts);
+  }
+  std::vector<uint32_t> lookbehinds, todo{whole.root};
+  bool boundary = false;
+  while (!todo.empty()) {
+    const uint32_t node = todo.back();
+    todo.pop_back();
+    const PatternNode& n = whole.nodes[node];
+    if (!n.asserts) continue;
+    boundary = boundary || n.kind == PatternKind::kBoundary;
+    if (n.kind == PatternKind::kLookbehind) {
+      lookbehinds.push_back(node);  // its own look-behinds are its body's business
+      continue;
+    }
+    for (uint32_t k : children(whole, node)) todo.push_back(k);
+  }
+  auto language = std::make_unique<ContextLanguage>(arena, std::move(whole), spelling, std::move(lookbehinds), boundary);
+  ContextLanguage& made = *language;
+  return made.run(arena.define(std::move(language)));
+}
+
+}  // namespace structgen

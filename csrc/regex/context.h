@@ -1,0 +1,22 @@
+// Lowering of patterns whose assertions need left context or stand under a repetition: \b, look-behind,
+// look-ahead in a loop (the general method; lower_pattern.h covers the rest).
+//
+// In: a Pattern. Out: a RegexId whose nodes are unfolded as the text is read. A state is (what is left
+// of the pattern, left context): the pattern runs as an alternating automaton in which a look-ahead is a
+// conjunct, and the left context is the states of the look-behinds, each a deterministic automaton over
+// the characters read so far.
+// Cost: per state visited; nothing is enumerated in advance.
+// Refused (kSchemaTooComplex): what looks right inside a look-behind, where "right" would leave it.
+#pragma once
+
+#include "base/ids.h"
+#include "regex/charset.h"
+#include "regex/syntax.h"
+
+namespace structgen {
+
+class RegexArena;
+
+RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Spelling spelling, Match match);
+
+}  // namespace structgen
