@@ -1,6 +1,30 @@
 #include "regex/classes.h"
 
+#include <algorithm>
+
 namespace structgen {
+
+namespace {
+// The closing quote of a JSON string, then text that people write, then the rest. Escapes and multi-byte
+// characters come last; they multiply the search.
+uint8_t search_rank(int b) {
+  if (b == '"') return 0;
+  if ((b >= '0' && b <= '9') || (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z')) return 1;
+  return b == '\\' ? 3 : b >= 0x80 ? 4 : 2;
+}
+}  // namespace
+
+const uint8_t* ClassMap::search_order() const {
+  if (!ordered_) {
+    uint8_t best[256];  // the rank of a class is that of its best byte
+    std::fill(std::begin(best), std::end(best), uint8_t{9});
+    for (int b = 0; b < 256; ++b) best[of[b]] = std::min(best[of[b]], search_rank(b));
+    std::copy(rep, rep + n, order_);
+    std::stable_sort(order_, order_ + n, [&](uint8_t x, uint8_t y) { return best[of[x]] < best[of[y]]; });
+    ordered_ = true;
+  }
+  return order_;
+}
 
 ClassMaps::ClassMaps() {
   uint16_t raw[256] = {};

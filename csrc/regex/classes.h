@@ -20,6 +20,12 @@ struct ClassMap {
   uint8_t rep[256] = {};  // smallest byte of a class
   uint16_t n = 0;
   uint32_t id = 0;
+  // Representatives in the order a search for a witness tries them (computed on first use).
+  const uint8_t* search_order() const;
+
+ private:
+  mutable uint8_t order_[256] = {};
+  mutable bool ordered_ = false;
 };
 
 class ClassMaps {

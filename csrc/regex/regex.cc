@@ -593,46 +593,26 @@ bool RegexArena::plainly_infinite(RegexId r) const {
   return true;
 }
 
-namespace {
-// Order of the classes in a search for a witness: the closing quote of a JSON string, then text that
-// people write, then the rest. Escapes and multi-byte characters come last; they multiply the search.
-int search_rank(uint8_t b) {
-  if (b == '"') return 0;
-  if ((b >= '0' && b <= '9') || (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z')) return 1;
-  return b == '\\' ? 3 : b >= 0x80 ? 4 : 2;
-}
-}  // namespace
-
 // Depth-first search for a nullable node. The whole path to a witness is non-empty; when nothing is
 // found, everything visited is empty.
 bool RegexArena::search_empty(RegexId start) {
   const uint32_t budget = nodes_[start.v].lazy ? kLazyBudget : kEmptinessBudget;
   struct Frame {
     uint32_t id;
-    uint16_t at;
-    std::vector<uint8_t> order;
+    uint16_t at, n;
+    const uint8_t* order;
   };
   std::vector<Frame> path;
   std::unordered_map<uint32_t, bool> seen;
   const auto push = [&](uint32_t id) {
     seen.emplace(id, true);
     const ClassMap& c = classes(RegexId{id});
-    Frame f{id, 0, {}};
-    f.order.assign(c.rep, c.rep + c.n);
-    // The representative is the smallest byte; a class is ranked by its best byte.
-    std::array<int, 256> rank;
-    rank.fill(9);
-    for (int b = 0; b < 256; ++b) {
-      int& k = rank[c.of[b]];
-      k = std::min(k, search_rank(static_cast<uint8_t>(b)));
-    }
-    std::stable_sort(f.order.begin(), f.order.end(), [&](uint8_t x, uint8_t y) { return rank[c.of[x]] < rank[c.of[y]]; });
-    path.push_back(std::move(f));
+    path.push_back({id, 0, c.n, c.search_order()});
   };
   push(start.v);
   while (!path.empty()) {
     Frame& f = path.back();
-    if (f.at == f.order.size()) {
+    if (f.at == f.n) {
       path.pop_back();
       continue;
     }

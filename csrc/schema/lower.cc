@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "schema/format.h"
+#include "schema/unevaluated.h"
 
 namespace structgen {
 
@@ -11,33 +12,6 @@ namespace {
 constexpr uint32_t kMaxReferenceChain = 1'000;
 uint64_t key_of(const Loc& at, JsonRef node) { return (static_cast<uint64_t>(at.doc) << 32) | node; }
 }  // namespace
-
-// One look-up table per schema object: lowering asks for forty words, the object has five.
-struct Lowering::Object {
-  const Json& json;
-  JsonRef values[64];
-  Draft draft;
-  bool validates;
-
-  Object(const SchemaSet& schemas, const Loc& at) : json(schemas.json(at)), draft(schemas.draft(at)), validates(schemas.validates(at)) {
-    for (JsonRef& v : values) v = kNoJson;
-    const bool hides = draft <= Draft::k7 && json.find(at.node, "$ref") != kNoJson &&
-                       json.is_string(json.find(at.node, "$ref"));
-    for (uint32_t i = 0; i < json.size(at.node); ++i) {
-      const WordInfo* w = find_word(json.key(at.node, i));
-      if (!w || !in_draft(*w, draft)) continue;
-      if (hides && w->word != Word::kRef) continue;
-      values[static_cast<std::size_t>(w->word)] = json.item(at.node, i);
-    }
-  }
-  JsonRef operator[](Word w) const { return values[static_cast<std::size_t>(w)]; }
-  bool has(Word w) const { return (*this)[w] != kNoJson; }
-  bool string(Word w) const { return has(w) && json.is_string((*this)[w]); }
-  bool number(Word w) const { return has(w) && json.is_number((*this)[w]); }
-  bool array(Word w) const { return has(w) && json.is_array((*this)[w]); }
-  bool object(Word w) const { return has(w) && json.is_object((*this)[w]); }
-  bool schema(Word w) const { return has(w) && (json.is_object((*this)[w]) || json.is_bool((*this)[w])); }
-};
 
 FormulaId Lowering::reference(Loc l) {
   for (uint32_t hops = 0;; ++hops) {
@@ -68,7 +42,7 @@ FormulaId Lowering::lower(uint32_t location) {
 }
 
 FormulaId Lowering::lower_object(const Loc& at) {
-  const Object o(schemas_, at);
+  const Keywords o(schemas_, at);
   std::vector<FormulaId> parts;
   lower_logic(at, o, parts);
   if (o.validates) {
@@ -83,7 +57,7 @@ FormulaId Lowering::lower_object(const Loc& at) {
 
 // ---- any type ----
 
-void Lowering::lower_types(const Loc& at, const Object& o, std::vector<FormulaId>& out) {
+void Lowering::lower_types(const Loc& at, const Keywords& o, std::vector<FormulaId>& out) {
   const Json& j = o.json;
   if (o.string(Word::kType) || o.array(Word::kType)) {
     uint32_t mask = 0;
@@ -200,7 +174,7 @@ FormulaId Lowering::constant(const Loc& at, JsonRef node) {
 
 // ---- logic ----
 
-void Lowering::lower_logic(const Loc& at, const Object& o, std::vector<FormulaId>& out) {
+void Lowering::lower_logic(const Loc& at, const Keywords& o, std::vector<FormulaId>& out) {
   const Json& j = o.json;
   if (o.string(Word::kRef)) out.push_back(reference(schemas_.resolve(at, j.text(o[Word::kRef]))));
   if (o.string(Word::kDynamicRef)) out.push_back(reference(schemas_.resolve_dynamic(at, j.text(o[Word::kDynamicRef]))));
@@ -229,7 +203,7 @@ void Lowering::lower_logic(const Loc& at, const Object& o, std::vector<FormulaId
 
 // ---- scalars ----
 
-void Lowering::lower_numbers(const Loc&, const Object& o, std::vector<FormulaId>& out) {
+void Lowering::lower_numbers(const Loc&, const Keywords& o, std::vector<FormulaId>& out) {
   const Json& j = o.json;
   const auto text = [&](Word w) { return formulas_.intern_text(j.text(o[w])); };
   const auto yes = [&](Word w) { return o.has(w) && j.type(o[w]) == JsonType::kTrue; };
@@ -253,7 +227,7 @@ uint32_t Lowering::count(const Loc& at, JsonRef number, bool round_up) {
   return static_cast<uint32_t>(round_up ? std::ceil(v) : std::floor(v));
 }
 
-void Lowering::lower_strings(const Loc& at, const Object& o, std::vector<FormulaId>& out) {
+void Lowering::lower_strings(const Loc& at, const Keywords& o, std::vector<FormulaId>& out) {
   const Json& j = o.json;
   const uint32_t min = o.number(Word::kMinLength) ? count(at, o[Word::kMinLength], true) : 0;
   uint32_t max = kUnbounded;
@@ -272,7 +246,7 @@ void Lowering::lower_strings(const Loc& at, const Object& o, std::vector<Formula
 
 // ---- objects ----
 
-void Lowering::lower_objects(const Loc& at, const Object& o, std::vector<FormulaId>& out) {
+void Lowering::lower_objects(const Loc& at, const Keywords& o, std::vector<FormulaId>& out) {
   const Json& j = o.json;
   const auto put = [&](FormulaId f) { out.push_back(only_for(Kind::kObject, f)); };
   std::vector<NameId> names;
@@ -315,10 +289,12 @@ void Lowering::lower_objects(const Loc& at, const Object& o, std::vector<Formula
     if (o.number(Word::kMaxProperties))
       put(formulas_.most(formulas_.any_key(), FormulaSpace::yes(), count(at, o[Word::kMaxProperties], false)));
   }
+  if (o.schema(Word::kUnevaluatedProperties))
+    put(Unevaluated(*this, at).properties(sub(at, o[Word::kUnevaluatedProperties])));
   lower_dependencies(at, o, out);
 }
 
-void Lowering::lower_dependencies(const Loc& at, const Object& o, std::vector<FormulaId>& out) {
+void Lowering::lower_dependencies(const Loc& at, const Keywords& o, std::vector<FormulaId>& out) {
   const Json& j = o.json;
   for (Word w : {Word::kDependentRequired, Word::kDependentSchemas, Word::kDependencies}) {
     if (!o.object(w) || (w == Word::kDependentRequired && !o.validates)) continue;
@@ -344,7 +320,7 @@ void Lowering::lower_dependencies(const Loc& at, const Object& o, std::vector<Fo
 
 // ---- arrays ----
 
-void Lowering::lower_arrays(const Loc& at, const Object& o, std::vector<FormulaId>& out) {
+void Lowering::lower_arrays(const Loc& at, const Keywords& o, std::vector<FormulaId>& out) {
   const Json& j = o.json;
   const auto put = [&](FormulaId f) { out.push_back(only_for(Kind::kArray, f)); };
   const bool tuple_items = o.draft <= Draft::k2019 && o.array(Word::kItems);
@@ -364,6 +340,7 @@ void Lowering::lower_arrays(const Loc& at, const Object& o, std::vector<FormulaI
     if (o.number(Word::kMaxContains) && o.validates)
       put(formulas_.item_most(0, kUnbounded, v, count(at, o[Word::kMaxContains], false)));
   }
+  if (o.schema(Word::kUnevaluatedItems)) put(Unevaluated(*this, at).items(sub(at, o[Word::kUnevaluatedItems])));
   if (!o.validates) return;
   if (o.number(Word::kMinItems))
     if (const uint32_t least = count(at, o[Word::kMinItems], true); least > 0)

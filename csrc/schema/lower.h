@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "schema/formula.h"
+#include "schema/keywords.h"
 #include "schema/resolve.h"
 
 namespace structgen {
@@ -31,18 +32,19 @@ class Lowering {
   // A formula that holds for exactly the value at `node`.
   FormulaId constant(const Loc& at, JsonRef node);
 
- private:
-  struct Object;  // the keyword values of one schema object
   FormulaId reference(Loc l);  // a kSchema node, or the target of a bare $ref, or true/false
   FormulaId sub(const Loc& at, JsonRef node) { return reference(schemas_.child(at, node)); }
+  FormulaSpace& formulas() { return formulas_; }
+
+ private:
   FormulaId lower_object(const Loc& at);
-  void lower_types(const Loc& at, const Object& o, std::vector<FormulaId>& out);
-  void lower_logic(const Loc& at, const Object& o, std::vector<FormulaId>& out);
-  void lower_numbers(const Loc& at, const Object& o, std::vector<FormulaId>& out);
-  void lower_strings(const Loc& at, const Object& o, std::vector<FormulaId>& out);
-  void lower_objects(const Loc& at, const Object& o, std::vector<FormulaId>& out);
-  void lower_dependencies(const Loc& at, const Object& o, std::vector<FormulaId>& out);
-  void lower_arrays(const Loc& at, const Object& o, std::vector<FormulaId>& out);
+  void lower_types(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
+  void lower_logic(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
+  void lower_numbers(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
+  void lower_strings(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
+  void lower_objects(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
+  void lower_dependencies(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
+  void lower_arrays(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
   FormulaId values(const Loc& at, JsonRef array);
   FormulaId absent(NameId name) { return formulas_.all(formulas_.name(name), FormulaSpace::no()); }
   FormulaId present(NameId name) { return formulas_.some(formulas_.name(name), FormulaSpace::yes(), 1); }

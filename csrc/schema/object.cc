@@ -158,7 +158,7 @@ void Objects::find_classes(Plan& plan) {
         d.language = inside ? regexes.both(c.language, language) : regexes.minus(c.language, language);
         d.in.push_back(inside);
         d.anonymous = false;
-        if (!regexes.is_empty(d.language)) next.push_back(std::move(d));
+        if (!solver_.scalars().empty_string(d.language)) next.push_back(std::move(d));
       }
     plan.classes = std::move(next);
     if (plan.classes.size() > kMaxClasses)
@@ -171,16 +171,7 @@ void Objects::expand_finite(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
   RegexArena& regexes = solver_.regexes();
-  // One spelling a text: raw characters and the shortest escape.
-  RegexId& canonical = regexes.remembered(2);
-  if (canonical == RegexArena::empty()) {
-    ByteSet raw = ByteSet::range(0x20, 0xFF);
-    raw.remove('"');
-    raw.remove('\\');
-    const RegexId control = regexes.cat(regexes.literal("\\u00"), regexes.cat(regexes.range('0', '1'), regexes.alt(regexes.range('0', '9'), regexes.range('a', 'f'))));
-    const RegexId one = regexes.alt(regexes.bytes(raw), regexes.alt(regexes.literal("\\\""), regexes.alt(regexes.literal("\\\\"), control)));
-    canonical = regexes.cat(regexes.star(one), regexes.byte('"'));
-  }
+  const RegexId canonical = solver_.scalars().canonical_body();
   std::erase_if(plan.classes, [&](KeyClass& c) {
     std::vector<std::string> texts;
     bool any_in = false;

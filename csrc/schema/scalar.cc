@@ -1,6 +1,7 @@
 #include "schema/scalar.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/utf8.h"
 #include "regex/charset.h"
@@ -30,6 +31,26 @@ std::string Scalars::spell(std::string_view text) {
 
 RegexId Scalars::universe(bool strings) {
   return strings ? json_string_body(regexes_) : numbers_.any();
+}
+
+RegexId Scalars::canonical_body() {
+  RegexId& known = regexes_.remembered(2);
+  if (known == RegexArena::empty()) {
+    ByteSet raw = ByteSet::range(0x20, 0xFF);
+    raw.remove('"');
+    raw.remove('\\');
+    const RegexId digit = regexes_.alt(regexes_.range('0', '9'), regexes_.range('a', 'f'));
+    const RegexId control = regexes_.cat(regexes_.literal("\\u00"), regexes_.cat(regexes_.range('0', '1'), digit));
+    const std::array<RegexId, 4> one{regexes_.bytes(raw), regexes_.literal("\\\""), regexes_.literal("\\\\"), control};
+    known = regexes_.cat(regexes_.star(regexes_.alt(std::span<const RegexId>(one))), regexes_.byte('"'));
+  }
+  return known;
+}
+
+bool Scalars::empty_string(RegexId bodies) {
+  if (bodies == RegexArena::empty()) return true;
+  if (!regexes_.node(bodies).boolean) return false;
+  return regexes_.is_empty(regexes_.both(bodies, canonical_body()));
 }
 
 RegexId Scalars::length(uint32_t min, uint32_t max) {
@@ -87,7 +108,7 @@ RegexId Scalars::combine(FormulaId p, bool strings) {
     default:
       out = strings ? string_atom(f) : number_atom(f);
   }
-  if (regexes_.is_empty(out)) out = RegexArena::empty();
+  if (strings ? empty_string(out) : regexes_.is_empty(out)) out = RegexArena::empty();
   memo.emplace(p.v, out);
   return out;
 }

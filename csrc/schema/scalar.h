@@ -19,6 +19,11 @@ class Scalars {
       : formulas_(formulas), regexes_(regexes), numbers_(regexes, canonical_numbers), canonical_(canonical_numbers) {}
   RegexId string(FormulaId p);
   RegexId number(FormulaId p);
+  // Bodies with one spelling a text: raw characters where possible, else the shortest escape.
+  RegexId canonical_body();
+  // Emptiness of a language of string bodies. Such languages hold every spelling of a text or none, so
+  // only one spelling is searched.
+  bool empty_string(RegexId bodies);
   // The canonical spelling of a string, closing quote included.
   static std::string spell(std::string_view text);
 

@@ -1,0 +1,77 @@
+# What a newcomer needs, from an empty machine with Python 3.11 or later and a C++20 compiler.
+# Stamp files under $(VENV) remember what is installed, so a second call installs and builds nothing.
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p))))
+VENV ?= .venv
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+BENCH_COUNT ?= 300
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check install --quiet -c constraints.txt
+CORE := $(VENV)/.core
+SOURCES := CMakeLists.txt $(shell find csrc -type f)
+STUB := -m structgen._core -o structgen/_core.pyi -M structgen/py.typed -q
+ASAN := build/asan
+ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
+  tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
+
+.PHONY: help setup demo test test-asan model bench stubs clean
+
+help:  ## this list
+	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: $(VENV)/.test $(CORE)  ## a virtual environment in .venv with the package and its test dependencies
+
+demo: $(VENV)/.hf $(CORE)  ## set everything up, then answer three requests with the embedded model
+	@$(VENV)/bin/structgen generate --prompts examples/requests.jsonl --limit 3
+
+test: setup  ## set up the test dependencies, then ruff, mypy --strict and pytest
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal
+
+test-asan: setup  ## the C++-facing tests on a debug build with ASan and UBSan
+	@$(VENV)/bin/cmake -S . -B $(ASAN) -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSTRUCTGEN_SANITIZE=ON \
+	  -DPython_EXECUTABLE=$(abspath $(PY)) -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja)
+	@$(VENV)/bin/cmake --build $(ASAN) -j $(JOBS)
+	@LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
+	  UBSAN_OPTIONS=print_stacktrace=1 STRUCTGEN_CORE=$(ASAN) \
+	  $(PY) -m pytest -q -p tests.sanitized_core $(ASAN_TESTS)
+
+model: $(VENV)/.train $(CORE)  ## train both embedded models (hours; resumes) and put them into the package
+	@for model in target draft; do \
+	  $(PY) -m training.train --model $$model && $(PY) -m training.export --model $$model || exit 1; done
+
+bench: $(VENV)/.bench $(VENV)/.test $(CORE)  ## speed beside llguidance and xgrammar on MaskBench schemas
+	@mkdir -p build && rm -f build/bench.jsonl
+	@$(PY) -m bench.maskbench --engines structgen,llguidance,xgrammar --count $(BENCH_COUNT) --out build/bench.jsonl
+	@$(PY) -m bench.compare build/bench.jsonl
+
+stubs: setup  ## write structgen/_core.pyi anew, after a change of csrc/bind/
+	@$(PY) -m nanobind.stubgen $(STUB)
+
+clean:  ## remove the builds, the caches and the virtual environment
+	rm -rf build dist .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# The requirements of one extra of pyproject.toml, without the package itself, which is built below.
+$(VENV)/.%: pyproject.toml constraints.txt | $(PY)
+	@echo "installing the requirements of '$*'" >&2
+	@$(PY) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); r = p["project"]; \
+	  print(*r["dependencies"], *r["optional-dependencies"]["$*"], sep="\n")' > $(VENV)/$*.txt
+	@$(PIP) -r $(VENV)/$*.txt
+	@touch $@
+
+# An editable install: Python files are read where they are, the library is built under build/.
+$(CORE): pyproject.toml constraints.txt $(SOURCES) | $(PY)
+	@echo "building the C++ core ($(JOBS) jobs, a few minutes the first time)" >&2
+	@$(PIP) $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])') \
+	  numpy cmake ninja
+	@PATH="$(abspath $(VENV)/bin):$$PATH" CMAKE_GENERATOR=Ninja CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
+	  $(PIP) --no-build-isolation --no-deps --editable .
+	@touch $@
+
+$(PY):
+	@test -n "$(PYTHON)" || { echo "structgen needs Python 3.11 or later on the PATH" >&2; exit 2; }
+	@echo "making $(VENV) with $(PYTHON)" >&2
+	@$(PYTHON) -m venv $(VENV)
