@@ -91,8 +91,15 @@ class Compiler:
         parse: Callable[[str | bytes], Any] | None = None
         if isinstance(schema, (str, bytes)):
             text = schema.decode() if isinstance(schema, bytes) else schema
-        elif isinstance(schema, (dict, bool)):
+        elif isinstance(schema, bool):
             text = _to_text(schema)
+        elif isinstance(schema, dict):
+            if schema.get("type") in ("json_schema", "json_object"):
+                from .frontend.python_types import unwrap_response_format
+
+                text = _to_text(unwrap_response_format(schema))
+            else:
+                text = _to_text(schema)
         else:
             from .frontend.python_types import schema_of
 

@@ -11,6 +11,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
@@ -298,6 +299,39 @@ def schema(source: Source, features: Features = Features()) -> Any:  # noqa: B00
     return out
 
 
+def keyed(source: Source, depth: int = 2) -> dict:
+    """Objects whose free keys matter: captured, counted, matched by patterns, repeated."""
+    s = source
+
+    def inner() -> Any:
+        if depth and s.chance(40):
+            return keyed(s, depth - 1)
+        return s.pick((True, {"const": 1}, {"type": "integer"}, {"type": "string", "maxLength": 3},
+                       {"enum": ["a", "b", 1, None]}, {"type": "array", "maxItems": 5, "items": {"const": 1}},
+                       {"type": ["object", "integer"]}))  # fmt: skip
+
+    out: dict = {"type": "object"}
+    if s.chance(50):
+        out["properties"] = {name: inner() for name in s.shuffled(s.some(KEYS, 1, 3))}
+    if s.chance(75):
+        out["additionalProperties"] = s.pick((True, False)) if s.chance(30) else inner()
+    if s.chance(35):
+        out["patternProperties"] = {p: inner() for p in s.some(PATTERNS, 1, 2)}
+    if s.chance(35):
+        out["required"] = s.some(KEYS, 1, 2)
+    if s.chance(30):
+        out["minProperties"] = s.integer(1, 3)
+    if s.chance(30):
+        out["maxProperties"] = s.integer(1, 4)
+    if s.chance(20):
+        out["propertyNames"] = s.pick(
+            ({"maxLength": 2}, {"pattern": s.pick(PATTERNS)}, {"enum": list(KEYS[:4])}, {"minLength": 1})
+        )
+    if s.chance(15):
+        out = {s.pick(("anyOf", "oneOf", "allOf")): [out, keyed(s, 0)]}
+    return out
+
+
 # ---- instances ---------------------------------------------------------------------------------
 
 
@@ -474,14 +508,17 @@ def _string_text(source: Source, value: str) -> str:
 
 
 def _number_text(source: Source, value: float) -> str:
+    """Now and then an unusual numeral of the same value. Exponents only in the forms that the engine
+    takes under a numeric keyword: one digit and any exponent (csrc/schema/number.h)."""
     plain = json.dumps(value)
     if not source.chance(15) or "e" in plain:
         return plain
-    if "." not in plain:
-        return source.pick(
-            (plain + ".0", plain + "e0", plain + "0e-1", plain + "E+0", plain + ".00")
-        )
-    return source.pick((plain + "0", plain + "e0"))
+    forms = [plain + "0", plain + "000"] if "." in plain else [plain + ".0", plain + ".00"]
+    sign, digits, exponent = Decimal(plain).normalize().as_tuple()
+    if len(digits) == 1 and digits[0]:
+        one = "-" * sign + str(digits[0])
+        forms += [f"{one}e{exponent}", f"{one}.0E{exponent:+03}"]
+    return source.pick(forms)
 
 
 def text(source: Source, value: Any, *, shuffle: bool = True, odd: bool = True) -> str:
@@ -571,6 +608,41 @@ def words(source: Source, merges: int = 60) -> Words:
     special = list(range(len(tokens), len(tokens) + 4))
     tokens += [b"<s>", b"</s>", b"<|end|>", b"{"]
     return Words(tokens, eos=special[1:3], special=special)
+
+
+_NASTY = (
+    # several keys, or a key and its repetition, in one token
+    b'":1,"a"', b'","', b'{"a":{', b'{"a":1,"a":', b'{"a":1,"b":', b'a":1,"a":1', b'":1,"b":1,"a":1',
+    b'"a":1,"b":1}', b'{"":1,"":1', b'"":1,', b'1,"":', b'{"a":{"a":', b'":{"a":{"', b'":{"":',
+    b'1},"a":', b'}, "b": ', b'"ab":1,"ab"', b'b":1,"ba":', b'{"b":1,"a":1,"c":1}', b'a":[{"a":1,"a',
+    b'":"","', b'":"a","a":"', b'":null,"', b'":[],"', b'":{},"', b'{"c":{"c":{"c":', b'":true,"c":',
+    # spelt with escapes
+    b'"\\u0061"', b'\\u0061":1,"a"', b'a":1,"\\u0061"', b'\\u00', b'u00', b'0061', b'61":1,"', b'\\u',
+    b'\\u00e', b'9":1,"', b'\\ud83d', b'\\ude00', b'\\ud83d\\ude00', b'de00"', b'\\"":1,"', b'q\\""', b'\\',
+    # partial UTF-8 about structure
+    b'"\xc3', b'\xa9":1,"', b'\xa9":1,"\xc3', b'"\xf0\x9f', b'\x98\x80","', b'\xc3\xa9\xc3', b'\xe2\x82',
+    # runs and counters
+    b"aa", b"aaaa", b"aaaaaaaa", b"abab", b"cccc", b'aaaa"', b'aa","a', b"1,1", b"1,1,1,1", b",1,1", b"1,1]",
+    b'"a","a"', b'"a","b",', b"[[", b"[[[[", b"]]", b"]],[", b"],[", b"[],[]", b"{},{}", b"0000", b"12,12",
+    # blanks
+    b"  ", b"   ", b"     ", b" " * 8, b" " * 16, b" " * 33, b"\n\n", b"\n  ", b"\t\t\n ", b' , "', b' : ', b'": {"',
+    # closers
+    b'"}', b'"}]', b'"}]}', b'"]}', b"}}", b"}]}", b"}]", b"1}", b"1}}", b"1]}", b'"},{"a":', b'"],"',
+    # numbers and constants
+    b"-1", b"-0", b"0.", b".0", b".5", b"1.", b"e0", b"e-", b"E+", b"1e1", b"00", b"10", b"100", b"true,", b"null}",
+    b"2024-", b"-02-", b"29T", b"::", b"127.0", b"PT1H",
+)  # fmt: skip
+
+
+def nasty_words() -> Words:
+    """Tokens that cross several tokens' worth of structure: keys and their repetition inside one token,
+    escapes and characters cut anywhere, runs that overshoot counters."""
+    tokens = [bytes([b]) for b in range(256)]
+    tokens += dict.fromkeys(_NASTY)
+    tokens += [b'"a"', b"1", b""]
+    special = list(range(len(tokens), len(tokens) + 3))
+    tokens += [b"<s>", b"</s>", b'"']
+    return Words(tokens, eos=special[1:2], special=special)
 
 
 def plain_words() -> Words:

@@ -8,7 +8,7 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kMaxClosureDepth = 2'000;  // nullable and unit rules in a row
-constexpr uint32_t kMaxItems = 20'000;        // of one state
+constexpr uint32_t kMaxItems = 5'000;         // of one state
 }  // namespace
 
 Parser::Parser(RegexArena& regexes, Productions& productions) : regexes_(regexes), productions_(productions) {

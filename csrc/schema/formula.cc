@@ -7,7 +7,7 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kMaxKids = 100'000;
+constexpr uint32_t kMaxKids = 2'000'000;
 constexpr uint32_t kEndOfArray = kUnbounded;
 }  // namespace
 

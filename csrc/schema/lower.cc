@@ -10,6 +10,7 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kMaxReferenceChain = 1'000;
+constexpr uint32_t kMaxConstantDepth = 500;  // nesting of a constant array or object
 uint64_t key_of(const Loc& at, JsonRef node) { return (static_cast<uint64_t>(at.doc) << 32) | node; }
 }  // namespace
 
@@ -128,6 +129,9 @@ FormulaId Lowering::constant(const Loc& at, JsonRef node) {
   const uint64_t key = key_of(at, node);
   if (const auto it = constants_.find(key); it != constants_.end()) return it->second;
   const Json& j = schemas_.json(at);
+  if (constant_depth_ >= kMaxConstantDepth)
+    throw Error(ErrorKind::kSchemaTooComplex, "a constant nests too deeply").in(schemas_.pointer(at));
+  ++constant_depth_;
   std::vector<FormulaId> parts;
   switch (j.type(node)) {
     case JsonType::kNull: parts.push_back(formulas_.types(kind_bit(Kind::kNull))); break;
@@ -167,6 +171,7 @@ FormulaId Lowering::constant(const Loc& at, JsonRef node) {
       break;
     }
   }
+  --constant_depth_;
   const FormulaId out = formulas_.all_of(std::move(parts));
   constants_.emplace(key, out);
   return out;

@@ -64,6 +64,7 @@ class Lowering {
   std::vector<std::vector<NameId>> maps_;
   std::unordered_map<uint64_t, uint32_t> map_index_;
   std::unordered_map<uint64_t, FormulaId> constants_;
+  uint32_t constant_depth_ = 0;
 };
 
 }  // namespace structgen

@@ -1,0 +1,1 @@
+"""Front ends: what users write, turned into what the core compiles. One dialect a file."""

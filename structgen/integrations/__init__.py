@@ -1,0 +1,1 @@
+"""Adapters to host engines, one engine a file. Nothing is imported here."""
