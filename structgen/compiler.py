@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import _core
+from . import _core, _metaschemas
 from .errors import GrammarError
 from .grammar import CompiledGrammar
 
@@ -112,7 +112,7 @@ class Compiler:
                 return known
         core = self._core.json_schema(
             text,
-            _documents(registry),
+            _documents(registry, text),
             whitespace,
             property_order == "any",
             numbers == "canonical",
@@ -207,10 +207,13 @@ def _draft_number(draft: str | int | None) -> int:
     return number
 
 
-def _documents(registry: Any) -> list[tuple[str, str]]:
-    """URI and JSON text of every document of a registry."""
-    if registry is None:
-        return []
+def _documents(registry: Any, schema: str) -> list[tuple[str, str]]:
+    """URI and JSON text of every document that references may name."""
+    out: list[tuple[str, str]] = []
     if isinstance(registry, dict):
-        return [(uri, doc if isinstance(doc, str) else _to_text(doc)) for uri, doc in registry.items()]
-    return [(uri, _to_text(registry.contents(uri))) for uri in registry]
+        out = [(uri, doc if isinstance(doc, str) else _to_text(doc)) for uri, doc in registry.items()]
+    elif registry is not None:
+        out = [(uri, _to_text(registry.contents(uri))) for uri in registry]
+    if registry is not None or "//json-schema.org/draft" in schema:
+        out += _metaschemas.documents()
+    return out

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 import structgen
 from structgen import errors
 from tests import oracle
-from tests.strategies import Seeded, Source, Words, plain_words, sources
+from tests.strategies import Seeded, Source, Words, nasty_words, plain_words, sources
 
 LONG = int(os.environ.get("STRUCTGEN_LONG", "1"))
 FIRST_SEED = int(os.environ.get("STRUCTGEN_SEED", "0"))
@@ -31,11 +31,17 @@ def vocabulary(words: Words) -> structgen.Vocabulary:
 
 
 WORDS = plain_words()
+NASTY = nasty_words()
 
 
 @functools.cache
 def compiler(cache: bool = True, cache_bytes: int = 64 << 20) -> structgen.Compiler:
     return structgen.Compiler(vocabulary(WORDS), cache=cache, cache_bytes=cache_bytes)
+
+
+@functools.cache
+def nasty_compiler(cache: bool = True, cache_bytes: int = 64 << 20) -> structgen.Compiler:
+    return structgen.Compiler(vocabulary(NASTY), cache=cache, cache_bytes=cache_bytes)
 
 
 class Empty:
@@ -85,11 +91,19 @@ def shrinking(check: Callable[[Source], None], count: int) -> None:
 
 
 def walk(
-    source: Source, matcher: Any, size: int, eos: list[int], steps: int, *, finish: int = 0
+    source: Source,
+    matcher: Any,
+    size: int,
+    eos: list[int],
+    steps: int,
+    *,
+    finish: int = 0,
+    close_after: int | None = None,
 ) -> Iterator[tuple[int, np.ndarray]]:
     """Random allowed tokens. Yields (token, mask) before each accept; ends after an end-of-sequence.
 
-    In the last `finish` steps the budget is handed to the mask, so that the walk must end.
+    In the last `finish` steps the budget is handed to the mask, so that the walk must end. From step
+    `close_after` on, tokens that close something are preferred, so that the walk probably ends.
     """
     for step in range(steps):
         left = steps - step
@@ -97,8 +111,33 @@ def walk(
         allowed = np.flatnonzero(mask)
         assert allowed.size, f"a dead end after {step} tokens"
         stops = [t for t in allowed if t in eos]
-        token = int(source.pick(stops) if stops and source.chance(30) else source.pick(allowed))
+        closing = close_after is not None and step >= close_after
+        if stops and (closing or source.chance(30)):
+            token = int(source.pick(stops))
+        elif closing and (closers := [b for b in b'}]"' if mask[b]]):  # in these vocabularies ids
+            token = closers[0]
+        else:
+            token = int(source.pick(allowed))
         yield token, mask
         assert matcher.accept_token(token), f"token {token} allowed and refused"
         if token in eos:
+            return
+
+
+def long_token(source: Source, words: Words, allowed: np.ndarray) -> int:
+    """One of the allowed tokens, mostly one of several bytes."""
+    long = [t for t in allowed if len(words.tokens[t]) > 1]
+    return int(source.pick(long) if long and source.chance(70) else source.pick(allowed))
+
+
+def long_walk(
+    source: Source, matcher: Any, words: Words, steps: int
+) -> Iterator[tuple[int, np.ndarray]]:
+    """`walk`, with a taste for long tokens."""
+    for _ in range(steps):
+        mask = oracle.mask_of(matcher, words.size)
+        token = long_token(source, words, np.flatnonzero(mask))
+        yield token, mask
+        assert matcher.accept_token(token), f"token {token} allowed and refused"
+        if token in words.eos:
             return

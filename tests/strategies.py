@@ -332,6 +332,40 @@ def keyed(source: Source, depth: int = 2) -> dict:
     return out
 
 
+def counted(source: Source, depth: int = 2) -> dict:
+    """Lengths, items and members under counters, from below one token to far beyond."""
+    s = source
+    low = s.integer(0, s.pick((2, 6, 20, 40)))
+    high = low + s.integer(0, s.pick((2, 6, 20, 40)))
+    kind = s.integer(0, 7)
+    if kind <= 2 or depth == 0:
+        out: dict = {"type": "string"}
+        if s.chance(60):
+            out["minLength"] = low
+        if s.chance(80):
+            out["maxLength"] = high
+        if s.chance(40):
+            out["pattern"] = s.pick(
+                (f"^[a-c]{{{low},{high}}}$", f"^(ab){{{low % 9},}}", "^(a|b|é)*$", f"^.{{{low}}}$",
+                 f"^a{{2,9}}[^a]{{0,{high}}}$", f"^(a{{1,3}}b?){{{low % 7},{low % 7 + 3}}}$")
+            )  # fmt: skip
+        return out
+    if kind <= 4:
+        items = counted(s, depth - 1) if s.chance(50) else {"enum": [1, "a", "b", {}, []]}
+        return {"type": "array", "items": items, "minItems": low % 12, "maxItems": low % 12 + high % 12}
+    if kind == 5:
+        out = {"type": "object", "additionalProperties": counted(s, depth - 1)}
+        out |= {"minProperties": low % 4, "maxProperties": low % 4 + high % 4}
+        if s.chance(40):
+            out["propertyNames"] = counted(s, 0)
+        return out
+    if kind == 6:
+        branches = [counted(s, depth - 1) for _ in range(s.integer(2, 4))]
+        return {s.pick(("anyOf", "oneOf")): branches}
+    names = s.shuffled(s.some(KEYS, 1, 6))
+    return {"type": "object", "properties": {name: counted(s, depth - 1) for name in names}}
+
+
 # ---- instances ---------------------------------------------------------------------------------
 
 
@@ -625,12 +659,13 @@ _NASTY = (
     b"aa", b"aaaa", b"aaaaaaaa", b"abab", b"cccc", b'aaaa"', b'aa","a', b"1,1", b"1,1,1,1", b",1,1", b"1,1]",
     b'"a","a"', b'"a","b",', b"[[", b"[[[[", b"]]", b"]],[", b"],[", b"[],[]", b"{},{}", b"0000", b"12,12",
     # blanks
-    b"  ", b"   ", b"     ", b" " * 8, b" " * 16, b" " * 33, b"\n\n", b"\n  ", b"\t\t\n ", b' , "', b' : ', b'": {"',
+    b"  ", b"   ", b"     ", b" " * 8, b" " * 16, b" " * 33, b"\n\n", b"\n  ", b"\t\t\n ",
+    b' , "', b' : ', b'": {"',
     # closers
     b'"}', b'"}]', b'"}]}', b'"]}', b"}}", b"}]}", b"}]", b"1}", b"1}}", b"1]}", b'"},{"a":', b'"],"',
     # numbers and constants
-    b"-1", b"-0", b"0.", b".0", b".5", b"1.", b"e0", b"e-", b"E+", b"1e1", b"00", b"10", b"100", b"true,", b"null}",
-    b"2024-", b"-02-", b"29T", b"::", b"127.0", b"PT1H",
+    b"-1", b"-0", b"0.", b".0", b".5", b"1.", b"e0", b"e-", b"E+", b"1e1", b"00", b"10", b"100",
+    b"true,", b"null}",    b"2024-", b"-02-", b"29T", b"::", b"127.0", b"PT1H",
 )  # fmt: skip
 
 

@@ -175,6 +175,7 @@ def main() -> None:
     parser.add_argument("--failures", type=int, default=0, help="print this many wrong answers")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--record", action="store_true", help="write the figures into training/record/")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     began = time.monotonic()
@@ -185,6 +186,8 @@ def main() -> None:
     for failure in failures[: asked.failures]:
         print(json.dumps(failure, ensure_ascii=False))
     print(f"{time.monotonic() - began:.0f} s")
+    if asked.json:
+        asked.json.write_text(json.dumps(result))
     if asked.record:
         way = "constrained" if asked.constrained else "free"
         path = ROOT / "training" / "record" / f"evaluation_{asked.model}_{way}.json"

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <functional>
+#include <queue>
+#include <tuple>
+#include <unordered_set>
 
 #include "base/error.h"
 
@@ -67,9 +71,36 @@ RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::str
           node.n = static_cast<uint32_t>(text.size());
         }
         if (node.height > kMaxHeight) too_complex("a pattern nests too deeply");
+        node.shortest = structural_length(node, kids, text.size());
         return nodes_.emplace_back(node);
       });
   return RegexId{id};
+}
+
+uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint32_t> kids, std::size_t text) const {
+  constexpr uint64_t kMany = 1u << 30;
+  const auto of = [&](uint32_t id) { return static_cast<uint64_t>(nodes_[id].shortest); };
+  uint64_t out = 0;
+  switch (n.kind) {
+    case RegexKind::kBytes: out = 1; break;
+    case RegexKind::kLiteral: out = text; break;
+    case RegexKind::kJsonSet: {
+      const JsonSet& s = json_sets_[n.a];
+      out = tables_.table(s.table).texts[s.lo].size() - s.depth + 1;
+      break;
+    }
+    case RegexKind::kCat: out = of(n.a) + of(n.b); break;
+    case RegexKind::kRepeat: out = of(n.a) * n.min; break;
+    case RegexKind::kAlt:
+      out = kMany;
+      for (uint32_t k : kids) out = std::min(out, of(k));
+      break;
+    case RegexKind::kAnd:
+      for (uint32_t k : kids) out = std::max(out, of(k));
+      break;
+    default: break;
+  }
+  return static_cast<uint32_t>(std::min(out, kMany));
 }
 
 RegexId RegexArena::bytes(const ByteSet& set) {
@@ -519,6 +550,7 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
   RegexId d = derive(r, c.rep[c.of[b]]);
   // Stored before the search, which may come back here through a lazy node's own definition.
   slot = d.v;
+  if (n.body && d.v > 3 && !nodes_[d.v].body) nodes_[d.v].body = body_after(n.body, b);
   try {
     if (nodes_[d.v].boolean && is_empty(d)) slot = (d = empty()).v;
   } catch (...) {
@@ -593,49 +625,94 @@ bool RegexArena::plainly_infinite(RegexId r) const {
   return true;
 }
 
-// Depth-first search for a nullable node. The whole path to a witness is non-empty; when nothing is
-// found, everything visited is empty.
+namespace {
+// Where a search for one spelling stands inside a JSON string body.
+enum Spelled : uint8_t {
+  kAnywhere = 0,  // the language is no body: every byte counts
+  kCharacter = 1, // 2, 3, 4: one, two, three continuation bytes to come
+  kEscape = 5,    // after a backslash: only what has no raw spelling follows
+  kEscapeU = 6,   // 7, 8, 9: after u0, u00, u000 or u001
+};
+
+uint8_t spelled_after(uint8_t at, uint8_t b) {
+  if (at == kAnywhere) return kAnywhere;
+  if (at > kCharacter && at <= 4) return static_cast<uint8_t>(at - 1);
+  if (at == kCharacter) {
+    if (b == '\\') return kEscape;
+    return b < 0xC0 ? uint8_t{kCharacter} : b < 0xE0 ? uint8_t{2} : b < 0xF0 ? uint8_t{3} : uint8_t{4};
+  }
+  if (at == kEscape) return b == 'u' ? uint8_t{kEscapeU} : uint8_t{kCharacter};
+  return at == 9 ? uint8_t{kCharacter} : static_cast<uint8_t>(at + 1);
+}
+
+// The bytes that a body may continue with there; classes need not respect this boundary.
+std::string_view spelled_bytes(uint8_t at) {
+  switch (at) {
+    case kEscape: return "\"\\u";
+    case kEscapeU: case 7: return "0";
+    case 8: return "01";
+    default: return "0123456789abcdef";
+  }
+}
+}  // namespace
+
+uint8_t RegexArena::body_after(uint8_t body, uint8_t b) {
+  if (body > 1) return static_cast<uint8_t>(body - 1);
+  if (b == '"' || b == '\\' || b < 0x20) return 0;
+  return spelled_after(body, b);
+}
+
+// Best-first search for a nullable node, nearest first by structure: depth-first would count a counter
+// down to its end, breadth-first would try every escape. The path to a witness is non-empty; when nothing
+// is found, everything visited is empty (of a body: everything visited at a character).
 bool RegexArena::search_empty(RegexId start) {
   const uint32_t budget = nodes_[start.v].lazy ? kLazyBudget : kEmptinessBudget;
-  struct Frame {
-    uint32_t id;
-    uint16_t at, n;
-    const uint8_t* order;
+  struct Visit {
+    uint32_t id, parent;
+    uint8_t spelled;
   };
-  std::vector<Frame> path;
-  std::unordered_map<uint32_t, bool> seen;
-  const auto push = [&](uint32_t id) {
-    seen.emplace(id, true);
-    const ClassMap& c = classes(RegexId{id});
-    path.push_back({id, 0, c.n, c.search_order()});
+  std::vector<Visit> visits;
+  std::unordered_set<uint64_t> seen;
+  using Entry = std::tuple<uint32_t, uint32_t, uint32_t>;  // structural distance, order of arrival, visit
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
+  const auto push = [&](uint32_t id, uint8_t spelled, uint32_t parent) {
+    if (!seen.insert((static_cast<uint64_t>(id) << 8) | spelled).second) return;
+    const uint32_t at = static_cast<uint32_t>(visits.size());
+    visits.push_back({id, parent, spelled});
+    open.emplace(nodes_[id].shortest, at, at);
   };
-  push(start.v);
-  while (!path.empty()) {
-    Frame& f = path.back();
-    if (f.at == f.n) {
-      path.pop_back();
-      continue;
+  const auto found = [&](uint32_t at) {
+    for (;; at = visits[at].parent) {
+      nodes_[visits[at].id].emptiness = 2;
+      if (at == visits[at].parent) return false;
     }
-    const RegexId d = derive(RegexId{f.id}, f.order[f.at++]);
-    const RegexNode& n = nodes_[d.v];
-    const bool alive = n.nullable || (!n.boolean && d != empty()) || n.emptiness == 2;
-    if (alive) {
-      for (const Frame& p : path) nodes_[p.id].emptiness = 2;
-      return false;
-    }
-    if (d == empty() || n.emptiness == 1 || seen.count(d.v)) continue;
-    // A node that is not & or ~ itself is decided by its parts.
-    if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kNot && !n.lazy) {
-      if (!is_empty(d)) {
-        for (const Frame& p : path) nodes_[p.id].emptiness = 2;
-        return false;
+  };
+  push(start.v, nodes_[start.v].body, 0);
+  while (!open.empty()) {
+    const uint32_t at = std::get<2>(open.top());
+    open.pop();
+    const Visit v = visits[at];
+    const ClassMap& c = classes(RegexId{v.id});
+    const std::string_view bytes = v.spelled >= kEscape
+                                       ? spelled_bytes(v.spelled)
+                                       : std::string_view(reinterpret_cast<const char*>(c.search_order()), c.n);
+    for (char ch : bytes) {
+      const uint8_t b = static_cast<uint8_t>(ch);
+      const RegexId d = derive(RegexId{v.id}, b);
+      const RegexNode& n = nodes_[d.v];
+      if (n.nullable || (!n.boolean && d != empty()) || n.emptiness == 2) return found(at);
+      if (d == empty() || n.emptiness == 1) continue;
+      // A node that is not & or ~ itself is decided by its parts.
+      if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kNot && !n.lazy) {
+        if (!is_empty(d)) return found(at);
+        continue;
       }
-      continue;
+      push(d.v, spelled_after(v.spelled, b), at);
     }
-    if (seen.size() > budget) too_complex("an intersection of patterns is too large to decide");
-    push(d.v);
+    if (visits.size() > budget) too_complex("an intersection of patterns is too large to decide");
   }
-  for (const auto& [id, unused] : seen) nodes_[id].emptiness = 1;
+  for (const Visit& v : visits)
+    if (v.spelled <= kCharacter) nodes_[v.id].emptiness = 1;
   return true;
 }
 

@@ -52,8 +52,10 @@ struct RegexNode {
   bool labelled = false;  // contains a labelled kJsonSet or a kDone
   bool finite = false;     // plainly finitely many strings
   bool character = false;  // see mark_character
+  uint8_t body = 0;       // see mark_body: 1 = at a character, k > 1 = k-1 continuation bytes before one
   uint8_t emptiness = 0;  // 0 unknown, 1 empty, 2 not empty (only where boolean)
   uint16_t height = 0;    // recursion depth of next()
+  uint32_t shortest = 0;  // bytes of some short text, read off the structure; guides searches, proves nothing
   uint32_t a = 0, b = 0;  // children; kBytes: index of the set; kJsonSet: of the set node; kLazy: of its definition
   uint32_t min = 0, max = 0;              // kRepeat; kDone: min = label; kLazy: min = state
   const uint32_t* kids = nullptr;         // kAlt, kAnd: sorted child ids
@@ -117,6 +119,12 @@ class RegexArena {
     nodes_[r.v].character = true;
     return r;
   }
+  // Marks r as a language of JSON string bodies that holds every spelling of a text or none. Searches then
+  // look at one spelling only; derivatives inherit the mark.
+  RegexId mark_body(RegexId r) {
+    if (!nodes_[r.v].body && r.v > 3) nodes_[r.v].body = 1;
+    return r;
+  }
   bool is_character(RegexId r) const { return nodes_[r.v].character; }
   // A regex remembered under a small key of the caller's choice; empty() until set.
   RegexId& remembered(uint32_t key) { return remembered_[key]; }
@@ -150,7 +158,9 @@ class RegexArena {
   RegexId json_set_node(const JsonSet& set);
   RegexId derive_json_set(RegexId r, uint8_t b);
   const ClassMap* compute_classes(RegexId r);
+  uint32_t structural_length(const RegexNode& n, std::span<const uint32_t> kids, std::size_t text) const;
   bool search_empty(RegexId r);
+  static uint8_t body_after(uint8_t body, uint8_t b);
   bool plainly_infinite(RegexId r) const;
 
   StableVector<RegexNode, 10> nodes_;

@@ -41,6 +41,7 @@ FormulaId FormulaSpace::add(Formula f, std::span<const FormulaId> kids) {
         for (FormulaId k : kids) f.has |= nodes_[k.v].has;
         if (f.op == Op::kVal) f.has |= kHasVal;
         if (f.op == Op::kOrder) f.has |= kHasOrder;
+        if (f.op == Op::kUnique) f.has |= kHasUnique;
         return nodes_.emplace_back(f);
       })};
 }

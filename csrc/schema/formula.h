@@ -62,7 +62,7 @@ enum class Op : uint8_t {
   kItemAll,
   kItemSome,
   kItemMost,
-  kUnique,    // a = 1 + index of the captured values' list
+  kUnique,    // items differ from each other and from captured list a; one such atom an array (schema/unique.h)
 };
 
 struct Formula {
@@ -74,6 +74,7 @@ struct Formula {
 };
 constexpr uint32_t kHasVal = 1;      // contains kVal
 constexpr uint32_t kHasOrder = 2;    // contains kOrder
+constexpr uint32_t kHasUnique = 4;   // contains kUnique
 
 using RegionId = Id<struct RegionTag>;
 using NameId = uint32_t;

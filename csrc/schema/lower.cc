@@ -11,7 +11,7 @@ namespace structgen {
 namespace {
 constexpr uint32_t kMaxReferenceChain = 1'000;
 constexpr uint32_t kMaxConstantDepth = 500;  // nesting of a constant array or object
-uint64_t key_of(const Loc& at, JsonRef node) { return (static_cast<uint64_t>(at.doc) << 32) | node; }
+uint64_t key_of(uint32_t doc, JsonRef node) { return (static_cast<uint64_t>(doc) << 32) | node; }
 }  // namespace
 
 FormulaId Lowering::reference(Loc l) {
@@ -26,12 +26,31 @@ FormulaId Lowering::reference(Loc l) {
     if (!bare) break;
     if (hops > kMaxReferenceChain)
       throw Error(ErrorKind::kGrammar, "references form a loop that never reaches a schema").in(schemas_.pointer(l), "$ref");
+    if (!schemas_.resolves(l, j.text(ref))) return broken_reference(l, ref);
     l = schemas_.resolve(l, j.text(ref));
   }
+  return node_of(l);
+}
+
+FormulaId Lowering::node_of(const Loc& l) {
   const auto [it, fresh] =
       loc_index_.try_emplace({l.doc, l.node, l.resource, l.scope}, static_cast<uint32_t>(locs_.size()));
   if (fresh) locs_.push_back(l);
   return formulas_.atom(Op::kSchema, it->second);
+}
+
+FormulaId Lowering::broken_reference(Loc at, JsonRef text) {
+  at.node = text;
+  const FormulaId f = node_of(at);
+  broken_.insert(formulas_[f].a);
+  return f;
+}
+
+void Lowering::raise_broken(uint32_t location) {
+  const Loc& l = locs_[location];
+  throw Error(ErrorKind::kUnsupportedSchema,
+              "reference '" + std::string(schemas_.json(l).text(l.node)) + "' cannot be resolved: nothing stands there")
+      .in(schemas_.pointer_of_text(l), "$ref");
 }
 
 FormulaId Lowering::lower(uint32_t location) {
@@ -89,13 +108,12 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, std::vector<Formula
     }
     out.push_back(formulas_.types(mask));
   }
-  if (o.array(Word::kEnum)) out.push_back(values(at, o[Word::kEnum]));
-  if (o.has(Word::kConst)) out.push_back(constant(at, o[Word::kConst]));
+  if (o.array(Word::kEnum)) out.push_back(values(j, o[Word::kEnum], at.doc));
+  if (o.has(Word::kConst)) out.push_back(constant(j, o[Word::kConst], at.doc));
 }
 
 // A list of values: scalars of one kind become one set, whatever their number.
-FormulaId Lowering::values(const Loc& at, JsonRef array) {
-  const Json& j = schemas_.json(at);
+FormulaId Lowering::values(const Json& j, JsonRef array, uint32_t doc) {
   uint32_t mask = 0;
   std::vector<std::string> strings;
   std::vector<FormulaId> numbers, arrays, objects;
@@ -107,8 +125,8 @@ FormulaId Lowering::values(const Loc& at, JsonRef array) {
       case JsonType::kFalse: mask |= kind_bit(Kind::kFalse); break;
       case JsonType::kString: strings.emplace_back(j.text(v)); break;
       case JsonType::kNumber: numbers.push_back(formulas_.atom(Op::kEqual, formulas_.intern_text(j.text(v)))); break;
-      case JsonType::kArray: arrays.push_back(constant(at, v)); break;
-      case JsonType::kObject: objects.push_back(constant(at, v)); break;
+      case JsonType::kArray: arrays.push_back(constant(j, v, doc)); break;
+      case JsonType::kObject: objects.push_back(constant(j, v, doc)); break;
     }
   }
   std::vector<FormulaId> parts;
@@ -125,12 +143,12 @@ FormulaId Lowering::values(const Loc& at, JsonRef array) {
   return formulas_.all_of(std::move(parts));
 }
 
-FormulaId Lowering::constant(const Loc& at, JsonRef node) {
-  const uint64_t key = key_of(at, node);
-  if (const auto it = constants_.find(key); it != constants_.end()) return it->second;
-  const Json& j = schemas_.json(at);
+FormulaId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
+  const uint64_t key = key_of(doc, node);
+  if (doc != kNoDocument)
+    if (const auto it = constants_.find(key); it != constants_.end()) return it->second;
   if (constant_depth_ >= kMaxConstantDepth)
-    throw Error(ErrorKind::kSchemaTooComplex, "a constant nests too deeply").in(schemas_.pointer(at));
+    throw Error(ErrorKind::kSchemaTooComplex, "a constant nests too deeply");
   ++constant_depth_;
   std::vector<FormulaId> parts;
   switch (j.type(node)) {
@@ -148,7 +166,7 @@ FormulaId Lowering::constant(const Loc& at, JsonRef node) {
     case JsonType::kArray: {
       parts.push_back(formulas_.types(kind_bit(Kind::kArray)));
       const uint32_t n = j.size(node);
-      for (uint32_t i = 0; i < n; ++i) parts.push_back(formulas_.item_all(i, i + 1, constant(at, j.item(node, i))));
+      for (uint32_t i = 0; i < n; ++i) parts.push_back(formulas_.item_all(i, i + 1, constant(j, j.item(node, i), doc)));
       if (n > 0) parts.push_back(formulas_.item_some(n - 1, n, FormulaSpace::yes(), 1));
       parts.push_back(formulas_.item_all(n, kUnbounded, FormulaSpace::no()));
       break;
@@ -159,10 +177,10 @@ FormulaId Lowering::constant(const Loc& at, JsonRef node) {
       for (uint32_t i = 0; i < j.size(node); ++i) {
         const NameId n = name_of(j.key(node, i));
         names.push_back(n);
-        parts.push_back(formulas_.all(formulas_.name(n), constant(at, j.item(node, i))));
+        parts.push_back(formulas_.all(formulas_.name(n), constant(j, j.item(node, i), doc)));
         parts.push_back(present(n));
       }
-      if (order_ == PropertyOrder::kSchema && names.size() > 1) {
+      if (order_ == PropertyOrder::kSchema && doc != kNoDocument && names.size() > 1) {
         const auto [it, fresh] = map_index_.try_emplace(key, static_cast<uint32_t>(maps_.size()));
         if (fresh) maps_.push_back(names);
         parts.push_back(formulas_.atom(Op::kOrder, it->second));
@@ -173,7 +191,7 @@ FormulaId Lowering::constant(const Loc& at, JsonRef node) {
   }
   --constant_depth_;
   const FormulaId out = formulas_.all_of(std::move(parts));
-  constants_.emplace(key, out);
+  if (doc != kNoDocument) constants_.emplace(key, out);
   return out;
 }
 
@@ -181,8 +199,14 @@ FormulaId Lowering::constant(const Loc& at, JsonRef node) {
 
 void Lowering::lower_logic(const Loc& at, const Keywords& o, std::vector<FormulaId>& out) {
   const Json& j = o.json;
-  if (o.string(Word::kRef)) out.push_back(reference(schemas_.resolve(at, j.text(o[Word::kRef]))));
-  if (o.string(Word::kDynamicRef)) out.push_back(reference(schemas_.resolve_dynamic(at, j.text(o[Word::kDynamicRef]))));
+  for (Word w : {Word::kRef, Word::kDynamicRef}) {
+    if (!o.string(w)) continue;
+    const std::string_view ref = j.text(o[w]);
+    if (!schemas_.resolves(at, ref))
+      out.push_back(broken_reference(at, o[w]));
+    else
+      out.push_back(reference(w == Word::kRef ? schemas_.resolve(at, ref) : schemas_.resolve_dynamic(at, ref)));
+  }
   if (o.string(Word::kRecursiveRef)) out.push_back(reference(schemas_.resolve_recursive(at)));
   const auto list = [&](Word w) {
     std::vector<FormulaId> kids;
@@ -264,7 +288,7 @@ void Lowering::lower_objects(const Loc& at, const Keywords& o, std::vector<Formu
       put(formulas_.all(formulas_.name(n), sub(at, j.item(map, i))));
     }
     if (order_ == PropertyOrder::kSchema && names.size() > 1) {
-      const auto [it, fresh] = map_index_.try_emplace(key_of(at, map), static_cast<uint32_t>(maps_.size()));
+      const auto [it, fresh] = map_index_.try_emplace(key_of(at.doc, map), static_cast<uint32_t>(maps_.size()));
       if (fresh) maps_.push_back(names);
       out.push_back(formulas_.atom(Op::kOrder, it->second));
     }
@@ -352,6 +376,8 @@ void Lowering::lower_arrays(const Loc& at, const Keywords& o, std::vector<Formul
       put(formulas_.item_some(least - 1, least, FormulaSpace::yes(), 1));
   if (o.number(Word::kMaxItems))
     put(formulas_.item_all(count(at, o[Word::kMaxItems], false), kUnbounded, FormulaSpace::no()));
+  if (o.yes(Word::kUniqueItems) && !(o.number(Word::kMaxItems) && count(at, o[Word::kMaxItems], false) <= 1))
+    out.push_back(formulas_.atom(Op::kUnique));
 }
 
 }  // namespace structgen

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -25,18 +26,25 @@ class Lowering {
   FormulaId root() { return reference(schemas_.root()); }
   // The formula of a kSchema node's location.
   FormulaId lower(uint32_t location);
+  // A kSchema node whose reference leads nowhere: neither it nor its negation has a value.
+  bool broken(uint32_t location) const { return broken_.count(location) != 0; }
+  bool any_broken() const { return !broken_.empty(); }
+  [[noreturn]] void raise_broken(uint32_t location);
+  [[noreturn]] void raise_broken() { raise_broken(*broken_.begin()); }
   const Loc& location(uint32_t location) const { return locs_[location]; }
   SchemaSet& schemas() { return schemas_; }
   // Names in the order of properties map `map`.
   const std::vector<NameId>& map_names(uint32_t map) const { return maps_[map]; }
-  // A formula that holds for exactly the value at `node`.
-  FormulaId constant(const Loc& at, JsonRef node);
+  // A formula that holds for exactly the values of a JSON array.
+  FormulaId values(const Json& json, JsonRef array) { return values(json, array, kNoDocument); }
 
   FormulaId reference(Loc l);  // a kSchema node, or the target of a bare $ref, or true/false
   FormulaId sub(const Loc& at, JsonRef node) { return reference(schemas_.child(at, node)); }
   FormulaSpace& formulas() { return formulas_; }
 
  private:
+  FormulaId node_of(const Loc& l);
+  FormulaId broken_reference(Loc at, JsonRef text);
   FormulaId lower_object(const Loc& at);
   void lower_types(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
   void lower_logic(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
@@ -45,7 +53,9 @@ class Lowering {
   void lower_objects(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
   void lower_dependencies(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
   void lower_arrays(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
-  FormulaId values(const Loc& at, JsonRef array);
+  static constexpr uint32_t kNoDocument = 0xFFFFFFFFu;  // of values from a text: nothing to remember, no order
+  FormulaId values(const Json& json, JsonRef array, uint32_t doc);
+  FormulaId constant(const Json& json, JsonRef node, uint32_t doc);
   FormulaId absent(NameId name) { return formulas_.all(formulas_.name(name), FormulaSpace::no()); }
   FormulaId present(NameId name) { return formulas_.some(formulas_.name(name), FormulaSpace::yes(), 1); }
   NameId name_of(std::string_view text) { return formulas_.intern_text(text); }
@@ -61,6 +71,7 @@ class Lowering {
   std::vector<Loc> locs_;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>, uint32_t> loc_index_;
   std::unordered_map<uint32_t, FormulaId> lowered_;
+  std::set<uint32_t> broken_;
   std::vector<std::vector<NameId>> maps_;
   std::unordered_map<uint64_t, uint32_t> map_index_;
   std::unordered_map<uint64_t, FormulaId> constants_;

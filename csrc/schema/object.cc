@@ -570,7 +570,9 @@ RegexId Objects::free_language(uint32_t s, uint32_t cls) {
   if (!plan.names.empty()) taken.push_back(regexes.json_set(plan.table, {}, false));
   for (uint32_t t : written_[st.written]) taken.push_back(regexes.json_set(t, {}, false));
   const RegexId language = plan.classes[cls].language;
-  return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));
+  // Names and written keys exclude every spelling, so the rest is a language of bodies again.
+  return taken.empty() ? language
+                       : regexes.mark_body(regexes.minus(language, regexes.alt(std::span<const RegexId>(taken))));
 }
 
 }  // namespace structgen

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "regex/charset.h"
 #include "regex/syntax.h"
+#include "schema/unique.h"
 
 namespace structgen {
 
@@ -35,7 +36,10 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     default: gap_ = RegexArena::epsilon();
   }
   const FormulaId root = lowering_.root();
-  if (!solver_.nonempty(root)) unsatisfiable();
+  if (!solver_.nonempty(root)) {
+    if (lowering_.any_broken()) lowering_.raise_broken();
+    unsatisfiable();
+  }
   root_ = rule(kValue, root.v, 0, 0);
 }
 
@@ -62,6 +66,7 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
     case kObjectFirst:
     case kObjectNext: expand_object(r, out); break;
     case kKeys: expand_keys(r, out); break;
+    case kItem: expand_item(r, reading, out); break;
     case kNamed: expand_member(r, solver_.objects().take_name(r.a, reading.label), out); break;
     case kFree: {
       const ObjectState& s = solver_.objects().state(r.a);
@@ -105,7 +110,7 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
     if (!solver_.array_productive(p)) return;
     if (pretty) {
       if (solver_.closes(p)) out.add({text("[]")});
-      if (!solver_.array_cells(p).empty()) out.add({text("["), call(kArrayFirst, p.v, 0, depth)});
+      if (!solver_.item_cells(p).empty()) out.add({text("["), call(kArrayFirst, p.v, 0, depth)});
     } else {
       out.add({open('[', depth, false), call(kArrayFirst, p.v, 0, depth)});
     }
@@ -129,19 +134,36 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out) {
   const FormulaId p{r.a};
   const bool first = r.kind == kArrayFirst, pretty = layout_.mode == JsonLayout::kPretty;
   if (solver_.closes(p) && !(first && pretty)) out.add({close(']', r.depth, first)});
-  for (const Cell& c : solver_.array_cells(p)) {
+  for (const ItemCell& c : solver_.item_cells(p)) {
     const Symbol item = call(kValue, c.value.v, 0, r.depth);
     for_each_branch(c.rest, [&](FormulaId rest) {
-      if (!solver_.array_productive(rest)) return;
-      const Symbol next = call(kArrayNext, rest.v, 0, r.depth);
-      if (!first)
-        out.add({comma(r.depth, false), item, next});
-      else if (pretty)
-        out.add({text(indent(r.depth)), item, next});
-      else
-        out.add({item, next});
+      if (!c.capture && !solver_.array_productive(rest)) return;
+      std::vector<Symbol> sequence;
+      if (!first) sequence.push_back(comma(r.depth, false));
+      if (first && pretty) sequence.push_back(text(indent(r.depth)));
+      if (c.capture) sequence.push_back(Symbol::capture());
+      sequence.push_back(item);
+      sequence.push_back(call(c.capture ? kItem : kArrayNext, rest.v, 0, r.depth));
+      out.add(sequence);
     });
   }
+}
+
+// An item was written whose text decides what may follow. Where a mask does not know the text, what follows
+// whatever the text was is answered, and the rest is poison.
+void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alternatives& out) {
+  const FormulaId rest{r.a};
+  if (reading.kind == Reading::kText) {
+    out.add({call(kArrayNext, solver_.unique().extend(rest, reading.text).v, 0, r.depth)});
+    return;
+  }
+  const Symbol poison = Symbol::terminal(RegexArena::poison());
+  if (!solver_.unique().surely_more(rest)) {
+    out.add({poison});
+    return;
+  }
+  if (solver_.closes(rest)) out.add({close(']', r.depth, false)});
+  out.add({comma(r.depth, false), poison});
 }
 
 void JsonProductions::expand_object(const Rule& r, Alternatives& out) {

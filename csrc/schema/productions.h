@@ -42,6 +42,7 @@ class JsonProductions : public Productions {
     kKeys,         // after the opening quote of a key
     kNamed,        // reader: a known name was written
     kFree,         // reader: a free key of class b was written
+    kItem,         // reader: an item of a = array formula was written
   };
   struct Rule {
     RuleKind kind;
@@ -57,6 +58,7 @@ class JsonProductions : public Productions {
   void expand_array(const Rule& r, Alternatives& out);
   void expand_object(const Rule& r, Alternatives& out);
   void expand_keys(const Rule& r, Alternatives& out);
+  void expand_item(const Rule& r, const Reading& reading, Alternatives& out);
   void expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out);
   void for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f);
   // Terminals: punctuation with the gaps around it.

@@ -89,13 +89,13 @@ uint32_t SchemaSet::add_document(const std::string& uri, Json json) {
 
 Draft SchemaSet::dialect_of(uint32_t doc, JsonRef node, Draft inherited, bool& validates) {
   const Json& j = *documents_[doc];
-  if (doc == 0 && node == 0 && options_.force_draft) return options_.draft;
+  const bool forced = doc == 0 && node == 0 && options_.force_draft;
   const JsonRef s = j.find(node, "$schema");
-  if (s == kNoJson || !j.is_string(s)) return inherited;
+  if (s == kNoJson || !j.is_string(s)) return forced ? options_.draft : inherited;
   Draft d = inherited;
-  if (draft_of_uri(j.text(s), d)) return d;
+  if (draft_of_uri(j.text(s), d)) return forced ? options_.draft : d;
   // A metaschema of the caller's: its $vocabulary says whether validation keywords count.
-  if (!others_) return inherited;
+  if (!others_) return forced ? options_.draft : inherited;
   for (const auto& [uri, text] : *others_) {
     if (uri != j.text(s)) continue;
     const Json meta = Json::parse(text);
@@ -108,7 +108,7 @@ Draft SchemaSet::dialect_of(uint32_t doc, JsonRef node, Draft inherited, bool& v
         if (meta.key(vocabulary, i).ends_with("/vocab/validation")) validates = true;
     }
   }
-  return d;
+  return forced ? options_.draft : d;
 }
 
 // ---- scan ----
@@ -268,7 +268,16 @@ void SchemaSet::resolve_pending() {
   for (std::size_t i = 0; i < pending_.size(); ++i) {  // grows: a target may be new to the scan
     const Pending p = pending_[i];
     const Visit v = visits_[p.visit];
-    const Loc target = resolve(Loc{v.doc, v.node, v.resource, 0}, p.reference);
+    Loc target;
+    try {
+      target = resolve(Loc{v.doc, v.node, v.resource, 0}, p.reference);
+    } catch (const Error& e) {
+      // Nothing stands where the reference points: whatever needs it is refused, what does not is fine.
+      if (e.kind() != ErrorKind::kUnsupportedSchema || !dangling(Loc{v.doc, v.node, v.resource, 0}, p.reference)) throw;
+      dangling_.push_back(p.visit);
+      notes_.push_back({p.visit, "$ref", std::string(e.what()) + "; values that need it are refused"});
+      continue;
+    }
     const JsonType t = documents_[target.doc]->type(target.node);
     if (t != JsonType::kObject && t != JsonType::kTrue && t != JsonType::kFalse)
       throw Error(ErrorKind::kGrammar, "reference '" + std::string(p.reference) + "' does not lead to a schema")
@@ -324,6 +333,36 @@ bool SchemaSet::find_pointer(uint32_t& resource, uint32_t doc, JsonRef& node, st
     if (const auto it = resource_roots_.find(key_of(doc, node)); it != resource_roots_.end()) resource = it->second;
   }
   return true;
+}
+
+// Every reference was resolved once by the scan; only dangling ones are worth asking for.
+bool SchemaSet::resolves(const Loc& from, std::string_view reference) {
+  if (dangling_.empty()) return true;
+  try {
+    resolve(from, reference);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string SchemaSet::pointer_of_text(const Loc& text) const {
+  for (uint32_t visit : dangling_) {
+    const Visit& v = visits_[visit];
+    const Json& j = *documents_[v.doc];
+    if (v.doc == text.doc && (j.find(v.node, "$ref") == text.node || j.find(v.node, "$dynamicRef") == text.node))
+      return visit_pointer(visit);
+  }
+  return "";
+}
+
+bool SchemaSet::dangling(const Loc& from, std::string_view reference) {
+  std::string_view absolute, fragment;
+  const std::string full = resolve_uri(resources_[from.resource].uri, reference);
+  split_fragment(full, absolute, fragment);
+  uint32_t resource;
+  return reference.starts_with('#') || absolute == resources_[from.resource].uri ||
+         find_resource(std::string(absolute), resource);
 }
 
 Loc SchemaSet::resolve(const Loc& from, std::string_view reference) {

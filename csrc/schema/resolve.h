@@ -51,6 +51,10 @@ class SchemaSet {
   bool validates(const Loc& l) const { return resources_[l.resource].validates; }
   // The schema a reference means; throws kUnsupportedSchema where nothing is known by that name.
   Loc resolve(const Loc& from, std::string_view reference);
+  // Whether the document of a reference is known, so that it fails only because nothing stands there.
+  bool dangling(const Loc& from, std::string_view reference);
+  bool resolves(const Loc& from, std::string_view reference);
+  std::string pointer_of_text(const Loc& text) const;  // of the schema that holds a keyword's text
   Loc resolve_dynamic(const Loc& from, std::string_view reference);
   Loc resolve_recursive(const Loc& from);
   std::string pointer(const Loc& l) const;
@@ -112,6 +116,7 @@ class SchemaSet {
   std::vector<Visit> visits_;
   std::vector<Note> notes_;
   std::vector<Pending> pending_;
+  std::vector<uint32_t> dangling_;  // visits whose reference leads nowhere
   std::vector<std::pair<uint32_t, uint32_t>> scopes_{{0, 0}};  // (parent scope, resource)
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> scope_index_;
   bool dynamic_ = false;  // some schema uses $dynamicRef or $recursiveRef

@@ -50,7 +50,7 @@ RegexId Scalars::canonical_body() {
 bool Scalars::empty_string(RegexId bodies) {
   if (bodies == RegexArena::empty()) return true;
   if (!regexes_.node(bodies).boolean) return false;
-  return regexes_.is_empty(regexes_.both(bodies, canonical_body()));
+  return regexes_.is_empty(regexes_.mark_body(bodies));
 }
 
 RegexId Scalars::length(uint32_t min, uint32_t max) {
@@ -108,6 +108,7 @@ RegexId Scalars::combine(FormulaId p, bool strings) {
     default:
       out = strings ? string_atom(f) : number_atom(f);
   }
+  if (strings) regexes_.mark_body(out);
   if (strings ? empty_string(out) : regexes_.is_empty(out)) out = RegexArena::empty();
   memo.emplace(p.v, out);
   return out;

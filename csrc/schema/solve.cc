@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "schema/object.h"
+#include "schema/unique.h"
 
 namespace structgen {
 
@@ -17,7 +18,7 @@ constexpr std::size_t kMaxCells = 3'000;
 
 Solver::Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Scalars& scalars)
     : lowering_(lowering), formulas_(formulas), regexes_(regexes), scalars_(scalars),
-      objects_(std::make_unique<Objects>(*this)) {}
+      objects_(std::make_unique<Objects>(*this)), unique_(std::make_unique<Unique>(*this)) {}
 
 Solver::~Solver() = default;
 
@@ -28,6 +29,14 @@ void Solver::spend(uint32_t steps) {
 }
 
 // ---- restriction ----
+
+// What a reference that leads nowhere means is not known, so its negation cannot be formed.
+void Solver::refuse_broken(FormulaId v) {
+  if (!lowering_.any_broken()) return;
+  const Formula& f = formulas_[v];
+  if (f.op == Op::kSchema && lowering_.broken(f.a)) lowering_.raise_broken(f.a);
+  for (FormulaId k : formulas_.kids(v)) refuse_broken(k);
+}
 
 FormulaId Solver::restrict(FormulaId v, Kind k) {
   const Formula f = formulas_[v];
@@ -62,8 +71,12 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
   spend();
   FormulaId out;
   switch (f.op) {
-    case Op::kSchema: out = restrict(lowering_.lower(f.a), k); break;
-    case Op::kNot: out = formulas_.negate(restrict(f.kids[0], k)); break;
+    case Op::kSchema:
+      out = lowering_.broken(f.a) ? FormulaSpace::no() : restrict(lowering_.lower(f.a), k);
+      break;
+    case Op::kNot:
+      refuse_broken(f.kids[0]);
+      out = formulas_.negate(restrict(f.kids[0], k)); break;
     default: {
       std::vector<FormulaId> kids;
       kids.reserve(f.n);
@@ -319,7 +332,8 @@ FormulaId Solver::shift(FormulaId p, std::unordered_map<uint32_t, FormulaId>& me
   const FormulaId v{f.b};
   switch (f.op) {
     case Op::kTrue:
-    case Op::kFalse: return p;
+    case Op::kFalse:
+    case Op::kUnique: return p;  // schema/unique.h takes care of it
     case Op::kItemAll: {
       const FormulaId rest = formulas_.item_all(first, end, v);
       return f.a > 0 ? rest : formulas_.both(formulas_.val(v), rest);
@@ -361,6 +375,13 @@ std::vector<Cell> Solver::array_cells(FormulaId p) {
   std::unordered_map<uint32_t, FormulaId> memo;
   std::vector<Cell> out;
   split(shift(p, memo), FormulaSpace::yes(), [&](FormulaId rest) { return array_productive(rest); }, out);
+  return out;
+}
+
+std::vector<ItemCell> Solver::item_cells(FormulaId p) {
+  if (formulas_[p].has & kHasUnique) return unique_->cells(p);
+  std::vector<ItemCell> out;
+  for (const Cell& c : array_cells(p)) out.push_back({c.value, c.rest, false});
   return out;
 }
 
@@ -410,7 +431,10 @@ bool Solver::array_productive(FormulaId p) {
   const uint32_t before = low_;
   low_ = kClean;
   bool result = false;
-  if (!simple_array(p, result)) result = search_array(p);
+  if (formulas_[p].has & kHasUnique)
+    result = unique_->productive(p);
+  else if (!simple_array(p, result))
+    result = search_array(p);
   if (result || low_ == kClean) array_productive_.emplace(p.v, result ? 2 : 1);
   low_ = result ? before : std::min(low_, before);
   return result;

@@ -26,6 +26,8 @@ struct Cell {
 };
 
 class Objects;
+class Unique;
+struct ItemCell;
 
 class Solver {
  public:
@@ -41,7 +43,8 @@ class Solver {
 
   // ---- arrays ----
   bool array_productive(FormulaId p);
-  std::vector<Cell> array_cells(FormulaId p);
+  std::vector<Cell> array_cells(FormulaId p);       // of a formula without kUnique
+  std::vector<ItemCell> item_cells(FormulaId p);    // of any array formula
 
   // ---- shared with objects ----
   // Splits a derivative (which may contain kVal) into cells; `productive` judges rests.
@@ -57,6 +60,7 @@ class Solver {
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }
+  Unique& unique() const { return *unique_; }
   FormulaSpace& formulas() { return formulas_; }
   RegexArena& regexes() { return regexes_; }
   Scalars& scalars() { return scalars_; }
@@ -65,6 +69,7 @@ class Solver {
  private:
   static constexpr uint32_t kClean = 0xFFFFFFFFu;
   bool compute_nonempty(FormulaId v);
+  void refuse_broken(FormulaId v);
   bool kind_nonempty(FormulaId v, Kind k);
   FormulaId shift(FormulaId p, std::unordered_map<uint32_t, FormulaId>& memo);
   bool simple_array(FormulaId p, bool& result);
@@ -78,6 +83,7 @@ class Solver {
   RegexArena& regexes_;
   Scalars& scalars_;
   std::unique_ptr<Objects> objects_;
+  std::unique_ptr<Unique> unique_;
   std::unordered_map<uint64_t, FormulaId> restricted_;
   std::unordered_map<uint64_t, bool> restricting_;
   std::unordered_map<uint32_t, uint8_t> nonempty_;         // 1 no, 2 yes

@@ -31,8 +31,10 @@ void Unevaluated::collect(const Loc& at, FormulaId condition, bool top) {
   const Json& j = o.json;
   collect_keys(at, o, condition, top);
   collect_items(at, o, condition, top);
-  if (o.string(Word::kRef)) collect(schemas.resolve(at, j.text(o[Word::kRef])), condition, false);
-  if (o.string(Word::kDynamicRef)) collect(schemas.resolve_dynamic(at, j.text(o[Word::kDynamicRef])), condition, false);
+  if (o.string(Word::kRef) && schemas.resolves(at, j.text(o[Word::kRef])))
+    collect(schemas.resolve(at, j.text(o[Word::kRef])), condition, false);
+  if (o.string(Word::kDynamicRef) && schemas.resolves(at, j.text(o[Word::kDynamicRef])))
+    collect(schemas.resolve_dynamic(at, j.text(o[Word::kDynamicRef])), condition, false);
   if (o.string(Word::kRecursiveRef)) collect(schemas.resolve_recursive(at), condition, false);
   for (Word w : {Word::kAllOf, Word::kAnyOf, Word::kOneOf})
     if (o.array(w))

@@ -140,10 +140,14 @@ class _Store:
         self._append(span, [(k[:, skip:], v[:, skip:]) for k, v in new])
         for item in path:
             item._span = span
+            if item._vector is not None:
+                self.add(span, item._vector.nbytes)
         span.nodes.extend(path)
+        self.touch(node)
 
     def _append(self, span: _Span, new: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
         at, count = span.stop - span.start, new[0][0].shape[1]
+        before = sum(k.nbytes + v.nbytes for k, v in span.layers)
         if not span.layers:
             span.layers = [(_room(k, count), _room(v, count)) for k, v in new]
         elif at + count > span.layers[0][0].shape[1]:
@@ -152,9 +156,7 @@ class _Store:
             keys[:, at : at + count].copy_(k)
             values[:, at : at + count].copy_(v)
         span.stop += count
-        size = sum(k.nbytes + v.nbytes for k, v in span.layers)
-        size += sum(n._vector.nbytes for n in span.nodes if n._vector is not None)
-        self.add(span, size - span.bytes)
+        self.add(span, sum(k.nbytes + v.nbytes for k, v in span.layers) - before)
 
     def add(self, span: _Span, count: int) -> None:
         span.bytes += count
@@ -367,9 +369,7 @@ class TransformersLM:
         if not len(context):
             raise LanguageModelError("an empty context has no next token")
         if self.max_context is not None and len(context) > self.max_context:
-            raise ContextTooLong(
-                f"the context has {len(context)} tokens; the model reads {self.max_context}"
-            )
+            raise ContextTooLong(f"the context has {len(context)} tokens; the model reads {self.max_context}")
         return context
 
     def _rows(self, nodes: Sequence[Node]) -> list[_Row]:
@@ -412,7 +412,7 @@ class TransformersLM:
         positions = np.zeros((len(rows), new), np.int64)
         for i, row in enumerate(rows):
             ids[i, : row.new] = [node.token for node in _path(row.node, row.past)]
-            mask[i, past - row.past : past + row.new] = 1
+            mask[i, past - row.past :] = 1  # padding on the right is after every real query
             positions[i] = np.minimum(np.arange(row.past, row.past + new), len(row.node) - 1)
         kept = sorted({len(n) - 1 - row.past for row in rows for n in row.wanted})
         device = self.model.device
@@ -436,7 +436,6 @@ class TransformersLM:
 
     def _cache(self, rows: list[_Row], past: int) -> Any:
         """The cached keys of the rows as one cache, (rows, heads, past, size), zeros on the left."""
-        import torch
         from transformers import DynamicCache
 
         if not past:

@@ -52,6 +52,11 @@ EVENTS = Domain(
         "with {guests}: {title} on {date}[ at {time}]",
         "tell {guests} that the {title} is (on|moved to) {date}[ at {time}]",
         "add {guests} to the {title} (on|of) {date}[ in {city}]",
+        "(the|a|our) {title} (takes place|is held|happens|is) (at|in) {place} in {city}[ on {date}][ at {time}]",
+        "{place} in {city} (hosts|has|invites to) (a|the) {title} on {date}",
+        "(a|the) {title} (led|given|run) by {host}[ on {date}][ at {time}][ in {city}]",
+        "{host} (opens|leads|runs) the {title} at {time}[ on {date}]",
+        "(see|visit) the {title} at {place}, {city}[, {date}]",
     ),
     test=(
         "put the {title} on {date} at {time} with {guests}",

@@ -53,6 +53,8 @@ PEOPLE = Domain(
         "{name}, who (is {age}|comes from {city}), (is|works as) (a|an) {job}",
         "{name} of {company}[, {city}], (is|was) (a|an) {job}[ and is {age} years old]",
         "{name} {age} {city}[ {job}]",
+        "{name}, {age}, (is|was) (a|an) {job} (in|from|of) {city}[ and (mails|writes) from {email}]",
+        "(save|add) (a|the) {job} {name}[ of {company}][, {age}]",
     ),
     test=(
         "{name} ({age}), {job} from {city}",
@@ -122,6 +124,9 @@ ADDRESSES = Domain(
         "{name} (can be found|stays|resides|works) at {street}, {city} {zip}",
         "[please ](mail|post|ship) (a|the) (letter|box|book) to {name} (in|of) {city}, {street}[, {zip}]",
         "(it|everything) goes to {street}, {city}, (zip|code) {zip}[ (for|care of) {name}]",
+        "(deliver|hand) the (letter|box) to {name} at {street} in {city}[, {zip}]",
+        "{name}, {city} {zip}, {street}",
+        "(at|visit us at) {street}, {zip} {city}[, {country}][, ask for {name}]",
     ),
     test=(
         "please send the parcel to {name} at {street}, {city} {zip}",
@@ -196,6 +201,9 @@ ORDERS = Domain(
         "{customer} (in|of|from) {city} (would|should|could|must) (need|have|order|get|take) {items}",
         "(here is|note) an order (by|of) {customer} (in|at) {city}: {items}",
         "(I|we) have to (send|ship|bring) {items} to {customer}, {city}",
+        "[order ]{order_id} (of|for) {customer}: {items}[, {date}]",
+        "{customer} (in|at) {city} (orders|will order|likes to order) {items}[ for {date}]",
+        "{customer} (wanted|asked for|takes) {items} (on|by|for) {date}",
     ),
     test=(
         "{customer} in {city} would like to buy {items}",
@@ -297,6 +305,10 @@ INVOICES = Domain(
         "(a|the) bill (from|by|of) {vendor} (to|for) {customer}: {items}[, {total} {currency}]",
         "(an|the) invoice of {total} {currency} (from|by) {vendor}[ was sent to {customer}][ on {date}]",
         "{vendor} sells {customer} {items}[, invoice {number}]",
+        "{vendor}, {number}: {items}[, (due|payable) {due}]",
+        "(invoice|bill) {number}: {vendor} to {customer}, {total} {currency}[, {date}]",
+        "{customer} (received|got) invoice {number} (from|by) {vendor}[ over {total} {currency}][, due (on|by) {due}]",
+        "{number}, {vendor}, {items}, (payable|due) (on|by|until) {due}",
     ),
     test=(
         "invoice {number} by {vendor} to {customer}, {total} {currency}, due on {due}",

@@ -11,6 +11,7 @@ text does not state (null).
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 from training import templates, words
@@ -59,6 +60,10 @@ _DISTRACTORS = {
         "talk to {person} about the {word}",
     ),
 }
+
+
+_AMOUNT = re.compile(r"(\d[\d.]*) (EUR|euros?|USD|US dollars|dollars|GBP|pounds)\b")
+_SIGNS = {"eu": "\u20ac", "us": "$", "do": "$", "gb": "\u00a3", "po": "\u00a3"}
 
 
 def joined(parts: list[str], rng: random.Random) -> str:
@@ -232,6 +237,8 @@ def _assemble(sentences: list[str], drawn: dict[str, tuple[Any, str]], rng: rand
         parts.insert(rng.randrange(len(parts) + 1), _distractor(rng, split))
     if rng.random() < 0.25 and len(parts) > 1:
         rng.shuffle(parts)
+    if split == "train" and rng.random() < 0.25:
+        parts = [_AMOUNT.sub(lambda m: _SIGNS[m.group(2)[:2].lower()] + m.group(1), part) for part in parts]
     join = rng.choice((". ", ". ", ", ", "; "))
     return join.join(parts) + rng.choice((".", ".", "", "!" if join == ". " else ""))
 
@@ -253,7 +260,8 @@ def _ask(
         rng.shuffle(asked)
     fields: dict[str, dict[str, Any]] = {}
     answer: dict[str, Any] = {}
-    all_nullable = rng.random() < 0.2
+    # Often nullable though stated: that null is allowed must not suggest null.
+    all_nullable = rng.random() < 0.3
     group = next(
         ((g, m) for g, m in domain.groups.items() if rng.random() < 0.4 and len(set(m) & set(asked)) > 1),
         None,
@@ -278,7 +286,7 @@ def _ask(
         if "enum" in schema and rng.random() < 0.5:
             schema = {**schema, "enum": rng.sample(schema["enum"], len(schema["enum"]))}
         into_fields[name] = (
-            nullable(schema) if key not in stated or all_nullable or rng.random() < 0.1 else schema
+            nullable(schema) if key not in stated or all_nullable or rng.random() < 0.3 else schema
         )
         into_answer[name] = drawn[key][0] if key in stated else None
     if inner_fields and group is not None:
@@ -291,7 +299,7 @@ def _ask_list(
 ) -> tuple[dict[str, Any], Any]:
     """A list the text does not state is empty; a list of one-field records may be plain values."""
     rng = namer.rng
-    keys = [k for k in slot.inner if used is None or k in used or rng.random() < 0.15]
+    keys = [k for k in slot.inner if used is None or k in used or rng.random() < 0.35]
     rows = value[0] if value is not None else []
     if len(slot.inner) == 1 or (len(keys) > 1 and rng.random() < 0.06):
         key = next(iter(slot.inner))

@@ -1,0 +1,220 @@
+"""`structgen generate`: prompts and a schema in, JSON out.
+
+In: a prompt, or a JSONL file of prompts where each line may name its schema. Out: one document a line, or
+with --output one record a line (prompt, text, value, tokens, log-probabilities). Cost: loading the model
+once, then a forward a token. A prompt that fails is one line on standard error; the others are answered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from structgen import Compiler
+
+from .common import (
+    OK,
+    REJECTED,
+    Commands,
+    Failure,
+    Inputs,
+    add_schema_options,
+    called,
+    compile_schema,
+    note,
+    plural,
+)
+
+if TYPE_CHECKING:
+    from structgen.generation import Result
+    from structgen.lm.transformers import TransformersLM
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A prompt, the JSON text of its schema, and where both came from."""
+
+    prompt: str
+    schema: str
+    place: str
+    schema_name: str
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "generate",
+        help="JSON for a prompt, by the embedded model or another",
+        description="Generates JSON that the schema accepts. Documents go to standard output, one a line; "
+        "exit status 1 if one was cut off by --max-tokens.",
+    )
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--prompt", metavar="TEXT", help="one request in plain words")
+    source.add_argument(
+        "--prompts",
+        metavar="FILE",
+        help='JSONL, or -: a string a line, or {"prompt": ..., "schema": file or schema}; '
+        "a file is looked up beside FILE",
+    )
+    parser.add_argument("--schema", metavar="FILE", help="a JSON Schema file, or - (for prompts without one)")
+    parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
+    parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="(default: 256)")
+    parser.add_argument(
+        "--temperature", type=float, metavar="T", help="0 is greedy (default: 0, and 1 where -n is above 1)"
+    )
+    parser.add_argument("--top-k", type=int, metavar="K")
+    parser.add_argument("--top-p", type=float, metavar="P")
+    parser.add_argument("--seed", type=int, help="repeats the draws")
+    parser.add_argument("-n", type=int, default=1, help="documents a prompt (default: 1)")
+    parser.add_argument("--output", metavar="FILE", help="write records as JSONL here (- is standard output)")
+    parser.add_argument("--limit", type=int, metavar="N", help="stop after N prompts")
+    add_schema_options(parser, whitespace="compact")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    wanted = list(requests(options))
+    with ExitStack() as stack:
+        out: TextIO = sys.stdout
+        if options.output not in (None, "-"):
+            try:
+                out = stack.enter_context(open(options.output, "w", encoding="utf-8"))
+            except OSError as error:
+                raise Failure(f"cannot write {options.output}: {error.strerror}") from None
+        note(f"loading {options.model or 'the embedded model'}")
+        lm = load(options.model)
+        compiler = Compiler(lm.vocabulary)
+        start = time.perf_counter()
+        status, texts = OK, 0
+        for request in wanted:
+            if options.prompts is not None:
+                note(f"> {request.prompt}")
+            code, lines = answer(lm, compiler, request, options)
+            status = max(status, code)
+            texts += len(lines)
+            for line in lines:
+                print(line, file=out, flush=True)
+    if texts:
+        note(f"{plural(texts, 'text')} in {time.perf_counter() - start:.1f} s")
+    return status
+
+
+def load(name: str | None) -> TransformersLM:
+    """The model. Failure or LanguageModelError: there is none, or it is damaged."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # no advice and no progress bars
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    from structgen.lm.transformers import TransformersLM
+
+    if name is None or name == "embedded":
+        from structgen.lm import embedded
+
+        return TransformersLM.from_pretrained(embedded.path())
+    if name.startswith(("/", ".", "~")) and not Path(name).is_dir():
+        raise Failure(f"cannot load the model {name}: no such folder")
+    return TransformersLM.from_pretrained(name)
+
+
+def answer(
+    lm: TransformersLM, compiler: Compiler, request: Request, options: argparse.Namespace
+) -> tuple[int, list[str]]:
+    """The exit status and the lines to print for one prompt."""
+    from structgen.generation import generate
+
+    from .main import explain
+
+    temperature = options.temperature
+    if temperature is None:
+        temperature = 1.0 if options.n > 1 else 0.0
+    try:
+        found = generate(
+            lm,
+            request.prompt,
+            grammar=compile_schema(compiler, request.schema, request.schema_name, options),
+            max_tokens=options.max_tokens,
+            temperature=temperature,
+            top_k=options.top_k,
+            top_p=options.top_p,
+            seed=options.seed,
+            n=options.n,
+        )
+    except Exception as error:
+        if os.environ.get("STRUCTGEN_TRACEBACK"):
+            raise
+        line, code = explain(error)
+        note(f"structgen: {request.place}{line}")
+        return code, []
+    results = found if isinstance(found, list) else [found]
+    cut = sum(1 for result in results if result.finish_reason != "stop")
+    if cut:
+        note(f"structgen: {request.place}{plural(cut, 'text')} cut off after {options.max_tokens} tokens")
+    lines = [result.text if options.output is None else record(request, result) for result in results]
+    return REJECTED if cut else OK, lines
+
+
+def record(request: Request, result: Result) -> str:
+    """One line of --output."""
+    fields = {
+        "prompt": request.prompt,
+        "text": result.text,
+        "value": result.value,
+        "finish_reason": result.finish_reason,
+        "tokens": result.tokens,
+        "logprobs": [round(x, 6) for x in result.logprobs],
+        "seed": result.sampling.seed,
+    }
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def requests(options: argparse.Namespace) -> Iterator[Request]:
+    """The prompts, each with its schema. Failure: a line that is none, a schema that is missing."""
+    inputs = Inputs()
+    common = inputs.read(options.schema, "schema") if options.schema is not None else None
+    if options.prompt is not None:
+        if common is None:
+            raise Failure("generate needs --schema")
+        yield Request(options.prompt, common, "", options.schema)
+        return
+    known: dict[str, str] = {}
+    folder = Path() if options.prompts == "-" else Path(options.prompts).parent
+    lines = inputs.read(options.prompts, "prompts").splitlines()
+    name = called(options.prompts)
+    count = 0
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        if options.limit is not None and count >= options.limit:
+            return
+        count += 1
+        place = f"{name}:{number}: "
+        try:
+            item = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise Failure(f"{place}invalid JSON: {error}") from None
+        if isinstance(item, str):
+            item = {"prompt": item}
+        if not isinstance(item, dict) or not isinstance(item.get("prompt"), str):
+            raise Failure(f'{place}expected a string or an object with "prompt"')
+        schema = item.get("schema")
+        if schema is None:
+            if common is None:
+                raise Failure(f'{place}no "schema" here and no --schema')
+            yield Request(item["prompt"], common, place, options.schema)
+        elif isinstance(schema, str):
+            path = str(folder / schema)
+            if path not in known:
+                known[path] = inputs.read(path, "schema")
+            yield Request(item["prompt"], known[path], place, path)
+        else:
+            yield Request(item["prompt"], json.dumps(schema), place, "schema")
+    if not count:
+        raise Failure(f"{name} has no prompts")

@@ -1,0 +1,73 @@
+"""Arguments to sub-commands, and every failure to one readable line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+import structgen
+from structgen.errors import GrammarError, StructgenError, UnsatisfiableSchema
+
+from . import check, compile, generate, mask
+from .common import OK, REJECTED, USAGE, Failure, one_line
+
+# The shell's convention for a process that a signal ended: 128 + SIGINT, 128 + SIGPIPE.
+INTERRUPTED, BROKEN_PIPE = 130, 141
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(
+        prog="structgen",
+        description="JSON Schemas as exact token masks: generate, check, explain.",
+        epilog="`-` reads standard input. Exit status: 0 ok, 1 rejected, 2 usage or unsupported.",
+    )
+    top.add_argument("--version", action="version", version=f"structgen {structgen.__version__}")
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for module in (generate, check, compile, mask):
+        module.add_parser(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit status; never a traceback (but with STRUCTGEN_TRACEBACK set)."""
+    options = parser().parse_args(arguments)
+    try:
+        status: int = options.run(options)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever read our output left; standard output must not be flushed again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        if os.environ.get("STRUCTGEN_TRACEBACK"):
+            raise
+        text, status = explain(error)
+        print(f"structgen: {text}", file=sys.stderr)
+        return status
+
+
+def explain(error: Exception) -> tuple[str, int]:
+    """One line for an exception, and the exit status that it means."""
+    if isinstance(error, Failure):
+        return str(error), USAGE
+    if isinstance(error, UnsatisfiableSchema):
+        return f"{error.message} (at #{error.pointer})", REJECTED
+    if isinstance(error, GrammarError):
+        return one_line(str(error)), USAGE
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror, USAGE
+    if isinstance(error, (RecursionError, MemoryError)):
+        return f"the input is too deep or too large ({type(error).__name__})", USAGE
+    known = isinstance(error, (StructgenError, ValueError, ImportError)) or type(error).__module__.startswith(
+        "structgen."
+    )
+    text = one_line(str(error)) or type(error).__name__
+    return text if known else f"unexpected {type(error).__name__}: {text}", USAGE
+
+
+__all__ = ["OK", "REJECTED", "USAGE", "main", "parser"]

@@ -1,0 +1,76 @@
+"""`structgen mask SCHEMA --after TEXT`: the tokens that may come next.
+
+In: a schema, the text so far, a tokenizer. Out: `id<TAB>token` a line, by id; the count on standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from structgen import Compiler, allocate_bitmask
+
+from .common import (
+    OK,
+    REJECTED,
+    Commands,
+    Failure,
+    Inputs,
+    add_schema_options,
+    allowed_here,
+    compile_schema,
+    note,
+    place,
+    quoted,
+    stand_at,
+    vocabulary,
+)
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "mask",
+        help="the tokens allowed after a text",
+        description="Lists the tokens that the mask allows after a text. Exit status 1 if the text itself is "
+        "not possible.",
+    )
+    parser.add_argument("schema", metavar="SCHEMA", help="a JSON Schema file, or -")
+    parser.add_argument("--after", default="", metavar="TEXT", help="the text so far (default: none)")
+    parser.add_argument(
+        "--tokenizer",
+        default="embedded",
+        help="embedded (the default), bytes, a file, a folder or a hub name",
+    )
+    parser.add_argument("--limit", type=int, default=50, help="tokens to list; 0 lists all (default: 50)")
+    add_schema_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.limit < 0:
+        raise Failure("--limit must not be negative")
+    tokens = vocabulary(options.tokenizer)
+    text = Inputs().read(options.schema, "schema")
+    grammar = compile_schema(Compiler(tokens), text, options.schema, options)
+    data = options.after.encode("utf-8", "surrogateescape")
+    matcher, length = stand_at(grammar, data)
+    if length < len(data):
+        at = place(data, length)
+        note(f"structgen: the text is rejected at {at}, after {at.before or 'nothing'}")
+        note(f"structgen: allowed there: {allowed_here(matcher)}")
+        return REJECTED
+    mask = allocate_bitmask(1, tokens.vocab_size)
+    matcher.fill_bitmask(mask)
+    bits = np.unpackbits(np.asarray(mask).reshape(-1).view(np.uint8), bitorder="little")
+    ids = np.flatnonzero(bits[: tokens.vocab_size]).tolist()
+    ends = set(tokens.eos_token_ids)
+    shown = ids[: options.limit] if options.limit else ids
+    for index in shown:
+        print(f"{index}\t{'(end of text)' if index in ends else quoted(tokens.token_bytes(index))}")
+    rest = f"; {len(shown)} shown" if len(shown) < len(ids) else ""
+    note(f"{len(ids)} of {tokens.vocab_size} ids allowed{rest}")
+    forced = matcher.forced_bytes()
+    if forced:
+        note(f"the text must go on with {quoted(forced)}")
+    return OK

@@ -1,0 +1,474 @@
+"""One call from a prompt and a schema to a value: `sg.generate`.
+
+Enters: a model, a prompt, what the text must be. Leaves: `Result`: text, value, tokens, log-probabilities.
+Cost: one forward a token (n samples share it), one mask a token, a sort of V numbers with `top_p`.
+
+Each step, in this order: the model's log-probabilities; the mask; temperature; top-k; top-p; the draw. The
+mask comes first, so that top-k and top-p choose among allowed tokens and never leave none. The law of the
+result is *local*: each token follows the model's distribution over the tokens allowed there, which is not
+the model's distribution over whole texts of the language. Forced tokens are drawn like others: each costs
+a forward, and each has a log-probability.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from .compiler import Compiler
+from .errors import StructgenError, VocabularyError
+from .grammar import CompiledGrammar, Matcher, fill_bitmasks
+from .logits import allocate_bitmask, apply_bitmask
+
+if TYPE_CHECKING:
+    from .lm.base import Context, LanguageModel
+    from .vocabulary import Vocabulary
+
+__all__ = ["Result", "Sampling", "generate"]
+
+Format = Literal["auto", "plain", "chat", "embedded"]
+_LOADED_MODELS = 2
+_EMBEDDED_MARK = "<|answer|>"
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens were drawn. `order` is the order of the operations on the log-probabilities.
+
+    `seed` repeats the draws also where none was given. `law` names the distribution: "local" is the model
+    renormalised over the allowed tokens of each step.
+    """
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+    order: tuple[str, ...] = ("mask", "temperature", "top_k", "top_p")
+    law: str = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One generated text.
+
+    Attributes:
+        text: the text, without end-of-sequence tokens; bytes that are no UTF-8 become U+FFFD.
+        value: what the grammar makes of the text (parsed JSON, the Python type); the text itself without a
+            grammar; None when it was cut off.
+        tokens: the ids drawn, end-of-sequence included.
+        logprobs: the model's natural-log probability of each, before mask and temperature.
+        finish_reason: "stop" after an end-of-sequence token, "length" when the tokens ran out.
+        prompt_tokens: ids of the prompt.
+        timings: seconds of the whole call, shared by its n results: "load", "compile", "prompt" (the first
+            forward), "forward" (the others), "mask", "sample", "total".
+        sampling: how the tokens were drawn.
+    """
+
+    text: str
+    value: Any
+    tokens: list[int]
+    logprobs: list[float]
+    finish_reason: Literal["stop", "length"]
+    prompt_tokens: int
+    timings: dict[str, float]
+    sampling: Sampling
+
+
+@dataclass(slots=True)
+class _Sequence:
+    """One sample in the making; `matcher` is None without a grammar."""
+
+    context: Context
+    matcher: Matcher | None
+    random: np.random.Generator | None
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    done: bool = False
+
+
+class _Clock:
+    """Seconds by part of the work."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._begin = self._last = time.perf_counter()
+
+    def lap(self, part: str) -> None:
+        now = time.perf_counter()
+        self.seconds[part] = self.seconds.get(part, 0.0) + now - self._last
+        self._last = now
+
+    def total(self) -> dict[str, float]:
+        return {**self.seconds, "total": time.perf_counter() - self._begin}
+
+
+@overload
+def generate(
+    model: Any,
+    prompt: Any,
+    schema: Any = None,
+    *,
+    max_tokens: int = 256,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int | None = None,
+    n: Literal[1] = 1,
+    grammar: CompiledGrammar | None = None,
+    compiler: Compiler | None = None,
+    whitespace: str = "compact",
+    format: Format = "auto",
+    complete: bool = True,
+) -> Result: ...
+
+
+@overload
+def generate(
+    model: Any,
+    prompt: Any,
+    schema: Any = None,
+    *,
+    max_tokens: int = 256,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int | None = None,
+    n: int,
+    grammar: CompiledGrammar | None = None,
+    compiler: Compiler | None = None,
+    whitespace: str = "compact",
+    format: Format = "auto",
+    complete: bool = True,
+) -> Result | list[Result]: ...
+
+
+def generate(
+    model: Any,
+    prompt: Any,
+    schema: Any = None,
+    *,
+    max_tokens: int = 256,
+    temperature: float = 0.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int | None = None,
+    n: int = 1,
+    grammar: CompiledGrammar | None = None,
+    compiler: Compiler | None = None,
+    whitespace: str = "compact",
+    format: Format = "auto",
+    complete: bool = True,
+) -> Result | list[Result]:
+    """Generate a text that the schema or grammar accepts.
+
+    Args:
+        model: None or "embedded" (the model that comes with structgen), a folder or hub id, a pair
+            (model, tokenizer) of transformers, or a `LanguageModel`. Folders and ids stay loaded (the last
+            two); make a `TransformersLM` to use a pair again and again.
+        prompt: a text, token ids, or a list of chat messages ({"role": ..., "content": ...}).
+        schema: dict, bool, JSON text or a Python type; None: no schema.
+        max_tokens: ids drawn at most, end-of-sequence included; less where the model's context ends.
+        temperature: 0 takes the most probable allowed token, the lowest id where two are equal.
+        top_k: draw among the k most probable allowed tokens.
+        top_p: draw among the fewest of those whose probabilities sum to at least this.
+        seed: draws repeat under the same seed; result i does not depend on n.
+        n: how many results; more than one needs a temperature above 0. A list is returned for n > 1.
+        grammar: a compiled grammar instead of a schema.
+        compiler: compiles the schema; by default one per model, kept with its caches.
+        whitespace: of the JSON text, as in `Compiler.json_schema`.
+        format: "plain" gives the prompt to the model as it is; "chat" puts it into the tokenizer's chat
+            template, "embedded" into the form that the embedded model was trained on; "auto" is "embedded"
+            for that model, "chat" for messages, else "plain".
+        complete: allow only tokens after which the text can still be completed within `max_tokens`.
+
+    Raises:
+        ValueError: arguments that make no sense together.
+        LanguageModelError: the model cannot be loaded; the prompt does not fit (ContextTooLong).
+        VocabularyError: tokenizer, model and grammar do not belong together.
+        GrammarError: the schema cannot be compiled; UnsatisfiableBudget: `max_tokens` is too small for it.
+    """
+    _check(max_tokens, temperature, top_k, top_p, n, schema, grammar)
+    clock = _Clock()
+    lm = _language_model(model)
+    clock.lap("load")
+    if grammar is None and schema is not None:
+        grammar = (compiler or _compiler(lm)).json_schema(schema, whitespace=whitespace)
+    if grammar is not None:
+        _check_vocabulary(grammar.vocabulary, lm.vocabulary)
+    clock.lap("compile")
+    start = lm.start(_formatted(lm, prompt, schema if grammar is None else grammar.source, format))
+    room = max_tokens if lm.max_context is None else min(max_tokens, lm.max_context - len(start))
+    if room < 1:
+        from .lm.base import ContextTooLong
+
+        raise ContextTooLong(
+            f"the prompt has {len(start)} tokens and the model reads {lm.max_context}, "
+            "answer included: shorten it"
+        )
+    if temperature > 0 and seed is None:
+        seed = cast(int, np.random.SeedSequence().entropy)
+    sampling = Sampling(temperature, top_k, top_p, seed if temperature > 0 else None)
+    sequences = [
+        _Sequence(start, None if grammar is None else grammar.matcher(), random)
+        for random in _generators(sampling, n)
+    ]
+    budget = room if complete and importlib.util.find_spec("structgen._budget") else None
+    for step in range(room):
+        live = [s for s in sequences if not s.done]
+        if not live:
+            break
+        _step(lm, live, sampling, None if budget is None else budget - step, clock)
+    timings = clock.total()
+    results = [_result(s, lm, grammar, len(start), sampling, timings) for s in sequences]
+    return results[0] if n == 1 else results
+
+
+def _step(
+    lm: LanguageModel, live: list[_Sequence], sampling: Sampling, budget: int | None, clock: _Clock
+) -> None:
+    """One token for every live sequence."""
+    clock.lap("sample")
+    raw = lm.logprobs([s.context for s in live])
+    clock.lap("forward" if live[0].tokens else "prompt")
+    allowed = _masked(raw, [s.matcher for s in live], budget, lm.vocabulary)
+    clock.lap("mask")
+    for row, sequence in enumerate(live):
+        token = _draw(allowed[row], sampling, sequence.random)
+        sequence.tokens.append(token)
+        sequence.logprobs.append(float(raw[row, token]))
+        if sequence.matcher is None:
+            sequence.done = token in lm.eos_token_ids
+        elif not sequence.matcher.accept_token(token):
+            raise StructgenError(f"token {token} was allowed and then refused: this is a bug in structgen")
+        else:
+            sequence.done = sequence.matcher.is_terminated()
+        if not sequence.done:
+            sequence.context = sequence.context.extend(token)
+    clock.lap("sample")
+
+
+def _masked(
+    raw: npt.NDArray[np.float32],
+    matchers: Sequence[Matcher | None],
+    budget: int | None,
+    vocabulary: Vocabulary,
+) -> npt.NDArray[np.float32]:
+    """The log-probabilities with -inf where a token is not allowed."""
+    held = [m for m in matchers if m is not None]
+    if not held:
+        return raw
+    mask = allocate_bitmask(len(held), vocabulary.vocab_size)
+    if budget is None:
+        fill_bitmasks(held, mask)
+    else:
+        for row, matcher in enumerate(held):
+            matcher.fill_bitmask(mask, row, max_tokens=budget)
+    return apply_bitmask(raw, mask)
+
+
+def _draw(logprobs: npt.NDArray[np.float32], how: Sampling, random: np.random.Generator | None) -> int:
+    """One token of one row: temperature, top-k, top-p, then one uniform number and the inverse CDF."""
+    best = int(np.argmax(logprobs))
+    if not np.isfinite(logprobs[best]):
+        raise StructgenError("the model gives no allowed token a probability above 0")
+    if random is None:
+        return best
+    ids = np.flatnonzero(logprobs > -np.inf)
+    scores = logprobs[ids].astype(np.float64)
+    # Subtracting first keeps a tiny temperature finite.
+    scores = (scores - scores.max()) / how.temperature
+    if how.top_k is not None or how.top_p is not None:
+        order = np.argsort(-scores, kind="stable")[: how.top_k]
+        ids, scores = ids[order], scores[order]
+    weights = np.exp(scores)
+    if how.top_p is not None:
+        sums = np.cumsum(weights)
+        count = int(np.searchsorted(sums, how.top_p * sums[-1])) + 1
+        ids, weights = ids[:count], weights[:count]
+    sums = np.cumsum(weights)
+    at = int(np.searchsorted(sums, random.random() * sums[-1], side="right"))
+    return int(ids[min(at, len(ids) - 1)])
+
+
+def _generators(sampling: Sampling, n: int) -> list[np.random.Generator | None]:
+    """One stream of random numbers a sequence; None for greedy decoding."""
+    if sampling.temperature == 0:
+        return [None] * n
+    seeds = np.random.SeedSequence(sampling.seed).spawn(n)
+    return [np.random.Generator(np.random.PCG64(s)) for s in seeds]
+
+
+def _result(
+    sequence: _Sequence,
+    lm: LanguageModel,
+    grammar: CompiledGrammar | None,
+    prompt_tokens: int,
+    sampling: Sampling,
+    timings: dict[str, float],
+) -> Result:
+    text = lm.vocabulary.decode(sequence.tokens).decode("utf-8", "replace")
+    value: Any = None
+    if grammar is None:
+        value = text
+    elif sequence.done:
+        value = grammar.parse(text)
+    return Result(
+        text,
+        value,
+        sequence.tokens,
+        sequence.logprobs,
+        "stop" if sequence.done else "length",
+        prompt_tokens,
+        dict(timings),
+        sampling,
+    )
+
+
+def _check(
+    max_tokens: int,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    n: int,
+    schema: Any,
+    grammar: CompiledGrammar | None,
+) -> None:
+    if max_tokens < 1:
+        raise ValueError(f"max_tokens must be at least 1, not {max_tokens}")
+    if not 0 <= temperature < float("inf"):
+        raise ValueError(f"temperature must be 0 or more, not {temperature}")
+    if top_k is not None and top_k < 1:
+        raise ValueError(f"top_k must be at least 1, not {top_k}")
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(f"top_p must be above 0 and at most 1, not {top_p}")
+    if n < 1:
+        raise ValueError(f"n must be at least 1, not {n}")
+    if n > 1 and temperature == 0:
+        raise ValueError("n > 1 needs a temperature above 0: greedy texts would all be the same")
+    if schema is not None and grammar is not None:
+        raise ValueError("give a schema or a grammar, not both")
+
+
+def _check_vocabulary(grammar: Vocabulary, model: Vocabulary) -> None:
+    """VocabularyError unless each id of the grammar is the same text for the model."""
+    if grammar is model:
+        return
+    size = min(grammar.vocab_size, model.vocab_size)
+    same = list(grammar.tokens[:size]) == list(model.tokens[:size])
+    if not same or grammar.vocab_size > model.vocab_size and any(grammar.tokens[size:]):
+        raise VocabularyError(
+            f"the grammar was compiled for another vocabulary ({grammar.vocab_size} ids, the model has "
+            f"{model.vocab_size}): compile it with Compiler(lm.vocabulary)"
+        )
+    if not set(grammar.eos_token_ids) <= set(model.eos_token_ids):
+        raise VocabularyError(
+            f"the grammar ends with the ids {grammar.eos_token_ids}, the model with {model.eos_token_ids}"
+        )
+
+
+_lock = threading.Lock()
+_models: OrderedDict[str, LanguageModel] = OrderedDict()
+_compilers: WeakKeyDictionary[Any, Compiler] = WeakKeyDictionary()
+
+
+def _language_model(model: Any) -> LanguageModel:
+    if model is None or (isinstance(model, str) and model == "embedded"):
+        from .lm import embedded
+
+        model = embedded.path("target")
+    if isinstance(model, (str, os.PathLike)):
+        return _loaded(os.fspath(model))
+    if isinstance(model, tuple) and len(model) == 2:
+        from .lm.transformers import TransformersLM
+
+        return TransformersLM(*model)
+    if all(hasattr(model, name) for name in ("start", "logprobs", "vocabulary")):
+        return cast("LanguageModel", model)
+    raise TypeError(
+        "model is None, a folder or hub id, a pair (model, tokenizer) or a LanguageModel, "
+        f"not {type(model).__name__}"
+    )
+
+
+def _loaded(name: str) -> LanguageModel:
+    from .lm.transformers import TransformersLM
+
+    with _lock:
+        lm = _models.get(name)
+        if lm is None:
+            lm = _models[name] = TransformersLM.from_pretrained(name)
+        _models.move_to_end(name)
+        while len(_models) > _LOADED_MODELS:
+            _models.popitem(last=False)
+    return lm
+
+
+def _compiler(lm: LanguageModel) -> Compiler:
+    with _lock:
+        try:
+            found = _compilers.get(lm)
+            if found is None:
+                found = _compilers[lm] = Compiler(lm.vocabulary)
+        except TypeError:  # a model that cannot be a key of a weak dictionary
+            found = Compiler(lm.vocabulary)
+    return found
+
+
+def _formatted(lm: LanguageModel, prompt: Any, schema: Any, format: Format) -> str | list[int]:
+    """The prompt as the model is to read it."""
+    if format not in ("auto", "plain", "chat", "embedded"):
+        raise ValueError(f"format is 'auto', 'plain', 'chat' or 'embedded', not {format!r}")
+    messages = not isinstance(prompt, str) and len(prompt) > 0 and isinstance(prompt[0], Mapping)
+    if not isinstance(prompt, str) and not messages:
+        if format in ("chat", "embedded"):
+            raise ValueError(f"token ids cannot be put into the {format} format")
+        return [int(t) for t in prompt]
+    if format == "auto":
+        if messages:
+            format = "chat"
+        else:
+            format = "embedded" if _EMBEDDED_MARK in lm.vocabulary.special_tokens else "plain"
+    if format == "chat":
+        return _chat(lm, prompt if messages else [{"role": "user", "content": prompt}])
+    if messages:
+        raise ValueError(f"chat messages cannot be put into the {format} format")
+    if format == "embedded":
+        from .lm import embedded
+
+        return embedded.format_prompt(prompt, schema if isinstance(schema, dict) else _document(schema))
+    return cast(str, prompt)
+
+
+def _chat(lm: LanguageModel, messages: list[Any]) -> list[int]:
+    tokenizer = getattr(lm, "tokenizer", None)
+    if getattr(tokenizer, "chat_template", None) is None:
+        raise ValueError("the model's tokenizer has no chat template: use format='plain'")
+    assert tokenizer is not None
+    ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+    return [int(i) for i in ids]
+
+
+def _document(schema: Any) -> dict[str, Any] | None:
+    """A schema given as text or as a Python type, as a dict; None for what is no schema."""
+    import json
+
+    if isinstance(schema, (str, bytes)):
+        try:
+            schema = json.loads(schema)
+        except (ValueError, RecursionError):  # the pattern of a regular expression; nested too deep
+            return None
+    elif schema is not None and not isinstance(schema, (dict, bool, list)):
+        from .frontend.python_types import schema_of
+
+        schema, _ = schema_of(schema)
+    return schema if isinstance(schema, dict) else None

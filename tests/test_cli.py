@@ -1,0 +1,258 @@
+"""The command line: verdicts with their places, exit statuses, and one readable line for every failure."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import structgen
+from structgen.cli import main
+from structgen.cli.common import place, ranges, visible
+
+ROOT = Path(__file__).resolve().parents[1]
+ORDER = str(ROOT / "examples" / "order.schema.json")
+TOOLS = str(ROOT / "examples" / "tools.schema.json")
+GOOD = '{"customer":"A","items":[],"city":null,"date":null,"express":true}'
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Runs a command; gives its status, standard output and standard error."""
+
+    def call(*arguments: str, stdin: str | bytes = "") -> tuple[int, str, str]:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        try:
+            status = main(arguments)
+        except SystemExit as stop:  # argparse
+            status = int(stop.code or 0)
+        found = capsys.readouterr()
+        return status, found.out, found.err
+
+    return call
+
+
+@pytest.fixture
+def file(tmp_path):
+    def make(text: str | bytes, name: str = "file.json") -> str:
+        path = tmp_path / name
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return str(path)
+
+    return make
+
+
+def one_error(status: int, err: str, *parts: str) -> None:
+    assert status == 2
+    assert err.count("\n") == 1 and err.startswith("structgen: "), err
+    for part in parts:
+        assert part in err, err
+
+
+def test_version(run) -> None:
+    assert run("--version") == (0, f"structgen {structgen.__version__}\n", "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("no-such",), ("check",), ("generate", "--schema", ORDER), ("mask", ORDER, "--order", "x")],
+)
+def test_wrong_usage_is_2(run, arguments) -> None:
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "") and "usage:" in err
+
+
+def test_check_accepts(run, file) -> None:
+    path = file(f" \n{GOOD}\n")
+    assert run("check", ORDER, path, "-", stdin=GOOD)[:2] == (
+        0,
+        f"{path}: accepted\nstandard input: accepted\n",
+    )
+
+
+def test_check_says_where_it_stops(run) -> None:
+    text = '{\n  "customer": "é",\n  "items": [{"product": "x", "quantity": "two"}]}'
+    status, out, _ = run("check", ORDER, "-", stdin=text)
+    assert status == 1
+    first, after, found, allowed = out.splitlines()
+    byte = text.encode().index(b'"two"')
+    assert first == f"standard input: rejected at line 3, column 42 (byte {byte})"
+    assert after.endswith('"quantity": ') and found.strip().startswith('found    "two"')
+    assert allowed.strip() == "allowed  `-`, `0`-`9`, whitespace"
+
+
+def test_check_names_the_keys_that_could_come(run, file) -> None:
+    schema = file('{"type": "object", "properties": {"red": {}, "green": {}}, "additionalProperties": false}')
+    _, out, _ = run("check", "--order", "any", schema, "-", stdin='{"blue": 1}')
+    assert out.endswith('allowed  `green"`, `red"`\n')
+    _, out, _ = run("check", "--order", "any", schema, "-", stdin='{"red": 1, 2}')
+    assert out.endswith('allowed  `"green"`, whitespace\n')
+    status, out, _ = run("check", schema, os.devnull)
+    assert status == 1 and "incomplete: the text ends at line 1, column 1 (byte 0)" in out
+
+
+def test_check_tells_apart_what_only_the_order_refuses(run) -> None:
+    text = '{"items":[],"customer":"A","city":null,"date":null,"express":true}'
+    status, _, err = run("check", ORDER, "-", stdin=text)
+    assert status == 1 and "accepted with --order any" in err
+    assert run("check", "--order", "any", ORDER, "-", stdin=text)[0] == 0
+
+
+def test_check_options_reach_the_compiler(run, file) -> None:
+    schema = file('{"type": "string", "format": "date"}')
+    assert run("check", schema, "-", stdin='"no"')[0] == 1
+    assert run("check", "--formats", "annotate", schema, "-", stdin='"no"')[0] == 0
+    one_error(*run("check", "--draft", "12", schema)[::2], "unknown draft")
+
+
+def test_check_of_the_schema_alone(run, file) -> None:
+    status, out, err = run("check", file('{"x-note": 1}', "s.json"))
+    assert status == 0 and "compiled (1 annotation)" in out and "#: x-note" in err
+
+
+def test_unsatisfiable_is_a_rejection(run, file) -> None:
+    status, out, err = run("check", file('{"type": "string", "enum": [1]}'), "-", stdin="1")
+    assert (status, out) == (1, "") and "no value satisfies" in err and err.count("\n") == 1
+
+
+def test_compile_reports(run, file) -> None:
+    status, out, err = run("compile", file('{"format": "no-such", "minimum": 2}', "s.json"), ORDER)
+    assert (status, err) == (0, "")
+    assert "compiled in" in out and "first mask" in out
+    assert "every keyword but 1 annotation:\n    #: format: unknown format" in out
+
+
+def test_compile_goes_on_after_an_error(run, file) -> None:
+    bad = file('{"properties": {"a": {"$ref": "#/$defs/none"}}}', "bad.json")
+    status, out, err = run("compile", bad, ORDER)
+    assert status == 2 and ORDER in out and err.count("\n") == 1
+    assert "bad.json" in err and "#/properties/a" in err
+
+
+def test_mask_lists_tokens(run) -> None:
+    status, out, err = run("mask", ORDER, "--after", GOOD[:-5], "--tokenizer", "bytes")
+    assert (status, out) == (0, "9\t`\\t`\n10\t`\\n`\n13\t`\\r`\n32\t` `\n102\t`f`\n116\t`t`\n")
+    assert "6 of 257 ids allowed" in err
+
+
+def test_mask_with_the_embedded_tokenizer(run) -> None:
+    status, out, err = run("mask", ORDER, "--after", '{"customer":"A","items":[],"city":n')
+    assert status == 0 and "`ull`" in out and "must go on with `ull`" in err
+    _, every, _ = run(
+        "mask", TOOLS, "--limit", "0", "--after", '{"name":"set_timer","arguments":{"minutes":5}}'
+    )
+    assert "(end of text)" in every
+
+
+def test_mask_after_an_impossible_text(run) -> None:
+    status, out, err = run("mask", ORDER, "--after", '{"cost":')
+    assert (status, out) == (1, "") and "column 4 (byte 3)" in err and '`ustomer"`' in err
+
+
+@pytest.mark.parametrize("text", ['{"a": 1,\n "b": }', '{"type": "strin}', "", "[1", '{"a" 1}'])
+def test_a_schema_that_is_no_json(run, text) -> None:
+    one_error(*run("check", "-", stdin=text)[::2], "standard input:", "invalid JSON")
+
+
+def test_the_place_in_a_schema_that_is_no_json(run) -> None:
+    one_error(*run("check", "-", stdin='{"a": 1,\n "b": }')[::2], "standard input:2:7: invalid JSON")
+
+
+def test_input_that_cannot_be_read(run, file, tmp_path) -> None:
+    one_error(*run("check", str(tmp_path / "none.json"))[::2], "none.json", "No such file")
+    one_error(*run("check", str(tmp_path))[::2], "Is a directory")
+    one_error(*run("check", file(b'"\xff"'))[::2], "not UTF-8 (byte 1)")
+    one_error(*run("check", "-", "-", stdin="true")[::2], "standard input is read once")
+    one_error(*run("mask", ORDER, "--tokenizer", str(tmp_path / "t.json"))[::2], "t.json", "no such file")
+    one_error(*run("mask", ORDER, "--tokenizer", file("{}", "u.json"))[::2], "u.json")
+
+
+def test_deep_input_is_a_result_or_a_line(run) -> None:
+    status, _, err = run("check", "-", stdin='{"not":' * 100_000 + "{}" + "}" * 100_000)
+    assert status in (0, 1, 2) and "Traceback" not in err
+
+
+def test_no_traceback_in_a_process(tmp_path) -> None:
+    command = [sys.executable, "-m", "structgen.cli", "check", "-", "-"]
+    done = subprocess.run(command, input=b"{", capture_output=True, cwd=ROOT)
+    assert done.returncode == 2 and done.stderr.count(b"\n") == 1
+
+
+def test_a_reader_that_leaves(tmp_path) -> None:
+    command = f'"{sys.executable}" -m structgen.cli mask "{ORDER}" --limit 0 --tokenizer bytes | true'
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, cwd=ROOT)
+    assert b"Traceback" not in done.stderr and b"BrokenPipe" not in done.stderr
+    assert done.returncode in (0, 141)
+
+
+def test_generate_answers_prompts(run, tmp_path) -> None:
+    prompts = tmp_path / "prompts.jsonl"
+    lines = [
+        {"prompt": "Start a timer for 12 minutes", "schema": TOOLS},
+        {"prompt": "timer " * 2000, "schema": TOOLS},
+        {"prompt": "yes or no", "schema": {"enum": [True]}},
+        {"prompt": "never answered", "schema": TOOLS},
+    ]
+    prompts.write_text("\n".join(map(json.dumps, lines)))
+    status, out, err = run("generate", "--prompts", str(prompts), "--limit", "3")
+    first, second = map(json.loads, out.splitlines())
+    assert first["name"] in ("set_timer", "get_weather", "search_flights") and second is True
+    assert status == 2, "one prompt is longer than the model's context"
+    (line,) = [line for line in err.splitlines() if line.startswith("structgen: ")]
+    assert "prompts.jsonl:2: " in line and "tokens" in line
+
+
+def test_generate_writes_records(run, tmp_path) -> None:
+    out = tmp_path / "out.jsonl"
+    arguments = ("generate", "--prompt", "Start a timer for 5 minutes", "--schema", TOOLS, "-n", "2")
+    for _ in range(2):
+        assert run(*arguments, "--seed", "1", "--output", str(out))[:2] == (0, "")
+        records = [json.loads(line) for line in out.read_text().splitlines()]
+        assert len(records) == 2
+        for record in records:
+            assert json.loads(record["text"]) == record["value"]
+            assert len(record["tokens"]) == len(record["logprobs"]) and record["finish_reason"] == "stop"
+
+
+def test_generate_says_what_is_wrong(run, file, tmp_path) -> None:
+    prompt = ("generate", "--prompt", "x")
+
+    def failed(*arguments: str, stdin: str = "") -> str:
+        status, out, err = run(*arguments, stdin=stdin)
+        lines = [line for line in err.splitlines() if not line.startswith("loading")]
+        assert (status, out) == (2, "") and len(lines) == 1 and lines[0].startswith("structgen: "), err
+        return lines[0]
+
+    assert "needs --schema" in failed(*prompt)
+    assert "no such folder" in failed(*prompt, "--schema", TOOLS, "--model", str(tmp_path / "none"))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "cannot load the model" in failed(*prompt, "--schema", TOOLS, "--model", str(empty))
+    assert "invalid JSON" in failed(*prompt, "--schema", "-", stdin='{"type"')
+    bad = file("[1]\n", "bad.jsonl")
+    assert 'bad.jsonl:1: expected a string or an object with "prompt"' in failed("generate", "--prompts", bad)
+    assert "bad.jsonl:1: invalid JSON" in failed("generate", "--prompts", file("{\n", "bad.jsonl"))
+    assert "has no prompts" in failed("generate", "--prompts", "-", "--schema", TOOLS)
+    assert "max_tokens must be" in failed(*prompt, "--schema", TOOLS, "--max-tokens", "0")
+
+
+def test_places_count_as_editors_do() -> None:
+    data = 'a\n"é€x"'.encode()
+    at = place(data, data.index(b"x"))
+    assert (at.line, at.column, at.before, at.after) == (2, 4, 'a\\n"é€', 'x"')
+    inside = place(data, data.index("€".encode()) + 1)
+    assert (inside.line, inside.column) == (2, 3)
+    long = place(b"x" * 1000, 500)
+    assert long.before == "..." + "x" * 60 and long.after == "x" * 60 + "..."
+
+
+def test_bytes_are_readable() -> None:
+    assert visible(b'a"\n\x00\xff\xc3\xa9') == 'a"\\n\\x00\\xff\u00e9'
+    assert ranges(b"0123459ab-") == ["`-`", "`0`-`5`", "`9`", "`a`", "`b`"]
+    assert ranges(range(0x7E, 0x82)) == ["`~`", "0x7F", "0x80", "0x81"]
