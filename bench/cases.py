@@ -82,13 +82,17 @@ def one_of_50(scale: float) -> Built:
         }
         for i in range(50)
     ]  # fmt: skip
-    value = [{"kind": f"kind{i % 50}", "size": i + 50, f"only{i % 50}": "x"} for i in range(int(100 * scale) + 1)]
+    count = int(100 * scale) + 1
+    value = [{"kind": f"kind{i % 50}", "size": i + 50, f"only{i % 50}": "x"} for i in range(count)]
     return {"type": "array", "items": {"oneOf": branches}}, value
 
 
 def any_of_overlapping(scale: float) -> Built:
     branches = [
-        {"type": "object", "properties": {"a": {"type": "string", "maxLength": 10 + i}, f"b{i}": {"type": "integer"}}}
+        {
+            "type": "object",
+            "properties": {"a": {"type": "string", "maxLength": 10 + i}, f"b{i}": {"type": "integer"}},
+        }
         for i in range(20)
     ]
     value = [{"a": "0123456789", f"b{i % 20}": i} for i in range(int(100 * scale) + 1)]
@@ -172,7 +176,7 @@ def run(engine_names: list[str], names: list[str], *, scale: float, limit: float
     todo = [{"case": n, "engine": e, "scale": scale} for n in names for e in engine_names]
     rows = []
     for job, found, failure in workers.run(
-        "bench.cases:setup", "bench.cases:work", {"engines": engine_names}, todo, limit=limit
+        "bench.maskbench:setup", "bench.cases:work", {"engines": engine_names}, todo, limit=limit
     ):
         if failure is not None:
             found = [{"case": job["case"], "engine": job["engine"], "failure": failure.kind}]

@@ -66,7 +66,12 @@ def common_steps(one: dict, other: dict) -> tuple[list[float], list[float]]:
 
 
 KEYWORDS = frozenset(
-    ["not", "if", "then", "else", "oneOf", "anyOf", "allOf", "contains", "dependencies", "dependentSchemas", "dependentRequired", "propertyNames", "uniqueItems", "unevaluatedProperties", "unevaluatedItems", "patternProperties", "pattern", "minContains", "maxContains", "minProperties", "maxProperties", "multipleOf", "$ref", "$dynamicRef"]
+    [
+        "not", "if", "then", "else", "oneOf", "anyOf", "allOf", "contains", "dependencies",
+        "dependentSchemas", "dependentRequired", "propertyNames", "uniqueItems",
+        "unevaluatedProperties", "unevaluatedItems", "patternProperties", "pattern", "minContains",
+        "maxContains", "minProperties", "maxProperties", "multipleOf", "$ref", "$dynamicRef",
+    ]
 )
 
 

@@ -8,6 +8,7 @@ before is returned from a cache.
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -27,7 +28,9 @@ _DRAFTS = {
     "2019-09": 2019, "2019": 2019, "draft2019-09": 2019,
     "2020-12": 2020, "2020": 2020, "draft2020-12": 2020,
 }  # fmt: skip
-_CACHED_GRAMMARS = 256
+_META_REFERENCE = re.compile(r'ref"\s*:\s*"https?://json-schema\.org/', re.IGNORECASE)
+_CACHED_GRAMMARS = 128
+_CHECK_EVERY = 8  # compilations between two looks at the memory of cached grammars
 
 
 class Compiler:
@@ -51,6 +54,8 @@ class Compiler:
         self._core = _core.Compiler(vocabulary._core, cache, cache_bytes)
         self._grammars: OrderedDict[tuple[Any, ...], CompiledGrammar] = OrderedDict()
         self._lock = threading.Lock()
+        self._cache_bytes = cache_bytes
+        self._remembered = 0
 
     def json_schema(
         self,
@@ -158,7 +163,17 @@ class Compiler:
                 self._grammars[key] = grammar
                 while len(self._grammars) > _CACHED_GRAMMARS:
                     self._grammars.popitem(last=False)
+                self._remembered += 1
+                if self._remembered % _CHECK_EVERY == 0:
+                    self._shrink()
         return grammar
+
+    def _shrink(self) -> None:
+        """Forgets the grammars used longest ago while all together exceed cache_bytes."""
+        total = sum(g.byte_size for g in self._grammars.values())
+        while total > self._cache_bytes and len(self._grammars) > 1:
+            _, oldest = self._grammars.popitem(last=False)
+            total -= oldest.byte_size
 
 
 def _as_text(text: str | bytes) -> str:
@@ -214,6 +229,6 @@ def _documents(registry: Any, schema: str) -> list[tuple[str, str]]:
         out = [(uri, doc if isinstance(doc, str) else _to_text(doc)) for uri, doc in registry.items()]
     elif registry is not None:
         out = [(uri, _to_text(registry.contents(uri))) for uri in registry]
-    if registry is not None or "//json-schema.org/draft" in schema:
+    if registry is not None or _META_REFERENCE.search(schema):
         out += _metaschemas.documents()
     return out

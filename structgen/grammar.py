@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from .errors import UnsatisfiableBudget
 
 if TYPE_CHECKING:
     from .vocabulary import Vocabulary
@@ -105,10 +106,20 @@ class Matcher:
         """
         if max_tokens is None:
             self._core.fill_bitmask(mask, row)
-        else:
-            from ._budget import fill_within
+            return
+        needed = self._core.fill_within(mask, row, max(0, max_tokens))
+        if needed:
+            raise UnsatisfiableBudget(
+                f"the text cannot be completed within {max_tokens} tokens; it takes {needed}, end of sequence included"
+            )
 
-            fill_within(self, mask, row, max_tokens)
+    def tokens_needed(self) -> int:
+        """Tokens that surely complete the text from here, the end-of-sequence token included."""
+        return self._core.tokens_needed()
+
+    def shortest_completion(self) -> bytes:
+        """A shortest text that completes the sequence from here; empty where it may end."""
+        return self._core.shortest_completion()
 
     def accept_token(self, token: int) -> bool:
         """Appends a token. False leaves the state unchanged."""

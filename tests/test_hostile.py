@@ -1,5 +1,5 @@
-"""Input meant to break things: each ends within two seconds in a result or in the right exception.
-
+"""Input meant to break things: each ends within two seconds of processor time in a result or in
+the right exception.
 Every case runs in a child process under a time limit and a memory limit, so that a crash, a hang or
 unbounded memory fails one case with its name.
 """
@@ -51,10 +51,10 @@ SCHEMAS: dict[str, tuple[Callable[[], object], set[str]]] = {
     "deep constant": (lambda: '{"const":' + "[" * 50_000 + "]" * 50_000 + "}", {OK, COMPLEX}),
     "10 MB of properties": (lambda: wide_schema(170_000), {OK, COMPLEX}),
     "10 MB of enum": (lambda: big_enum(370_000), {OK, COMPLEX}),
-    "reference to itself": (lambda: '{"$ref":"#"}', {UNSUPPORTED, COMPLEX, EMPTY}),
+    "reference to itself": (lambda: '{"$ref":"#"}', {BAD, UNSUPPORTED, COMPLEX, EMPTY}),
     "reference circle": (
         lambda: '{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}',
-        {UNSUPPORTED, COMPLEX, EMPTY},
+        {BAD, UNSUPPORTED, COMPLEX, EMPTY},
     ),
     "reference under not": (lambda: '{"not":{"$ref":"#"}}', {UNSUPPORTED, COMPLEX, EMPTY, BAD}),
     "reference to nothing": (lambda: '{"$ref":"#/$defs/none"}', {UNSUPPORTED, BAD}),
@@ -168,7 +168,7 @@ def work(compiler, job: tuple[str, str], emit) -> None:
     kind, name = job
     table = {"json_schema": SCHEMAS, "regex": REGEXES, "vocabulary": VOCABULARIES}[kind]
     text = table[name][0]()
-    start = time.perf_counter()
+    start = time.process_time()  # not the clock: other processes must not fail a test
     detail = ""
     try:
         if kind == "vocabulary":
@@ -180,7 +180,7 @@ def work(compiler, job: tuple[str, str], emit) -> None:
         outcome, detail = type(error).__name__, str(error)[:300]
         if getattr(errors, outcome, None) is not type(error):
             outcome = f"{type(error).__module__}.{outcome}"
-    emit({"outcome": outcome, "detail": detail, "seconds": time.perf_counter() - start})
+    emit({"outcome": outcome, "detail": detail, "seconds": time.process_time() - start})
 
 
 @pytest.fixture(scope="module")

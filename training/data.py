@@ -39,7 +39,7 @@ WEIGHTS: dict[str, float] = {
     "orders": 1.8,
     "keyed": 2.8,
     "events": 1.4,
-    "tools": 2.4,
+    "tools": 3.6,
     "copy": 0.3,
     "dates": 0.6,
 }

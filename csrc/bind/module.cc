@@ -266,6 +266,18 @@ NB_MODULE(_core, m) {
       .def("is_terminated", &Matcher::is_terminated)
       .def_prop_ro("history", &Matcher::history)
       .def("fill_bitmask", &fill_bitmask, "mask"_a, "row"_a = 0)
+      .def(
+          "fill_within",
+          [](Matcher& self, nb::handle mask, int64_t row, std::size_t budget) {
+            Rows rows(mask, self.grammar().vocabulary().words());
+            uint32_t* p = rows.row(row);
+            nb::gil_scoped_release release;
+            std::size_t needed = 0;
+            return self.fill_row_within(p, budget, needed) ? 0 : needed;
+          },
+          "mask"_a, "row"_a, "budget"_a)
+      .def("tokens_needed", &Matcher::tokens_needed, nb::call_guard<nb::gil_scoped_release>())
+      .def("shortest_completion", [](Matcher& self) { return to_bytes(self.shortest_completion()); })
       .def("forced_bytes", [](Matcher& self) { return to_bytes(self.forced_bytes()); })
       .def("forced_tokens", &Matcher::forced_tokens)
       .def("live_bytes", [](Matcher& self) {

@@ -10,6 +10,7 @@
 
 #include "engine/world.h"
 #include "mask/fill.h"
+#include "parse/completion.h"
 #include "parse/productions.h"
 #include "parse/state.h"
 #include "schema/resolve.h"
@@ -18,10 +19,13 @@ namespace structgen {
 
 struct Epoch {
   Epoch(World& world, Productions& productions)
-      : parser(world.regexes, productions), masks(parser, world.slices, *world.vocabulary) {}
+      : parser(world.regexes, productions),
+        masks(parser, world.slices, *world.vocabulary),
+        completion(parser, productions) {}
   std::size_t byte_size() const { return parser.byte_size() + masks.byte_size(); }
   Parser parser;
   MaskBuilder masks;
+  Completion completion;
   std::size_t limit = 0;  // size at which the next epoch starts
 };
 

@@ -1,6 +1,7 @@
 #include "engine/matcher.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <unordered_map>
 
@@ -18,9 +19,10 @@ void Matcher::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
   std::unordered_map<uint32_t, StateId> moved;
+  Parser::ImportMemo stacks;
   for (StateId& s : history_) {
     auto [it, fresh] = moved.try_emplace(s.v);
-    if (fresh) it->second = next->parser.import(epoch_->parser, s);
+    if (fresh) it->second = next->parser.import(epoch_->parser, s, stacks);
     s = it->second;
   }
   epoch_ = next;
@@ -151,6 +153,64 @@ void Matcher::fill_row(uint32_t* row) {
   std::vector<TokenId> scratch;
   epoch_->masks.uncached(current(), scratch, m);
   write_row(m, v, row);
+}
+
+// Upper bound on the tokens that finish from s: longest-match tokens of a shortest completion, and EOS.
+std::size_t Matcher::needed(StateId s) {
+  const std::string& text = epoch_->completion.of(s);
+  const TokenTrie& trie = grammar_->vocabulary().trie();
+  std::size_t tokens = 1, at = 0;
+  while (at < text.size()) {
+    uint32_t node = 0;
+    std::size_t end = at, best = at;
+    while (end < text.size() && !trie.leaf(node)) {
+      const TokenTrie::Kids& kids = trie.kids(node);
+      const uint8_t b = static_cast<uint8_t>(text[end]);
+      if (!kids.set.has(b)) break;
+      node = trie.child(kids, b);
+      ++end;
+      if (!trie.tokens(node).empty()) best = end;
+    }
+    if (best == at) return static_cast<std::size_t>(-1) / 2;  // the vocabulary cannot spell it
+    at = best;
+    ++tokens;
+  }
+  return tokens;
+}
+
+std::size_t Matcher::tokens_needed() {
+  if (is_terminated()) return 0;
+  std::lock_guard hold(grammar_->world().lock);
+  refresh();
+  return needed(current());
+}
+
+std::string Matcher::shortest_completion() {
+  if (is_terminated()) return {};
+  std::lock_guard hold(grammar_->world().lock);
+  refresh();
+  return epoch_->completion.of(current());
+}
+
+bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& need) {
+  fill_row(row);
+  need = 0;
+  if (is_terminated()) return true;
+  const Vocabulary& v = grammar_->vocabulary();
+  std::lock_guard hold(grammar_->world().lock);
+  refresh();
+  need = needed(current());
+  if (need > budget) return false;
+  for (uint32_t w = 0; w < v.words(); ++w) {
+    for (uint32_t bits = row[w]; bits; bits &= bits - 1) {
+      const TokenId t = static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits)));
+      if (v.is_eos(t)) continue;
+      StateId s = current();
+      for (char b : v.bytes(t)) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
+      if (needed(s) + 1 > budget) row[w] &= ~(1u << (t & 31));
+    }
+  }
+  return true;
 }
 
 ByteSet Matcher::live() {

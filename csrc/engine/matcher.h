@@ -32,6 +32,12 @@ class Matcher {
   bool is_terminated() const { return terminated_ > 0; }
   // words() int32 words.
   void fill_row(uint32_t* row);
+  // Only tokens after which the text can be completed, end-of-sequence token included, within `budget`
+  // tokens (the one to come included). False, and the tokens needed, where none fits.
+  bool fill_row_within(uint32_t* row, std::size_t budget, std::size_t& needed);
+  // Tokens that complete the text from here, end-of-sequence token included; a text that does it.
+  std::size_t tokens_needed();
+  std::string shortest_completion();
   bool fill_row_fast(uint32_t* row);  // only when the mask is known: takes no lock
   std::string forced_bytes(std::size_t limit = 4096);
   std::vector<TokenId> forced_tokens();
@@ -42,6 +48,7 @@ class Matcher {
   StateId current() const { return history_.back(); }
   StateId step(StateId s, uint8_t byte);
   StateId walk(StateId s, std::string_view bytes);
+  std::size_t needed(StateId s);  // under the lock
   void migrate();  // under the lock: takes this matcher's states into the grammar's current epoch
   void refresh();  // under the lock: rotates and migrates where needed
 

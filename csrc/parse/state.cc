@@ -266,38 +266,38 @@ const ByteSet& Parser::live(StateId s) {
   return st.live;
 }
 
-StackId Parser::import_stack(Parser& from, StackId s) {
+StackId Parser::import_stack(Parser& from, StackId s, ImportMemo& memo) {
   if (s.v <= 1) return s;
   // Iterative post-order: stacks may be deep.
   std::vector<uint32_t> todo{s.v};
   while (!todo.empty()) {
     const StackId at{todo.back()};
-    if (imported_.count(at.v)) {
+    if (memo.count(at.v)) {
       todo.pop_back();
       continue;
     }
     bool ready = true;
     for (const StackEntry& e : from.stacks_.entries(at))
-      if (e.rest.v > 1 && !imported_.count(e.rest.v)) {
+      if (e.rest.v > 1 && !memo.count(e.rest.v)) {
         todo.push_back(e.rest.v);
         ready = false;
       }
     if (!ready) continue;
     StackId out = from.stacks_.has_end(at) ? StackArena::end() : StackArena::none();
     for (const StackEntry& e : from.stacks_.entries(at)) {
-      const StackId rest = e.rest.v <= 1 ? e.rest : StackId{imported_[e.rest.v]};
+      const StackId rest = e.rest.v <= 1 ? e.rest : StackId{memo[e.rest.v]};
       out = stacks_.unite(out, stacks_.push(e.top, rest));
     }
-    imported_[at.v] = out.v;
+    memo[at.v] = out.v;
     todo.pop_back();
   }
-  return StackId{imported_[s.v]};
+  return StackId{memo[s.v]};
 }
 
-StateId Parser::import(Parser& from, StateId s) {
+StateId Parser::import(Parser& from, StateId s, ImportMemo& memo) {
   std::vector<Item> out;
   for (Item i : from.items(s)) {
-    i.stack = import_stack(from, i.stack);
+    i.stack = import_stack(from, i.stack, memo);
     i.capture = captures_.import(from.captures_, i.capture);
     out.push_back(i);
   }

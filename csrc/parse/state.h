@@ -83,8 +83,10 @@ class Parser {
   uint32_t size() const { return states_.size(); }
   std::size_t byte_size() const;
 
-  // Copies a state of another parser (same regexes, same rule ids) into this one.
-  StateId import(Parser& from, StateId s);
+  // Copies a state of another parser (same regexes, same rule ids) into this one. `memo` belongs to one
+  // source: stack ids of two sources mean different stacks.
+  using ImportMemo = std::unordered_map<uint32_t, uint32_t>;
+  StateId import(Parser& from, StateId s, ImportMemo& memo);
 
  private:
   struct Frontier {  // what a stack offers once its top may be read; closed under nullable terminals
@@ -100,7 +102,7 @@ class Parser {
   void normalise(std::vector<Item>& items);
   StateId intern(const std::vector<Item>& items, bool accepting);
   StateId step_uncached(StateId s, uint8_t byte);
-  StackId import_stack(Parser& from, StackId s);
+  StackId import_stack(Parser& from, StackId s, ImportMemo& memo);
 
   RegexArena& regexes_;
   Productions& productions_;
@@ -112,7 +114,6 @@ class Parser {
   std::unordered_map<uint32_t, Alternatives> expansions_;
   std::unordered_map<uint32_t, Frontier> frontiers_;
   std::unordered_map<uint64_t, uint32_t> capture_steps_;
-  std::unordered_map<uint32_t, uint32_t> imported_;
   uint32_t depth_ = 0;
 };
 

@@ -70,6 +70,7 @@ FormulaId Lowering::lower_object(const Loc& at) {
     lower_numbers(at, o, parts);
     lower_strings(at, o, parts);
   }
+  lower_format(o, parts);
   lower_arrays(at, o, parts);
   lower_objects(at, o, parts);
   return formulas_.all_of(std::move(parts));
@@ -269,6 +270,11 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, std::vector<Formu
   else
     out.push_back(formulas_.length(min, max));
   if (o.string(Word::kPattern)) out.push_back(formulas_.atom(Op::kPattern, formulas_.intern_text(j.text(o[Word::kPattern]))));
+}
+
+// Formats are a vocabulary of their own.
+void Lowering::lower_format(const Keywords& o, std::vector<FormulaId>& out) {
+  const Json& j = o.json;
   if (o.string(Word::kFormat) && schemas_.options().enforce_formats && find_format(j.text(o[Word::kFormat])))
     out.push_back(formulas_.atom(Op::kFormat, formulas_.intern_text(j.text(o[Word::kFormat]))));
 }

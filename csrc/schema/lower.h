@@ -50,6 +50,7 @@ class Lowering {
   void lower_logic(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
   void lower_numbers(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
   void lower_strings(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
+  void lower_format(const Keywords& o, std::vector<FormulaId>& out);
   void lower_objects(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
   void lower_dependencies(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
   void lower_arrays(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);

@@ -46,6 +46,32 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
 // The pointer of the innermost schema along the way down that has no instance of its own.
 void JsonProductions::unsatisfiable() {
   Loc at = schemas_->root();
+  constexpr int kMaxSteps = 200;
+  for (int step = 0; step < kMaxSteps; ++step) {
+    const Json& j = schemas_->json(at);
+    if (!j.is_object(at.node)) break;
+    const Keywords o(*schemas_, at);
+    std::vector<Loc> inner;  // schemas that every instance of this one, or a part of it, must satisfy
+    if (o.string(Word::kRef)) inner.push_back(schemas_->resolve(at, j.text(o[Word::kRef])));
+    if (o.array(Word::kAllOf))
+      for (uint32_t i = 0; i < j.size(o[Word::kAllOf]); ++i)
+        inner.push_back(schemas_->child(at, j.item(o[Word::kAllOf], i)));
+    if (o.array(Word::kRequired) && o.object(Word::kProperties))
+      for (uint32_t i = 0; i < j.size(o[Word::kRequired]); ++i) {
+        const JsonRef name = j.item(o[Word::kRequired], i);
+        if (!j.is_string(name)) continue;
+        const JsonRef property = j.find(o[Word::kProperties], j.text(name));
+        if (property != kNoJson) inner.push_back(schemas_->child(at, property));
+      }
+    bool found = false;
+    for (const Loc& l : inner) {
+      if (l == at || solver_.nonempty(lowering_.reference(l))) continue;
+      at = l;
+      found = true;
+      break;
+    }
+    if (!found) break;
+  }
   throw Error(ErrorKind::kUnsatisfiableSchema, "no value satisfies this schema").in(schemas_->pointer(at));
 }
 
@@ -85,6 +111,26 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
       break;
     }
   }
+}
+
+// The shortest object of a pure plan has its required members and no others.
+void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alternatives& out) {
+  const Rule r = rules_[id.v];
+  if (r.kind == kKeys) {
+    const ObjectState& s = solver_.objects().state(r.a);
+    const Plan& plan = solver_.objects().plan(s.plan);
+    Bits next = plan.required;
+    bool any = false;
+    if (plan.pure) {
+      const Offers& offers = solver_.objects().offers(r.a);
+      for (std::size_t i = 0; i < offers.names.size(); ++i) any = (next[i] &= offers.names[i]) != 0 || any;
+    }
+    if (any) {
+      out.add({Symbol::terminal(regexes_.json_set(plan.table, next, true)), call(kNamed, r.a, 0, r.depth)});
+      return;
+    }
+  }
+  expand(id, reading, out);
 }
 
 void JsonProductions::for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f) {

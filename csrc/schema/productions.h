@@ -29,6 +29,7 @@ class JsonProductions : public Productions {
                   bool canonical_numbers);
   RuleId root() const { return root_; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
+  void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   const SchemaSet& schemas() const { return *schemas_; }
   std::size_t byte_size() const { return formulas_.byte_size() + solver_.objects().byte_size() + rules_.byte_size(); }
 

@@ -76,8 +76,10 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
       break;
     case Op::kNot:
       refuse_broken(f.kids[0]);
-      out = formulas_.negate(restrict(f.kids[0], k)); break;
+      out = formulas_.negate(restrict(f.kids[0], k));
+      break;
     default: {
+      if (f.op == Op::kOne) refuse_broken(v);
       std::vector<FormulaId> kids;
       kids.reserve(f.n);
       for (uint32_t i = 0; i < f.n; ++i) kids.push_back(restrict(f.kids[i], k));

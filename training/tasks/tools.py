@@ -82,6 +82,10 @@ TOOLS: tuple[Tool, ...] = (
         (
             "(what is|how is|tell me|show|get) the weather [like ]in {city}[ on {date}]",
             "(will it rain|is it raining|is it sunny|is it cold) in {city}[ on {date}]",
+            "(give me|show me|I need) (a|the) (forecast|weather report) (of|for) {city}[ on {date}]",
+            "[the ]weather of {city}[ on {date}]",
+            "how (cold|warm|sunny) will it be in {city}[ on {date}]",
+            "is there (snow|sun|wind) in {city}[ on {date}]",
             "weather (for|in) {city}[ on {date}]",
             "(forecast|weather forecast) for {city}[, {date}]",
             "do I need an umbrella in {city}",
@@ -107,6 +111,10 @@ TOOLS: tuple[Tool, ...] = (
         ("set_alarm", "alarm", "create_alarm"),
         {"time": _a(_TIME, "time at")},
         (
+            "(change|move|put) (my|the|our) alarm (to|at|for) {time}",
+            "alarm (to|for|on) {time}",
+            "wake (them|him|her|everyone|me) at {time}",
+            "(set|have) (the|our|an) alarm (to|at|for) {time}",
             "(set|create|add) an alarm (for|at) {time}",
             "wake me [up ]at {time}",
             "alarm at {time}",
@@ -118,6 +126,9 @@ TOOLS: tuple[Tool, ...] = (
         ("set_timer", "timer", "start_timer"),
         {"minutes": _a(_MINUTES, "minutes duration")},
         (
+            "[a ]{minutes} minute (timer|countdown)[ now]",
+            "(set|make|run|give me) a timer with {minutes} minutes",
+            "(begin|set|create|run) [a ]{minutes} minute (timer|countdown)",
             "(set|start|create) a timer (for|of) {minutes} minutes",
             "timer {minutes} minutes",
             "(start|begin) a countdown of {minutes} minutes",
@@ -200,6 +211,9 @@ TOOLS: tuple[Tool, ...] = (
             "nights": _a(v.Kind(v.INTEGER, v.count_number(1, 20)), "nights"),
         },
         (
+            "(get|I would like) a hotel[ room] in {city}[ for {nights} nights][ on {date}]",
+            "{nights} nights in a hotel in {city}[ from {date}]",
+            "(reserve|find) (us|me) a (hotel|room) in {city}[ on {date}]",
             "(book|find|reserve) a (hotel|room|hotel room) in {city}[ (on|from) {date}][ for {nights} nights]",
             "(hotel|room) in {city}[ for {nights} nights][ from {date}]",
             "I (want|need) a (hotel|place to stay) in {city}[ for {nights} nights]",
@@ -247,6 +261,10 @@ TOOLS: tuple[Tool, ...] = (
         ("call_contact", "call", "phone_call"),
         {"name": _a(_PERSON, "name contact person")},
         (
+            "make [me ]a call for {name}",
+            "give (them|him|her) a call: {name}",
+            "{name} (needs|gets) a call",
+            "let us call {name}",
             "(call|phone|ring|dial) {name}",
             "(make|start) a [phone ]call to {name}",
             "I (want|need) to (call|speak to|talk to) {name}",
@@ -257,6 +275,9 @@ TOOLS: tuple[Tool, ...] = (
         ("send_message", "text_message", "sms"),
         {"to": _a(_PERSON, "to name contact"), "text": _a(_TOPIC, "text message body")},
         (
+            "(send|message) {to}: {text}",
+            "(write|message) to {to}: {text}",
+            "a message (to|for) {to}: {text}",
             "(tell|text|message) {to}[ that]: {text}",
             "send {to} (a message|a text|an sms): {text}",
             "(send|write) (a message|a text|an sms) to {to} saying {text}",
@@ -281,6 +302,9 @@ TOOLS: tuple[Tool, ...] = (
         ("add_todo", "create_task", "add_task"),
         {"task": _a(_TOPIC, "task item title"), "due": _a(_DATE, "due date")},
         (
+            "(add|save|note) (a|my|this) task: {task}[, due {due}]",
+            "(add|create|note) the (todo|item) {task}[ (by|for|until) {due}]",
+            "task {task}[ is] due {due}",
             "(add|put) {task} (to|on) my (todo list|list|tasks)[ (for|by|due) {due}]",
             "(new task|todo|create a task): {task}[, due {due}]",
             "remind me (to do|of|about) {task}[ (on|by) {due}]",
@@ -292,6 +316,8 @@ TOOLS: tuple[Tool, ...] = (
         {"company": _a(v.string(v.company), "company name")},
         (
             "(what is|show|get|tell me) the (stock|share) price of {company}",
+            "how much (is|are) (one share|shares|the stock) of {company}",
+            "(show|tell) me (shares|stocks) of {company}",
             "(stock|share) price (of|for) {company}",
             "how is the {company} stock [doing]",
         ),

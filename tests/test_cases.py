@@ -1,0 +1,36 @@
+"""Schemas with texts that are and are not their instances: tests/cases/*.json, one list a file.
+
+A case is {"about", "schema", "valid": [texts], "invalid": [texts]}, with "options" for the compiler, or
+"error" and "pointer" where the schema must be refused. Every bug that a fuzzer found becomes one.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from structgen import errors
+from tests import harness
+
+CASES = [
+    pytest.param(case, id=f"{file.stem}: {case['about']}")
+    for file in sorted((Path(__file__).parent / "cases").glob("*.json"))
+    for case in json.loads(file.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case(case) -> None:
+    options = {"property_order": "any", **case.get("options", {})}
+    if "error" in case:
+        with pytest.raises(getattr(errors, case["error"])) as caught:
+            harness.compiler().json_schema(case["schema"], **options)
+        assert caught.value.pointer == case.get("pointer", caught.value.pointer)
+        return
+    grammar = harness.compiler().json_schema(case["schema"], **options)
+    for text in case.get("valid", []):
+        assert harness.verdict(grammar, text), f"{text} is an instance"
+    for text in case.get("invalid", []):
+        assert not harness.verdict(grammar, text), f"{text} is no instance"
