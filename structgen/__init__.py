@@ -29,7 +29,7 @@ from .logits import allocate_bitmask, apply_bitmask, masked_log_softmax, masked_
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from .generate import Result, generate
+    from .generation import Result, generate
 
 __version__ = "0.1.0"
 
@@ -60,7 +60,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # generate pulls in a language model; it loads on first use.
     if name in ("generate", "Result"):
-        from . import generate as module
+        from . import generation as module
 
         return getattr(module, name)
     raise AttributeError(f"module 'structgen' has no attribute {name!r}")

@@ -1,5 +1,6 @@
 """Input meant to break things: each ends within two seconds of processor time in a result or in
 the right exception.
+
 Every case runs in a child process under a time limit and a memory limit, so that a crash, a hang or
 unbounded memory fails one case with its name.
 """

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/world.h"
@@ -26,6 +27,7 @@ struct Epoch {
   Parser parser;
   MaskBuilder masks;
   Completion completion;
+  std::unordered_map<uint32_t, std::size_t> needed;  // tokens that finish from a state
   std::size_t limit = 0;  // size at which the next epoch starts
 };
 

@@ -157,6 +157,8 @@ void Matcher::fill_row(uint32_t* row) {
 
 // Upper bound on the tokens that finish from s: longest-match tokens of a shortest completion, and EOS.
 std::size_t Matcher::needed(StateId s) {
+  const auto [it, fresh] = epoch_->needed.try_emplace(s.v, std::size_t{0});
+  if (!fresh) return it->second;
   const std::string& text = epoch_->completion.of(s);
   const TokenTrie& trie = grammar_->vocabulary().trie();
   std::size_t tokens = 1, at = 0;
@@ -171,11 +173,14 @@ std::size_t Matcher::needed(StateId s) {
       ++end;
       if (!trie.tokens(node).empty()) best = end;
     }
-    if (best == at) return static_cast<std::size_t>(-1) / 2;  // the vocabulary cannot spell it
+    if (best == at) {  // the vocabulary cannot spell it
+      tokens = static_cast<std::size_t>(-1) / 2;
+      break;
+    }
     at = best;
     ++tokens;
   }
-  return tokens;
+  return epoch_->needed[s.v] = tokens;
 }
 
 std::size_t Matcher::tokens_needed() {
@@ -201,8 +206,13 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& ne
   refresh();
   need = needed(current());
   if (need > budget) return false;
+  // With tokens to spare, those that stay inside a run of characters need no look: they leave the rest as it
+  // is, and a character begun takes at most kSpare more bytes.
+  constexpr std::size_t kSpare = 16;
+  const Mask* m = grammar_->world().cache ? epoch_->masks.peek(current()) : nullptr;
+  const uint32_t* skip = m && m->inside_run && budget > need + kSpare ? m->dense : nullptr;
   for (uint32_t w = 0; w < v.words(); ++w) {
-    for (uint32_t bits = row[w]; bits; bits &= bits - 1) {
+    for (uint32_t bits = skip ? row[w] & ~skip[w] : row[w]; bits; bits &= bits - 1) {
       const TokenId t = static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits)));
       if (v.is_eos(t)) continue;
       StateId s = current();

@@ -342,8 +342,14 @@ const Mask* MaskBuilder::mask(StateId s) {
   const Words* base = nullptr;
   const std::vector<TokenId>* shared = nullptr;
   Words joined;
+  bool runs = true;
   for (const Item& item : wide_items) {
     const Part& p = part(item);
+    RegexId element, tail;
+    uint32_t min, max;
+    if (p.base)
+      runs = runs && as_run(parser_.regexes(), item.regex, element, min, max, tail) && min == 0 &&
+             parser_.regexes().is_character(element);
     if (p.base && !base) {
       base = p.base;
       // What an earlier item allows must not be removed by this one: added tokens are set last.
@@ -366,7 +372,11 @@ const Mask* MaskBuilder::mask(StateId s) {
     for (TokenId t : p.unsure)
       if (accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
   }
-  if (joined.empty()) return finish(s, base, shared, removed, found.sure);
+  if (joined.empty()) {
+    const Mask* done = finish(s, base, shared, removed, found.sure);
+    const_cast<Mask*>(done)->inside_run = runs && base && done->dense == base->data();
+    return done;
+  }
   uint32_t* row = pool_.allocate<uint32_t>(vocabulary_.words());
   std::copy(joined.begin(), joined.end(), row);
   for (TokenId t : found.sure) set_bit(row, t);

@@ -36,6 +36,7 @@ struct Mask {
   uint32_t n_removed = 0;
   uint32_t n_shared = 0;
   bool accepting = false;
+  bool inside_run = false;  // every token of `dense` stays inside one run of characters
 };
 
 void write_row(const Mask& mask, const Vocabulary& vocabulary, uint32_t* row);
