@@ -12,7 +12,6 @@ a forward, and each has a log-probability.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import threading
 import time
@@ -26,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .compiler import Compiler
-from .errors import StructgenError, VocabularyError
+from .errors import BudgetExceeded, StructgenError, VocabularyError
 from .grammar import CompiledGrammar, Matcher, fill_bitmasks
 from .logits import allocate_bitmask, apply_bitmask
 
@@ -222,7 +221,7 @@ def generate(
         _Sequence(start, None if grammar is None else grammar.matcher(), random)
         for random in _generators(sampling, n)
     ]
-    budget = room if complete and importlib.util.find_spec("structgen._budget") else None
+    budget = room if complete and grammar is not None and _can_budget(grammar) else None
     for step in range(room):
         live = [s for s in sequences if not s.done]
         if not live:
@@ -231,6 +230,15 @@ def generate(
     timings = clock.total()
     results = [_result(s, lm, grammar, len(start), sampling, timings) for s in sequences]
     return results[0] if n == 1 else results
+
+
+def _can_budget(grammar: CompiledGrammar) -> bool:
+    """False where the shortest completion itself is too expensive to find; the answer may then be cut off."""
+    try:
+        grammar.matcher().tokens_needed()
+    except BudgetExceeded:
+        return False
+    return True
 
 
 def _step(

@@ -7,7 +7,6 @@ finished walks are in the language            collecting the arena changes nothi
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import threading
 
@@ -321,9 +320,6 @@ def test_shrinking(law) -> None:
     harness.shrinking(law, 25)
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("structgen._budget") is None, reason="max_tokens is not built yet"
-)
 def test_budgets() -> None:
     harness.seeded(budgets_end_walks, 100)
 

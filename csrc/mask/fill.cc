@@ -150,6 +150,7 @@ const MaskBuilder::Collected& MaskBuilder::ending(const Suffixes& suffixes, Stat
   if (!slot) {
     auto found = std::make_unique<Collected>();
     walk_suffixes(suffixes, from, 0, kUnbounded, *found);
+    bytes_ += 120 + 4 * (found->sure.capacity() + found->unsure.capacity());
     slot = std::move(found);
   }
   return *slot;
@@ -247,8 +248,8 @@ void MaskBuilder::terminal_part(const Item& item, RegexId clamped, Part& out) {
   const TokenTrie& trie = vocabulary_.trie();
   for (uint32_t node : t.exits)
     if ((trie.kids(node).set & next).any()) walk(node, left, found);
-  if (t.suffixes) {
-    const Collected& end = ending(*t.suffixes, left);
+  if (t.left) {
+    const Collected& end = ending(t.left->suffixes, left);
     const auto blocked = [&](TokenId id) { return std::binary_search(t.blocked.begin(), t.blocked.end(), id); };
     if (t.blocked.empty())
       out.shared = &end.sure;
@@ -280,6 +281,7 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item) {
     run_part(clamped_item, *run, min, max, tail, *out);
   else
     terminal_part(clamped_item, clamped, *out);
+  bytes_ += 200 + 4 * (out->added.capacity() + out->removed.capacity() + out->unsure.capacity());
   slot = std::move(out);
   return *slot;
 }

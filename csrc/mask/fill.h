@@ -54,7 +54,7 @@ class MaskBuilder {
   const Mask* mask(StateId s);
   // Computed by the plain walk, kept nowhere; `scratch` owns the storage.
   void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
-  std::size_t byte_size() const { return pool_.byte_size() + (parts_[0].size() + parts_[1].size()) * 160; }
+  std::size_t byte_size() const { return pool_.byte_size() + bytes_; }
 
  private:
   struct Part {  // the share of one wide item, independent of captured text
@@ -88,6 +88,7 @@ class MaskBuilder {
   Slices& slices_;
   const Vocabulary& vocabulary_;
   BumpPool pool_;
+  std::size_t bytes_ = 0;  // of parts and endings
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[2];  // [capturing]; key (regex, stack)
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Collected>>> endings_;  // by state
   std::unordered_map<uint32_t, uint32_t> clamped_;

@@ -201,44 +201,46 @@ RunClass* Slices::run(RegexId element) {
 // ---- terminals ----
 
 const TerminalMask& Slices::terminal(RegexId regex) {
-  std::unique_ptr<TerminalMask>& slot = terminals_[regex.v];
-  if (!slot) {
-    auto mask = std::make_unique<TerminalMask>();
-    if (!difference(regex, kDifferenceBudget[0], *mask) && !contained(regex, *mask) &&
-        !difference(regex, kDifferenceBudget[1], *mask))
-      whole(regex, *mask);
-    bytes_ += sizeof(TerminalMask) + 4 * (mask->added.size() + mask->removed.size() + mask->exits.size());
-    slot = std::move(mask);
-  }
-  return *slot;
+  if (const auto known = terminals_.find(regex.v); known != terminals_.end()) return *known->second;
+  auto mask = std::make_unique<TerminalMask>();
+  if (!run_terminal(regex, *mask) && !difference(regex, kDifferenceBudget[0], *mask) && !contained(regex, *mask) &&
+      !difference(regex, kDifferenceBudget[1], *mask))
+    whole(regex, *mask);
+  bytes_ += sizeof(TerminalMask) +
+            4 * (mask->added.size() + mask->removed.size() + mask->exits.size() + mask->blocked.size());
+  return *(terminals_[regex.v] = std::move(mask));
 }
 
-// regex = run & ...: walks both and goes down only where they differ.
+// regex = base & not(a few literals): walks both and goes down only where they differ. `base` is a run, or
+// any terminal whose mask is known or worth knowing: keys already written are taken from it one by one.
 bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
-  const RegexNode& n = regexes_.node(regex);
+  const RegexNode n = regexes_.node(regex);
   if (n.kind != RegexKind::kAnd) return false;
-  RegexId base, element, tail;
-  uint32_t min, max;
-  RunClass* run = nullptr;
-  uint8_t close = 0;
-  for (uint32_t i = 0; i < n.n && !run; ++i) {
-    base = RegexId{n.kids[i]};
-    if (!as_run(regexes_, base, element, min, max, tail) || min != 0 || max != kUnbounded) continue;
-    const RegexNode& t = regexes_.node(tail);
-    if (t.kind != RegexKind::kBytes || regexes_.byte_set(t.a).count() != 1) continue;
-    close = static_cast<uint8_t>(regexes_.byte_set(t.a).first());
-    if (regexes_.live(element).has(close)) continue;
-    run = this->run(element);
+  std::vector<RegexId> kept;
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexNode& k = regexes_.node(RegexId{n.kids[i]});
+    if (k.kind != RegexKind::kNot || !regexes_.node(RegexId{k.a}).finite) kept.push_back(RegexId{n.kids[i]});
   }
-  if (!run) return false;
+  if (kept.empty()) return false;
+  RegexId base = regexes_.both(std::span<const RegexId>(kept));
+  TerminalMask from;
+  if (!run_terminal(base, from)) {
+    if (base == regex) {  // nothing is excluded: look for a run among the parts
+      bool found = false;
+      for (std::size_t i = 0; i < kept.size() && !found; ++i) found = run_terminal(base = kept[i], from);
+      if (!found) return false;
+    } else {
+      from = terminal(base);
+    }
+  }
   const TokenTrie& trie = vocabulary_.trie();
-  const RunExits& exits = run->exits(close);
   struct Frame {
     uint32_t node;
     RegexId r, b;
   };
   std::vector<Frame> todo{{0, regex, base}};
-  std::vector<std::pair<uint32_t, uint32_t>> cut;  // node ranges that are no longer inside
+  std::vector<std::pair<uint32_t, uint32_t>> cut;  // node ranges below which the regex does not end
+  std::vector<TokenId> lost;
   uint32_t visited = 0;
   while (!todo.empty()) {
     const Frame f = todo.back();
@@ -248,37 +250,60 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
     const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(f.r), &regexes_.classes(f.b));
     bool differs[256];
     for (uint16_t k = 0; k < c->n; ++k) differs[k] = regexes_.next(f.r, c->rep[k]) != regexes_.next(f.b, c->rep[k]);
-    ByteSet todo_bytes;
+    ByteSet bytes;
     kids.set.for_each([&](uint8_t b) {
-      if (differs[c->of[b]]) todo_bytes.add(b);
+      if (differs[c->of[b]]) bytes.add(b);
     });
-    todo_bytes.for_each([&](uint8_t b) {
+    bytes.for_each([&](uint8_t b) {
       const uint32_t child = trie.child(kids, b);
       const RegexId r = regexes_.next(f.r, b), base_next = regexes_.next(f.b, b);
       if (r == RegexArena::empty()) {
-        for (TokenId t : trie.subtree_tokens(child))
-          if (get_bit(exits.unbounded, t)) out.removed.push_back(t);
+        const auto below = trie.subtree_tokens(child);
+        lost.insert(lost.end(), below.begin(), below.end());
         cut.emplace_back(child, trie.node(child).end);
       } else {
         if (regexes_.nullable(base_next) && !regexes_.nullable(r)) cut.emplace_back(child, child + 1);
         todo.push_back({child, r, base_next});
       }
     });
-    visited += static_cast<uint32_t>(todo_bytes.count()) + 1;
-    if (visited > budget) {
-      out = TerminalMask{};
-      return false;
-    }
+    visited += static_cast<uint32_t>(bytes.count()) + 1;
+    if (visited > budget) return false;
   }
   std::sort(cut.begin(), cut.end());
-  for (const auto& [first, end] : cut) {
-    const auto from = std::lower_bound(exits.children.begin(), exits.children.end(), first,
-                                       [](const Exit& e, uint32_t node) { return e.node < node; });
-    for (auto e = from; e != exits.children.end() && e->node < end; ++e) block(e->node, out);
-  }
+  std::sort(lost.begin(), lost.end());
+  out = from;
+  std::erase_if(out.added, [&](TokenId t) { return std::binary_search(lost.begin(), lost.end(), t); });
+  if (out.base)
+    for (TokenId t : lost)
+      if (get_bit(*out.base, t)) out.removed.push_back(t);
+  std::erase_if(out.exits, [&](uint32_t node) {
+    auto after = std::upper_bound(cut.begin(), cut.end(), std::pair{node, 0xFFFFFFFFu});
+    return after != cut.begin() && node < std::prev(after)->second;
+  });
+  if (out.left)
+    for (const auto& [first, end] : cut) {
+      const auto start = std::lower_bound(out.left->children.begin(), out.left->children.end(), first,
+                                          [](const Exit& e, uint32_t node) { return e.node < node; });
+      for (auto e = start; e != out.left->children.end() && e->node < end; ++e) block(e->node, out);
+    }
   std::sort(out.blocked.begin(), out.blocked.end());
-  out.suffixes = &exits.suffixes;
+  return true;
+}
+
+// E* closed by one byte that E does not contain: its mask is the run's.
+bool Slices::run_terminal(RegexId regex, TerminalMask& out) {
+  RegexId element, tail;
+  uint32_t min, max;
+  if (!as_run(regexes_, regex, element, min, max, tail) || min != 0 || max != kUnbounded) return false;
+  const RegexNode& t = regexes_.node(tail);
+  if (t.kind != RegexKind::kBytes || regexes_.byte_set(t.a).count() != 1) return false;
+  const uint8_t close = static_cast<uint8_t>(regexes_.byte_set(t.a).first());
+  if (regexes_.live(element).has(close)) return false;
+  RunClass* run = this->run(element);
+  if (!run) return false;
+  const RunExits& exits = run->exits(close);
   out.base = &exits.unbounded;
+  out.left = &exits;
   return true;
 }
 
@@ -378,7 +403,7 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
     }
     std::sort(out.blocked.begin(), out.blocked.end());
     out.base = &exits.unbounded;
-    out.suffixes = &exits.suffixes;
+    out.left = &exits;
     if (fits) return true;
     out = TerminalMask{};
   }

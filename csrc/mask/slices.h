@@ -87,7 +87,7 @@ struct TerminalMask {
   std::vector<TokenId> added;     // beyond base
   std::vector<TokenId> removed;   // from base
   std::vector<uint32_t> exits;    // inner trie nodes at which the regex may end, or:
-  const Suffixes* suffixes = nullptr;  // it ends where a run is left, but for
+  const RunExits* left = nullptr;      // it ends where a run is left, but for
   std::vector<TokenId> blocked;        // these tokens (sorted)
 };
 
@@ -120,6 +120,7 @@ class Slices {
   bool explore(RegexId regex, RegexId element);
   void block(uint32_t node, TerminalMask& out);
   std::string path(uint32_t node) const;
+  bool run_terminal(RegexId regex, TerminalMask& out);
   bool difference(RegexId regex, uint32_t budget, TerminalMask& out);
   void whole(RegexId regex, TerminalMask& out);
   RegexArena& regexes_;

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     for entry in grammar.report:
         note(f"{called(options.schema)}: not enforced: {entry}")
     if not options.instances:
-        print(f"{called(options.schema)}: compiled ({plural(len(grammar.report), 'annotation')})")
+        print(f"{called(options.schema)}: compiled ({plural(len(grammar.report), 'remark')})")
     status = OK
     for name in options.instances:
         data = inputs.read(name, "instance").encode().strip(_BLANKS)

@@ -22,7 +22,6 @@ from .common import (
     compile_schema,
     milliseconds,
     note,
-    plural,
     vocabulary,
 )
 
@@ -61,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"{called(name)}: compiled in {milliseconds(compiled)}, first mask {milliseconds(first)}")
         print(f"  vocabulary  {tokens.vocab_size} ids ({options.tokenizer})")
         if grammar.report:
-            print(f"  enforced    every keyword but {plural(len(grammar.report), 'annotation')}:")
+            print("  enforced    every keyword but these:")
             for entry in grammar.report:
                 print(f"    {entry}")
         else:

@@ -109,10 +109,7 @@ def run(options: argparse.Namespace) -> int:
 
 def load(name: str | None) -> TransformersLM:
     """The model. Failure or LanguageModelError: there is none, or it is damaged."""
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # no advice and no progress bars
-    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("TQDM_DISABLE", "1")
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    quiet()
     from structgen.lm.transformers import TransformersLM
 
     if name is None or name == "embedded":
@@ -122,6 +119,17 @@ def load(name: str | None) -> TransformersLM:
     if name.startswith(("/", ".", "~")) and not Path(name).is_dir():
         raise Failure(f"cannot load the model {name}: no such folder")
     return TransformersLM.from_pretrained(name)
+
+
+def quiet() -> None:
+    """Keep the advice and the progress bars of transformers off the terminal."""
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
+    try:
+        from transformers.utils import logging as theirs
+    except ImportError:
+        return  # what loads the model says what is missing
+    theirs.set_verbosity_error()  # type: ignore[no-untyped-call, unused-ignore]
+    theirs.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
 
 
 def answer(
