@@ -35,7 +35,9 @@ class CompiledGrammar:
 
     __slots__ = ("_core", "_parse", "_report", "_source", "vocabulary")
 
-    def __init__(self, core: _core.Grammar, vocabulary: Vocabulary, source: Any = None, parse: Any = None) -> None:
+    def __init__(
+        self, core: _core.Grammar, vocabulary: Vocabulary, source: Any = None, parse: Any = None
+    ) -> None:
         self._core = core
         self.vocabulary = vocabulary
         self._source = source
@@ -110,7 +112,8 @@ class Matcher:
         needed = self._core.fill_within(mask, row, max(0, max_tokens))
         if needed:
             raise UnsatisfiableBudget(
-                f"the text cannot be completed within {max_tokens} tokens; it takes {needed}, end of sequence included"
+                f"the text cannot be completed within {max_tokens} tokens; it takes {needed}, "
+                "end of sequence included"
             )
 
     def tokens_needed(self) -> int:
@@ -209,5 +212,6 @@ def _cpu_count() -> int:
         import os
 
         with _cpus_lock:
-            _cpus = min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+            mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+            _cpus = min(8, mine or 1)
     return _cpus

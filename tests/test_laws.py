@@ -166,7 +166,7 @@ def budgets_end_walks(source: Source) -> None:
         return
     matcher = grammar.matcher()
     text, last = b"", None
-    for last, _ in harness.walk(source, matcher, WORDS.size, WORDS.eos, 420, finish=400):
+    for last, _ in harness.walk(source, matcher, WORDS.size, WORDS.eos, 90, finish=80):
         text += b"" if last in WORDS.eos else WORDS.tokens[last]
     assert last in WORDS.eos and matcher.is_terminated()
     assert oracle.JsonOracle(schema).accepts(text.decode()), text
@@ -321,7 +321,7 @@ def test_shrinking(law) -> None:
 
 
 def test_budgets() -> None:
-    harness.seeded(budgets_end_walks, 100)
+    harness.seeded(budgets_end_walks, 12)
 
 
 @pytest.mark.parametrize("cache_bytes", [1 << 14, 1 << 26])

@@ -73,6 +73,8 @@ class Objects {
   const ObjectState& state(uint32_t s) const { return states_[s]; }
   const Plan& plan(uint32_t p) const { return *plans_[p]; }
   const Offers& offers(uint32_t s);
+  // Of those, what may bring an object nearer to its end: members that no count asks for never do.
+  Offers useful(uint32_t s);
   // Ways to write name `i` (or a key of class `c` with this text) next: (value, state after).
   struct Step {
     FormulaId value;
@@ -99,6 +101,7 @@ class Objects {
   bool hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls);
   FormulaId derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls, std::unordered_map<uint64_t, FormulaId>& memo);
   FormulaId forget_names(const Plan& plan, FormulaId p, const Bits& gone, std::unordered_map<uint32_t, FormulaId>& memo);
+  void wanted(FormulaId p, std::vector<RegionId>& out);
   bool search(uint32_t plan, FormulaId p, const Bits& used);
   bool search_literal(uint32_t plan, FormulaId p, FormulaId literal, const Bits& used);
   Bits after(const Plan& plan, const Bits& used, uint32_t name) const;

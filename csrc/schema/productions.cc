@@ -113,24 +113,13 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
   }
 }
 
-// The shortest object of a pure plan has its required members and no others.
+// The shortest object has the members that some count asks for and no others.
 void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alternatives& out) {
   const Rule r = rules_[id.v];
-  if (r.kind == kKeys) {
-    const ObjectState& s = solver_.objects().state(r.a);
-    const Plan& plan = solver_.objects().plan(s.plan);
-    Bits next = plan.required;
-    bool any = false;
-    if (plan.pure) {
-      const Offers& offers = solver_.objects().offers(r.a);
-      for (std::size_t i = 0; i < offers.names.size(); ++i) any = (next[i] &= offers.names[i]) != 0 || any;
-    }
-    if (any) {
-      out.add({Symbol::terminal(regexes_.json_set(plan.table, next, true)), call(kNamed, r.a, 0, r.depth)});
-      return;
-    }
-  }
-  expand(id, reading, out);
+  if (r.kind != kKeys) return expand(id, reading, out);
+  solver_.refill();
+  const ObjectState& s = solver_.objects().state(r.a);
+  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().useful(r.a), out);
 }
 
 void JsonProductions::for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f) {
@@ -228,8 +217,10 @@ void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
 
 void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
   const ObjectState s = solver_.objects().state(r.a);
-  const Offers& offers = solver_.objects().offers(r.a);
-  const Plan& plan = solver_.objects().plan(s.plan);
+  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().offers(r.a), out);
+}
+
+void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out) {
   bool any = false;
   for (uint64_t w : offers.names) any = any || w != 0;
   if (any)

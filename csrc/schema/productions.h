@@ -59,6 +59,7 @@ class JsonProductions : public Productions {
   void expand_array(const Rule& r, Alternatives& out);
   void expand_object(const Rule& r, Alternatives& out);
   void expand_keys(const Rule& r, Alternatives& out);
+  void add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out);
   void expand_item(const Rule& r, const Reading& reading, Alternatives& out);
   void expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out);
   void for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f);

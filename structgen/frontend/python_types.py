@@ -24,7 +24,9 @@ def schema_of(kind: Any) -> tuple[dict[str, Any] | bool, Parser]:
         GrammarError: not a type, or a type without a schema.
     """
     if not _is_type(kind):
-        raise GrammarError(f"a schema is an object, a boolean, JSON text or a Python type, not {type(kind).__name__}")
+        raise GrammarError(
+            f"a schema is an object, a boolean, JSON text or a Python type, not {type(kind).__name__}"
+        )
     try:
         import pydantic
     except ImportError:
