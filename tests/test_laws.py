@@ -158,20 +158,6 @@ def walks_finish_inside(source: Source) -> None:
         assert inside(text.decode()), text
 
 
-def budgets_end_walks(source: Source) -> None:
-    """With the budget handed to the mask, every walk ends, in the language, within the budget."""
-    schema = strategies.schema(source)
-    grammar = harness.compiled(schema, property_order=source.pick(("schema", "any")))
-    if grammar is None or grammar is Empty:
-        return
-    matcher = grammar.matcher()
-    text, last = b"", None
-    for last, _ in harness.walk(source, matcher, WORDS.size, WORDS.eos, 90, finish=80):
-        text += b"" if last in WORDS.eos else WORDS.tokens[last]
-    assert last in WORDS.eos and matcher.is_terminated()
-    assert oracle.JsonOracle(schema).accepts(text.decode()), text
-
-
 def collecting_changes_nothing(source: Source) -> None:
     tiny = harness.compiler(cache_bytes=1 << 14)
     pair = grammar_pair(source, harness.compiler(), tiny)
@@ -320,8 +306,41 @@ def test_shrinking(law) -> None:
     harness.shrinking(law, 25)
 
 
-def test_budgets() -> None:
-    harness.seeded(budgets_end_walks, 12)
+BUDGET_SCHEMAS = [
+    {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "required": ["b"]},
+    {"type": "array", "items": {"enum": ["x", "yy", None]}, "minItems": 3},
+    {"type": "string", "minLength": 5, "pattern": "^[a-z]+$"},
+    {"anyOf": [{"const": {"k": [1, 2]}}, {"type": "object", "required": ["q"], "maxProperties": 2}]},
+    {
+        "$defs": {"t": {"type": "object", "properties": {"n": {"$ref": "#/$defs/t"}, "v": {}}, "required": ["v"]}},
+        "$ref": "#/$defs/t",
+    },
+]
+
+
+@pytest.mark.parametrize("schema", BUDGET_SCHEMAS)
+@pytest.mark.parametrize("factor", [1.0, 1.2, 2.0])
+def test_budgets(schema, factor) -> None:
+    """With the budget handed to the mask every random walk ends, in the language, within the budget."""
+    grammar = harness.compiled(schema)
+    width = (WORDS.size + 31) // 32
+    row = np.zeros((1, width), dtype=np.int32)
+    for seed in range(4):
+        source = harness.Seeded(seed)
+        matcher = grammar.matcher()
+        left = int(matcher.tokens_needed() * factor)
+        text = b""
+        while not matcher.is_terminated():
+            matcher.fill_bitmask(row, 0, left)
+            allowed = np.flatnonzero(np.unpackbits(row.view(np.uint8), bitorder="little"))
+            token = int(source.pick(allowed.tolist()))
+            assert matcher.accept_token(token)
+            text += b"" if token in WORDS.eos else WORDS.tokens[token]
+            left -= 1
+        assert left >= 0
+        assert oracle.JsonOracle(schema).accepts(text.decode()), text
+    with pytest.raises(structgen.UnsatisfiableBudget):
+        grammar.matcher().fill_bitmask(row, 0, 1)
 
 
 @pytest.mark.parametrize("cache_bytes", [1 << 14, 1 << 26])

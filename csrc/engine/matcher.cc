@@ -155,11 +155,24 @@ void Matcher::fill_row(uint32_t* row) {
   write_row(m, v, row);
 }
 
+namespace {
+constexpr std::size_t kTooMany = static_cast<std::size_t>(-1) / 2;
+}
+
 // Upper bound on the tokens that finish from s: longest-match tokens of a shortest completion, and EOS.
 std::size_t Matcher::needed(StateId s) {
   const auto [it, fresh] = epoch_->needed.try_emplace(s.v, std::size_t{0});
   if (!fresh) return it->second;
-  const std::string& text = epoch_->completion.of(s);
+  std::string text;
+  try {
+    text = epoch_->completion.of(s);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kBudgetExceeded || s == current()) {
+      epoch_->needed.erase(s.v);
+      throw;
+    }
+    return epoch_->needed[s.v] = kTooMany;  // not shown to fit, so not offered
+  }
   const TokenTrie& trie = grammar_->vocabulary().trie();
   std::size_t tokens = 1, at = 0;
   while (at < text.size()) {
@@ -174,7 +187,7 @@ std::size_t Matcher::needed(StateId s) {
       if (!trie.tokens(node).empty()) best = end;
     }
     if (best == at) {  // the vocabulary cannot spell it
-      tokens = static_cast<std::size_t>(-1) / 2;
+      tokens = kTooMany;
       break;
     }
     at = best;

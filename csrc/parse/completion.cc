@@ -8,7 +8,7 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kMaxDepth = 1'500;
-constexpr uint64_t kMaxSteps = 400'000;
+constexpr uint64_t kMaxSteps = 2'000;
 constexpr uint32_t kMaxText = 200'000;
 constexpr uint32_t kClean = 0xFFFFFFFFu;
 }  // namespace

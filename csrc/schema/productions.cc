@@ -120,6 +120,8 @@ void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alterna
   solver_.refill();
   const ObjectState& s = solver_.objects().state(r.a);
   add_keys(r, solver_.objects().plan(s.plan), solver_.objects().useful(r.a), out);
+  // After a comma some member must come, useful or not.
+  if (out.ends.empty()) expand_keys(r, out);
 }
 
 void JsonProductions::for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f) {
