@@ -312,7 +312,9 @@ BUDGET_SCHEMAS = [
     {"type": "string", "minLength": 5, "pattern": "^[a-z]+$"},
     {"anyOf": [{"const": {"k": [1, 2]}}, {"type": "object", "required": ["q"], "maxProperties": 2}]},
     {
-        "$defs": {"t": {"type": "object", "properties": {"n": {"$ref": "#/$defs/t"}, "v": {}}, "required": ["v"]}},
+        "$defs": {
+            "t": {"type": "object", "properties": {"n": {"$ref": "#/$defs/t"}, "v": {}}, "required": ["v"]}
+        },
         "$ref": "#/$defs/t",
     },
 ]
