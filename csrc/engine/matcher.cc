@@ -32,7 +32,8 @@ void Matcher::migrate() {
 void Matcher::refresh() {
   grammar_->rotate_if_full();
   migrate();
-  const World& world = grammar_->world();
+  World& world = grammar_->world();
+  world.slices.trim(world.cache_bytes / 4);
   if (world.byte_size() > 8 * world.cache_bytes + (256u << 20))
     throw Error(ErrorKind::kBudgetExceeded, "the grammar's automata exceed their memory budget; raise cache_bytes");
 }

@@ -206,9 +206,19 @@ const TerminalMask& Slices::terminal(RegexId regex) {
   if (!run_terminal(regex, *mask) && !difference(regex, kDifferenceBudget[0], *mask) && !contained(regex, *mask) &&
       !difference(regex, kDifferenceBudget[1], *mask))
     whole(regex, *mask);
-  bytes_ += sizeof(TerminalMask) +
-            4 * (mask->added.size() + mask->removed.size() + mask->exits.size() + mask->blocked.size());
+  const std::size_t size =
+      sizeof(TerminalMask) +
+      4 * (mask->added.capacity() + mask->removed.capacity() + mask->exits.capacity() + mask->blocked.capacity());
+  bytes_ += size;
+  terminal_bytes_ += size;
   return *(terminals_[regex.v] = std::move(mask));
+}
+
+void Slices::trim(std::size_t limit) {
+  if (terminal_bytes_ <= limit) return;
+  terminals_.clear();
+  bytes_ -= terminal_bytes_;
+  terminal_bytes_ = 0;
 }
 
 // regex = base & not(a few literals): walks both and goes down only where they differ. `base` is a run, or

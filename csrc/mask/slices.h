@@ -114,6 +114,9 @@ class Slices {
   const TerminalMask& terminal(RegexId regex);
   const TableMask& table(uint32_t table);
   std::size_t byte_size() const { return bytes_; }
+  // Forgets terminal masks when all together exceed `limit`; rows, which masks point to, stay. No reference
+  // from terminal() may be held.
+  void trim(std::size_t limit);
 
  private:
   bool contained(RegexId regex, TerminalMask& out);
@@ -131,6 +134,7 @@ class Slices {
   std::unordered_map<uint64_t, bool> contains_;  // (regex, element): every run of the element stays inside
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;
+  std::size_t terminal_bytes_ = 0;
 };
 
 // Reads r as E{min,max} tail with a counted or starred E. False: it has another form.
