@@ -42,7 +42,7 @@ class WalkTable {
 
 constexpr uint32_t kExploreBudget = 4'000;     // pairs looked at by one containment test
 // Trie nodes of a difference: first a few, where only names are excluded; many, before the whole walk.
-constexpr uint32_t kDifferenceBudget[] = {1'500, 20'000};
+constexpr uint32_t kDifferenceBudget[] = {1'500, 5'000};
 constexpr std::size_t kSparseLimit = 1'500;    // tokens kept as a list rather than a row
 
 }  // namespace
