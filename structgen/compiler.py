@@ -29,8 +29,8 @@ _DRAFTS = {
     "2020-12": 2020, "2020": 2020, "draft2020-12": 2020,
 }  # fmt: skip
 _META_REFERENCE = re.compile(r'ref"\s*:\s*"https?://json-schema\.org/', re.IGNORECASE)
-_CACHED_GRAMMARS = 128
-_CHECK_EVERY = 8  # compilations between two looks at the memory of cached grammars
+_CACHED_GRAMMARS = 1024
+_CHECK_EVERY = 64  # compilations between two looks at the memory of cached grammars
 
 
 class Compiler:

@@ -8,22 +8,28 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace structgen {
 
+// T's zero bytes must be its default value.
 template <class T, uint32_t kFirstLog2 = 6>
 class StableVector {
+  static_assert(std::is_trivially_destructible_v<T>);
+
  public:
   StableVector() = default;
   StableVector(const StableVector&) = delete;
   StableVector& operator=(const StableVector&) = delete;
   ~StableVector() {
-    for (uint32_t k = 0; k < kChunks; ++k) delete[] chunks_[k].load(std::memory_order_relaxed);
+    for (uint32_t k = 0; k < kChunks; ++k) std::free(chunks_[k].load(std::memory_order_relaxed));
   }
 
   uint32_t size() const { return size_; }
@@ -41,7 +47,10 @@ class StableVector {
     const uint32_t k = static_cast<uint32_t>(std::bit_width(n)) - 1 - kFirstLog2;
     T* chunk = chunks_[k].load(std::memory_order_relaxed);
     if (!chunk) {
-      chunk = new T[kFirst << k]();
+      // Zeroed by the system page by page as it is used; constructing a large chunk at once was a spike of
+      // tens of milliseconds.
+      chunk = static_cast<T*>(std::calloc(kFirst << k, sizeof(T)));
+      if (!chunk) throw std::bad_alloc();
       chunks_[k].store(chunk, std::memory_order_release);
     }
     if constexpr (sizeof...(Args) > 0) chunk[n - (kFirst << k)] = T(std::forward<Args>(args)...);

@@ -5,9 +5,12 @@
 // old table is drained a few slots an insertion. Equality is always checked, hashes never trusted.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <new>
 #include <span>
-#include <vector>
+#include <utility>
 
 namespace structgen {
 
@@ -34,6 +37,30 @@ inline uint64_t hash_bytes(const char* p, std::size_t n, uint64_t seed) {
   __builtin_memcpy(&w, p, n);
   return mix(h, w);
 }
+
+// A zeroed array whose pages the system provides as they are used.
+template <class T>
+class ZeroArray {
+ public:
+  explicit ZeroArray(std::size_t n = 0) : data_(n ? static_cast<T*>(std::calloc(n, sizeof(T))) : nullptr), n_(n) {
+    if (n && !data_) throw std::bad_alloc();
+  }
+  ~ZeroArray() { std::free(data_); }
+  ZeroArray(const ZeroArray&) = delete;
+  ZeroArray& operator=(const ZeroArray&) = delete;
+  void swap(ZeroArray& o) {
+    std::swap(data_, o.data_);
+    std::swap(n_, o.n_);
+  }
+  std::size_t size() const { return n_; }
+  bool empty() const { return n_ == 0; }
+  T& operator[](std::size_t i) { return data_[i]; }
+  const T& operator[](std::size_t i) const { return data_[i]; }
+
+ private:
+  T* data_;
+  std::size_t n_;
+};
 
 class InternTable {
  public:
@@ -67,7 +94,7 @@ class InternTable {
     uint32_t id = 0;
   };
   template <class Equal>
-  static const Slot* probe(const std::vector<Slot>& t, uint64_t hash, uint32_t tag, Equal&& equal) {
+  static const Slot* probe(const ZeroArray<Slot>& t, uint64_t hash, uint32_t tag, Equal&& equal) {
     const uint64_t m = t.size() - 1;
     const uint32_t low = static_cast<uint32_t>(hash);
     for (uint64_t i = low & m;; i = (i + 1) & m) {
@@ -76,7 +103,7 @@ class InternTable {
       if (s.tag == tag && s.low == low && equal(s.id)) return &s;
     }
   }
-  static void put(std::vector<Slot>& t, Slot s) {
+  static void put(ZeroArray<Slot>& t, Slot s) {
     const uint64_t m = t.size() - 1;
     uint64_t i = s.low & m;
     while (t[i].tag) i = (i + 1) & m;
@@ -85,7 +112,8 @@ class InternTable {
   void add(uint32_t tag, uint64_t hash, uint32_t id) {
     if (old_.empty() && (count_ + 1) * 2 > slots_.size()) {
       old_.swap(slots_);
-      slots_.assign(old_.size() * 2, Slot{});
+      ZeroArray<Slot> larger(old_.size() * 2);
+      slots_.swap(larger);
       drained_ = 0;
     }
     put(slots_, Slot{tag, static_cast<uint32_t>(hash), id});
@@ -96,11 +124,14 @@ class InternTable {
       const std::size_t end = std::min(old_.size(), drained_ + 8);
       for (; drained_ < end; ++drained_)
         if (old_[drained_].tag) put(slots_, old_[drained_]);
-      if (drained_ == old_.size()) std::vector<Slot>().swap(old_);
+      if (drained_ == old_.size()) {
+        ZeroArray<Slot> none;
+        old_.swap(none);
+      }
     }
   }
-  std::vector<Slot> slots_;
-  std::vector<Slot> old_;
+  ZeroArray<Slot> slots_;
+  ZeroArray<Slot> old_;
   std::size_t drained_ = 0;
   uint64_t count_ = 0;
 };

@@ -1,48 +1,10 @@
 #include "engine/compile.h"
 
-#include <condition_variable>
-#include <thread>
-
 #include "base/error.h"
 #include "grammar/table.h"
 #include "regex/syntax.h"
 
 namespace structgen {
-
-namespace {
-
-// Grammars are taken apart by a thread of their own: thousands of small blocks, long out of the caches, would
-// otherwise be freed on the path of the next compilation. Leaked on purpose, like every process-wide thread.
-class Undertaker {
- public:
-  static void bury(Grammar* grammar) {
-    static Undertaker* instance = new Undertaker;
-    {
-      std::lock_guard hold(instance->lock_);
-      instance->waiting_.push_back(grammar);
-    }
-    instance->wake_.notify_one();
-  }
-
- private:
-  Undertaker() { std::thread(&Undertaker::work, this).detach(); }
-  void work() {
-    std::unique_lock hold(lock_);
-    while (true) {
-      wake_.wait(hold, [&] { return !waiting_.empty(); });
-      std::vector<Grammar*> now;
-      now.swap(waiting_);
-      hold.unlock();
-      for (Grammar* g : now) delete g;
-      hold.lock();
-    }
-  }
-  std::mutex lock_;
-  std::condition_variable wake_;
-  std::vector<Grammar*> waiting_;
-};
-
-}  // namespace
 
 Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes)
     : vocabulary_(std::move(vocabulary)), cache_(cache), cache_bytes_(cache_bytes) {}
@@ -73,7 +35,7 @@ std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const Sc
   auto productions = std::make_unique<JsonProductions>(w->regexes, std::move(schemas), options.layout, options.order,
                                                        options.canonical_numbers);
   const RuleId root = productions->root();
-  return {new Grammar(w, std::move(productions), root, report_of), &Undertaker::bury};
+  return std::make_shared<Grammar>(w, std::move(productions), root, report_of);
 }
 
 std::shared_ptr<Grammar> Compiler::terminal(World& world, std::shared_ptr<World> keep, RegexId r) {
