@@ -9,6 +9,7 @@ namespace structgen {
 namespace {
 constexpr int kWideBytes = 40;                // live bytes from which an item is wide
 constexpr uint32_t kCountedRun = 8;           // bounded runs from this length are taken as runs
+constexpr uint32_t kManyExits = 6;            // bytes that leave a run, from which it is taken as a terminal
 constexpr std::size_t kDenseLimit = 6'000;    // listed tokens from which a row is stored instead
 void set_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 void clear_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
@@ -33,8 +34,7 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   RegexArena& regexes = parser_.regexes();
   const RegexNode& n = regexes.node(item.regex);
   // A captured item never goes into the walk: each of its steps would be a state of its own.
-  const bool set = n.kind == RegexKind::kJsonSet && regexes.json_set_of(item.regex).depth == 0 &&
-                   regexes.json_set_of(item.regex).escape == 0;
+  const bool set = n.kind == RegexKind::kJsonSet;
   const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
   RegexId element, tail;
   uint32_t min, max;
@@ -101,9 +101,8 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
       const StateId next = blind(parser_.step(state, b));
       if (next == Parser::dead()) return;
       const uint32_t child = trie.child(kids, b);
-      const State& ns = parser_.state(next);
-      const bool sure = !ns.poisoned || ns.n > 1 || ns.accepting;
-      for (TokenId t : trie.tokens(child)) (sure ? out.sure : out.unsure).push_back(t);
+      const bool is_sure = sure(next);
+      for (TokenId t : trie.tokens(child)) (is_sure ? out.sure : out.unsure).push_back(t);
       if (!trie.leaf(child)) todo_.emplace_back(child, next);
     });
   }
@@ -122,8 +121,17 @@ StateId MaskBuilder::blind(StateId s) {
   return out;
 }
 
+// Whether a token that leads here is allowed whatever the captured text is.
+bool MaskBuilder::sure(StateId s) const {
+  const State& st = parser_.state(s);
+  return !st.poisoned || st.n > 1 || st.accepting;
+}
+
 // Linear over the suffixes in depth-first order, with the state of each depth at hand.
-void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, uint32_t min, uint32_t max, Collected& out) {
+const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId from) {
+  std::unique_ptr<Ending>& slot = endings_[&suffixes][from.v];
+  if (slot) return *slot;
+  auto out = std::make_unique<Ending>();
   if (suffix_states_.size() <= suffixes.depth) suffix_states_.resize(suffixes.depth + 1);
   suffix_states_[0] = from;
   const uint32_t n = static_cast<uint32_t>(suffixes.nodes.size()) - 1;
@@ -135,48 +143,50 @@ void MaskBuilder::walk_suffixes(const Suffixes& suffixes, StateId from, uint32_t
       continue;
     }
     suffix_states_[node.depth] = next;
-    const State& st = parser_.state(next);
-    const bool sure = !st.poisoned || st.n > 1 || st.accepting;
+    const bool is_sure = sure(next);
+    auto& tokens = is_sure ? out->sure : out->unsure;
+    auto& counts = is_sure ? out->sure_counts : out->unsure_counts;
     for (uint32_t e = node.first; e < suffixes.nodes[i + 1].first; ++e) {
-      const Suffixes::Entry& entry = suffixes.entries[e];
-      if (entry.count >= min && entry.count <= max) (sure ? out.sure : out.unsure).push_back(entry.token);
+      tokens.push_back(suffixes.entries[e].token);
+      counts.push_back(suffixes.entries[e].count);
     }
     ++i;
   }
-}
-
-const MaskBuilder::Collected& MaskBuilder::ending(const Suffixes& suffixes, StateId from) {
-  std::unique_ptr<Collected>& slot = endings_[&suffixes][from.v];
-  if (!slot) {
-    auto found = std::make_unique<Collected>();
-    walk_suffixes(suffixes, from, 0, kUnbounded, *found);
-    bytes_ += 120 + 4 * (found->sure.capacity() + found->unsure.capacity());
-    slot = std::move(found);
-  }
+  bytes_ += 170 + 8 * (out->sure.capacity() + out->unsure.capacity());
+  slot = std::move(out);
   return *slot;
 }
 
-// A literal set read from its start: its table was matched against the vocabulary once.
+// A literal set is read as literals: the tokens inside it make no states. Read from its start, its whole table was
+// matched against the vocabulary once.
 void MaskBuilder::set_part(const Item& item, Part& out) {
   RegexArena& regexes = parser_.regexes();
   const JsonSet set = regexes.json_set_of(item.regex);
   const LiteralTables& tables = regexes.tables();
-  const TableMask& mask = slices_.table(set.table);
   const TokenTrie& trie = vocabulary_.trie();
-  Collected found;
-  for (const TableMask::Inside& t : mask.inside) {
-    const uint32_t lo = std::max(t.lo, set.lo), hi = std::min(t.hi, set.hi);
-    if (tables.any_allowed(set.subset, lo, hi)) (t.exact ? found.sure : found.unsure).push_back(t.token);
-  }
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
-  for (const TableMask::Done& d : mask.done) {
-    if (d.index < set.lo || d.index >= set.hi || !tables.any_allowed(set.subset, d.index, d.index + 1)) continue;
+  Collected found;
+  const auto take = [&](const TableMask::Done& d) {
     const auto tokens = trie.tokens(d.node);
     found.sure.insert(found.sure.end(), tokens.begin(), tokens.end());
-    if (trie.leaf(d.node)) continue;
+    if (trie.leaf(d.node)) return;
     const RegexId end = set.labelled ? regexes.done(tables.table(set.table).labels[d.index]) : RegexArena::epsilon();
     const Item after{end, item.stack, capture};
     walk(d.node, parser_.make({&after, 1}, false), found);
+  };
+  if (set.depth == 0 && set.escape == 0) {
+    const TableMask& mask = slices_.table(set.table);
+    for (const TableMask::Inside& t : mask.inside) {
+      const uint32_t lo = std::max(t.lo, set.lo), hi = std::min(t.hi, set.hi);
+      if (tables.any_allowed(set.subset, lo, hi)) (t.exact ? found.sure : found.unsure).push_back(t.token);
+    }
+    for (const TableMask::Done& d : mask.done)
+      if (d.index >= set.lo && d.index < set.hi && tables.any_allowed(set.subset, d.index, d.index + 1)) take(d);
+  } else {
+    TableMask rest;
+    slices_.read_literals(set, rest);
+    for (const TableMask::Inside& t : rest.inside) found.sure.push_back(t.token);
+    for (const TableMask::Done& d : rest.done) take(d);
   }
   out.added = std::move(found.sure);
   out.unsure = std::move(found.unsure);
@@ -196,43 +206,37 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
   const Item after{tail, item.stack, capture};
   const StateId left = parser_.make({&after, 1}, false);
-  const bool unbounded = min == 0 && max >= run.longest();
   const ByteSet next = parser_.live(left);
-  const auto is_sure = [&](StateId id) {
-    const State& st = parser_.state(id);
-    return !st.poisoned || st.n > 1 || st.accepting;
-  };
-  const TokenTrie& trie = vocabulary_.trie();
-  if (next.count() == 1 && unbounded) {
+  if (next.count() == 1 && min == 0 && max >= run.longest()) {
     // Runs are usually left by a closing quote alone: one shared row and one shared ending hold all of it.
     const uint8_t b = static_cast<uint8_t>(next.first());
     const StateId into = blind(parser_.step(left, b));
-    if (is_sure(into)) {
+    if (sure(into)) {
       const RunExits& exits = run.exits(b);
-      const Collected& end = ending(exits.suffixes, into);
+      const Ending& end = ending(exits.suffixes, into);
       out.base = &exits.unbounded;
       out.shared = &end.sure;
       out.unsure = end.unsure;
       return;
     }
   }
-  Collected found;
   if (const std::vector<TokenId>* few = run.list_up_to(max))
-    found.sure = *few;
+    out.added = *few;
   else
     out.base = &run.up_to(max);
   next.for_each([&](uint8_t b) {
     const StateId into = blind(parser_.step(left, b));
     if (into == Parser::dead()) return;
-    const bool sure = is_sure(into);
     const RunExits& exits = run.exits(b);
-    for (const Exit& e : exits.children)
-      if (e.count >= min && e.count <= max)
-        for (TokenId t : trie.tokens(e.node)) (sure ? found.sure : found.unsure).push_back(t);
-    walk_suffixes(exits.suffixes, into, min, max, found);
+    const auto in_range = [&](uint32_t count) { return count >= min && count <= max; };
+    for (const Suffixes::Entry& e : exits.ends)
+      if (in_range(e.count)) (sure(into) ? out.added : out.unsure).push_back(e.token);
+    const Ending& end = ending(exits.suffixes, into);
+    for (std::size_t i = 0; i < end.sure.size(); ++i)
+      if (in_range(end.sure_counts[i])) out.added.push_back(end.sure[i]);
+    for (std::size_t i = 0; i < end.unsure.size(); ++i)
+      if (in_range(end.unsure_counts[i])) out.unsure.push_back(end.unsure[i]);
   });
-  out.added = std::move(found.sure);
-  out.unsure = std::move(found.unsure);
 }
 
 void MaskBuilder::terminal_part(const Item& item, RegexId clamped, Part& out) {
@@ -249,7 +253,7 @@ void MaskBuilder::terminal_part(const Item& item, RegexId clamped, Part& out) {
   for (uint32_t node : t.exits)
     if ((trie.kids(node).set & next).any()) walk(node, left, found);
   if (t.left) {
-    const Collected& end = ending(t.left->suffixes, left);
+    const Ending& end = ending(t.left->suffixes, left);
     const auto blocked = [&](TokenId id) { return std::binary_search(t.blocked.begin(), t.blocked.end(), id); };
     if (t.blocked.empty())
       out.shared = &end.sure;
@@ -259,6 +263,13 @@ void MaskBuilder::terminal_part(const Item& item, RegexId clamped, Part& out) {
   }
   out.added.insert(out.added.end(), found.sure.begin(), found.sure.end());
   out.unsure = std::move(found.unsure);
+}
+
+uint32_t MaskBuilder::unknown_exits(const RunClass& run, const Item& item, RegexId tail) {
+  const Item after{tail, item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()};
+  uint32_t n = 0;
+  parser_.live(parser_.make({&after, 1}, false)).for_each([&](uint8_t b) { n += !run.has_exits(b); });
+  return n;
 }
 
 const MaskBuilder::Part& MaskBuilder::part(const Item& item) {
@@ -277,7 +288,8 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item) {
   uint32_t min, max;
   RunClass* run = nullptr;
   if (as_run(parser_.regexes(), clamped, element, min, max, tail)) run = slices_.run(element);
-  if (run)
+  // Runs that may be left on any of many bytes share little; one walk of the trie takes them all.
+  if (run && unknown_exits(*run, item, tail) <= kManyExits)
     run_part(clamped_item, *run, min, max, tail, *out);
   else
     terminal_part(clamped_item, clamped, *out);

@@ -63,18 +63,23 @@ class MaskBuilder {
     std::vector<TokenId> added, removed;
     std::vector<TokenId> unsure;  // decided by stepping the token
   };
-  // Tokens that leave a run and go on from a state: one walk for all the runs that end in that state.
   struct Collected {
     std::vector<TokenId> sure, unsure;
+  };
+  // Tokens that leave a run and go on from a state: one walk for all the runs that end in that state. The
+  // counts say after how many elements each leaves, for the runs that are bounded.
+  struct Ending : Collected {
+    std::vector<uint32_t> sure_counts, unsure_counts;
   };
   bool wide(RegexId r);
   void split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items);
   const Part& part(const Item& item);
   void run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail, Part& out);
+  uint32_t unknown_exits(const RunClass& run, const Item& item, RegexId tail);
   void terminal_part(const Item& item, RegexId clamped, Part& out);
   void walk(uint32_t node, StateId from, Collected& out);
-  void walk_suffixes(const Suffixes& suffixes, StateId from, uint32_t min, uint32_t max, Collected& out);
-  const Collected& ending(const Suffixes& suffixes, StateId from);
+  const Ending& ending(const Suffixes& suffixes, StateId from);
+  bool sure(StateId s) const;
   void set_part(const Item& item, Part& out);
   // A state reached inside a walk, without the text it captures: texts would make every step a new state.
   StateId blind(StateId s);
@@ -90,7 +95,7 @@ class MaskBuilder {
   BumpPool pool_;
   std::size_t bytes_ = 0;  // of parts and endings
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[2];  // [capturing]; key (regex, stack)
-  std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Collected>>> endings_;  // by state
+  std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Ending>>> endings_;  // by state
   std::unordered_map<uint32_t, uint32_t> clamped_;
   std::unordered_map<uint32_t, StateId> blind_;
   std::vector<std::pair<uint32_t, StateId>> todo_;

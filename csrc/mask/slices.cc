@@ -64,14 +64,30 @@ bool as_run(const RegexArena& regexes, RegexId r, RegexId& element, uint32_t& mi
 // ---- runs ----
 
 namespace {
-void build_suffixes(std::vector<std::pair<std::string_view, Suffixes::Entry>> endings, Suffixes& out) {
-  std::stable_sort(endings.begin(), endings.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+struct Ending {
+  uint64_t head;  // its first eight bytes, so that most comparisons look no further
+  std::string_view text;
+  Suffixes::Entry entry;
+};
+
+uint64_t head_of(std::string_view text) {
+  uint64_t out = 0;
+  for (std::size_t i = 0; i < 8; ++i) out = (out << 8) | (i < text.size() ? static_cast<uint8_t>(text[i]) : 0);
+  return out;
+}
+
+void build_suffixes(std::vector<Ending> endings, Suffixes& out) {
+  std::sort(endings.begin(), endings.end(), [](const Ending& x, const Ending& y) {
+    if (x.head != y.head) return x.head < y.head;
+    if (const int c = x.text.compare(y.text)) return c < 0;
+    return x.entry.token < y.entry.token;
+  });
   std::vector<uint32_t> path;  // node at depth 1, 2, ...
   std::string_view last;
   const auto close_to = [&](std::size_t depth) {
     for (; path.size() > depth; path.pop_back()) out.nodes[path.back()].end = static_cast<uint32_t>(out.nodes.size());
   };
-  for (const auto& [text, entry] : endings) {
+  for (const auto& [head, text, entry] : endings) {
     const std::size_t shared = static_cast<std::size_t>(
         std::mismatch(last.begin(), last.end(), text.begin(), text.end()).first - last.begin());
     close_to(shared);
@@ -172,13 +188,19 @@ const RunExits& RunClass::exits(uint8_t byte) {
     if (!kids.set.has(byte)) continue;
     const uint32_t child = trie.child(kids, byte);
     slot->children.push_back({child, e.count});
-    for (TokenId t : trie.tokens(child)) set_bit(slot->unbounded, t);
+    slot->longest = std::max(slot->longest, e.count);
+    for (TokenId t : trie.tokens(child)) {
+      set_bit(slot->unbounded, t);
+      slot->ends.push_back({t, e.count});
+    }
   }
   std::sort(slot->children.begin(), slot->children.end(), [](const Exit& x, const Exit& y) { return x.node < y.node; });
-  std::vector<std::pair<std::string_view, Suffixes::Entry>> endings;
+  std::vector<Ending> endings;
   for (const Exit& e : slot->children)
-    for (TokenId t : trie.subtree_tokens(e.node).subspan(trie.tokens(e.node).size()))
-      endings.push_back({vocabulary_.bytes(t).substr(trie.node(e.node).depth), {t, e.count}});
+    for (TokenId t : trie.subtree_tokens(e.node).subspan(trie.tokens(e.node).size())) {
+      const std::string_view text = vocabulary_.bytes(t).substr(trie.node(e.node).depth);
+      endings.push_back({head_of(text), text, {t, e.count}});
+    }
   build_suffixes(std::move(endings), slot->suffixes);
   return *slot;
 }
@@ -234,7 +256,9 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
   if (kept.empty()) return false;
   RegexId base = regexes_.both(std::span<const RegexId>(kept));
   TerminalMask from;
-  if (!run_terminal(base, from)) {
+  if (run_terminal(base, from)) {
+    if (base != regex && less_literals(n, kept, from, out)) return true;
+  } else {
     if (base == regex) {  // nothing is excluded: look for a run among the parts
       bool found = false;
       for (std::size_t i = 0; i < kept.size() && !found; ++i) found = run_terminal(base = kept[i], from);
@@ -277,7 +301,7 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
       }
     });
     visited += static_cast<uint32_t>(bytes.count()) + 1;
-    if (visited > budget) return false;
+    if (visited > budget || lost.size() > kSparseLimit) return false;
   }
   std::sort(cut.begin(), cut.end());
   std::sort(lost.begin(), lost.end());
@@ -296,6 +320,45 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
                                           [](const Exit& e, uint32_t node) { return e.node < node; });
       for (auto e = start; e != out.left->children.end() && e->node < end; ++e) block(e->node, out);
     }
+  std::sort(out.blocked.begin(), out.blocked.end());
+  return true;
+}
+
+// The same where the base is a run and all that is excluded are literals. A run goes on for ever, so no token
+// inside it is lost; what is lost is to complete a literal.
+bool Slices::less_literals(const RegexNode& n, std::span<const RegexId> kept, const TerminalMask& from,
+                           TerminalMask& out) {
+  std::vector<RegexId> sets;
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexId kid{n.kids[i]};
+    if (std::find(kept.begin(), kept.end(), kid) != kept.end()) continue;
+    const RegexNode& inner = regexes_.node(RegexId{regexes_.node(kid).a});
+    if (inner.kind == RegexKind::kAlt)
+      for (uint32_t k = 0; k < inner.n; ++k) sets.push_back(RegexId{inner.kids[k]});
+    else
+      sets.push_back(RegexId{regexes_.node(kid).a});
+  }
+  for (RegexId r : sets)
+    if (regexes_.node(r).kind != RegexKind::kJsonSet) return false;
+  const TokenTrie& trie = vocabulary_.trie();
+  const LiteralTables& tables = regexes_.tables();
+  out = from;
+  for (RegexId r : sets) {
+    const JsonSet set = regexes_.json_set_of(r);
+    const auto lose = [&](uint32_t node, uint32_t index) {
+      if (index < set.lo || index >= set.hi || !tables.any_allowed(set.subset, index, index + 1)) return;
+      const auto tokens = trie.tokens(node);
+      out.removed.insert(out.removed.end(), tokens.begin(), tokens.end());
+      block(node, out);
+    };
+    if (set.depth == 0 && set.escape == 0) {
+      for (const TableMask::Done& d : table(set.table).done) lose(d.node, d.index);
+      continue;
+    }
+    TableMask rest;
+    read_literals(set, rest);
+    for (const TableMask::Done& d : rest.done) lose(d.node, d.index);
+  }
   std::sort(out.blocked.begin(), out.blocked.end());
   return true;
 }
@@ -424,33 +487,36 @@ const TableMask& Slices::table(uint32_t id) {
   std::unique_ptr<TableMask>& slot = tables_[id];
   if (slot) return *slot;
   slot = std::make_unique<TableMask>();
-  const TokenTrie& trie = vocabulary_.trie();
-  const LiteralTables& tables = regexes_.tables();
   JsonSet start;
   start.table = id;
-  start.hi = static_cast<uint32_t>(tables.table(id).texts.size());
-  if (start.hi == 0) return *slot;
-  std::vector<JsonSet> at(vocabulary_.longest() + 1);
-  at[0] = start;
-  for (uint32_t i = 1; i < trie.size();) {
-    const TokenTrie::Node& n = trie.node(i);
-    JsonSet s = at[n.depth - 1];
-    bool done;
-    if (!tables.step(s, static_cast<uint8_t>(n.byte), done)) {
-      i = n.end;
-      continue;
-    }
-    if (done) {
-      slot->done.push_back({i, s.lo});
-      i = n.end;
-      continue;
-    }
-    at[n.depth] = s;
-    for (TokenId t : trie.tokens(i)) slot->inside.push_back({t, s.lo, s.hi, s.escape == 0});
-    ++i;
-  }
+  start.hi = static_cast<uint32_t>(regexes_.tables().table(id).texts.size());
+  if (start.hi > 0) read_literals(start, *slot);
   bytes_ += slot->inside.size() * sizeof(TableMask::Inside) + slot->done.size() * sizeof(TableMask::Done);
   return *slot;
+}
+
+// Goes down the trie only where some spelling of a literal does.
+void Slices::read_literals(const JsonSet& start, TableMask& out) const {
+  const TokenTrie& trie = vocabulary_.trie();
+  const LiteralTables& tables = regexes_.tables();
+  std::vector<std::pair<uint32_t, JsonSet>> todo{{0, start}};
+  while (!todo.empty()) {
+    const auto [at, from] = todo.back();
+    todo.pop_back();
+    const TokenTrie::Kids& kids = trie.kids(at);
+    (kids.set & tables.first_bytes(from)).for_each([&](uint8_t b) {
+      JsonSet s = from;
+      bool done;
+      if (!tables.step(s, b, done)) return;
+      const uint32_t child = trie.child(kids, b);
+      if (done) {
+        out.done.push_back({child, s.lo});
+        return;
+      }
+      for (TokenId t : trie.tokens(child)) out.inside.push_back({t, s.lo, s.hi, s.escape == 0});
+      if (!trie.leaf(child)) todo.emplace_back(child, s);
+    });
+  }
 }
 
 std::string Slices::path(uint32_t node) const {

@@ -50,8 +50,10 @@ struct Suffixes {
 
 // Where runs of E meet byte b: children of boundary nodes.
 struct RunExits {
-  std::vector<Exit> children;  // sorted by node; the tokens at the child end right after b
+  std::vector<Exit> children;  // sorted by node
+  std::vector<Suffixes::Entry> ends;  // the tokens at the children: they end right after b
   Suffixes suffixes;           // what comes after b
+  uint32_t longest = 0;        // elements before b, at most
   Words unbounded;             // tokens of any run, and tokens that end right after b
 };
 
@@ -64,6 +66,7 @@ class RunClass {
   // Tokens of at most k elements (the last may be incomplete).
   const Words& up_to(uint32_t k);
   const RunExits& exits(uint8_t byte);
+  bool has_exits(uint8_t byte) const { return exits_.count(byte) != 0; }
   // The same tokens as up_to(), as a list, where they are few; null otherwise.
   const std::vector<TokenId>* list_up_to(uint32_t k);
   uint32_t longest() const { return static_cast<uint32_t>(buckets_.size()); }
@@ -113,6 +116,8 @@ class Slices {
   RunClass* run(RegexId element);
   const TerminalMask& terminal(RegexId regex);
   const TableMask& table(uint32_t table);
+  // The same from any state of a set, kept nowhere; its subset is observed, so that every range is exact.
+  void read_literals(const JsonSet& start, TableMask& out) const;
   std::size_t byte_size() const { return bytes_; }
   // Forgets terminal masks when all together exceed `limit`; rows, which masks point to, stay. No reference
   // from terminal() may be held.
@@ -125,6 +130,7 @@ class Slices {
   std::string path(uint32_t node) const;
   bool run_terminal(RegexId regex, TerminalMask& out);
   bool difference(RegexId regex, uint32_t budget, TerminalMask& out);
+  bool less_literals(const RegexNode& n, std::span<const RegexId> kept, const TerminalMask& from, TerminalMask& out);
   void whole(RegexId regex, TerminalMask& out);
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;

@@ -252,6 +252,42 @@ bool LiteralTables::step(JsonSet& s, uint8_t byte, bool& done) const {
   }
 }
 
+ByteSet LiteralTables::first_bytes(const JsonSet& s) const {
+  ByteSet out;
+  switch (mode_of(s.escape)) {
+    case kPlain: {
+      const auto& texts = tables_[s.table]->texts;
+      uint32_t i = s.lo;
+      if (texts[i].size() == s.depth) {
+        if (allowed(s, i)) out.add('"');
+        ++i;
+      }
+      // Inside a multi-byte character no escape may start; the byte that follows tells.
+      if (i < s.hi && (static_cast<uint8_t>(texts[i][s.depth]) & 0xC0) != 0x80 && any_allowed(s, {i, s.hi})) out.add('\\');
+      while (i < s.hi) {
+        const uint8_t b = static_cast<uint8_t>(texts[i][s.depth]);
+        uint32_t end = i + 1;
+        if (s.hi - i > 4)
+          end = with_byte(s, b).hi;
+        else
+          while (end < s.hi && static_cast<uint8_t>(texts[end][s.depth]) == b) ++end;
+        if (may_be_raw(b) && any_allowed(s, {i, end})) out.add(b);
+        i = end;
+      }
+      break;
+    }
+    case kNeedBackslash: out.add('\\'); break;
+    case kNeedU: out.add('u'); break;
+    default:
+      for (uint8_t b : std::string_view("\"\\/bfnrtu0123456789aAbBcCdDeEfF")) {
+        JsonSet after = s;
+        bool done;
+        if (step(after, b, done)) out.add(b);
+      }
+  }
+  return out;
+}
+
 void LiteralTables::classes(const JsonSet& s, uint16_t (&raw)[256]) const {
   std::fill(std::begin(raw), std::end(raw), uint16_t{0});
   const auto& texts = tables_[s.table]->texts;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bitset.h"
 #include "base/intern.h"
 
 namespace structgen {
@@ -47,7 +48,9 @@ class LiteralTables {
   bool normalise(JsonSet& s) const;
   // One byte. False: dead. `done` is set when the closing quote completes string `s.lo`.
   bool step(JsonSet& s, uint8_t byte, bool& done) const;
-  // Bytes on which step() may succeed, as class numbers (0 = dead), for a ClassMap.
+  // Bytes on which step() succeeds.
+  ByteSet first_bytes(const JsonSet& s) const;
+  // Bytes on which it may, as class numbers (0 = dead), for a ClassMap.
   void classes(const JsonSet& s, uint16_t (&raw)[256]) const;
   bool any_allowed(uint32_t subset, uint32_t lo, uint32_t hi) const;
   std::size_t byte_size() const { return bytes_; }

@@ -96,7 +96,7 @@ uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint3
       for (uint32_t k : kids) out = std::min(out, of(k));
       break;
     case RegexKind::kAnd:
-      for (uint32_t k : kids) out = std::max(out, of(k));
+      for (uint32_t k : kids) out += of(k);  // not the maximum: progress in any part has to show
       break;
     default: break;
   }
@@ -570,16 +570,44 @@ RegexId RegexArena::run(RegexId r, std::string_view text) {
 
 const ByteSet& RegexArena::live(RegexId r) {
   if (const ByteSet* known = nodes_[r.v].live) return *known;
+  const ByteSet set = nodes_[r.v].boolean ? derived_bytes(r) : first_bytes(r);
+  ByteSet* out = pool_.allocate<ByteSet>(1);
+  *out = set;
+  nodes_[r.v].live = out;
+  return *out;
+}
+
+ByteSet RegexArena::derived_bytes(RegexId r) {
   const ClassMap& c = classes(r);
   bool alive[256];
   for (uint16_t i = 0; i < c.n; ++i) alive[i] = next(r, c.rep[i]) != empty();
   ByteSet set;
   for (int b = 0; b < 256; ++b)
     if (alive[c.of[b]]) set.add(static_cast<uint8_t>(b));
-  ByteSet* out = pool_.allocate<ByteSet>(1);
-  *out = set;
-  nodes_[r.v].live = out;
-  return *out;
+  return set;
+}
+
+// Without & and ~ no part is empty, so the bytes a text may begin with are read off the structure: to derive
+// by each of them would make a node for every way a text could go.
+ByteSet RegexArena::first_bytes(RegexId r) {
+  const RegexNode& n = nodes_[r.v];
+  switch (n.kind) {
+    case RegexKind::kBytes: return sets_[n.a];
+    case RegexKind::kLiteral: return ByteSet::of(static_cast<uint8_t>(n.text[0]));
+    case RegexKind::kJsonSet: return tables_.first_bytes(json_sets_[n.a]);
+    case RegexKind::kRepeat: return live(RegexId{n.a});
+    case RegexKind::kCat: {
+      ByteSet out = live(RegexId{n.a});
+      if (nodes_[n.a].nullable) out |= live(RegexId{n.b});
+      return out;
+    }
+    case RegexKind::kAlt: {
+      ByteSet out;
+      for (uint32_t i = 0; i < n.n; ++i) out |= live(RegexId{n.kids[i]});
+      return out;
+    }
+    default: return derived_bytes(r);
+  }
 }
 
 // ---- emptiness ----

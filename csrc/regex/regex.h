@@ -158,6 +158,8 @@ class RegexArena {
   RegexId json_set_node(const JsonSet& set);
   RegexId derive_json_set(RegexId r, uint8_t b);
   const ClassMap* compute_classes(RegexId r);
+  ByteSet first_bytes(RegexId r);
+  ByteSet derived_bytes(RegexId r);
   uint32_t structural_length(const RegexNode& n, std::span<const uint32_t> kids, std::size_t text) const;
   bool search_empty(RegexId r);
   static uint8_t body_after(uint8_t body, uint8_t b);
