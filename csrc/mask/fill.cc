@@ -9,7 +9,7 @@ namespace structgen {
 namespace {
 constexpr int kWideBytes = 40;                // live bytes from which an item is wide
 constexpr uint32_t kCountedRun = 8;           // bounded runs from this length are taken as runs
-constexpr uint32_t kManyExits = 6;            // bytes that leave a run, from which it is taken as a terminal
+constexpr uint32_t kManyExits = 7;            // new bytes that leave a run, from which it is taken as a terminal
 constexpr std::size_t kDenseLimit = 6'000;    // listed tokens from which a row is stored instead
 void set_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 void clear_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
@@ -265,11 +265,16 @@ void MaskBuilder::terminal_part(const Item& item, RegexId clamped, Part& out) {
   out.unsure = std::move(found.unsure);
 }
 
-uint32_t MaskBuilder::unknown_exits(const RunClass& run, const Item& item, RegexId tail) {
+// Runs that may be left on any of many bytes share little, and on a byte that also begins an element they can
+// be left at every element: one walk of the trie is then the cheaper way. Few tokens hold a backslash.
+bool MaskBuilder::few_exits(const RunClass& run, const Item& item, RegexId tail) {
   const Item after{tail, item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()};
+  const ByteSet& element = parser_.regexes().live(run.element());
   uint32_t n = 0;
-  parser_.live(parser_.make({&after, 1}, false)).for_each([&](uint8_t b) { n += !run.has_exits(b); });
-  return n;
+  parser_.live(parser_.make({&after, 1}, false)).for_each([&](uint8_t b) {
+    if (!run.has_exits(b)) n += element.has(b) && b != '\\' ? kManyExits : 1;
+  });
+  return n < kManyExits;
 }
 
 const MaskBuilder::Part& MaskBuilder::part(const Item& item) {
@@ -288,8 +293,7 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item) {
   uint32_t min, max;
   RunClass* run = nullptr;
   if (as_run(parser_.regexes(), clamped, element, min, max, tail)) run = slices_.run(element);
-  // Runs that may be left on any of many bytes share little; one walk of the trie takes them all.
-  if (run && unknown_exits(*run, item, tail) <= kManyExits)
+  if (run && few_exits(*run, item, tail))
     run_part(clamped_item, *run, min, max, tail, *out);
   else
     terminal_part(clamped_item, clamped, *out);

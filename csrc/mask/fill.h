@@ -75,7 +75,7 @@ class MaskBuilder {
   void split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items);
   const Part& part(const Item& item);
   void run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail, Part& out);
-  uint32_t unknown_exits(const RunClass& run, const Item& item, RegexId tail);
+  bool few_exits(const RunClass& run, const Item& item, RegexId tail);
   void terminal_part(const Item& item, RegexId clamped, Part& out);
   void walk(uint32_t node, StateId from, Collected& out);
   const Ending& ending(const Suffixes& suffixes, StateId from);

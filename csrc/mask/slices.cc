@@ -40,7 +40,8 @@ class WalkTable {
   std::unordered_map<uint32_t, uint32_t> index_;
 };
 
-constexpr uint32_t kExploreBudget = 4'000;     // pairs looked at by one containment test
+constexpr uint32_t kPairBudget = 4'000;        // pairs looked at by one containment test
+constexpr uint32_t kNever = 0xFFFFFFFFu;
 // Trie nodes of a difference: first a few, where only names are excluded; many, before the whole walk.
 constexpr uint32_t kDifferenceBudget[] = {1'500, 5'000};
 constexpr std::size_t kSparseLimit = 1'500;    // tokens kept as a list rather than a row
@@ -162,6 +163,12 @@ const Words& RunClass::up_to(uint32_t k) {
     cumulative_[k] = std::move(w);
   }
   return *cumulative_[k];
+}
+
+std::size_t RunClass::tokens_between(uint32_t low, uint32_t high) const {
+  std::size_t n = 0;
+  for (uint32_t k = low; k < std::min(high, longest()); ++k) n += buckets_[k].size();
+  return n;
 }
 
 const std::vector<TokenId>* RunClass::list_up_to(uint32_t k) {
@@ -416,71 +423,130 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   out.base = owned_.back().get();
 }
 
-// Whether every text made of elements can be completed to a text of the regex: then all tokens of a run
-// are inside, and only those that read a closing quote have to be looked at.
-bool Slices::explore(RegexId regex, RegexId element) {
+// Whether every text made of elements can be completed to a text of the regex, and then by how many elements
+// and a quote at most: kNever where some text cannot. If it can, all tokens of a run are inside, and only those
+// that read a closing quote have to be looked at.
+uint32_t Slices::completes(RegexId regex, RegexId element) {
   const auto key = [](RegexId r, RegexId e) { return (static_cast<uint64_t>(r.v) << 32) | e.v; };
-  if (const auto it = contains_.find(key(regex, element)); it != contains_.end()) return it->second;
-  std::vector<std::pair<RegexId, RegexId>> todo{{regex, element}};
-  std::unordered_map<uint64_t, bool> seen{{key(regex, element), true}};
-  bool result = true;
-  for (std::size_t i = 0; i < todo.size() && result; ++i) {
-    const auto [r, e] = todo[i];
-    if (i > 0) {
-      const auto known = contains_.find(key(r, e));
-      if (known != contains_.end() && known->second) continue;
-    }
+  if (const auto it = completes_.find(key(regex, element)); it != completes_.end()) return it->second;
+  struct Edge {
+    uint32_t from, to;
+    bool counts;  // an element ends
+  };
+  std::vector<std::pair<RegexId, RegexId>> pairs{{regex, element}};
+  std::unordered_map<uint64_t, uint32_t> seen{{key(regex, element), 0}};
+  std::vector<Edge> edges;
+  uint32_t result = 0;
+  for (uint32_t i = 0; i < pairs.size() && result != kNever; ++i) {
+    const auto [r, e] = pairs[i];
     const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(r), &regexes_.classes(e));
-    for (uint16_t k = 0; k < c->n && result; ++k) {
+    for (uint16_t k = 0; k < c->n; ++k) {
       RegexId e2 = regexes_.next(e, c->rep[k]);
       if (e2 == RegexArena::empty()) continue;
       const RegexId r2 = regexes_.next(r, c->rep[k]);
-      if (e2 == RegexArena::epsilon()) e2 = element;
+      const bool ends = e2 == RegexArena::epsilon();
+      if (ends) e2 = element;
       // Where the regex may end inside the run, its exits are not those of the run.
-      if (r2 == RegexArena::empty() || regexes_.nullable(r2) || seen.size() > kExploreBudget) result = false;
-      else if (seen.emplace(key(r2, e2), true).second) todo.emplace_back(r2, e2);
+      if (r2 == RegexArena::empty() || regexes_.nullable(r2) || pairs.size() > kPairBudget) {
+        result = kNever;
+        break;
+      }
+      const auto [it, fresh] = seen.emplace(key(r2, e2), static_cast<uint32_t>(pairs.size()));
+      if (fresh) pairs.emplace_back(r2, e2);
+      edges.push_back({i, it->second, ends});
     }
   }
-  if (!result) {
-    contains_.emplace(key(regex, element), false);
-  } else {
-    for (const auto& [k, unused] : seen) contains_[k] = true;
+  if (result == kNever) return completes_[key(regex, element)] = kNever;
+  // Elements to the nearest end, backwards from where a quote may follow.
+  std::vector<uint32_t> distance(pairs.size(), kNever);
+  for (uint32_t i = 0; i < pairs.size(); ++i)
+    if (pairs[i].second == element && regexes_.nullable(regexes_.next(pairs[i].first, '"'))) distance[i] = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = edges.size(); i-- > 0;) {
+      const Edge& e = edges[i];
+      if (distance[e.to] == kNever || distance[e.to] + e.counts >= distance[e.from]) continue;
+      distance[e.from] = distance[e.to] + e.counts;
+      changed = true;
+    }
   }
+  result = *std::max_element(distance.begin(), distance.end());
+  for (const auto& [k, unused] : seen) completes_[k] = result;
   return result;
 }
 
-// regex = run & ..., where the rest never ends a run early.
+// regex = E{min,max} and a quote, and something in which every run of E can be completed: the tokens of few
+// enough elements are inside, those near the limit are tried one by one.
 bool Slices::contained(RegexId regex, TerminalMask& out) {
+  const RegexNode n = regexes_.node(regex);
   // The widest runs are those of any JSON character and any UTF-8 character.
   for (uint32_t slot : {1u, 3u}) {
     const RegexId any = regexes_.remembered(slot);
-    if (any == RegexArena::empty() || regexes_.nullable(regex) || !(regexes_.live(any) & ~regexes_.live(regex)).none()) continue;
-    if (!explore(regex, any)) continue;
+    if (any == RegexArena::empty() || regexes_.nullable(regex)) continue;
+    uint32_t min = 0, max = kUnbounded;
+    RegexId rest = regex;
+    if (n.kind == RegexKind::kAnd && slot == 1) {
+      std::vector<RegexId> others;
+      bool plain = true;
+      for (uint32_t i = 0; i < n.n; ++i) {
+        plain = plain && regexes_.node(RegexId{n.kids[i]}).kind != RegexKind::kNot;
+        RegexId element, tail;
+        uint32_t from, to;
+        if (as_run(regexes_, RegexId{n.kids[i]}, element, from, to, tail) && element == any &&
+            tail == regexes_.byte('"')) {
+          min = std::max(min, from);
+          max = std::min(max, to);
+        } else {
+          others.push_back(RegexId{n.kids[i]});
+        }
+      }
+      if (others.empty()) continue;
+      // What is left must still be a language of string bodies.
+      if (!plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
+      rest = regexes_.both(std::span<const RegexId>(others));
+    }
+    if (!(regexes_.live(any) & ~regexes_.live(rest)).none()) continue;
+    const uint32_t more = completes(rest, any);
+    if (more == kNever) continue;
     RunClass* run = this->run(any);
     if (!run) continue;
-    const TokenTrie& trie = vocabulary_.trie();
     if (slot == 3) {  // plain text is left on no byte of its own
       out.base = &run->up_to(kUnbounded);
       return true;
     }
-    const RunExits& exits = run->exits('"');
-    bool fits = true;
-    for (const Exit& e : exits.children) {
-      const RegexId to = regexes_.run(regex, path(e.node));
-      // Something that goes on after the quote is not a string body.
-      fits = fits && (to == RegexArena::empty() || to == RegexArena::epsilon());
-      if (to != RegexArena::empty()) continue;
-      const auto tokens = trie.tokens(e.node);
-      out.removed.insert(out.removed.end(), tokens.begin(), tokens.end());
-      block(e.node, out);
-    }
-    std::sort(out.blocked.begin(), out.blocked.end());
-    out.base = &exits.unbounded;
-    out.left = &exits;
-    if (fits) return true;
+    if (max != kUnbounded && min + more > max) continue;
+    const uint32_t safe = max == kUnbounded ? kUnbounded : max - more;
+    if (run->tokens_between(safe, max) > kSparseLimit) continue;
+    if (meets_exits(regex, rest, *run, min, max, safe, out)) return true;
     out = TerminalMask{};
   }
   return false;
+}
+
+bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max, uint32_t safe,
+                         TerminalMask& out) {
+  const TokenTrie& trie = vocabulary_.trie();
+  const RunExits& exits = run.exits('"');
+  out.left = &exits;
+  out.base = safe >= run.longest() ? &exits.unbounded : &run.up_to(safe);
+  for (const Exit& e : exits.children) {
+    const RegexId to = regexes_.run(rest, path(e.node));
+    // Something that goes on after the quote is not a string body.
+    if (to != RegexArena::empty() && to != RegexArena::epsilon()) return false;
+    const bool ends = to == RegexArena::epsilon() && e.count >= min && e.count <= max;
+    const auto tokens = trie.tokens(e.node);
+    if (!ends) block(e.node, out);
+    if (out.base == &exits.unbounded ? !ends : ends) {
+      auto& list = ends ? out.added : out.removed;
+      list.insert(list.end(), tokens.begin(), tokens.end());
+    }
+  }
+  std::sort(out.blocked.begin(), out.blocked.end());
+  if (safe < run.longest())
+    run.for_each_between(safe, max, [&](TokenId t) {
+      if (regexes_.run(regex, vocabulary_.bytes(t)) != RegexArena::empty()) out.added.push_back(t);
+    });
+  return true;
 }
 
 const TableMask& Slices::table(uint32_t id) {

@@ -69,6 +69,13 @@ class RunClass {
   bool has_exits(uint8_t byte) const { return exits_.count(byte) != 0; }
   // The same tokens as up_to(), as a list, where they are few; null otherwise.
   const std::vector<TokenId>* list_up_to(uint32_t k);
+  // Tokens of more than `low` and at most `high` elements.
+  std::size_t tokens_between(uint32_t low, uint32_t high) const;
+  template <class F>
+  void for_each_between(uint32_t low, uint32_t high, F&& f) const {
+    for (uint32_t k = low; k < std::min(high, longest()); ++k)
+      for (TokenId t : buckets_[k]) f(t);
+  }
   uint32_t longest() const { return static_cast<uint32_t>(buckets_.size()); }
   std::size_t byte_size() const;
 
@@ -125,7 +132,9 @@ class Slices {
 
  private:
   bool contained(RegexId regex, TerminalMask& out);
-  bool explore(RegexId regex, RegexId element);
+  bool meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max, uint32_t safe,
+                   TerminalMask& out);
+  uint32_t completes(RegexId regex, RegexId element);
   void block(uint32_t node, TerminalMask& out);
   std::string path(uint32_t node) const;
   bool run_terminal(RegexId regex, TerminalMask& out);
@@ -137,7 +146,7 @@ class Slices {
   std::unordered_map<uint32_t, std::unique_ptr<RunClass>> runs_;
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
-  std::unordered_map<uint64_t, bool> contains_;  // (regex, element): every run of the element stays inside
+  std::unordered_map<uint64_t, uint32_t> completes_;  // by (regex, element)
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;
   std::size_t terminal_bytes_ = 0;

@@ -783,6 +783,30 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
   return true;
 }
 
+// Depth-first over live bytes, as in enumerate(): every node can be completed, so a node met again on its own
+// path means infinitely many strings.
+uint32_t RegexArena::at_least(RegexId r, uint32_t steps) {
+  if (is_empty(r)) return 0;
+  std::vector<std::pair<RegexId, int>> path{{r, -1}};
+  std::unordered_set<uint32_t> on_path{r.v};
+  uint32_t found = nullable(r);
+  for (; !path.empty() && steps > 0; --steps) {
+    auto& [at, byte] = path.back();
+    const ByteSet& alive = live(at);
+    for (++byte; byte < 256 && !alive.has(static_cast<uint8_t>(byte));) ++byte;
+    if (byte == 256) {
+      on_path.erase(at.v);
+      path.pop_back();
+      continue;
+    }
+    const RegexId to = next(at, static_cast<uint8_t>(byte));
+    if (!on_path.insert(to.v).second) return kUnbounded;
+    found += nullable(to);
+    path.push_back({to, -1});
+  }
+  return found;
+}
+
 bool RegexArena::witness(RegexId r, std::string& out) {
   out.clear();
   if (is_empty(r)) return false;

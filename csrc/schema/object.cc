@@ -13,6 +13,7 @@ namespace {
 constexpr uint32_t kNoName = 0xFFFFFFFFu;
 constexpr std::size_t kMaxClasses = 256;
 constexpr uint32_t kFiniteClass = 64;  // keys up to which a class is written out as names
+constexpr uint32_t kCountSteps = 3'000;  // of the search for keys of a class
 }  // namespace
 
 Objects::Objects(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {
@@ -148,7 +149,7 @@ void Objects::find_classes(Plan& plan) {
   if (plan.classes_known) return;
   plan.classes_known = true;
   RegexArena& regexes = solver_.regexes();
-  plan.classes = {{json_string_body(regexes), {}, true}};
+  plan.classes = {{json_string_body(regexes), {}}};
   for (uint32_t leaf : plan.leaves) {
     const RegexId language = solver_.strings(FormulaId{leaf});
     std::vector<KeyClass> next;
@@ -157,13 +158,15 @@ void Objects::find_classes(Plan& plan) {
         KeyClass d = c;
         d.language = inside ? regexes.both(c.language, language) : regexes.minus(c.language, language);
         d.in.push_back(inside);
-        d.anonymous = false;
         if (!solver_.scalars().empty_string(d.language)) next.push_back(std::move(d));
       }
     plan.classes = std::move(next);
     if (plan.classes.size() > kMaxClasses)
       throw Error(ErrorKind::kSchemaTooComplex, "key patterns of one object overlap in too many ways");
   }
+  if (plan.leaves.empty()) return;
+  const RegexId canonical = solver_.scalars().canonical_body();
+  for (KeyClass& c : plan.classes) c.keys = regexes.at_least(regexes.both(c.language, canonical), kCountSteps);
 }
 
 // A class of finitely many keys is written out as names: counting members needs to know how many there are.
@@ -593,6 +596,15 @@ uint32_t Objects::write_key(uint32_t written, const std::string& text) {
                return static_cast<uint32_t>(written_.size() - 2);
              }) +
          1;
+}
+
+bool Objects::surely_more(uint32_t s, uint32_t cls) const {
+  const uint32_t keys = plans_[states_[s].plan]->classes[cls].keys;
+  if (keys == kUnbounded) return true;
+  // Known names that fall into the class are not keys of it.
+  std::size_t gone = plans_[states_[s].plan]->names.size() + 1;
+  for (uint32_t t : written_[states_[s].written]) gone += solver_.regexes().tables().table(t).texts.size();
+  return gone < keys;
 }
 
 RegexId Objects::free_language(uint32_t s, uint32_t cls) {

@@ -26,7 +26,7 @@ inline void add_bit(Bits& b, uint32_t i) { b[i >> 6] |= 1ull << (i & 63); }
 struct KeyClass {
   RegexId language;        // body and closing quote; known names not yet excluded
   std::vector<bool> in;    // by language leaf
-  bool anonymous = true;   // unlimited: excluding one more key never empties it
+  uint32_t keys = kUnbounded;  // at least so many: a mask need not know the last one while fewer were written
 };
 
 struct Plan {
@@ -82,6 +82,8 @@ class Objects {
   };
   std::vector<Step> take_name(uint32_t s, uint32_t name);
   std::vector<Step> take_free(uint32_t s, uint32_t cls, const std::string* text);
+  // Whether the class has keys left whatever the next one is.
+  bool surely_more(uint32_t s, uint32_t cls) const;
   // Keys of the class that may still be written: known names and written keys excluded.
   RegexId free_language(uint32_t s, uint32_t cls);
   std::size_t byte_size() const;

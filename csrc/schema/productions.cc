@@ -98,7 +98,7 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
       const ObjectState& s = solver_.objects().state(r.a);
       const bool known = reading.kind == Reading::kText;
       // A second key after an unknown one might repeat it.
-      if (s.unknown_key || (!known && !solver_.objects().plan(s.plan).classes[r.b].anonymous)) {
+      if (s.unknown_key || (!known && !solver_.objects().surely_more(r.a, r.b))) {
         out.add({Symbol::terminal(RegexArena::poison())});
         break;
       }
