@@ -111,9 +111,25 @@ void build_suffixes(std::vector<Ending> endings, Suffixes& out) {
 }
 }  // namespace
 
-RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, RegexId element)
-    : element_(element), vocabulary_(vocabulary) {
-  walk(regexes, element);
+NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie.size(), 0) {
+  for (uint32_t i = 1; i < trie.size(); ++i) ++first_[trie.node(i).byte + 1];
+  for (int b = 0; b < 256; ++b) first_[b + 1] += first_[b];
+  uint32_t next[256];
+  std::copy(first_, first_ + 256, next);
+  std::vector<uint32_t> path{0};  // node at each depth
+  for (uint32_t i = 1; i < trie.size(); ++i) {
+    const TokenTrie::Node& n = trie.node(i);
+    path.resize(n.depth);
+    parents_[i] = path.back();
+    path.push_back(i);
+    nodes_[next[n.byte]++] = i;
+  }
+}
+
+RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, const NodeIndex& index, RegexId element)
+    : element_(element), vocabulary_(vocabulary), index_(index), boundary_(vocabulary.trie().size(), kNone) {
+  ok_ = vocabulary.longest() < kNone;
+  if (ok_) walk(regexes, element);
 }
 
 void RunClass::walk(RegexArena& regexes, RegexId element) {
@@ -127,7 +143,7 @@ void RunClass::walk(RegexArena& regexes, RegexId element) {
   const uint32_t done = table.state(RegexArena::epsilon());  // an element just ended
   std::vector<uint32_t> at(vocabulary_.longest() + 1), count(vocabulary_.longest() + 1);
   at[0] = start;
-  if (!trie.leaf(0)) boundaries_.push_back({0, 0});
+  boundary_[0] = 0;
   for (uint32_t i = 1; i < trie.size();) {
     const TokenTrie::Node& n = trie.node(i);
     const uint32_t from = at[n.depth - 1];
@@ -139,7 +155,7 @@ void RunClass::walk(RegexArena& regexes, RegexId element) {
     count[n.depth] = count[n.depth - 1] + (from == start);
     if (to == done) {
       to = start;
-      if (n.kids) boundaries_.push_back({i, count[n.depth]});
+      boundary_[i] = static_cast<uint16_t>(count[n.depth]);
     } else if (regexes.nullable(table.regex(to))) {
       ok_ = false;  // not a prefix code
       return;
@@ -190,18 +206,16 @@ const RunExits& RunClass::exits(uint8_t byte) {
   slot = std::make_unique<RunExits>();
   const TokenTrie& trie = vocabulary_.trie();
   slot->unbounded = up_to(kUnbounded);
-  for (const Exit& e : boundaries_) {
-    const TokenTrie::Kids& kids = trie.kids(e.node);
-    if (!kids.set.has(byte)) continue;
-    const uint32_t child = trie.child(kids, byte);
-    slot->children.push_back({child, e.count});
-    slot->longest = std::max(slot->longest, e.count);
+  for (uint32_t child : index_.of(byte)) {
+    const uint16_t count = boundary_[index_.parent(child)];
+    if (count == kNone) continue;
+    slot->children.push_back({child, count});
+    slot->longest = std::max<uint32_t>(slot->longest, count);
     for (TokenId t : trie.tokens(child)) {
       set_bit(slot->unbounded, t);
-      slot->ends.push_back({t, e.count});
+      slot->ends.push_back({t, count});
     }
   }
-  std::sort(slot->children.begin(), slot->children.end(), [](const Exit& x, const Exit& y) { return x.node < y.node; });
   std::vector<Ending> endings;
   for (const Exit& e : slot->children)
     for (TokenId t : trie.subtree_tokens(e.node).subspan(trie.tokens(e.node).size())) {
@@ -215,13 +229,17 @@ const RunExits& RunClass::exits(uint8_t byte) {
 std::size_t RunClass::byte_size() const {
   std::size_t rows = exits_.size();
   for (const auto& c : cumulative_) rows += c != nullptr;
-  return rows * vocabulary_.words() * 4 + boundaries_.size() * sizeof(Exit) + vocabulary_.size() * 4;
+  return rows * vocabulary_.words() * 4 + boundary_.size() * 2 + vocabulary_.size() * 4;
 }
 
 RunClass* Slices::run(RegexId element) {
   std::unique_ptr<RunClass>& slot = runs_[element.v];
   if (!slot) {
-    slot = std::make_unique<RunClass>(regexes_, vocabulary_, element);
+    if (!index_) {
+      index_ = std::make_unique<NodeIndex>(vocabulary_.trie());
+      bytes_ += index_->byte_size();
+    }
+    slot = std::make_unique<RunClass>(regexes_, vocabulary_, *index_, element);
     bytes_ += slot->byte_size();
   }
   return slot->ok() ? slot.get() : nullptr;

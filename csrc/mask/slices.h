@@ -57,10 +57,27 @@ struct RunExits {
   Words unbounded;             // tokens of any run, and tokens that end right after b
 };
 
+// Trie nodes by their last byte, and the parent of each: where a run can be left on a byte is then a look at
+// the nodes of that byte, not at every place where an element ends. Two numbers a node.
+class NodeIndex {
+ public:
+  explicit NodeIndex(const TokenTrie& trie);
+  std::span<const uint32_t> of(uint8_t byte) const {
+    return {nodes_.data() + first_[byte], nodes_.data() + first_[byte + 1]};
+  }
+  uint32_t parent(uint32_t node) const { return parents_[node]; }
+  std::size_t byte_size() const { return (nodes_.size() + parents_.size()) * 4; }
+
+ private:
+  uint32_t first_[257] = {};
+  std::vector<uint32_t> nodes_;  // ascending for each byte
+  std::vector<uint32_t> parents_;
+};
+
 class RunClass {
  public:
   // E must be non-nullable and a prefix code; ok() tells whether it was.
-  RunClass(RegexArena& regexes, const Vocabulary& vocabulary, RegexId element);
+  RunClass(RegexArena& regexes, const Vocabulary& vocabulary, const NodeIndex& index, RegexId element);
   bool ok() const { return ok_; }
   RegexId element() const { return element_; }
   // Tokens of at most k elements (the last may be incomplete).
@@ -81,11 +98,13 @@ class RunClass {
 
  private:
   void walk(RegexArena& regexes, RegexId element);
+  static constexpr uint16_t kNone = 0xFFFF;
   RegexId element_;
   const Vocabulary& vocabulary_;
+  const NodeIndex& index_;
   bool ok_ = true;
   std::vector<std::vector<TokenId>> buckets_;  // [k]: tokens of exactly k+1 elements
-  std::vector<Exit> boundaries_;               // with children
+  std::vector<uint16_t> boundary_;             // by node: elements read where one ends there, kNone elsewhere
   std::vector<std::unique_ptr<Words>> cumulative_;
   std::vector<std::unique_ptr<std::vector<TokenId>>> lists_;
   std::size_t tokens_ = 0;
@@ -143,6 +162,7 @@ class Slices {
   void whole(RegexId regex, TerminalMask& out);
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
+  std::unique_ptr<NodeIndex> index_;  // made with the first run
   std::unordered_map<uint32_t, std::unique_ptr<RunClass>> runs_;
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
