@@ -1,4 +1,4 @@
-"""The invariants of the samplers, summed over every outcome of their randomness: equalities, not estimates."""
+"""The samplers' invariants, summed over every outcome of their randomness: equalities, not estimates."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def case(seed: int, sharp: float = 1.5, **how: Any) -> tuple[Any, dict[tuple[int
     lm = TableModel(seed, sharp=sharp)
     texts = random_cfg_language(seed, 3) if seed % 2 else random_language(seed)
     found = target(lm, choice(lm, texts), **how)
-    inside = set(t.encode() for t in texts)
+    inside = {t.encode() for t in texts}
     return found, brute_force(lm, inside.__contains__, found.max_tokens)
 
 
