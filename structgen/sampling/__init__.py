@@ -12,8 +12,10 @@ neighbours, and follows no law.
 
 from __future__ import annotations
 
-from .api import Method, sample, sample_async
+from .api import Method, prepare, sample, sample_async
+from .cautious import cautious
 from .contract import PotentialError, check_laws
+from .extract import Span, exact_extract
 from .potential import (
     GrammarPotential,
     JsonSchemaValid,
@@ -23,7 +25,9 @@ from .potential import (
     Prefix,
     Product,
 )
+from .repetition import penalised
 from .results import Diagnostics, Sample, Samples
+from .search import Found, Guide, beam_search
 from .smc import Options as SmcOptions
 from .target import Law
 from .trie import Trie
@@ -31,7 +35,9 @@ from .trie_file import load_trie, save_trie
 
 __all__ = [
     "Diagnostics",
+    "Found",
     "GrammarPotential",
+    "Guide",
     "JsonSchemaValid",
     "LanguageModelPotential",
     "Law",
@@ -44,9 +50,15 @@ __all__ = [
     "Sample",
     "Samples",
     "SmcOptions",
+    "Span",
     "Trie",
+    "beam_search",
+    "cautious",
     "check_laws",
+    "exact_extract",
     "load_trie",
+    "penalised",
+    "prepare",
     "sample",
     "sample_async",
     "save_trie",

@@ -27,7 +27,7 @@ from .walk import Walker
 if TYPE_CHECKING:
     from ..compiler import Compiler
 
-__all__ = ["Method", "sample", "sample_async"]
+__all__ = ["Method", "prepare", "sample", "sample_async"]
 
 Method = Literal["auto", "local", "gcd", "importance", "asap", "cars", "mcmc", "smc", "awrs"]
 _SYNONYMS = {"gcd": "local"}
@@ -97,6 +97,30 @@ def sample(
     """
     options = dict(locals())
     return _Run(options).draw()
+
+
+def prepare(
+    model: Any,
+    prompt: Any,
+    grammar: Any = None,
+    *,
+    max_tokens: int = 256,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    budget: Literal["mask", "reject"] = "mask",
+    potential: Any = None,
+    trie: Trie | None = None,
+    trie_bytes: int = 256 << 20,
+    batch: int = 16,
+    compiler: Compiler | None = None,
+    whitespace: str = "compact",
+    format: generation.Format = "auto",
+) -> Walker:
+    """The target and trie that `sample` would work on, for the searches of this package."""
+    walker = Walker(_target(dict(locals())), Trie(trie_bytes) if trie is None else trie, batch)
+    walker.claim()
+    return walker
 
 
 async def sample_async(model: Any, prompt: Any, grammar: Any = None, **options: Any) -> Samples:

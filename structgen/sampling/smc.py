@@ -10,9 +10,9 @@ their mean. Finished particles stay in the population.
 
 Rejuvenation rewrites the last tokens of every particle by an independence Metropolis-Hastings move: from a
 fixed position on, propose by the walk itself; then the acceptance ratio is the ratio of the incremental
-weights (and twists) of the two suffixes, and the current target is left invariant. Lookahead (Li et al.
-2026, reward SMC) replaces a critic's value for a prefix by its mean over J walks to the end: any positive
-estimate is sound as long as the same value is divided out.
+weights (and twists) of the two suffixes, and the current target is left invariant. Lookahead (reward
+SMC, arXiv 2604.16453) replaces a critic's value for a prefix by its mean over J walks to the end: any
+positive estimate is sound as long as the same value is divided out.
 """
 
 from __future__ import annotations
