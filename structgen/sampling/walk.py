@@ -328,12 +328,13 @@ class Walker:
         are sure to be asked for. Vectors are fetched for up to `batch` of these at a time, while walks
         still meet unknown prefixes.
         """
-        index, misses = 0, 1
+        index, misses, ahead = 0, 1, self.batch
         while True:
-            block = range(index, index + max(1, min(self.batch, room())))
+            block = range(index, index + max(1, min(ahead, room())))
             before = self.target.spent.positions
             if misses and len(block) > 1:
                 self.run([make(i) for i in block], mode, ahead=True)
+            fetched = self.target.spent.positions - before
             for i in block:
                 walk = make(i)
                 self.run([walk], mode)
@@ -341,3 +342,5 @@ class Walker:
                     return
             index = block.stop
             misses = self.target.spent.positions - before
+            # Where walks do not go where their forerunners went, fetching ahead is waste.
+            ahead = max(1, ahead // 4) if 2 * misses > 3 * fetched else min(self.batch, 2 * ahead)
