@@ -153,7 +153,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--stride", type=int, default=1, help="every n-th schema by name")
     parser.add_argument("--offset", type=int, default=0)
     parser.add_argument("--only", default="", help="schemas whose name contains this")
-    parser.add_argument("--xgrammar-stride", type=int, default=10, help="its compile takes a second")
+    parser.add_argument(
+        "--xgrammar-stride", type=int, default=10, help="its compile takes a second"
+    )
     parser.add_argument("--limit", type=float, default=60.0, help="seconds per schema, all engines")
     parser.add_argument("--out", required=True)
     options = parser.parse_args(arguments)
@@ -171,7 +173,9 @@ def main(arguments: list[str] | None = None) -> int:
     engine_names = options.engines.split(",")
     written = 0
     with open(options.out, "w", encoding="utf-8") as out:
-        for row in rows(names, engine_names, limit=options.limit, xgrammar_stride=options.xgrammar_stride):
+        for row in rows(
+            names, engine_names, limit=options.limit, xgrammar_stride=options.xgrammar_stride
+        ):
             out.write(json.dumps(row, ensure_ascii=False) + "\n")
             written += 1
             if written % 200 == 0:
