@@ -182,6 +182,12 @@ def test_a_trie_knows_its_target_and_its_model(tmp_path: Any) -> None:
         sample(lm, [], grammar, n=1, trie=trie, max_tokens=6, temperature=0.5)
     with pytest.raises(StructgenError, match="another target"):
         sample(lm, [], choice(lm, ["a"]), n=1, trie=trie, max_tokens=6)
+    rules = [lambda t: len(t) < 3, lambda t: len(t) < 4]
+    ruled = sample(lm, [], grammar, n=3, seed=1, method="asap", potential=rules[0], max_tokens=6).trie
+    sample(lm, [], grammar, n=3, seed=1, method="asap", potential=rules[0], trie=ruled, max_tokens=6)
+    for other_rule in (rules[1], None, [rules[0], rules[1]]):
+        with pytest.raises(StructgenError, match="another target"):
+            sample(lm, [], grammar, n=1, potential=other_rule, trie=ruled, max_tokens=6)
     save_trie(trie, tmp_path / "t.npz")
     other = TableModel(6)
     with pytest.raises(StructgenError, match="another model"):
@@ -307,7 +313,9 @@ def test_auto_says_what_it_chose_and_why() -> None:
             return 1.0
 
     found = sample(lm, [], grammar, n=5, seed=0, potential=Boost(), max_tokens=6)
-    assert found.diagnostics.method == "smc" and "bounded" in found.diagnostics.reasons[0]
+    assert (
+        found.diagnostics.method == "smc" and len(found) == 16 and "bounded" in found.diagnostics.reasons[0]
+    )
     dead = TableModel(1, zero=[((), 0), ((), 2)])
     found = sample(dead, [], choice(dead, ["a", "ab"]), n=5, seed=0)
     assert len(found) == 0 and "Z is 0" in found.diagnostics.reasons[0]

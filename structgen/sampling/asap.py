@@ -42,7 +42,7 @@ def draw(
         out.draws += 1
         if walk.alive:
             out.walks.append(walk)
-        out.brackets.append(walker.trie.bracket)
+        out.note_bracket(out.draws, walker.trie.bracket)
         if until_tv is not None and walker.trie.tv_bound <= until_tv:
             out.stopped = f"the next draw is within {until_tv:g} of the target"
             return False

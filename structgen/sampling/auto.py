@@ -23,13 +23,14 @@ TRIALS = 32
 ENOUGH = 8  # accepted texts that end the pilot early
 ACCEPTED = 0.05  # acceptance from which exact draws are worth their trials
 EVEN = 0.1  # share of effective draws from which weights are worth keeping
+PARTICLES = 16  # a population smaller than this is not worth its name
 _PROBES = 16
 
 
 def draw(walker: Walker, seeds: Seeds, n: int, *, max_trials: int, extra: int | None) -> Outcome:
-    """n texts by whichever sampler the pilot favours."""
+    """n texts by whichever sampler the pilot favours; a population has at least PARTICLES."""
     if not walker.target.bounded:
-        out = smc.draw(walker, seeds, max(n, 2), smc.Options(extra=extra))
+        out = smc.draw(walker, seeds, max(n, PARTICLES), smc.Options(extra=extra))
         out.notes.insert(0, "smc: a potential is not bounded by 1, so texts cannot be accepted or rejected")
         return out
     rate, trials = _pilot(walker, seeds)
@@ -44,7 +45,7 @@ def draw(walker: Walker, seeds: Seeds, n: int, *, max_trials: int, extra: int | 
     share = _evenness(walker, seeds)
     said = f"about {rate:.1%} of CARS trials would be accepted"
     if share >= EVEN:
-        out = smc.draw(walker, seeds, max(n, 2), smc.Options(extra=extra))
+        out = smc.draw(walker, seeds, max(n, PARTICLES), smc.Options(extra=extra))
         out.notes.insert(0, f"smc: {said}, but {share:.0%} of weighted draws are effective")
         return out
     out = asap.draw(walker, seeds, n, extra=extra)

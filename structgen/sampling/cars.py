@@ -43,15 +43,16 @@ def draw(
     theta: dict[int, float] = {}
 
     def make(index: int) -> Walk:
-        theta[index] = walker.trie.theta
+        theta[index] = walker.trie.theta  # a walk taken ahead is made again in its turn
         return walker.start(seeds.stream(purpose, index), MODE)
 
     def wanted(walk: Walk, index: int) -> bool:
         out.draws += 1
+        bound = theta.pop(index)
         if walk.alive:
             out.walks.append(walk)
-            evidence.append(theta[index])
-        out.brackets.append(walker.trie.bracket)
+            evidence.append(bound)
+        out.note_bracket(out.draws, walker.trie.bracket)
         if walker.trie.theta == -math.inf:
             out.stopped = "no text has weight: the bounds prove that Z is 0"
             return False

@@ -44,7 +44,7 @@ def draw(
         walker.run(walks, mode)
         out.draws += len(walks)
         out.walks += [walk for walk in walks if walk.alive]
-        out.brackets.append(walker.trie.bracket)
+        out.note_bracket(out.draws, walker.trie.bracket)
         if until_tv is not None and mode.learns and walker.trie.tv_bound <= until_tv:
             out.stopped = f"the bracket is tighter than {until_tv:g}"
             break

@@ -53,7 +53,7 @@ def draw(walker: Walker, seeds: Seeds, n: int, *, steps: int = 10, proposal: Pro
     out.walks = [walk for walk in chains if walk.alive]
     out.accepted = len(out.walks)
     out.log_weights = [0.0] * len(out.walks)
-    out.brackets.append(walker.trie.bracket)
+    out.note_bracket(out.draws, walker.trie.bracket)
     if n * steps:
         out.notes.append(f"{moved} of {n * steps} proposals accepted")
     return out
@@ -63,20 +63,18 @@ def _restart(walker: Walker, seeds: Seeds, n: int, steps: int, mode: Mode) -> tu
     states: list[Walk] = []
     moved = 0
     total = n * (steps + 1)
-    drawn: list[Walk] = []
     for first in range(0, total, walker.batch):
         block = range(first, min(total, first + walker.batch))
         walks = [walker.start(seeds.stream(Purpose.DRAW, i)) for i in block]
         walker.run(walks, mode)
-        drawn += walks
-    for chain in range(n):
-        mine = drawn[chain * (steps + 1) : (chain + 1) * (steps + 1)]
-        state = mine[0]
-        coin = seeds.stream(Purpose.PROPOSE, chain)
-        for rival in mine[1:]:
-            if rival.alive and coin.coin(math.exp(min(0.0, _ratio(rival.log_weight, state.log_weight)))):
-                state, moved = rival, moved + 1
-        states.append(state)
+        for i, rival in zip(block, walks, strict=True):
+            if i % (steps + 1) == 0:  # the first draw of a chain is its start
+                states.append(rival)
+                coin = seeds.stream(Purpose.PROPOSE, len(states))
+            elif rival.alive and coin.coin(
+                math.exp(min(0.0, _ratio(rival.log_weight, states[-1].log_weight)))
+            ):
+                states[-1], moved = rival, moved + 1
     return states, moved
 
 

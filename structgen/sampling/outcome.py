@@ -13,6 +13,9 @@ from .walk import Walk
 __all__ = ["Outcome", "Purpose"]
 
 
+_BRACKETS = 4096
+
+
 class Purpose:
     """Numbers that keep the random streams of different uses apart."""
 
@@ -38,5 +41,15 @@ class Outcome:
     ess: list[float] = field(default_factory=list)
     resampled: list[int] = field(default_factory=list)
     unique: list[int] = field(default_factory=list)
-    brackets: list[tuple[float, float]] = field(default_factory=list)
+    brackets: list[tuple[int, float, float]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    _stride: int = 1
+
+    def note_bracket(self, at: int, bracket: tuple[float, float]) -> None:
+        """Remember log bounds on Z after `at` draws; a long run keeps every second, fourth, ... of them."""
+        if at % self._stride:
+            return
+        self.brackets.append((at, *bracket))
+        if len(self.brackets) > _BRACKETS:
+            self._stride *= 2
+            self.brackets = [entry for entry in self.brackets if entry[0] % self._stride == 0]

@@ -66,9 +66,7 @@ def save(found: Samples, path: str | os.PathLike[str]) -> None:
 
 
 def _bracket(axes: Any, found: Samples) -> None:
-    lows = np.array([low for low, _ in found.diagnostics.brackets])
-    highs = np.array([high for _, high in found.diagnostics.brackets])
-    at = np.arange(1, len(lows) + 1)
+    at, lows, highs = np.array(found.diagnostics.brackets).T
     seen = np.isfinite(lows)
     axes.plot(at, highs, label="upper")
     axes.plot(at[seen], lows[seen], label="lower")

@@ -13,10 +13,12 @@ exact. The names are those of Loula et al. 2025 and genlm-control.
 from __future__ import annotations
 
 import math
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -35,6 +37,7 @@ __all__ = [
     "Prefix",
     "Product",
     "as_potential",
+    "identity",
 ]
 
 
@@ -59,6 +62,8 @@ class Potential:
     end-of-sequence id, complete(u) = prefix(u) + logw_next(u)[e]; a batch gives what single calls give.
 
     Attributes:
+        name: stands for the potential in the key of a trie. Without one a trie serves the same object (for a
+            predicate: the same function) in the same process, and no other.
         boolean: every value is 0 or -inf.
         bounded: no value is above 0, and logw_next has none above 0; what CARS, ASAp and the certified
             bracket need.
@@ -66,6 +71,7 @@ class Potential:
         guides: `prefix` says something before the end; False lets samplers skip the calls.
     """
 
+    name: str | None = None
     boolean: bool = False
     bounded: bool = False
     shapes: bool = False
@@ -183,10 +189,10 @@ class Predicate(Potential):
         self.at = at if monotone or at == "end" else "end"
         self.takes = takes
         self.guides = self.at != "end"
-        self._ends = tuple(end.encode() for end in ends)
+        self.ends = tuple(end.encode() for end in ends)
 
     def prefix(self, text: Prefix) -> float:
-        if self.at == "end" or (self.at == "unit" and not text.data.endswith(self._ends)):
+        if self.at == "end" or (self.at == "unit" and not text.data.endswith(self.ends)):
             return 0.0
         return self.complete(text)
 
@@ -310,6 +316,32 @@ class LanguageModelPotential(Potential):
         rows[:, self._ends] = np.logaddexp.reduce(rows[:, self._ends], axis=1, keepdims=True)
         rows *= self.power
         return rows
+
+
+_serials: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+def identity(potential: Potential | None) -> str:
+    """What tells potentials apart in the key of a trie."""
+    if potential is None:
+        return ""
+    if potential.name is not None:
+        return f"name {potential.name}"
+    if isinstance(potential, Product):
+        return "*".join(identity(factor) for factor in potential.factors)
+    if isinstance(potential, Predicate):
+        return f"predicate {_serial(potential.fn)} {potential.at} {potential.takes} {potential.ends}"
+    return _serial(potential)
+
+
+def _serial(thing: Any) -> str:
+    """A name that no other object of any process has, as long as this one lives."""
+    try:
+        if thing not in _serials:
+            _serials[thing] = uuid.uuid4().hex
+        return _serials[thing]
+    except TypeError:  # cannot be remembered: never the same again
+        return uuid.uuid4().hex
 
 
 def as_potential(value: Any) -> Potential | None:

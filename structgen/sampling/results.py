@@ -56,7 +56,7 @@ class Diagnostics:
         killed: reason -> walks that ended without weight.
         mass_lost: per position, visits and the mean probability that grammar and potentials took away.
         lost_tokens: the tokens that lost most: (id, bytes, probability summed over visits).
-        brackets: log (lower, upper) bounds on Z, over the run.
+        brackets: (draws, log lower, log upper) bounds on Z, over the run.
         stopped: why the run ended early; empty where it did not.
         seed: repeats the run.
     """
@@ -77,7 +77,7 @@ class Diagnostics:
     killed: dict[str, int]
     mass_lost: list[tuple[int, float]]
     lost_tokens: list[tuple[int, bytes, float]]
-    brackets: list[tuple[float, float]]
+    brackets: list[tuple[int, float, float]]
     stopped: str
     seed: int
 

@@ -217,6 +217,6 @@ class _Population:
         out.accepted = len(out.walks)
         out.log_weights = [walk.log_weight for walk in out.walks]
         out.log_evidence = logsumexp(out.log_weights) - math.log(len(self.walks))
-        out.brackets.append(self.walker.trie.bracket)
+        out.note_bracket(out.draws, self.walker.trie.bracket)
         if not out.walks:
             out.stopped = "every particle lost all weight"

@@ -32,7 +32,7 @@ from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from ..grammar import fill_bitmasks
 from ..logits import allocate_bitmask, masked_logsumexp
 from .logspace import NEVER, Doubles, log1mexp
-from .potential import Potential, Prefix, Product
+from .potential import Potential, Prefix, Product, identity
 
 if TYPE_CHECKING:
     from ..grammar import CompiledGrammar
@@ -340,9 +340,7 @@ class Target:
             "law": [self.law.temperature, self.law.top_k, self.law.top_p],
             "max_tokens": self.max_tokens,
             "budget": self.budget,
-            "shaping": None if self.shaping is None else repr(self.shaping.__class__.__name__),
-            "condition": None if self.condition is None else repr(self.condition.__class__.__name__),
-            "critic": None if self.critic is None else repr(self.critic.__class__.__name__),
+            "potentials": [identity(p) for p in (self.shaping, self.condition, self.critic)],
         }
         return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 

@@ -2,7 +2,7 @@
 
 Enters: expansions of prefixes, and the paths of finished walks. Leaves: for every prefix u an upper and a
 lower bound on c(u) = P(L | u), the probability that the model completes u to a text of the language.
-Cost: a backup touches the explored children of the nodes of one path; memory is 12 bytes per allowed
+Cost: a backup touches the explored children of the nodes of one path; memory is 20 bytes per allowed
 token of a node, under a budget.
 
     upper(u) = sum over allowed b of P(b|u) * upper(ub)      upper of an unvisited prefix is 1
@@ -145,6 +145,7 @@ class Node:
         if self.ids is None:
             return _NODE_BYTES
         own = self.ids.nbytes + self.logp.nbytes + (0 if self.score is self.logp else self.score.nbytes)
+        own += self.logp.nbytes  # the cumulated weights, made when they are first needed
         return _NODE_BYTES + own + _EDGE_BYTES * len(self.edges)
 
 
