@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -43,7 +44,7 @@ __all__ = ["AnyText", "Expansion", "Law", "Spent", "Target"]
 
 Ids = npt.NDArray[np.int32]
 _ROW_BYTES = 64 << 20  # double-precision rows that lie in memory at once
-_TOLD = 3  # rejected tokens that a diagnostic names
+_LOSS = -1e-6  # log mass from which a diagnostic names the token that was lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ class Law:
         if self.top_k is not None or self.top_p is not None:
             for row in rows:
                 self._cut(row)
-        rows -= masked_logsumexp(rows, _everything(rows.shape[-1]))[..., None]
+        # The fused kernel: a third of the time of numpy's, which writes rows of temporaries.
+        rows -= masked_logsumexp(rows, allocate_bitmask(1, rows.shape[-1])[0])[..., None]
         return rows
 
     def _cut(self, row: Doubles) -> None:
@@ -87,11 +89,6 @@ class Law:
             sums = np.cumsum(np.exp(row[order[:keep]] - row[order[0]]))
             keep = min(keep, int(np.searchsorted(sums, self.top_p * sums[-1] * (1 - 1e-12))) + 1)
         row[order[keep:]] = NEVER
-
-
-def _everything(size: int) -> npt.NDArray[np.int32]:
-    words: npt.NDArray[np.int32] = allocate_bitmask(1, size)[0]
-    return words
 
 
 @dataclass(slots=True)
@@ -120,7 +117,8 @@ class Expansion:
         logp: log P of each, float64, shape (k,).
         score: logp plus the shaping potentials; the same array where there are none.
         log_mass: log of the summed exp(score): the exact local normaliser.
-        lost: the most probable tokens that are not allowed, (id, log P) each.
+        sums: ascending cumulated weights in proportion to exp(score), float64, shape (k,).
+        lost: the most probable token that is not allowed, (id, log P); empty if nothing is lost.
         reason: why nothing is allowed; empty where something is.
     """
 
@@ -128,6 +126,7 @@ class Expansion:
     logp: Doubles
     score: Doubles
     log_mass: float
+    sums: Doubles
     lost: tuple[tuple[int, float], ...] = ()
     reason: str = ""
 
@@ -233,12 +232,8 @@ class Target:
         rows = self.law.apply(raw)
         masks = self._masks(cursors)
         self.spent.masks += len(cursors)
-        self._merge_ends(rows, masks)
-        plain = masked_logsumexp(rows, masks)
-        out = []
-        for cursor, row, mask, mass in zip(cursors, rows, masks, plain, strict=True):
-            out.append(self._expansion(cursor, row, mask, float(mass)))
-        return out
+        self._merge_ends(rows)
+        return [self._expansion(*each) for each in zip(cursors, rows, masks, strict=True)]
 
     def _sync(self, cursor: Cursor) -> None:
         """Bring the context and the matcher, which known prefixes leave behind, up to the tokens."""
@@ -278,39 +273,40 @@ class Target:
             words[end // 32] |= 1 << (end % 32)
         return words.astype(np.uint32).view(np.int32)
 
-    def _merge_ends(self, rows: Doubles, masks: npt.NDArray[np.int32]) -> None:
-        """All end-of-sequence ids become the first: their probabilities add up, one bit stays."""
+    def _merge_ends(self, rows: Doubles) -> None:
+        """All end-of-sequence ids become the first, with their summed probability."""
         for other in self.ends[1:]:
             rows[:, self.end] = np.logaddexp(rows[:, self.end], rows[:, other])
             rows[:, other] = NEVER
 
-    def _expansion(self, cursor: Cursor, row: Doubles, mask: npt.NDArray[np.int32], mass: float) -> Expansion:
-        bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: row.size].astype(bool)
-        ids = np.flatnonzero(bits & (row > NEVER)).astype(np.int32)
-        logp = row[ids]
-        mass = min(mass, 0.0)
-        lost: tuple[tuple[int, float], ...] = ()
-        if mass < -1e-6:
-            rest = np.where(bits, NEVER, row)
-            top = np.argpartition(-rest, min(_TOLD, rest.size - 1))[:_TOLD]
-            lost = tuple(
-                (int(i), float(rest[i])) for i in sorted(top, key=lambda i: -rest[i]) if rest[i] > NEVER
-            )
-        score, reason = logp, ""
+    def _expansion(self, cursor: Cursor, row: Doubles, mask: npt.NDArray[np.int32]) -> Expansion:
+        bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: row.size]
+        ids = np.flatnonzero(bits).astype(np.int32)
+        logp = score = row[ids]
         if self.shaping is not None:
-            text = Prefix(tuple(cursor.tokens), self.text(cursor.tokens))
             self.spent.tests += 1
-            factor = np.asarray(self.shaping.logw_next(text), np.float64)
-            score = logp + factor[ids]
+            text = Prefix(tuple(cursor.tokens), self.text(cursor.tokens))
+            score = logp + np.asarray(self.shaping.logw_next(text), np.float64)[ids]
+        if ids.size and not score.min() > NEVER:
             alive = score > NEVER
-            ids, logp, score = ids[alive], logp[alive], score[alive]
-            mass = float(np.logaddexp.reduce(score)) if score.size else NEVER
+            whole = score is logp
+            ids, logp = ids[alive], logp[alive]
+            score = logp if whole else score[alive]
         if not ids.size:
-            mass = NEVER
-            reason = self._why_empty(cursor, bits)
-        return Expansion(ids, logp, score, mass, lost, reason)
+            return Expansion(ids, logp, score, NEVER, score, (), self._why_empty(cursor, bits))
+        top = float(score.max())
+        weights = np.exp(score - top)
+        mass = top + math.log(float(weights.sum()))
+        if self.shaping is None:
+            mass = min(mass, 0.0)
+        lost: tuple[tuple[int, float], ...] = ()
+        if mass < _LOSS:
+            row[ids] = NEVER
+            best = int(np.argmax(row))
+            lost = ((best, float(row[best])),) if row[best] > NEVER else ()
+        return Expansion(ids, logp, score, mass, np.cumsum(weights), lost)
 
-    def _why_empty(self, cursor: Cursor, bits: npt.NDArray[np.bool_]) -> str:
+    def _why_empty(self, cursor: Cursor, bits: npt.NDArray[np.uint8]) -> str:
         if not bits.any():
             return "length" if len(cursor.tokens) >= self.max_tokens - 1 else "dead end"
         if self.law.top_k is not None or self.law.top_p is not None:

@@ -66,6 +66,7 @@ class Node:
         self.edges: dict[int, Edge] = {}
         self.visited = False
         self.ids: np.ndarray | None = None
+        self._sums: np.ndarray | None = None
 
     @property
     def known(self) -> bool:
@@ -73,6 +74,7 @@ class Node:
 
     def fill(self, found: Expansion) -> None:
         self.restore(found.ids, found.logp, found.score, found.log_mass, found.lost, found.reason, False)
+        self._sums = found.sums
 
     def restore(
         self, ids: np.ndarray, logp: np.ndarray, score: np.ndarray, log_mass: float,
@@ -80,7 +82,7 @@ class Node:
     ) -> None:  # fmt: skip
         self.ids, self.logp, self.score, self.log_mass = ids, logp, score, log_mass
         self.lost, self.reason, self.visited = lost, reason, visited
-        self._sums: np.ndarray | None = None
+        self._sums = None
 
     def edge(self, token: int, slot: int | None = None) -> Edge:
         """The explored child by this token, made if need be. KeyError: it is not allowed here."""
@@ -145,7 +147,7 @@ class Node:
         if self.ids is None:
             return _NODE_BYTES
         own = self.ids.nbytes + self.logp.nbytes + (0 if self.score is self.logp else self.score.nbytes)
-        own += self.logp.nbytes  # the cumulated weights, made when they are first needed
+        own += self.logp.nbytes  # the cumulated weights
         return _NODE_BYTES + own + _EDGE_BYTES * len(self.edges)
 
 
