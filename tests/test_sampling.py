@@ -262,8 +262,31 @@ def test_a_weight_above_one_is_refused_where_it_would_break_the_bound() -> None:
     assert found.log_bracket is None and len(found) == 10
     lying = Boost()
     lying.bounded = True
-    with pytest.raises(StructgenError, match="above 1"):
+    with pytest.raises(StructgenError, match="bounded=False"):
         sample(lm, [], grammar, method="cars", potential=lying)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_weights_that_are_no_weights_are_refused(value: float) -> None:
+    lm, grammar = setting(8)
+
+    class Broken(Potential):
+        def complete(self, text: Prefix) -> float:
+            return value
+
+    class Half(Potential):
+        def prefix(self, text: Prefix) -> float:
+            return value
+
+    class Shape(Potential):
+        shapes = True
+
+        def logw_next(self, text: Prefix) -> np.ndarray:
+            return np.full(lm.vocabulary.vocab_size, value)
+
+    for broken in (Broken(), Half(), Shape()):
+        with pytest.raises(PotentialError, match=str(value)):
+            sample(lm, [], grammar, method="smc", n=4, seed=0, potential=broken)
 
 
 def test_tests_are_remembered() -> None:
@@ -359,7 +382,7 @@ def test_a_grammar_of_another_vocabulary_is_refused() -> None:
 def test_without_a_grammar_every_text_counts() -> None:
     lm = TableModel(0, [b"a", b"b", b""], ends=(2,))
     found = sample(lm, [], None, method="cars", n=30, seed=0, max_tokens=4)
-    assert len(found) == 30
+    assert len(found) == 30 and "budget" in found.diagnostics.reasons[-1]
     exact = brute_force(lm, lambda t: True, 4)
     assert (found.log_bracket or (0, 0))[1] >= math.log(sum(exact.values())) - 1e-9
 

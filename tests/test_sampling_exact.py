@@ -349,7 +349,6 @@ def test_smc_evidence_is_unbiased_under_every_scheme(scheme: Any, threshold: flo
     smc.Options(ess_threshold=1.0, block=2),
     smc.Options(ess_threshold=1.0, moves=1, rewrite=1),
     smc.Options(ess_threshold=0.0, moves=1, rewrite=3),
-    smc.Options(ess_threshold=0.8, moves=1, rewrite=1, block=3),
     smc.Options(ess_threshold=0.9, moves=1, rewrite=2, scheme="multinomial"),
 ])  # fmt: skip
 def test_blocks_and_moves_leave_the_target_alone(options: smc.Options) -> None:

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from .api import Method, prepare, sample, sample_async
 from .cautious import cautious
-from .contract import PotentialError, check_laws
+from .contract import check_laws
 from .extract import Span, exact_extract
 from .potential import (
     GrammarPotential,
     JsonSchemaValid,
     LanguageModelPotential,
     Potential,
+    PotentialError,
     Predicate,
     Prefix,
     Product,

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import BudgetExceeded, StructgenError
+from ..errors import BudgetExceeded
 from ..logits import allocate_bitmask
 from .chance import Seeds
 from .logspace import NEVER
 from .outcome import Purpose
-from .potential import Potential, Prefix
+from .potential import Potential, PotentialError, Prefix
 from .target import AnyText, Target
 
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ __all__ = ["PotentialError", "Probe", "check_laws"]
 
 _COMPLETIONS = 4
 _FREE_TOKENS = 24  # random tokens before the shortest completion takes over
-
-
-class PotentialError(StructgenError):
-    """A potential that breaks its contract: samples drawn with it would be biased."""
 
 
 class Probe:

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ..errors import StructgenError
 from .logspace import NEVER, Doubles
 
 if TYPE_CHECKING:
@@ -33,12 +34,18 @@ __all__ = [
     "JsonSchemaValid",
     "LanguageModelPotential",
     "Potential",
+    "PotentialError",
     "Predicate",
     "Prefix",
     "Product",
     "as_potential",
+    "weight",
     "identity",
 ]
+
+
+class PotentialError(StructgenError):
+    """A potential that breaks its contract: samples drawn with it would be biased."""
 
 
 @dataclass(frozen=True)
@@ -316,6 +323,18 @@ class LanguageModelPotential(Potential):
         rows[:, self._ends] = np.logaddexp.reduce(rows[:, self._ends], axis=1, keepdims=True)
         rows *= self.power
         return rows
+
+
+def weight(value: float, text: Prefix, bounded: bool = False) -> float:
+    """A potential's word as a log weight. PotentialError: it is NaN or infinite, or breaks its own bound."""
+    value = float(value)
+    if not value < math.inf:
+        raise PotentialError(f"a potential gave {text.text[-60:]!r} the log weight {value}")
+    if bounded and value > 0.0:
+        raise PotentialError(
+            f"a potential with bounded=True gave {text.text[-60:]!r} the log weight {value}: say bounded=False"
+        )
+    return value
 
 
 _serials: WeakKeyDictionary[Any, str] = WeakKeyDictionary()

@@ -167,7 +167,7 @@ def samples_of(outcome: Outcome, method: str, target: Target, trie: Trie, diary:
     lost = [(i, target.vocabulary.token_bytes(i), p) for i, p in most]
     diagnostics = Diagnostics(
         method=method,
-        reasons=outcome.notes,
+        reasons=[*outcome.notes, target.remark] if target.remark else outcome.notes,
         draws=outcome.draws,
         accepted=outcome.accepted,
         calls=spent.calls,

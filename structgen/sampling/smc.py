@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from .chance import Chance, Seeds
 from .logspace import NEVER, effective_size, logsumexp, normalised
 from .outcome import Outcome, Purpose
+from .potential import weight
 from .resampling import Scheme, resample
 from .walk import Mode, Walk, Walker
 
@@ -132,7 +133,8 @@ class _Population:
         if not critic.guides or not self.how.ess_threshold:
             return [0.0] * len(walks)
         self.walker.target.spent.tests += len(walks)
-        return [float(value) for value in critic.prefix_batch([walk.prefix() for walk in walks])]
+        texts = [walk.prefix() for walk in walks]
+        return [weight(value, text) for value, text in zip(critic.prefix_batch(texts), texts, strict=True)]
 
     def ahead(self, walks: list[Walk]) -> list[float]:
         """The critic's expected value of each prefix, by J walks to the end; floored, never -inf."""

@@ -33,7 +33,7 @@ from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from ..grammar import fill_bitmasks
 from ..logits import allocate_bitmask, masked_logsumexp
 from .logspace import NEVER, Doubles, log1mexp
-from .potential import Potential, Prefix, Product, identity
+from .potential import Potential, Prefix, Product, identity, weight
 
 if TYPE_CHECKING:
     from ..grammar import CompiledGrammar
@@ -179,8 +179,13 @@ class Target:
             raise ValueError(f"max_tokens must be at least 1, not {self.max_tokens}")
         if self.shaping is not None and self.shaping.prefix(Prefix((), b"")) != 0.0:
             raise ValueError("a potential with logw_next must weigh the empty text 1 (log weight 0)")
+        self.remark = ""
         if self.budget == "mask" and not self._can_budget():
             self.budget = "reject"
+            self.remark = (
+                "budget is 'reject': without a grammar, or with one whose shortest completion is too "
+                "expensive to find, texts that run out of room weigh 0"
+            )
 
     @classmethod
     def of(
@@ -286,7 +291,10 @@ class Target:
         if self.shaping is not None:
             self.spent.tests += 1
             text = Prefix(tuple(cursor.tokens), self.text(cursor.tokens))
-            score = logp + np.asarray(self.shaping.logw_next(text), np.float64)[ids]
+            factor = np.asarray(self.shaping.logw_next(text), np.float64)[ids]
+            if ids.size:
+                weight(float(factor.max()), text, self.shaping.bounded)  # NaN is the largest
+            score = logp + factor
         if ids.size and not score.min() > NEVER:
             alive = score > NEVER
             whole = score is logp

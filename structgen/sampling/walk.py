@@ -31,7 +31,7 @@ from ..errors import StructgenError
 from .awrs import estimate
 from .chance import Chance, Source
 from .logspace import NEVER
-from .potential import Prefix
+from .potential import Prefix, weight
 from .target import Target
 from .trie import Edge, Node, Trie
 
@@ -275,7 +275,8 @@ class Walker:
             return edge.verdict
         self.target.spent.tests += 1
         text = walk.prefix()
-        edge.verdict = (condition.complete(text) if walk.ended else condition.prefix(text)) > NEVER
+        value = condition.complete(text) if walk.ended else condition.prefix(text)
+        edge.verdict = weight(value, text) > NEVER
         if not edge.verdict:
             self.trie.settle(edge, NEVER)
             if self.watch is not None and not walk.ended:
@@ -292,16 +293,10 @@ class Walker:
             self.target.spent.tests_saved += 1
             return edge.upper
         self.target.spent.tests += 1
-        value = float(critic.complete(walk.prefix()))
+        text = walk.prefix()
+        value = weight(critic.complete(text), text, critic.bounded)
         if critic.bounded:
-            self.trie.settle(edge, self._bounded(value))
-        return value
-
-    def _bounded(self, value: float) -> float:
-        if value > 0.0:
-            raise StructgenError(
-                f"a potential with bounded=True weighed a text above 1 (log weight {value}): say False"
-            )
+            self.trie.settle(edge, value)
         return value
 
     def finish(self, walk: Walk, mode: Mode) -> None:
