@@ -67,10 +67,30 @@ def common_steps(one: dict, other: dict) -> tuple[list[float], list[float]]:
 
 KEYWORDS = frozenset(
     [
-        "not", "if", "then", "else", "oneOf", "anyOf", "allOf", "contains", "dependencies",
-        "dependentSchemas", "dependentRequired", "propertyNames", "uniqueItems",
-        "unevaluatedProperties", "unevaluatedItems", "patternProperties", "pattern", "minContains",
-        "maxContains", "minProperties", "maxProperties", "multipleOf", "$ref", "$dynamicRef",
+        "not",
+        "if",
+        "then",
+        "else",
+        "oneOf",
+        "anyOf",
+        "allOf",
+        "contains",
+        "dependencies",
+        "dependentSchemas",
+        "dependentRequired",
+        "propertyNames",
+        "uniqueItems",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+        "patternProperties",
+        "pattern",
+        "minContains",
+        "maxContains",
+        "minProperties",
+        "maxProperties",
+        "multipleOf",
+        "$ref",
+        "$dynamicRef",
     ]
 )
 
@@ -127,9 +147,7 @@ def pair(subject: dict[str, dict], peer: dict[str, dict]) -> dict:
     return {
         "schemas": len(both),
         "tokens": len(left),
-        "ttfm": [
-            figures([rows[name]["ttfm_us"] for name in both], TTFM) for rows in (subject, peer)
-        ],
+        "ttfm": [figures([rows[name]["ttfm_us"] for name in both], TTFM) for rows in (subject, peer)],
         "tbm": [figures(left, TBM), figures(right, TBM)],
     }
 
@@ -165,9 +183,7 @@ def report(engines: dict[str, dict[str, dict]]) -> tuple[str, dict]:
     subject = SUBJECT if SUBJECT in engines else next(iter(engines))
     for key, columns in (("ttfm", TTFM), ("tbm", TBM)):
         lines = {
-            f"/{peer}": ratio(whole[subject][key], whole[peer][key])
-            for peer in engines
-            if peer != subject
+            f"/{peer}": ratio(whole[subject][key], whole[peer][key]) for peer in engines if peer != subject
         }
         if lines:
             out.append(table(f"  {key} ratio, all that each takes", columns, lines, ".3f"))
@@ -180,8 +196,7 @@ def report(engines: dict[str, dict[str, dict]]) -> tuple[str, dict]:
             one, other = found[name]
             lines = {subject: one, peer: other}
             title = (
-                f"{name}, µs, both {subject} and {peer}:"
-                f" {found['schemas']} schemas, {found['tokens']} tokens"
+                f"{name}, µs, both {subject} and {peer}: {found['schemas']} schemas, {found['tokens']} tokens"
             )
             out.append(table(title, columns, lines, digits))
             out.append(table("  ratio", columns, {f"/{peer}": ratio(one, other)}, ".3f"))

@@ -127,9 +127,7 @@ def work(state: dict, job: dict, emit: Callable[[dict], None]) -> None:
     emit(row)
 
 
-def run(
-    names: list[str], *, order: str, tokens_too: bool = False, jobs: int = 1, limit: float = 60
-):
+def run(names: list[str], *, order: str, tokens_too: bool = False, jobs: int = 1, limit: float = 60):
     """One row per schema, failures included, in name order."""
     config = {"order": order, "tokens_too": tokens_too}
     todo = ({"schema": name} for name in names)
@@ -168,9 +166,7 @@ def disagreements(rows: list[dict]) -> dict[str, list[tuple[str, dict]]]:
         name = row["schema"]
         for found in row["refused"]:
             if (name, found["test"]) not in known:
-                order = (
-                    "valid, refused, order only" if found.get("order_only") else "valid, refused"
-                )
+                order = "valid, refused, order only" if found.get("order_only") else "valid, refused"
                 kinds[order].append((name, found))
         for found in row["accepted"]:
             if (name, found["test"]) not in known:

@@ -30,6 +30,7 @@ from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from .generation import Result, generate
+    from .sampling import Samples, sample, sample_async
 
 __version__ = "0.1.0"
 
@@ -41,6 +42,7 @@ __all__ = [
     "Matcher",
     "ReportEntry",
     "Result",
+    "Samples",
     "SchemaTooComplex",
     "StructgenError",
     "UnsatisfiableBudget",
@@ -54,13 +56,19 @@ __all__ = [
     "generate",
     "masked_log_softmax",
     "masked_logsumexp",
+    "sample",
+    "sample_async",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # generate pulls in a language model; it loads on first use.
+    # These pull in a language model; they load on first use.
     if name in ("generate", "Result"):
         from . import generation as module
 
         return getattr(module, name)
+    if name in ("sample", "sample_async", "Samples"):
+        from . import sampling
+
+        return getattr(sampling, name)
     raise AttributeError(f"module 'structgen' has no attribute {name!r}")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import structgen
 from structgen.errors import GrammarError, StructgenError, UnsatisfiableSchema
 
-from . import check, compile, generate, mask
+from . import check, compile, generate, mask, sample
 from .common import OK, REJECTED, USAGE, Failure, one_line
 
 # The shell's convention for a process that a signal ended: 128 + SIGINT, 128 + SIGPIPE.
@@ -20,12 +20,12 @@ INTERRUPTED, BROKEN_PIPE = 130, 141
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="structgen",
-        description="JSON Schemas as exact token masks: generate, check, explain.",
+        description="JSON Schemas as exact token masks: generate, sample, check, explain.",
         epilog="`-` reads standard input. Exit status: 0 ok, 1 rejected, 2 usage or unsupported.",
     )
     top.add_argument("--version", action="version", version=f"structgen {structgen.__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (generate, check, compile, mask):
+    for module in (generate, sample, check, compile, mask):
         module.add_parser(commands)
     return top
 

@@ -1,0 +1,173 @@
+"""What structgen's samplers are compared with.
+
+- `ReferenceAsap`: the algorithm of transformers-GAD, written anew from its description, in linear space and
+  with its costs: every token of every draw is a forward, every accepted token becomes a child. An oracle
+  too: given the same uniform numbers it draws the same texts as `structgen.sampling.asap`.
+- `awrs`: genlm-control's own AWRS over the same model and grammar, with counters.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bench.sampling.tasks import Task
+from structgen import allocate_bitmask
+
+__all__ = ["Cost", "ReferenceAsap", "awrs", "mask_bits"]
+
+
+@dataclass(slots=True)
+class Cost:
+    """Draws as (ids, log weight), and what they cost.
+
+    `forwards` counts next-token vectors, one by one; `distinct` the prefixes among them; `evaluations` what
+    was asked of the constraint (a mask or a verdict on one token).
+    """
+
+    draws: list[tuple[tuple[int, ...], float]] = field(default_factory=list)
+    forwards: int = 0
+    distinct: int = 0
+    evaluations: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+def mask_bits(matcher: Any, size: int) -> np.ndarray:
+    mask = allocate_bitmask(1, size)
+    matcher.fill_bitmask(mask)
+    return np.unpackbits(mask.view(np.uint8), bitorder="little")[:size].astype(bool)
+
+
+class _Node:
+    """As in the reference: likelihood of the token, success rate, children, parent."""
+
+    def __init__(self, likelihood: float, parent: _Node | None) -> None:
+        self.likelihood = likelihood
+        self.rate = 1.0
+        self.parent = parent
+        self.children: dict[int, _Node] = {}
+
+
+class ReferenceAsap:
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.root = _Node(1.0, None)
+        self.cost = Cost()
+
+    def draw(self, choose: Callable[[np.ndarray], int]) -> tuple[tuple[int, ...], float]:
+        """One text with its proper log weight, which the reference does not report."""
+        task, began = self.task, time.perf_counter()
+        context, matcher, node = task.lm.start(task.prompt), task.grammar.matcher(), self.root
+        ends = list(task.lm.eos_token_ids)
+        tokens: list[int] = []
+        log_weight, incoming = 0.0, 0.0
+        while True:
+            p = np.exp(task.lm.logprobs([context])[0].astype(np.float64))
+            self.cost.forwards += 1
+            p /= p.sum()
+            allowed = mask_bits(matcher, task.lm.vocabulary.vocab_size)
+            self.cost.evaluations += 1
+            ids = np.flatnonzero(allowed)
+            if len(tokens) == task.max_tokens - 1:
+                ids = np.array([i for i in ids if i in ends], np.int64)
+            for token in ids:
+                if int(token) not in node.children:
+                    node.children[int(token)] = _Node(float(p[token]), node)
+            weights = np.array([p[t] * node.children[int(t)].rate for t in ids])
+            if not weights.size or weights.sum() == 0.0:
+                self._update(node, 0.0)
+                return tuple(tokens), -math.inf
+            log_weight += math.log(weights.sum()) - incoming
+            token = int(ids[choose(np.cumsum(weights))])
+            node = node.children[token]
+            incoming = math.log(node.rate)
+            tokens.append(token)
+            if token in ends:
+                break
+            matcher.accept_token(token)
+            context = context.extend(token)
+        assert node.parent is not None
+        self._update(node.parent, None)
+        self.cost.tokens += len(tokens)
+        self.cost.seconds += time.perf_counter() - began
+        self.cost.draws.append((tuple(tokens), log_weight))
+        return tuple(tokens), log_weight
+
+    def _update(self, node: _Node, rate: float | None) -> None:
+        """Success rates from a node to the root."""
+        at: _Node | None = node
+        while at is not None:
+            at.rate = rate if rate is not None else sum(c.likelihood * c.rate for c in at.children.values())
+            at, rate = at.parent, None
+
+
+def awrs(
+    task: Task, particles: int, threshold: float, seed: int, predicate: Callable[[bytes], bool] | None = None
+) -> Cost:
+    """One SMC run of genlm-control with its AWRS token sampler; the grammar is the Boolean condition.
+
+    Raises:
+        ImportError: genlm-control is not installed.
+    """
+    from genlm.control import AWRS, Potential
+
+    lm = task.lm
+    size, ends = lm.vocabulary.vocab_size, list(lm.eos_token_ids)
+    words = [i for i in range(size) if lm.vocabulary.token_bytes(i) or i not in ends]
+    words = [i for i in words if i not in ends]
+    cost = Cost()
+    asked: set[tuple[int, ...]] = set()
+    begin = lm.start(task.prompt)
+
+    class Model(Potential):  # type: ignore[misc]
+        async def prefix(self, context: Any) -> float:
+            return 0.0
+
+        async def complete(self, context: Any) -> float:
+            return 0.0
+
+        async def logw_next(self, context: Any) -> Any:
+            cost.forwards += 1
+            asked.add(tuple(context))
+            at = begin
+            for token in context:
+                at = at.extend(token)
+            row = lm.logprobs([at])[0].astype(np.float64)
+            end = np.logaddexp.reduce(row[ends])
+            return self.make_lazy_weights(np.concatenate([row[words], [end]]))
+
+    class Condition(Potential):  # type: ignore[misc]
+        async def prefix(self, context: Any) -> float:
+            cost.evaluations += 1
+            fine = task.grammar.matcher().accept_tokens(list(context))
+            if fine and predicate is not None:
+                fine = predicate(lm.vocabulary.decode(context))
+            return 0.0 if fine else -math.inf
+
+        async def complete(self, context: Any) -> float:
+            cost.evaluations += 1
+            matcher = task.grammar.matcher()
+            fine = matcher.accept_tokens(list(context)) and matcher.is_accepting()
+            return 0.0 if fine else -math.inf
+
+    async def run() -> Any:
+        sampler = AWRS(Model(words), Condition(words), seed=seed)
+        return await sampler.smc(n_particles=particles, ess_threshold=threshold, max_tokens=task.max_tokens)
+
+    np.random.seed(seed)
+    began = time.perf_counter()
+    found = asyncio.run(run())
+    cost.seconds = time.perf_counter() - began
+    cost.distinct = len(asked)
+    for context, weight in found:
+        ids = [ends[0] if not isinstance(t, int) else t for t in context]
+        cost.draws.append((tuple(ids), float(weight)))
+        cost.tokens += len(ids)
+    return cost

@@ -1,0 +1,154 @@
+"""`structgen sample`: texts of the model's own distribution given a schema, with weights.
+
+In: a prompt and a schema. Out: one JSON record a line (text, log-probability, log weight); what is known
+about them all (law, evidence, bracket, forwards) on standard error, or as one record with --summary. Cost: as
+`sg.sample`; --trie keeps what was learned for the next call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .common import OK, REJECTED, Commands, Failure, Inputs, add_schema_options, compile_schema, note, plural
+
+if TYPE_CHECKING:
+    from structgen.sampling import Samples, Trie
+
+METHODS = ("auto", "cars", "smc", "asap", "importance", "mcmc", "local")
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "sample",
+        help="texts of the model's own distribution, given a schema",
+        description="Samples texts from P(text | the schema accepts it), or weighted so that they count as "
+        "such: one JSON record a line. Exit status 1 if fewer came than were asked for.",
+    )
+    parser.add_argument("--prompt", required=True, metavar="TEXT", help="one request in plain words")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--schema", metavar="FILE", help="a JSON Schema file, or -")
+    source.add_argument("--regex", metavar="PATTERN", help="a pattern that the whole text matches")
+    parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
+    parser.add_argument(
+        "--method",
+        choices=METHODS,
+        default="auto",
+        help="cars is exact, smc weighted, local plain masking; auto measures and chooses (default: auto)",
+    )
+    parser.add_argument("-n", type=int, default=1, help="texts (default: 1)")
+    parser.add_argument("--seed", type=int, help="repeats the draws")
+    parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="(default: 256)")
+    parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help="(default: 1)")
+    parser.add_argument("--top-k", type=int, metavar="K", help="of the raw logits, before the mask")
+    parser.add_argument("--top-p", type=float, metavar="P", help="of the raw logits, before the mask")
+    parser.add_argument("--until-tv", type=float, metavar="E", help="stop once the bracket certifies this")
+    parser.add_argument("--max-trials", type=int, metavar="N", help="of cars (default: 100 n, at least 1000)")
+    parser.add_argument("--steps", type=int, default=10, metavar="N", help="of mcmc (default: 10)")
+    parser.add_argument("--batch", type=int, default=16, metavar="N", help="texts that share a forward")
+    parser.add_argument("--trie", metavar="FILE", help="load what an earlier call learned, and save it again")
+    parser.add_argument("--plot", metavar="FILE", help="write the diagnostics as a picture (png, svg, pdf)")
+    parser.add_argument("--summary", action="store_true", help="a last record with all diagnostics")
+    add_schema_options(parser, whitespace="compact")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from structgen import Compiler
+    from structgen.sampling import plot, sample, save_trie
+
+    from .generate import load
+
+    if options.plot is not None:
+        plot.check(options.plot)
+    lm = load(options.model)
+    compiler = Compiler(lm.vocabulary)
+    if options.regex is not None:
+        grammar = compiler.regex(options.regex)
+    else:
+        grammar = compile_schema(compiler, Inputs().read(options.schema, "schema"), options.schema, options)
+    found = sample(
+        lm,
+        options.prompt,
+        grammar,
+        method=options.method,
+        n=options.n,
+        seed=options.seed,
+        max_tokens=options.max_tokens,
+        temperature=options.temperature,
+        top_k=options.top_k,
+        top_p=options.top_p,
+        until_tv=options.until_tv,
+        max_trials=options.max_trials,
+        steps=options.steps,
+        batch=options.batch,
+        trie=_trie(options.trie),
+    )
+    for one in found:
+        fields = {
+            "text": one.text,
+            "value": one.value,
+            "logprob": round(one.logprob, 6),
+            "log_weight": round(one.log_weight, 6),
+            "tokens": one.tokens,
+        }
+        print(json.dumps(fields, ensure_ascii=False))
+    if options.summary:
+        print(json.dumps(summary(found), ensure_ascii=False))
+    if options.trie is not None:
+        save_trie(found.trie, options.trie)
+    if options.plot is not None:
+        plot.save(found, options.plot)
+    tell(found)
+    sys.stdout.flush()
+    return OK if len(found) >= options.n else REJECTED
+
+
+def _trie(name: str | None) -> Trie | None:
+    from structgen.sampling import load_trie
+
+    if name is None or not Path(name).exists():
+        if name is not None and not Path(name).absolute().parent.is_dir():
+            raise Failure(f"cannot write the trie {name}: no such folder")
+        return None
+    return load_trie(name)
+
+
+def summary(found: Samples) -> dict[str, Any]:
+    """The diagnostics as a JSON record; -inf becomes null."""
+    about = found.diagnostics
+    fields = {name: getattr(about, name) for name in about.__dataclass_fields__}
+    fields["lost_tokens"] = [[i, t.decode("utf-8", "replace"), p] for i, t, p in about.lost_tokens]
+    fields |= {
+        "law": found.law,
+        "ess_final": found.ess,
+        "log_evidence": found.log_evidence,
+        "log_bracket": found.log_bracket,
+        "tv_bound": found.tv_bound,
+    }
+    return {name: _finite(value) for name, value in fields.items()}
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def tell(found: Samples) -> None:
+    """What a person wants to know, in a few lines on standard error."""
+    about = found.diagnostics
+    note(f"{about.method}: {plural(len(found), 'text')}, law {found.law}, {about.draws} drawn")
+    for reason in [*about.reasons, about.stopped]:
+        if reason:
+            note(f"  {reason}")
+    if found.log_bracket is not None:
+        low, high = found.log_bracket
+        note(f"  log P(language) between {low:.4g} and {high:.4g}; seed {about.seed}")
+    note(f"  {about.positions} forwards, {about.saved} saved by known prefixes; {about.calls} batches")
+    if about.killed:
+        note("  ended without weight: " + ", ".join(f"{k} {v}" for k, v in sorted(about.killed.items())))

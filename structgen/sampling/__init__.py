@@ -1,0 +1,66 @@
+"""Grammar-aligned sampling: texts from the model's own distribution, given the grammar.
+
+    result = sg.sample(model, prompt, schema, n=100)
+    result.posterior()        # text -> probability
+    result.log_bracket        # certified bounds on log P(text in the language)
+
+`walk.py` holds the one walk, `trie.py` what it learns; every algorithm is a file over them: local.py,
+asap.py, cars.py, smc.py (resampling.py, awrs.py), mcmc.py, auto.py. `potential.py` is the
+noun for conditions beyond the grammar. What searches rather than samples is in `search.py` and its
+neighbours, and follows no law.
+"""
+
+from __future__ import annotations
+
+from .api import Method, prepare, sample, sample_async
+from .cautious import cautious
+from .contract import check_laws
+from .extract import Span, exact_extract
+from .potential import (
+    GrammarPotential,
+    JsonSchemaValid,
+    LanguageModelPotential,
+    Potential,
+    PotentialError,
+    Predicate,
+    Prefix,
+    Product,
+)
+from .repetition import penalised
+from .results import Diagnostics, Sample, Samples
+from .search import Found, Guide, beam_search
+from .smc import Options as SmcOptions
+from .target import Law
+from .trie import Trie
+from .trie_file import load_trie, save_trie
+
+__all__ = [
+    "Diagnostics",
+    "Found",
+    "GrammarPotential",
+    "Guide",
+    "JsonSchemaValid",
+    "LanguageModelPotential",
+    "Law",
+    "Method",
+    "Potential",
+    "PotentialError",
+    "Predicate",
+    "Prefix",
+    "Product",
+    "Sample",
+    "Samples",
+    "SmcOptions",
+    "Span",
+    "Trie",
+    "beam_search",
+    "cautious",
+    "check_laws",
+    "exact_extract",
+    "load_trie",
+    "penalised",
+    "prepare",
+    "sample",
+    "sample_async",
+    "save_trie",
+]

@@ -1,0 +1,239 @@
+"""`sg.sample`: weighted texts from the model's own distribution, given a grammar.
+
+Enters: a model, a prompt, a grammar or schema. Leaves: `Samples`. Cost: by method; a prefix that was seen
+before, in this call or in the trie handed in, costs no forward.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from .. import generation
+from ..grammar import CompiledGrammar
+from ..lm.base import ContextTooLong
+from . import asap, auto, cars, contract, local, mcmc, smc
+from .chance import Seeds
+from .outcome import Outcome
+from .potential import Potential, Predicate, Product, as_potential
+from .results import Samples, samples_of
+from .target import Law, Target
+from .trie import Trie
+from .walk import Walker
+
+if TYPE_CHECKING:
+    from ..compiler import Compiler
+
+__all__ = ["Method", "prepare", "sample", "sample_async"]
+
+Method = Literal["auto", "local", "gcd", "importance", "asap", "cars", "mcmc", "smc", "awrs"]
+_SYNONYMS = {"gcd": "local"}
+
+
+def sample(
+    model: Any,
+    prompt: Any,
+    grammar: Any = None,
+    *,
+    method: Method = "auto",
+    n: int = 1,
+    seed: int | None = None,
+    max_tokens: int = 256,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    budget: Literal["mask", "reject"] = "mask",
+    potential: Potential | Sequence[Potential] | Any = None,
+    extra: int | None = 1,
+    until_tv: float | None = None,
+    max_trials: int | None = None,
+    steps: int = 10,
+    proposal: mcmc.Proposal = "restart",
+    smc_options: smc.Options | None = None,
+    trie: Trie | None = None,
+    trie_bytes: int = 256 << 20,
+    batch: int = 16,
+    check: float = 0.0,
+    compiler: Compiler | None = None,
+    whitespace: str = "compact",
+    format: generation.Format = "auto",
+) -> Samples:
+    """Draw n texts from P(text | text in the grammar), or weighted so that they count as such.
+
+    Args:
+        model, prompt, compiler, whitespace, format: as in `sg.generate`.
+        grammar: a `CompiledGrammar`; a schema, JSON text or Python type; None for any text.
+        method: "cars": exact independent draws by rejection that learns. "smc": a population of n weighted
+            particles. "awrs": the same, named for what matters with a `potential`: tokens are tested
+            during the draw. "asap": approximate draws that learn, with their weights. "importance": local
+            draws with weights. "mcmc": last states of n chains of `steps` steps. "local" or "gcd": token
+            by token, as `generate` does. "auto" measures and chooses; `diagnostics.reasons` says why.
+        n: texts wanted (draws, particles or chains). CARS may give fewer after `max_trials`; draws that
+            end without weight give none.
+        seed: repeats the result; it does not depend on `batch`.
+        max_tokens: tokens of a text at most, end-of-sequence included; part of the target.
+        temperature, top_k, top_p: of the raw logits, before the mask; part of the target.
+        budget: "mask" allows only what can still end in time; "reject" gives texts that run out of room
+            weight 0. Part of the target.
+        potential: a `Potential`, a function of the text (True or False), or a list of these.
+        extra: K of AWRS, for Boolean potentials with at="token" or "unit" (methods smc and awrs).
+        until_tv: stop early once the certified bracket on Z is this tight (local, importance, asap, cars).
+        max_trials: of CARS; 100 n, at least 1000, by default.
+        steps, proposal: of MCMC; "restart", "uniform" or "priority".
+        smc_options: see `smc.Options`.
+        trie: what an earlier call with the same target learned (`Samples.trie`, `load_trie`).
+        trie_bytes: memory of a new trie.
+        batch: walks that share a forward.
+        check: share of refused prefixes for which the promise "every extension is refused too" is tested
+            with random completions; PotentialError names the text that breaks it.
+
+    Raises:
+        ValueError: arguments that make no sense together.
+        StructgenError: the trie belongs to another target; a potential breaks its contract.
+        Else what `sg.generate` raises.
+    """
+    options = dict(locals())
+    return _Run(options).draw()
+
+
+def prepare(
+    model: Any,
+    prompt: Any,
+    grammar: Any = None,
+    *,
+    max_tokens: int = 256,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    budget: Literal["mask", "reject"] = "mask",
+    potential: Any = None,
+    trie: Trie | None = None,
+    trie_bytes: int = 256 << 20,
+    batch: int = 16,
+    compiler: Compiler | None = None,
+    whitespace: str = "compact",
+    format: generation.Format = "auto",
+) -> Walker:
+    """The target and trie that `sample` would work on, for the searches of this package."""
+    walker = Walker(_target(dict(locals())), Trie(trie_bytes) if trie is None else trie, batch)
+    walker.claim()
+    return walker
+
+
+async def sample_async(model: Any, prompt: Any, grammar: Any = None, **options: Any) -> Samples:
+    """`sample` in a worker thread; takes the same arguments.
+
+    Predicates may wrap coroutine functions: they run on the caller's event loop. Cancelling the task stops
+    the run before its next forward.
+    """
+    bound = inspect.signature(sample).bind(model, prompt, grammar, **options)
+    bound.apply_defaults()
+    named = bound.arguments
+    named["potential"] = _on_loop(as_potential(named["potential"]), asyncio.get_running_loop())
+    run = await asyncio.to_thread(_Run, named)
+    try:
+        return await asyncio.to_thread(run.draw)
+    except asyncio.CancelledError:
+        run.target.cancelled.set()
+        raise
+
+
+def _on_loop(potential: Potential | None, loop: asyncio.AbstractEventLoop) -> Potential | None:
+    """The potential with coroutine predicates turned into calls that wait for the loop."""
+    if isinstance(potential, Product):
+        return Product([part for part in (_on_loop(f, loop) for f in potential.factors) if part is not None])
+    if isinstance(potential, Predicate) and inspect.iscoroutinefunction(potential.fn):
+        twin = copy.copy(potential)
+        ask = potential.fn
+        twin.fn = lambda text: bool(asyncio.run_coroutine_threadsafe(ask(text), loop).result())
+        return twin
+    return potential
+
+
+class _Run:
+    """One call of `sample`, checked and set up; `options` are its arguments by name."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.method: str = options["method"]
+        if self.method not in get_args(Method):
+            raise ValueError(f"method is one of {', '.join(get_args(Method))}, not {self.method!r}")
+        self.method = _SYNONYMS.get(self.method, self.method)
+        self.n: int = options["n"]
+        if self.n < 1:
+            raise ValueError(f"n must be at least 1, not {self.n}")
+        self.until_tv: float | None = options["until_tv"]
+        if self.until_tv is not None and not 0 < self.until_tv < 1:
+            raise ValueError(f"until_tv is between 0 and 1, not {self.until_tv}")
+        self.seeds = Seeds(options["seed"])
+        self.target = _target(options)
+        trie: Trie | None = options["trie"]
+        self.trie = Trie(options["trie_bytes"]) if trie is None else trie
+        self.walker = Walker(self.target, self.trie, options["batch"])
+        self.walker.claim()
+        if options["check"]:
+            self.walker.watch = contract.Probe(self.target, options["check"], self.seeds).refused
+
+    def draw(self) -> Samples:
+        if self.method in ("asap", "cars") and not self.target.bounded:
+            raise ValueError(
+                f"{self.method} needs potentials that never weigh above 1 (bounded=True): "
+                "use importance, smc or mcmc"
+            )
+        outcome = self._outcome()
+        method = self.method
+        if method == "auto":
+            method = outcome.notes[0].partition(":")[0].partition(",")[0]
+        return samples_of(outcome, method, self.target, self.trie, self.walker.diary, self.seeds.seed)
+
+    def _outcome(self) -> Outcome:
+        walker, seeds, n, options = self.walker, self.seeds, self.n, self.options
+        trials = max(1000, 100 * n) if options["max_trials"] is None else options["max_trials"]
+        if trials < 1:
+            raise ValueError("max_trials must be positive")
+        extra: int | None = options["extra"]
+        if self.method == "auto":
+            return auto.draw(walker, seeds, n, max_trials=trials, extra=extra)
+        if self.method == "cars":
+            return cars.draw(walker, seeds, n, max_trials=trials, until_tv=self.until_tv)
+        if self.method == "asap":
+            return asap.draw(walker, seeds, n, until_tv=self.until_tv)
+        if self.method == "mcmc":
+            return mcmc.draw(walker, seeds, n, steps=options["steps"], proposal=options["proposal"])
+        if self.method in ("smc", "awrs"):
+            return smc.draw(walker, seeds, n, options["smc_options"] or smc.Options(extra=extra))
+        weighted = self.method == "importance"
+        return local.draw(walker, seeds, n, weighted=weighted, until_tv=self.until_tv)
+
+
+def _target(options: dict[str, Any]) -> Target:
+    """The law that the arguments define. Errors: as `sg.generate` raises."""
+    lm = generation._language_model(options["model"])
+    grammar = options["grammar"]
+    if grammar is not None and not isinstance(grammar, CompiledGrammar):
+        compiler = options["compiler"] or generation._compiler(lm)
+        grammar = compiler.json_schema(grammar, whitespace=options["whitespace"])
+    if grammar is not None:
+        generation._check_vocabulary(grammar.vocabulary, lm.vocabulary)
+    source = None if grammar is None else grammar.source
+    start = lm.start(generation._formatted(lm, options["prompt"], source, options["format"]))
+    room = options["max_tokens"]
+    if lm.max_context is not None:
+        room = min(room, lm.max_context - len(start))
+        if room < 1:
+            raise ContextTooLong(
+                f"the prompt has {len(start)} tokens and the model reads {lm.max_context}, "
+                "answer included: shorten it"
+            )
+    return Target.of(
+        lm,
+        start,
+        grammar,
+        as_potential(options["potential"]),
+        max_tokens=room,
+        law=Law(options["temperature"], options["top_k"], options["top_p"]),
+        budget=options["budget"],
+    )

@@ -1,0 +1,89 @@
+"""method="auto": measure, choose, and say why.
+
+Enters: a walker, seeds, n. Leaves: an `Outcome` of the chosen sampler, its notes first. Cost: a pilot of at
+most 32 CARS trials; what it learned (vectors and bounds) stays in the trie, so its forwards are not lost.
+
+Exact draws where trials are accepted often enough; weighted particles, twisted by the learned bounds, where
+they are not but weights are even enough; else ASAp, whose law is named approximate. The texts of the pilot
+are thrown away: whether it ends in CARS depends on which texts it met, so keeping them would bias the
+result, while CARS is exact whatever the trie holds when it starts.
+"""
+
+from __future__ import annotations
+
+from . import asap, cars, smc
+from .chance import Seeds
+from .logspace import NEVER, effective_size
+from .outcome import Outcome, Purpose
+from .walk import Walk, Walker
+
+__all__ = ["ACCEPTED", "EVEN", "TRIALS", "draw"]
+
+TRIALS = 32
+ENOUGH = 8  # accepted texts that end the pilot early
+ACCEPTED = 0.05  # acceptance from which exact draws are worth their trials
+EVEN = 0.1  # share of effective draws from which weights are worth keeping
+PARTICLES = 16  # a population smaller than this is not worth its name
+_PROBES = 16
+
+
+def draw(walker: Walker, seeds: Seeds, n: int, *, max_trials: int, extra: int | None) -> Outcome:
+    """n texts by whichever sampler the pilot favours; a population has at least PARTICLES."""
+    if not walker.target.bounded:
+        out = smc.draw(walker, seeds, max(n, PARTICLES), smc.Options(extra=extra))
+        out.notes.insert(0, "smc: a potential is not bounded by 1, so texts cannot be accepted or rejected")
+        return out
+    rate, trials = _pilot(walker, seeds)
+    if walker.trie.theta == NEVER:
+        out = Outcome(law="exact", draws=trials)
+        out.notes.append(f"no text has weight: {trials} trials proved that Z is 0")
+        return out
+    if rate >= ACCEPTED and rate * max_trials >= n:
+        out = cars.draw(walker, seeds, n, max_trials=max_trials)
+        out.notes.insert(0, f"cars: about {rate:.0%} of trials are accepted after a pilot of {trials}")
+        return out
+    share = _evenness(walker, seeds)
+    said = f"about {rate:.1%} of CARS trials would be accepted"
+    if share >= EVEN:
+        out = smc.draw(walker, seeds, max(n, PARTICLES), smc.Options(extra=extra))
+        out.notes.insert(0, f"smc: {said}, but {share:.0%} of weighted draws are effective")
+        return out
+    out = asap.draw(walker, seeds, n, extra=extra)
+    out.notes.insert(
+        0,
+        f"asap, approximate: {said}, and {share:.0%} of weighted draws are effective; "
+        "a prompt or a grammar that fits the model better helps most",
+    )
+    return out
+
+
+def _pilot(walker: Walker, seeds: Seeds) -> tuple[float, int]:
+    """The acceptance to expect: of the later half of the trials, or what the bracket certifies."""
+    accepted: list[bool] = []
+
+    def make(index: int) -> Walk:
+        return walker.start(seeds.stream(Purpose.PILOT, index), cars.MODE)
+
+    def wanted(walk: Walk, index: int) -> bool:
+        accepted.append(walk.alive)
+        return len(accepted) < TRIALS and sum(accepted) < ENOUGH and walker.trie.theta > NEVER
+
+    walker.in_turn(make, cars.MODE, wanted, lambda: min(ENOUGH - sum(accepted), TRIALS - len(accepted)))
+    late = accepted[len(accepted) // 2 :]
+    return max(sum(late) / len(late), walker.trie.acceptance), len(accepted)
+
+
+def _evenness(walker: Walker, seeds: Seeds) -> float:
+    """The share of effective draws among draws twisted by the bounds learned so far."""
+    weights: list[float] = []
+
+    def make(index: int) -> Walk:
+        return walker.start(seeds.stream(Purpose.PILOT, TRIALS + index))
+
+    def wanted(walk: Walk, index: int) -> bool:
+        weights.append(walk.log_weight)
+        return len(weights) < _PROBES
+
+    walker.in_turn(make, asap.MODE, wanted, lambda: _PROBES - len(weights))
+    late = weights[len(weights) // 2 :]
+    return effective_size(late) / len(late)

@@ -1,0 +1,76 @@
+"""Every random decision of the samplers goes through one small object.
+
+Enters: a seed and a key (which draw, which purpose). Leaves: indices, coins, uniform numbers.
+Cost: one double of PCG64 a decision.
+
+Two reasons. A draw has a stream of its own, keyed by its number, so results do not depend on how many
+draws share a batch. And a test can put an enumerator in this object's place, which runs a sampler once
+for every outcome with that outcome's probability: expectations are then sums, not estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from .logspace import Doubles
+
+__all__ = ["Chance", "Source", "Seeds", "fresh_seed"]
+
+
+class Chance(Protocol):
+    """What samplers ask of randomness."""
+
+    def choose(self, sums: Doubles) -> int:
+        """An index with probability in proportion to the steps of `sums`, ascending cumulated weights."""
+        ...
+
+    def coin(self, probability: float) -> bool:
+        """True with this probability; values beyond [0, 1] count as its ends."""
+        ...
+
+    def uniform(self, breaks: Callable[[], Doubles]) -> float:
+        """A number of [0, 1). What depends on it may change only at `breaks` (asked for by tests alone)."""
+        ...
+
+
+class Source:
+    """Chance from a numpy generator."""
+
+    __slots__ = ("_generator",)
+
+    def __init__(self, generator: np.random.Generator) -> None:
+        self._generator = generator
+
+    def choose(self, sums: Doubles) -> int:
+        at = int(np.searchsorted(sums, self._generator.random() * sums[-1], side="right"))
+        # Rounding can land on the total; the last index that carries weight is meant then.
+        return at if at < len(sums) else int(np.searchsorted(sums, sums[-1], side="left"))
+
+    def coin(self, probability: float) -> bool:
+        return bool(self._generator.random() < probability)
+
+    def uniform(self, breaks: Callable[[], Doubles]) -> float:
+        return float(self._generator.random())
+
+
+class Seeds:
+    """Streams by number: the same seed, purpose and index give the same stream, in whatever order."""
+
+    __slots__ = ("seed",)
+
+    def __init__(self, seed: int | None = None) -> None:
+        self.seed: int = fresh_seed() if seed is None else int(seed)
+        if self.seed < 0:
+            raise ValueError(f"a seed is not negative, and this one is {seed}")
+
+    def stream(self, purpose: int, index: int) -> Source:
+        sequence = np.random.SeedSequence(self.seed, spawn_key=(purpose, index))
+        return Source(np.random.Generator(np.random.PCG64(sequence)))
+
+
+def fresh_seed() -> int:
+    """A seed from the system's entropy, small enough to be written down."""
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(11))

@@ -1,0 +1,60 @@
+"""Arithmetic on logarithms of weights, in double precision.
+
+Enters: natural logs, -inf for zero. Leaves: logs, normalised weights, effective sample sizes.
+Cost: one pass. Every function takes the maximum out first, so nothing under- or overflows on the way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Doubles = npt.NDArray[np.float64]
+
+NEVER = -math.inf
+
+
+def logsumexp(values: Doubles | Sequence[float]) -> float:
+    """log of the sum of exp(values); -inf for an empty sequence or one of -inf alone."""
+    array = np.asarray(values, np.float64)
+    if not array.size:
+        return NEVER
+    top = float(array.max())
+    if not math.isfinite(top):
+        return top
+    return top + math.log(float(np.exp(array - top).sum()))
+
+
+def logaddexp(a: float, b: float) -> float:
+    """log(exp(a) + exp(b))."""
+    if a < b:
+        a, b = b, a
+    return a if b == NEVER else a + math.log1p(math.exp(b - a))
+
+
+def log1mexp(a: float) -> float:
+    """log(1 - exp(a)) for a <= 0, exact at both ends (Maechler 2012)."""
+    if a >= 0:
+        return NEVER
+    return math.log(-math.expm1(a)) if a > -math.log(2) else math.log1p(-math.exp(a))
+
+
+def normalised(log_weights: Doubles | Sequence[float]) -> Doubles:
+    """Weights that sum to 1; all zero where every log weight is -inf."""
+    array = np.asarray(log_weights, np.float64)
+    top = float(array.max()) if array.size else NEVER
+    if not math.isfinite(top):
+        return np.zeros(array.shape, np.float64)
+    weights = np.exp(array - top)
+    weights /= weights.sum()
+    return weights
+
+
+def effective_size(log_weights: Doubles | Sequence[float]) -> float:
+    """Kish's effective sample size, 1 / sum of squared normalised weights; 0 where all are zero."""
+    weights = normalised(log_weights)
+    squares = float((weights * weights).sum())
+    return 1.0 / squares if squares else 0.0

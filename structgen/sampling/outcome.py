@@ -1,0 +1,55 @@
+"""What a sampler hands back: finished walks, their weights, and what happened on the way.
+
+Enters: walks. Leaves: `Outcome`, from which `results.py` makes the user's `Samples`. Cost: none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .logspace import NEVER
+from .walk import Walk
+
+__all__ = ["Outcome", "Purpose"]
+
+
+_BRACKETS = 4096
+
+
+class Purpose:
+    """Numbers that keep the random streams of different uses apart."""
+
+    DRAW, RESAMPLE, PROPOSE, PILOT, REJUVENATE, LOOKAHEAD, FINAL, SEARCH = range(8)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Finished walks and their log weights; `law` names what the texts follow.
+
+    law: "exact": independent draws from the target. "weighted": properly weighted for the target.
+    "approximate": closer the more was spent. "local": token by token; the weights are still proper.
+    "search": no distribution at all.
+    """
+
+    walks: list[Walk] = field(default_factory=list)
+    log_weights: list[float] = field(default_factory=list)
+    law: str = "weighted"
+    log_evidence: float = NEVER
+    draws: int = 0
+    accepted: int = 0
+    stopped: str = ""
+    ess: list[float] = field(default_factory=list)
+    resampled: list[int] = field(default_factory=list)
+    unique: list[int] = field(default_factory=list)
+    brackets: list[tuple[int, float, float]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    _stride: int = 1
+
+    def note_bracket(self, at: int, bracket: tuple[float, float]) -> None:
+        """Remember log bounds on Z after `at` draws; a long run keeps every second, fourth, ... of them."""
+        if at % self._stride:
+            return
+        self.brackets.append((at, *bracket))
+        if len(self.brackets) > _BRACKETS:
+            self._stride *= 2
+            self.brackets = [entry for entry in self.brackets if entry[0] % self._stride == 0]

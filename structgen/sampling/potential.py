@@ -1,0 +1,375 @@
+"""Potential: the one noun for everything that weighs a text beyond the model and the grammar.
+
+Enters: a `Prefix` (token ids and the bytes they spell). Leaves: a natural-log weight; -inf forbids.
+Cost: an implementation's own; the samplers ask once a prefix and in batches.
+
+A potential phi turns the target into  P(s) * 1[s in L] * phi.complete(s) / Z.  Only `complete` decides
+what is sampled. `prefix` guides the way there: its values are divided out again, but for -inf, which ends
+a text early and therefore promises that every extension is -inf too (`contract.py` checks this when it
+runs). `logw_next` is an exact factor a token, mixed into the proposal itself, so that its normaliser is
+exact. The names are those of Loula et al. 2025 and genlm-control.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ..errors import StructgenError
+from .logspace import NEVER, Doubles
+
+if TYPE_CHECKING:
+    from ..grammar import CompiledGrammar
+    from ..lm.base import LanguageModel
+
+__all__ = [
+    "GrammarPotential",
+    "JsonSchemaValid",
+    "LanguageModelPotential",
+    "Potential",
+    "PotentialError",
+    "Predicate",
+    "Prefix",
+    "Product",
+    "as_potential",
+    "weight",
+    "identity",
+]
+
+
+class PotentialError(StructgenError):
+    """A potential that breaks its contract: samples drawn with it would be biased."""
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A text in the making: the ids after the prompt, without end-of-sequence, and their bytes."""
+
+    tokens: tuple[int, ...]
+    data: bytes
+
+    @cached_property
+    def text(self) -> str:
+        """The bytes as text; an unfinished character at the end becomes U+FFFD."""
+        return self.data.decode("utf-8", "replace")
+
+
+class Potential:
+    """A weight on texts. Override what differs; everything not overridden weighs 1.
+
+    Laws, which `contract.check_laws` tests: prefix = -inf implies that prefix and complete of every
+    extension are -inf; where `shapes`, prefix(ub) = prefix(u) + logw_next(u)[b] and, with e the
+    end-of-sequence id, complete(u) = prefix(u) + logw_next(u)[e]; a batch gives what single calls give.
+
+    Attributes:
+        name: stands for the potential in the key of a trie. Without one a trie serves the same object (for a
+            predicate: the same function) in the same process, and no other.
+        boolean: every value is 0 or -inf.
+        bounded: no value is above 0, and logw_next has none above 0; what CARS, ASAp and the certified
+            bracket need.
+        shapes: has `logw_next`; it is then folded into the proposal.
+        guides: `prefix` says something before the end; False lets samplers skip the calls.
+    """
+
+    name: str | None = None
+    boolean: bool = False
+    bounded: bool = False
+    shapes: bool = False
+    guides: bool = True
+
+    def prefix(self, text: Prefix) -> float:
+        """Log weight of a text that goes on; -inf: nothing that begins like this has weight."""
+        return 0.0
+
+    def complete(self, text: Prefix) -> float:
+        """Log weight of a whole text."""
+        return 0.0
+
+    def logw_next(self, text: Prefix) -> Doubles:
+        """Log weight of each next token, float64, shape (V,); end-of-sequence ids all carry the same."""
+        raise NotImplementedError(f"{type(self).__name__} has no logw_next")
+
+    def prefix_batch(self, texts: Sequence[Prefix]) -> list[float]:
+        """`prefix` of each."""
+        return [self.prefix(text) for text in texts]
+
+    def complete_batch(self, texts: Sequence[Prefix]) -> list[float]:
+        """`complete` of each."""
+        return [self.complete(text) for text in texts]
+
+    def __mul__(self, other: Potential) -> Product:
+        return Product([self, other])
+
+
+class Product(Potential):
+    """The product of potentials: log weights add up, and -inf wins."""
+
+    def __init__(self, factors: Iterable[Potential]) -> None:
+        found: list[Potential] = []
+        for factor in factors:
+            found += factor.factors if isinstance(factor, Product) else [factor]
+        self.factors: list[Potential] = found
+        self.boolean = all(f.boolean for f in found)
+        self.bounded = all(f.bounded for f in found)
+        self.shapes = bool(found) and all(f.shapes for f in found)
+        self.guides = any(f.guides for f in found)
+
+    def prefix(self, text: Prefix) -> float:
+        return _sum(factor.prefix(text) for factor in self.factors if factor.guides)
+
+    def complete(self, text: Prefix) -> float:
+        return _sum(factor.complete(text) for factor in self.factors)
+
+    def logw_next(self, text: Prefix) -> Doubles:
+        total = self.factors[0].logw_next(text).copy()
+        for factor in self.factors[1:]:
+            total += factor.logw_next(text)
+        return total
+
+    def prefix_batch(self, texts: Sequence[Prefix]) -> list[float]:
+        return self._batch(texts, [f for f in self.factors if f.guides], "prefix_batch")
+
+    def complete_batch(self, texts: Sequence[Prefix]) -> list[float]:
+        return self._batch(texts, self.factors, "complete_batch")
+
+    def _batch(self, texts: Sequence[Prefix], factors: list[Potential], name: str) -> list[float]:
+        """Later factors see only the texts that earlier ones left alive."""
+        values = [0.0] * len(texts)
+        for factor in factors:
+            alive = [i for i, value in enumerate(values) if value > NEVER]
+            found = getattr(factor, name)([texts[i] for i in alive])
+            for i, value in zip(alive, found, strict=True):
+                values[i] += float(value)
+        return values
+
+
+def _sum(values: Iterable[float]) -> float:
+    total = 0.0
+    for value in values:
+        if value == NEVER:
+            return NEVER
+        total += value
+    return total
+
+
+class Predicate(Potential):
+    """A condition as a Python function: text (or bytes) in, True or False out.
+
+    Args:
+        fn: is asked for the text; for its bytes with `takes="bytes"`.
+        at: where it is asked. "token": after every token; "unit": wherever the text ends in one of
+            `ends`, and at the end; "end": of whole texts alone.
+        monotone: False once, False for every extension. What is not monotone is asked at the end alone,
+            whatever `at` says: an early False would forbid texts that are fine in the end.
+        ends: what closes a unit.
+    """
+
+    boolean = True
+    bounded = True
+
+    def __init__(
+        self,
+        fn: Callable[[Any], bool],
+        at: Literal["token", "unit", "end"] = "end",
+        *,
+        monotone: bool | None = None,
+        ends: Sequence[str] = ("\n", ".", ";"),
+        takes: Literal["text", "bytes"] = "text",
+    ) -> None:
+        if at not in ("token", "unit", "end"):
+            raise ValueError(f"at is 'token', 'unit' or 'end', not {at!r}")
+        if takes not in ("text", "bytes"):
+            raise ValueError(f"takes is 'text' or 'bytes', not {takes!r}")
+        if at != "end" and monotone is None:
+            raise ValueError(
+                f"at={at!r} needs monotone=True (a text that fails never becomes fine again) or "
+                "monotone=False (then it is asked at the end)"
+            )
+        self.fn = fn
+        self.at = at if monotone or at == "end" else "end"
+        self.takes = takes
+        self.guides = self.at != "end"
+        self.ends = tuple(end.encode() for end in ends)
+
+    def prefix(self, text: Prefix) -> float:
+        if self.at == "end" or (self.at == "unit" and not text.data.endswith(self.ends)):
+            return 0.0
+        return self.complete(text)
+
+    def complete(self, text: Prefix) -> float:
+        return 0.0 if self.fn(text.data if self.takes == "bytes" else text.text) else NEVER
+
+
+class JsonSchemaValid(Potential):
+    """Whole texts that are JSON and valid under a schema, by the library jsonschema.
+
+    For what a grammar leaves open: a second schema, a custom format, a draft that the engine refuses.
+
+    Raises:
+        ImportError: jsonschema is not installed.
+    """
+
+    boolean = True
+    bounded = True
+    guides = False
+
+    def __init__(self, schema: Any, *, formats: bool = True) -> None:
+        try:
+            import jsonschema  # type: ignore[import-untyped, unused-ignore]
+        except ImportError:
+            raise ImportError("JsonSchemaValid needs jsonschema (pip install jsonschema)") from None
+        kind: Any = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+        kind.check_schema(schema)
+        self._validator = kind(schema, format_checker=kind.FORMAT_CHECKER if formats else None)
+
+    def complete(self, text: Prefix) -> float:
+        import json
+
+        try:
+            value = json.loads(text.data)
+        except (ValueError, RecursionError):
+            return NEVER
+        return 0.0 if self._validator.is_valid(value) else NEVER
+
+
+class GrammarPotential(Potential):
+    """A second grammar over the same vocabulary; the texts of both languages remain.
+
+    It is a mask (`logw_next` is 0 or -inf), so it costs no extra variance where it is folded into the
+    proposal, but the intersection may have dead ends, which sampling then learns.
+    """
+
+    boolean = True
+    bounded = True
+    shapes = True
+
+    def __init__(self, grammar: CompiledGrammar) -> None:
+        from ..logits import allocate_bitmask
+
+        self.grammar = grammar
+        self._size = grammar.vocabulary.vocab_size
+        self._mask = allocate_bitmask
+
+    def prefix(self, text: Prefix) -> float:
+        return 0.0 if self.grammar.matcher().accept_tokens(text.tokens) else NEVER
+
+    def complete(self, text: Prefix) -> float:
+        matcher = self.grammar.matcher()
+        return 0.0 if matcher.accept_tokens(text.tokens) and matcher.is_accepting() else NEVER
+
+    def logw_next(self, text: Prefix) -> Doubles:
+        matcher = self.grammar.matcher()
+        out = np.full(self._size, NEVER)
+        if matcher.accept_tokens(text.tokens):
+            mask = self._mask(1, self._size)
+            matcher.fill_bitmask(mask)
+            bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: self._size]
+            out[bits.astype(bool)] = 0.0
+        return out
+
+
+class LanguageModelPotential(Potential):
+    """A second model over the same vocabulary, to a power: phi(s) = P2(s | prompt) ** power.
+
+    With power 1 the target is the product of both experts. Its log-probabilities shape the proposal.
+    """
+
+    bounded = True
+    shapes = True
+
+    def __init__(self, lm: LanguageModel, prompt: str | Sequence[int], power: float = 1.0) -> None:
+        if not power > 0 or math.isinf(power):
+            raise ValueError(f"power must be above 0 and finite, not {power}")
+        self.lm = lm
+        self.power = power
+        self._start = lm.start(prompt)
+        self._ends = [int(i) for i in lm.eos_token_ids]
+
+    def prefix(self, text: Prefix) -> float:
+        return self.prefix_batch([text])[0]
+
+    def complete(self, text: Prefix) -> float:
+        end = self._next([text])[0][self._ends[0]]
+        return self.prefix(text) + float(end)
+
+    def prefix_batch(self, texts: Sequence[Prefix]) -> list[float]:
+        nodes = [[self._start] for _ in texts]
+        for path, text in zip(nodes, texts, strict=True):
+            for token in text.tokens:
+                path.append(path[-1].extend(token))
+        asked = [node for path in nodes for node in path[:-1]]
+        rows = iter(self.lm.logprobs(asked)) if asked else iter(())
+        return [self.power * sum(float(next(rows)[token]) for token in text.tokens) for text in texts]
+
+    def logw_next(self, text: Prefix) -> Doubles:
+        row: Doubles = self._next([text])[0]
+        return row
+
+    def _next(self, texts: Sequence[Prefix]) -> Doubles:
+        nodes = []
+        for text in texts:
+            node = self._start
+            for token in text.tokens:
+                node = node.extend(token)
+            nodes.append(node)
+        rows: Doubles = self.lm.logprobs(nodes).astype(np.float64)
+        rows[:, self._ends] = np.logaddexp.reduce(rows[:, self._ends], axis=1, keepdims=True)
+        rows *= self.power
+        return rows
+
+
+def weight(value: float, text: Prefix, bounded: bool = False) -> float:
+    """A potential's word as a log weight. PotentialError: it is NaN or infinite, or breaks its own bound."""
+    value = float(value)
+    if not value < math.inf:
+        raise PotentialError(f"a potential gave {text.text[-60:]!r} the log weight {value}")
+    if bounded and value > 0.0:
+        raise PotentialError(
+            f"a potential with bounded=True gave {text.text[-60:]!r} the log weight {value}: say bounded=False"
+        )
+    return value
+
+
+_serials: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+def identity(potential: Potential | None) -> str:
+    """What tells potentials apart in the key of a trie."""
+    if potential is None:
+        return ""
+    if potential.name is not None:
+        return f"name {potential.name}"
+    if isinstance(potential, Product):
+        return "*".join(identity(factor) for factor in potential.factors)
+    if isinstance(potential, Predicate):
+        return f"predicate {_serial(potential.fn)} {potential.at} {potential.takes} {potential.ends}"
+    return _serial(potential)
+
+
+def _serial(thing: Any) -> str:
+    """A name that no other object of any process has, as long as this one lives."""
+    try:
+        if thing not in _serials:
+            _serials[thing] = uuid.uuid4().hex
+        return _serials[thing]
+    except TypeError:  # cannot be remembered: never the same again
+        return uuid.uuid4().hex
+
+
+def as_potential(value: Any) -> Potential | None:
+    """None, a potential, a function (asked at the end), or a list of these, as one potential."""
+    if value is None or isinstance(value, Potential):
+        return value
+    if isinstance(value, (list, tuple)):
+        parts = [part for part in map(as_potential, value) if part is not None]
+        return Product(parts) if len(parts) > 1 else (parts[0] if parts else None)
+    if callable(value):
+        return Predicate(value)
+    raise TypeError(f"a potential is a Potential, a function or a list of these, not {type(value).__name__}")

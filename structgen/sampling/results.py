@@ -1,0 +1,198 @@
+"""Samples and what is known about them.
+
+Enters: an `Outcome`, the target, the trie. Leaves: `Samples`, a sequence of `Sample` with weights, bounds and
+diagnostics. Cost: decoding and parsing each text once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+import numpy as np
+
+from .chance import Seeds
+from .logspace import Doubles, effective_size, normalised
+from .outcome import Outcome, Purpose
+from .target import AnyText, Target
+from .trie import Trie
+from .walk import Diary
+
+__all__ = ["Diagnostics", "Sample", "Samples", "samples_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One text.
+
+    Attributes:
+        text: the text; bytes that are no UTF-8 become U+FFFD.
+        value: what the grammar makes of it (parsed JSON, a Python type, the text).
+        tokens: the ids, end-of-sequence included.
+        logprob: natural log of P(s): the model after temperature, top-k and top-p, without the grammar.
+        log_weight: natural log of the weight with which it counts for the target.
+    """
+
+    text: str
+    value: Any
+    tokens: list[int]
+    logprob: float
+    log_weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostics:
+    """What happened.
+
+    Attributes:
+        method: the sampler that ran. reasons: why it was chosen, what it noticed.
+        draws: walks begun (CARS: trials); accepted: those that ended in a text with weight.
+        calls, positions: batched forwards, and prefixes computed in them; saved: visits that needed none.
+        masks, tests, tests_saved: masks computed, potentials evaluated, verdicts remembered.
+        ess: effective sample size after each step (SMC), or at the end.
+        resampled: the steps after which particles were resampled; unique: distinct ancestors left then.
+        killed: reason -> walks that ended without weight.
+        mass_lost: per position, visits and the mean probability that grammar and potentials took away.
+        lost_tokens: the tokens that lost most: (id, bytes, probability summed over visits).
+        brackets: (draws, log lower, log upper) bounds on Z, over the run.
+        stopped: why the run ended early; empty where it did not.
+        seed: repeats the run.
+    """
+
+    method: str
+    reasons: list[str]
+    draws: int
+    accepted: int
+    calls: int
+    positions: int
+    saved: int
+    masks: int
+    tests: int
+    tests_saved: int
+    ess: list[float]
+    resampled: list[int]
+    unique: list[int]
+    killed: dict[str, int]
+    mass_lost: list[tuple[int, float]]
+    lost_tokens: list[tuple[int, bytes, float]]
+    brackets: list[tuple[int, float, float]]
+    stopped: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Samples(Sequence[Sample]):
+    """Texts with weights for the target P(s) 1[s in L] phi(s) / Z.
+
+    Attributes:
+        samples: the texts.
+        law: "exact" (independent draws from the target, equal weights), "weighted" (properly weighted),
+            "approximate" (equal or proper weights, converging), "local" (token by token; the weights
+            repair it) or "search" (no distribution).
+        log_evidence: log of the estimate of Z; unbiased (before the log) but for MCMC, where it is -inf.
+        log_bracket: log of certified bounds on Z; None where a potential is not bounded by 1.
+        tv_bound: certified distance of ASAp's next draw from the target; None likewise.
+        diagnostics: what happened.
+        trie: hand it to the next call with the same target.
+    """
+
+    samples: list[Sample]
+    law: str
+    log_evidence: float
+    log_bracket: tuple[float, float] | None
+    tv_bound: float | None
+    diagnostics: Diagnostics
+    trie: Trie = field(repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Sample]: ...
+
+    def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
+        return self.samples[index]
+
+    def __iter__(self) -> Iterator[Sample]:
+        return iter(self.samples)
+
+    @property
+    def log_weights(self) -> Doubles:
+        """float64, shape (len,)."""
+        return np.array([s.log_weight for s in self.samples], np.float64)
+
+    @property
+    def weights(self) -> Doubles:
+        """Weights that sum to 1."""
+        return normalised(self.log_weights)
+
+    @property
+    def ess(self) -> float:
+        """Effective sample size of the weights."""
+        return effective_size(self.log_weights)
+
+    def posterior(self) -> dict[str, float]:
+        """text -> estimated probability under the target, most probable first; sums to 1."""
+        found: dict[str, float] = {}
+        for sample, weight in zip(self.samples, self.weights, strict=True):
+            found[sample.text] = found.get(sample.text, 0.0) + float(weight)
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def resample(self, n: int, seed: int = 0) -> list[Sample]:
+        """n texts in proportion to their weights, systematically: for users who want no weights."""
+        if not self.samples:
+            return []
+        sums = np.cumsum(self.weights)
+        sums[-1] = 1.0
+        u = Seeds(seed).stream(Purpose.FINAL, 0).uniform(lambda: sums)
+        at = np.searchsorted(sums, (np.arange(n) + u) / n, side="right")
+        return [self.samples[int(i)] for i in np.minimum(at, len(self.samples) - 1)]
+
+
+def samples_of(outcome: Outcome, method: str, target: Target, trie: Trie, diary: Diary, seed: int) -> Samples:
+    """The user's view of an outcome."""
+    found = []
+    for walk, weight in zip(outcome.walks, outcome.log_weights, strict=True):
+        text = target.text(walk.tokens).decode("utf-8", "replace")
+        value = text if isinstance(target.grammar, AnyText) else target.grammar.parse(text)
+        found.append(Sample(text, value, list(walk.tokens), walk.logp, weight))
+    spent = target.spent
+    steps = sorted(diary.steps.items())
+    most = sorted(diary.lost.items(), key=lambda item: (-item[1], item[0]))[:10]
+    lost = [(i, target.vocabulary.token_bytes(i), p) for i, p in most]
+    diagnostics = Diagnostics(
+        method=method,
+        reasons=[*outcome.notes, target.remark] if target.remark else outcome.notes,
+        draws=outcome.draws,
+        accepted=outcome.accepted,
+        calls=spent.calls,
+        positions=spent.positions,
+        saved=spent.saved,
+        masks=spent.masks,
+        tests=spent.tests,
+        tests_saved=spent.tests_saved,
+        ess=outcome.ess or [effective_size(outcome.log_weights)],
+        resampled=outcome.resampled,
+        unique=outcome.unique,
+        killed=dict(diary.killed),
+        mass_lost=[(int(n), -math.expm1(total / n)) for _, (n, total) in steps],
+        lost_tokens=lost,
+        brackets=outcome.brackets,
+        stopped=outcome.stopped,
+        seed=seed,
+    )
+    bounded = target.bounded
+    return Samples(
+        found,
+        outcome.law,
+        outcome.log_evidence,
+        trie.bracket if bounded else None,
+        trie.tv_bound if bounded else None,
+        diagnostics,
+        trie,
+    )

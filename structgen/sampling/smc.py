@@ -1,0 +1,224 @@
+"""Sequential Monte Carlo: particles in step, weighted, resampled where their weights drift apart.
+
+Enters: a walker, seeds, N. Leaves: an `Outcome` of weighted texts and an unbiased estimate of Z. Cost: a
+batch of forwards a position; equal prefixes share one, and copies of a particle share their vectors.
+
+The walk's incremental weights are those of section 0 of `walk.py`. Twists make intermediate targets look
+ahead: the trie's upper bounds (theta), and the critics' values for unfinished texts. Each is divided out
+again when the next is known, so only the value of the whole text counts. After resampling, all weights are
+their mean. Finished particles stay in the population.
+
+Rejuvenation rewrites the last tokens of every particle by an independence Metropolis-Hastings move: from a
+fixed position on, propose by the walk itself; then the acceptance ratio is the ratio of the incremental
+weights (and twists) of the two suffixes, and the current target is left invariant. Lookahead (reward
+SMC, arXiv 2604.16453) replaces a critic's value for a prefix by its mean over J walks to the end: any
+positive estimate is sound as long as the same value is divided out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .chance import Chance, Seeds
+from .logspace import NEVER, effective_size, logsumexp, normalised
+from .outcome import Outcome, Purpose
+from .potential import weight
+from .resampling import Scheme, resample
+from .walk import Mode, Walk, Walker
+
+__all__ = ["Options", "draw"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How the population is run.
+
+    Attributes:
+        ess_threshold: resample when the effective sample size falls below this share of N; 0 never
+            (importance sampling), 1 always.
+        scheme: how ancestors are drawn.
+        twist: use the trie's upper bounds.
+        extra: K of AWRS for Boolean conditions; None asks about drawn tokens alone.
+        block: tokens between two looks at the weights.
+        moves: Metropolis-Hastings moves a particle after every block, resampled or not: moves made only
+            where weights asked for resampling would bias the estimate of Z.
+        rewrite: tokens that a move rewrites.
+        lookahead: J walks to the end for the value of a prefix; 0 asks the critic's `prefix`.
+    """
+
+    ess_threshold: float = 0.5
+    scheme: Scheme = "systematic"
+    twist: bool = True
+    extra: int | None = 1
+    block: int = 1
+    moves: int = 0
+    rewrite: int = 8
+    lookahead: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.ess_threshold <= 1:
+            raise ValueError(f"ess_threshold is between 0 and 1, not {self.ess_threshold}")
+        if self.block < 1 or self.rewrite < 1 or self.moves < 0 or self.lookahead < 0:
+            raise ValueError("block and rewrite are at least 1; moves and lookahead are not negative")
+        if self.extra is not None and self.extra < 1:
+            raise ValueError("extra is at least 1: an estimate needs one draw more")
+
+
+def draw(walker: Walker, seeds: Seeds, n: int, options: Options | None = None) -> Outcome:
+    """One population of n particles, run until all have ended."""
+    how = options or Options()
+    # A move's ratio needs both suffixes under one theta; bounds change while particles run, so it is 1.
+    mode = Mode(bounds=how.twist and walker.target.bounded and not how.moves, extra=how.extra)
+    if how.moves and walker.target.condition is not None and how.extra is not None:
+        raise ValueError("moves need exact normalisers: use extra=None with a Boolean condition")
+    return _Population(walker, [seeds.stream(Purpose.DRAW, i) for i in range(n)], seeds, mode, how).run()
+
+
+class _Population:
+    def __init__(self, walker: Walker, chances: list[Chance], seeds: Seeds, mode: Mode, how: Options) -> None:
+        self.walker = walker
+        self.mode = mode
+        self.how = how
+        self.seeds = seeds
+        self.chances = chances
+        self.walks = [walker.start(chance, mode) for chance in chances]
+        for i, walk in enumerate(self.walks):
+            walk.origin = i
+        self.out = Outcome(law="weighted", draws=len(chances))
+        self.time = 0
+
+    def run(self) -> Outcome:
+        while self.goes_on():
+            self.advance()
+            self.time += 1
+            if self.time % self.how.block == 0:
+                self.balance()
+                for move in range(self.how.moves):
+                    self.rejuvenate(move)
+        self.finish()
+        return self.out
+
+    def goes_on(self) -> bool:
+        """Whether a particle goes on, or a move can still reach one that ended.
+
+        Where moves stop must not depend on who has ended: a text could then move to its end and never back.
+        """
+        reach = self.time + 1 - self.how.rewrite
+        return any(
+            not walk.ended or (self.how.moves and walk.alive and len(walk.tokens) > reach)
+            for walk in self.walks
+        )
+
+    def advance(self) -> None:
+        """One token for every particle that goes on, then the critics' word on it."""
+        going = [walk for walk in self.walks if not walk.ended]
+        self.walker.expand(going)
+        for walk in going:
+            self.walker.step(walk, self.mode)
+        going = [walk for walk in going if not walk.ended]
+        for walk, value in zip(going, self.twists(going), strict=True):
+            walk.log_weight += value - walk.twist
+            walk.twist = value
+            if value == NEVER:
+                walk.kill("critic")
+        self.walker.trie.shrink()
+
+    def twists(self, walks: list[Walk]) -> list[float]:
+        critic = self.walker.target.critic
+        if critic is None or not walks:
+            return [0.0] * len(walks)
+        if self.how.lookahead:
+            return self.ahead(walks)
+        if not critic.guides or not self.how.ess_threshold:
+            return [0.0] * len(walks)
+        self.walker.target.spent.tests += len(walks)
+        texts = [walk.prefix() for walk in walks]
+        return [weight(value, text) for value, text in zip(critic.prefix_batch(texts), texts, strict=True)]
+
+    def ahead(self, walks: list[Walk]) -> list[float]:
+        """The critic's expected value of each prefix, by J walks to the end; floored, never -inf."""
+        count = self.how.lookahead
+        twins: list[Walk] = []
+        places = {id(walk.chance): i for i, walk in enumerate(self.walks)}
+        for walk in walks:
+            for j in range(count):
+                index = (self.time * len(self.chances) + places.get(id(walk.chance), walk.origin)) * count + j
+                twin = walk.fork(self.seeds.stream(Purpose.LOOKAHEAD, index))
+                twin.log_weight = twin.twist = 0.0
+                twins.append(twin)
+        self.walker.run(twins, Mode(bounds=self.mode.bounds, extra=self.mode.extra))
+        floor = math.log(1e-3 / count)
+        values = []
+        for at in range(len(walks)):
+            found = [twin.log_weight for twin in twins[at * count : (at + 1) * count]]
+            values.append(max(floor, logsumexp(found) - math.log(count)))
+        return values
+
+    def balance(self) -> None:
+        """Resample when the weights have drifted apart."""
+        weights = [walk.log_weight for walk in self.walks]
+        size = effective_size(weights)
+        self.out.ess.append(size)
+        total = logsumexp(weights)
+        share = self.how.ess_threshold
+        # With equal weights, systematic resampling changes nothing; share 1 means always, all the same.
+        if total == NEVER or (share < 1 and size >= share * len(weights)):
+            return
+        if all(walk.ended for walk in self.walks):
+            return  # the weights say the rest; drawing once more only adds noise
+        stream = self.seeds.stream(Purpose.RESAMPLE, self.time)
+        self.replace(resample(normalised(weights), self.how.scheme, stream), total - math.log(len(weights)))
+
+    def replace(self, ancestors: list[int], log_weight: float) -> None:
+        old = self.walks
+        # A survivor keeps its place, so that its context and matcher need no copy.
+        self.walks = []
+        used: set[int] = set()
+        for chance, ancestor in zip(self.chances, ancestors, strict=True):
+            walk = old[ancestor].fork(chance) if ancestor in used else old[ancestor]
+            walk.chance = chance
+            used.add(ancestor)
+            walk.log_weight = log_weight
+            self.walks.append(walk)
+        self.out.resampled.append(self.time)
+        self.out.unique.append(len({walk.origin for walk in self.walks}))
+
+    def rejuvenate(self, move: int) -> None:
+        """One move of every particle over its last tokens, in step."""
+        first = max(0, self.time - self.how.rewrite)
+        pairs: list[tuple[int, Walk]] = []
+        for i, walk in enumerate(self.walks):
+            if walk.alive and len(walk.tokens) > first:
+                index = (self.time * self.how.moves + move) * len(self.walks) + i
+                chance = self.seeds.stream(Purpose.REJUVENATE, index)
+                pairs.append((i, walk.cut(first, chance, self.walker.target)))
+        while going := [twin for _, twin in pairs if not twin.ended and len(twin.tokens) < self.time]:
+            self.walker.expand(going)
+            for twin in going:
+                self.walker.step(twin, self.mode)
+        going = [twin for _, twin in pairs if not twin.ended]
+        for twin, value in zip(going, self.twists(going), strict=True):
+            twin.twist = value
+        for i, twin in pairs:
+            walk = self.walks[i]
+            if not twin.alive or twin.twist == NEVER:
+                continue
+            new = sum(twin.steps[first:]) + twin.twist
+            old = sum(walk.steps[first:]) + walk.twist
+            if twin.chance.coin(math.exp(min(0.0, new - old))):
+                twin.log_weight, twin.chance = walk.log_weight, self.chances[i]
+                self.walks[i] = twin
+
+    def finish(self) -> None:
+        learn = Mode(learns=self.walker.target.bounded)
+        for walk in self.walks:
+            self.walker.finish(walk, learn)
+        out = self.out
+        out.walks = [walk for walk in self.walks if walk.alive]
+        out.accepted = len(out.walks)
+        out.log_weights = [walk.log_weight for walk in out.walks]
+        out.log_evidence = logsumexp(out.log_weights) - math.log(len(self.walks))
+        out.note_bracket(out.draws, self.walker.trie.bracket)
+        if not out.walks:
+            out.stopped = "every particle lost all weight"

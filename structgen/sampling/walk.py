@@ -1,0 +1,341 @@
+"""The one walk that every sampler takes, alone or in step with others.
+
+Enters: a target, a trie, for each walk a source of chance. Leaves: walks: tokens, log P, log weight.
+Cost: a known prefix costs no forward; unknown ones of all walks in step share one.
+
+    u = empty; lw = 0; lt = 0                                lt: log theta of the prefix the walk stands on
+    loop:  lZ = logsumexp over allowed b of (log P(b|u) + log theta(ub))
+           lw += lZ - lt                                     incremental weight
+           b ~ exp(log P(b|u) + log theta(ub) - lZ);  lt = log theta(ub);  u = ub;  stop at end-of-sequence
+
+E[exp(lw) 1{s}] = P(s) 1[s in L] for any positive theta, as long as the theta of the draw is the one divided
+out next. theta = 1 is local masking with importance weights; theta = the trie's upper bounds is ASAp; with a
+coin of probability exp(lZ - lt) at each prefix, from lt = log theta(root), it is CARS (Parys et al. 2025).
+A condition is asked about the token drawn; a text that it forbids has weight 0.
+
+Walks ahead (`Walker.in_turn`) take the same draws only to learn which vectors will be needed: they ask no
+condition and leave bounds alone, so fetching changes the number of batches and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..errors import StructgenError
+from .awrs import estimate
+from .chance import Chance, Source
+from .logspace import NEVER
+from .potential import Prefix, weight
+from .target import Target
+from .trie import Edge, Node, Trie
+
+__all__ = ["Diary", "Mode", "Walk", "Walker"]
+
+# Total variation between two first vectors of one model: other kernels and types differ by less.
+_SAME_MODEL = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    """Which walk it is.
+
+    Attributes:
+        bounds: theta is the trie's upper bound, else 1.
+        coin: stop with probability 1 - exp(lZ - lt).
+        learns: back bounds up when the walk has ended.
+        extra: None asks the condition about the drawn token alone; K asks it during the draw (AWRS), with
+            K tokens more for the normaliser.
+    """
+
+    bounds: bool = False
+    coin: bool = False
+    learns: bool = False
+    extra: int | None = None
+
+
+LOCAL = Mode()
+
+
+class Walk:
+    """One text in the making. `path` holds its nodes, one more than its tokens while it goes on."""
+
+    __slots__ = ("bound", "chance", "context", "data", "ended", "log_weight", "logp", "matcher", "origin",
+                 "path", "reason", "scores", "steps", "synced", "tokens", "twist")  # fmt: skip
+
+    def __init__(self, root: Node, chance: Chance, bound: float = 0.0) -> None:
+        self.tokens: list[int] = []
+        self.path: list[Node] = [root]
+        self.steps: list[float] = []  # lZ - lt of each step, the end's weight in the last
+        self.scores: list[float] = []  # log P, shaped, of each token
+        self.data = b""
+        self.logp = 0.0
+        self.log_weight = 0.0
+        self.bound = bound
+        self.twist = 0.0
+        self.origin = 0
+        self.chance = chance
+        self.context: Any = None
+        self.matcher: Any = None
+        self.synced = 0
+        self.ended = False
+        self.reason = ""
+
+    @property
+    def node(self) -> Node:
+        return self.path[-1]
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has weight: it goes on, or ended inside the language."""
+        return not self.reason
+
+    def fork(self, chance: Chance) -> Walk:
+        """A copy that goes on by itself; contexts and vectors are shared, the matcher is made anew."""
+        twin = Walk(self.path[0], chance, self.bound)
+        twin.tokens, twin.path = list(self.tokens), list(self.path)
+        twin.steps, twin.scores = list(self.steps), list(self.scores)
+        twin.data, twin.logp, twin.log_weight = self.data, self.logp, self.log_weight
+        twin.twist, twin.ended, twin.reason = self.twist, self.ended, self.reason
+        twin.origin = self.origin
+        twin.context, twin.synced = self.context, self.synced
+        twin.matcher = None if self.matcher is None else self.matcher.fork()
+        return twin
+
+    def cut(self, length: int, chance: Chance, target: Target) -> Walk:
+        """A copy of the first `length` tokens, at theta = 1."""
+        twin = Walk(self.path[0], chance)
+        twin.tokens, twin.path = self.tokens[:length], self.path[: length + 1]
+        twin.steps, twin.scores = self.steps[:length], self.scores[:length]
+        twin.data = target.text(twin.tokens)
+        twin.logp = sum(node.edges[token].logp for node, token in zip(twin.path, twin.tokens, strict=False))
+        twin.log_weight, twin.origin = sum(twin.steps), self.origin
+        return twin
+
+    def kill(self, reason: str) -> None:
+        self.ended, self.reason, self.log_weight = True, reason, NEVER
+
+    def prefix(self) -> Prefix:
+        return Prefix(tuple(self.tokens), self.data)
+
+
+@dataclass(slots=True)
+class Diary:
+    """What diagnostics are made of.
+
+    Attributes:
+        killed: reason -> walks.
+        steps: position -> [visits, summed log local mass].
+        lost: id -> summed probability that the mask took from it, over visits.
+    """
+
+    killed: Counter[str] = field(default_factory=Counter)
+    steps: dict[int, list[float]] = field(default_factory=dict)
+    lost: dict[int, float] = field(default_factory=dict)
+
+    def note(self, at: int, node: Node) -> None:
+        entry = self.steps.setdefault(at, [0.0, 0.0])
+        entry[0] += 1
+        entry[1] += max(node.log_mass, -1e3)
+        for token, logp in node.lost:
+            self.lost[token] = self.lost.get(token, 0.0) + math.exp(logp)
+
+
+class Walker:
+    """Runs walks over one target and one trie."""
+
+    def __init__(self, target: Target, trie: Trie | None = None, batch: int = 16) -> None:
+        if batch < 1:
+            raise ValueError("batch must be positive")
+        self.target = target
+        self.trie = Trie() if trie is None else trie
+        self.batch = batch
+        self.diary = Diary()
+        self.watch: Callable[[Prefix], None] | None = None  # told of prefixes that a condition refused
+
+    def claim(self) -> None:
+        """Bind the trie to the target. StructgenError: it belongs to another target or model."""
+        key = self.target.key()
+        if self.trie.key is None:
+            self.trie.key = key
+        elif self.trie.key != key:
+            raise StructgenError(
+                "the trie belongs to another target (vocabulary, prompt, grammar, sampling parameters or "
+                "potentials differ): begin a new one"
+            )
+        if self.trie.unverified and self.trie.root.known:
+            probe = Walk(Node(None, -1), Source(np.random.default_rng(0)))
+            found = self.target.expand([probe])[0]
+            old = self.trie.root
+            assert old.ids is not None
+            alike = np.array_equal(found.ids, old.ids) and (
+                0.5 * np.abs(np.exp(found.logp) - np.exp(old.logp)).sum() < _SAME_MODEL
+            )
+            if not alike:
+                raise StructgenError("the saved trie was made with another model: begin a new one")
+        self.trie.unverified = False
+
+    def start(self, chance: Chance, mode: Mode = LOCAL) -> Walk:
+        return Walk(self.trie.root, chance, self.trie.theta if mode.coin else 0.0)
+
+    def expand(self, walks: Sequence[Walk]) -> None:
+        """Give every walk's last node its vector: one batch for the prefixes that have none."""
+        wanted = list({id(walk.node): walk for walk in walks if not walk.node.known}.values())
+        for walk, found in zip(wanted, self.target.expand(wanted), strict=True):
+            walk.node.fill(found)
+            self.trie.touch(walk.node)
+
+    def run(self, walks: Sequence[Walk], mode: Mode, ahead: bool = False) -> None:
+        """Take walks to their ends, in step. `ahead`: for their vectors alone."""
+        going = [walk for walk in walks if not walk.ended]
+        while going:
+            self.expand(going)
+            for walk in going:
+                self.step(walk, mode, ahead)
+            going = [walk for walk in going if not walk.ended]
+        if not ahead:
+            for walk in walks:
+                self.finish(walk, mode)
+
+    def step(self, walk: Walk, mode: Mode, ahead: bool = False) -> None:
+        """One token of one walk whose last node is known."""
+        node = walk.node
+        if not ahead:
+            self.target.spent.visits += 1
+            self.diary.note(len(walk.tokens), node)
+        total, sums = node.proposal(mode.bounds)
+        if total == NEVER or not sums.size or sums[-1] <= 0.0:
+            walk.kill(node.reason or "dead end")
+            return
+        if mode.coin and total < walk.bound and not walk.chance.coin(math.exp(total - walk.bound)):
+            walk.kill("rejected")
+            return
+        condition = self.target.condition
+        if mode.extra is not None and condition is not None and not ahead:
+            found = estimate(self, walk, total, sums, mode.extra)
+            if found is None:
+                walk.kill("condition")
+                return
+            slot, total = found
+        else:
+            slot = walk.chance.choose(sums)
+        self.take(walk, slot, total, mode.bounds)
+        if not ahead:
+            self.judge(walk, mode)
+
+    def take(self, walk: Walk, slot: int, total: float, bounds: bool) -> None:
+        """Append the token of a slot; `total` is the log normaliser of its draw."""
+        node = walk.node
+        assert node.ids is not None
+        token = int(node.ids[slot])
+        edge = node.edge(token, slot)
+        walk.steps.append(total - walk.bound)
+        walk.scores.append(edge.score)
+        walk.log_weight += total - walk.bound
+        walk.bound = edge.upper if bounds else 0.0
+        walk.logp += edge.logp
+        walk.tokens.append(token)
+        if token == self.target.end:
+            walk.ended = True
+        else:
+            walk.data += self.target.vocabulary.token_bytes(token)
+            walk.path.append(node.child(token, slot))
+
+    def judge(self, walk: Walk, mode: Mode) -> None:
+        """Ask the condition about the token just taken; a text that ended gets the weight of its end."""
+        edge = (walk.path[-1] if walk.ended else walk.path[-2]).edges[walk.tokens[-1]]
+        if not self.allowed(walk, edge):
+            if not walk.ended:
+                walk.path.pop()
+            walk.kill("condition")
+        elif walk.ended:
+            value = self.end_weight(walk, edge)
+            if value == NEVER:
+                walk.kill("critic")
+            elif mode.coin and value < walk.bound and not walk.chance.coin(math.exp(value - walk.bound)):
+                walk.kill("rejected")
+            else:
+                # theta of a whole text is its weight; a twist that led here is taken back.
+                walk.log_weight += value - walk.bound - walk.twist
+                walk.steps[-1] += value - walk.bound
+                walk.twist = 0.0
+
+    def allowed(self, walk: Walk, edge: Edge) -> bool:
+        """The condition's verdict on the walk as it stands, remembered at the edge that led there."""
+        condition = self.target.condition
+        if condition is None or not (walk.ended or condition.guides):
+            return True
+        if edge.verdict is not None:
+            self.target.spent.tests_saved += 1
+            return edge.verdict
+        self.target.spent.tests += 1
+        text = walk.prefix()
+        value = condition.complete(text) if walk.ended else condition.prefix(text)
+        edge.verdict = weight(value, text) > NEVER
+        if not edge.verdict:
+            self.trie.settle(edge, NEVER)
+            if self.watch is not None and not walk.ended:
+                self.watch(text)
+        return edge.verdict
+
+    def end_weight(self, walk: Walk, edge: Edge) -> float:
+        """The critic's weight of a whole text that the condition allows; the trie learns it."""
+        critic = self.target.critic
+        if critic is None:
+            self.trie.settle(edge, 0.0)
+            return 0.0
+        if critic.bounded and (edge.lower > NEVER or edge.upper == NEVER):
+            self.target.spent.tests_saved += 1
+            return edge.upper
+        self.target.spent.tests += 1
+        text = walk.prefix()
+        value = weight(critic.complete(text), text, critic.bounded)
+        if critic.bounded:
+            self.trie.settle(edge, value)
+        return value
+
+    def finish(self, walk: Walk, mode: Mode) -> None:
+        """Count a walk's end, and teach the trie if the mode does."""
+        if walk.reason:
+            self.diary.killed[walk.reason] += 1
+        if mode.learns:
+            self.trie.learn([node for node in walk.path if node.known])
+        else:
+            for node in reversed(walk.path):
+                self.trie.touch(node)
+            self.trie.shrink()
+
+    def in_turn(
+        self,
+        make: Callable[[int], Walk],
+        mode: Mode,
+        wanted: Callable[[Walk, int], bool],
+        room: Callable[[], int],
+    ) -> None:
+        """Walks 0, 1, 2, ... one after the other, each seeing what the ones before it learned.
+
+        `wanted(walk, index)` takes each finished walk and says whether to go on; `room()` is how many more
+        are sure to be asked for. Vectors are fetched for up to `batch` of these at a time, while walks
+        still meet unknown prefixes.
+        """
+        index, misses, ahead = 0, 1, self.batch
+        while True:
+            block = range(index, index + max(1, min(ahead, room())))
+            before = self.target.spent.positions
+            if misses and len(block) > 1:
+                self.run([make(i) for i in block], mode, ahead=True)
+            fetched = self.target.spent.positions - before
+            for i in block:
+                walk = make(i)
+                self.run([walk], mode)
+                if not wanted(walk, i):
+                    return
+            index = block.stop
+            misses = self.target.spent.positions - before
+            # Where walks do not go where their forerunners went, fetching ahead is waste.
+            ahead = max(1, ahead // 4) if 2 * misses > 3 * fetched else min(self.batch, 2 * ahead)

@@ -1,0 +1,90 @@
+"""structgen sample: records, the summary, tries, pictures, and one readable line for every failure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from structgen.cli import main  # noqa: E402
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"product": {"enum": ["shirt", "hat", "coat"]}, "quantity": {"enum": [1, 2, 3]}},
+    "required": ["product", "quantity"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> str:
+    path = tmp_path / "schema.json"
+    path.write_text(json.dumps(SCHEMA))
+    return str(path)
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, list[dict], str]:
+    try:
+        status = main(["sample", "--prompt", "two hats please", *arguments])
+    except SystemExit as stop:
+        status = int(stop.code or 0)
+    found = capsys.readouterr()
+    return status, [json.loads(line) for line in found.out.splitlines()], found.err
+
+
+def test_records_a_summary_and_a_trie(capsys, schema: str, tmp_path: Path) -> None:
+    trie = str(tmp_path / "t.npz")
+    common = ("--schema", schema, "-n", "5", "--seed", "3", "--method", "cars", "--trie", trie, "--summary")
+    status, lines, err = call(capsys, *common)
+    assert status == 0 and len(lines) == 6
+    for line in lines[:5]:
+        assert json.loads(line["text"]) == line["value"] and line["value"]["product"] in (
+            "shirt",
+            "hat",
+            "coat",
+        )
+        assert line["log_weight"] == 0 and line["logprob"] < 0
+    about = lines[5]
+    assert about["law"] == "exact" and about["log_bracket"][0] <= about["log_bracket"][1]
+    assert about["seed"] == 3 and about["positions"] > 0
+    assert "law exact" in err and "log P(language)" in err
+    status, again, _ = call(capsys, *common)
+    assert status == 0 and again[5]["positions"] < about["positions"] / 2
+
+
+def test_a_picture(capsys, schema: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for name, method in (("a.png", "asap"), ("b.svg", "smc")):
+        path = tmp_path / name
+        status, lines, _ = call(
+            capsys, "--schema", schema, "-n", "6", "--seed", "1", "--method", method, "--plot", str(path)
+        )
+        assert status == 0 and len(lines) == 6
+        head = path.read_bytes()[:200]
+        assert head.startswith(b"\x89PNG") or b"<?xml" in head
+
+
+def test_failures_are_one_line(capsys, schema: str, tmp_path: Path) -> None:
+    for arguments, said in [
+        (("--schema", schema, "--plot", "x.bmp"), "a picture ends in"),
+        (("--schema", schema, "--plot", str(tmp_path / "no" / "x.png")), "no such folder"),
+        (("--schema", schema, "-n", "0"), "n must be at least 1"),
+        (("--schema", schema, "--temperature", "0"), "temperature"),
+        (("--regex", "("), ""),
+        (("--schema", str(tmp_path / "none.json")), "cannot read the schema"),
+        (("--schema", schema, "--trie", str(tmp_path / "no" / "t.npz")), "no such folder"),
+    ]:
+        status, lines, err = call(capsys, *arguments)
+        errors = [line for line in err.splitlines() if line.startswith("structgen: ")]
+        assert status == 2 and not lines and len(errors) == 1 and said in errors[0], err
+
+
+def test_too_few_texts_is_status_1(capsys) -> None:
+    status, lines, err = call(
+        capsys, "--regex", "qqqq[0-9]{9}zz", "-n", "3", "--method", "cars", "--max-trials", "2", "--seed", "1"
+    )
+    assert status == 1 and len(lines) < 3 and "2 trials" in err

@@ -1,0 +1,39 @@
+"""The oracle of bench/: the reference's ASAp, given the same numbers, draws the same texts."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from bench.sampling.references import ReferenceAsap
+from bench.sampling.tasks import bounded, toy
+from structgen.sampling import asap
+from structgen.sampling.api import prepare
+from structgen.sampling.chance import Seeds
+from structgen.sampling.outcome import Purpose
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_asap_draws_what_the_reference_draws(seed: int) -> None:
+    task = toy(seed)
+    reference, seeds = ReferenceAsap(task), Seeds(seed)
+    walker = prepare(task.lm, task.prompt, task.grammar, max_tokens=task.max_tokens, budget="reject", batch=4)
+    ours = asap.draw(walker, seeds, 60)
+    theirs = [reference.draw(seeds.stream(Purpose.DRAW, i).choose) for i in range(60)]
+    alive = [(tokens, weight) for tokens, weight in theirs if weight > -math.inf]
+    assert len(alive) < 60, "no text ran out of room: the test covers less than it should"
+    assert [tuple(w.tokens) for w in ours.walks] == [tokens for tokens, _ in alive]
+    assert [w.log_weight for w in ours.walks] == pytest.approx([w for _, w in alive], abs=1e-9)
+    assert walker.target.spent.positions < reference.cost.forwards / 2
+
+
+def test_bounded_grammars_nest_no_deeper() -> None:
+    import re
+
+    grammar = 'root ::= "<" E ">"\nE ::= "x" | "(" E "+" E ")" | Missing "y"\n'
+    assert [bool(re.fullmatch(bounded(grammar, 1), t)) for t in ("<x>", "<(x+x)>", "<((x+x)+x)>", "<y>")] == [
+        True, True, False, False,
+    ]  # fmt: skip
+    with pytest.raises(ValueError):
+        bounded("root ::= A\nA ::= A", 2)
