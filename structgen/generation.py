@@ -24,6 +24,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from ._draws import Noise, draw
 from .compiler import Compiler
 from .errors import BudgetExceeded, StructgenError, VocabularyError
 from .grammar import CompiledGrammar, Matcher, fill_bitmasks
@@ -89,7 +90,7 @@ class _Sequence:
 
     context: Context
     matcher: Matcher | None
-    random: np.random.Generator | None
+    noise: Noise | None
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     done: bool = False
@@ -218,8 +219,8 @@ def generate(
         seed = cast(int, np.random.SeedSequence().entropy)
     sampling = Sampling(temperature, top_k, top_p, seed if temperature > 0 else None)
     sequences = [
-        _Sequence(start, None if grammar is None else grammar.matcher(), random)
-        for random in _generators(sampling, n)
+        _Sequence(start, None if grammar is None else grammar.matcher(), noise)
+        for noise in _noises(sampling, n)
     ]
     budget = room if complete and grammar is not None and _can_budget(grammar) else None
     for step in range(room):
@@ -251,7 +252,7 @@ def _step(
     allowed = _masked(raw, [s.matcher for s in live], budget, lm.vocabulary)
     clock.lap("mask")
     for row, sequence in enumerate(live):
-        token = _draw(allowed[row], sampling, sequence.random)
+        token = draw(allowed[row], sampling, sequence.noise, len(sequence.tokens))
         sequence.tokens.append(token)
         sequence.logprobs.append(float(raw[row, token]))
         if sequence.matcher is None:
@@ -284,36 +285,11 @@ def _masked(
     return apply_bitmask(raw, mask)
 
 
-def _draw(logprobs: npt.NDArray[np.float32], how: Sampling, random: np.random.Generator | None) -> int:
-    """One token of one row: temperature, top-k, top-p, then one uniform number and the inverse CDF."""
-    best = int(np.argmax(logprobs))
-    if not np.isfinite(logprobs[best]):
-        raise StructgenError("the model gives no allowed token a probability above 0")
-    if random is None:
-        return best
-    ids = np.flatnonzero(logprobs > -np.inf)
-    scores = logprobs[ids].astype(np.float64)
-    # Subtracting first keeps a tiny temperature finite.
-    scores = (scores - scores.max()) / how.temperature
-    if how.top_k is not None or how.top_p is not None:
-        order = np.argsort(-scores, kind="stable")[: how.top_k]
-        ids, scores = ids[order], scores[order]
-    weights = np.exp(scores)
-    if how.top_p is not None:
-        sums = np.cumsum(weights)
-        count = int(np.searchsorted(sums, how.top_p * sums[-1])) + 1
-        ids, weights = ids[:count], weights[:count]
-    sums = np.cumsum(weights)
-    at = int(np.searchsorted(sums, random.random() * sums[-1], side="right"))
-    return int(ids[min(at, len(ids) - 1)])
-
-
-def _generators(sampling: Sampling, n: int) -> list[np.random.Generator | None]:
-    """One stream of random numbers a sequence; None for greedy decoding."""
-    if sampling.temperature == 0:
+def _noises(sampling: Sampling, n: int) -> list[Noise | None]:
+    """The noise of each sample; None for greedy decoding."""
+    if sampling.seed is None:
         return [None] * n
-    seeds = np.random.SeedSequence(sampling.seed).spawn(n)
-    return [np.random.Generator(np.random.PCG64(s)) for s in seeds]
+    return [Noise(sampling.seed, i) for i in range(n)]
 
 
 def _result(
