@@ -13,7 +13,7 @@ of random numbers (the rejected alternative) would give every place another numb
 
 from __future__ import annotations
 
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -79,11 +79,9 @@ class Noise:
         uniform *= 2.0**-53
         return uniform
 
-    def coins(self, position: int, count: int) -> list[float]:
-        """Uniform numbers of a place for other uses than its tokens' noise."""
-        ids = np.arange(1, count + 1, dtype=np.uint64)
-        numbers: list[float] = self.uniform(position, (~ids).view(np.int64)).tolist()
-        return numbers
+    def generator(self) -> np.random.Generator:
+        """A stream of other numbers under the same seed, for what needs no place."""
+        return np.random.Generator(np.random.PCG64(list(self._keys)))
 
 
 def _mixed(word: int) -> int:
@@ -104,7 +102,8 @@ def scaled(logprobs: npt.NDArray[np.float32], temperature: float) -> _Floats:
     """Log-probabilities over the temperature. No maximum is subtracted: it would depend on the mask, and a
     token's score must be the same bits whether or not the mask was ever computed."""
     scores = logprobs.astype(np.float64)
-    scores /= temperature
+    with np.errstate(over="ignore"):  # -inf is the limit, and `draw` knows it
+        scores /= temperature
     return scores
 
 
@@ -153,7 +152,7 @@ def probabilities(logprobs: npt.NDArray[np.float32], how: Shape) -> tuple[_Ids, 
 def top(values: npt.NDArray[np.floating[Any]], count: int) -> _Ids:
     """The indices of the largest values, largest first, lowest index first among equals."""
     if count >= len(values):
-        return cast(_Ids, np.argsort(-values, kind="stable"))
+        return np.argsort(-values, kind="stable")
     part = np.argpartition(-values, count - 1)[:count]
     part.sort()
-    return cast(_Ids, part[np.argsort(-values[part], kind="stable")])
+    return part[np.argsort(-values[part], kind="stable")]

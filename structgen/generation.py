@@ -17,8 +17,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Union, cast, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -32,11 +33,13 @@ from .logits import allocate_bitmask, apply_bitmask
 
 if TYPE_CHECKING:
     from .lm.base import Context, LanguageModel
+    from .speculation import Drafter, Speculation, Statistics
     from .vocabulary import Vocabulary
 
 __all__ = ["Result", "Sampling", "generate"]
 
 Format = Literal["auto", "plain", "chat", "embedded"]
+Speculate = Union["Literal['auto']", "Sequence[Drafter]", "Speculation", None]
 _LOADED_MODELS = 2
 _EMBEDDED_MARK = "<|answer|>"
 
@@ -70,8 +73,10 @@ class Result:
         finish_reason: "stop" after an end-of-sequence token, "length" when the tokens ran out.
         prompt_tokens: ids of the prompt.
         timings: seconds of the whole call, shared by its n results: "load", "compile", "prompt" (the first
-            forward), "forward" (the others), "mask", "sample", "total".
+            forward), "forward" (the others), "mask", "sample", "total"; speculating, the
+            parts of `Statistics.seconds` instead.
         sampling: how the tokens were drawn.
+        speculation: what speculative decoding did, all n results together; None without it.
     """
 
     text: str
@@ -82,6 +87,7 @@ class Result:
     prompt_tokens: int
     timings: dict[str, float]
     sampling: Sampling
+    speculation: Statistics | None = None
 
 
 @dataclass(slots=True)
@@ -129,6 +135,8 @@ def generate(
     whitespace: str = "compact",
     format: Format = "auto",
     complete: bool = True,
+    speculate: Speculate = None,
+    logprobs: bool = True,
 ) -> Result: ...
 
 
@@ -149,6 +157,8 @@ def generate(
     whitespace: str = "compact",
     format: Format = "auto",
     complete: bool = True,
+    speculate: Speculate = None,
+    logprobs: bool = True,
 ) -> Result | list[Result]: ...
 
 
@@ -168,6 +178,8 @@ def generate(
     whitespace: str = "compact",
     format: Format = "auto",
     complete: bool = True,
+    speculate: Speculate = None,
+    logprobs: bool = True,
 ) -> Result | list[Result]:
     """Generate a text that the schema or grammar accepts.
 
@@ -190,6 +202,11 @@ def generate(
             template, "embedded" into the form that the embedded model was trained on; "auto" is "embedded"
             for that model, "chat" for messages, else "plain".
         complete: allow only tokens after which the text can still be completed within `max_tokens`.
+        speculate: "auto", a list of drafters or a `structgen.speculation.Speculation`: several tokens a
+            forward, and the same ones as without, under the same seed too (but for models whose floating
+            point decides a near tie differently in a wider forward). "auto" does nothing for a model that
+            cannot take drafts back; drafters raise LanguageModelError there.
+        logprobs: False leaves `Result.logprobs` empty, which saves work when speculating.
 
     Raises:
         ValueError: arguments that make no sense together.
@@ -223,14 +240,46 @@ def generate(
         for noise in _noises(sampling, n)
     ]
     budget = room if complete and grammar is not None and _can_budget(grammar) else None
-    for step in range(room):
+    statistics = None
+    if speculate is not None:
+        from .speculation.api import decode
+        from .speculation.options import resolve
+
+        options = resolve(speculate, lm)
+        if options is not None:
+            again = None
+            if schema is not None:
+                again = partial(_compiled, schema, whitespace)
+            statistics = decode(
+                lm,
+                start.tokens,
+                sequences,
+                sampling,
+                options,
+                room=room,
+                budget=budget,
+                grammar=grammar,
+                compile=again,
+                text=prompt if isinstance(prompt, str) else None,
+                logprobs=logprobs,
+            )
+            clock.lap("speculation")
+            for part, seconds in statistics.seconds.items():
+                clock.seconds[part] = clock.seconds.get(part, 0.0) + seconds
+    for step in range(room if statistics is None else 0):
         live = [s for s in sequences if not s.done]
         if not live:
             break
         _step(lm, live, sampling, None if budget is None else budget - step, clock)
     timings = clock.total()
-    results = [_result(s, lm, grammar, len(start), sampling, timings) for s in sequences]
+    results = [_result(s, lm, grammar, len(start), sampling, timings, statistics) for s in sequences]
+    if not logprobs:
+        results = [replace(r, logprobs=[]) for r in results]
     return results[0] if n == 1 else results
+
+
+def _compiled(schema: Any, whitespace: str, compiler: Compiler) -> CompiledGrammar:
+    return compiler.json_schema(schema, whitespace=whitespace)
 
 
 def _can_budget(grammar: CompiledGrammar) -> bool:
@@ -299,6 +348,7 @@ def _result(
     prompt_tokens: int,
     sampling: Sampling,
     timings: dict[str, float],
+    statistics: Statistics | None,
 ) -> Result:
     text = lm.vocabulary.decode(sequence.tokens).decode("utf-8", "replace")
     value: Any = None
@@ -315,6 +365,7 @@ def _result(
         prompt_tokens,
         dict(timings),
         sampling,
+        statistics,
     )
 
 
