@@ -235,6 +235,7 @@ class Run:
             text=row.tokens,
             calibration=item.calibration,
             goodput=goodput,
+            vocab_size=self.vocabulary.vocab_size,
             prune=options.prune,
         )
         for number, spent in seconds.items():

@@ -135,6 +135,7 @@ def build(
     text: Sequence[int],
     calibration: Calibration,
     goodput: Goodput | None,
+    vocab_size: int,
     width: int = 64,
     prune: bool = True,
 ) -> Built:
@@ -150,13 +151,14 @@ def build(
         calibration: what probabilities of each drafter are worth.
         goodput: stops where another node costs more than it brings, and cuts back to the best size; None
             fills the budget.
+        vocab_size: ids beyond it are no drafts.
         width: children of one node at most.
         prune: False keeps what the grammar refuses (an ablation; the result is the same text).
     """
     made = Built(DraftTree())
     walk = Walk(matcher if prune else None)
     try:
-        _grow(made, walk, cursors, budget, depth, ends, text, calibration, goodput, width)
+        _grow(made, walk, cursors, budget, depth, ends, text, calibration, goodput, vocab_size, width)
     finally:
         walk.at([])
     return made
@@ -172,6 +174,7 @@ def _grow(
     text: Sequence[int],
     calibration: Calibration,
     goodput: Goodput | None,
+    vocab_size: int,
     width: int,
 ) -> None:
     tree = made.tree
@@ -204,7 +207,7 @@ def _grow(
             continue
         path = tree.path(node)
         here = Here(walk.at(path), len(text) + len(path), [*text, *path] if path else text)
-        for token, p, offers in _offered(here, standing[node + 1], made, calibration)[:width]:
+        for token, p, offers in _offered(here, standing[node + 1], made, calibration, vocab_size)[:width]:
             serial += 1
             heapq.heappush(heap, (-chance * p, serial, node, token, offers))
     if goodput is not None:
@@ -225,7 +228,11 @@ def _stepped(
 
 
 def _offered(
-    here: Here, cursors: Sequence[tuple[int, Cursor]], made: Built, calibration: Calibration
+    here: Here,
+    cursors: Sequence[tuple[int, Cursor]],
+    made: Built,
+    calibration: Calibration,
+    vocab_size: int,
 ) -> list[tuple[int, float, tuple[tuple[int, float], ...]]]:
     """(token, calibrated probability, offers behind it) of all drafters, what is valid, best first."""
     valid: dict[int, bool] = {}
@@ -238,6 +245,8 @@ def _offered(
         lost = 0.0
         kept = []
         for token, p in offers:
+            if not 0 <= token < vocab_size:
+                continue
             if here.matcher is not None:
                 ok = valid.get(token)
                 if ok is None:

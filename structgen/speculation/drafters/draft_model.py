@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from ..._draws import scaled
 from ...compiler import Compiler
+from ...errors import VocabularyError
 from ...logits import allocate_bitmask, apply_bitmask
 from ..base import Cursor, Here, Quiet, Start, Step, Vector
 from .chain import Chain
@@ -160,7 +161,10 @@ class _Other(Quiet):
         if not self._follow():
             return None
         draft = self._write()
-        tokens = self._vocabulary.encode(draft)[:-1] if draft else []
+        try:
+            tokens = self._vocabulary.encode(draft)[:-1]
+        except VocabularyError:  # a byte that the target has no token for
+            return None
         return Chain(tokens, 0.8) if tokens else None
 
     def _follow(self) -> bool:
@@ -174,7 +178,7 @@ class _Other(Quiet):
         self._text = self._text[:length]
         try:
             rest = vocabulary.encode(wanted[length:])
-        except ValueError:
+        except VocabularyError:
             return False
         return all(self._take(token) for token in rest)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ...errors import VocabularyError
 from ..base import Cursor, Here, Quiet, Start, Step
 
 if TYPE_CHECKING:
@@ -56,10 +57,11 @@ class _Cursor:
         self._known = known
 
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
-        assert here.matcher is not None
         if self._known:
             return ((self._known[0], _CANONICAL),)
         matcher = here.matcher
+        if matcher is None:
+            return ()
         self._known = matcher.forced_tokens()
         if self._known:
             return ((self._known[0], _CANONICAL),)
@@ -77,5 +79,7 @@ class _Cursor:
 
     def _spelled(self, matcher: Matcher, text: bytes) -> list[int]:
         """The first token of forced text whose end is open: as it stands alone."""
-        found = self._start.vocabulary.encode(text)
-        return found[:1]
+        try:
+            return self._start.vocabulary.encode(text)[:1]
+        except VocabularyError:  # no token for some byte of it: the grammar's text cannot be written
+            return []
