@@ -7,9 +7,7 @@ away as if they had not been drawn) must not pass.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -17,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import structgen as sg
+from bench.enumerate import Rule, drafts_of, dropping, law
 from structgen.speculation import DraftModel, LogitNgrams, Speculation
 from structgen.speculation.rules import Chance, Floats, k_seq, k_seq_discount, recursive, single
 from structgen.speculation.sampled import RandomChance, draw_drafts
 
 from .speculative import RandomModel
 
-Rule = Callable[[Floats, Floats, list[int], Chance], int]
 WEIGHTS = st.sampled_from([0.0, 0.0, 1.0, 1.0, 2.0, 5.0, 0.01, 1e-9])
 
 
@@ -33,66 +31,6 @@ def laws(size: int) -> st.SearchStrategy[Floats]:
         .filter(lambda w: sum(w) > 0)
         .map(lambda w: np.array(w) / sum(w))
     )
-
-
-class Scripted:
-    """Answers along one way through all choices, and remembers where it could have gone another."""
-
-    def __init__(self, script: list[int]) -> None:
-        self.script, self.at, self.weight = script, 0, 1.0
-        self.branches: list[list[int]] = []
-
-    def _choose(self, weights: list[float]) -> int:
-        if self.at < len(self.script):
-            choice = self.script[self.at]
-        else:
-            ways = [i for i, w in enumerate(weights) if w > 0]
-            choice = ways[0]
-            self.branches += [[*self.script[: self.at], i] for i in ways[1:]]
-            self.script = [*self.script, choice]
-        self.at += 1
-        self.weight *= weights[choice]
-        return choice
-
-    def coin(self, p: float) -> bool:
-        assert 0.0 <= p <= 1.0
-        return self._choose([p, 1.0 - p]) == 0
-
-    def draw(self, p: Floats) -> int:
-        assert p.min() >= 0 and abs(p.sum() - 1) < 1e-9
-        return self._choose(p.tolist())
-
-
-def ways(run: Callable[[Chance], int]) -> Iterator[tuple[int, float]]:
-    waiting: list[list[int]] = [[]]
-    while waiting:
-        chance = Scripted(waiting.pop())
-        token = run(chance)
-        waiting += chance.branches
-        yield token, chance.weight
-
-
-def drafts_of(q: Floats, count: int, replace: bool) -> Iterator[tuple[list[int], float]]:
-    """Every sequence of drafts and its probability."""
-    if replace:
-        for xs in itertools.product(np.flatnonzero(q).tolist(), repeat=count):
-            yield list(xs), float(np.prod(q[list(xs)]))
-        return
-    support = np.flatnonzero(q).tolist()
-    for xs in itertools.permutations(support, min(count, len(support))):
-        weight, left = 1.0, q.copy()
-        for x in xs:
-            weight *= left[x] / left.sum()
-            left[x] = 0.0
-        yield list(xs), weight
-
-
-def law(rule: Rule, p: Floats, q: Floats, count: int, replace: bool) -> Floats:
-    found = np.zeros(len(p))
-    for xs, weight in drafts_of(q, count, replace):
-        for token, more in ways(lambda chance, xs=xs: rule(p, q, xs, chance)):
-            found[token] += weight * more
-    return found
 
 
 def assert_exact(rule: Rule, p: Floats, q: Floats, count: int, replace: bool) -> None:
@@ -135,13 +73,6 @@ def test_the_mask_belongs_on_the_draft_before_it_is_drawn() -> None:
     for rule, count, replace in RULES.values():
         assert_exact(rule, masked(p, mask), q, count, replace)
         assert_exact(rule, masked(p, mask), masked(q, mask), count, replace)
-
-    def dropping(rule: Rule) -> Rule:
-        def biased(p: Floats, q: Floats, xs: list[int], chance: Chance) -> int:
-            valid = [x for x in xs if p[x] > 0]
-            return rule(p, q, valid, chance) if valid else chance.draw(p)
-
-        return biased
 
     for name in ("single", "recursive-2", "recursive-3"):
         rule, count, replace = RULES[name]

@@ -20,6 +20,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .._draws import Noise, Shape
@@ -50,7 +51,7 @@ class Row:
         noise: of its draws; None for greedy.
         room: tokens at most.
         budget: tokens within which the text is to be completed; None: no promise.
-        on_tokens: called with each batch of emitted tokens; True ends the row.
+        on_tokens: called with each emitted token; True ends the row.
     """
 
     prompt: Sequence[int]
@@ -102,6 +103,11 @@ class _Live:
         )
         self.built = Built(DraftTree())
         self.seconds = 0.0
+        self.expense = [0.0] * len(self.sessions)
+
+    def afford(self, base: float, number: int, chance: float) -> bool:
+        """Whether a drafter's answer at a node that is reached with this chance may be worth its time."""
+        return self.expense[number] < chance * base
 
     @property
     def left(self) -> int:
@@ -223,9 +229,10 @@ class Run:
             seconds[number] = time.perf_counter() - start
             if cursor is not None:
                 cursors.append((number, cursor))
-        goodput = None
+        goodput = afford = None
         if options.adaptive:
             goodput = Goodput(options.cost, len(self._live), 1)
+            afford = partial(item.afford, options.cost(len(self._live)))
         item.built = build(
             row.matcher,
             cursors,
@@ -236,8 +243,11 @@ class Run:
             calibration=item.calibration,
             goodput=goodput,
             vocab_size=self.vocabulary.vocab_size,
+            afford=afford,
             prune=options.prune,
         )
+        for number, (calls, spent) in item.built.asked.items():
+            item.expense[number] += 0.2 * (spent / calls - item.expense[number])
         for number, spent in seconds.items():
             item.built.seconds[number] = item.built.seconds.get(number, 0.0) + spent
         if not self.restricted:
@@ -271,9 +281,10 @@ class Run:
                 row.logprobs.append(float(vector[token]))
             last = token
             row.done = drawer.done
+            told_to_stop = row.on_tokens is not None and row.on_tokens([token])
             if row.done or len(row.tokens) >= row.room:
                 break
-            if row.on_tokens is not None and row.on_tokens([token]):
+            if told_to_stop:
                 row.stopped = True
                 break
             child = tree.child(node, token)
@@ -320,9 +331,10 @@ class Run:
                 item.waiting[number].contexts += step.contexts
                 item.waiting[number].tokens += step.tokens
         if self.options.adaptive and item.asked:
-            wider = self.options.cost(rows * (1 + len(tree))) / rows - base if len(tree) else 0.0
-            spent = item.seconds + keeping + time.perf_counter() - begin
-            item.bench.observe(_ALL, wider + spent, len(accepted) * base)
+            # The width of forwards is goodput's business, and a drafter's own time its own: what is left is
+            # the price of asking at all. (Counting everything here silenced good drafters for a bad one.)
+            spent = item.seconds + keeping + time.perf_counter() - begin - sum(item.built.seconds.values())
+            item.bench.observe(_ALL, spent, len(accepted) * base)
         if not finished and not self.logprobs:
             self._finish_without_choice(item)
 

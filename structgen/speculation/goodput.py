@@ -199,7 +199,7 @@ class Bench:
     One object a text. Also used for drafting as a whole, as drafter -1.
     """
 
-    _FIRST, _LONGEST, _TRIAL = 4, 64, 4
+    _FIRST, _LONGEST, _TRIAL = 2, 64, 8
 
     def __init__(self) -> None:
         self._cost: dict[int, float] = {}

@@ -6,16 +6,27 @@ Enters: `speculate=` of `sg.generate`. Leaves: a `Speculation`. Cost: nothing; "
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 from weakref import WeakKeyDictionary
 
 from .base import Drafter
-from .drafters import Forced, SuffixAutomatonDrafter, SuffixTreeDrafter, TokenRecycling
+from .drafters import (
+    Forced,
+    LogitNgrams,
+    Lookahead,
+    PromptLookup,
+    SchemaOrder,
+    SourceCopy,
+    SuffixAutomatonDrafter,
+    SuffixTreeDrafter,
+    TokenRecycling,
+    Trigram,
+)
 from .goodput import Calibration, CostTable
 
-__all__ = ["Rule", "Speculation", "resolve", "standard_drafters"]
+__all__ = ["NAMED", "Rule", "Speculation", "named", "resolve", "standard_drafters"]
 
 Rule = Literal["coupled", "single", "recursive", "k-seq"]
 
@@ -68,9 +79,32 @@ class Speculation:
 
 
 def standard_drafters() -> list[Drafter]:
-    """The ones that need no training and no second model: grammar, this text, earlier texts, the target's
-    own second choices."""
-    return [Forced(), SuffixAutomatonDrafter(), SuffixTreeDrafter(), TokenRecycling()]
+    """The ones that need no training and no second model: grammar, schema, this text, earlier texts, the
+    target's own second choices."""
+    return [Forced(), SchemaOrder(), SuffixAutomatonDrafter(), SuffixTreeDrafter(), TokenRecycling()]
+
+
+NAMED: dict[str, Callable[[], Drafter]] = {
+    "grammar": Forced,
+    "schema": SchemaOrder,
+    "automaton": SuffixAutomatonDrafter,
+    "tree": SuffixTreeDrafter,
+    "recycling": TokenRecycling,
+    "ngrams": LogitNgrams,
+    "trigram": Trigram,
+    "lookup": PromptLookup,
+    "copy": SourceCopy,
+    "lookahead": Lookahead,
+}
+
+
+def named(names: str) -> Speculation:
+    """Drafters by name, separated by commas. ValueError: there is no such drafter."""
+    chosen = [name.strip() for name in names.split(",")]
+    for name in chosen:
+        if name not in NAMED:
+            raise ValueError(f"no drafter is called {name!r}: there are {', '.join(NAMED)}")
+    return Speculation([NAMED[name]() for name in chosen])
 
 
 def resolve(speculate: Any, lm: Any) -> Speculation | None:

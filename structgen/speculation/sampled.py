@@ -155,9 +155,10 @@ class SampledRun(Run):
             row.logprobs.append(float(vector[token]))
             last = token
             row.done = token in self.ends if row.matcher is None else self._accepted(row.matcher, token)
+            told_to_stop = row.on_tokens is not None and row.on_tokens([token])
             if row.done or len(row.tokens) >= row.room:
                 break
-            if row.on_tokens is not None and row.on_tokens([token]):
+            if told_to_stop:
                 row.stopped = True
                 break
             child = tree.child(node, token)

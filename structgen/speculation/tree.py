@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -95,12 +95,14 @@ class DraftTree:
 
 @dataclass(slots=True)
 class Built:
-    """A tree and what building it took: refused offers, membership checks, seconds by drafter."""
+    """A tree and what building it took: refused offers, membership checks, seconds by drafter, and of those
+    the calls of `children` with their seconds."""
 
     tree: DraftTree
     pruned: int = 0
     checks: int = 0
     seconds: dict[int, float] = field(default_factory=dict)
+    asked: dict[int, tuple[int, float]] = field(default_factory=dict)
 
 
 class Walk:
@@ -136,6 +138,7 @@ def build(
     calibration: Calibration,
     goodput: Goodput | None,
     vocab_size: int,
+    afford: Callable[[int, float], bool] | None = None,
     width: int = 64,
     prune: bool = True,
 ) -> Built:
@@ -152,13 +155,14 @@ def build(
         goodput: stops where another node costs more than it brings, and cuts back to the best size; None
             fills the budget.
         vocab_size: ids beyond it are no drafts.
+        afford: (drafter, path probability) -> whether to ask it there; None always asks.
         width: children of one node at most.
         prune: False keeps what the grammar refuses (an ablation; the result is the same text).
     """
     made = Built(DraftTree())
     walk = Walk(matcher if prune else None)
     try:
-        _grow(made, walk, cursors, budget, depth, ends, text, calibration, goodput, vocab_size, width)
+        _grow(made, walk, cursors, budget, depth, ends, text, calibration, goodput, vocab_size, afford, width)
     finally:
         walk.at([])
     return made
@@ -175,6 +179,7 @@ def _grow(
     calibration: Calibration,
     goodput: Goodput | None,
     vocab_size: int,
+    afford: Callable[[int, float], bool] | None,
     width: int,
 ) -> None:
     tree = made.tree
@@ -207,7 +212,10 @@ def _grow(
             continue
         path = tree.path(node)
         here = Here(walk.at(path), len(text) + len(path), [*text, *path] if path else text)
-        for token, p, offers in _offered(here, standing[node + 1], made, calibration, vocab_size)[:width]:
+        asked = standing[node + 1]
+        if afford is not None:
+            asked = [(number, cursor) for number, cursor in asked if afford(number, chance)]
+        for token, p, offers in _offered(here, asked, made, calibration, vocab_size)[:width]:
             serial += 1
             heapq.heappush(heap, (-chance * p, serial, node, token, offers))
     if goodput is not None:
@@ -241,7 +249,10 @@ def _offered(
     for number, cursor in cursors:
         begin = time.perf_counter()
         offers = cursor.children(here)
-        made.seconds[number] = made.seconds.get(number, 0.0) + time.perf_counter() - begin
+        spent = time.perf_counter() - begin
+        made.seconds[number] = made.seconds.get(number, 0.0) + spent
+        calls, before = made.asked.get(number, (0, 0.0))
+        made.asked[number] = calls + 1, before + spent
         lost = 0.0
         kept = []
         for token, p in offers:

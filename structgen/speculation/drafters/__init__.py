@@ -8,6 +8,7 @@ from .grammar import Forced
 from .layer_skip import layer_skip
 from .logit_ngrams import LogitNgrams
 from .lookahead import Lookahead
+from .schema_order import SchemaOrder
 from .suffix_automaton import SuffixAutomatonDrafter
 from .suffix_tree import SuffixTree, SuffixTreeDrafter
 from .token_recycling import TokenRecycling
@@ -19,6 +20,7 @@ __all__ = [
     "LogitNgrams",
     "Lookahead",
     "PromptLookup",
+    "SchemaOrder",
     "SourceCopy",
     "SuffixAutomatonDrafter",
     "SuffixTree",

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Forced"]
 
-_CANONICAL = 0.9
+_CANONICAL = 0.98
 # Where the forced text ends in a token that the tokenizer might have continued.
-_OPEN = 0.6
+_OPEN = 0.85
 
 
 class Forced:
