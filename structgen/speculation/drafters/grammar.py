@@ -60,7 +60,7 @@ class _Cursor:
         if self._known:
             return ((self._known[0], _CANONICAL),)
         matcher = here.matcher
-        if matcher is None:
+        if matcher is None or matcher.is_terminated():
             return ()
         self._known = matcher.forced_tokens()
         if self._known:

@@ -95,15 +95,18 @@ class _Session(Quiet):
         self.start = start
         self.shapes = Shapes(schema) if schema is not None else None
         self.spaced = False
+        self._tail = b""
         self._state = None if self.shapes is None else State("value", (), self.shapes.of(schema))
 
     def accept(self, step: Step) -> None:
         if self._state is None or self.shapes is None:
             return
         text = self.start.vocabulary.decode(step.tokens)
-        # The habit is set by what stands behind the first colon outside a string.
-        if self._state.mode == "colon" or b'":' in text:
-            self.spaced = b": " in text or (self.spaced and not text.rstrip().endswith(b":"))
+        # The habit is what stood behind the last colon behind a quote.
+        seen = self._tail + text
+        if (colon := seen.rfind(b'":', 0, -1)) >= 0:
+            self.spaced = seen[colon + 2 : colon + 3] == b" "
+        self._tail = seen[-2:]
         self._state = read(self._state, text, self.shapes)
 
     def cursor(self) -> Cursor | None:
