@@ -56,7 +56,7 @@ def follow(session: Any, tokens: Sequence[int], last: int = 0) -> None:
         last = token
 
 
-HERE = Here(None, 0, [])
+HERE = Here(None, 0)
 
 
 def drafted(session: Any, length: int) -> list[int]:
@@ -246,7 +246,7 @@ def test_logit_ngrams_average_and_prefer_the_longest() -> None:
     # With noise, the first offer is the token that the noise prefers.
     noise = Noise(3)
     for position in range(20):
-        here = Here(None, position, [])
+        here = Here(None, position)
         cursor = store.open(start([1, 2], noise=noise)).cursor()
         ids = np.array([5, 6])
         want = ids[np.argmax(np.log([0.6, 0.4]) + noise.gumbel(position, ids))]
@@ -306,7 +306,7 @@ def test_forced_text_is_offered_in_canonical_tokens() -> None:
     session = Forced().open(Start([1], VOCABULARY, grammar, 0.0, None))
     matcher, cursor, text = grammar.matcher(), session.cursor(), []
     while cursor is not None:
-        offers = cursor.children(Here(matcher, len(text), text))
+        offers = cursor.children(Here(matcher, len(text)))
         if not offers:
             break
         assert matcher.accept_token(offers[0][0])

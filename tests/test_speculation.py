@@ -41,7 +41,7 @@ from structgen.speculation.engine import Row, Run
 from structgen.speculation.goodput import Bench, Calibration, Goodput
 from structgen.speculation.options import resolve
 from structgen.speculation.score import open_scorer
-from structgen.speculation.tree import Walk, build
+from structgen.speculation.tree import Walk, build, tree_masks
 
 from .speculative import OTHER, SCHEMAS, TEXTS, VOCABULARY, Adversary, Oracle, RandomModel
 
@@ -72,6 +72,7 @@ TREES = {
     "chain": {"adaptive": False, "nodes": 1},
     "wide": {"adaptive": False, "nodes": 12},
     "masks": {"adaptive": False, "nodes": 6, "lazy": False},
+    "eager": {"adaptive": False, "nodes": 6, "eager": True},
     "unpruned": {"adaptive": False, "nodes": 12, "prune": False},
 }
 
@@ -173,6 +174,11 @@ def mask_of(matcher: sg.Matcher) -> list[int]:
     return mask[0].tolist()
 
 
+def ended(matcher: sg.Matcher, tree: Any, node: int) -> bool:
+    """Whether a node lies behind an end of sequence."""
+    return tree.parents[node] >= 0 and 0 in tree.path(tree.parents[node])
+
+
 def run_of(rows: Sequence[Row], speculation: Speculation, temperature: float, lm: Any = LM) -> Run:
     how = Sampling(temperature, None, None, 1)
     run = Run(open_scorer(lm), lm.vocabulary, lm.eos_token_ids, how, speculation)
@@ -228,7 +234,7 @@ def test_masks_of_nodes_are_those_of_a_replay(seed: int, schema: Any, steps: int
         budget=20,
         depth=6,
         ends=frozenset([0]),
-        text=text,
+        position=len(text),
         calibration=Calibration(2),
         goodput=None,
         vocab_size=len(TEXTS),
@@ -243,6 +249,15 @@ def test_masks_of_nodes_are_those_of_a_replay(seed: int, schema: Any, steps: int
         here = walk.at(path)
         assert here is not None and mask_of(here) == mask_of(fresh)
     walk.at([])
+    probed = [*tree.path(len(tree) - 1), 33, 17] if len(tree) else [33, 17]
+    tree.add_probes(0, probed)  # a chain that the grammar may refuse
+    masks = tree_masks(matcher, tree, len(TEXTS), None)
+    for node in range(-1, len(tree)):
+        fresh = grammar.matcher()
+        valid = fresh.accept_tokens([*text, *tree.path(node)]) and not (
+            node >= 0 and ended(fresh, tree, node)
+        )
+        assert masks[node + 1].tolist() == (mask_of(fresh) if valid else [0] * len(masks[0]))
     assert before == (mask_of(matcher), matcher.num_steps, matcher.is_terminated())
     assert all(parent < node for node, parent in enumerate(tree.parents))
     assert all(tree.chances[p] >= tree.chances[n] for n, p in enumerate(tree.parents) if p >= 0)

@@ -78,6 +78,12 @@ class TreeScorer:
         self.last_width = 0
 
     @property
+    def device(self) -> torch.device:
+        """Where the model runs."""
+        found: torch.device = self._model.device
+        return found
+
+    @property
     def vocab_size(self) -> int:
         """The width of the logits."""
         return self._lm.vocabulary.vocab_size

@@ -58,13 +58,11 @@ class Here:
 
     Attributes:
         matcher: at this node; to be looked at, never moved. None for free text.
-        position: the number of answer tokens before this place.
-        tokens: the answer so far, drafts included.
+        position: the number of answer tokens before this place, drafts included.
     """
 
     matcher: Matcher | None
     position: int
-    tokens: Sequence[int]
 
 
 @dataclass(slots=True)

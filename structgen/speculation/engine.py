@@ -23,12 +23,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
+
 from .._draws import Noise, Shape
 from .base import Session, Start, Step, Vector
 from .goodput import Bench, Calibration, Goodput
 from .options import Speculation
 from .statistics import DrafterStatistics, Statistics
-from .tree import Built, DraftTree, build
+from .tree import Built, DraftTree, build, tree_masks
 from .verify import Drawer
 
 if TYPE_CHECKING:
@@ -103,6 +106,7 @@ class _Live:
         )
         self.built = Built(DraftTree())
         self.seconds = 0.0
+        self.masks: npt.NDArray[np.int32] | None = None
         self.expense = [0.0] * len(self.sessions)
 
     def afford(self, base: float, number: int, chance: float) -> bool:
@@ -177,6 +181,11 @@ class Run:
         drafted = time.perf_counter()
         blocks = [(i.taken, i.built.tree.tokens, i.built.tree.parents) for i in self._live]
         scores = self.scorer.score(blocks, bool(self.restricted))
+        eager = self.options.eager
+        if self.scorer.overlaps if eager is None else eager:
+            # The model is still running; its scores are waited for when they are first looked at.
+            for item in self._live:
+                item.masks = self._tree_masks(item)
         scored = time.perf_counter()
         stats.forwards += 1
         stats.row_forwards += len(self._live)
@@ -239,7 +248,7 @@ class Run:
             budget=options.nodes,
             depth=depth,
             ends=self.ends,
-            text=row.tokens,
+            position=len(row.tokens),
             calibration=item.calibration,
             goodput=goodput,
             vocab_size=self.vocabulary.vocab_size,
@@ -260,6 +269,14 @@ class Run:
         stats.checks += item.built.checks
         item.seconds = time.perf_counter() - begin
 
+    def _tree_masks(self, item: _Live) -> npt.NDArray[np.int32] | None:
+        row = item.row
+        if row.matcher is None:
+            return None
+        budget = None if row.budget is None else row.budget - len(row.tokens)
+        self.statistics.masks += 1 + len(item.built.tree)
+        return tree_masks(row.matcher, item.built.tree, self.vocabulary.vocab_size, budget)
+
     def _verify(self, item: _Live, scores: Scores) -> tuple[list[int], Step]:
         """Draw along the tree: the accepted nodes, and what was emitted."""
         row, tree, drawer = item.row, item.built.tree, item.drawer
@@ -271,7 +288,8 @@ class Run:
         while True:
             position = len(row.tokens)
             budget = None if row.budget is None else row.budget - position
-            token = drawer.draw(scores, node + 1, position, budget)
+            mask = None if item.masks is None else item.masks[node + 1]
+            token = drawer.draw(scores, node + 1, position, budget, mask)
             vector = None if self.restricted else scores.vector(node + 1)
             contexts.append(last)
             emitted.append(token)
@@ -294,6 +312,7 @@ class Run:
             node = child
         item.last = last
         item.taken = [last]
+        item.masks = None
         return path, Step(contexts, emitted, vectors)
 
     def _learn(

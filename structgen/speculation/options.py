@@ -41,6 +41,8 @@ class Speculation:
         adaptive: choose the number of drafts by measured costs and acceptance, and bench drafters that do
             not pay. False always drafts `nodes`.
         lazy: verify by membership checks where that is exact, by masks elsewhere. False: always masks.
+        eager: compute the masks of all nodes while the model runs, instead of those of visited places after
+            it. None: where the model runs on another device.
         prune: drop drafts that the grammar refuses. False is for comparisons.
         rule: how drafts are verified. "coupled": the target draws with its own noise, and the text is that of
             plain decoding under the same seed. The others sample drafts from a drafter's distribution and
@@ -59,6 +61,7 @@ class Speculation:
     nodes: int = 24
     adaptive: bool = True
     lazy: bool = True
+    eager: bool | None = None
     prune: bool = True
     rule: Rule = "coupled"
     branches: int = 2

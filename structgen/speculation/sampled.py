@@ -119,7 +119,7 @@ class SampledRun(Run):
         if len(tree) + options.branches > options.nodes:
             return []
         path = tree.path(node)
-        here = Here(walk.at(path), len(row.tokens) + len(path), [*row.tokens, *path])
+        here = Here(walk.at(path), len(row.tokens) + len(path))
         ask = cast(Callable[[Here], "Distribution | None"], cast(Any, cursor).distribution)
         found = ask(here)
         if found is None:

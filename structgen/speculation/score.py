@@ -70,6 +70,11 @@ class Scorer(Protocol):
         ...
 
     @property
+    def overlaps(self) -> bool:
+        """Whether the forward runs on while Python goes on."""
+        ...
+
+    @property
     def restricts(self) -> bool:
         """Whether `score` can leave the head to `Scores.some`."""
         ...
@@ -112,6 +117,10 @@ class TreeRows:
 
     def keep(self, paths: Sequence[Sequence[int]]) -> None:
         self._scorer.keep(paths)
+
+    @property
+    def overlaps(self) -> bool:
+        return bool(self._scorer.device.type != "cpu")
 
     @property
     def restricts(self) -> bool:
@@ -175,6 +184,7 @@ class ContextRows:
     """Any language model: nodes are contexts of its prefix tree."""
 
     restricts = False
+    overlaps = False
 
     def __init__(self, lm: LanguageModel) -> None:
         self._lm = lm

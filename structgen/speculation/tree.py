@@ -18,13 +18,18 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UnsatisfiableBudget
+from ..logits import allocate_bitmask
 from .base import Cursor, Here
 
 if TYPE_CHECKING:
     from ..grammar import Matcher
     from .goodput import Calibration, Goodput
 
-__all__ = ["Built", "DraftTree", "Walk", "build"]
+__all__ = ["Built", "DraftTree", "Walk", "build", "tree_masks"]
 
 # Forced tokens do not count against the budget; this bounds a text that is forced without end.
 _FREE = 64
@@ -106,7 +111,10 @@ class Built:
 
 
 class Walk:
-    """The text's own matcher, moved from node to node and back: a fork would copy the whole history."""
+    """The text's own matcher, moved from node to node and back: a fork would copy the whole history.
+
+    `at` is asked for paths that the matcher accepts, and for [] in the end.
+    """
 
     def __init__(self, matcher: Matcher | None) -> None:
         self._matcher = matcher
@@ -134,7 +142,7 @@ def build(
     budget: int,
     depth: int,
     ends: Container[int],
-    text: Sequence[int],
+    position: int,
     calibration: Calibration,
     goodput: Goodput | None,
     vocab_size: int,
@@ -150,7 +158,7 @@ def build(
         budget: nodes at most, tokens without alternative not counted.
         depth: levels at most.
         ends: end-of-sequence ids, behind which nothing is drafted.
-        text: the answer so far.
+        position: tokens of the answer before the root.
         calibration: what probabilities of each drafter are worth.
         goodput: stops where another node costs more than it brings, and cuts back to the best size; None
             fills the budget.
@@ -162,7 +170,20 @@ def build(
     made = Built(DraftTree())
     walk = Walk(matcher if prune else None)
     try:
-        _grow(made, walk, cursors, budget, depth, ends, text, calibration, goodput, vocab_size, afford, width)
+        _grow(
+            made,
+            walk,
+            cursors,
+            budget,
+            depth,
+            ends,
+            position,
+            calibration,
+            goodput,
+            vocab_size,
+            afford,
+            width,
+        )
     finally:
         walk.at([])
     return made
@@ -175,7 +196,7 @@ def _grow(
     budget: int,
     depth: int,
     ends: Container[int],
-    text: Sequence[int],
+    position: int,
     calibration: Calibration,
     goodput: Goodput | None,
     vocab_size: int,
@@ -211,7 +232,7 @@ def _grow(
         if not standing[node + 1] or depth < 1:
             continue
         path = tree.path(node)
-        here = Here(walk.at(path), len(text) + len(path), [*text, *path] if path else text)
+        here = Here(walk.at(path), position + len(path))
         asked = standing[node + 1]
         if afford is not None:
             asked = [(number, cursor) for number, cursor in asked if afford(number, chance)]
@@ -277,3 +298,38 @@ def _offered(
                 chances[token] = known
     order = sorted(found, key=lambda token: -chances[token])
     return [(token, chances[token], tuple(found[token])) for token in order]
+
+
+def tree_masks(
+    matcher: Matcher, tree: DraftTree, vocab_size: int, budget: int | None
+) -> npt.NDArray[np.int32]:
+    """The masks of the root and of every node, shape (1 + nodes, ceil(V/32)); one walk, depth first.
+
+    For a model that runs elsewhere meanwhile. Rows that are behind a refused token, behind the end or out of
+    budget allow nothing; verification never gets there.
+
+    Raises:
+        UnsatisfiableBudget: the text cannot be completed within the budget.
+    """
+    masks = allocate_bitmask(1 + len(tree), vocab_size)
+    masks[1:] = 0
+    matcher.fill_bitmask(masks, 0, max_tokens=budget)
+    waiting = list(tree.children[0].values())
+    depth = 0
+    try:
+        while waiting:
+            node = waiting.pop()
+            matcher.rollback(depth - tree.depths[node] + 1)
+            depth = tree.depths[node] - 1
+            if matcher.is_terminated() or not matcher.accept_token(tree.tokens[node]):
+                continue
+            depth += 1
+            try:
+                matcher.fill_bitmask(masks, node + 1, None if budget is None else budget - depth)
+            except UnsatisfiableBudget:
+                masks[node + 1] = 0
+                continue
+            waiting += tree.children[node + 1].values()
+    finally:
+        matcher.rollback(depth)
+    return masks

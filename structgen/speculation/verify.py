@@ -73,13 +73,21 @@ class Drawer:
         self._mask = allocate_bitmask(1, vocab_size)
         self.done = False
 
-    def draw(self, scores: Scores, place: int, position: int, budget: int | None) -> int:
+    def draw(
+        self,
+        scores: Scores,
+        place: int,
+        position: int,
+        budget: int | None,
+        mask: npt.NDArray[np.int32] | None = None,
+    ) -> int:
         """The token of a node; the matcher has accepted it when this returns.
 
         Args:
             place: of the node in `scores`.
             position: tokens of the answer before it.
             budget: tokens left, this one included; None: no completion is promised.
+            mask: of the place, where it is known already.
 
         Raises:
             UnsatisfiableBudget: the text cannot be completed within the budget.
@@ -90,17 +98,19 @@ class Drawer:
             self.done = token in self._ends
             return token
         # The first place always gets its mask: it is where a budget that cannot be met is noticed.
-        if self._lazy and not self._restricted and (budget is None or position):
+        if mask is None and self._lazy and not self._restricted and (budget is None or position):
             found = self._scan(matcher, scores.vector(place), position, budget)
             if found is not None:
                 self.done = matcher.is_terminated()
                 return found
-        self._stats.masks += 1
-        matcher.fill_bitmask(self._mask, 0, max_tokens=budget)
+        if mask is None:
+            mask = self._mask[0]
+            self._stats.masks += 1
+            matcher.fill_bitmask(mask, max_tokens=budget)
         if self._restricted:
-            token = self._few(scores, place, position)
+            token = self._few(scores, place, position, mask)
         else:
-            row = apply_bitmask(scores.vector(place), self._mask[0])
+            row = apply_bitmask(scores.vector(place), mask)
             token = draw(row, self._how, self._noise, position)
         if not matcher.accept_token(token):
             raise StructgenError(f"token {token} was allowed and then refused: this is a bug in structgen")
@@ -143,12 +153,12 @@ class Drawer:
         matcher.rollback(1)
         return False
 
-    def _few(self, scores: Scores, place: int, position: int) -> int:
+    def _few(self, scores: Scores, place: int, position: int, mask: npt.NDArray[np.int32]) -> int:
         """The draw from the allowed rows of the head, or from all where many are allowed."""
-        bits = np.unpackbits(self._mask[0].view(np.uint8), bitorder="little", count=self._size)
+        bits = np.unpackbits(mask.view(np.uint8), bitorder="little", count=self._size)
         ids = np.flatnonzero(bits)
         if len(ids) > self._restricted:
-            row = apply_bitmask(scores.vector(place), self._mask[0])
+            row = apply_bitmask(scores.vector(place), mask)
             self._stats.head_rows += self._size
             return draw(row, self._how, self._noise, position)
         self._stats.head_rows += len(ids)
