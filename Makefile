@@ -16,7 +16,7 @@ ASAN := build/asan
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test test-asan model bench stubs clean
+.PHONY: help setup demo test test-asan model bench bench-speculation stubs clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -47,6 +47,9 @@ bench: $(VENV)/.bench $(VENV)/.test $(CORE)  ## speed beside llguidance and xgra
 	@mkdir -p build && rm -f build/bench.jsonl
 	@$(PY) -m bench.maskbench --engines structgen,llguidance,xgrammar --count $(BENCH_COUNT) --out build/bench.jsonl
 	@$(PY) -m bench.compare build/bench.jsonl
+
+bench-speculation: $(VENV)/.bench $(VENV)/.test $(CORE)  ## tokens a forward and seconds of speculative decoding
+	@HF_HUB_OFFLINE=1 $(PY) -m bench.speculation
 
 stubs: setup  ## write structgen/_core.pyi anew, after a change of csrc/bind/
 	@$(PY) -m nanobind.stubgen $(STUB)

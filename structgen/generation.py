@@ -17,13 +17,15 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Union, cast, overload
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from ._draws import Noise, draw
 from .compiler import Compiler
 from .errors import BudgetExceeded, StructgenError, VocabularyError
 from .grammar import CompiledGrammar, Matcher, fill_bitmasks
@@ -31,11 +33,13 @@ from .logits import allocate_bitmask, apply_bitmask
 
 if TYPE_CHECKING:
     from .lm.base import Context, LanguageModel
+    from .speculation import Drafter, Speculation, Statistics
     from .vocabulary import Vocabulary
 
 __all__ = ["Result", "Sampling", "generate"]
 
 Format = Literal["auto", "plain", "chat", "embedded"]
+Speculate = Union["Literal['auto']", "Sequence[Drafter]", "Speculation", None]
 _LOADED_MODELS = 2
 _EMBEDDED_MARK = "<|answer|>"
 
@@ -69,8 +73,10 @@ class Result:
         finish_reason: "stop" after an end-of-sequence token, "length" when the tokens ran out.
         prompt_tokens: ids of the prompt.
         timings: seconds of the whole call, shared by its n results: "load", "compile", "prompt" (the first
-            forward), "forward" (the others), "mask", "sample", "total".
+            forward), "forward" (the others), "mask", "sample", "total"; speculating, the
+            parts of `Statistics.seconds` instead.
         sampling: how the tokens were drawn.
+        speculation: what speculative decoding did, all n results together; None without it.
     """
 
     text: str
@@ -81,6 +87,7 @@ class Result:
     prompt_tokens: int
     timings: dict[str, float]
     sampling: Sampling
+    speculation: Statistics | None = None
 
 
 @dataclass(slots=True)
@@ -89,7 +96,7 @@ class _Sequence:
 
     context: Context
     matcher: Matcher | None
-    random: np.random.Generator | None
+    noise: Noise | None
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     done: bool = False
@@ -128,6 +135,8 @@ def generate(
     whitespace: str = "compact",
     format: Format = "auto",
     complete: bool = True,
+    speculate: Speculate = None,
+    logprobs: bool = True,
 ) -> Result: ...
 
 
@@ -148,6 +157,8 @@ def generate(
     whitespace: str = "compact",
     format: Format = "auto",
     complete: bool = True,
+    speculate: Speculate = None,
+    logprobs: bool = True,
 ) -> Result | list[Result]: ...
 
 
@@ -167,6 +178,8 @@ def generate(
     whitespace: str = "compact",
     format: Format = "auto",
     complete: bool = True,
+    speculate: Speculate = None,
+    logprobs: bool = True,
 ) -> Result | list[Result]:
     """Generate a text that the schema or grammar accepts.
 
@@ -189,6 +202,11 @@ def generate(
             template, "embedded" into the form that the embedded model was trained on; "auto" is "embedded"
             for that model, "chat" for messages, else "plain".
         complete: allow only tokens after which the text can still be completed within `max_tokens`.
+        speculate: "auto", a list of drafters or a `structgen.speculation.Speculation`: several tokens a
+            forward, and the same ones as without, under the same seed too (but for models whose floating
+            point decides a near tie differently in a wider forward). "auto" does nothing for a model that
+            cannot take drafts back; drafters raise LanguageModelError there.
+        logprobs: False leaves `Result.logprobs` empty, which saves work when speculating.
 
     Raises:
         ValueError: arguments that make no sense together.
@@ -218,18 +236,50 @@ def generate(
         seed = cast(int, np.random.SeedSequence().entropy)
     sampling = Sampling(temperature, top_k, top_p, seed if temperature > 0 else None)
     sequences = [
-        _Sequence(start, None if grammar is None else grammar.matcher(), random)
-        for random in _generators(sampling, n)
+        _Sequence(start, None if grammar is None else grammar.matcher(), noise)
+        for noise in _noises(sampling, n)
     ]
     budget = room if complete and grammar is not None and _can_budget(grammar) else None
-    for step in range(room):
+    statistics = None
+    if speculate is not None:
+        from .speculation.api import decode
+        from .speculation.options import resolve
+
+        options = resolve(speculate, lm)
+        if options is not None:
+            again = None
+            if schema is not None:
+                again = partial(_compiled, schema, whitespace)
+            statistics = decode(
+                lm,
+                start.tokens,
+                sequences,
+                sampling,
+                options,
+                room=room,
+                budget=budget,
+                grammar=grammar,
+                compile=again,
+                text=prompt if isinstance(prompt, str) else None,
+                logprobs=logprobs,
+            )
+            clock.lap("speculation")
+            for part, seconds in statistics.seconds.items():
+                clock.seconds[part] = clock.seconds.get(part, 0.0) + seconds
+    for step in range(room if statistics is None else 0):
         live = [s for s in sequences if not s.done]
         if not live:
             break
         _step(lm, live, sampling, None if budget is None else budget - step, clock)
     timings = clock.total()
-    results = [_result(s, lm, grammar, len(start), sampling, timings) for s in sequences]
+    results = [_result(s, lm, grammar, len(start), sampling, timings, statistics) for s in sequences]
+    if not logprobs:
+        results = [replace(r, logprobs=[]) for r in results]
     return results[0] if n == 1 else results
+
+
+def _compiled(schema: Any, whitespace: str, compiler: Compiler) -> CompiledGrammar:
+    return compiler.json_schema(schema, whitespace=whitespace)
 
 
 def _can_budget(grammar: CompiledGrammar) -> bool:
@@ -251,7 +301,7 @@ def _step(
     allowed = _masked(raw, [s.matcher for s in live], budget, lm.vocabulary)
     clock.lap("mask")
     for row, sequence in enumerate(live):
-        token = _draw(allowed[row], sampling, sequence.random)
+        token = draw(allowed[row], sampling, sequence.noise, len(sequence.tokens))
         sequence.tokens.append(token)
         sequence.logprobs.append(float(raw[row, token]))
         if sequence.matcher is None:
@@ -284,36 +334,11 @@ def _masked(
     return apply_bitmask(raw, mask)
 
 
-def _draw(logprobs: npt.NDArray[np.float32], how: Sampling, random: np.random.Generator | None) -> int:
-    """One token of one row: temperature, top-k, top-p, then one uniform number and the inverse CDF."""
-    best = int(np.argmax(logprobs))
-    if not np.isfinite(logprobs[best]):
-        raise StructgenError("the model gives no allowed token a probability above 0")
-    if random is None:
-        return best
-    ids = np.flatnonzero(logprobs > -np.inf)
-    scores = logprobs[ids].astype(np.float64)
-    # Subtracting first keeps a tiny temperature finite.
-    scores = (scores - scores.max()) / how.temperature
-    if how.top_k is not None or how.top_p is not None:
-        order = np.argsort(-scores, kind="stable")[: how.top_k]
-        ids, scores = ids[order], scores[order]
-    weights = np.exp(scores)
-    if how.top_p is not None:
-        sums = np.cumsum(weights)
-        count = int(np.searchsorted(sums, how.top_p * sums[-1])) + 1
-        ids, weights = ids[:count], weights[:count]
-    sums = np.cumsum(weights)
-    at = int(np.searchsorted(sums, random.random() * sums[-1], side="right"))
-    return int(ids[min(at, len(ids) - 1)])
-
-
-def _generators(sampling: Sampling, n: int) -> list[np.random.Generator | None]:
-    """One stream of random numbers a sequence; None for greedy decoding."""
-    if sampling.temperature == 0:
+def _noises(sampling: Sampling, n: int) -> list[Noise | None]:
+    """The noise of each sample; None for greedy decoding."""
+    if sampling.seed is None:
         return [None] * n
-    seeds = np.random.SeedSequence(sampling.seed).spawn(n)
-    return [np.random.Generator(np.random.PCG64(s)) for s in seeds]
+    return [Noise(sampling.seed, i) for i in range(n)]
 
 
 def _result(
@@ -323,6 +348,7 @@ def _result(
     prompt_tokens: int,
     sampling: Sampling,
     timings: dict[str, float],
+    statistics: Statistics | None,
 ) -> Result:
     text = lm.vocabulary.decode(sequence.tokens).decode("utf-8", "replace")
     value: Any = None
@@ -339,6 +365,7 @@ def _result(
         prompt_tokens,
         dict(timings),
         sampling,
+        statistics,
     )
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from structgen.generation import Sampling, _draw, generate
+from structgen._draws import Noise, draw
+from structgen.generation import Sampling, generate
 from structgen.lm.base import ContextTooLong, LanguageModelError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -156,14 +157,14 @@ def test_truncation_sees_allowed_tokens_only() -> None:
 
 def test_draw_top_p_takes_the_fewest_that_reach_it() -> None:
     row = np.log(np.array([0.5, 0.3, 0.15, 0.05], np.float32))
-    random = np.random.Generator(np.random.PCG64(0))
+    noise = Noise(0)
     for top_p, kept in ((0.4, 1), (0.6, 2), (0.9, 3), (1.0, 4)):
         how = Sampling(1.0, None, top_p, 0)
-        assert {_draw(row, how, random) for _ in range(600)} == set(range(kept))
+        assert {draw(row, how, noise, i) for i in range(600)} == set(range(kept))
     cold = Sampling(1e-12, None, None, 0)
-    assert {_draw(row, cold, random) for _ in range(50)} == {0}
+    assert {draw(row, cold, noise, i) for i in range(50)} == {0}
     with pytest.raises(sg.StructgenError, match="no allowed token"):
-        _draw(np.full(4, -np.inf, np.float32), cold, random)
+        draw(np.full(4, -np.inf, np.float32), cold, noise, 0)
 
 
 def test_length_ends_and_the_context_bounds_it() -> None:

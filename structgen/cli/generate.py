@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from structgen import Compiler
 
@@ -37,6 +37,7 @@ from .common import (
 if TYPE_CHECKING:
     from structgen.generation import Result
     from structgen.lm.transformers import TransformersLM
+    from structgen.speculation import Statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,13 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--top-p", type=float, metavar="P")
     parser.add_argument("--seed", type=int, help="repeats the draws")
     parser.add_argument("-n", type=int, default=1, help="documents a prompt (default: 1)")
+    parser.add_argument(
+        "--speculate",
+        metavar="WHAT",
+        default="off",
+        help="several tokens a forward, the same text: auto, off, or drafters by name (grammar, schema, "
+        "automaton, tree, recycling, ngrams, trigram, lookup, copy, lookahead), separated by commas",
+    )
     parser.add_argument("--output", metavar="FILE", help="write records as JSONL here (- is standard output)")
     parser.add_argument("--limit", type=int, metavar="N", help="stop after N prompts")
     add_schema_options(parser, whitespace="compact")
@@ -82,6 +90,8 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     wanted = list(requests(options))
+    options.speculate = speculation(options.speculate)
+    tokens = forwards = 0
     with ExitStack() as stack:
         out: TextIO = sys.stdout
         if options.output not in (None, "-"):
@@ -97,14 +107,28 @@ def run(options: argparse.Namespace) -> int:
         for request in wanted:
             if options.prompts is not None:
                 note(f"> {request.prompt}")
-            code, lines = answer(lm, compiler, request, options)
+            code, lines, used = answer(lm, compiler, request, options)
+            tokens, forwards = tokens + used.tokens, forwards + used.forwards
             status = max(status, code)
             texts += len(lines)
             for line in lines:
                 print(line, file=out, flush=True)
     if texts:
-        note(f"{plural(texts, 'text')} in {time.perf_counter() - start:.1f} s")
+        drafted = f", {tokens / forwards:.2f} tokens a forward" if forwards else ""
+        note(f"{plural(texts, 'text')} in {time.perf_counter() - start:.1f} s{drafted}")
     return status
+
+
+def speculation(what: str) -> Any:
+    """--speculate as `generate` takes it. Failure: no such drafter."""
+    if what in ("auto", "off"):
+        return None if what == "off" else what
+    from structgen.speculation.options import named
+
+    try:
+        return named(what)
+    except ValueError as error:
+        raise Failure(f"--speculate: {error}") from None
 
 
 def load(name: str | None) -> TransformersLM:
@@ -134,9 +158,10 @@ def quiet() -> None:
 
 def answer(
     lm: TransformersLM, compiler: Compiler, request: Request, options: argparse.Namespace
-) -> tuple[int, list[str]]:
-    """The exit status and the lines to print for one prompt."""
+) -> tuple[int, list[str], Statistics]:
+    """The exit status and the lines to print for one prompt, and what speculation did."""
     from structgen.generation import generate
+    from structgen.speculation import Statistics
 
     from .main import explain
 
@@ -154,19 +179,20 @@ def answer(
             top_p=options.top_p,
             seed=options.seed,
             n=options.n,
+            speculate=options.speculate,
         )
     except Exception as error:
         if os.environ.get("STRUCTGEN_TRACEBACK"):
             raise
         line, code = explain(error)
         note(f"structgen: {request.place}{line}")
-        return code, []
+        return code, [], Statistics()
     results = found if isinstance(found, list) else [found]
     cut = sum(1 for result in results if result.finish_reason != "stop")
     if cut:
         note(f"structgen: {request.place}{plural(cut, 'text')} cut off after {options.max_tokens} tokens")
     lines = [result.text if options.output is None else record(request, result) for result in results]
-    return REJECTED if cut else OK, lines
+    return REJECTED if cut else OK, lines, results[0].speculation or Statistics()
 
 
 def record(request: Request, result: Result) -> str:

@@ -35,6 +35,8 @@ from .base import Context, ContextTooLong, LanguageModelError
 if TYPE_CHECKING:
     import torch
 
+    from .trees import TreeScorer
+
 __all__ = ["Node", "TransformersLM"]
 
 _Vector = npt.NDArray[np.float32]
@@ -236,6 +238,7 @@ class TransformersLM:
         self._nodes: WeakValueDictionary[tuple[int, int], Node] = WeakValueDictionary()
         self._root = Node(self, None, -1, next(self._serials))
         self._store = _Store(kv_bytes if self._reuses_keys else 0)
+        self._tree: tuple[TreeScorer, list[int]] | None = None
         self._lock = threading.RLock()
 
     @classmethod
@@ -302,6 +305,7 @@ class TransformersLM:
         """Forget all keys and values. Contexts that somebody holds keep their vectors."""
         with self._lock:
             self._store.shrink(-1)
+            self._tree = None
 
     def encode(self, text: str) -> list[int]:
         """The ids of a prompt, with the special tokens that the tokenizer adds."""
@@ -348,6 +352,61 @@ class TransformersLM:
                 self._store.touch(node)
             self._store.shrink()
         return out
+
+    def tree_scorer(self) -> TreeScorer:
+        """A batch of rows whose draft trees are scored in one forward; see `structgen.lm.trees`.
+
+        Its keys are its own, apart from those that `logprobs` keeps.
+
+        Raises:
+            LanguageModelError: the model cannot take refused drafts back.
+        """
+        from .trees import TreeScorer
+
+        return TreeScorer(self)
+
+    def check_tree_scoring(self) -> None:
+        """LanguageModelError, with the reason, where `tree_scorer` would fail."""
+        from .trees import check_tree_scoring
+
+        check_tree_scoring(self.model)
+
+    def score_tree(self, context: Context, tokens: Sequence[int], parents: Sequence[int]) -> _Vector:
+        """Log-probabilities after a context and after every node of a tree below it, in one forward.
+
+        Keys of the last context are kept, and reused where the next one begins alike.
+
+        Args:
+            tokens: the nodes, parents before children.
+            parents: the number of each node's parent, -1 for the context.
+
+        Returns:
+            float32, shape (1 + len(tokens), V): the context's row, then the nodes'.
+
+        Raises:
+            ContextTooLong: context and tree exceed `max_context`.
+            LanguageModelError: the model cannot score trees, or its logits are NaN.
+        """
+        import torch
+
+        from .trees import Block, TreeScorer
+
+        prefix = self._checked(context).tokens
+        with self._lock:
+            kept, known = self._tree or (TreeScorer(self), [])
+            if not kept.rows:
+                kept.add()
+            common = min(_common(known, prefix), len(prefix) - 1)
+            self._tree = None  # whatever fails below leaves no half-written keys behind
+            kept.truncate(common)
+            logits = kept.score([Block(prefix[common:], tokens, parents)])[0]
+            with torch.inference_mode():
+                found = torch.log_softmax(logits.float(), dim=-1).cpu().numpy()
+            kept.keep([[]])
+            self._tree = (kept, prefix)
+        if np.isnan(found).any():
+            raise LanguageModelError("the model's logits are not a distribution: they are NaN or all -inf")
+        return cast(_Vector, found)
 
     def _child(self, parent: Node, token: int) -> Node:
         token = int(token)
@@ -480,6 +539,14 @@ class TransformersLM:
             span = slice(past, past + row.new)
             new = [(layer.keys[r, :, span], layer.values[r, :, span]) for layer in cache.layers]
             self._store.write(row.node, new, row.past)
+
+
+def _common(a: Sequence[int], b: Sequence[int]) -> int:
+    """Length of the longest common prefix."""
+    for i, (x, y) in enumerate(zip(a, b, strict=False)):
+        if x != y:
+            return i
+    return min(len(a), len(b))
 
 
 def _path(node: Node, start: int) -> list[Node]:

@@ -1,0 +1,332 @@
+"""Speculative decoding in figures, on the embedded pair: `python -m bench.speculation`.
+
+Enters: MaskBench schemas with their instances (`STRUCTGEN_DATA`), or nothing for the other parts. Leaves:
+tables on standard output, and with --out every run as a JSON line. Cost: some minutes.
+
+Baselines run in the same process on the same prompts: structgen's plain decoding, the same loop without
+drafts, and transformers' own generation (plain, prompt lookup, assisted by the draft model), with structgen's
+LogitsProcessor. Beside every speed stands the share of texts that equal plain decoding's.
+
+A model of two million parameters says something about drafters and grammars, and little about the speed of
+large models on other machines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import structgen as sg
+from bench import data
+from bench import speculation_parts as parts
+from structgen.lm import embedded
+from structgen.lm.transformers import TransformersLM
+from structgen.speculation import (
+    DraftModel,
+    Forced,
+    LogitNgrams,
+    Lookahead,
+    PromptLookup,
+    SourceCopy,
+    Speculation,
+    SuffixAutomatonDrafter,
+    SuffixTreeDrafter,
+    TokenRecycling,
+    Trigram,
+    layer_skip,
+    standard_drafters,
+)
+
+SQL = (
+    r"SELECT (\*|[a-z_]{1,12}(, [a-z_]{1,12}){0,4}) FROM [a-z_]{1,12}"
+    r"( JOIN [a-z_]{1,12} ON [a-z_]{1,12}\.[a-z_]{1,12} = [a-z_]{1,12}\.[a-z_]{1,12}){0,2}"
+    r"( WHERE [a-z_]{1,12} (=|<|>|LIKE) ([0-9]{1,6}|'[A-Za-z0-9 ]{0,16}')"
+    r"( (AND|OR) [a-z_]{1,12} (=|<|>|LIKE) ([0-9]{1,6}|'[A-Za-z0-9 ]{0,16}')){0,3})?"
+    r"( ORDER BY [a-z_]{1,12}( ASC| DESC)?)?( LIMIT [0-9]{1,4})?;"
+)
+MAX_TOKENS = 120
+
+
+@dataclass(frozen=True)
+class Case:
+    """One text to generate."""
+
+    name: str
+    prompt: list[int]
+    grammar: sg.CompiledGrammar | None
+    schema: Any = None
+
+
+@dataclass
+class Outcome:
+    """One text generated. `forwards` are the target's."""
+
+    method: str
+    case: str
+    tokens: list[int]
+    forwards: int
+    seconds: float
+    same: bool = True
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+class Bench:
+    """The two models and what runs on them."""
+
+    def __init__(self) -> None:
+        self.lm = TransformersLM.from_pretrained(embedded.path("target"), kv_bytes=64 << 20)
+        self.draft = TransformersLM.from_pretrained(embedded.path("draft"), kv_bytes=64 << 20)
+        self.compiler = sg.Compiler(self.lm.vocabulary)
+        self.forwards = 0
+        self.lm.model.register_forward_hook(self._count)
+
+    def _count(self, *_: Any) -> None:
+        self.forwards += 1
+
+    def plain(self, case: Case, **how: Any) -> Outcome:
+        """structgen's plain decoding."""
+        return self.speculative(case, "plain", None, **how)
+
+    def speculative(self, case: Case, method: str, options: Any, **how: Any) -> Outcome:
+        self.lm.clear()
+        self.draft.clear()
+        before, begin = self.forwards, time.perf_counter()
+        result = sg.generate(
+            self.lm,
+            case.prompt,
+            grammar=case.grammar,
+            max_tokens=MAX_TOKENS,
+            complete=False,
+            speculate=options,
+            **how,
+        )
+        seconds = time.perf_counter() - begin
+        stats = {} if result.speculation is None else result.speculation.as_dict()
+        # The restricted head calls the body of the model alone, past the hook.
+        forwards = stats["forwards"] if stats else self.forwards - before
+        return Outcome(method, case.name, result.tokens, forwards, seconds, more=stats)
+
+    def theirs(self, case: Case, method: str, **arguments: Any) -> Outcome:
+        """transformers' `generate` with structgen's processor, greedy."""
+        from structgen.integrations.transformers import LogitsProcessor
+
+        ids = torch.tensor([case.prompt])
+        processors = [] if case.grammar is None else [LogitsProcessor(case.grammar, len(case.prompt))]
+        if method.endswith("assisted"):
+            arguments["assistant_model"] = self.draft.model
+        before, begin = self.forwards, time.perf_counter()
+        output = self.lm.model.generate(
+            input_ids=ids,
+            attention_mask=torch.ones_like(ids),
+            logits_processor=processors,
+            max_new_tokens=MAX_TOKENS,
+            do_sample=False,
+            **arguments,
+        )
+        seconds = time.perf_counter() - begin
+        tokens = output[0, len(case.prompt) :].tolist()
+        return Outcome(method, case.name, tokens, self.forwards - before, seconds)
+
+
+def cases_json(bench: Bench, count: int) -> tuple[list[Case], list[Case]]:
+    """(train, test): the same schemas, other instances, so that nothing of a test text was seen before.
+
+    The request names the leaves of an instance; the model was trained on such requests for its own schemas.
+    """
+    train: list[Case] = []
+    test: list[Case] = []
+    for name in data.sample(data.maskbench_names(), 40 * count, seed=3):
+        case = data.maskbench_case(name)
+        valid = [json.loads(i.text) for i in case.instances if i.valid]
+        if len(valid) < 2 or not all(isinstance(v, dict) for v in valid):
+            continue
+        try:
+            schema = json.loads(case.schema)
+            grammar = bench.compiler.json_schema(case.schema, whitespace="compact")
+        except (sg.StructgenError, ValueError):
+            continue
+        made = []
+        for value in valid[:2]:
+            request = ", ".join(f"{k} {v}" for k, v in _leaves(value))
+            text = embedded.format_prompt(request, schema if isinstance(schema, dict) else None)
+            made.append(Case(name, bench.lm.encode(text), grammar, schema))
+        length = len(bench.lm.encode(json.dumps(valid[1], separators=(",", ":"))))
+        if 20 <= length <= MAX_TOKENS and all(len(c.prompt) + MAX_TOKENS < 700 for c in made):
+            train.append(made[0])
+            test.append(made[1])
+        if len(test) == count:
+            break
+    return train, test
+
+
+def _leaves(value: Any, key: str = "") -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return [leaf for k, v in value.items() for leaf in _leaves(v, k)]
+    if isinstance(value, list):
+        return [leaf for v in value for leaf in _leaves(v, key)]
+    return [(key, value)]
+
+
+_NAMES = ("orders", "customers", "items", "users", "events", "invoices", "cities", "parts")
+_COLUMNS = ("id", "name", "price", "city", "created", "total", "status", "email")
+
+
+def cases_sql(bench: Bench, count: int) -> tuple[list[Case], list[Case]]:
+    grammar = bench.compiler.regex(SQL)
+    draw = random.Random(1)
+    made = []
+    for i in range(2 * count):
+        table, columns = draw.choice(_NAMES), draw.sample(_COLUMNS, 3)
+        text = f"select {columns[0]}, {columns[1]} from {table} where {columns[2]} is {draw.randint(1, 999)}"
+        made.append(Case(f"sql-{i}", bench.lm.encode(embedded.format_prompt(text)), grammar))
+    return made[:count], made[count:]
+
+
+def cases_free(bench: Bench, count: int) -> tuple[list[Case], list[Case]]:
+    """No grammar: the model answers in JSON of its own accord, which is what it was trained to do."""
+    train, test = cases_json(bench, count)
+    return [Case(c.name, c.prompt, None) for c in train], [Case(c.name, c.prompt, None) for c in test]
+
+
+WORKLOADS: dict[str, Callable[[Bench, int], tuple[list[Case], list[Case]]]] = {
+    "json schema": cases_json,
+    "sql": cases_sql,
+    "free text": cases_free,
+}
+
+
+def methods(bench: Bench, sample: Sequence[int]) -> dict[str, Callable[[], Speculation]]:
+    """Fresh options each: cold stores."""
+
+    def only(*drafters: Any) -> Speculation:
+        return Speculation(list(drafters), cost=COST)
+
+    return {
+        "no drafts": lambda: only(),
+        "forced": lambda: only(Forced()),
+        "prompt lookup": lambda: only(PromptLookup()),
+        "source copy": lambda: only(SourceCopy()),
+        "suffix automaton": lambda: only(SuffixAutomatonDrafter()),
+        "suffix tree": lambda: only(SuffixTreeDrafter()),
+        "token recycling": lambda: only(TokenRecycling()),
+        "logit n-grams": lambda: only(LogitNgrams()),
+        "trigram": lambda: only(Trigram()),
+        "lookahead": lambda: only(Lookahead()),
+        "layer skip": lambda: only(layer_skip(bench.lm, sample)),
+        "draft model": lambda: only(DraftModel(bench.draft)),
+        "fused (auto)": lambda: only(*standard_drafters()),
+        "fused + draft model": lambda: only(*standard_drafters(), DraftModel(bench.draft)),
+    }
+
+
+THEIRS: dict[str, dict[str, Any]] = {
+    "transformers": {},
+    "transformers prompt lookup": {"prompt_lookup_num_tokens": 10},
+    "transformers assisted": {},
+}
+COST = parts.CostTable()
+
+
+def run_workload(bench: Bench, workload: str, count: int, only: str, out: list[Any]) -> None:
+    """Figures 1 and 5 of one workload."""
+    train, test = WORKLOADS[workload](bench, count)
+    if not test:
+        print(f"\n## {workload}: no cases (set STRUCTGEN_DATA)")
+        return
+    rows: list[tuple[str, str, list[Outcome]]] = []
+    plain = [bench.plain(c) for c in test]
+    plain = [bench.plain(c) for c in test]  # the first round compiles masks
+    rows.append(("plain", "", plain))
+    wanted = {c.name: p.tokens for c, p in zip(test, plain, strict=True)}
+    for method, make in methods(bench, test[0].prompt).items():
+        if not any(name in method for name in only.split(",")):
+            continue
+        cold = [bench.speculative(c, method, make()) for c in test]
+        rows.append((method, "cold", cold))
+        options = make()
+        if options.drafters:
+            running = [bench.speculative(c, method, options) for c in test]
+            rows.append((method, "running", running))
+            options = make()
+            for c in train:
+                bench.speculative(c, method, options)
+            rows.append((method, "warm", [bench.speculative(c, method, options) for c in test]))
+    for method, arguments in THEIRS.items():
+        if any(name in method for name in only.split(",")):
+            rows.append((method, "", [bench.theirs(c, method, **arguments) for c in test]))
+    total = sum(len(p.tokens) for p in plain)
+    print(f"\n## {workload}: {len(test)} texts, {total} tokens, greedy")
+    head = "".join(f"{h:>{w}}" for h, w in (("s", 8), ("speed", 7), ("p50", 6), ("p5", 6), ("equal", 7)))
+    print(f"{'method':28}{'store':9}{'tok/fwd':>8} {'95% interval':>14}{head}")
+    for method, store, outcomes in rows:
+        for o in outcomes:
+            o.same = o.tokens == wanted[o.case]
+            out.append({**vars(o), "workload": workload, "store": store})
+        print(_line(method, store, outcomes, plain))
+
+
+def _line(method: str, store: str, outcomes: list[Outcome], plain: list[Outcome]) -> str:
+    tokens = np.array([len(o.tokens) for o in outcomes])
+    forwards = np.array([o.forwards for o in outcomes])
+    rate = tokens.sum() / forwards.sum()
+    draws = np.random.default_rng(0).integers(len(tokens), size=(1000, len(tokens)))
+    spread = np.percentile(tokens[draws].sum(1) / forwards[draws].sum(1), [2.5, 97.5])
+    seconds = np.array([o.seconds for o in outcomes])
+    base = np.array([o.seconds for o in plain])
+    ratios = base / seconds
+    same = np.mean([o.same for o in outcomes])
+    return (
+        f"{method:28}{store:9}{rate:8.2f}   [{spread[0]:4.2f}, {spread[1]:4.2f}]{seconds.sum():8.2f}"
+        f"{base.sum() / seconds.sum():7.2f}{np.percentile(ratios, 50):6.2f}{np.percentile(ratios, 5):6.2f}"
+        f"{same:7.1%}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=24, help="texts of each workload")
+    parser.add_argument("--only", default="", help="methods by parts of their names")
+    parser.add_argument("--workloads", default=",".join(WORKLOADS))
+    parser.add_argument("--figures", default="1,2,3,4,5,6", help="1 and 5 are one table")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="every run as a JSON line")
+    options = parser.parse_args()
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    torch.set_num_threads(options.threads)
+    figures = {int(f) for f in options.figures.split(",")}
+    bench = Bench()
+    count = sum(p.numel() for p in bench.lm.model.parameters())
+    print(
+        f"target {count:,} parameters, vocabulary {bench.lm.vocabulary.vocab_size}, float32, "
+        f"{options.threads} thread(s), torch {torch.__version__}, {os.cpu_count()} cores"
+    )
+    out: list[Any] = []
+    if 4 in figures:
+        parts.cost_curve(bench.lm)
+    if figures & {1, 5}:
+        for workload in options.workloads.split(","):
+            run_workload(bench, workload, options.count, options.only, out)
+    if 2 in figures or 3 in figures or 5 in figures:
+        train, test = cases_json(bench, options.count)
+        if test:
+            parts.ablation(bench, train, test)
+    if 5 in figures:
+        parts.unpredictable(bench)
+    if 6 in figures:
+        parts.fidelity()
+    if options.out is not None:
+        options.out.write_text("".join(json.dumps(o) + "\n" for o in out), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,339 @@
+"""The logits of every node of a draft tree in one forward, for a batch of rows.
+
+Enters: for each row the tokens that it took since the last call and a tree of drafts behind them. Leaves:
+logits of the last taken token and of every node; then `keep` says which path was accepted.
+Cost: one forward over the new tokens of all rows; keeping a path copies its keys.
+
+A node attends to what its row has taken, to its ancestors and to itself, and its position is its depth (tree
+attention: Miao et al., SpecInfer, 2024; Cai et al., Medusa, 2024). Masks are additive and 4-D: transformers
+passes those on unread, and the eager attention *adds* them, so a Boolean mask would be silently wrong.
+Sliding windows are therefore written into the mask here. What cannot be taken back (a recurrent state) or
+sees slots instead of positions is refused.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from .base import ContextTooLong, LanguageModelError
+from .tree_cache import TreeCache
+
+if TYPE_CHECKING:
+    from .transformers import TransformersLM
+
+__all__ = ["Block", "TreeScorer", "check_tree_scoring"]
+
+# Entries of an attention mask of one forward: longer prompts are read in pieces.
+_MASK_ENTRIES = 1 << 22
+_PIECE = 512
+
+
+@dataclass(slots=True)
+class Block:
+    """New tokens of one row.
+
+    Attributes:
+        taken: the tokens that the row took since the last call, at least one.
+        tokens: the nodes of the draft tree, parents before children.
+        parents: the parent of each node; -1 is the last taken token.
+    """
+
+    taken: Sequence[int]
+    tokens: Sequence[int] = ()
+    parents: Sequence[int] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.taken) + len(self.tokens)
+
+
+class TreeScorer:
+    """A batch of rows under one model. Not thread-safe; the model's weights are only read.
+
+    Args:
+        lm: the model.
+
+    Raises:
+        LanguageModelError: the model cannot score trees; the message names what is in the way.
+    """
+
+    def __init__(self, lm: TransformersLM) -> None:
+        check_tree_scoring(lm.model)
+        self._lm = lm
+        self._model = lm.model
+        self._config = _text_config(lm.model)
+        self._cache = TreeCache(_layers(self._config), 0)
+        self._windows = _windows(self._config)
+        self._selects = "logits_to_keep" in inspect.signature(lm.model.forward).parameters
+        self._dtype = next((p.dtype for p in lm.model.parameters() if p.is_floating_point()), torch.float32)
+        self._lowest = float(torch.finfo(self._dtype).min)
+        self._sizes: list[int] = []
+        self.forwards = 0
+        self.last_width = 0
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model runs."""
+        found: torch.device = self._model.device
+        return found
+
+    @property
+    def vocab_size(self) -> int:
+        """The width of the logits."""
+        return self._lm.vocabulary.vocab_size
+
+    @property
+    def rows(self) -> int:
+        """How many sequences there are."""
+        return self._cache.rows
+
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens with keys, by row."""
+        found: list[int] = self._cache.lengths.tolist()
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of keys and values."""
+        return self._cache.nbytes
+
+    def add(self, count: int = 1) -> None:
+        """Empty rows behind the others; they may join at any time."""
+        self._cache.add_rows(count)
+
+    def select(self, rows: list[int]) -> None:
+        """Only these rows, in this order; one that comes twice is forked."""
+        self._cache.select(rows)
+
+    def truncate(self, length: int) -> None:
+        """Forget the tokens of a single row from `length` on."""
+        self._cache.truncate(length)
+
+    def score(self, blocks: Sequence[Block], *, hidden: bool = False) -> list[torch.Tensor]:
+        """One tensor a row: (1 + nodes, V) logits, the last taken token first; with `hidden`, (1 + nodes,
+        size) states for `head`.
+
+        `keep` must follow, once.
+
+        Raises:
+            ContextTooLong: a row would pass the model's positions.
+            LanguageModelError: the logits are NaN.
+        """
+        if len(blocks) != self.rows or any(not b.taken for b in blocks):
+            raise ValueError(f"{len(blocks)} blocks for {self.rows} rows; each needs a taken token")
+        self._check_length(blocks)
+        while (cut := self._piece(blocks)) is not None:
+            self._run([Block(b.taken[:c]) for b, c in zip(blocks, cut, strict=True)], keep_last=True)
+            self._cache.keep([list(range(c)) for c in cut])
+            blocks = [Block(b.taken[c:], b.tokens, b.parents) for b, c in zip(blocks, cut, strict=True)]
+        self._sizes = [len(b.taken) for b in blocks]
+        output = self._run(blocks, hidden=hidden)
+        return output
+
+    def keep(self, paths: Sequence[Sequence[int]]) -> None:
+        """Row r accepted the nodes paths[r], from the top down; all others are forgotten."""
+        self._cache.keep(
+            [[*range(n), *(n + i for i in path)] for n, path in zip(self._sizes, paths, strict=True)]
+        )
+
+    def head(self, states: torch.Tensor, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Logits of these ids alone, shape (len(ids),), from one row of hidden states."""
+        linear = self._model.get_output_embeddings()
+        index = torch.from_numpy(ids).to(linear.weight.device)
+        with torch.inference_mode():
+            logits = torch.mv(linear.weight.index_select(0, index), states)
+            if linear.bias is not None:
+                logits = logits + linear.bias.index_select(0, index)
+        found: npt.NDArray[np.float32] = logits.float().cpu().numpy()
+        return found
+
+    def has_plain_head(self) -> bool:
+        """Whether logits are the head's rows times the last hidden state and nothing else, by trial."""
+        linear = getattr(self._model, "get_output_embeddings", lambda: None)()
+        base = getattr(self._model, "base_model", None)
+        if not isinstance(linear, torch.nn.Linear) or base is None or base is self._model:
+            return False
+        ids = torch.arange(3, device=self._model.device)[None] % max(1, self._lm.vocabulary.vocab_size)
+        with torch.inference_mode():
+            full = self._model(input_ids=ids, use_cache=False).logits
+            own = linear(base(input_ids=ids, use_cache=False)[0])
+        return full.shape == own.shape and bool(torch.allclose(full, own, rtol=1e-5, atol=1e-5))
+
+    def _check_length(self, blocks: Sequence[Block]) -> None:
+        limit = self._lm.max_context
+        if limit is None:
+            return
+        for have, block in zip(self.lengths, blocks, strict=True):
+            deepest = have + len(block.taken) + max(_depths(block.parents), default=0)
+            if deepest > limit:
+                raise ContextTooLong(f"a row would have {deepest} tokens; the model reads {limit}")
+
+    def _piece(self, blocks: Sequence[Block]) -> list[int] | None:
+        """How many taken tokens of each row to read first, None when all fits in one forward."""
+        width = max(len(b) for b in blocks)
+        if width <= _PIECE or width * (self._cache.slots + width) * self.rows <= _MASK_ENTRIES:
+            return None
+        cut = [min(len(b.taken) - 1, _PIECE) for b in blocks]
+        return cut if any(cut) else None
+
+    def _run(
+        self, blocks: Sequence[Block], *, hidden: bool = False, keep_last: bool = False
+    ) -> list[torch.Tensor]:
+        width = max(max(len(b) for b in blocks), 1)
+        cache, rows = self._cache, self.rows
+        cache.reserve(width)
+        ids = np.zeros((rows, width), np.int64)
+        positions = np.zeros((rows, width), np.int64)
+        seen = np.zeros((rows, width, cache.slots + width), np.bool_)
+        for r, block in enumerate(blocks):
+            self._fill(block, r, ids[r], positions[r], seen[r])
+        device = self._model.device
+        arguments: dict[str, Any] = {
+            "input_ids": torch.from_numpy(ids).to(device),
+            "position_ids": torch.from_numpy(positions).to(device),
+            "attention_mask": self._masks(seen, positions, device),
+            "past_key_values": cache.cache,
+            "use_cache": True,
+        }
+        starts = [max(len(b.taken) - 1, 0) for b in blocks]
+        first = min(starts)
+        if self._selects and not hidden:
+            # The prompt's own logits are never asked for; they are most of the work of a first forward.
+            arguments["logits_to_keep"] = 1 if keep_last else torch.arange(first, width, device=device)
+        self.forwards += 1
+        self.last_width = rows * width
+        with torch.inference_mode():
+            model = self._model.base_model if hidden else self._model
+            output = model(**arguments)
+            scores = output[0] if hidden else output.logits
+        if keep_last:
+            return []
+        offset = first if self._selects and not hidden else 0
+        found = []
+        for r, block in enumerate(blocks):
+            part = scores[r, starts[r] - offset : starts[r] - offset + 1 + len(block.tokens)]
+            found.append(part)
+        return found
+
+    def _fill(
+        self,
+        block: Block,
+        row: int,
+        ids: npt.NDArray[np.int64],
+        positions: npt.NDArray[np.int64],
+        seen: npt.NDArray[np.bool_],
+    ) -> None:
+        """One row of ids (width,), positions (width,) and what each query sees (width, slots + width)."""
+        taken, nodes = len(block.taken), len(block.tokens)
+        have, slots = int(self._cache.lengths[row]), self._cache.slots
+        ids[:taken] = block.taken
+        ids[taken : taken + nodes] = block.tokens
+        positions[:taken] = np.arange(have, have + taken)
+        seen[:, :slots] = self._cache.live[row, :slots]
+        own = seen[:, slots:]
+        if taken == 1:
+            own[0, 0] = True
+        else:
+            own[:taken, :taken] = np.tri(taken, dtype=np.bool_)
+        for i, parent in enumerate(block.parents):
+            at, above = taken + i, taken + parent if parent >= 0 else taken - 1
+            own[at] = own[above]
+            own[at, at] = True
+            positions[at] = positions[above] + 1
+        # Padding sees itself alone: no query may see nothing.
+        rest = np.arange(taken + nodes, len(ids))
+        seen[rest] = False
+        own[rest, rest] = True
+
+    def _masks(self, seen: npt.NDArray[np.bool_], positions: npt.NDArray[np.int64], device: Any) -> Any:
+        if not self._windows:
+            return self._additive(seen, device)
+        full = self._additive(seen, device) if None in self._windows.values() else None
+        made: dict[str, Any] = {}
+        for name, window in self._windows.items():
+            if window is None:
+                made[name] = full
+                continue
+            slots = seen.shape[2] - seen.shape[1]
+            keys = np.zeros((seen.shape[0], seen.shape[2]), np.int64)
+            # A live slot's position is its rank among the row's live slots.
+            keys[:, :slots] = np.cumsum(self._cache.live[:, :slots], axis=1) - 1
+            keys[:, slots:] = positions
+            near = positions[:, :, None] - keys[:, None, :] < window
+            made[name] = self._additive(seen & near, device)
+        return made if len(made) > 1 or _takes_masks_by_type(self._config) else next(iter(made.values()))
+
+    def _additive(self, seen: npt.NDArray[np.bool_], device: Any) -> torch.Tensor:
+        visible = torch.from_numpy(seen[:, None]).to(device)
+        mask = torch.full(visible.shape, self._lowest, dtype=self._dtype, device=device)
+        return mask.masked_fill_(visible, 0.0)
+
+
+def check_tree_scoring(model: Any) -> None:
+    """LanguageModelError, with the reason, unless drafts can be scored as a tree and taken back."""
+    from transformers import cache_utils
+
+    try:
+        layers = cache_utils.DynamicCache(config=model.config).layers
+    except Exception as error:
+        raise LanguageModelError(f"the model's cache is unknown ({error}): drafts cannot be scored") from None
+    plain = (cache_utils.DynamicLayer, cache_utils.DynamicSlidingWindowLayer)
+    for i, layer in enumerate(layers):
+        if type(layer) not in plain:
+            raise LanguageModelError(
+                f"layer {i} of {type(model).__name__} keeps a {type(layer).__name__}, which cannot take "
+                "refused drafts back (a recurrent state has no positions): use speculate=None"
+            )
+    if not layers and not isinstance(getattr(_text_config(model), "num_hidden_layers", None), int):
+        raise LanguageModelError(f"{type(model).__name__} does not say how many layers it has")
+    if "position_ids" not in inspect.signature(model.forward).parameters:
+        raise LanguageModelError(
+            f"{type(model).__name__} takes no position_ids: nodes of a tree need positions of their own"
+        )
+    attention = getattr(_text_config(model), "_attn_implementation", None)
+    if attention not in (None, "eager", "sdpa"):
+        raise LanguageModelError(
+            f"attention {attention!r} takes no 4-D mask: load the model with attn_implementation='sdpa'"
+        )
+
+
+def _layers(config: Any) -> int:
+    return int(config.num_hidden_layers)
+
+
+def _windows(config: Any) -> dict[str, int | None]:
+    """layer type -> window, empty where every layer sees everything."""
+    window: int | None = getattr(config, "sliding_window", None)
+    types = getattr(config, "layer_types", None)
+    if types is None:
+        used = getattr(config, "use_sliding_window", True)
+        return {"sliding_attention": window} if used and window is not None else {}
+    found = {t: window if t == "sliding_attention" else None for t in dict.fromkeys(types)}
+    unknown = found.keys() - {"full_attention", "sliding_attention"}
+    if unknown:
+        raise LanguageModelError(f"layers of type {', '.join(sorted(unknown))} have masks of their own")
+    return {} if found.keys() == {"full_attention"} else found
+
+
+def _takes_masks_by_type(config: Any) -> bool:
+    """Models with `layer_types` look their masks up in a dict when they are given one."""
+    return getattr(config, "layer_types", None) is not None
+
+
+def _text_config(model: Any) -> Any:
+    config = model.config
+    return config.get_text_config() if hasattr(config, "get_text_config") else config
+
+
+def _depths(parents: Sequence[int]) -> list[int]:
+    found: list[int] = []
+    for parent in parents:
+        found.append(1 if parent < 0 else found[parent] + 1)
+    return found

@@ -1,0 +1,54 @@
+"""Lossless speculative drafting under a grammar.
+
+`sg.generate(..., speculate="auto")` is all that most users need. Here are the drafters, to choose among them,
+and `Speculation`, to set limits. What is generated does not depend on any of it.
+"""
+
+from __future__ import annotations
+
+from .base import Cursor, Drafter, Here, Session, Start, Step
+from .drafters import (
+    DraftModel,
+    Forced,
+    LogitNgrams,
+    Lookahead,
+    PromptLookup,
+    SchemaOrder,
+    SourceCopy,
+    SuffixAutomatonDrafter,
+    SuffixTree,
+    SuffixTreeDrafter,
+    TokenRecycling,
+    Trigram,
+    layer_skip,
+)
+from .goodput import CostTable
+from .options import Speculation, standard_drafters
+from .statistics import DrafterStatistics, Statistics
+
+__all__ = [
+    "CostTable",
+    "Cursor",
+    "DraftModel",
+    "Drafter",
+    "DrafterStatistics",
+    "Forced",
+    "Here",
+    "LogitNgrams",
+    "Lookahead",
+    "PromptLookup",
+    "SchemaOrder",
+    "Session",
+    "SourceCopy",
+    "Speculation",
+    "Start",
+    "Statistics",
+    "Step",
+    "SuffixAutomatonDrafter",
+    "SuffixTree",
+    "SuffixTreeDrafter",
+    "TokenRecycling",
+    "Trigram",
+    "layer_skip",
+    "standard_drafters",
+]

@@ -1,0 +1,138 @@
+"""The protocol of a drafter: what it may know, what it proposes, what it is told.
+
+Enters: the start of a text, then what was emitted. Leaves: cursors, which offer tokens with probabilities.
+Cost: a drafter's own; the engine measures it and benches a drafter that costs more than it brings.
+
+Nothing here can change what is generated. Whatever a drafter offers, the token of each place is drawn from
+the target model, and a draft only decides whether the next forward is needed. A drafter may therefore be
+wrong, stale or random; it must be fast, bounded in memory, and may know the past only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from .._draws import Noise
+    from ..grammar import CompiledGrammar, Matcher
+    from ..vocabulary import Vocabulary
+
+__all__ = ["Cursor", "Drafter", "Here", "Session", "Start", "Step"]
+
+Vector = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What is known before the first token of one text.
+
+    Attributes:
+        prompt: the target's ids of the prompt, at least one.
+        vocabulary: of the target.
+        grammar: None where the text is free.
+        temperature: of the draws; 0 is greedy.
+        noise: the noise of the target's draws, None for greedy. A drafter that has probabilities of its own
+            adds it to them: what it then prefers is what the target will probably draw.
+        compile: compiles the same constraint for the vocabulary of another compiler; None where it is not
+            known how the grammar came about.
+        text: the prompt as text, where it was given so.
+    """
+
+    prompt: Sequence[int]
+    vocabulary: Vocabulary
+    grammar: CompiledGrammar | None
+    temperature: float
+    noise: Noise | None
+    compile: Callable[[Any], CompiledGrammar] | None = None
+    text: str | None = None
+
+
+@dataclass(slots=True)
+class Here:
+    """Where a cursor stands while the tree is built.
+
+    Attributes:
+        matcher: at this node; to be looked at, never moved. None for free text.
+        position: the number of answer tokens before this place, drafts included.
+    """
+
+    matcher: Matcher | None
+    position: int
+
+
+@dataclass(slots=True)
+class Step:
+    """What one forward brought.
+
+    Attributes:
+        contexts: the token before each emitted one.
+        tokens: the emitted tokens, at least one.
+        vectors: the target's log-probabilities from which each was drawn, shape (V,) each; None where only
+            the allowed rows of the head were computed.
+        probes: for each node that was scored for this drafter alone, the most probable token after it.
+    """
+
+    contexts: Sequence[int]
+    tokens: Sequence[int]
+    vectors: Sequence[Vector | None]
+    probes: Sequence[int] = ()
+
+
+class Cursor(Protocol):
+    """A drafter's place in the tree."""
+
+    def children(self, here: Here) -> Sequence[tuple[int, float]]:
+        """Tokens that may follow, and for each a probability that it does; best first, few."""
+        ...
+
+    def step(self, token: int) -> Cursor | None:
+        """The place after a token, also one that it did not offer; None: it knows nothing there."""
+        ...
+
+
+class Session(Protocol):
+    """A drafter on one text."""
+
+    def cursor(self) -> Cursor | None:
+        """At the end of the text so far; None: nothing to offer."""
+        ...
+
+    def probes(self) -> Sequence[int]:
+        """A chain of tokens to score behind the text for the drafter's own use, mostly empty."""
+        ...
+
+    def accept(self, step: Step) -> None:
+        """The text grew."""
+        ...
+
+    def close(self) -> None:
+        """The text is finished; stores that outlive it take what they want."""
+        ...
+
+
+class Drafter(Protocol):
+    """Proposes tokens. One object serves many texts, also at the same time."""
+
+    @property
+    def name(self) -> str:
+        """For statistics."""
+        ...
+
+    def open(self, start: Start) -> Session:
+        """Begin a text."""
+        ...
+
+
+class Quiet:
+    """What most sessions do not do."""
+
+    def probes(self) -> Sequence[int]:
+        return ()
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,31 @@
+"""One drafter a file. Importing them costs nothing heavy; models load when they are used."""
+
+from __future__ import annotations
+
+from .copying import PromptLookup, SourceCopy
+from .draft_model import DraftModel
+from .grammar import Forced
+from .layer_skip import layer_skip
+from .logit_ngrams import LogitNgrams
+from .lookahead import Lookahead
+from .schema_order import SchemaOrder
+from .suffix_automaton import SuffixAutomatonDrafter
+from .suffix_tree import SuffixTree, SuffixTreeDrafter
+from .token_recycling import TokenRecycling
+from .trigram import Trigram
+
+__all__ = [
+    "DraftModel",
+    "Forced",
+    "LogitNgrams",
+    "Lookahead",
+    "PromptLookup",
+    "SchemaOrder",
+    "SourceCopy",
+    "SuffixAutomatonDrafter",
+    "SuffixTree",
+    "SuffixTreeDrafter",
+    "TokenRecycling",
+    "Trigram",
+    "layer_skip",
+]

@@ -1,0 +1,29 @@
+"""A cursor over a chain of tokens with one probability a link: what copying drafters return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..base import Here
+
+__all__ = ["Chain"]
+
+
+class Chain:
+    """At tokens[at]; `chance` is the probability of each link."""
+
+    __slots__ = ("_at", "_chance", "_tokens")
+
+    def __init__(self, tokens: Sequence[int], chance: float, at: int = 0) -> None:
+        self._tokens = tokens
+        self._chance = chance
+        self._at = at
+
+    def children(self, here: Here) -> Sequence[tuple[int, float]]:
+        return ((self._tokens[self._at], self._chance),)
+
+    def step(self, token: int) -> Chain | None:
+        after = self._at + 1
+        if self._tokens[self._at] != token or after >= len(self._tokens):
+            return None
+        return Chain(self._tokens, self._chance, after)

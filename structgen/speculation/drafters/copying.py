@@ -1,0 +1,126 @@
+"""Copying from the prompt: prompt lookup by n-grams, and aggressive decoding along a source.
+
+Enters: prompt and answer. Leaves: chains of prompt tokens. Cost: one dictionary entry an n-gram.
+
+`PromptLookup` copies what followed the last few tokens where they stood first (Saxena 2023; Yang et al.,
+LLMA, 2023). `SourceCopy` keeps a pointer into a source that the answer mostly repeats, and finds its place
+again after a difference (aggressive decoding: Ge et al. 2022).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..base import Cursor, Quiet, Start, Step
+from .chain import Chain
+
+__all__ = ["PromptLookup", "SourceCopy"]
+
+
+class PromptLookup:
+    """Copies after the longest n-gram of the text's end that occurs earlier.
+
+    Args:
+        longest: tokens of the n-gram at most.
+        tokens: tokens to copy.
+        answers: look in the answer too, not in the prompt alone.
+        latest: prefer the last occurrence; False prefers the first, as transformers does.
+    """
+
+    name = "prompt lookup"
+
+    def __init__(
+        self, longest: int = 3, tokens: int = 10, *, answers: bool = True, latest: bool = True
+    ) -> None:
+        if longest < 1 or tokens < 1:
+            raise ValueError("longest and tokens must be at least 1")
+        self.longest, self.tokens, self.answers, self.latest = longest, tokens, answers, latest
+
+    def open(self, start: Start) -> _Lookup:
+        return _Lookup(self, start.prompt)
+
+
+class _Lookup(Quiet):
+    def __init__(self, drafter: PromptLookup, prompt: Sequence[int]) -> None:
+        self._drafter = drafter
+        self._text: list[int] = []
+        # n-gram -> where its continuation stands
+        self._places: dict[tuple[int, ...], int] = {}
+        self._prompt = len(prompt)
+        self._read(prompt)
+
+    def _read(self, tokens: Sequence[int]) -> None:
+        drafter, text, places = self._drafter, self._text, self._places
+        for token in tokens:
+            # The n-grams that end before this token are known only now: one at the very end of the text
+            # would find itself.
+            if drafter.answers or len(text) < self._prompt:
+                for n in range(1, min(drafter.longest, len(text)) + 1):
+                    gram = tuple(text[-n:])
+                    if drafter.latest:
+                        places[gram] = len(text)
+                    else:
+                        places.setdefault(gram, len(text))
+            text.append(token)
+
+    def accept(self, step: Step) -> None:
+        self._read(step.tokens)
+
+    def cursor(self) -> Cursor | None:
+        text = self._text
+        for n in range(min(self._drafter.longest, len(text)), 0, -1):
+            place = self._places.get(tuple(text[-n:]))
+            if place is not None:
+                return Chain(text[place : place + self._drafter.tokens], n / (n + 1.0))
+        return None
+
+
+class SourceCopy:
+    """Copies along a source: the prompt, or what `source` says.
+
+    Args:
+        source: ids that the answer is expected to repeat in part; None: the prompt.
+        tokens: tokens to copy at once.
+        again: tokens that must agree to find the place again after a difference.
+    """
+
+    name = "source copy"
+
+    def __init__(self, source: Sequence[int] | None = None, tokens: int = 16, again: int = 2) -> None:
+        if tokens < 1 or again < 1:
+            raise ValueError("tokens and again must be at least 1")
+        self.source, self.tokens, self.again = source, tokens, again
+
+    def open(self, start: Start) -> _Copy:
+        return _Copy(self, list(start.prompt if self.source is None else self.source))
+
+
+class _Copy(Quiet):
+    def __init__(self, drafter: SourceCopy, source: list[int]) -> None:
+        self._drafter = drafter
+        self._source = source
+        self._at = 0 if drafter.source is not None else len(source)
+        self._recent: list[int] = []
+        self._agreed = 0
+        self._places: dict[tuple[int, ...], list[int]] = {}
+        n = drafter.again
+        for end in range(n, len(source)):
+            self._places.setdefault(tuple(source[end - n : end]), []).append(end)
+
+    def accept(self, step: Step) -> None:
+        for token in step.tokens:
+            self._recent = [*self._recent[1 - self._drafter.again :], token][-self._drafter.again :]
+            if self._at < len(self._source) and self._source[self._at] == token:
+                self._at += 1
+                self._agreed += 1
+                continue
+            self._agreed = 0
+            places = self._places.get(tuple(self._recent), ())
+            # The next occurrence behind the old place; copies rarely go back.
+            later = [p for p in places if p > self._at]
+            if places:
+                self._at = later[0] if later else places[0]
+
+    def cursor(self) -> Cursor | None:
+        part = self._source[self._at : self._at + self._drafter.tokens]
+        return Chain(part, (self._agreed + 1.0) / (self._agreed + 2.0)) if part else None

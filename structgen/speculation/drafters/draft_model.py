@@ -1,0 +1,213 @@
+"""A small model as a drafter, with the target's vocabulary or with its own.
+
+Enters: the text. Leaves: the draft model's best tokens under the grammar. Cost: a forward of the draft model
+for each node whose children are looked at.
+
+With the same vocabulary every node of the tree has the model's own distribution, masked by the matcher of
+that node and with the noise of the target's draws, so that greedy and sampled drafts are one thing. With
+another vocabulary the model writes a piece of text under a matcher over its *own* vocabulary, and the text is
+spelled in the target's tokens (string-level exact matching: Timor et al. 2025). Its last token is held back,
+because more text might have changed it. Nothing else is passed between the two: ids of one vocabulary mean
+nothing in the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._draws import scaled
+from ...compiler import Compiler
+from ...errors import VocabularyError
+from ...logits import allocate_bitmask, apply_bitmask
+from ..base import Cursor, Here, Quiet, Start, Step, Vector
+from .chain import Chain
+from .ranking import ranked
+
+if TYPE_CHECKING:
+    from ...grammar import CompiledGrammar, Matcher
+    from ...lm.base import Context, LanguageModel
+
+__all__ = ["DraftModel"]
+
+Ids = npt.NDArray[np.int64]
+
+
+class DraftModel:
+    """Drafts by a language model.
+
+    Args:
+        lm: the draft model.
+        width: children offered a node (same vocabulary).
+        tokens: of text written at a time (another vocabulary).
+        grammar: the constraint over the draft model's own vocabulary, where it cannot be compiled from what
+            the target's was compiled from.
+        name: for statistics.
+    """
+
+    def __init__(
+        self,
+        lm: LanguageModel,
+        *,
+        width: int = 2,
+        tokens: int = 8,
+        grammar: CompiledGrammar | None = None,
+        name: str = "draft model",
+    ) -> None:
+        if width < 1 or tokens < 1:
+            raise ValueError("width and tokens must be at least 1")
+        self.lm = lm
+        self.width = width
+        self.tokens = tokens
+        self.name = name
+        self._grammar = grammar
+        self._compiler: Compiler | None = None
+
+    def open(self, start: Start) -> _Same | _Other:
+        if list(self.lm.vocabulary.tokens) == list(start.vocabulary.tokens):
+            return _Same(self, start)
+        return _Other(self, start, self._own_grammar(start))
+
+    def _own_grammar(self, start: Start) -> CompiledGrammar | None:
+        if self._grammar is not None or start.compile is None:
+            return self._grammar
+        if self._compiler is None:
+            self._compiler = Compiler(self.lm.vocabulary)
+        return start.compile(self._compiler)
+
+
+class _Same(Quiet):
+    def __init__(self, drafter: DraftModel, start: Start) -> None:
+        self._drafter = drafter
+        self._start = start
+        self._context = drafter.lm.start(start.prompt)
+
+    def accept(self, step: Step) -> None:
+        for token in step.tokens:
+            self._context = self._context.extend(token)
+
+    def cursor(self) -> Cursor | None:
+        return _Cursor(self._drafter, self._start, self._context)
+
+
+class _Cursor:
+    __slots__ = ("_context", "_drafter", "_start")
+
+    def __init__(self, drafter: DraftModel, start: Start, context: Context) -> None:
+        self._drafter = drafter
+        self._start = start
+        self._context = context
+
+    def children(self, here: Here) -> Sequence[tuple[int, float]]:
+        found, start = self._masked(here), self._start
+        if found is None:
+            return ()
+        ids, logprobs = found
+        width = self._drafter.width
+        return ranked(ids, logprobs, start.temperature, start.noise, here.position, width)
+
+    def distribution(self, here: Here) -> tuple[Ids, npt.NDArray[np.float64]] | None:
+        """Allowed ids and their probabilities at the target's temperature, to sample drafts from."""
+        found = self._masked(here)
+        if found is None:
+            return None
+        scores = scaled(found[1], self._start.temperature)
+        weights = np.exp(scores - scores.max())
+        return found[0], weights / weights.sum()
+
+    def _masked(self, here: Here) -> tuple[Ids, Vector] | None:
+        """The allowed ids and their log-probabilities, normalised over them."""
+        lm, start = self._drafter.lm, self._start
+        if lm.max_context is not None and len(self._context) > lm.max_context:
+            return None
+        row = lm.logprobs([self._context])[0]
+        if here.matcher is not None:
+            mask = allocate_bitmask(1, start.vocabulary.vocab_size)
+            here.matcher.fill_bitmask(mask)
+            row = apply_bitmask(row, mask[0])
+        ids = np.flatnonzero(row > -np.inf)
+        if not len(ids):
+            return None
+        wide = row[ids].astype(np.float64)
+        wide -= wide.max()
+        return ids, (wide - np.log(np.exp(wide).sum())).astype(np.float32)
+
+    def step(self, token: int) -> _Cursor | None:
+        return _Cursor(self._drafter, self._start, self._context.extend(token))
+
+
+class _Other(Quiet):
+    """`_ids` are the draft's tokens of the answer, `_text` their bytes; both follow the target's text."""
+
+    def __init__(self, drafter: DraftModel, start: Start, grammar: CompiledGrammar | None) -> None:
+        self._drafter = drafter
+        self._vocabulary = start.vocabulary
+        self._matcher: Matcher | None = None if grammar is None else grammar.matcher()
+        lm = drafter.lm
+        text = start.vocabulary.decode(start.prompt) if start.text is None else start.text
+        prompt: Any = text if isinstance(text, str) else lm.vocabulary.encode(text)
+        self._contexts: list[Context] = [lm.start(prompt)]
+        self._ids: list[int] = []
+        self._text = b""
+        self._wanted = b""
+
+    def accept(self, step: Step) -> None:
+        self._wanted += self._vocabulary.decode(step.tokens)
+
+    def cursor(self) -> Cursor | None:
+        if not self._follow():
+            return None
+        draft = self._write()
+        try:
+            tokens = self._vocabulary.encode(draft)[:-1]
+        except VocabularyError:  # a byte that the target has no token for
+            return None
+        return Chain(tokens, 0.8) if tokens else None
+
+    def _follow(self) -> bool:
+        """Bring the draft's tokens to the target's text; False where its grammar or vocabulary cannot."""
+        vocabulary, wanted = self._drafter.lm.vocabulary, self._wanted
+        keep, length = len(self._ids), len(self._text)
+        while not wanted.startswith(self._text[:length]):
+            keep -= 1
+            length -= len(vocabulary.token_bytes(self._ids[keep]))
+        self._take_back(keep)
+        self._text = self._text[:length]
+        try:
+            rest = vocabulary.encode(wanted[length:])
+        except VocabularyError:
+            return False
+        return all(self._take(token) for token in rest)
+
+    def _take(self, token: int) -> bool:
+        if self._matcher is not None and not self._matcher.accept_token(token):
+            return False
+        self._ids.append(token)
+        self._contexts.append(self._contexts[-1].extend(token))
+        self._text += self._drafter.lm.vocabulary.token_bytes(token)
+        return True
+
+    def _take_back(self, keep: int) -> None:
+        if self._matcher is not None and keep < len(self._ids):
+            self._matcher.rollback(len(self._ids) - keep)
+        del self._ids[keep:], self._contexts[keep + 1 :]
+
+    def _write(self) -> bytes:
+        """A piece of greedy text behind the target's. The draft's tokens keep it; `_follow` cuts it back."""
+        lm, before = self._drafter.lm, len(self._text)
+        mask = allocate_bitmask(1, lm.vocabulary.vocab_size)
+        for _ in range(self._drafter.tokens):
+            context = self._contexts[-1]
+            if lm.max_context is not None and len(context) >= lm.max_context:
+                break
+            row = lm.logprobs([context])[0]
+            if self._matcher is not None:
+                self._matcher.fill_bitmask(mask)
+                row = apply_bitmask(row, mask[0])
+            token = int(np.argmax(row))
+            if not np.isfinite(row[token]) or token in lm.eos_token_ids or not self._take(token):
+                break
+        return self._text[before:]

@@ -1,0 +1,123 @@
+"""The target itself with layers left out, as a draft model (self-speculation, SWIFT).
+
+Enters: a loaded model of transformers. Leaves: a model that shares its weights and has fewer layers.
+Cost: nothing for the weights; a forward a node, as much cheaper as layers are skipped.
+
+Xia et al. 2024 (SWIFT), Zhang et al. 2024 (Draft & Verify). Which layers can go is found by trial: those of
+the middle, one after the other, whose absence changes the most probable next tokens of a sample least.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...lm.base import LanguageModelError
+from .draft_model import DraftModel
+
+if TYPE_CHECKING:
+    from ...lm.transformers import TransformersLM
+
+__all__ = ["agreement", "choose_layers", "layer_skip", "without_layers"]
+
+
+def layer_skip(
+    lm: TransformersLM, sample: Sequence[int], *, share: float = 0.5, width: int = 1
+) -> DraftModel:
+    """A draft model out of the target's own layers.
+
+    Args:
+        lm: the target.
+        sample: ids of a typical text, some dozens of them, to choose the layers by.
+        share: of the layers to skip, 0 to 1.
+        width: children offered a node.
+
+    Raises:
+        LanguageModelError: the model's layers are not a list that can be shortened.
+    """
+    skipped = choose_layers(lm, sample, share)
+    return DraftModel(without_layers(lm, skipped), width=width, name="layer skip")
+
+
+def choose_layers(lm: TransformersLM, sample: Sequence[int], share: float) -> list[int]:
+    """The layers to skip, ascending: greedily, the first and the last never."""
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"share is between 0 and 1, not {share}")
+    count = len(_layers(lm.model))
+    skipped: list[int] = []
+    for _ in range(min(round(share * count), count - 2)):
+        free = [i for i in range(1, count - 1) if i not in skipped]
+        best = max(free, key=lambda i: agreement(lm, without_layers(lm, [*skipped, i]), sample))
+        skipped.append(best)
+    if not skipped:
+        raise LanguageModelError(f"a model of {count} layers has none to skip")
+    return sorted(skipped)
+
+
+def agreement(lm: TransformersLM, other: TransformersLM, sample: Sequence[int]) -> float:
+    """The share of the sample's places where both find the same token most probable."""
+    import torch
+
+    ids = torch.tensor([list(sample)], device=lm.model.device)
+    with torch.inference_mode():
+        own = lm.model(input_ids=ids, use_cache=False).logits.argmax(-1)
+        theirs = other.model(input_ids=ids, use_cache=False).logits.argmax(-1)
+    return float((own == theirs).float().mean())
+
+
+def without_layers(lm: TransformersLM, skipped: Iterable[int]) -> TransformersLM:
+    """A model that shares the weights of `lm` and lacks these layers.
+
+    Raises:
+        LanguageModelError: the model's layers are not a list that can be shortened, or cannot be skipped.
+    """
+    import torch
+
+    from ...lm.transformers import TransformersLM
+
+    layers = _layers(lm.model)
+    gone = set(skipped)
+    if not gone <= set(range(1, len(layers) - 1)):
+        raise LanguageModelError(f"layers 1 to {len(layers) - 2} can be skipped, not {sorted(gone)}")
+    kept = [i for i in range(len(layers)) if i not in gone]
+    model = _twin(lm.model)
+    base = model.base_model
+    twins = []
+    for place, i in enumerate(kept):
+        layer = _twin(layers[i])
+        # Attention looks its keys up by this number; they lie in a cache of fewer layers now.
+        for name, part in list(layer._modules.items()):
+            if part is not None and hasattr(part, "layer_idx"):
+                layer._modules[name] = _twin(part)
+                layer._modules[name].layer_idx = place
+        if hasattr(layer, "layer_idx"):
+            layer.layer_idx = place
+        twins.append(layer)
+    inner = _twin(base)
+    inner._modules["layers"] = torch.nn.ModuleList(twins)
+    model._modules[type(lm.model).base_model_prefix] = inner
+    config = copy.deepcopy(lm.model.config)
+    config.num_hidden_layers = len(kept)
+    if getattr(config, "layer_types", None):
+        config.layer_types = [config.layer_types[i] for i in kept]
+    model.config = inner.config = config
+    return TransformersLM(model, lm.tokenizer, vocabulary=lm.vocabulary, max_context=lm.max_context)
+
+
+def _layers(model: Any) -> Any:
+    import torch
+
+    base = getattr(model, "base_model", None)
+    layers = getattr(base, "layers", None)
+    if base is model or not isinstance(layers, torch.nn.ModuleList):
+        raise LanguageModelError(f"{type(model).__name__} has no list of layers to skip from")
+    return layers
+
+
+def _twin(module: Any) -> Any:
+    """A module of its own with the same parameters and submodules."""
+    twin = copy.copy(module)
+    twin._modules = dict(module._modules)
+    twin.__dict__ = {**module.__dict__, "_modules": twin._modules}
+    return twin

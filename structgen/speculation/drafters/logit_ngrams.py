@@ -1,0 +1,140 @@
+"""N-grams with the target's own probabilities, averaged over visits (STAND).
+
+Enters: the target's distributions at verified places. Leaves: for the longest known n-gram its most
+probable successors. Cost: a partial sort and `longest` dictionary entries a place; `grams` entries at most.
+
+Song et al. 2025, *Accelerated test-time scaling with model-free speculative sampling*. Stored probabilities
+say more than stored tokens when answers are sampled. Where the draws have noise, the noise is added to the
+stored log-probabilities: what then is largest is what the target draws if its own distribution is alike
+(Gumbel-top-k over the very numbers of the target's draw).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._draws import top
+from ..base import Cursor, Here, Quiet, Start, Step, Vector
+from .ranking import ranked
+
+__all__ = ["LogitNgrams"]
+
+_KEPT = 10
+_OFFERED = 5
+
+
+class _Entry:
+    __slots__ = ("chances", "visits")
+
+    def __init__(self) -> None:
+        self.visits = 0
+        self.chances: dict[int, float] = {}
+
+
+class LogitNgrams:
+    """Drafts by averaged distributions after n-grams, shared by all texts.
+
+    Args:
+        longest: tokens of an n-gram at most.
+        grams: n-grams kept; the oldest go first.
+    """
+
+    name = "logit n-grams"
+
+    def __init__(self, longest: int = 4, grams: int = 1 << 17) -> None:
+        if longest < 1 or grams < 1:
+            raise ValueError("longest and grams must be at least 1")
+        self.longest = longest
+        self._limit = grams
+        self._entries: OrderedDict[tuple[int, ...], _Entry] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, start: Start) -> _Session:
+        return _Session(self, start)
+
+    def learn(self, context: Sequence[int], vector: Vector) -> None:
+        """The log-probabilities after a context."""
+        ids = top(vector, _KEPT)
+        chances = np.exp(vector[ids].astype(np.float64)).tolist()
+        seen = dict(zip(ids.tolist(), chances, strict=True))
+        with self._lock:
+            for n in range(1, min(self.longest, len(context)) + 1):
+                gram = tuple(context[-n:])
+                entry = self._entries.get(gram)
+                if entry is None:
+                    entry = self._entries[gram] = _Entry()
+                    if len(self._entries) > self._limit:
+                        self._entries.popitem(last=False)
+                entry.visits = min(entry.visits + 1, 16)
+                rate = 1.0 / entry.visits
+                mixed = {t: p * (1.0 - rate) for t, p in entry.chances.items()}
+                for token, p in seen.items():
+                    mixed[token] = mixed.get(token, 0.0) + rate * p
+                if len(mixed) > 2 * _KEPT:
+                    mixed = dict(sorted(mixed.items(), key=lambda item: -item[1])[:_KEPT])
+                entry.chances = mixed
+
+    def known(self, context: Sequence[int]) -> tuple[int, dict[int, float]]:
+        """The length of the longest known n-gram that ends the context, and what follows it."""
+        for n in range(min(self.longest, len(context)), 0, -1):
+            entry = self._entries.get(tuple(context[-n:]))
+            if entry is not None:
+                return n, entry.chances
+        return 0, {}
+
+
+class _Session(Quiet):
+    def __init__(self, store: LogitNgrams, start: Start) -> None:
+        self._store = store
+        self._start = start
+        self._recent = list(start.prompt[-store.longest :])
+
+    def accept(self, step: Step) -> None:
+        for token, vector in zip(step.tokens, step.vectors, strict=True):
+            if vector is not None:
+                self._store.learn(self._recent, vector)
+            self._recent = [*self._recent, token][-self._store.longest :]
+
+    def cursor(self) -> Cursor | None:
+        return _Cursor(self._store, self._start, tuple(self._recent))
+
+
+class _Cursor:
+    __slots__ = ("_recent", "_start", "_store")
+
+    def __init__(self, store: LogitNgrams, start: Start, recent: tuple[int, ...]) -> None:
+        self._store = store
+        self._start = start
+        self._recent = recent
+
+    def children(self, here: Here) -> Sequence[tuple[int, float]]:
+        n, chances = self._store.known(self._recent)
+        if not n:
+            return ()
+        ids = np.fromiter(chances, np.int64, len(chances))
+        p = np.fromiter(chances.values(), np.float64, len(chances))
+        start = self._start
+        logprobs = np.log(np.maximum(p, 1e-30)).astype(np.float32)
+        found = ranked(ids, logprobs, start.temperature, start.noise, here.position, _OFFERED)
+        return [(token, chance * n / (n + 0.5)) for token, chance in found]
+
+    def distribution(self, here: Here) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]] | None:
+        """Known successors that the grammar allows, at the target's temperature, to sample drafts from."""
+        _, chances = self._store.known(self._recent)
+        if here.matcher is not None:
+            chances = {t: p for t, p in chances.items() if here.matcher.validate_tokens([t]) == 1}
+        if not chances:
+            return None
+        ids = np.fromiter(chances, np.int64, len(chances))
+        p = np.fromiter(chances.values(), np.float64, len(chances))
+        scores = np.log(np.maximum(p, 1e-30)) / self._start.temperature
+        weights = np.exp(scores - scores.max())
+        return ids, weights / weights.sum()
+
+    def step(self, token: int) -> _Cursor | None:
+        return _Cursor(self._store, self._start, (*self._recent, token)[-self._store.longest :])

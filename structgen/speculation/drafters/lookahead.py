@@ -1,0 +1,106 @@
+"""Lookahead: guesses about later tokens ride along in each forward, and what the target says about them
+becomes n-grams.
+
+Enters: the target's most probable token after each guess. Leaves: n-grams that begin with the last token.
+Cost: `window` more nodes in every forward, which pays only where a forward's width is nearly free.
+
+Fu et al. 2024 (Jacobi decoding with an n-gram pool). The guesses form one chain that is iterated as in
+Jacobi decoding; the paper's two-dimensional window keeps several generations of it, at that many times the
+nodes. Guesses are scored for the drafter alone, so the grammar does not prune them.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from ..base import Cursor, Here, Quiet, Start, Step
+
+__all__ = ["Lookahead"]
+
+_GRAMS_A_TOKEN = 6
+
+
+class Lookahead:
+    """Drafts from n-grams of Jacobi iterations.
+
+    Args:
+        window: guessed tokens in every forward.
+        longest: tokens of an n-gram behind its first.
+        keys: first tokens kept.
+    """
+
+    name = "lookahead"
+
+    def __init__(self, window: int = 6, longest: int = 4, keys: int = 4096) -> None:
+        if window < 1 or longest < 1 or keys < 1:
+            raise ValueError("window, longest and keys must be at least 1")
+        self.window, self.longest, self.keys = window, longest, keys
+
+    def open(self, start: Start) -> _Session:
+        return _Session(self, start.prompt)
+
+
+class _Session(Quiet):
+    def __init__(self, drafter: Lookahead, prompt: Sequence[int]) -> None:
+        self._drafter = drafter
+        self._last = prompt[-1]
+        # The paper begins with random tokens; tokens of the prompt are at least tokens of this text.
+        self._filler = list(prompt)
+        self._guesses = [prompt[(7 * i) % len(prompt)] for i in range(drafter.window)]
+        self._pool: OrderedDict[int, list[tuple[int, ...]]] = OrderedDict()
+
+    def probes(self) -> Sequence[int]:
+        return self._guesses
+
+    def accept(self, step: Step) -> None:
+        guesses, said = self._guesses, step.probes
+        if len(said) == len(guesses):
+            for i in range(len(guesses)):
+                stop = min(len(guesses), i + self._drafter.longest)
+                for end in range(i + 1, stop + 1):
+                    self._learn(guesses[i], (*guesses[i + 1 : end], said[end - 1]))
+            # Guess i + 1 was for the place behind guess i; `gone` places are text by now.
+            fresh = list(said[len(step.tokens) - 1 :])
+        else:
+            fresh = list(guesses[len(step.tokens) :])
+        while len(fresh) < self._drafter.window:
+            fresh.append(self._filler[(step.tokens[-1] + len(fresh)) % len(self._filler)])
+        self._guesses = fresh[: self._drafter.window]
+        self._last = step.tokens[-1]
+
+    def _learn(self, key: int, gram: tuple[int, ...]) -> None:
+        row = self._pool.setdefault(key, [])
+        self._pool.move_to_end(key)
+        if gram in row:
+            row.remove(gram)
+        row.append(gram)
+        del row[:-_GRAMS_A_TOKEN]
+        if len(self._pool) > self._drafter.keys:
+            self._pool.popitem(last=False)
+
+    def cursor(self) -> Cursor | None:
+        grams = self._pool.get(self._last)
+        return _Cursor(self._pool, self._last, tuple(grams)) if grams else None
+
+
+class _Cursor:
+    """At a node: the rests of the n-grams that agree so far, the newest last."""
+
+    __slots__ = ("_grams", "_pool", "_token")
+
+    def __init__(
+        self, pool: OrderedDict[int, list[tuple[int, ...]]], token: int, grams: tuple[tuple[int, ...], ...]
+    ) -> None:
+        self._pool = pool
+        self._token = token
+        self._grams = grams
+
+    def children(self, here: Here) -> Sequence[tuple[int, float]]:
+        order = dict.fromkeys(gram[0] for gram in reversed(self._grams))
+        return [(token, 0.5 / (i + 1)) for i, token in enumerate(order)]
+
+    def step(self, token: int) -> _Cursor | None:
+        rests = tuple(gram[1:] for gram in self._grams if gram[0] == token and len(gram) > 1)
+        rests = rests or tuple(self._pool.get(token, ()))
+        return _Cursor(self._pool, token, rests) if rests else None

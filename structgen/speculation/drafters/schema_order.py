@@ -1,0 +1,358 @@
+"""What a JSON Schema makes likely though it forces nothing: declared names in order, openings, literals.
+
+Enters: the schema and the bytes of the answer. Leaves: pieces of JSON that probably come next, in tokens.
+Cost: a few operations a byte, and an encoding by the tokenizer for each new piece, remembered.
+
+Most schemas allow names that they do not declare, so a grammar forces hardly anything; yet models write the
+declared ones, in the order of the schema. Nothing here is a claim about validity: it is a guess, the grammar
+prunes it and the target decides.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ...errors import VocabularyError
+from ..base import Cursor, Here, Quiet, Start, Step
+
+__all__ = ["SchemaOrder", "Shape", "State", "predictions", "read"]
+
+_NAMES = 3
+_CHANCES = (0.6, 0.2, 0.1)
+_CLOSING = 0.2
+_DEEP = 3
+_REMEMBERED = 1 << 14
+
+
+class Shape(NamedTuple):
+    """What a subschema says about the look of its values. `names` are (name, its subschema)."""
+
+    kinds: tuple[str, ...] = ()
+    names: tuple[tuple[str, Any], ...] = ()
+    items: Any = None
+    literals: tuple[str, ...] = ()
+
+
+class Frame(NamedTuple):
+    """An open object or array: its shape, and the place in `names` behind the last one written."""
+
+    object: bool
+    shape: Shape
+    next: int = 0
+
+
+class State(NamedTuple):
+    """Where in a JSON text one stands.
+
+    mode: "value", "first" and "name" (a name may come; "first" also an end), "in name", "colon", "string",
+    "scalar", "after". `held` is the text of the name or value begun; `shape` that of the value.
+    """
+
+    mode: str
+    stack: tuple[Frame, ...]
+    shape: Shape
+    held: bytes = b""
+
+
+class SchemaOrder:
+    """Drafts names in the order of the schema, with the opening of their values."""
+
+    name = "schema order"
+
+    def __init__(self) -> None:
+        self._spelled: OrderedDict[tuple[int, bytes], tuple[int, ...]] = OrderedDict()
+
+    def open(self, start: Start) -> _Session:
+        schema = None if start.grammar is None else start.grammar.source
+        if isinstance(schema, (str, bytes)):
+            try:
+                schema = json.loads(schema)
+            except (ValueError, RecursionError):  # a pattern
+                schema = None
+        return _Session(self, start, schema if isinstance(schema, dict) else None)
+
+    def spelled(self, start: Start, text: bytes) -> tuple[int, ...]:
+        """The tokens of a piece of text."""
+        key = id(start.vocabulary), text
+        found = self._spelled.get(key)
+        if found is None:
+            try:
+                found = tuple(start.vocabulary.encode(text))
+            except VocabularyError:
+                found = ()
+            self._spelled[key] = found
+            if len(self._spelled) > _REMEMBERED:
+                self._spelled.popitem(last=False)
+        return found
+
+
+class _Session(Quiet):
+    def __init__(self, drafter: SchemaOrder, start: Start, schema: dict[str, Any] | None) -> None:
+        self.drafter = drafter
+        self.start = start
+        self.shapes = Shapes(schema) if schema is not None else None
+        self.spaced = False
+        self._tail = b""
+        self._state = None if self.shapes is None else State("value", (), self.shapes.of(schema))
+
+    def accept(self, step: Step) -> None:
+        if self._state is None or self.shapes is None:
+            return
+        text = self.start.vocabulary.decode(step.tokens)
+        # The habit is what stood behind the last colon behind a quote.
+        seen = self._tail + text
+        if (colon := seen.rfind(b'":', 0, -1)) >= 0:
+            self.spaced = seen[colon + 2 : colon + 3] == b" "
+        self._tail = seen[-2:]
+        self._state = read(self._state, text, self.shapes)
+
+    def cursor(self) -> Cursor | None:
+        return None if self._state is None else _Cursor(self, self._state, ())
+
+
+class _Cursor:
+    """`chains`: pieces begun at a node above, each with its probability. `state` lags behind by `unread`."""
+
+    __slots__ = ("_chains", "_session", "_state", "_unread")
+
+    def __init__(
+        self,
+        session: _Session,
+        state: State,
+        chains: Sequence[tuple[tuple[int, ...], float]],
+        unread: tuple[int, ...] = (),
+    ) -> None:
+        self._session = session
+        self._state = state
+        self._chains = chains
+        self._unread = unread
+
+    def children(self, here: Here) -> Sequence[tuple[int, float]]:
+        if not self._chains:
+            self._predict()
+        best: dict[int, float] = {}
+        for tokens, chance in self._chains:
+            best[tokens[0]] = max(chance, best.get(tokens[0], 0.0))
+        return list(best.items())
+
+    def step(self, token: int) -> _Cursor | None:
+        rest = [(tokens[1:], 0.9) for tokens, _ in self._chains if tokens[0] == token and len(tokens) > 1]
+        return _Cursor(self._session, self._state, rest, (*self._unread, token))
+
+    def _predict(self) -> None:
+        session = self._session
+        shapes = session.shapes
+        assert shapes is not None
+        if self._unread:
+            text = session.start.vocabulary.decode(self._unread)
+            after = read(self._state, text, shapes)
+            if after is None:
+                return
+            self._state, self._unread = after, ()
+        found = []
+        for text, chance in predictions(self._state, shapes, session.spaced):
+            tokens = session.drafter.spelled(session.start, text)
+            if tokens:
+                found.append((tokens, chance))
+        self._chains = found
+
+
+class Shapes:
+    """Shapes of the subschemas of one schema, each found once."""
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root = root
+        self._known: dict[int, tuple[Any, Shape]] = {}
+
+    def of(self, schema: Any) -> Shape:
+        """The shape of a subschema. References within the document are followed, `anyOf` by its first."""
+        known = self._known.get(id(schema))
+        if known is None:
+            known = self._known[id(schema)] = (schema, self._shape(schema, 0))
+        return known[1]
+
+    def _shape(self, schema: Any, depth: int) -> Shape:
+        if not isinstance(schema, dict) or depth > 8:
+            return Shape()
+        if isinstance(schema.get("$ref"), str):
+            return self._shape(self._target(schema["$ref"]), depth + 1)
+        values = [schema["const"]] if "const" in schema else schema.get("enum")
+        if isinstance(values, list):
+            return Shape(literals=tuple(_compact(v) for v in values[:32]))
+        kinds = schema.get("type", ())
+        kinds = (kinds,) if isinstance(kinds, str) else tuple(k for k in kinds if isinstance(k, str))
+        properties = schema.get("properties")
+        names = list(properties.items()) if isinstance(properties, dict) else []
+        items = schema.get("items")
+        for word in ("allOf", "anyOf", "oneOf"):
+            parts = schema.get(word)
+            if not isinstance(parts, list):
+                continue
+            for part in parts if word == "allOf" else parts[:1]:
+                more = self._shape(part, depth + 1)
+                kinds = kinds or more.kinds
+                names += [n for n in more.names if n[0] not in {known for known, _ in names}]
+                items = items if items is not None else more.items
+                if more.literals and not names:
+                    return more
+        if names and not kinds:
+            kinds = ("object",)
+        return Shape(kinds, tuple(names), items)
+
+    def _target(self, reference: str) -> Any:
+        found: Any = self._root
+        for part in reference.lstrip("#").strip("/").split("/"):
+            name = part.replace("~1", "/").replace("~0", "~")
+            if name:
+                found = found.get(name) if isinstance(found, dict) else None
+        return found
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def read(state: State | None, text: bytes, shapes: Shapes) -> State | None:
+    """The state after some bytes; None where they are no JSON, and behind the end."""
+    for byte in text:
+        if state is None:
+            return None
+        state = _byte(state, byte, shapes)
+    return state
+
+
+def _byte(state: State, byte: int, shapes: Shapes) -> State | None:
+    mode, stack, shape, held = state
+    char = chr(byte)
+    if mode in ("in name", "string"):
+        if char != '"' or _escaped(held):
+            return State(mode, stack, shape, held + bytes((byte,)))
+        if mode == "string":
+            return State("after", stack, shape)
+        frame = stack[-1]
+        name = held.decode("utf-8", "replace")
+        place = next((i for i, (known, _) in enumerate(frame.shape.names) if known == name), None)
+        if place is None:
+            return State("colon", stack, Shape())
+        frame = frame._replace(next=place + 1)
+        return State("colon", (*stack[:-1], frame), shapes.of(frame.shape.names[place][1]))
+    if char in " \t\r\n":
+        return state if mode != "scalar" else State("after", stack, shape)
+    if mode == "scalar" and char not in ",]}":
+        return State(mode, stack, shape, held + bytes((byte,)))
+    if mode in ("scalar", "after"):
+        if char == "," and stack:
+            if stack[-1].object:
+                return State("name", stack, Shape())
+            return State("value", stack, shapes.of(stack[-1].shape.items))
+        if char in "]}" and stack:
+            return State("after", stack[:-1], Shape())
+        return None
+    if mode in ("first", "name"):
+        if char == '"':
+            return State("in name", stack, Shape())
+        return State("after", stack[:-1], Shape()) if char == "}" and mode == "first" else None
+    if mode == "colon":
+        return State("value", stack, shape) if char == ":" else None
+    if char == "{":
+        return State("first", (*stack, Frame(True, shape)), Shape())
+    if char == "[":
+        return State("value", (*stack, Frame(False, shape)), shapes.of(shape.items))
+    if char == "]" and stack and not stack[-1].object:
+        return State("after", stack[:-1], Shape())
+    return State("string" if char == '"' else "scalar", stack, shape, b"" if char == '"' else bytes((byte,)))
+
+
+def _escaped(held: bytes) -> bool:
+    return (len(held) - len(held.rstrip(b"\\"))) % 2 == 1
+
+
+def predictions(state: State, shapes: Shapes, spaced: bool = False) -> list[tuple[bytes, float]]:
+    """Pieces of text that probably come next, each with a probability; best first."""
+    colon, comma = (": ", ", ") if spaced else (":", ",")
+    mode, stack, shape, held = state
+    begun = held.decode("utf-8", "replace")
+    found: list[tuple[str, float]] = []
+
+    def value(shape: Shape, depth: int = 0) -> str:
+        """How a value begins, as far as that is not a matter of its content."""
+        if len(shape.literals) == 1:
+            return shape.literals[0]
+        if shape.literals:
+            return _common([*shape.literals])
+        kind = next((k for k in shape.kinds if k != "null"), "")
+        if kind == "object":
+            if not shape.names or depth >= _DEEP:
+                return "{"
+            name, below = shape.names[0]
+            return "{" + json.dumps(name, ensure_ascii=False) + colon + value(shapes.of(below), depth + 1)
+        if kind == "array":
+            return "[" + (value(shapes.of(shape.items), depth + 1) if depth < _DEEP else "")
+        return '"' if kind == "string" else ""
+
+    def names(frame: Frame) -> list[tuple[str, str]]:
+        """The next declared names: (name as JSON, what follows it)."""
+        rest = frame.shape.names[frame.next : frame.next + _NAMES]
+        return [(json.dumps(n, ensure_ascii=False), colon + value(shapes.of(s))) for n, s in rest]
+
+    def after() -> list[tuple[str, float]]:
+        """What follows a finished value."""
+        if not stack:
+            return []
+        if not stack[-1].object:
+            return [(comma + value(shapes.of(stack[-1].shape.items)), 0.5), ("]", 0.4)]
+        rest = names(stack[-1])
+        if not rest:
+            return [("}", 0.8)]
+        options = [(comma + name + more, p) for (name, more), p in zip(rest, _CHANCES, strict=False)]
+        return [*options, ("}", 0.1)]
+
+    if mode == "value":
+        if len(shape.literals) > 1:
+            found = [(text, 1.0 / (len(shape.literals) + 1)) for text in shape.literals[:4]]
+        elif text := value(shape):
+            found = [(text, 0.85)]
+        elif "boolean" in shape.kinds:
+            found = [("true", 0.5), ("false", 0.4)]
+    elif mode in ("first", "name"):
+        found = [(name + more, p) for (name, more), p in zip(names(stack[-1]), _CHANCES, strict=False)]
+        if mode == "first" and not found:
+            found = [("}", 0.3)]
+    elif mode == "in name":
+        frame = stack[-1]
+        likely = [*frame.shape.names[frame.next :], *frame.shape.names[: frame.next]]
+        fitting = [(n, s) for n, s in likely if n.startswith(begun)][:_NAMES]
+        for (name, below), p in zip(fitting, _CHANCES, strict=False):
+            rest = json.dumps(name, ensure_ascii=False)[1:]
+            if rest.startswith(begun):
+                sure = 0.9 if len(fitting) == 1 and begun else p
+                found.append((rest[len(begun) :] + colon + value(shapes.of(below)), sure))
+        if not fitting and begun:
+            found = [('"' + colon, _CLOSING)]
+    elif mode == "colon":
+        found = [(colon + value(shape), 0.95)]
+    elif mode in ("string", "scalar"):
+        start = '"' + begun if mode == "string" else begun
+        fitting_texts = [t for t in shape.literals if t.startswith(start) and t != start]
+        found = [(t[len(start) :], 0.9 / len(fitting_texts)) for t in fitting_texts[:4]]
+        if not fitting_texts and not (mode == "string" and _escaped(held)):
+            end = '"' if mode == "string" else ""
+            found = [(end + text, _CLOSING * p) for text, p in after()[:2]]
+            if mode == "scalar" and begun in ("t", "f", "n", "tr", "fa", "nu"):
+                whole = {"t": "true", "f": "false", "n": "null"}[begun[0]]
+                found.insert(0, (whole[len(begun) :], 0.98))
+    elif mode == "after":
+        found = after()
+    return [(text.encode("utf-8", "replace"), p) for text, p in found if text]
+
+
+def _common(texts: Sequence[str]) -> str:
+    """The longest common beginning."""
+    low, high = min(texts), max(texts)
+    for i, char in enumerate(low):
+        if high[i] != char:
+            return low[:i]
+    return low

@@ -1,0 +1,100 @@
+"""A trigram table over answers (and prompts), as in adaptive draft-verification.
+
+Enters: texts. Leaves: for the last two tokens what followed them, by counts. Cost: one counter a pair seen,
+at most `pairs` of them, the oldest dropped first.
+
+Liu et al. 2024 (ADED) search such a table with Monte Carlo tree search, rewarding what was accepted. Here
+the tree is grown best first with probabilities that running acceptance corrects, which does the same without
+playouts.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from ..base import Cursor, Here, Quiet, Start, Step
+
+__all__ = ["Trigram"]
+
+_OFFERED = 4
+
+
+class Trigram:
+    """Drafts by trigram counts, shared by all texts.
+
+    Args:
+        pairs: contexts kept.
+        prompts: learn from prompts too.
+    """
+
+    name = "trigram"
+
+    def __init__(self, pairs: int = 1 << 17, *, prompts: bool = True) -> None:
+        if pairs < 1:
+            raise ValueError(f"pairs must be at least 1, not {pairs}")
+        self._limit = pairs
+        self._prompts = prompts
+        self._counts: OrderedDict[tuple[int, int], dict[int, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def open(self, start: Start) -> _Session:
+        if self._prompts:
+            prompt = start.prompt
+            for i in range(2, len(prompt)):
+                self.learn(prompt[i - 2], prompt[i - 1], prompt[i])
+        return _Session(self, start.prompt)
+
+    def learn(self, a: int, b: int, c: int) -> None:
+        """c followed a, b once more. Old counts fade, so that a table of one user follows the next."""
+        with self._lock:
+            row = self._counts.get((a, b))
+            if row is None:
+                row = self._counts[a, b] = {}
+                if len(self._counts) > self._limit:
+                    self._counts.popitem(last=False)
+            if len(row) >= 4 * _OFFERED and c not in row:
+                del row[min(row, key=row.__getitem__)]
+            for token in row:
+                row[token] *= 0.95
+            row[c] = row.get(c, 0.0) + 1.0
+
+    def offers(self, a: int, b: int) -> Sequence[tuple[int, float]]:
+        """(token, share of the counts), best first."""
+        with self._lock:
+            row = self._counts.get((a, b))
+            if row is None:
+                return ()
+            best = sorted(row.items(), key=lambda item: -item[1])[:_OFFERED]
+            total = sum(row.values()) + 0.5
+        return [(token, count / total) for token, count in best]
+
+
+class _Session(Quiet):
+    def __init__(self, table: Trigram, prompt: Sequence[int]) -> None:
+        self._table = table
+        self._pair = (prompt[-2] if len(prompt) > 1 else -1, prompt[-1])
+
+    def accept(self, step: Step) -> None:
+        for token in step.tokens:
+            self._table.learn(*self._pair, token)
+            self._pair = (self._pair[1], token)
+
+    def cursor(self) -> Cursor | None:
+        return _Cursor(self._table, *self._pair)
+
+
+class _Cursor:
+    __slots__ = ("_a", "_b", "_table")
+
+    def __init__(self, table: Trigram, a: int, b: int) -> None:
+        self._table = table
+        self._a = a
+        self._b = b
+
+    def children(self, here: Here) -> Sequence[tuple[int, float]]:
+        return self._table.offers(self._a, self._b)
+
+    def step(self, token: int) -> _Cursor | None:
+        return _Cursor(self._table, self._b, token)

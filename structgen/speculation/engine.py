@@ -1,0 +1,418 @@
+"""The loop of speculative decoding: draft, score, verify, keep, learn; for one text or a ragged batch.
+
+Enters: rows (a prompt, a matcher, noise) and a scorer of the target. Leaves: each row's tokens, equal to
+those of plain decoding, and statistics. Cost: one forward of the target a step, shared by all rows.
+
+Of a step of one row:
+
+    build    cursors of the drafters -> tree, pruned by the grammar, sized by goodput     tree.py, goodput.py
+    score    one forward over [tokens taken last, tree]                                   score.py
+    verify   the target's own draws along the tree                                        verify.py
+    keep     keys of the accepted path stay, all others go
+    learn    drafters see what was emitted; acceptance and costs are counted
+
+The matcher is moved while a tree is built and put back, and after that only by tokens that are emitted; what
+was drafted and refused leaves no trace in it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._draws import Noise, Shape
+from .base import Session, Start, Step, Vector
+from .goodput import Bench, Calibration, Goodput
+from .options import Speculation
+from .statistics import DrafterStatistics, Statistics
+from .tree import Built, DraftTree, build, tree_masks
+from .verify import Drawer
+
+if TYPE_CHECKING:
+    from ..grammar import CompiledGrammar, Matcher
+    from ..vocabulary import Vocabulary
+    from .score import Scorer, Scores
+
+__all__ = ["Row", "Run"]
+
+_ALL = -1  # the bench's number for drafting as a whole
+
+
+@dataclass
+class Row:
+    """One text in the making.
+
+    Attributes:
+        prompt: the target's ids, at least one.
+        matcher: at the start of the text, owned by the row; None for free text.
+        noise: of its draws; None for greedy.
+        room: tokens at most.
+        budget: tokens within which the text is to be completed; None: no promise.
+        on_tokens: called with each emitted token; True ends the row.
+    """
+
+    prompt: Sequence[int]
+    matcher: Matcher | None
+    noise: Noise | None
+    room: int
+    budget: int | None = None
+    grammar: CompiledGrammar | None = None
+    text: str | None = None
+    on_tokens: Callable[[Sequence[int]], bool] | None = None
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    done: bool = False
+    stopped: bool = False
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """What a benched session has not been told yet."""
+
+    contexts: list[int] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+
+
+class _Live:
+    """A row and what only the run knows of it."""
+
+    def __init__(self, row: Row, run: Run) -> None:
+        self.row = row
+        start = Start(
+            row.prompt, run.vocabulary, row.grammar, run.how.temperature, row.noise, run.compile, row.text
+        )
+        self.taken: list[int] = list(row.prompt)
+        self.last = int(row.prompt[-1])
+        self.sessions: list[Session] = [d.open(start) for d in run.options.drafters]
+        self.waiting = [_Waiting() for _ in self.sessions]
+        self.calibration = Calibration(len(self.sessions), run.options.calibration)
+        self.bench = Bench()
+        self.asked: list[int] = []
+        self.drawer = Drawer(
+            row.matcher,
+            run.how,
+            row.noise,
+            run.ends,
+            run.vocabulary.vocab_size,
+            run.statistics,
+            lazy=run.options.lazy,
+            restricted=run.restricted,
+        )
+        self.built = Built(DraftTree())
+        self.seconds = 0.0
+        self.masks: npt.NDArray[np.int32] | None = None
+        self.expense = [0.0] * len(self.sessions)
+
+    def afford(self, base: float, number: int, chance: float) -> bool:
+        """Whether a drafter's answer at a node that is reached with this chance may be worth its time."""
+        return self.expense[number] < chance * base
+
+    @property
+    def left(self) -> int:
+        return self.row.room - len(self.row.tokens)
+
+
+class Run:
+    """Rows decoded together. Add rows at any time; `step` until none is live.
+
+    Args:
+        scorer: of the target; it must have no rows yet.
+        vocabulary: of the target.
+        ends: its end-of-sequence ids.
+        how: temperature, top-k, top-p.
+        options: drafters and limits; rule "coupled".
+        logprobs: fill `Row.logprobs`. Without, the head may be restricted to allowed rows, and an end that is
+            without alternative costs no forward.
+        compile: compiles the constraint for another vocabulary's compiler.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        vocabulary: Vocabulary,
+        ends: Sequence[int],
+        how: Shape,
+        options: Speculation,
+        *,
+        logprobs: bool = True,
+        compile: Callable[[Any], CompiledGrammar] | None = None,
+    ) -> None:
+        self.scorer = scorer
+        self.vocabulary = vocabulary
+        self.ends = frozenset(ends)
+        self.how = how
+        self.options = options
+        self.logprobs = logprobs
+        self.compile = compile
+        self.statistics = Statistics()
+        self.restricted = 0
+        if not logprobs and options.restricted_head and scorer.restricts:
+            self.restricted = options.restricted_head
+        self._live: list[_Live] = []
+        for drafter in options.drafters:
+            self.statistics.drafters.setdefault(drafter.name, DrafterStatistics())
+
+    @property
+    def live(self) -> list[Row]:
+        """The rows that are not finished."""
+        return [item.row for item in self._live]
+
+    def add(self, row: Row) -> None:
+        """A row joins; its prompt is read in the next step."""
+        if not row.prompt:
+            raise ValueError("a row needs a token to begin with")
+        if row.room < 1:
+            raise ValueError(f"room must be at least 1, not {row.room}")
+        self.scorer.add([row.prompt])
+        self._live.append(_Live(row, self))
+
+    def step(self) -> None:
+        """One forward; every live row gets at least one token."""
+        begin = time.perf_counter()
+        stats = self.statistics
+        for item in self._live:
+            self._draft(item)
+        drafted = time.perf_counter()
+        blocks = [(i.taken, i.built.tree.tokens, i.built.tree.parents) for i in self._live]
+        scores = self.scorer.score(blocks, bool(self.restricted))
+        eager = self.options.eager
+        if self.scorer.overlaps if eager is None else eager:
+            # The model is still running; its scores are waited for when they are first looked at.
+            for item in self._live:
+                item.masks = self._tree_masks(item)
+        scored = time.perf_counter()
+        stats.forwards += 1
+        stats.row_forwards += len(self._live)
+        if all(len(i.taken) == 1 for i in self._live):
+            self.options.cost.observe(self.scorer.width, scored - drafted)
+        results = [self._verify(item, s) for item, s in zip(self._live, scores, strict=True)]
+        verified = time.perf_counter()
+        self.scorer.keep([path for path, _ in results])
+        kept = time.perf_counter()
+        rows = len(self._live)
+        for item, s, (path, step) in zip(self._live, scores, results, strict=True):
+            self._learn(item, s, path, step, rows, (kept - verified) / rows)
+        self._leave()
+        end = time.perf_counter()
+        nodes = sum(len(b[1]) for b in blocks)
+        self.options.cost.observe_drafting(nodes, drafted - begin)
+        for part, seconds in (
+            ("draft", drafted - begin),
+            ("forward", scored - drafted),
+            ("verify", verified - scored),
+            ("keep", kept - verified),
+            ("learn", end - kept),
+        ):
+            stats.add(part, seconds)
+
+    def run(self) -> None:
+        """Until every row is finished."""
+        while self._live:
+            self.step()
+
+    def _draft(self, item: _Live) -> None:
+        """The next tree of a row."""
+        begin = time.perf_counter()
+        options, row = self.options, item.row
+        numbers = list(range(len(item.sessions)))
+        item.asked = numbers
+        item.built = Built(DraftTree())
+        if options.adaptive and numbers:
+            item.asked = item.bench.asked(numbers) if item.bench.asked([_ALL]) else []
+        depth = item.left - 1
+        if not item.asked or depth < 1 or not options.nodes:
+            item.seconds = time.perf_counter() - begin
+            return
+        cursors = []
+        seconds: dict[int, float] = {}
+        for number in item.asked:
+            start = time.perf_counter()
+            self._tell(item, number)
+            cursor = item.sessions[number].cursor()
+            seconds[number] = time.perf_counter() - start
+            if cursor is not None:
+                cursors.append((number, cursor))
+        goodput = afford = None
+        if options.adaptive:
+            goodput = Goodput(options.cost, len(self._live), 1)
+            afford = partial(item.afford, options.cost(len(self._live)))
+        item.built = build(
+            row.matcher,
+            cursors,
+            budget=options.nodes,
+            depth=depth,
+            ends=self.ends,
+            position=len(row.tokens),
+            calibration=item.calibration,
+            goodput=goodput,
+            vocab_size=self.vocabulary.vocab_size,
+            afford=afford,
+            prune=options.prune,
+        )
+        for number, (calls, spent) in item.built.asked.items():
+            item.expense[number] += 0.2 * (spent / calls - item.expense[number])
+        for number, spent in seconds.items():
+            item.built.seconds[number] = item.built.seconds.get(number, 0.0) + spent
+        if not self.restricted:
+            for number in item.asked:
+                chain = item.sessions[number].probes()
+                if chain:
+                    item.built.tree.add_probes(number, chain[:depth])
+        stats = self.statistics
+        stats.pruned += item.built.pruned
+        stats.checks += item.built.checks
+        item.seconds = time.perf_counter() - begin
+
+    def _tree_masks(self, item: _Live) -> npt.NDArray[np.int32] | None:
+        row = item.row
+        if row.matcher is None:
+            return None
+        budget = None if row.budget is None else row.budget - len(row.tokens)
+        self.statistics.masks += 1 + len(item.built.tree)
+        return tree_masks(row.matcher, item.built.tree, self.vocabulary.vocab_size, budget)
+
+    def _verify(self, item: _Live, scores: Scores) -> tuple[list[int], Step]:
+        """Draw along the tree: the accepted nodes, and what was emitted."""
+        row, tree, drawer = item.row, item.built.tree, item.drawer
+        contexts: list[int] = []
+        emitted: list[int] = []
+        vectors: list[Vector | None] = []
+        path: list[int] = []
+        node, last = -1, item.last
+        while True:
+            position = len(row.tokens)
+            budget = None if row.budget is None else row.budget - position
+            mask = None if item.masks is None else item.masks[node + 1]
+            token = drawer.draw(scores, node + 1, position, budget, mask)
+            vector = None if self.restricted else scores.vector(node + 1)
+            contexts.append(last)
+            emitted.append(token)
+            vectors.append(vector)
+            row.tokens.append(token)
+            if self.logprobs and vector is not None:
+                row.logprobs.append(float(vector[token]))
+            last = token
+            row.done = drawer.done
+            told_to_stop = row.on_tokens is not None and row.on_tokens([token])
+            if row.done or len(row.tokens) >= row.room:
+                break
+            if told_to_stop:
+                row.stopped = True
+                break
+            child = tree.child(node, token)
+            if child is None:
+                break
+            path.append(child)
+            node = child
+        item.last = last
+        item.taken = [last]
+        item.masks = None
+        return path, Step(contexts, emitted, vectors)
+
+    def _learn(
+        self, item: _Live, scores: Scores, path: list[int], step: Step, rows: int, keeping: float
+    ) -> None:
+        """Count what was accepted, tell the drafters, and see who paid."""
+        begin = time.perf_counter()
+        stats, tree, row = self.statistics, item.built.tree, item.row
+        stats.tokens += len(step.tokens)
+        stats.drafted += len(tree)
+        # The last token is a node, too, when the text ended on one.
+        at = path[-1] if path else -1
+        ended = tree.child(at, step.tokens[-1]) if len(step.tokens) > len(path) else None
+        accepted = path if ended is None else [*path, ended]
+        stats.accepted += len(accepted)
+        stats.idle += not len(tree)
+        credit = self._credit(item, step.tokens, accepted)
+        base = self.options.cost(rows) / rows
+        finished = row.done or row.stopped or len(row.tokens) >= row.room
+        for number in item.asked:
+            if finished:
+                # Stores learn from the last step as well.
+                self._tell(item, number)
+            start = time.perf_counter()
+            nodes = tree.probes.get(number, ())
+            said = [scores.best(node + 1) for node in nodes] if nodes else ()
+            item.sessions[number].accept(Step(step.contexts, step.tokens, step.vectors, said))
+            now = time.perf_counter()
+            item.built.seconds[number] = item.built.seconds.get(number, 0.0) + now - start
+            stats.drafters[self.options.drafters[number].name].seconds += item.built.seconds[number]
+            if self.options.adaptive:
+                item.bench.observe(number, item.built.seconds[number], credit.get(number, 0.0) * base)
+        for number in range(len(item.sessions)):
+            if number not in item.asked:
+                item.waiting[number].contexts += step.contexts
+                item.waiting[number].tokens += step.tokens
+        if self.options.adaptive and item.asked:
+            # The width of forwards is goodput's business, and a drafter's own time its own: what is left is
+            # the price of asking at all. (Counting everything here silenced good drafters for a bad one.)
+            spent = item.seconds + keeping + time.perf_counter() - begin - sum(item.built.seconds.values())
+            item.bench.observe(_ALL, spent, len(accepted) * base)
+        if not finished and not self.logprobs:
+            self._finish_without_choice(item)
+
+    def _credit(self, item: _Live, tokens: Sequence[int], accepted: Sequence[int]) -> dict[int, float]:
+        """Accepted tokens by drafter; running acceptance is updated on the way."""
+        tree, names = item.built.tree, self.options.drafters
+        stats = self.statistics
+        for offers in tree.offers:
+            for number, _ in offers:
+                stats.drafters[names[number].name].drafted += 1
+        credit: dict[int, float] = {}
+        node = -1
+        for depth in range(len(accepted) + 1):
+            token = tokens[depth] if depth < len(tokens) else None
+            if token is None:
+                break
+            for child_token, child in tree.children[node + 1].items():
+                for number, p in tree.offers[child]:
+                    item.calibration.observe(number, p, child_token == token)
+            if depth < len(accepted):
+                node = accepted[depth]
+                offers = tree.offers[node]
+                for number, _ in offers:
+                    credit[number] = credit.get(number, 0.0) + 1.0 / len(offers)
+                    stats.drafters[names[number].name].accepted += 1
+        return credit
+
+    def _tell(self, item: _Live, number: int) -> None:
+        """What a session missed while it sat out."""
+        waiting = item.waiting[number]
+        if waiting.tokens:
+            item.sessions[number].accept(Step(waiting.contexts, waiting.tokens, [None] * len(waiting.tokens)))
+            item.waiting[number] = _Waiting()
+
+    def _finish_without_choice(self, item: _Live) -> None:
+        """An end that has no alternative needs no forward when nobody asks for its probability."""
+        row = item.row
+        if row.matcher is None or len(self.ends) != 1 or not row.matcher.is_accepting():
+            return
+        if row.matcher.live_bytes() or row.on_tokens is not None:
+            return
+        (end,) = self.ends
+        if row.matcher.accept_token(end):
+            row.tokens.append(end)
+            row.done = True
+            self.statistics.tokens += 1
+            self.statistics.skipped += 1
+
+    def _leave(self) -> None:
+        """Finished rows make room."""
+        stay = []
+        for i, item in enumerate(self._live):
+            row = item.row
+            if row.done or row.stopped or len(row.tokens) >= row.room:
+                for number, session in enumerate(item.sessions):
+                    self._tell(item, number)
+                    session.close()
+            else:
+                stay.append(i)
+        if len(stay) < len(self._live):
+            self._live = [self._live[i] for i in stay]
+            self.scorer.select(stay)

@@ -1,0 +1,153 @@
+"""What to speculate with: drafters and limits, and the stores that outlive one call.
+
+Enters: `speculate=` of `sg.generate`. Leaves: a `Speculation`. Cost: nothing; "auto" keeps one a model.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+from weakref import WeakKeyDictionary
+
+from .base import Drafter
+from .drafters import (
+    Forced,
+    LogitNgrams,
+    Lookahead,
+    PromptLookup,
+    SchemaOrder,
+    SourceCopy,
+    SuffixAutomatonDrafter,
+    SuffixTreeDrafter,
+    TokenRecycling,
+    Trigram,
+)
+from .goodput import Calibration, CostTable
+
+__all__ = ["NAMED", "Rule", "Speculation", "named", "resolve", "standard_drafters"]
+
+Rule = Literal["coupled", "single", "recursive", "k-seq"]
+
+
+@dataclass
+class Speculation:
+    """How to speculate. One object keeps what its drafters learn, so use it again for the next text.
+
+    Attributes:
+        drafters: whom to ask. None of them changes what is generated.
+        nodes: drafts of one forward and row at most; tokens without alternative come on top.
+        adaptive: choose the number of drafts by measured costs and acceptance, and bench drafters that do
+            not pay. False always drafts `nodes`.
+        lazy: verify by membership checks where that is exact, by masks elsewhere. False: always masks.
+        eager: compute the masks of all nodes while the model runs, instead of those of visited places after
+            it. None: where the model runs on another device.
+        prune: drop drafts that the grammar refuses. False is for comparisons.
+        rule: how drafts are verified. "coupled": the target draws with its own noise, and the text is that of
+            plain decoding under the same seed. The others sample drafts from a drafter's distribution and
+            accept by comparing it with the target's; the *law* of the text is the same, the text is not:
+            "single" (one draft a place), "recursive" (`branches` siblings without replacement), "k-seq"
+            (`branches` independent ones). They use the first drafter alone, which needs a distribution
+            (`DraftModel`, `LogitNgrams`).
+        branches: sibling drafts of the rules that sample.
+        depth: places ahead that those rules draft.
+        restricted_head: where no log-probabilities are asked for, compute only allowed rows of the head for
+            masks of at most this many tokens; 0 never.
+        cost: seconds of a forward by width.
+    """
+
+    drafters: Sequence[Drafter]
+    nodes: int = 24
+    adaptive: bool = True
+    lazy: bool = True
+    eager: bool | None = None
+    prune: bool = True
+    rule: Rule = "coupled"
+    branches: int = 2
+    depth: int = 4
+    restricted_head: int = 256
+    cost: CostTable = field(default_factory=CostTable)
+    calibration: Calibration = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.nodes < 0 or self.branches < 1 or self.depth < 1 or self.restricted_head < 0:
+            raise ValueError("nodes and restricted_head must not be negative, branches and depth be positive")
+        if self.rule not in ("coupled", "single", "recursive", "k-seq"):
+            raise ValueError(f"rule is 'coupled', 'single', 'recursive' or 'k-seq', not {self.rule!r}")
+        for drafter in self.drafters:
+            if not (hasattr(drafter, "open") and hasattr(drafter, "name")):
+                raise TypeError(f"a drafter has `open` and `name`, unlike {type(drafter).__name__}")
+        self.calibration = Calibration(len(self.drafters))
+
+
+def standard_drafters() -> list[Drafter]:
+    """The ones that need no training and no second model: grammar, schema, this text, earlier texts, the
+    target's own second choices."""
+    return [Forced(), SchemaOrder(), SuffixAutomatonDrafter(), SuffixTreeDrafter(), TokenRecycling()]
+
+
+NAMED: dict[str, Callable[[], Drafter]] = {
+    "grammar": Forced,
+    "schema": SchemaOrder,
+    "automaton": SuffixAutomatonDrafter,
+    "tree": SuffixTreeDrafter,
+    "recycling": TokenRecycling,
+    "ngrams": LogitNgrams,
+    "trigram": Trigram,
+    "lookup": PromptLookup,
+    "copy": SourceCopy,
+    "lookahead": Lookahead,
+}
+
+
+def named(names: str) -> Speculation:
+    """Drafters by name, separated by commas. ValueError: there is no such drafter."""
+    chosen = [name.strip() for name in names.split(",")]
+    for name in chosen:
+        if name not in NAMED:
+            raise ValueError(f"no drafter is called {name!r}: there are {', '.join(NAMED)}")
+    return Speculation([NAMED[name]() for name in chosen])
+
+
+def resolve(speculate: Any, lm: Any) -> Speculation | None:
+    """The options behind `speculate=`: None, "auto", a list of drafters or a `Speculation`.
+
+    "auto" is one `Speculation` a model, kept as long as the model: its stores grow warm. It is None for a
+    model that cannot take drafts back.
+
+    Raises:
+        TypeError: something else.
+        LanguageModelError: drafters were named, and the model cannot take drafts back.
+    """
+    from ..lm.base import LanguageModelError
+
+    if speculate is None or isinstance(speculate, Speculation):
+        return speculate
+    if speculate == "auto":
+        if hasattr(lm, "check_tree_scoring"):
+            try:
+                lm.check_tree_scoring()
+            except LanguageModelError:
+                return None
+        return _kept(lm)
+    if isinstance(speculate, str) or not isinstance(speculate, Sequence):
+        raise TypeError(f"speculate is None, 'auto', a list of drafters or a Speculation, not {speculate!r}")
+    if hasattr(lm, "check_tree_scoring"):
+        lm.check_tree_scoring()
+    return Speculation(cast("Sequence[Drafter]", speculate))
+
+
+_lock = threading.Lock()
+_automatic: WeakKeyDictionary[Any, Speculation] = WeakKeyDictionary()
+
+
+def _kept(lm: Any) -> Speculation:
+    with _lock:
+        try:
+            found = _automatic.get(lm)
+            if found is None:
+                found = _automatic[lm] = Speculation(standard_drafters())
+        except TypeError:  # a model that cannot be a key of a weak dictionary
+            found = Speculation(standard_drafters())
+    return found

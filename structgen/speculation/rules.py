@@ -1,0 +1,111 @@
+"""Accepting sampled drafts by comparing distributions: one draft, siblings, independent drafts.
+
+Enters: the target's distribution p and the draft's q at one place, both after the grammar's mask, and drafts
+that were sampled from q. Leaves: a token that follows p exactly. Cost: a few passes over both.
+
+    single       u < p(x) / q(x), else the residual (p - q)+     Leviathan et al. 2023; Chen et al. 2023
+    recursive    siblings drawn without replacement              RSD: Jeon et al. 2024
+    k_seq        independent drafts with a common discount       SpecTr: Sun et al. 2023
+
+q must be the law that the drafts were really drawn from, and every draft that was drawn must be offered here.
+Throwing an invalid draft away first, as if it had not been drawn, is a bias: the law becomes
+p(y) + q(invalid) (p(y) - residual(y)). So the mask goes on q *before* drawing, never on the drafts after.
+
+Randomness is asked of a `Chance`: a test answers in every possible way and adds the weights up, so what is
+checked is this code and not a formula of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Chance", "Floats", "k_seq", "k_seq_discount", "recursive", "single"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class Chance(Protocol):
+    """Where the randomness comes from."""
+
+    def coin(self, p: float) -> bool:
+        """True with probability p; never for p <= 0, always for p >= 1."""
+        ...
+
+    def draw(self, p: Floats) -> int:
+        """An index with probability p; never one whose p is 0."""
+        ...
+
+
+def single(p: Floats, q: Floats, draft: int, chance: Chance) -> tuple[int, int | None]:
+    """A token that follows p, and 0 if it is the draft. Shapes (n,); `draft` was drawn from q."""
+    return recursive(p, q, [draft], chance)
+
+
+def recursive(p: Floats, q: Floats, drafts: Sequence[int], chance: Chance) -> tuple[int, int | None]:
+    """A token that follows p, and the number of the draft that it is.
+
+    Args:
+        p: of the target, shape (n,), summing to 1.
+        q: of the draft, likewise.
+        drafts: distinct, drawn one after the other from q without replacement (Gumbel-top-k order).
+    """
+    p, q = p.copy(), q.copy()
+    for i, x in enumerate(drafts):
+        # q(x) > 0, or x could not have been drawn; its remaining mass may have been rounded away.
+        if p[x] > 0 and chance.coin(min(1.0, float(p[x] / max(q[x], 1e-300)))):
+            return x, i
+        p = _residual(p, q)
+        q[x] = 0.0
+        total = q.sum()
+        if total <= 0.0:
+            break
+        q /= total
+    return chance.draw(p), None
+
+
+def _residual(p: Floats, q: Floats) -> Floats:
+    """norm((p - q)+). Where p equals q nothing is left but rounding, and a refusal had probability 0."""
+    rest: Floats = np.maximum(p - q, 0.0)
+    total = rest.sum()
+    return rest / total if total > 0.0 else p
+
+
+def k_seq_discount(p: Floats, q: Floats, count: int) -> tuple[float, float]:
+    """(rho, beta): the least rho in [1, count] with 1 - (1 - beta)^count <= rho beta, where
+    beta = sum_x min(p(x) / rho, q(x)). Found by bisection; the bound holds for what is returned."""
+
+    def beta(rho: float) -> float:
+        return float(np.minimum(p / rho, q).sum())
+
+    def fits(rho: float) -> bool:
+        b = beta(rho)
+        return 1.0 - (1.0 - b) ** count <= rho * b
+
+    low, high = 1.0, float(count)
+    if fits(low):
+        return low, beta(low)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        if fits(middle):
+            high = middle
+        else:
+            low = middle
+    return high, beta(high)
+
+
+def k_seq(p: Floats, q: Floats, drafts: Sequence[int], chance: Chance) -> tuple[int, int | None]:
+    """A token that follows p, and the number of the draft that it is. `drafts` are independent draws of q."""
+    rho, beta = k_seq_discount(p, q, len(drafts))
+    for i, x in enumerate(drafts):
+        if p[x] > 0 and chance.coin(min(1.0, float(p[x] / (rho * max(q[x], 1e-300))))):
+            return x, i
+    if beta <= 0.0:
+        return chance.draw(p), None
+    taken = (1.0 - (1.0 - beta) ** len(drafts)) / beta
+    rest: Floats = np.maximum(p - np.minimum(q, p / rho) * taken, 0.0)
+    total = rest.sum()
+    return chance.draw(rest / total if total > 0.0 else p), None

@@ -1,0 +1,193 @@
+"""Drafts that are sampled from a drafter's distribution and accepted by comparing it with the target's.
+
+Enters and leaves what engine.py does; the text follows the same law, but is not the same text. Cost: the
+target's and the draft's distribution over the whole vocabulary at every visited place.
+
+The first drafter is asked for distributions. They are masked by the grammar *before* anything is drawn, and
+everything that was drawn is offered to the rule, also what the target's mask refuses (rules.py says why).
+Trees are grown in level order, `branches` draws a node while the budget lasts: whether a node gets drafts
+depends on the number of nodes before it, never on which tokens they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from .._draws import probabilities
+from ..logits import allocate_bitmask, apply_bitmask
+from .base import Cursor, Here, Step, Vector
+from .engine import Row, Run, _Live
+from .options import Rule
+from .rules import Chance, Floats, k_seq, recursive
+from .score import Scores
+from .tree import Built, DraftTree, Walk
+
+__all__ = ["RandomChance", "SampledRun", "draw_drafts"]
+
+Distribution = tuple[npt.NDArray[np.int64], Floats]
+
+
+class RandomChance:
+    """`Chance` from a generator of numpy."""
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self._random = random
+
+    def coin(self, p: float) -> bool:
+        # `random()` may be 0, and a token of probability 0 must not be accepted then: strictly below.
+        return bool(self._random.random() < p)
+
+    def draw(self, p: Floats) -> int:
+        sums = np.cumsum(p)
+        at = int(np.searchsorted(sums, self._random.random() * sums[-1], side="right"))
+        last = int(np.flatnonzero(p)[-1])
+        return min(at, last)
+
+
+def draw_drafts(q: Floats, rule: Rule, branches: int, random: np.random.Generator) -> list[int]:
+    """Drafts of one place from q, as the rule wants them: distinct for "recursive", independent else."""
+    if rule == "recursive":
+        support = np.flatnonzero(q)
+        scores = np.log(q[support]) + random.gumbel(size=len(support))
+        order = np.argsort(-scores)[:branches]
+        return [int(i) for i in support[order]]
+    chance = RandomChance(random)
+    return [chance.draw(q) for _ in range(1 if rule == "single" else branches)]
+
+
+class SampledRun(Run):
+    """A `Run` whose options name another rule than "coupled"."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        # The rules need whole distributions, so the head is never restricted.
+        super().__init__(*arguments, **{**keywords, "logprobs": True})
+        if self.how.temperature == 0:
+            raise ValueError(
+                f"rule {self.options.rule!r} needs a temperature above 0; 'coupled' is greedy too"
+            )
+        if not self.options.drafters:
+            raise ValueError(f"rule {self.options.rule!r} needs a drafter with a distribution")
+        self._random: dict[int, np.random.Generator] = {}
+        self._drafts: dict[int, dict[int, tuple[Floats, list[int]]]] = {}
+
+    def add(self, row: Row) -> None:
+        super().add(row)
+        item = self._live[-1]
+        assert row.noise is not None
+        self._random[id(item)] = row.noise.generator()
+        cursor = item.sessions[0].cursor()
+        if cursor is not None and not hasattr(cursor, "distribution"):
+            raise TypeError(f"{self.options.drafters[0].name} has no distribution to sample drafts from")
+
+    def _draft(self, item: _Live) -> None:
+        begin = time.perf_counter()
+        tree = DraftTree()
+        drafts: dict[int, tuple[Floats, list[int]]] = {}
+        item.built, item.asked = Built(tree), [0]
+        self._drafts[id(item)] = drafts
+        cursor = item.sessions[0].cursor()
+        deepest = min(self.options.depth, item.left - 1)
+        walk = Walk(item.row.matcher)
+        try:
+            level: list[tuple[int, Cursor]] = [] if cursor is None else [(-1, cursor)]
+            for _ in range(deepest):
+                below: list[tuple[int, Cursor]] = []
+                for node, at in level:
+                    below += self._branch(item, tree, drafts, walk, node, at)
+                level = below
+        finally:
+            walk.at([])
+        item.seconds = time.perf_counter() - begin
+        item.built.seconds[0] = item.seconds
+
+    def _branch(
+        self,
+        item: _Live,
+        tree: DraftTree,
+        drafts: dict[int, tuple[Floats, list[int]]],
+        walk: Walk,
+        node: int,
+        cursor: Cursor,
+    ) -> list[tuple[int, Cursor]]:
+        """Draw below one node; the new nodes with their cursors."""
+        options, row = self.options, item.row
+        if len(tree) + options.branches > options.nodes:
+            return []
+        path = tree.path(node)
+        here = Here(walk.at(path), len(row.tokens) + len(path))
+        ask = cast(Callable[[Here], "Distribution | None"], cast(Any, cursor).distribution)
+        found = ask(here)
+        if found is None:
+            return []
+        q = np.zeros(self.vocabulary.vocab_size)
+        q[found[0]] = found[1]
+        drawn = draw_drafts(q, options.rule, options.branches, self._random[id(item)])
+        drafts[node] = (q, drawn)
+        made = []
+        for token in dict.fromkeys(drawn):
+            child = tree.add(node, token, ((0, float(q[token])),), 0.0)
+            after = None if token in self.ends else cursor.step(token)
+            if after is not None:
+                made.append((child, after))
+        return made
+
+    def _verify(self, item: _Live, scores: Scores) -> tuple[list[int], Step]:
+        row, tree = item.row, item.built.tree
+        drafts = self._drafts[id(item)]
+        chance = RandomChance(self._random[id(item)])
+        contexts: list[int] = []
+        emitted: list[int] = []
+        vectors: list[Vector | None] = []
+        path: list[int] = []
+        node, last = -1, item.last
+        while True:
+            vector = scores.vector(node + 1)
+            token = self._choose(row, vector, drafts.get(node), chance)
+            contexts.append(last)
+            emitted.append(token)
+            vectors.append(vector)
+            row.tokens.append(token)
+            row.logprobs.append(float(vector[token]))
+            last = token
+            row.done = token in self.ends if row.matcher is None else self._accepted(row.matcher, token)
+            told_to_stop = row.on_tokens is not None and row.on_tokens([token])
+            if row.done or len(row.tokens) >= row.room:
+                break
+            if told_to_stop:
+                row.stopped = True
+                break
+            child = tree.child(node, token)
+            if child is None:
+                break
+            path.append(child)
+            node = child
+        item.last, item.taken = last, [last]
+        return path, Step(contexts, emitted, vectors)
+
+    def _accepted(self, matcher: Any, token: int) -> bool:
+        matcher.accept_token(token)
+        return bool(matcher.is_terminated())
+
+    def _choose(
+        self, row: Row, vector: Vector, drafted: tuple[Floats, Sequence[int]] | None, chance: Chance
+    ) -> int:
+        """One place: the rule where there are drafts, a draw of the target's own elsewhere."""
+        if row.matcher is not None:
+            mask = allocate_bitmask(1, self.vocabulary.vocab_size)
+            budget = None if row.budget is None else row.budget - len(row.tokens)
+            row.matcher.fill_bitmask(mask, 0, max_tokens=budget)
+            self.statistics.masks += 1
+            vector = apply_bitmask(vector, mask[0])
+        ids, weights = probabilities(vector, self.how)
+        p = np.zeros(self.vocabulary.vocab_size)
+        p[ids] = weights
+        if drafted is None:
+            return chance.draw(p)
+        q, drawn = drafted
+        rule = k_seq if self.options.rule == "k-seq" else recursive
+        return rule(p, q, drawn, chance)[0]

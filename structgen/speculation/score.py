@@ -1,0 +1,247 @@
+"""The target model as verification sees it: blocks in, rows of log-probabilities out, paths kept.
+
+Enters: a language model. Leaves: a `Scorer`; for a model of transformers one forward with tree attention,
+for any other `LanguageModel` one batched call of `logprobs` over the nodes as contexts.
+Cost: that of the model. A row of scores is normalised only when it is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..lm.base import LanguageModelError
+
+if TYPE_CHECKING:
+    from ..lm.base import Context, LanguageModel
+    from .base import Vector
+
+__all__ = ["Block", "Scorer", "Scores", "open_scorer"]
+
+
+class Block(Protocol):
+    """See `structgen.lm.trees.Block`."""
+
+    taken: Sequence[int]
+    tokens: Sequence[int]
+    parents: Sequence[int]
+
+
+class Scores(Protocol):
+    """Of one row: place 0 is the last taken token, place i + 1 is node i."""
+
+    def vector(self, place: int) -> Vector:
+        """Log-probabilities of the next token, shape (V,). Do not write into it."""
+        ...
+
+    def some(self, place: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Logits of some ids, up to a constant of the place."""
+        ...
+
+    def best(self, place: int) -> int:
+        """The most probable token."""
+        ...
+
+
+class Scorer(Protocol):
+    """Rows of one batch under the target."""
+
+    width: int  # tokens of the last forward, all rows together
+
+    def add(self, prompts: Sequence[Sequence[int]]) -> None:
+        """New rows behind the others; their prompts are the first block's business."""
+        ...
+
+    def select(self, rows: list[int]) -> None:
+        """Only these rows, in this order."""
+        ...
+
+    def score(
+        self, blocks: Sequence[tuple[Sequence[int], Sequence[int], Sequence[int]]], restricted: bool
+    ) -> list[Scores]:
+        """(taken, node tokens, parents) a row. `keep` must follow."""
+        ...
+
+    def keep(self, paths: Sequence[Sequence[int]]) -> None:
+        """The nodes that each row accepted, from the top down."""
+        ...
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether the forward runs on while Python goes on."""
+        ...
+
+    @property
+    def restricts(self) -> bool:
+        """Whether `score` can leave the head to `Scores.some`."""
+        ...
+
+
+def open_scorer(lm: LanguageModel) -> Scorer:
+    """A scorer without rows.
+
+    Raises:
+        LanguageModelError: the model cannot take drafts back.
+    """
+    return TreeRows(lm) if hasattr(lm, "tree_scorer") else ContextRows(lm)
+
+
+class TreeRows:
+    """A `TreeScorer` as a `Scorer`."""
+
+    def __init__(self, lm: Any) -> None:
+        self._scorer = lm.tree_scorer()
+        self._plain: bool | None = None
+        self.width = 0
+
+    def add(self, prompts: Sequence[Sequence[int]]) -> None:
+        self._scorer.add(len(prompts))
+
+    def select(self, rows: list[int]) -> None:
+        self._scorer.select(rows)
+
+    def score(
+        self, blocks: Sequence[tuple[Sequence[int], Sequence[int], Sequence[int]]], restricted: bool
+    ) -> list[Scores]:
+        from ..lm.trees import Block as TreeBlock
+
+        made = [TreeBlock(*block) for block in blocks]
+        found = self._scorer.score(made, hidden=restricted)
+        self.width = self._scorer.last_width
+        if restricted:
+            return [cast(Scores, _Hidden(part, self._scorer)) for part in found]
+        return [cast(Scores, _Logits(part)) for part in found]
+
+    def keep(self, paths: Sequence[Sequence[int]]) -> None:
+        self._scorer.keep(paths)
+
+    @property
+    def overlaps(self) -> bool:
+        return bool(self._scorer.device.type != "cpu")
+
+    @property
+    def restricts(self) -> bool:
+        if self._plain is None:
+            self._plain = self._scorer.has_plain_head()
+        return self._plain
+
+
+class _Logits:
+    def __init__(self, logits: Any) -> None:
+        self._logits = logits
+        self._rows: dict[int, Vector] = {}
+
+    def vector(self, place: int) -> Vector:
+        found = self._rows.get(place)
+        if found is None:
+            import torch
+
+            # The same operation as TransformersLM's, so that equal logits give equal bits.
+            with torch.inference_mode():
+                found = torch.log_softmax(self._logits[place].float(), dim=-1).cpu().numpy()
+            if np.isnan(found[0]) or np.isnan(found).any():
+                raise LanguageModelError(
+                    "the model's logits are not a distribution: they are NaN or all -inf"
+                )
+            self._rows[place] = found
+        return found
+
+    def some(self, place: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        return self.vector(place)[ids]
+
+    def best(self, place: int) -> int:
+        return int(self._logits[place].argmax())
+
+
+class _Hidden:
+    """Last hidden states; the head is applied to what is asked for."""
+
+    def __init__(self, states: Any, scorer: Any) -> None:
+        self._states = states
+        self._scorer = scorer
+
+    def vector(self, place: int) -> Vector:
+        ids = np.arange(self._scorer.vocab_size)
+        logits = self.some(place, ids).astype(np.float64)
+        top = logits.max()
+        found: Vector = (logits - top - np.log(np.exp(logits - top).sum())).astype(np.float32)
+        return found
+
+    def some(self, place: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        found: npt.NDArray[np.float32] = self._scorer.head(self._states[place], ids)
+        if np.isnan(found).any():
+            raise LanguageModelError("the model's logits are NaN")
+        return found
+
+    def best(self, place: int) -> int:
+        return int(np.argmax(self.some(place, np.arange(self._scorer.vocab_size))))
+
+
+class ContextRows:
+    """Any language model: nodes are contexts of its prefix tree."""
+
+    restricts = False
+    overlaps = False
+
+    def __init__(self, lm: LanguageModel) -> None:
+        self._lm = lm
+        self._rows: list[Context] = []
+        self._fresh: list[bool] = []
+        self._nodes: list[list[Context]] = []
+        self.width = 0
+
+    def add(self, prompts: Sequence[Sequence[int]]) -> None:
+        self._rows += [self._lm.start(p) for p in prompts]
+        self._fresh += [True] * len(prompts)
+
+    def select(self, rows: list[int]) -> None:
+        self._rows = [self._rows[r] for r in rows]
+        self._fresh = [self._fresh[r] for r in rows]
+
+    def score(
+        self, blocks: Sequence[tuple[Sequence[int], Sequence[int], Sequence[int]]], restricted: bool
+    ) -> list[Scores]:
+        self._nodes = []
+        asked: list[Context] = []
+        for r, (taken, tokens, parents) in enumerate(blocks):
+            # The prompt is in the context already; it comes as the first block of a row.
+            if not self._fresh[r]:
+                for token in taken:
+                    self._rows[r] = self._rows[r].extend(token)
+            self._fresh[r] = False
+            nodes = [self._rows[r]]
+            for token, parent in zip(tokens, parents, strict=True):
+                nodes.append(nodes[parent + 1].extend(token))
+            self._nodes.append(nodes)
+            asked += nodes
+        rows = self._lm.logprobs(asked)
+        self.width = len(asked)
+        found: list[Scores] = []
+        at = 0
+        for nodes in self._nodes:
+            found.append(_Rows(rows[at : at + len(nodes)]))
+            at += len(nodes)
+        return found
+
+    def keep(self, paths: Sequence[Sequence[int]]) -> None:
+        for r, path in enumerate(paths):
+            if path:
+                self._rows[r] = self._nodes[r][path[-1] + 1]
+
+
+class _Rows:
+    def __init__(self, rows: npt.NDArray[np.float32]) -> None:
+        self._rows = rows
+
+    def vector(self, place: int) -> Vector:
+        row: Vector = self._rows[place]
+        return row
+
+    def some(self, place: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        return self.vector(place)[ids]
+
+    def best(self, place: int) -> int:
+        return int(np.argmax(self.vector(place)))

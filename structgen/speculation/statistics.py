@@ -1,0 +1,77 @@
+"""What a run of speculative decoding did: counts and seconds, by part and by drafter.
+
+Enters: increments. Leaves: numbers to print. Cost: additions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+__all__ = ["DrafterStatistics", "Statistics"]
+
+
+@dataclass(slots=True)
+class DrafterStatistics:
+    """Of one drafter: nodes that it stood behind, those of them that were accepted, seconds it took."""
+
+    drafted: int = 0
+    accepted: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Of one call; several rows of one batch are counted together.
+
+    Attributes:
+        tokens: emitted, end-of-sequence included.
+        forwards: of the target; reading the prompt rides along in the first.
+        row_forwards: the same, counted once a row that took part; `tokens / row_forwards` is the mean number
+            of accepted tokens a forward, the bonus token included.
+        drafted: nodes scored.
+        accepted: nodes that became text.
+        pruned: offers that the grammar refused while trees were built.
+        masks: full masks computed to verify.
+        checks: membership checks (one token against the matcher), in drafting and verifying.
+        idle: forwards without a draft.
+        head_rows: rows of the language-model head computed, where it was restricted.
+        skipped: tokens without alternative that were emitted without a forward.
+        drafters: by name.
+        seconds: by part: "forward", "draft", "verify", "keep", "learn", "other".
+    """
+
+    tokens: int = 0
+    forwards: int = 0
+    row_forwards: int = 0
+    drafted: int = 0
+    accepted: int = 0
+    pruned: int = 0
+    masks: int = 0
+    checks: int = 0
+    idle: int = 0
+    head_rows: int = 0
+    skipped: int = 0
+    drafters: dict[str, DrafterStatistics] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def tokens_per_forward(self) -> float:
+        """Mean tokens that a row got from a forward; 1 without speculation."""
+        return self.tokens / self.row_forwards if self.row_forwards else 0.0
+
+    @property
+    def acceptance_rate(self) -> float:
+        """The share of scored nodes that became text."""
+        return self.accepted / self.drafted if self.drafted else 0.0
+
+    def add(self, part: str, seconds: float) -> None:
+        self.seconds[part] = self.seconds.get(part, 0.0) + seconds
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything as JSON values."""
+        return {
+            **asdict(self),
+            "tokens_per_forward": self.tokens_per_forward,
+            "acceptance_rate": self.acceptance_rate,
+        }

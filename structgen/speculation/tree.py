@@ -1,0 +1,335 @@
+"""The draft tree: one trie of what all drafters propose, built best first and pruned by the grammar.
+
+Enters: a matcher at the end of the text and one cursor a drafter. Leaves: `DraftTree`.
+Cost: a heap operation and a few membership checks a node; the matcher walks between neighbours of the heap.
+
+Nodes are added in the order of their path probability (OPT-Tree: Wang et al. 2024; DySpec: Xiong et al.
+2024), so any prefix of the list is a tree. Cursors of different drafters that stand on the same node offer
+into the same set of children (token tree merging: Miao et al., SpecInfer, 2024). A token that the grammar
+refuses is dropped when it is offered; its probability goes to its siblings and its place to the next best.
+Pruning is exact: the target never draws such a token.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable, Container, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import UnsatisfiableBudget
+from ..logits import allocate_bitmask
+from .base import Cursor, Here
+
+if TYPE_CHECKING:
+    from ..grammar import Matcher
+    from .goodput import Calibration, Goodput
+
+__all__ = ["Built", "DraftTree", "Walk", "build", "tree_masks"]
+
+# Forced tokens do not count against the budget; this bounds a text that is forced without end.
+_FREE = 64
+_LEAST = 1e-3
+
+
+@dataclass(slots=True)
+class DraftTree:
+    """Nodes 0 .. n-1, parents before children; -1 is the last token of the text.
+
+    Attributes:
+        offers: for each node the (drafter, probability) pairs that stood behind it.
+        chances: the path probability that was expected of each node.
+        probes: nodes that some drafter wants scored for itself: drafter -> nodes. They may be invalid.
+    """
+
+    tokens: list[int] = field(default_factory=list)
+    parents: list[int] = field(default_factory=list)
+    depths: list[int] = field(default_factory=list)
+    children: list[dict[int, int]] = field(default_factory=lambda: [{}])
+    offers: list[tuple[tuple[int, float], ...]] = field(default_factory=list)
+    chances: list[float] = field(default_factory=list)
+    probes: dict[int, list[int]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def add(self, parent: int, token: int, offers: tuple[tuple[int, float], ...], chance: float) -> int:
+        """A new node, whose number is returned. `token` must not be a child of `parent` yet."""
+        node = len(self.tokens)
+        self.tokens.append(token)
+        self.parents.append(parent)
+        self.depths.append(1 if parent < 0 else self.depths[parent] + 1)
+        self.children[parent + 1][token] = node
+        self.children.append({})
+        self.offers.append(offers)
+        self.chances.append(chance)
+        return node
+
+    def child(self, node: int, token: int) -> int | None:
+        """The child of a node (-1: of the root) by token."""
+        return self.children[node + 1].get(token)
+
+    def path(self, node: int) -> list[int]:
+        """The tokens from the root's child down to a node."""
+        found: list[int] = []
+        while node >= 0:
+            found.append(self.tokens[node])
+            node = self.parents[node]
+        return found[::-1]
+
+    def cut(self, count: int) -> None:
+        """Keep the first `count` nodes."""
+        for node in range(len(self.tokens) - 1, count - 1, -1):
+            del self.children[self.parents[node] + 1][self.tokens[node]]
+        del self.tokens[count:], self.parents[count:], self.depths[count:]
+        del self.children[count + 1 :], self.offers[count:], self.chances[count:]
+
+    def add_probes(self, drafter: int, chain: Sequence[int]) -> None:
+        """A chain below the root, sharing what is there already."""
+        node, nodes = -1, []
+        for token in chain:
+            known = self.child(node, token)
+            node = self.add(node, token, (), 0.0) if known is None else known
+            nodes.append(node)
+        self.probes[drafter] = nodes
+
+
+@dataclass(slots=True)
+class Built:
+    """A tree and what building it took: refused offers, membership checks, seconds by drafter, and of those
+    the calls of `children` with their seconds."""
+
+    tree: DraftTree
+    pruned: int = 0
+    checks: int = 0
+    seconds: dict[int, float] = field(default_factory=dict)
+    asked: dict[int, tuple[int, float]] = field(default_factory=dict)
+
+
+class Walk:
+    """The text's own matcher, moved from node to node and back: a fork would copy the whole history.
+
+    `at` is asked for paths that the matcher accepts, and for [] in the end.
+    """
+
+    def __init__(self, matcher: Matcher | None) -> None:
+        self._matcher = matcher
+        self._path: list[int] = []
+
+    def at(self, path: list[int]) -> Matcher | None:
+        """The matcher at the end of a path that it accepts."""
+        if self._matcher is None:
+            return None
+        here, common = self._path, 0
+        while common < len(here) and common < len(path) and here[common] == path[common]:
+            common += 1
+        if common < len(here):
+            self._matcher.rollback(len(here) - common)
+        if common < len(path):
+            self._matcher.accept_tokens(path[common:])
+        self._path = path
+        return self._matcher
+
+
+def build(
+    matcher: Matcher | None,
+    cursors: Sequence[tuple[int, Cursor]],
+    *,
+    budget: int,
+    depth: int,
+    ends: Container[int],
+    position: int,
+    calibration: Calibration,
+    goodput: Goodput | None,
+    vocab_size: int,
+    afford: Callable[[int, float], bool] | None = None,
+    width: int = 64,
+    prune: bool = True,
+) -> Built:
+    """Grow a tree from the end of a text.
+
+    Args:
+        matcher: at the end of the text; moved and put back. None: nothing is pruned.
+        cursors: (number of the drafter, its cursor at the end of the text).
+        budget: nodes at most, tokens without alternative not counted.
+        depth: levels at most.
+        ends: end-of-sequence ids, behind which nothing is drafted.
+        position: tokens of the answer before the root.
+        calibration: what probabilities of each drafter are worth.
+        goodput: stops where another node costs more than it brings, and cuts back to the best size; None
+            fills the budget.
+        vocab_size: ids beyond it are no drafts.
+        afford: (drafter, path probability) -> whether to ask it there; None always asks.
+        width: children of one node at most.
+        prune: False keeps what the grammar refuses (an ablation; the result is the same text).
+    """
+    made = Built(DraftTree())
+    walk = Walk(matcher if prune else None)
+    try:
+        _grow(
+            made,
+            walk,
+            cursors,
+            budget,
+            depth,
+            ends,
+            position,
+            calibration,
+            goodput,
+            vocab_size,
+            afford,
+            width,
+        )
+    finally:
+        walk.at([])
+    return made
+
+
+def _grow(
+    made: Built,
+    walk: Walk,
+    cursors: Sequence[tuple[int, Cursor]],
+    budget: int,
+    depth: int,
+    ends: Container[int],
+    position: int,
+    calibration: Calibration,
+    goodput: Goodput | None,
+    vocab_size: int,
+    afford: Callable[[int, float], bool] | None,
+    width: int,
+) -> None:
+    tree = made.tree
+    standing: list[Sequence[tuple[int, Cursor]]] = [cursors]  # of node i at i + 1
+    # Entries: (-path probability, number, node, token, offers); token -1 asks for the node's children.
+    heap: list[tuple[float, int, int, int, tuple[tuple[int, float], ...]]] = [(-1.0, 0, -1, -1, ())]
+    serial = 0
+    counted = 0
+    while heap:
+        negative, _, node, token, offers = heapq.heappop(heap)
+        chance = -negative
+        if chance < _LEAST or (goodput is not None and not goodput.worth(chance)):
+            break
+        if token >= 0:
+            if chance < 1.0:
+                if counted >= budget:
+                    break
+                counted += 1
+            new = tree.add(node, token, offers, chance)
+            if goodput is not None:
+                goodput.added(chance)
+            if token in ends or tree.depths[new] >= depth or len(tree) >= budget + _FREE:
+                standing.append(())
+                continue
+            standing.append(_stepped(standing[node + 1], token, made.seconds))
+            serial += 1
+            heapq.heappush(heap, (negative, serial, new, -1, ()))
+            continue
+        if not standing[node + 1] or depth < 1:
+            continue
+        path = tree.path(node)
+        here = Here(walk.at(path), position + len(path))
+        asked = standing[node + 1]
+        if afford is not None:
+            asked = [(number, cursor) for number, cursor in asked if afford(number, chance)]
+        for token, p, offers in _offered(here, asked, made, calibration, vocab_size)[:width]:
+            serial += 1
+            heapq.heappush(heap, (-chance * p, serial, node, token, offers))
+    if goodput is not None:
+        tree.cut(goodput.best())
+
+
+def _stepped(
+    cursors: Sequence[tuple[int, Cursor]], token: int, seconds: dict[int, float]
+) -> list[tuple[int, Cursor]]:
+    found = []
+    for number, cursor in cursors:
+        begin = time.perf_counter()
+        after = cursor.step(token)
+        seconds[number] = seconds.get(number, 0.0) + time.perf_counter() - begin
+        if after is not None:
+            found.append((number, after))
+    return found
+
+
+def _offered(
+    here: Here,
+    cursors: Sequence[tuple[int, Cursor]],
+    made: Built,
+    calibration: Calibration,
+    vocab_size: int,
+) -> list[tuple[int, float, tuple[tuple[int, float], ...]]]:
+    """(token, calibrated probability, offers behind it) of all drafters, what is valid, best first."""
+    valid: dict[int, bool] = {}
+    found: dict[int, list[tuple[int, float]]] = {}
+    chances: dict[int, float] = {}
+    for number, cursor in cursors:
+        begin = time.perf_counter()
+        offers = cursor.children(here)
+        spent = time.perf_counter() - begin
+        made.seconds[number] = made.seconds.get(number, 0.0) + spent
+        calls, before = made.asked.get(number, (0, 0.0))
+        made.asked[number] = calls + 1, before + spent
+        lost = 0.0
+        kept = []
+        for token, p in offers:
+            if not 0 <= token < vocab_size:
+                continue
+            if here.matcher is not None:
+                ok = valid.get(token)
+                if ok is None:
+                    made.checks += 1
+                    ok = valid[token] = here.matcher.validate_tokens([token]) == 1
+                if not ok:
+                    made.pruned += 1
+                    lost += p
+                    continue
+            kept.append((token, p))
+        scale = 1.0 / (1.0 - lost) if 0.0 < lost < 1.0 else 1.0
+        for token, p in kept:
+            p = min(1.0, p * scale)
+            found.setdefault(token, []).append((number, p))
+            known = calibration.chance(number, p)
+            if known > chances.get(token, -1.0):
+                chances[token] = known
+    order = sorted(found, key=lambda token: -chances[token])
+    return [(token, chances[token], tuple(found[token])) for token in order]
+
+
+def tree_masks(
+    matcher: Matcher, tree: DraftTree, vocab_size: int, budget: int | None
+) -> npt.NDArray[np.int32]:
+    """The masks of the root and of every node, shape (1 + nodes, ceil(V/32)); one walk, depth first.
+
+    For a model that runs elsewhere meanwhile. Rows that are behind a refused token, behind the end or out of
+    budget allow nothing; verification never gets there.
+
+    Raises:
+        UnsatisfiableBudget: the text cannot be completed within the budget.
+    """
+    masks = allocate_bitmask(1 + len(tree), vocab_size)
+    masks[1:] = 0
+    matcher.fill_bitmask(masks, 0, max_tokens=budget)
+    waiting = list(tree.children[0].values())
+    depth = 0
+    try:
+        while waiting:
+            node = waiting.pop()
+            matcher.rollback(depth - tree.depths[node] + 1)
+            depth = tree.depths[node] - 1
+            if matcher.is_terminated() or not matcher.accept_token(tree.tokens[node]):
+                continue
+            depth += 1
+            try:
+                matcher.fill_bitmask(masks, node + 1, None if budget is None else budget - depth)
+            except UnsatisfiableBudget:
+                masks[node + 1] = 0
+                continue
+            waiting += tree.children[node + 1].values()
+    finally:
+        matcher.rollback(depth)
+    return masks

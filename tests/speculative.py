@@ -1,0 +1,145 @@
+"""Models, drafters and constraints for the tests of speculation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import structgen as sg
+from structgen.speculation import Cursor, Here, Start, Step
+
+TEXTS = [
+    b"", *(bytes([c]) for c in b'{}[]":,abcdexyz0123456789-. '),
+    b'{"', b'":', b'","', b'"}', b"ab", b"bc", b"abc", b"12", b"true", b"false", b"null", b'"a":', b"yy",
+]  # fmt: skip
+VOCABULARY = sg.Vocabulary.from_bytes(TEXTS, eos_token_ids=[0])
+# The same bytes cut differently, in another order.
+OTHER = sg.Vocabulary.from_bytes(
+    [*(bytes([c]) for c in b'zyxedcba{}[]":,0123456789-. '), b'{"a', b'":"', b"cd", b"01", b"rue", b""],
+    eos_token_ids=[33],
+)
+SCHEMAS: list[Any] = [
+    {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", "yy"]}, "abc": {"type": "boolean"}},
+        "required": ["a", "b", "abc"],
+        "additionalProperties": False,
+    },
+    {"type": "array", "items": {"type": "string", "maxLength": 4}, "maxItems": 4},
+    {"anyOf": [{"const": "abcabcabc"}, {"const": "abcabcab"}, {"type": "integer"}]},
+]
+
+
+class Text:
+    """A context of a `RandomModel`."""
+
+    def __init__(self, tokens: tuple[int, ...]) -> None:
+        self._tokens = tokens
+
+    @property
+    def tokens(self) -> list[int]:
+        return list(self._tokens)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def extend(self, token: int) -> Text:
+        return Text((*self._tokens, int(token)))
+
+
+class RandomModel:
+    """Distributions that depend on the last `memory` tokens, so that texts repeat themselves."""
+
+    max_context = None
+
+    def __init__(
+        self, seed: int = 0, vocabulary: sg.Vocabulary = VOCABULARY, memory: int = 2, sharp: float = 2.0
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.eos_token_ids = vocabulary.eos_token_ids
+        self.calls = 0
+        self._seed, self._memory, self._sharp = seed, memory, sharp
+
+    def start(self, prompt: str | Sequence[int]) -> Text:
+        return Text(tuple(self.vocabulary.encode(prompt) if isinstance(prompt, str) else prompt))
+
+    def logprobs(self, contexts: Sequence[Text]) -> np.ndarray:
+        self.calls += 1
+        rows = []
+        for context in contexts:
+            random = np.random.default_rng([self._seed, *context.tokens[-self._memory :]])
+            scores = random.normal(size=self.vocabulary.vocab_size) * self._sharp
+            rows.append(scores - np.log(np.exp(scores).sum()))
+        return np.array(rows, np.float32)
+
+
+class Adversary:
+    """Offers random tokens, invalid and absurd ones too, with probabilities that mean nothing."""
+
+    name = "adversary"
+
+    def __init__(self, seed: int = 0, probes: bool = True) -> None:
+        self._random = np.random.default_rng(seed)
+        self._probes = probes
+
+    def open(self, start: Start) -> Adversary:
+        return self
+
+    def cursor(self) -> Cursor | None:
+        return self if self._random.random() < 0.9 else None
+
+    def probes(self) -> Sequence[int]:
+        if not self._probes or self._random.random() < 0.5:
+            return ()
+        return [int(t) for t in self._random.integers(len(TEXTS), size=3)]
+
+    def accept(self, step: Step) -> None:
+        assert len(step.contexts) == len(step.tokens) == len(step.vectors) > 0
+
+    def close(self) -> None:
+        pass
+
+    def children(self, here: Here) -> Sequence[tuple[int, float]]:
+        count = int(self._random.integers(0, 6))
+        ids = self._random.choice(len(TEXTS) + 4, size=count, replace=False) - 2
+        return [(int(t), float(self._random.random() * 1.2)) for t in ids]
+
+    def step(self, token: int) -> Cursor | None:
+        return self if self._random.random() < 0.8 else None
+
+
+class Oracle:
+    """Knows the text: what a perfect drafter would do."""
+
+    name = "oracle"
+
+    def __init__(self, tokens: Sequence[int]) -> None:
+        self.tokens = list(tokens)
+
+    def open(self, start: Start) -> Any:
+        return _Told(self.tokens)
+
+
+class _Told:
+    def __init__(self, tokens: list[int], at: int = 0) -> None:
+        self.tokens, self.at = tokens, at
+
+    def cursor(self) -> Cursor | None:
+        return _Told(self.tokens, self.at)
+
+    def probes(self) -> Sequence[int]:
+        return ()
+
+    def accept(self, step: Step) -> None:
+        self.at += len(step.tokens)
+
+    def close(self) -> None:
+        pass
+
+    def children(self, here: Here) -> Sequence[tuple[int, float]]:
+        return [(self.tokens[self.at], 0.99)] if self.at < len(self.tokens) else []
+
+    def step(self, token: int) -> Cursor | None:
+        return _Told(self.tokens, self.at + 1) if self.tokens[self.at] == token else None

@@ -1,0 +1,400 @@
+"""Each drafter on its own: against brute force where there is one, and within its limits."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import structgen as sg
+from structgen._draws import Noise
+from structgen.speculation import (
+    Forced,
+    Here,
+    LogitNgrams,
+    Lookahead,
+    PromptLookup,
+    SchemaOrder,
+    SourceCopy,
+    Start,
+    Step,
+    SuffixAutomatonDrafter,
+    SuffixTree,
+    SuffixTreeDrafter,
+    TokenRecycling,
+    Trigram,
+)
+from structgen.speculation.drafters.ranking import ranked
+from structgen.speculation.drafters.schema_order import Shapes, State, predictions, read
+from structgen.speculation.drafters.suffix_automaton import SuffixAutomaton, SuffixMatch
+
+from .speculative import SCHEMAS, TEXTS, VOCABULARY
+
+TOKENS = st.lists(st.integers(0, 2), max_size=40)
+
+
+def start(prompt: Sequence[int], schema: Any = None, noise: Noise | None = None) -> Start:
+    grammar = None
+    if schema is not None:
+        grammar = sg.Compiler(VOCABULARY).json_schema(schema, whitespace="compact")
+    return Start(prompt, VOCABULARY, grammar, 1.0 if noise else 0.0, noise)
+
+
+def step(contexts: Sequence[int], tokens: Sequence[int], vectors: Any = None, probes: Any = ()) -> Step:
+    return Step(contexts, tokens, vectors or [None] * len(tokens), probes)
+
+
+def follow(session: Any, tokens: Sequence[int], last: int = 0) -> None:
+    for token in tokens:
+        session.accept(step([last], [token]))
+        last = token
+
+
+HERE = Here(None, 0)
+
+
+def drafted(session: Any, length: int) -> list[int]:
+    """The best chain of a session."""
+    found: list[int] = []
+    cursor = session.cursor()
+    while cursor is not None and len(found) < length:
+        offers = cursor.children(HERE)
+        if not offers:
+            break
+        token = max(offers, key=lambda o: o[1])[0]
+        found.append(token)
+        cursor = cursor.step(token)
+    return found
+
+
+# --- copying ---------------------------------------------------------------------------------------------
+
+
+@given(TOKENS)
+@settings(max_examples=200, deadline=None)
+def test_the_automaton_matches_the_longest_suffix_seen_before(text: list[int]) -> None:
+    sam = SuffixAutomaton()
+    match = SuffixMatch(sam)
+    for end, token in enumerate(text, 1):
+        match.read(token)
+        sam.extend(token)
+        match.fit()
+        past = text[: end - 1]
+        want = 0
+        for n in range(1, end):
+            if any(past[i : i + n] == text[end - n : end] for i in range(end - n)):
+                want = n
+        assert match.length == want
+        # The state holds exactly the continuations of that suffix in the whole text.
+        if want:
+            suffix = text[end - want : end]
+            follows = {text[i + want] for i in range(end - want) if text[i : i + want] == suffix}
+            assert set(sam.next[match.state]) == follows
+            assert sam.length[sam.link[match.state]] < want <= sam.length[match.state]
+    assert len(sam.next) <= max(1, 2 * len(text))
+
+
+def test_suffix_automaton_drafts_the_continuation() -> None:
+    session = SuffixAutomatonDrafter().open(start([5, 6, 7, 8, 9, 1, 5, 6]))
+    assert drafted(session, 3) == [7, 8, 9]
+    follow(session, [7])
+    assert drafted(session, 2) == [8, 9]
+    assert SuffixAutomatonDrafter(3).open(start([5, 6, 7, 5, 6])).cursor() is None
+    with pytest.raises(ValueError):
+        SuffixAutomatonDrafter(0)
+
+
+def test_prompt_lookup_takes_the_longest_gram() -> None:
+    prompt = [1, 2, 3, 4, 9, 2, 3, 5, 8, 1, 2, 3]
+    assert drafted(PromptLookup(3, 2).open(start(prompt)), 9) == [4, 9]
+    assert drafted(PromptLookup(2, 2).open(start(prompt)), 9) == [5, 8]
+    assert drafted(PromptLookup(2, 2, latest=False).open(start(prompt)), 9) == [4, 9]
+    session = PromptLookup(2, 2, answers=False).open(start([1, 2]))
+    follow(session, [3, 1])
+    assert drafted(session, 9) == [2, 3]
+    follow(session, [2])
+    assert session.cursor() is None  # "1 2" goes on in the answer alone
+
+
+def test_source_copy_finds_its_place_again() -> None:
+    source = [1, 2, 3, 4, 5, 6, 7, 8]
+    session = SourceCopy(source, tokens=3, again=2).open(start([0]))
+    assert drafted(session, 9) == [1, 2, 3]
+    follow(session, [1, 2, 30, 40])
+    assert drafted(session, 9) == [3, 4, 5]
+    follow(session, [5, 6])
+    assert drafted(session, 9) == [7, 8]
+    follow(session, [7, 8])
+    assert session.cursor() is None
+
+
+# --- stores ----------------------------------------------------------------------------------------------
+
+
+@given(st.lists(TOKENS, max_size=6), st.integers(2, 6), st.data())
+@settings(max_examples=100, deadline=None)
+def test_the_suffix_tree_counts_every_substring(texts: list[list[int]], depth: int, data: Any) -> None:
+    limit = data.draw(st.integers(0, 90))
+    tree = SuffixTree(depth, limit)
+    kept: list[list[int]] = []
+    for text in texts:
+        tree.insert(text)
+        if text and len(text) <= limit:
+            kept.append(text)
+        while sum(map(len, kept)) > limit:
+            kept.pop(0)
+    assert len(tree) == sum(map(len, kept)) <= limit
+    for n in range(1, depth + 1):
+        for sub in data.draw(st.lists(st.lists(st.integers(0, 2), min_size=n, max_size=n), max_size=6)):
+            want = sum(t[i : i + n] == sub for t in kept for i in range(len(t) - n + 1))
+            assert tree.count(sub) == want
+    assert tree.count([]) == tree.root.count == len(tree)
+    nodes, waiting = 0, [tree.root]
+    while waiting:
+        node = waiting.pop()
+        nodes += 1
+        waiting += node.children.values()
+        for token, child in node.children.items():
+            assert child.text[child.start] == token and child.count > 0
+            assert any(child.text is t for t in tree._stored)
+    assert nodes <= 2 * len(tree) + 1
+
+
+def test_suffix_tree_drafts_what_was_frequent() -> None:
+    drafter = SuffixTreeDrafter(SuffixTree(8, 1000))
+    for text in ([1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 9, 9]):
+        session = drafter.open(start([0]))
+        follow(session, text)
+        session.close()
+    session = drafter.open(start([0]))
+    follow(session, [7, 1, 2])
+    assert drafted(session, 9) == [3, 4]
+    assert [t for t, _ in session.cursor().children(HERE)] == [3, 9]
+    cursor = session.cursor()
+    drafter.tree.insert([1, 5])  # splits an edge under a cursor that another text holds
+    assert cursor.children(HERE) == () and cursor.step(3) is None
+    assert drafted(session, 9) == [3, 4]
+
+
+def test_stores_serve_several_threads() -> None:
+    drafters = [SuffixTreeDrafter(SuffixTree(8, 200)), TokenRecycling(), LogitNgrams(2, 50), Trigram(50)]
+    failed: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        random = np.random.default_rng(seed)
+        try:
+            for _ in range(30):
+                sessions = [d.open(start([1, 2])) for d in drafters]
+                last = 2
+                for token in random.integers(0, 5, size=12).tolist():
+                    vector = random.normal(size=len(TEXTS)).astype(np.float32)
+                    for session in sessions:
+                        session.accept(step([last], [token], [vector]))
+                        drafted(session, 4)
+                    last = token
+                for session in sessions:
+                    session.close()
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert len(drafters[0].tree) <= 200 and len(drafters[2]._entries) <= 50 and len(drafters[3]._counts) <= 50
+
+
+def test_token_recycling_keeps_the_last_successors() -> None:
+    table = TokenRecycling(width=2)
+    session = table.open(start([3]))
+    assert session.cursor().children(HERE) == ()  # nothing known is nothing offered
+    vector = np.full(len(TEXTS), -np.inf, np.float32)
+    vector[[4, 5]] = -0.1, -2.0
+    session.accept(step([3], [4], [vector]))
+    vector = vector.copy()
+    vector[6] = -0.05
+    session.accept(step([4], [3], [vector]))
+    assert [t for t, _ in session.cursor().children(HERE)] == [4, 5]
+    assert [t for t, _ in session.cursor().step(4).children(HERE)] == [6, 4]
+    assert drafted(table.open(start([4])), 1) == [6]
+
+
+def test_logit_ngrams_average_and_prefer_the_longest() -> None:
+    store = LogitNgrams(2)
+
+    def vector(**p: float) -> Any:
+        row = np.full(len(TEXTS), 1e-9)
+        for name, value in p.items():
+            row[int(name[1:])] = value
+        return np.log(row / row.sum()).astype(np.float32)
+
+    store.learn([1, 2], vector(t5=0.6, t6=0.4))
+    store.learn([9, 2], vector(t7=1.0))
+    assert store.known([1, 2])[0] == 2 and store.known([8, 2])[0] == 1 and store.known([8, 8])[0] == 0
+    mixed = store.known([8, 2])[1]
+    assert mixed[7] == pytest.approx(0.5) and mixed[5] == pytest.approx(0.3)
+    found = store.open(start([1, 2])).cursor().children(HERE)
+    assert found[0][0] == 5
+    # With noise, the first offer is the token that the noise prefers.
+    noise = Noise(3)
+    for position in range(20):
+        here = Here(None, position)
+        cursor = store.open(start([1, 2], noise=noise)).cursor()
+        ids = np.array([5, 6])
+        want = ids[np.argmax(np.log([0.6, 0.4]) + noise.gumbel(position, ids))]
+        assert cursor.children(here)[0][0] == want
+    q = cursor.distribution(here)
+    assert q[1].sum() == pytest.approx(1.0) and q[1][list(q[0]).index(5)] == pytest.approx(0.6)
+
+
+def test_trigrams_count_and_fade() -> None:
+    table = Trigram(8, prompts=False)
+    session = table.open(start([1, 2]))
+    follow(session, [3, 1, 2, 3, 1, 2, 4, 1, 2])
+    assert [t for t, _ in session.cursor().children(HERE)] == [3, 4]
+    for i in range(100):
+        table.learn(i, i, i)
+    assert len(table._counts) == 8
+    for i in range(100):
+        table.learn(0, 0, i)
+    assert len(table._counts[0, 0]) <= 16
+
+
+def test_lookahead_turns_probes_into_ngrams() -> None:
+    session = Lookahead(window=3, longest=3).open(start([1, 2, 3, 4]))
+    guesses = list(session.probes())
+    assert len(guesses) == 3
+    session.accept(step([4], [guesses[0]], None, [20, 21, 22]))
+    # guesses[0] is text now, and what the target said after each guess are the next guesses.
+    assert list(session.probes()) == [20, 21, 22]
+    cursor = session.cursor()
+    assert 20 in [t for t, _ in cursor.children(HERE)]
+    session.accept(step([9], [9, 9], None, ()))
+    assert len(session.probes()) == 3
+    for i in range(200):
+        session.accept(step([i], [i + 1], None, [(7 * i) % 40, i % 40, 3]))
+    assert all(len(grams) <= 6 for grams in session._pool.values())
+
+
+def test_ranked_is_the_gumbel_argmax() -> None:
+    random = np.random.default_rng(0)
+    noise = Noise(1)
+    for position in range(50):
+        logprobs = np.log(random.dirichlet(np.ones(6))).astype(np.float32)
+        ids = np.arange(10, 16)
+        scores = logprobs.astype(np.float64) / 0.7 + noise.gumbel(position, ids)
+        found = ranked(ids, logprobs, 0.7, noise, position, 3)
+        assert [t for t, _ in found] == (10 + np.argsort(-scores)[:3]).tolist()
+        greedy = ranked(ids, logprobs, 0.0, None, position, 2)
+        assert greedy[0][0] == 10 + int(np.argmax(logprobs))
+        assert greedy[0][1] == pytest.approx(min(float(np.exp(logprobs.max())), 0.99), rel=1e-5)
+
+
+# --- grammar and schema ----------------------------------------------------------------------------------
+
+
+def test_forced_text_is_offered_in_canonical_tokens() -> None:
+    grammar = sg.Compiler(VOCABULARY).choice(["abcabcx"])
+    session = Forced().open(Start([1], VOCABULARY, grammar, 0.0, None))
+    matcher, cursor, text = grammar.matcher(), session.cursor(), []
+    while cursor is not None:
+        offers = cursor.children(Here(matcher, len(text)))
+        if not offers:
+            break
+        assert matcher.accept_token(offers[0][0])
+        text.append(offers[0][0])
+        cursor = cursor.step(offers[0][0])
+    assert (
+        [TEXTS[t] for t in text] == [b"abc", b"abc", b"x", b""] and offers == () and matcher.is_terminated()
+    )
+    assert Forced().open(start([1])).cursor() is None
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | st.text('ab"\\\u00e9 ,:{}[]', max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(VALUES, st.booleans(), st.sampled_from([*SCHEMAS, {"properties": {"a": {"$ref": "#"}}}]))
+@settings(max_examples=150, deadline=None)
+def test_the_reader_follows_every_json_text(value: Any, spaced: bool, schema: Any) -> None:
+    """Of any JSON: at every byte a state, at the end none open; guesses never raise."""
+    shapes = Shapes(schema)
+    text = json.dumps(value, separators=(", ", ": ") if spaced else (",", ":"), ensure_ascii=False).encode()
+    state: State | None = State("value", (), shapes.of(schema))
+    for i in range(len(text)):
+        state = read(state, text[i : i + 1], shapes)
+        assert state is not None, text[: i + 1]
+        predictions(state, shapes, spaced)
+    assert state is not None and not state.stack and state.mode in ("after", "scalar")
+
+
+@given(st.binary(max_size=30))
+@settings(max_examples=150, deadline=None)
+def test_the_reader_survives_any_bytes(text: bytes) -> None:
+    shapes = Shapes(SCHEMAS[0])
+    state: State | None = State("value", (), shapes.of(SCHEMAS[0]))
+    for i in range(len(text)):
+        state = read(state, text[i : i + 1], shapes)
+        if state is None:
+            return
+        predictions(state, shapes)
+
+
+@pytest.mark.parametrize(
+    ("before", "guess"),
+    [
+        ("", '{"a":'),
+        ('{"a', '":'),
+        ('{"a":1', ',"b":"'),
+        ('{"a":1,"', 'b":"'),
+        ('{"a":1,"b":', '"x"'),
+        ('{"a":1,"b":"y', 'y"'),
+        ('{"a":1,"b":"x"', ',"c":{"d":["'),
+        ('{"a":1,"c":{', '"d":["'),
+        ('{"a":1,"c":{"d":["q"]', "}"),
+        ('{"a":1,"c":{"d":["q"', ',"'),
+        ('{"a":1,"f":t', "rue"),
+        ('{"z":0,"', 'a":'),
+    ],
+)
+def test_guesses_follow_the_schema(before: str, guess: str) -> None:
+    schema = {
+        "properties": {
+            "a": {"type": "integer"},
+            "b": {"enum": ["x", "yy"]},
+            "c": {"$ref": "#/$defs/c"},
+            "f": {"type": ["null", "boolean"]},
+        },
+        "$defs": {"c": {"allOf": [{"properties": {"d": {"items": {"type": "string"}, "type": "array"}}}]}},
+    }
+    shapes = Shapes(schema)
+    state = read(State("value", (), shapes.of(schema)), before.encode(), shapes)
+    assert state is not None
+    found = dict(predictions(state, shapes))
+    assert guess.encode() in found, found
+
+
+def test_schema_order_drafts_names_and_reads_habits() -> None:
+    schema = {"type": "object", "properties": {"abc": {"type": "integer"}, "b": {"type": "string"}}}
+    session = SchemaOrder().open(start([1], schema))
+    assert VOCABULARY.decode(drafted(session, 20)) == b'{"abc":'
+    follow(session, VOCABULARY.encode('{"abc": 12'))
+    session.accept(step([1], VOCABULARY.encode(', "')))
+    assert VOCABULARY.decode(drafted(session, 9)).startswith(b'b": "')
+    for other in (None, {"type": "integer"}):
+        assert drafted(SchemaOrder().open(start([1], other)), 5) == []
+    pattern = sg.Compiler(VOCABULARY).regex("ab+")
+    assert SchemaOrder().open(Start([1], VOCABULARY, pattern, 0.0, None)).cursor() is None

@@ -1,0 +1,454 @@
+"""Speculative decoding gives the text of plain decoding, token by token, whatever is drafted.
+
+The invariants of drafting under a grammar: greedy and seeded sampling are plain decoding's (1, 2), masks of
+draft nodes are those of a replay (5), refused drafts leave no trace (6), drafts decide nothing but the number
+of forwards (8), forced text is drafted, not injected (9), ragged rows are single rows (10). Numbers 3, 4 and
+7 are in test_speculation_rules.py and test_trees.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import structgen as sg
+from structgen._draws import Noise
+from structgen.generation import Sampling, generate
+from structgen.speculation import (
+    CostTable,
+    Drafter,
+    DraftModel,
+    Forced,
+    LogitNgrams,
+    Lookahead,
+    PromptLookup,
+    SchemaOrder,
+    SourceCopy,
+    Speculation,
+    SuffixAutomatonDrafter,
+    SuffixTree,
+    SuffixTreeDrafter,
+    TokenRecycling,
+    Trigram,
+    standard_drafters,
+)
+from structgen.speculation.engine import Row, Run
+from structgen.speculation.goodput import Bench, Calibration, Goodput
+from structgen.speculation.options import resolve
+from structgen.speculation.score import open_scorer
+from structgen.speculation.tree import Walk, build, tree_masks
+
+from .speculative import OTHER, SCHEMAS, TEXTS, VOCABULARY, Adversary, Oracle, RandomModel
+
+LM = RandomModel()
+COMPILER = sg.Compiler(VOCABULARY)
+WARM = LogitNgrams()
+
+DRAFTERS: dict[str, Callable[[], list[Drafter]]] = {
+    "none": lambda: [],
+    "grammar": lambda: [Forced()],
+    "schema order": lambda: [SchemaOrder()],
+    "suffix automaton": lambda: [SuffixAutomatonDrafter()],
+    "suffix tree": lambda: [SuffixTreeDrafter(SuffixTree(8, 500), prompts=True)],
+    "token recycling": lambda: [TokenRecycling()],
+    "logit n-grams": lambda: [WARM],
+    "prompt lookup": lambda: [PromptLookup()],
+    "source copy": lambda: [SourceCopy(again=1)],
+    "trigram": lambda: [Trigram(64)],
+    "lookahead": lambda: [Lookahead()],
+    "draft model": lambda: [DraftModel(RandomModel(9))],
+    "same model": lambda: [DraftModel(RandomModel(0))],
+    "other vocabulary": lambda: [DraftModel(RandomModel(3, OTHER), tokens=4)],
+    "adversary": lambda: [Adversary()],
+    "fused": lambda: [*standard_drafters(), Adversary(1), WARM, Lookahead(3)],
+}
+TREES = {
+    "adaptive": {},
+    "chain": {"adaptive": False, "nodes": 1},
+    "wide": {"adaptive": False, "nodes": 12},
+    "masks": {"adaptive": False, "nodes": 6, "lazy": False},
+    "eager": {"adaptive": False, "nodes": 6, "eager": True},
+    "unpruned": {"adaptive": False, "nodes": 12, "prune": False},
+}
+
+
+def options(drafters: str, tree: str) -> Speculation:
+    return Speculation(DRAFTERS[drafters](), **TREES[tree])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("drafters", DRAFTERS)
+def test_the_text_is_that_of_plain_decoding(drafters: str, tree: str) -> None:
+    """Drafters x trees, greedy and sampled, one text and a batch, with stores that grow warm on the way."""
+    speculation = options(drafters, tree)
+    for seed, schema in enumerate([*SCHEMAS, None]):
+        for how in ({}, {"temperature": 0.8, "seed": seed}, {"temperature": 1.2, "seed": seed, "n": 3}):
+            arguments: dict[str, Any] = {"max_tokens": 40, **how}
+            plain = generate(LM, "abcab12", schema, **arguments)
+            fast = generate(LM, "abcab12", schema, speculate=speculation, **arguments)
+            for a, b in zip(_listed(plain), _listed(fast), strict=True):
+                assert (a.tokens, a.finish_reason, a.value) == (b.tokens, b.finish_reason, b.value)
+                assert a.logprobs == pytest.approx(b.logprobs)
+            stats = _listed(fast)[0].speculation
+            emitted = sum(len(r.tokens) for r in _listed(fast))
+            assert stats.tokens == emitted and stats.row_forwards <= emitted
+            assert stats.accepted == emitted - stats.row_forwards - stats.skipped or stats.accepted <= emitted
+
+
+def _listed(result: Any) -> list[Any]:
+    return result if isinstance(result, list) else [result]
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    schema=st.sampled_from(SCHEMAS),
+    temperature=st.sampled_from([0.0, 0.3, 1.0, 3.0]),
+    top_k=st.sampled_from([None, 1, 3, 10]),
+    top_p=st.sampled_from([None, 0.5, 0.95]),
+    limit=st.integers(12, 40),
+    complete=st.booleans(),
+    tree=st.sampled_from(list(TREES)),
+    sharp=st.sampled_from([0.0, 1.0, 4.0]),
+)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_any_way_of_sampling(
+    seed: int,
+    schema: Any,
+    temperature: float,
+    top_k: int | None,
+    top_p: float | None,
+    limit: int,
+    complete: bool,
+    tree: str,
+    sharp: float,
+) -> None:
+    """Sharpness 0 makes every token equally probable: greedy then hangs on how ties are broken."""
+    lm = RandomModel(seed, sharp=sharp)
+    arguments: dict[str, Any] = {
+        "max_tokens": limit + 10,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "seed": seed,
+        "complete": complete,
+    }
+    plain = generate(lm, "ab", schema, **arguments)
+    fast = generate(lm, "ab", schema, speculate=options("fused", tree), **arguments)
+    assert plain.tokens == fast.tokens
+
+
+def test_a_perfect_drafter_needs_few_forwards() -> None:
+    for how in ({}, {"temperature": 1.0, "seed": 3}):  # type: dict[str, Any]
+        how.update(max_tokens=60, complete=False)
+        plain = generate(LM, "ab", SCHEMAS[0], **how)
+        speculation = Speculation([Oracle(plain.tokens)], adaptive=False, nodes=100)
+        fast = generate(LM, "ab", SCHEMAS[0], speculate=speculation, **how)
+        assert fast.tokens == plain.tokens and fast.speculation.forwards == 1
+        # The same model as a drafter is perfect as well: it is told the noise.
+        same = Speculation([DraftModel(RandomModel(0), width=1)], adaptive=False, nodes=100)
+        fast = generate(LM, "ab", SCHEMAS[0], speculate=same, **how)
+        # A path of many uncertain tokens is cut off before it becomes too improbable.
+        assert fast.tokens == plain.tokens and fast.speculation.forwards <= 2
+
+
+def test_drafting_saves_forwards_where_text_repeats() -> None:
+    for name in ("grammar", "suffix tree", "token recycling", "logit n-grams", "trigram", "other vocabulary"):
+        speculation = Speculation(DRAFTERS[name](), adaptive=False, nodes=8)
+        for _ in range(3):
+            found = generate(LM, "ab", SCHEMAS[0], speculate=speculation)
+        assert found.speculation.forwards < len(found.tokens), name
+        assert found.speculation.drafters[speculation.drafters[0].name].accepted > 0
+
+
+# --- one step at a time ----------------------------------------------------------------------------------
+
+
+def mask_of(matcher: sg.Matcher) -> list[int]:
+    mask = sg.allocate_bitmask(1, len(TEXTS))
+    matcher.fill_bitmask(mask)
+    return mask[0].tolist()
+
+
+def ended(matcher: sg.Matcher, tree: Any, node: int) -> bool:
+    """Whether a node lies behind an end of sequence."""
+    return tree.parents[node] >= 0 and 0 in tree.path(tree.parents[node])
+
+
+def run_of(rows: Sequence[Row], speculation: Speculation, temperature: float, lm: Any = LM) -> Run:
+    how = Sampling(temperature, None, None, 1)
+    run = Run(open_scorer(lm), lm.vocabulary, lm.eos_token_ids, how, speculation)
+    for row in rows:
+        run.add(row)
+    return run
+
+
+def row_of(schema: Any, prompt: str, seed: int, room: int = 40, budget: int | None = 40) -> Row:
+    grammar = COMPILER.json_schema(schema, whitespace="compact")
+    return Row(VOCABULARY.encode(prompt), grammar.matcher(), Noise(seed), room, budget, grammar)
+
+
+@pytest.mark.parametrize("drafters", ["fused", "adversary", "same model"])
+def test_the_matcher_knows_what_was_emitted_and_nothing_else(drafters: str) -> None:
+    rows = [row_of(s, "ab", i) for i, s in enumerate(SCHEMAS)]
+    run = run_of(rows, options(drafters, "wide"), 1.0)
+    while run.live:
+        run.step()
+        for row in rows:
+            assert row.matcher is not None and row.grammar is not None
+            fresh = row.grammar.matcher()
+            assert fresh.accept_tokens(row.tokens)
+            assert row.matcher.num_steps == len(row.tokens) == len(row.logprobs)
+            assert row.matcher.is_terminated() == row.done == fresh.is_terminated()
+            assert mask_of(row.matcher) == mask_of(fresh)
+
+
+@given(seed=st.integers(0, 10**6), schema=st.sampled_from(SCHEMAS), steps=st.integers(0, 12))
+@settings(max_examples=60, deadline=None)
+def test_masks_of_nodes_are_those_of_a_replay(seed: int, schema: Any, steps: int) -> None:
+    """After a random past of advances, rollbacks and forks, and whatever order the tree was grown in."""
+    random = np.random.default_rng(seed)
+    grammar = COMPILER.json_schema(schema, whitespace="compact")
+    matcher, text = grammar.matcher(), []
+    for _ in range(steps):
+        allowed = [t for t in range(len(TEXTS)) if matcher.validate_tokens([t])]
+        kind = random.integers(4)
+        if kind == 0 and text:
+            count = int(random.integers(1, len(text) + 1))
+            matcher.rollback(count)
+            del text[-count:]
+        elif kind == 1:
+            matcher = matcher.fork()
+        elif not matcher.is_terminated():
+            token = allowed[int(random.integers(len(allowed)))]
+            assert matcher.accept_token(token)
+            text.append(token)
+    before = mask_of(matcher), matcher.num_steps, matcher.is_terminated()
+    made = build(
+        matcher,
+        [(0, Adversary(seed)), (1, Adversary(seed + 1))],
+        budget=20,
+        depth=6,
+        ends=frozenset([0]),
+        position=len(text),
+        calibration=Calibration(2),
+        goodput=None,
+        vocab_size=len(TEXTS),
+    )
+    assert before == (mask_of(matcher), matcher.num_steps, matcher.is_terminated())
+    tree, walk = made.tree, Walk(matcher)
+    for node in random.permutation(len(tree)).tolist():
+        path = tree.path(node)
+        assert len(path) == tree.depths[node] <= 6
+        fresh = grammar.matcher()
+        assert fresh.accept_tokens([*text, *path])
+        here = walk.at(path)
+        assert here is not None and mask_of(here) == mask_of(fresh)
+    walk.at([])
+    probed = [*tree.path(len(tree) - 1), 33, 17] if len(tree) else [33, 17]
+    tree.add_probes(0, probed)  # a chain that the grammar may refuse
+    masks = tree_masks(matcher, tree, len(TEXTS), None)
+    for node in range(-1, len(tree)):
+        fresh = grammar.matcher()
+        valid = fresh.accept_tokens([*text, *tree.path(node)]) and not (
+            node >= 0 and ended(fresh, tree, node)
+        )
+        assert masks[node + 1].tolist() == (mask_of(fresh) if valid else [0] * len(masks[0]))
+    assert before == (mask_of(matcher), matcher.num_steps, matcher.is_terminated())
+    assert all(parent < node for node, parent in enumerate(tree.parents))
+    assert all(tree.chances[p] >= tree.chances[n] for n, p in enumerate(tree.parents) if p >= 0)
+
+
+def test_ragged_rows_are_single_rows_and_may_join_late() -> None:
+    """Unequal prompts, rows that end early, the end token as an ordinary id of prompts."""
+    cases = [
+        (s, p, i)
+        for i, (s, p) in enumerate(zip(SCHEMAS * 2, ["a", "abcabc", "12,1", "xyz"] * 2, strict=False))
+    ]
+    singles = []
+    for schema, prompt, seed in cases:
+        row = row_of(schema, prompt, seed)
+        row.prompt = [0, *row.prompt, 0]
+        run = run_of([row], options("none", "adaptive"), 1.0)
+        run.run()
+        singles.append(row.tokens)
+    rows = [row_of(s, p, i) for s, p, i in cases]
+    for row in rows:
+        row.prompt = [0, *row.prompt, 0]
+    run = run_of(rows[:3], options("fused", "wide"), 1.0)
+    waiting = rows[3:]
+    while run.live or waiting:
+        run.step()
+        if waiting:
+            run.add(waiting.pop(0))
+    assert [r.tokens for r in rows] == singles
+
+
+def test_forced_text_is_drafted_and_not_injected() -> None:
+    """Bytes that must come leave the choice of tokens open; every prefix can still become a text."""
+    grammar = COMPILER.choice(["abcabcabc"])
+    seen = set()
+    for seed in range(60):
+        how: dict[str, Any] = {"temperature": 1.0, "seed": seed, "grammar": grammar}
+        plain = generate(LM, "x", **how)
+        fast = generate(LM, "x", speculate=[Forced()], **how)
+        assert plain.tokens == fast.tokens
+        seen.add(tuple(plain.tokens))
+        text = b""
+        for token in fast.tokens:
+            text += VOCABULARY.token_bytes(token)
+            assert grammar.matcher().validate_bytes(text) == len(text)
+    assert len(seen) > 5
+
+
+def test_a_row_stops_where_it_is_told_to() -> None:
+    for stop in range(1, 8):
+        heard: list[int] = []
+
+        def listen(tokens: Sequence[int], heard: list[int] = heard, stop: int = stop) -> bool:
+            heard.extend(tokens)
+            return len(heard) >= stop
+
+        row = row_of(SCHEMAS[0], "ab", 3)
+        row.on_tokens = listen
+        run = run_of([row], options("same model", "wide"), 1.0)
+        run.run()
+        assert len(row.tokens) == stop and heard == row.tokens
+
+
+def test_room_and_budget_hold_at_every_length() -> None:
+    for room in range(1, 30):
+        row = row_of(SCHEMAS[1], "ab", 5, room, None)
+        run_of([row], options("same model", "wide"), 1.0).run()
+        assert len(row.tokens) <= room and (row.done or len(row.tokens) == room)
+    with pytest.raises(sg.UnsatisfiableBudget):
+        generate(LM, "ab", SCHEMAS[0], max_tokens=3, speculate=[Forced()])
+
+
+def test_without_log_probabilities_a_certain_end_costs_no_forward() -> None:
+    grammar = COMPILER.choice(["abc"])
+    for how in ({}, {"temperature": 1.0, "seed": 1}):
+        full = generate(LM, "x", grammar=grammar, speculate=[], **how)
+        bare = generate(LM, "x", grammar=grammar, speculate=[], logprobs=False, **how)
+        assert bare.tokens == full.tokens and bare.logprobs == [] and len(full.logprobs) == len(full.tokens)
+        assert bare.speculation.forwards == full.speculation.forwards - 1 == len(full.tokens) - 1
+        assert bare.speculation.skipped == 1
+    assert generate(LM, "x", grammar=grammar, logprobs=False).logprobs == []
+
+
+# --- costs and acceptance --------------------------------------------------------------------------------
+
+
+def test_where_nothing_can_be_predicted_drafting_stops() -> None:
+    """Uniform noise: after a few trials the width of nearly every forward is one."""
+    lm = RandomModel(2, memory=50, sharp=0.1)
+    flat = CostTable({1: 1e-3, 2: 1.5e-3, 8: 3e-3, 32: 10e-3}, learn=False)
+    drafters: list[Drafter] = [SuffixAutomatonDrafter(), TokenRecycling(), Trigram()]
+    found = generate(
+        lm, "abab", max_tokens=300, temperature=1.0, seed=1, speculate=Speculation(drafters, cost=flat)
+    )
+    stats = found.speculation
+    assert len(found.tokens) > 100
+    assert stats.idle > 0.85 * stats.forwards and stats.drafted < 0.25 * stats.tokens
+
+
+def test_goodput_takes_what_pays() -> None:
+    cheap = CostTable({1: 1.0, 128: 1.01}, learn=False)
+    dear = CostTable({1: 1.0, 2: 2.0, 128: 128.0}, learn=False)
+    stairs = CostTable({1: 1.0, 8: 1.0, 12: 3.0, 16: 3.0, 128: 30.0}, learn=False)
+    for cost, chances, best in (
+        (cheap, [0.5, 0.2, 0.05], 3),
+        (dear, [0.5, 0.2], 0),
+        (dear, [1.0, 1.0, 0.3], 2),
+        (stairs, [0.1] * 12, 7),
+    ):
+        goodput = Goodput(cost, 1, 1)
+        for chance in chances:
+            if goodput.worth(chance):
+                goodput.added(chance)
+        assert goodput.best() == best, (chances, goodput.best())
+
+
+def test_a_cost_table_is_monotone_and_follows_measurements() -> None:
+    table = CostTable()
+    assert not table.known and table(1) == 1.0 < table(64)
+    random = np.random.default_rng(0)
+    for _ in range(400):
+        width = int(random.integers(1, 40))
+        table.observe(width, (1.0 + 0.1 * width) * float(random.uniform(0.9, 1.1)))
+    values = table.table()
+    assert all(a <= b + 1e-12 for a, b in zip(values, values[1:], strict=False))
+    for width in (1, 8, 32):
+        assert values[width] == pytest.approx(1.0 + 0.1 * width, rel=0.35)
+
+
+def test_calibration_learns_what_offers_are_worth() -> None:
+    parent = Calibration(1)
+    child = Calibration(1, parent)
+    for i in range(200):
+        child.observe(0, 0.9, i % 10 == 0)
+    assert child.chance(0, 0.9) < 0.25 and Calibration(1, parent).chance(0, 0.9) < 0.25
+    assert child.chance(0, 1.0) == 1.0 and child.chance(0, 0.1) > 0
+
+
+def test_the_bench_doubles_and_forgives() -> None:
+    bench, asked = Bench(), 0
+    for _ in range(400):
+        if bench.asked([0]):
+            asked += 1
+            bench.observe(0, cost=1.0, gain=0.0)
+    assert asked < 100
+    while not bench.asked([0]):
+        pass
+    for _ in range(50):
+        bench.observe(0, cost=1.0, gain=3.0)
+    assert all(bench.asked([0]) for _ in range(20))
+
+
+# --- the interface ---------------------------------------------------------------------------------------
+
+
+def test_auto_keeps_its_stores_with_the_model() -> None:
+    lm = RandomModel()
+    first = generate(lm, "ab", SCHEMAS[0], speculate="auto")
+    second = generate(lm, "ab", SCHEMAS[0], speculate="auto")
+    assert first.tokens == second.tokens == generate(lm, "ab", SCHEMAS[0]).tokens
+    assert second.speculation.forwards <= len(first.tokens)
+    assert resolve("auto", lm) is resolve("auto", lm) is not resolve("auto", RandomModel())
+    assert {"forward", "draft", "verify", "total"} <= second.timings.keys()
+    assert second.speculation.as_dict()["tokens_per_forward"] >= 1
+    assert generate(lm, "ab", SCHEMAS[0]).speculation is None
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        ("yes", TypeError),
+        (3, TypeError),
+        ([object()], TypeError),
+    ],
+)
+def test_what_cannot_speculate_is_refused(value: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        generate(LM, "ab", SCHEMAS[0], speculate=value)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"nodes": -1}, {"branches": 0}, {"depth": 0}, {"rule": "other"}, {"restricted_head": -1}]
+)
+def test_options_are_checked(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):
+        Speculation([], **arguments)
+
+
+def test_rules_that_sample_say_what_they_need() -> None:
+    with pytest.raises(ValueError, match="temperature above 0"):
+        generate(LM, "a", SCHEMAS[0], speculate=Speculation([DraftModel(LM)], rule="single"))
+    with pytest.raises(ValueError, match="needs a drafter"):
+        generate(LM, "a", SCHEMAS[0], temperature=1.0, speculate=Speculation([], rule="single"))
+    with pytest.raises(TypeError, match="no distribution"):
+        generate(LM, "a", SCHEMAS[0], temperature=1.0, speculate=Speculation([Forced()], rule="k-seq"))
