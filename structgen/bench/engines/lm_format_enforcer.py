@@ -1,0 +1,71 @@
+"""lm-format-enforcer: a character-level parser in Python over a tree of the tokens' texts.
+
+It knows tokens as text, so tokens that are not whole UTF-8 characters are left out of its vocabulary. Every
+token is declared a word of its own: its text then follows from the token alone, where its own integration
+decodes ever longer sequences for byte-level tokenizers. That flatters it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import logging
+
+from lmformatenforcer import JsonSchemaParser, TokenEnforcer
+from lmformatenforcer.tokenenforcer import TokenEnforcerTokenizerData
+
+from ..tokens import Tokens
+from .base import Refused, Row, Sequence, row_of
+
+
+class Grammar:
+    unenforced: tuple[str, ...] = ()
+
+    def __init__(self, enforcer: TokenEnforcer, row: Row) -> None:
+        self._enforcer = enforcer
+        self._row = row
+
+    def sequence(self) -> Sequence:
+        enforcer, row = self._enforcer, self._row
+        taken: list[int] = []
+
+        def fill() -> None:
+            row[:] = enforcer.get_allowed_tokens(taken).allowed_tokens
+
+        def accept(token: int) -> bool:
+            taken.append(token)
+            return True
+
+        return Sequence(fill, accept, row)
+
+
+class Engine:
+    name = "lm-format-enforcer"
+    version = importlib.metadata.version("lm-format-enforcer")
+
+    def __init__(self, tokens: Tokens) -> None:
+        logging.getLogger().setLevel(logging.CRITICAL)  # it logs a traceback for each parser that fails
+        words: list[tuple[int, str, bool]] = []
+        broken = 0
+        for index, data in enumerate(tokens.text):
+            if not data:
+                continue
+            try:
+                words.append((index, data.decode("utf-8"), True))
+            except UnicodeDecodeError:
+                broken += 1
+        texts = {index: text for index, text, _ in words}
+        self.notes: tuple[str, ...] = (
+            f"{broken} tokens that are not whole UTF-8 characters are left out: it knows tokens as text",
+            "declared word by word, which spares it the decoding of ever longer texts",
+        )
+        self._data = TokenEnforcerTokenizerData(
+            words, lambda ids: "".join(texts.get(i, "") for i in ids), tokens.eos, True, len(tokens.text)
+        )
+        self._row = row_of(len(tokens.text))
+
+    def compile(self, schema: str) -> Grammar:
+        try:
+            return Grammar(TokenEnforcer(self._data, JsonSchemaParser(json.loads(schema))), self._row)
+        except Exception as error:  # anything: it validates the schema while it parses it
+            raise Refused(f"{type(error).__name__}: {error}") from error
