@@ -73,10 +73,10 @@ def main(arguments: list[str] | None = None) -> int:
     compiler.json_schema({}).matcher().fill_bitmask(mask)
     gc.collect()
     base, (base_used, _) = resident(), heap()
-    print(f"vocabulary and Python: {base / 1e6:.0f} MB resident; cache_bytes {options.cache_bytes / 1e6:.0f} MB")
-    print(f"{'schemas':>8}{'resident':>11}{'heap used':>11}{'heap free':>11}{'accounted':>11}{'grammars':>10}  (MB)")
-    done = 0
-    for name in names * options.rounds:
+    print(f"vocabulary and Python: {base / 1e6:.0f} MB; cache_bytes: {options.cache_bytes / 1e6:.0f} MB")
+    titles = ("resident", "heap used", "heap free", "accounted", "grammars")
+    print(f"{'schemas':>8}" + "".join(f"{title:>11}" for title in titles) + "  (MB)")
+    for done, name in enumerate(names * options.rounds, 1):
         case = data.maskbench_case(name)
         try:
             grammar = compiler.json_schema(case.schema)
@@ -85,7 +85,6 @@ def main(arguments: list[str] | None = None) -> int:
         if grammar is not None:
             for instance in case.instances:
                 walk(grammar, [*tokens.encode(instance.text), tokens.eos], mask)
-        done += 1
         if done % options.every == 0 or done == len(names) * options.rounds:
             if options.trim:
                 gc.collect()
@@ -95,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(
                 f"{done:>8}"
                 + "".join(f"{value / 1e6:>11.1f}" for value in columns)
-                + f"{len(compiler._grammars):>10}",
+                + f"{len(compiler._grammars):>11}",
                 flush=True,
             )
     return 0

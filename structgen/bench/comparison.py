@@ -1,9 +1,10 @@
 """Run B against run A, engine by engine, with bootstrap intervals.
 
-Enters: two runs of masks. Leaves: a text, and whether B answers wrongly what A answered rightly. The unit that
-is drawn again is the schema, since the tokens of one schema are alike; both runs keep the same draw. Times go
-into logarithmic bins first (2,000 over ten decades: 1.2% wide), so a percentile of a resample is a product of a
-matrix and a search, not a sort of a million numbers. Cost: seconds for 5,605 schemas and 1,000 resamples.
+Enters: two runs of masks. Leaves: a text, and whether B answers wrongly what A answered rightly. The unit
+that is drawn again is the schema, since the tokens of one schema are alike; both runs keep the same draw.
+Times go into logarithmic bins first (2,000 over ten decades: 1.2% wide), so a percentile of a resample is a
+product of a matrix and a search, not a sort of a million numbers. Cost: seconds for 5,605 schemas and 1,000
+resamples.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def compare(a: Run, b: Run, *, engine: str | None = None, resamples: int = 1000)
     """(text, worse). RunError: the runs share no engine or no schema."""
     for run in (a, b):
         if run.config["mode"] != "masks":
-            raise RunError(f"{run.path} is no run of masks; `structgen bench report` puts others side by side")
+            raise RunError(f"{run.path} is no run of masks: only those are compared")
     left, right = by_engine(rows_of(a.path)), by_engine(rows_of(b.path))
     names = [name for name in left if name in right and engine in (None, name)]
     if not names:
@@ -61,7 +62,8 @@ def _engine(
         ratios = ratio(exact[1], exact[0])
         spread = intervals(left, right, columns, resamples) if both else {}
         lines[kind] = [
-            "" if c not in columns else f"{ratios[c]:.3f}" + (f" [{spread[c][0]:.3f}, {spread[c][1]:.3f}]" if c in spread else "")
+            (f"{ratios[c]:.3f}" if c in columns else "")
+            + (f" [{spread[c][0]:.3f}, {spread[c][1]:.3f}]" if c in spread else "")
             for c in TBM
         ]
         lines[f"  {kind} A, µs"] = [f"{exact[0][c]:.2f}" if c in columns else "" for c in TBM]
@@ -101,16 +103,21 @@ def intervals(
     for start in range(0, resamples, 100):
         count = min(100, resamples - start)
         weights = random.multinomial(n, np.full(n, 1 / n), size=count)
-        values = [_resampled(weights, binned, sums, middle, tuple(found)) for binned, sums in sides]
+        before, after = (_resampled(weights, binned, sums, middle, tuple(found)) for binned, sums in sides)
         for column in found:
-            found[column] += list(values[1][column] / values[0][column])
+            found[column] += list(after[column] / before[column])
     return {
-        column: (float(np.nanpercentile(v, 2.5)), float(np.nanpercentile(v, 97.5))) for column, v in found.items()
+        column: (float(np.nanpercentile(v, 2.5)), float(np.nanpercentile(v, 97.5)))
+        for column, v in found.items()
     }
 
 
 def _resampled(
-    weights: npt.NDArray[np.int64], binned: npt.NDArray[np.float32], sums: Floats, middle: Floats, columns: tuple[str, ...]
+    weights: npt.NDArray[np.int64],
+    binned: npt.NDArray[np.float32],
+    sums: Floats,
+    middle: Floats,
+    columns: tuple[str, ...],
 ) -> dict[str, Floats]:
     """Each column of every resample, shape (resamples,)."""
     totals = weights @ sums

@@ -133,7 +133,7 @@ def _hub() -> Corpus:
         import huggingface_hub
         import pyarrow.parquet as parquet
     except ImportError as error:
-        raise CorpusError(f"the hub needs huggingface_hub and pyarrow ({error}): install structgen[bench]") from None
+        raise CorpusError(f"the hub needs structgen[bench] ({error})") from None
     try:
         root = huggingface_hub.snapshot_download(HUB, repo_type="dataset", allow_patterns=["*.parquet"])
     except Exception as error:  # one of a dozen types: offline mode, no network, no such data set, a proxy

@@ -98,7 +98,8 @@ def jobs(corpus: Corpus, names: list[str], engines: tuple[str, ...], run: Run) -
         try:
             case = corpus.case(name)
         except CorpusError as error:
-            run.write([{"id": name, "split": "", "engine": e, "failure": f"unreadable: {error}"} for e in left])
+            bad = {"id": name, "split": "", "failure": f"unreadable: {error}"}
+            run.write([bad | {"engine": engine} for engine in left])
             continue
         yield case.as_json() | {"engines": left}
 

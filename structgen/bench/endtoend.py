@@ -116,7 +116,9 @@ def work(state: dict[str, Any], job: dict[str, Any], emit: Callable[[dict[str, A
         emit(row | {"declared": False, "valid": False, "compile_error": str(error)[:500]})
         return
     except Exception as error:  # an engine that breaks, a prompt too long for the model
-        emit(row | {"declared": False, "valid": False, "generation_error": f"{type(error).__name__}: {error}"[:500]})
+        text = f"{type(error).__name__}: {error}"[:500]
+        emit(row | {"declared": False, "valid": False, "generation_error": text})
         return
-    problem = judge(case.schema, made["text"]) if made["finish"] == "stop" else f"unfinished: {made['finish']}"
+    finish = made["finish"]
+    problem = judge(case.schema, made["text"]) if finish == "stop" else f"unfinished: {finish}"
     emit(row | made | {"declared": True, "valid": not problem, "problem": problem})

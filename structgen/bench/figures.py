@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,14 +42,14 @@ _KEYWORDS = (
     "patternProperties", "propertyNames", "additionalProperties", "additionalItems", "prefixItems",
     "uniqueItems", "minContains", "maxContains", "contains", "minProperties", "maxProperties", "multipleOf",
     "exclusiveMinimum", "exclusiveMaximum", "minimum", "maximum", "minLength", "maxLength", "minItems",
-    "maxItems", "$dynamicRef", "$recursiveRef", "$ref", "oneOf", "anyOf", "allOf", "not", "if", "then", "else",
-    "format", "pattern", "enum", "const", "items", "properties", "required", "type",
+    "maxItems", "$dynamicRef", "$recursiveRef", "$ref", "oneOf", "anyOf", "allOf", "not", "if", "then",
+    "else", "format", "pattern", "enum", "const", "items", "properties", "required", "type",
 )  # fmt: skip
 _QUOTED = re.compile(r"[\"'`]\$?[A-Za-z]+[\"'`]")
 
 
 def outcome(row: Row) -> str:
-    """"right": every verdict, or the generated value, is what the schema says. See `OUTCOMES`."""
+    """ "right": every verdict, or the generated value, is what the schema says. See `OUTCOMES`."""
     if "failure" in row or "generation_error" in row:
         return "failed"
     if "compile_error" in row:
@@ -74,8 +74,8 @@ def cause(row: Row) -> str:
         wrong = text
         if "EXN" in wrong:
             return "broke in mid-sequence"
-        kinds = [what for what in ("should accept", "should reject") if what in wrong]
-        return " and ".join({"should accept": "valid refused", "should reject": "invalid accepted"}[k] for k in kinds)
+        kinds = {"should accept": "valid refused", "should reject": "invalid accepted"}
+        return " and ".join(said for what, said in kinds.items() if what in wrong)
     if "failure" in row:
         return "unreadable schema" if text.startswith("unreadable") else text
     quoted = [word[1:-1] for word in _QUOTED.findall(text)]
@@ -106,7 +106,9 @@ def figures(values: Sequence[float] | npt.NDArray[Any], columns: tuple[str, ...]
         return dict.fromkeys(columns, math.nan)
     special: dict[str, Callable[[Any], Any]] = {"mean": np.mean, "max": np.max}
     return {
-        column: float(special[column](array) if column in special else np.percentile(array, float(column[1:])))
+        column: float(
+            special[column](array) if column in special else np.percentile(array, float(column[1:]))
+        )
         for column in columns
     }
 
@@ -195,10 +197,12 @@ def coverage(rows: Iterable[Row]) -> dict[str, Any]:
     }
 
 
-def table(title: str, columns: Sequence[str], lines: dict[str, Sequence[str]]) -> str:
+def table(title: str, columns: Sequence[str], lines: Mapping[str, Sequence[str]]) -> str:
     """Text in columns, numbers to the right."""
     width = max([len(label) for label in lines] + [12]) + 2
-    wide = [max([len(column), *(len(line[i]) for line in lines.values())]) + 2 for i, column in enumerate(columns)]
+    wide = [
+        max([len(column), *(len(line[i]) for line in lines.values())]) + 2 for i, column in enumerate(columns)
+    ]
     out = [title, " " * width + "".join(f"{c:>{w}}" for c, w in zip(columns, wide, strict=True))]
     for label, line in lines.items():
         out.append(f"{label:<{width}}" + "".join(f"{cell:>{w}}" for cell, w in zip(line, wide, strict=True)))
@@ -223,9 +227,13 @@ def summary(rows: Iterable[Row], mode: str) -> str:
     parts = [
         table("schemas", OUTCOMES, {e: [str(w[kind]) for kind in OUTCOMES] for e, w in all_of.items()}),
         table(
-            "time to first mask, µs", TTFM, {e: [f"{w['ttfm'][c]:.1f}" for c in TTFM] for e, w in all_of.items()}
+            "time to first mask, µs",
+            TTFM,
+            {e: [f"{w['ttfm'][c]:.1f}" for c in TTFM] for e, w in all_of.items()},
         ),
-        table("time between masks, µs", TBM, {e: [f"{w['tbm'][c]:.2f}" for c in TBM] for e, w in all_of.items()}),
+        table(
+            "time between masks, µs", TBM, {e: [f"{w['tbm'][c]:.2f}" for c in TBM] for e, w in all_of.items()}
+        ),
     ]
     first = next(iter(engines), None)
     for peer in engines:
@@ -234,7 +242,9 @@ def summary(rows: Iterable[Row], mode: str) -> str:
         found_pair = pair(engines[first], engines[peer])
         if found_pair["schemas"] == 0:
             continue
-        title = f"{first} / {peer} on {found_pair['schemas']} schemas and {found_pair['tokens']} tokens of both"
+        title = (
+            f"{first} / {peer} on {found_pair['schemas']} schemas and {found_pair['tokens']} tokens of both"
+        )
         lines = {}
         for key, columns in (("ttfm", TTFM), ("tbm", TBM)):
             values = found_pair[key]["ratio"]

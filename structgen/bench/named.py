@@ -1,4 +1,4 @@
-"""Cases made here: long outputs and large schemas (`cases`), and a small fixed set with known verdicts (`smoke`).
+"""Cases made here: long outputs and large schemas (`cases`), a small fixed set with verdicts (`smoke`).
 
 Enters: a scale for the length of texts. Leaves: schema and labelled values by name. `cases` has one valid
 text each; `smoke` has right and wrong values for every keyword family and takes a second.
@@ -159,8 +159,16 @@ _PERSON = {
 }
 _EITHER = {
     "oneOf": [
-        {"type": "object", "properties": {"kind": {"const": "a"}, "x": {"type": "integer"}}, "required": ["kind", "x"]},
-        {"type": "object", "properties": {"kind": {"const": "b"}, "y": {"type": "string"}}, "required": ["kind", "y"]},
+        {
+            "type": "object",
+            "properties": {"kind": {"const": "a"}, "x": {"type": "integer"}},
+            "required": ["x"],
+        },
+        {
+            "type": "object",
+            "properties": {"kind": {"const": "b"}, "y": {"type": "string"}},
+            "required": ["y"],
+        },
     ]
 }
 
@@ -171,7 +179,9 @@ SMOKE: dict[str, Callable[[float], Built]] = {
         [{"name": "A"}, {"name": "Bo", "age": 3}, {"name": "C", "x": [1]}],
         [{}, {"name": ""}, {"name": "A", "age": -1}, {"name": 1}],
     ),
-    "closed object": _fixed(_PERSON | {"additionalProperties": False}, [{"name": "A"}], [{"name": "A", "x": 1}]),
+    "closed object": _fixed(
+        _PERSON | {"additionalProperties": False}, [{"name": "A"}], [{"name": "A", "x": 1}]
+    ),
     "array": _fixed(
         {"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 3},
         [[True], [False, True, True]],
@@ -201,7 +211,9 @@ SMOKE: dict[str, Callable[[float], Built]] = {
     "all of": _fixed({"allOf": [{"type": "integer"}, {"minimum": 3}, {"maximum": 5}]}, [3, 5], [2, 6, "4"]),
     "any of": _fixed({"anyOf": [{"type": "string"}, {"type": "integer"}]}, ["a", 1], [None, 1.5]),
     "one of": _fixed(
-        _EITHER, [{"kind": "a", "x": 1}, {"kind": "b", "y": ""}], [{"kind": "a", "y": ""}, {"kind": "c", "x": 1}]
+        _EITHER,
+        [{"kind": "a", "x": 1}, {"kind": "b", "y": ""}],
+        [{"kind": "a", "y": ""}, {"kind": "c", "x": 1}, {}],
     ),
     "not": _fixed({"type": "integer", "not": {"enum": [1, 2]}}, [0, 3], [1, 2]),
     "if then else": _fixed(
@@ -223,7 +235,9 @@ SMOKE: dict[str, Callable[[float], Built]] = {
     ),
     "property names": _fixed({"propertyNames": {"maxLength": 2}}, [{"ab": 1}, 3], [{"abc": 1}]),
     "recursion": _fixed(
-        _NODE, [{"value": 1}, {"value": 1, "child": {"value": 2}}], [{"child": {"value": 1}}, {"value": 1, "child": {}}]
+        _NODE,
+        [{"value": 1}, {"value": 1, "child": {"value": 2}}],
+        [{"child": {"value": 1}}, {"value": 1, "child": {}}],
     ),
     "true": _fixed(True, [None, {"a": [1, "x", 2.5e3]}], []),
 }

@@ -1,8 +1,8 @@
 """The same lanes as Ray actors: a cluster instead of this machine's cores.
 
-Enters: a task and jobs, which carry their schema and instances, so no node needs the data. Leaves: (job, rows)
-in the order in which they end. An actor is one lane: its engines still run in children of its own under the
-limits, so a hang costs a row there too; an actor whose node dies is started again and its job done again.
+Enters: a task and jobs, which carry their schema and instances, so no node needs the data. Leaves: (job,
+rows) in the order in which they end. An actor is one lane: its engines still run in children of its own under
+the limits, so a hang costs a row there too; an actor whose node dies is started again, its job done again.
 """
 
 from __future__ import annotations

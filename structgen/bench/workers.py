@@ -1,8 +1,9 @@
 """Jobs in child processes under limits of time and memory: a crash or a hang costs one job, not the run.
 
 A job function takes (state, job, emit) and may `emit` any number of rows; `setup(config)` makes the state
-once per child. Both are named as "module:function". A child is started anew after a failure. Cost: one spawn,
-plus the set-up, per failure; a look at the child's memory ten times a second.
+once per child. Both are named as "module:function"; `config["log"]` names a file for what the child prints.
+A child is started anew after a failure. Cost: one spawn, plus the set-up, per failure; a look at the child's
+memory ten times a second.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def named(path: str) -> Callable[..., Any]:
 
 def _child(pipe: Any, setup: str, work: str, config: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle: it kills its children
+    if "log" in config:
+        _divert(config["log"])
     try:
         state = named(setup)(config)
     except Exception as error:
@@ -47,6 +50,16 @@ def _child(pipe: Any, setup: str, work: str, config: dict[str, Any]) -> None:
             return
         function(state, job, lambda row: pipe.send(("row", row)))
         pipe.send(("done", None))
+
+
+def _divert(log: str) -> None:
+    """What engines print goes to a file, at the level of descriptors: some print from C++."""
+    try:
+        file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError:  # another machine
+        file = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(file, descriptor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ def add_parser(commands: Commands) -> None:
     top = commands.add_parser(
         "bench",
         help="compare engines: masks, generation, reports",
-        description="Runs engines side by side and reports what came out. A run is a folder; started again with "
-        "the same options it goes on where it stood.",
+        description="Runs engines side by side and reports what came out. A run is a folder; started again "
+        "with the same options it goes on where it stood.",
     )
     kinds = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
@@ -48,21 +48,23 @@ def add_parser(commands: Commands) -> None:
         description="Generates one value per schema and judges it with jsonschema, formats included.",
     )
     _add_run_options(generate, "structgen")
-    generate.add_argument("--model", default="embedded", help="embedded (the default), a folder or a hub name")
+    generate.add_argument("--model", default="embedded", help="embedded (the default), a folder, a hub name")
     generate.add_argument("--max-tokens", type=int, default=512, metavar="N", help="(default: 512)")
     generate.set_defaults(run=run_generate)
 
     report = kinds.add_parser("report", help="one HTML page and one Markdown file from runs")
-    report.add_argument("runs", nargs="+", metavar="RUN", help="folders of runs; several of one kind are repetitions")
-    report.add_argument("--out", default="report", metavar="NAME", help="writes NAME.html and NAME.md (default: report)")
+    report.add_argument("runs", nargs="+", metavar="RUN", help="folders of runs")
+    report.add_argument(
+        "--out", default="report", metavar="NAME", help="writes NAME.html and NAME.md (default: report)"
+    )
     report.add_argument("--title", default="Constrained decoding, measured")
     report.set_defaults(run=run_report)
 
     compare = kinds.add_parser(
         "compare",
         help="B against A, with intervals",
-        description="Ratios B/A per engine on the schemas and tokens both took, with 95%% bootstrap intervals "
-        "over schemas. Exit status 1 where B answers wrongly what A answered rightly.",
+        description="Ratios B/A per engine on the schemas and tokens both took, with 95%% bootstrap "
+        "intervals over schemas. Exit status 1 where B answers wrongly what A answered rightly.",
     )
     compare.add_argument("a", metavar="A", help="the run before")
     compare.add_argument("b", metavar="B", help="the run after")
@@ -95,14 +97,16 @@ def _add_run_options(parser: argparse.ArgumentParser, names: str) -> None:
     choice.add_argument("--offset", type=int, default=0, metavar="N")
     choice.add_argument("--count", type=int, metavar="N", help="a fixed random sample of N")
     choice.add_argument("--seed", type=int, default=0, help="of the sample")
-    choice.add_argument("--scale", type=float, default=1.0, help="length of the texts of `cases` (default: 1)")
+    choice.add_argument("--scale", type=float, default=1.0, help="of the texts of `cases` (default: 1)")
     limits = parser.add_argument_group("limits and machines")
-    limits.add_argument("--limit", type=float, default=60.0, metavar="S", help="seconds per schema and engine (default: 60)")
-    limits.add_argument("--memory", type=float, default=8.0, metavar="GB", help="per schema and engine (default: 8)")
+    limits.add_argument(
+        "--limit", type=float, default=60.0, metavar="S", help="seconds a schema (default: 60)"
+    )
+    limits.add_argument("--memory", type=float, default=8.0, metavar="GB", help="of an engine (default: 8)")
     limits.add_argument("--jobs", type=int, default=0, metavar="N", help="worker lanes (default: one a core)")
     limits.add_argument("--executor", choices=("local", "ray"), default="local", help="(default: local)")
-    limits.add_argument("--address", help="of a Ray cluster; `auto` for this node's (default: a local one)")
-    parser.add_argument("--strict", action="store_true", help="exit status 1 on any refusal, failure or wrong answer")
+    limits.add_argument("--address", help="of a Ray cluster, or `auto` (default: a local one)")
+    parser.add_argument("--strict", action="store_true", help="exit status 1 unless all is right")
 
 
 def run_masks(options: argparse.Namespace) -> int:
@@ -125,9 +129,9 @@ def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
         engines.check(name)
     if mode == "masks" and engines.BASELINE in names:
         raise Failure(f"{engines.BASELINE} has no masks to time: it is for `structgen bench generate`")
-    for option, value in (("--stride", options.stride), ("--limit", options.limit), ("--memory", options.memory)):
-        if value <= 0:
-            raise Failure(f"{option} must be positive")
+    for option in ("stride", "limit", "memory", "scale"):
+        if getattr(options, option) <= 0:
+            raise Failure(f"--{option} must be positive")
     data = options.data or _default_data()
     source = corpus.open_corpus(data, instances=mode == "masks", scale=options.scale)
     chosen = corpus.select(
@@ -141,10 +145,13 @@ def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
     if not chosen:
         raise Failure(f"none of the {len(source.names)} schemas of {data} is chosen")
     memory = int(options.memory * 1e9)
-    task = drive.Task(mode, names, config, options.limit, memory)
+    path = Path(options.out)
+    path.mkdir(parents=True, exist_ok=True)
+    log = str((path / "engines.log").resolve())  # what the engines print
+    task = drive.Task(mode, names, config | {"log": log}, options.limit, memory)
     lanes = options.jobs or (0 if options.executor == "ray" else _cores())
     run = runs.Run.open(
-        Path(options.out),
+        path,
         config
         | {
             "mode": mode,
@@ -187,8 +194,8 @@ def _default_data() -> str:
     root = os.environ.get(_DATA)
     if not root:
         raise Failure(
-            f"no schemas: pass --data FOLDER (git clone https://github.com/guidance-ai/jsonschemabench has them), "
-            f"--data cases, --data smoke, or set {_DATA}"
+            "no schemas: pass --data FOLDER (git clone https://github.com/guidance-ai/jsonschemabench has "
+            f"them), --data cases, --data smoke, or set {_DATA}"
         )
     return str(Path(root) / "maskbench")
 

@@ -48,7 +48,9 @@ ENGINES = {
     "lm-format-enforcer": Entry(
         "lm_format_enforcer", "lm-format-enforcer", "its defaults; pure Python, tokens as text"
     ),
-    "grid-guardrail": Entry("grid_guardrail", "grid-guardrail", "its default: what it cannot enforce is recorded"),
+    "grid-guardrail": Entry(
+        "grid_guardrail", "grid-guardrail", "its default: what it cannot enforce is recorded"
+    ),
 }
 
 BASELINE = "unconstrained"  # the model alone; for end-to-end runs

@@ -57,7 +57,7 @@ class Grammar:
 class Engine:
     name = "llguidance"
     version = importlib.metadata.version("llguidance")
-    notes = ("a new sequence resets the matcher, so its lexer is warmer than a server's that builds one anew",)
+    notes = ("a new sequence resets the matcher: its lexer is warmer than in a server that builds one anew",)
 
     def __init__(self, tokens: Tokens) -> None:
         wrapper = llguidance.TokenizerWrapper(_Tokenizer(tokens))

@@ -1,8 +1,9 @@
 """lm-format-enforcer: a character-level parser in Python over a tree of the tokens' texts.
 
-It knows tokens as text, so tokens that are not whole UTF-8 characters are left out of its vocabulary. Every
-token is declared a word of its own: its text then follows from the token alone, where its own integration
-decodes ever longer sequences for byte-level tokenizers. That flatters it.
+It knows tokens as text. A token that is no whole UTF-8 text is a replacement character to it, as in its own
+integrations, and what such tokens spell together is decoded. Every other token is declared a word: its text
+then follows from the token alone, where its integrations decode ever longer sequences for byte-level
+tokenizers. That flatters it.
 """
 
 from __future__ import annotations
@@ -42,26 +43,23 @@ class Grammar:
 class Engine:
     name = "lm-format-enforcer"
     version = importlib.metadata.version("lm-format-enforcer")
+    notes: tuple[str, ...] = (
+        "whole tokens are declared as words, which spares it the decoding of ever longer texts",
+    )
 
     def __init__(self, tokens: Tokens) -> None:
         logging.getLogger().setLevel(logging.CRITICAL)  # it logs a traceback for each parser that fails
         words: list[tuple[int, str, bool]] = []
-        broken = 0
         for index, data in enumerate(tokens.text):
-            if not data:
-                continue
-            try:
-                words.append((index, data.decode("utf-8"), True))
-            except UnicodeDecodeError:
-                broken += 1
-        texts = {index: text for index, text, _ in words}
-        self.notes: tuple[str, ...] = (
-            f"{broken} tokens that are not whole UTF-8 characters are left out: it knows tokens as text",
-            "declared word by word, which spares it the decoding of ever longer texts",
-        )
-        self._data = TokenEnforcerTokenizerData(
-            words, lambda ids: "".join(texts.get(i, "") for i in ids), tokens.eos, True, len(tokens.text)
-        )
+            if data:
+                text = data.decode("utf-8", "replace")
+                words.append((index, text, text.encode() == data))
+        text_of = tokens.text
+
+        def decode(ids: list[int]) -> str:
+            return b"".join(text_of[i] for i in ids).decode("utf-8", "replace").rstrip("\ufffd")
+
+        self._data = TokenEnforcerTokenizerData(words, decode, tokens.eos, True, len(tokens.text))
         self._row = row_of(len(tokens.text))
 
     def compile(self, schema: str) -> Grammar:
