@@ -9,7 +9,9 @@
     runs      a folder of rows that a run fills, resumes and reads back
     scale     the same work on Ray
     figures   percentiles, ratios and their intervals
-    report    Markdown and one page of HTML;  charts draws its SVG
+    report    what there is to tell;  page (with charts) and markdown write it
+    comparison  one run against another, with intervals
+    drive     cases through the engines of a lane
 
 Nothing outside `structgen.cli` imports this, and nothing here is needed to use the library.
 """

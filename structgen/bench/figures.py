@@ -71,17 +71,16 @@ def cause(row: Row) -> str:
     """The keyword a refusal is about, else the message with names and numbers cut out."""
     text = reason(row)
     if "validation_error" in row:
-        wrong = text
+        wrong = str(row["validation_error"])
         if "EXN" in wrong:
             return "broke in mid-sequence"
         kinds = {"should accept": "valid refused", "should reject": "invalid accepted"}
-        return " and ".join(said for what, said in kinds.items() if what in wrong)
+        return " and ".join([said for what, said in kinds.items() if what in wrong])
     if "failure" in row:
         return "unreadable schema" if text.startswith("unreadable") else text
-    quoted = [word[1:-1] for word in _QUOTED.findall(text)]
-    for word in quoted:
-        if word in _KEYWORDS:
-            return word
+    for found in _QUOTED.findall(text):
+        if str(found)[1:-1] in _KEYWORDS:
+            return str(found)[1:-1]
     lowered = text.lower()
     if "unknown format" in lowered or "format" in lowered:
         return "format"

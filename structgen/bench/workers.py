@@ -45,8 +45,9 @@ def _child(pipe: Any, setup: str, work: str, config: dict[str, Any]) -> None:
     function = named(work)
     pipe.send(("ready", None))
     while True:
-        job = pipe.recv()
-        if job is None:
+        try:
+            job = pipe.recv()
+        except EOFError:  # the parent is gone
             return
         function(state, job, lambda row: pipe.send(("row", row)))
         pipe.send(("done", None))

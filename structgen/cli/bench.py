@@ -205,10 +205,10 @@ def _cores() -> int:
 
 
 def run_report(options: argparse.Namespace) -> int:
-    from structgen.bench import report
+    from structgen.bench import markdown, page, report
 
     made = report.build([runs.read(path) for path in options.runs], options.title)
-    for ending, text in (("html", report.html(made)), ("md", report.markdown(made))):
+    for ending, text in (("html", page.render(made)), ("md", markdown.render(made))):
         path = Path(f"{options.out}.{ending}")
         path.write_text(text, encoding="utf-8")
         print(path)
