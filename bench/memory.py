@@ -47,10 +47,6 @@ def heap() -> tuple[int, int]:
     return found.uordblks + found.hblkhd, found.fordblks
 
 
-def accounted(compiler: structgen.Compiler) -> int:
-    return compiler.byte_size + sum(g.byte_size for g in compiler._grammars.values())
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.memory", description=__doc__.split("\n")[0])
     parser.add_argument("--every", type=int, default=500)
@@ -90,7 +86,7 @@ def main(arguments: list[str] | None = None) -> int:
                 gc.collect()
                 ctypes.CDLL(None).malloc_trim(0)
             used, free = heap()
-            columns = (resident() - base, used - base_used, free, accounted(compiler))
+            columns = (resident() - base, used - base_used, free, compiler.byte_size)
             print(
                 f"{done:>8}"
                 + "".join(f"{value / 1e6:>11.1f}" for value in columns)

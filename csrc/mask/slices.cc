@@ -110,9 +110,11 @@ void build_suffixes(std::vector<Ending> endings, Suffixes& out) {
 }
 }  // namespace
 
-RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, RegexId element)
-    : element_(element), vocabulary_(vocabulary) {
+RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, RegexId element, std::size_t& account)
+    : account_(account), element_(element), vocabulary_(vocabulary) {
   walk(regexes, element);
+  account_ += sizeof(RunClass) + boundaries_.capacity() * sizeof(Exit);
+  for (const auto& b : buckets_) account_ += sizeof(b) + b.capacity() * sizeof(TokenId);
 }
 
 void RunClass::walk(RegexArena& regexes, RegexId element) {
@@ -159,6 +161,7 @@ const Words& RunClass::up_to(uint32_t k) {
     auto w = std::make_unique<Words>(vocabulary_.words());
     for (uint32_t i = 0; i < k; ++i)
       for (TokenId t : buckets_[i]) set_bit(*w, t);
+    account_ += w->size() * 4;
     cumulative_[k] = std::move(w);
   }
   return *cumulative_[k];
@@ -173,6 +176,7 @@ const std::vector<TokenId>* RunClass::list_up_to(uint32_t k) {
   if (!lists_[k]) {
     lists_[k] = std::make_unique<std::vector<TokenId>>();
     for (uint32_t i = 0; i < k; ++i) lists_[k]->insert(lists_[k]->end(), buckets_[i].begin(), buckets_[i].end());
+    account_ += lists_[k]->capacity() * sizeof(TokenId);
   }
   return lists_[k].get();
 }
@@ -202,20 +206,17 @@ const RunExits& RunClass::exits(uint8_t byte) {
       endings.push_back({head_of(text), text, {t, e.count}});
     }
   build_suffixes(std::move(endings), slot->suffixes);
+  account_ += sizeof(RunExits) + slot->unbounded.size() * 4 + slot->children.capacity() * sizeof(Exit) +
+              slot->ends.capacity() * sizeof(slot->ends[0]) +
+              slot->suffixes.nodes.capacity() * sizeof(Suffixes::Node) +
+              slot->suffixes.entries.capacity() * sizeof(Suffixes::Entry);
   return *slot;
-}
-
-std::size_t RunClass::byte_size() const {
-  std::size_t rows = exits_.size();
-  for (const auto& c : cumulative_) rows += c != nullptr;
-  return rows * vocabulary_.words() * 4 + boundaries_.size() * sizeof(Exit) + vocabulary_.size() * 4;
 }
 
 RunClass* Slices::run(RegexId element) {
   std::unique_ptr<RunClass>& slot = runs_[element.v];
   if (!slot) {
-    slot = std::make_unique<RunClass>(regexes_, vocabulary_, element);
-    bytes_ += slot->byte_size();
+    slot = std::make_unique<RunClass>(regexes_, vocabulary_, element, bytes_);
   }
   return slot->ok() ? slot.get() : nullptr;
 }
@@ -441,11 +442,13 @@ bool Slices::explore(RegexId regex, RegexId element) {
       else if (seen.emplace(key(r2, e2), true).second) todo.emplace_back(r2, e2);
     }
   }
+  const std::size_t before = contains_.size();
   if (!result) {
     contains_.emplace(key(regex, element), false);
   } else {
     for (const auto& [k, unused] : seen) contains_[k] = true;
   }
+  bytes_ += (contains_.size() - before) * 40;  // a hash node and its share of the buckets
   return result;
 }
 

@@ -59,8 +59,8 @@ struct RunExits {
 
 class RunClass {
  public:
-  // E must be non-nullable and a prefix code; ok() tells whether it was.
-  RunClass(RegexArena& regexes, const Vocabulary& vocabulary, RegexId element);
+  // E must be non-nullable and a prefix code; ok() tells whether it was. What is kept is added to `account`.
+  RunClass(RegexArena& regexes, const Vocabulary& vocabulary, RegexId element, std::size_t& account);
   bool ok() const { return ok_; }
   RegexId element() const { return element_; }
   // Tokens of at most k elements (the last may be incomplete).
@@ -70,10 +70,10 @@ class RunClass {
   // The same tokens as up_to(), as a list, where they are few; null otherwise.
   const std::vector<TokenId>* list_up_to(uint32_t k);
   uint32_t longest() const { return static_cast<uint32_t>(buckets_.size()); }
-  std::size_t byte_size() const;
 
  private:
   void walk(RegexArena& regexes, RegexId element);
+  std::size_t& account_;
   RegexId element_;
   const Vocabulary& vocabulary_;
   bool ok_ = true;
