@@ -58,7 +58,7 @@ class _Texts(Sequence[bytes]):
 
 
 class Vocabulary:
-    """Bytes by token id. Build one with `from_bytes`, `from_huggingface` or `from_file`; or `load` a saved one.
+    """Bytes by token id. Build one with `from_bytes`, `from_huggingface` or `from_file`, or `load` it.
 
     `eos_token_ids` and `special_token_ids` are sorted lists; `special_tokens` maps the names of special
     tokens to their ids (an end token that is special is in both). Special and end tokens, and ids that the
@@ -199,7 +199,7 @@ class Vocabulary:
         """Writes the vocabulary and its finished trie to a file for `load`.
 
         The file appears whole or not at all. It fits this version of structgen and this kind of machine, and
-        holds no encoder: about 12 MB for 131k tokens. VocabularyError: it cannot be written.
+        holds no encoder: about 16 MB for 131k tokens. VocabularyError: it cannot be written.
         """
         meta = json.dumps({"kind": self.kind, "special": self.special_tokens}).encode()
         self._core.save(os.fspath(path), meta)
@@ -208,11 +208,11 @@ class Vocabulary:
     def load(
         cls, path: str | os.PathLike[str], *, encode: Callable[[str], list[int]] | None = None
     ) -> Vocabulary:
-        """A vocabulary that `save` wrote, mapped into memory: milliseconds, where building one takes seconds.
+        """A vocabulary that `save` wrote, mapped into memory: milliseconds; building one takes seconds.
 
-        Processes that load one file share its pages. `encode` is the tokenizer's own, for `Vocabulary.encode`;
-        without it that is the longest match from the left. VocabularyError: no such file, one of another
-        version, cut off or damaged (all of it is checked).
+        Processes that load one file share its pages. `encode` is the tokenizer's own, for
+        `Vocabulary.encode`; without it that is the longest match from the left. VocabularyError: no such
+        file, one of another version, cut off or damaged (all of it is checked).
         """
         from . import _core
 

@@ -20,6 +20,7 @@ from .workers import Worker, WorkerError, each
 
 __all__ = ["Lane", "Progress", "Task", "about", "drive", "jobs"]
 
+_DESCRIBE = 120.0  # seconds to import an adapter
 _KINDS = {"masks": (masks.SETUP, masks.WORK), "generate": (endtoend.SETUP, endtoend.WORK)}
 
 
@@ -70,20 +71,19 @@ class Lane:
             worker.stop()
 
 
-def about(task: Task) -> dict[str, dict[str, Any]]:
-    """Version and notes of every engine, asked in a child. WorkerError: one cannot be loaded."""
+def about(names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Version and notes of every engine, asked in a child. WorkerError: one is not installed."""
+    worker = Worker("structgen.bench.engines:nothing", "structgen.bench.engines:describe", {}, _DESCRIBE)
     found = {}
-    for engine in task.engines:
-        worker = task.worker(engine)
-        try:
-            rows, failure = worker.call({"about": True})
-            if failure is not None:
-                raise WorkerError(failure.kind)
+    try:
+        for engine in names:
+            rows, failure = worker.call(engine)
+            problem = failure.kind if failure is not None else rows[0].get("missing")
+            if problem:
+                raise WorkerError(f"engine {engine}: {problem}")
             found[engine] = rows[0]
-        except WorkerError as error:
-            raise WorkerError(f"engine {engine}: {error}") from None
-        finally:
-            worker.stop()
+    finally:
+        worker.stop()
     return found
 
 

@@ -32,8 +32,7 @@ def setup(config: dict[str, Any]) -> dict[str, Any]:
     vocabulary = tokens.of_vocabulary(lm.vocabulary, config["model"])
     engine = engines.load(config["engine"], vocabulary)
     lm.logprobs([lm.start("warm")])
-    about = {"version": engine.version, "notes": list(engine.notes), "vocabulary": len(vocabulary.text)}
-    return {"lm": lm, "engine": engine, "about": about, "max_tokens": config["max_tokens"]}
+    return {"lm": lm, "engine": engine, "max_tokens": config["max_tokens"]}
 
 
 def generate(lm: Any, engine: Engine, ends: set[int], schema: str, max_tokens: int) -> dict[str, Any]:
@@ -102,10 +101,7 @@ def judge(schema: str, text: str) -> str:
 
 
 def work(state: dict[str, Any], job: dict[str, Any], emit: Callable[[dict[str, Any]], None]) -> None:
-    """A case, or `{"about": True}`: what this engine is."""
-    if "about" in job:
-        emit(state["about"])
-        return
+    """One case."""
     case = Case.from_json(job)
     engine = state["engine"]
     row: dict[str, Any] = {"id": case.name, "split": case.split, "engine": engine.name}

@@ -120,15 +120,11 @@ def setup(config: dict[str, Any]) -> dict[str, Any]:
             continue
     gc.collect()
     gc.freeze()
-    about = {"version": engine.version, "notes": list(engine.notes), "vocabulary": len(vocabulary.text)}
-    return {"tokens": vocabulary, "engine": engine, "about": about}
+    return {"tokens": vocabulary, "engine": engine}
 
 
 def work(state: dict[str, Any], job: dict[str, Any], emit: Callable[[dict[str, Any]], None]) -> None:
-    """A case, or `{"about": True}`: what this engine is."""
-    if "about" in job:
-        emit(state["about"])
-        return
+    """One case."""
     case = Case.from_json(job)
     vocabulary = state["tokens"]
     ids = [[*vocabulary.encode(instance.text), vocabulary.eos] for instance in case.instances]

@@ -10,14 +10,11 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from structgen.bench import engines, figures, runs
 
 from .common import OK, REJECTED, Commands, Failure, note
-
-if TYPE_CHECKING:
-    from structgen.bench.drive import Task
 
 _DATA = "STRUCTGEN_DATA"
 
@@ -160,7 +157,7 @@ def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
             "limit": options.limit,
             "memory": memory,
             "schemas": len(chosen),
-            "engines": _about(task),
+            "engines": drive.about(names),
             "sessions": [runs.session(lanes=lanes, executor=options.executor)],
         },
     )
@@ -179,15 +176,6 @@ def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
             note(f"{row['id']}: {row['engine']}: {figures.outcome(row)}: {figures.reason(row)}")
         return REJECTED if wrong else OK
     return OK
-
-
-def _about(task: Task) -> dict[str, dict[str, Any]]:
-    from structgen.bench import drive, workers
-
-    try:
-        return drive.about(task)
-    except workers.WorkerError as error:
-        raise Failure(str(error)) from None
 
 
 def _default_data() -> str:

@@ -7,6 +7,7 @@ returns a `base.Engine`.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ..tokens import Tokens
     from .base import Engine
 
-__all__ = ["ENGINES", "BASELINE", "check", "load"]
+__all__ = ["BASELINE", "ENGINES", "adapter", "check", "load"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +64,35 @@ def check(name: str) -> None:
         raise ValueError(f"unknown engine {name!r}; one of {known}, or module:function")
 
 
-def load(name: str, tokens: Tokens) -> Engine:
-    """The adapter called `name` over the vocabulary `tokens`. Costs seconds: tries and caches are built.
-
-    Missing: its package is not installed.
-    """
+def adapter(name: str) -> Any:
+    """What makes the engine: a class, or one's own function. Missing: its package is not installed."""
     check(name)
     if ":" in name:
-        made: Engine = named(name)(tokens)
-        return made
+        return named(name)
     entry = ENGINES.get(name, Entry("unconstrained", "structgen", "no grammar at all"))
     try:
-        module = importlib.import_module(f".{entry.module}", __package__)
+        return importlib.import_module(f".{entry.module}", __package__).Engine
     except ImportError as error:
         raise Missing(f"{name} is not installed ({error}): pip install {entry.package}") from None
-    made = module.Engine(tokens, **entry.settings)
+
+
+def load(name: str, tokens: Tokens) -> Engine:
+    """The engine called `name` over the vocabulary `tokens`. Costs seconds: tries and caches are built."""
+    settings = ENGINES[name].settings if name in ENGINES else {}
+    made: Engine = adapter(name)(tokens, **settings)
     made.name = name
     return made
+
+
+def nothing(_config: dict[str, Any]) -> None:
+    """The set-up of a child that only describes."""
+
+
+def describe(_state: None, name: str, emit: Callable[[dict[str, Any]], None]) -> None:
+    """What an engine is, without building it; a job for a child, since adapters import heavy packages."""
+    try:
+        found = adapter(name)
+    except Missing as error:
+        emit({"missing": str(error)})
+        return
+    emit({"version": str(getattr(found, "version", "")), "notes": list(getattr(found, "notes", ()))})
