@@ -12,7 +12,7 @@ __all__ = ["render"]
 
 
 def render(report: Report) -> str:
-    out = [f"# {report.title}", *report.lead[:2]]
+    out = [f"# {report.title}", *report.lead[:2], *report.warnings]
 
     def section(title: str, tables: list[Table]) -> None:
         if tables:

@@ -16,6 +16,15 @@ from .report import Report, Table
 __all__ = ["render"]
 
 _COLOURS = 8
+_SHORT = {
+    "coverage": "Coverage",
+    "causes": "Causes",
+    "worst": "Worst",
+    "cases": "Long and large",
+    "endtoend": "End to end",
+    "method": "Method",
+    "setup": "Setup",
+}
 
 
 def render(report: Report) -> str:
@@ -57,7 +66,7 @@ def render(report: Report) -> str:
     )
     about = "".join(_table(t) for t in (report.versions, report.runs) if t is not None)
     sections.append(("setup", "Engines and machines", about))
-    links = "".join(f'<a href="#{key}">{escape(title)}</a>' for key, title, _ in sections)
+    links = "".join(f'<a href="#{key}">{escape(_SHORT.get(key, title))}</a>' for key, title, _ in sections)
     body.append(f"<nav>{links}</nav><main>")
     body += [f'<section id="{key}"><h2>{escape(title)}</h2>{text}</section>' for key, title, text in sections]
     body.append("</main>")
@@ -72,7 +81,8 @@ def render(report: Report) -> str:
 
 
 def _lead(report: Report) -> str:
-    return "".join(f"<p>{escape(text)}</p>" for text in report.lead[:2])
+    said = [f"<p>{escape(text)}</p>" for text in report.lead[:2]]
+    return "".join([*said, *(f'<p class="warning">{escape(text)}</p>' for text in report.warnings)])
 
 
 def _numeric(text: str) -> bool:
@@ -131,7 +141,8 @@ def _coverage(report: Report) -> str:
             )
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return (
-        f'<p class="keys">{key}</p><div class="scroll" tabindex="0"><table class="bars"><thead><tr>'
+        f'<p class="keys">{key}</p><div class="scroll" tabindex="0">'
+        f'<table class="bars" style="min-width:{150 + 112 * len(names)}px"><thead><tr>'
         f"<th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
 

@@ -27,6 +27,8 @@ SUBJECT = "structgen"
 _CASES = "structgen's own cases"
 _WORST = 5
 _CAUSES = 25
+_COUNTS = 0.75  # an engine that took less of what the fullest took has no best figures
+_BUSY = 0.5  # load per core at the start of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class Report:
 
     title: str
     lead: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     engines: list[str] = field(default_factory=list)
     speed: list[Table] = field(default_factory=list)
     ttfm: list[Curve] = field(default_factory=list)
@@ -108,19 +111,21 @@ def duration(us: float) -> str:
 
 
 def _factor(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.3f}" if value < 1 else f"{value:.2f}"
+    return "–" if math.isnan(value) else f"{value:.2g}" if value < 0.01 else f"{value:.3g}"
 
 
 def _median(found: list[dict[str, float]]) -> dict[str, float]:
     return {key: float(np.median([f[key] for f in found])) for key in found[0]}
 
 
-def _best(rows: list[list[float]], columns: Iterable[int], offset: int) -> set[tuple[int, int]]:
-    """The smallest number of each column."""
+def _best(
+    rows: list[list[float]], columns: Iterable[int], offset: int, counted: list[bool] | None = None
+) -> set[tuple[int, int]]:
+    """The smallest number of each column, among the rows that are `counted`."""
     found = set()
     for column in columns:
-        values = [row[column] for row in rows]
-        if len(values) > 1 and not all(math.isnan(v) for v in values):
+        values = [row[column] if counted is None or counted[i] else math.nan for i, row in enumerate(rows)]
+        if sum(not math.isnan(v) for v in values) > 1:
             found.add((int(np.nanargmin(values)), column + offset))
     return found
 
@@ -194,6 +199,8 @@ def _speed(report: Report, names: list[str], figures: dict[str, list[dict[str, A
             rows,
         )
     )
+    taken = [w["right"] + w["wrong"] for w in (figures[engine][-1] for engine in names)]
+    counted = [n >= _COUNTS * max(taken) for n in taken]
     times = (
         ("Time to first mask (compile, new sequence, first mask)", "ttfm", fig.TTFM),
         ("Time between masks (mask and accept of one token)", "tbm", fig.TBM),
@@ -207,7 +214,7 @@ def _speed(report: Report, names: list[str], figures: dict[str, list[dict[str, A
                 f"{caption}, over all that each engine takes",
                 ["engine", *columns],
                 cells,
-                _best(numbers, range(len(columns)), 1),
+                _best(numbers, range(len(columns)), 1, counted),
             )
         )
 
@@ -372,6 +379,12 @@ def _about(report: Report, runs: list[Run], abouts: dict[str, dict[str, Any]]) -
         c = run.config
         for session in c["sessions"]:
             m = session["machine"]
+            load = m.get("load_at_start", 0.0)
+            if load > _BUSY * m["cores"] and not report.warnings:
+                report.warnings.append(
+                    f"The machine was busy (load {load} on {m['cores']} cores when a run started): read the "
+                    "ratios, not the times, and the tails with care."
+                )
             rows.append(
                 [
                     run.name,
