@@ -7,16 +7,19 @@ PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(she
 VENV ?= .venv
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 BENCH_COUNT ?= 300
+BENCH_ENGINES ?= structgen,llguidance,xgrammar-compliant
+BENCH_DATA ?= $(or $(STRUCTGEN_DATA),../shared/data)/maskbench
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check install -qq -c constraints.txt
 CORE := $(VENV)/.core
 SOURCES := CMakeLists.txt $(shell find csrc -type f)
 STUB := -m structgen._core -o structgen/_core.pyi -M structgen/py.typed -q
 ASAN := build/asan
+TSAN := build/tsan
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test test-asan model bench bench-speculation stubs clean
+.PHONY: help setup demo test test-asan test-tsan model bench bench-speculation stubs clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -39,14 +42,21 @@ test-asan: setup  ## the C++-facing tests on a debug build with ASan and UBSan
 	  UBSAN_OPTIONS=print_stacktrace=1 STRUCTGEN_CORE=$(ASAN) \
 	  $(PY) -m pytest -q -p tests.sanitized_core $(ASAN_TESTS)
 
+test-tsan: setup  ## compiles, fills and batches from many threads on a build with ThreadSanitizer
+	@$(VENV)/bin/cmake -S . -B $(TSAN) -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTRUCTGEN_TSAN=ON \
+	  -DPython_EXECUTABLE=$(abspath $(PY)) -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja)
+	@$(VENV)/bin/cmake --build $(TSAN) -j $(JOBS)
+	@LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libtsan.so) TSAN_OPTIONS=suppressions=tests/tsan.supp \
+	  STRUCTGEN_CORE=$(TSAN) setarch -R $(PY) -m pytest -q -p tests.sanitized_core tests/test_threads.py
+
 model: $(VENV)/.train $(CORE)  ## train both embedded models (hours; resumes) and put them into the package
 	@for model in target draft; do \
 	  $(PY) -m training.train --model $$model && $(PY) -m training.export --model $$model || exit 1; done
 
-bench: $(VENV)/.bench $(VENV)/.test $(CORE)  ## speed beside llguidance and xgrammar on MaskBench schemas
-	@mkdir -p build && rm -f build/bench.jsonl
-	@$(PY) -m bench.maskbench --engines structgen,llguidance,xgrammar --count $(BENCH_COUNT) --out build/bench.jsonl
-	@$(PY) -m bench.compare build/bench.jsonl
+bench: $(VENV)/.bench $(VENV)/.test $(CORE)  ## speed beside llguidance and xgrammar on MaskBench schemas, and a page
+	@$(VENV)/bin/structgen bench masks --data $(BENCH_DATA) --engines $(BENCH_ENGINES) --count $(BENCH_COUNT) \
+	  --jobs 1 --out build/bench
+	@$(VENV)/bin/structgen bench report build/bench --out build/bench-report
 
 bench-speculation: $(VENV)/.bench $(VENV)/.test $(CORE)  ## tokens a forward and seconds of speculative decoding
 	@HF_HUB_OFFLINE=1 $(PY) -m bench.speculation

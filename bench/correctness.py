@@ -19,7 +19,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import data, workers
+from bench import data
+from structgen.bench import figures, workers
 
 LABEL_ERRORS = Path(__file__).with_name("label_errors.json")
 
@@ -31,7 +32,7 @@ def label_errors() -> dict[tuple[str, int], str]:
 
 def setup(config: dict) -> dict:
     import structgen
-    from bench.engines.structgen import vocabulary
+    from structgen.bench.engines.structgen import vocabulary
 
     tokens = data.tekken()
     return {"tokens": tokens, "compiler": structgen.Compiler(vocabulary(tokens)), **config}
@@ -179,8 +180,6 @@ def disagreements(rows: list[dict]) -> dict[str, list[tuple[str, dict]]]:
 
 
 def summary(rows: list[dict], examples: int) -> str:
-    from bench.compare import kind
-
     out = []
     errors = [row for row in rows if row["error"] is not None]
     slow = sorted(rows, key=lambda row: -row["seconds"])[:5]
@@ -190,7 +189,8 @@ def summary(rows: list[dict], examples: int) -> str:
     out.append(f"{len(errors)} compile errors")
     groups = collections.defaultdict(list)
     for row in errors:
-        groups[f"{row['error']['type']}: {kind(row['error']['message'])}"].append(row)
+        found = figures.cause({"compile_error": row["error"]["message"]})
+        groups[f"{row['error']['type']}: {found}"].append(row)
     for label, group in sorted(groups.items(), key=lambda item: -len(item[1])):
         out.append(f"  {len(group):5d}  {label}")
         for row in group[:examples]:

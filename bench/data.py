@@ -1,19 +1,38 @@
-"""Benchmark inputs: the MaskBench directory, samples of it, the official suite, and a tokenizer.
+"""What the developer's runs and the tests read: the MaskBench directory, the official suite.
 
-Enters: the data root (`STRUCTGEN_DATA`, else `../shared/data` beside the repository).
-Leaves: `Case` (schema text and labelled instances) and `Tokens` (bytes of every id, and an encoder).
-Cost: a case is one small file; the tokenizer takes about two seconds.
+Enters: the data root (`STRUCTGEN_DATA`, else `../shared/data` beside the repository). Leaves: cases, and the
+suite's groups with their registry. Cost: a case is one small file. Cases and tokens are those of
+`structgen.bench`.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
+import functools
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from structgen.bench import corpus
+from structgen.bench.corpus import Case, Instance, dumps, sample, select
+from structgen.bench.tokens import Tokens, tekken
+
+__all__ = [
+    "Case",
+    "Group",
+    "Instance",
+    "Tokens",
+    "dumps",
+    "maskbench_case",
+    "maskbench_names",
+    "root",
+    "sample",
+    "select",
+    "suite_groups",
+    "suite_registry",
+    "tekken",
+]
 
 
 def root() -> Path:
@@ -22,94 +41,25 @@ def root() -> Path:
     return Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
-    text: str
-    valid: bool
-    about: str
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    name: str
-    schema: str  # JSON text, keys in the order of the file
-    instances: tuple[Instance, ...]
-
-
-def dumps(value: object) -> str:
-    """The text of a value as the benchmark defines it."""
-    return json.dumps(value, ensure_ascii=False)
+@functools.cache
+def _maskbench(path: Path) -> corpus.Corpus | None:
+    try:
+        return corpus.folder(path)
+    except corpus.CorpusError:
+        return None
 
 
 def maskbench_names() -> list[str]:
-    """All schema names, sorted."""
-    return sorted(path.stem for path in (root() / "maskbench").glob("*.json"))
+    """All schema names, sorted; none where there is no directory."""
+    found = _maskbench(root() / "maskbench")
+    return [] if found is None else found.names
 
 
 def maskbench_case(name: str) -> Case:
-    with open(root() / "maskbench" / f"{name}.json", encoding="utf-8") as file:
-        record = json.load(file)
-    tests = record.get("tests", ())
-    instances = tuple(
-        Instance(dumps(t["data"]), t["valid"], t.get("description", "")) for t in tests
-    )
-    return Case(name, dumps(record["schema"]), instances)
-
-
-def sample(names: Iterable[str], count: int, seed: int = 0) -> list[str]:
-    """`count` names in a pseudo-random order fixed by `seed`; a larger sample contains a smaller one."""
-
-    def rank(name: str) -> bytes:
-        return hashlib.sha256(f"{seed}:{name}".encode()).digest()
-
-    return sorted(names, key=rank)[:count]
-
-
-def select(
-    names: Iterable[str],
-    *,
-    only: str = "",
-    stride: int = 1,
-    offset: int = 0,
-    count: int | None = None,
-    seed: int = 0,
-) -> list[str]:
-    """The choice every runner offers: names containing `only`, then a stride, then a sample."""
-    kept = [name for name in sorted(names) if only in name][offset::stride]
-    return kept if count is None else sample(kept, count, seed)
-
-
-@dataclass(frozen=True, slots=True)
-class Tokens:
-    """A vocabulary as bytes by id. Special ids have the empty string; they never match text."""
-
-    name: str
-    text: list[bytes]
-    special: range
-    eos: int
-    encode: Callable[[str], list[int]]
-
-
-def tekken() -> Tokens:
-    """Mistral's 131,072-token vocabulary, shipped inside the mistral-common package."""
-    import mistral_common
-    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
-
-    path = Path(mistral_common.__file__).parent / "data" / "tekken_240911.json"
-    with open(path, encoding="utf-8") as file:
-        record = json.load(file)
-    size = record["config"]["default_vocab_size"]
-    special = record["config"]["default_num_special_tokens"]
-    words = record["vocab"][: size - special]  # the file holds more than the vocabulary uses
-    text = [b""] * special + [base64.b64decode(word["token_bytes"]) for word in words]
-    tokenizer = Tekkenizer.from_file(path)
-    if tokenizer.n_words != len(text):
-        raise ValueError(f"{path.name} has {len(text)} tokens, its tokenizer {tokenizer.n_words}")
-
-    def encode(string: str) -> list[int]:
-        return tokenizer.encode(string, bos=False, eos=False)
-
-    return Tokens("tekken-131k", text, range(special), tokenizer.eos_id, encode)
+    found = _maskbench(root() / "maskbench")
+    if found is None:
+        raise FileNotFoundError(root() / "maskbench")
+    return found.case(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ import json
 import sys
 from collections.abc import Callable
 
-from bench import data, workers
+from bench import data
+from structgen.bench import workers
 
 DRAFTS = ("draft2020-12", "draft7")
 SETUP, WORK = "bench.suite:setup", "bench.suite:work"

@@ -30,7 +30,7 @@ _DRAFTS = {
 }  # fmt: skip
 _META_REFERENCE = re.compile(r'ref"\s*:\s*"https?://json-schema\.org/', re.IGNORECASE)
 _CACHED_GRAMMARS = 1024
-_CHECK_EVERY = 64  # compilations between two looks at the memory of cached grammars
+_KEPT = 0.75  # of cache_bytes, once it was exceeded
 
 
 class Compiler:
@@ -55,7 +55,6 @@ class Compiler:
         self._grammars: OrderedDict[tuple[Any, ...], CompiledGrammar] = OrderedDict()
         self._lock = threading.Lock()
         self._cache_bytes = cache_bytes
-        self._remembered = 0
 
     def json_schema(
         self,
@@ -145,7 +144,7 @@ class Compiler:
 
     @property
     def byte_size(self) -> int:
-        """Bytes of the automata and slices shared by the grammars compiled last."""
+        """Bytes of the automata, states and masks of every grammar that is alive, as last looked at."""
         return self._core.byte_size
 
     def _known(self, key: tuple[Any, ...]) -> CompiledGrammar | None:
@@ -163,17 +162,14 @@ class Compiler:
                 self._grammars[key] = grammar
                 while len(self._grammars) > _CACHED_GRAMMARS:
                     self._grammars.popitem(last=False)
-                self._remembered += 1
-                if self._remembered % _CHECK_EVERY == 0:
+                if self._core.byte_size > self._cache_bytes:
                     self._shrink()
         return grammar
 
     def _shrink(self) -> None:
-        """Forgets the grammars used longest ago while all together exceed cache_bytes."""
-        total = sum(g.byte_size for g in self._grammars.values())
-        while total > self._cache_bytes and len(self._grammars) > 1:
-            _, oldest = self._grammars.popitem(last=False)
-            total -= oldest.byte_size
+        """Forgets the grammars used longest ago; automata that they share go with the last of them."""
+        while len(self._grammars) > 1 and self._core.byte_size > _KEPT * self._cache_bytes:
+            self._grammars.popitem(last=False)
 
 
 def _as_text(text: str | bytes) -> str:

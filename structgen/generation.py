@@ -216,14 +216,14 @@ def generate(
     """
     _check(max_tokens, temperature, top_k, top_p, n, schema, grammar)
     clock = _Clock()
-    lm = _language_model(model)
+    lm = language_model(model)
     clock.lap("load")
     if grammar is None and schema is not None:
         grammar = (compiler or _compiler(lm)).json_schema(schema, whitespace=whitespace)
     if grammar is not None:
         _check_vocabulary(grammar.vocabulary, lm.vocabulary)
     clock.lap("compile")
-    start = lm.start(_formatted(lm, prompt, schema if grammar is None else grammar.source, format))
+    start = lm.start(formatted(lm, prompt, schema if grammar is None else grammar.source, format))
     room = max_tokens if lm.max_context is None else min(max_tokens, lm.max_context - len(start))
     if room < 1:
         from .lm.base import ContextTooLong
@@ -416,7 +416,8 @@ _models: OrderedDict[str, LanguageModel] = OrderedDict()
 _compilers: WeakKeyDictionary[Any, Compiler] = WeakKeyDictionary()
 
 
-def _language_model(model: Any) -> LanguageModel:
+def language_model(model: Any) -> LanguageModel:
+    """What `generate` takes as a model, as a `LanguageModel`. TypeError: something else."""
     if model is None or (isinstance(model, str) and model == "embedded"):
         from .lm import embedded
 
@@ -459,7 +460,7 @@ def _compiler(lm: LanguageModel) -> Compiler:
     return found
 
 
-def _formatted(lm: LanguageModel, prompt: Any, schema: Any, format: Format) -> str | list[int]:
+def formatted(lm: LanguageModel, prompt: Any, schema: Any, format: Format) -> str | list[int]:
     """The prompt as the model is to read it."""
     if format not in ("auto", "plain", "chat", "embedded"):
         raise ValueError(f"format is 'auto', 'plain', 'chat' or 'embedded', not {format!r}")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bench.workers import Worker
+from structgen.bench.workers import Worker
 
 SECONDS = 3.0  # of processor time: two on an idle core, half as much again where a core is shared
 MEMORY = 6 << 30
@@ -194,10 +194,7 @@ def worker() -> Iterator[Worker]:
 @pytest.mark.parametrize(("kind", "name"), CASES, ids=[f"{k}-{n}" for k, n in CASES])
 def test_hostile(kind: str, name: str, worker: Worker) -> None:
     table = {"json_schema": SCHEMAS, "regex": REGEXES, "vocabulary": VOCABULARIES}[kind]
-    worker.start((kind, name))
-    while (ended := worker.poll()) is None:
-        worker.pipe.poll(worker.remaining())
-    rows, failure = ended
+    rows, failure = worker.call((kind, name))
     assert failure is None, failure
     assert rows[0]["outcome"] in table[name][1], rows[0]
     assert rows[0]["seconds"] < SECONDS, rows[0]

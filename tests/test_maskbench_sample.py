@@ -9,7 +9,7 @@ import pytest
 
 import structgen
 from bench import correctness, data
-from bench.engines.structgen import vocabulary
+from structgen.bench.engines.structgen import vocabulary
 from tests.conftest import need
 from tests.harness import compiler
 

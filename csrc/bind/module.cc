@@ -14,6 +14,7 @@
 #include "engine/batch.h"
 #include "engine/compile.h"
 #include "engine/matcher.h"
+#include "mask/artefact.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -122,6 +123,22 @@ std::shared_ptr<Vocabulary> make_vocabulary(nb::list tokens, std::vector<TokenId
   return std::make_shared<Vocabulary>(views, std::move(eos), std::move(special));
 }
 
+nb::tuple load(const std::string& path) {
+  std::string meta;
+  std::shared_ptr<Vocabulary> made;
+  {
+    nb::gil_scoped_release release;
+    made = load_vocabulary(path, meta);
+  }
+  return nb::make_tuple(made, nb::bytes(meta.data(), meta.size()));
+}
+
+void save(const Vocabulary& vocabulary, const std::string& path, const nb::bytes& meta) {
+  const std::string_view words(meta.c_str(), meta.size());
+  nb::gil_scoped_release release;
+  save_vocabulary(vocabulary, words, path);
+}
+
 Draft to_draft(int d) {
   switch (d) {
     case 4: return Draft::k4;
@@ -191,6 +208,16 @@ NB_MODULE(_core, m) {
 
   nb::class_<Vocabulary>(m, "Vocabulary")
       .def(nb::new_(&make_vocabulary), "tokens"_a, "eos"_a, "special"_a)
+      .def_static("load", &load, "path"_a)
+      .def("save", &save, "path"_a, "meta"_a)
+      .def("token",
+           [](const Vocabulary& v, TokenId t) {
+             const std::string_view text = v.bytes(t);
+             return nb::bytes(text.data(), text.size());
+           },
+           "id"_a)
+      .def_prop_ro("eos", &Vocabulary::eos)
+      .def_prop_ro("special", &Vocabulary::special)
       .def("__len__", &Vocabulary::size)
       .def_prop_ro("words", &Vocabulary::words)
       .def_prop_ro("nodes", [](const Vocabulary& v) { return v.trie().size(); })

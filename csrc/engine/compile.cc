@@ -13,7 +13,10 @@ std::shared_ptr<World> Compiler::world() {
   std::lock_guard hold(lock_);
   if (world_) {
     std::lock_guard inner(world_->lock);
+    world_->publish();
     if (world_->byte_size() <= cache_bytes_ / 2) return world_;
+    std::erase_if(worlds_, [](const std::weak_ptr<World>& w) { return w.expired(); });
+    worlds_.push_back(world_);
   }
   world_ = std::make_shared<World>(vocabulary_, cache_bytes_, cache_);
   return world_;
@@ -21,9 +24,10 @@ std::shared_ptr<World> Compiler::world() {
 
 std::size_t Compiler::byte_size() {
   std::lock_guard hold(lock_);
-  if (!world_) return 0;
-  std::lock_guard inner(world_->lock);
-  return world_->byte_size();
+  std::size_t sum = world_ ? world_->total() : 0;
+  for (const std::weak_ptr<World>& w : worlds_)
+    if (const auto old = w.lock()) sum += old->total();
+  return sum;
 }
 
 std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const SchemaSet::Documents& registry,

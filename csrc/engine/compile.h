@@ -28,6 +28,7 @@ class Compiler {
   std::shared_ptr<Grammar> regex(std::string_view pattern);
   std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts);
   const Vocabulary& vocabulary() const { return *vocabulary_; }
+  // Bytes of every world that a grammar still needs, with its grammars, as last published. Takes no world's lock.
   std::size_t byte_size();
 
  private:
@@ -39,6 +40,7 @@ class Compiler {
   const std::size_t cache_bytes_;
   std::mutex lock_;
   std::shared_ptr<World> world_;
+  std::vector<std::weak_ptr<World>> worlds_;  // the older ones
 };
 
 }  // namespace structgen

@@ -6,7 +6,18 @@ Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> prod
                  const SchemaSet* report_of)
     : world_(std::move(world)), productions_(std::move(productions)), start_rule_(start), report_of_(report_of) {
   open(0);
+  publish();
 }
+
+void Grammar::publish() {
+  const std::size_t now = productions_->byte_size();
+  world_->grammars.fetch_add(now - published_, std::memory_order_relaxed);  // wraps where it shrank
+  published_ = now;
+  epoch_->publish();
+  world_->publish();
+}
+
+Grammar::~Grammar() { world_->grammars.fetch_sub(published_, std::memory_order_relaxed); }
 
 void Grammar::open(std::size_t least) {
   epoch_ = std::make_shared<Epoch>(*world_, *productions_);
@@ -18,7 +29,8 @@ void Grammar::open(std::size_t least) {
 void Grammar::rotate() { open(0); }
 
 void Grammar::rotate_if_full() {
-  if (epoch_->byte_size() > epoch_->limit) open(0);
+  publish();
+  if (epoch_->published > epoch_->limit) open(0);
 }
 
 }  // namespace structgen

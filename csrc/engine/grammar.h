@@ -19,11 +19,23 @@
 namespace structgen {
 
 struct Epoch {
-  Epoch(World& world, Productions& productions)
-      : parser(world.regexes, productions),
+  Epoch(World& of, Productions& productions)
+      : world(of),
+        parser(world.regexes, productions),
         masks(parser, world.slices, *world.vocabulary),
         completion(parser, productions) {}
-  std::size_t byte_size() const { return parser.byte_size() + masks.byte_size(); }
+  ~Epoch() { world.grammars.fetch_sub(published, std::memory_order_relaxed); }
+  std::size_t byte_size() const {
+    return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() + needed.size() * 48;
+  }
+  // Under the world's lock: adds what was allocated since to the world's account.
+  std::size_t publish() {
+    const std::size_t now = byte_size();
+    world.grammars.fetch_add(now - published, std::memory_order_relaxed);  // wraps where it shrank
+    return published = now;
+  }
+  World& world;
+  std::size_t published = 0;
   Parser parser;
   MaskBuilder masks;
   Completion completion;
@@ -35,6 +47,7 @@ class Grammar {
  public:
   // `report_of` may be null. The world's lock must be held.
   Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start, const SchemaSet* report_of);
+  ~Grammar();
 
   World& world() const { return *world_; }
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
@@ -45,15 +58,17 @@ class Grammar {
   std::shared_ptr<Epoch> epoch() const { return epoch_; }
   void rotate();           // opens a new epoch
   void rotate_if_full();
-  std::size_t byte_size() const { return epoch_->byte_size(); }
+  std::size_t byte_size() const { return epoch_->byte_size() + productions_->byte_size(); }
   uint32_t states() const { return epoch_->parser.size(); }
 
  private:
   void open(std::size_t least);
+  void publish();  // what was allocated since, to the world's account
   std::shared_ptr<World> world_;
   std::unique_ptr<Productions> productions_;
   RuleId start_rule_;
   const SchemaSet* report_of_;
+  std::size_t published_ = 0;  // bytes of the productions
   std::shared_ptr<Epoch> epoch_;
   StateId start_;
 };

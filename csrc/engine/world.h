@@ -5,6 +5,7 @@
 // one has grown past its share of cache_bytes, so memory stays bounded over any number of schemas.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 
@@ -18,6 +19,12 @@ struct World {
   World(std::shared_ptr<const Vocabulary> v, std::size_t bytes, bool cache_masks)
       : vocabulary(std::move(v)), slices(regexes, *vocabulary), cache_bytes(bytes), cache(cache_masks) {}
   std::size_t byte_size() const { return regexes.byte_size() + slices.byte_size(); }
+  // Under the lock: tells readers without it how large the world is.
+  void publish() { published.store(byte_size(), std::memory_order_relaxed); }
+  // Without the lock: the world with the states and masks of all its grammars, as last published.
+  std::size_t total() const {
+    return published.load(std::memory_order_relaxed) + grammars.load(std::memory_order_relaxed);
+  }
 
   std::shared_ptr<const Vocabulary> vocabulary;
   RegexArena regexes;
@@ -25,6 +32,8 @@ struct World {
   const std::size_t cache_bytes;
   const bool cache;  // false: every mask is computed anew by the plain walk
   std::mutex lock;
+  std::atomic<std::size_t> published{0};
+  std::atomic<std::size_t> grammars{0};  // bytes of the grammars' epochs and productions
 };
 
 }  // namespace structgen

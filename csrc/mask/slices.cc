@@ -126,10 +126,14 @@ NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie
   }
 }
 
-RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, const NodeIndex& index, RegexId element)
-    : element_(element), vocabulary_(vocabulary), index_(index), boundary_(vocabulary.trie().size(), kNone) {
+RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, const NodeIndex& index, RegexId element,
+                   std::size_t& account)
+    : account_(account), element_(element), vocabulary_(vocabulary), index_(index),
+      boundary_(vocabulary.trie().size(), kNone) {
   ok_ = vocabulary.longest() < kNone;
   if (ok_) walk(regexes, element);
+  account_ += sizeof(RunClass) + boundary_.capacity() * sizeof(uint16_t);
+  for (const auto& b : buckets_) account_ += sizeof(b) + b.capacity() * sizeof(TokenId);
 }
 
 void RunClass::walk(RegexArena& regexes, RegexId element) {
@@ -176,6 +180,7 @@ const Words& RunClass::up_to(uint32_t k) {
     auto w = std::make_unique<Words>(vocabulary_.words());
     for (uint32_t i = 0; i < k; ++i)
       for (TokenId t : buckets_[i]) set_bit(*w, t);
+    account_ += w->size() * 4;
     cumulative_[k] = std::move(w);
   }
   return *cumulative_[k];
@@ -196,6 +201,7 @@ const std::vector<TokenId>* RunClass::list_up_to(uint32_t k) {
   if (!lists_[k]) {
     lists_[k] = std::make_unique<std::vector<TokenId>>();
     for (uint32_t i = 0; i < k; ++i) lists_[k]->insert(lists_[k]->end(), buckets_[i].begin(), buckets_[i].end());
+    account_ += lists_[k]->capacity() * sizeof(TokenId);
   }
   return lists_[k].get();
 }
@@ -223,13 +229,11 @@ const RunExits& RunClass::exits(uint8_t byte) {
       endings.push_back({head_of(text), text, {t, e.count}});
     }
   build_suffixes(std::move(endings), slot->suffixes);
+  account_ += sizeof(RunExits) + slot->unbounded.size() * 4 + slot->children.capacity() * sizeof(Exit) +
+              slot->ends.capacity() * sizeof(slot->ends[0]) +
+              slot->suffixes.nodes.capacity() * sizeof(Suffixes::Node) +
+              slot->suffixes.entries.capacity() * sizeof(Suffixes::Entry);
   return *slot;
-}
-
-std::size_t RunClass::byte_size() const {
-  std::size_t rows = exits_.size();
-  for (const auto& c : cumulative_) rows += c != nullptr;
-  return rows * vocabulary_.words() * 4 + boundary_.size() * 2 + vocabulary_.size() * 4;
 }
 
 RunClass* Slices::run(RegexId element) {
@@ -239,8 +243,7 @@ RunClass* Slices::run(RegexId element) {
       index_ = std::make_unique<NodeIndex>(vocabulary_.trie());
       bytes_ += index_->byte_size();
     }
-    slot = std::make_unique<RunClass>(regexes_, vocabulary_, *index_, element);
-    bytes_ += slot->byte_size();
+    slot = std::make_unique<RunClass>(regexes_, vocabulary_, *index_, element, bytes_);
   }
   return slot->ok() ? slot.get() : nullptr;
 }
@@ -474,7 +477,11 @@ uint32_t Slices::completes(RegexId regex, RegexId element) {
       edges.push_back({i, it->second, ends});
     }
   }
-  if (result == kNever) return completes_[key(regex, element)] = kNever;
+  constexpr std::size_t kEntry = 40;  // a hash node and its share of the buckets
+  if (result == kNever) {
+    bytes_ += kEntry;
+    return completes_[key(regex, element)] = kNever;
+  }
   // Elements to the nearest end, backwards from where a quote may follow.
   std::vector<uint32_t> distance(pairs.size(), kNever);
   for (uint32_t i = 0; i < pairs.size(); ++i)
@@ -489,7 +496,9 @@ uint32_t Slices::completes(RegexId regex, RegexId element) {
     }
   }
   result = *std::max_element(distance.begin(), distance.end());
+  const std::size_t before = completes_.size();
   for (const auto& [k, unused] : seen) completes_[k] = result;
+  bytes_ += (completes_.size() - before) * kEntry;
   return result;
 }
 

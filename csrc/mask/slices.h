@@ -76,8 +76,9 @@ class NodeIndex {
 
 class RunClass {
  public:
-  // E must be non-nullable and a prefix code; ok() tells whether it was.
-  RunClass(RegexArena& regexes, const Vocabulary& vocabulary, const NodeIndex& index, RegexId element);
+  // E must be non-nullable and a prefix code; ok() tells whether it was. What is kept is added to `account`.
+  RunClass(RegexArena& regexes, const Vocabulary& vocabulary, const NodeIndex& index, RegexId element,
+           std::size_t& account);
   bool ok() const { return ok_; }
   RegexId element() const { return element_; }
   // Tokens of at most k elements (the last may be incomplete).
@@ -94,11 +95,11 @@ class RunClass {
       for (TokenId t : buckets_[k]) f(t);
   }
   uint32_t longest() const { return static_cast<uint32_t>(buckets_.size()); }
-  std::size_t byte_size() const;
 
  private:
   void walk(RegexArena& regexes, RegexId element);
   static constexpr uint16_t kNone = 0xFFFF;
+  std::size_t& account_;
   RegexId element_;
   const Vocabulary& vocabulary_;
   const NodeIndex& index_;

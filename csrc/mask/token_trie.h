@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/bitset.h"
+#include "base/column.h"
 #include "base/ids.h"
 
 namespace structgen {
@@ -30,8 +31,21 @@ class TokenTrie {
     uint32_t before[3] = {};  // children in earlier words of the set
   };
 
+  struct Parts {
+    std::span<const Node> nodes;
+    std::span<const Kids> kids;
+    std::span<const uint32_t> children;
+    std::span<const TokenId> order;
+  };
+
   // tokens[i] = (bytes, id); empty byte strings must have been left out.
   void build(std::vector<std::pair<std::string_view, TokenId>> tokens);
+
+  // A trie built before, in memory that outlives this one.
+  void view(const Parts& parts);
+  Parts parts() const { return {nodes_.all(), kids_.all(), children_.all(), order_.all()}; }
+  // Whether every index leads to something: what a walk takes for granted of a trie that was loaded.
+  bool sound(uint32_t vocabulary, uint32_t longest) const;
 
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size() - 1); }
   const Node& node(uint32_t i) const { return nodes_[i]; }
@@ -50,14 +64,14 @@ class TokenTrie {
     return {order_.data() + nodes_[i].rank, nodes_[nodes_[i].end].rank - nodes_[i].rank};
   }
   std::size_t byte_size() const {
-    return nodes_.size() * sizeof(Node) + kids_.size() * sizeof(Kids) + children_.size() * 4 + order_.size() * 4;
+    return nodes_.byte_size() + kids_.byte_size() + children_.byte_size() + order_.byte_size();
   }
 
  private:
-  std::vector<Node> nodes_;  // one sentinel at the end
-  std::vector<Kids> kids_;   // [0] = no children
-  std::vector<uint32_t> children_;
-  std::vector<TokenId> order_;
+  Column<Node> nodes_;  // one sentinel at the end
+  Column<Kids> kids_;   // [0] = no children
+  Column<uint32_t> children_;
+  Column<TokenId> order_;
 };
 
 }  // namespace structgen

@@ -22,28 +22,56 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
   std::size_t total = 0;
   for (const auto& t : tokens) total += t.size();
   if (total > 0xF0000000ull) throw Error(ErrorKind::kVocabulary, "the vocabulary's text exceeds 4 GB");
-  text_.reserve(total);
-  offsets_.reserve(tokens.size() + 1);
+  std::vector<char> text;
+  std::vector<uint32_t> offsets;
+  text.reserve(total);
+  offsets.reserve(tokens.size() + 1);
   std::vector<std::pair<std::string_view, TokenId>> entries;
   entries.reserve(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    offsets_.push_back(static_cast<uint32_t>(text_.size()));
+    offsets.push_back(static_cast<uint32_t>(text.size()));
     const TokenId id = static_cast<TokenId>(i);
     if (is_eos(id) || is_special(id)) continue;  // never text
-    text_ += tokens[i];
+    text.insert(text.end(), tokens[i].begin(), tokens[i].end());
     longest_ = std::max(longest_, static_cast<uint32_t>(tokens[i].size()));
   }
-  offsets_.push_back(static_cast<uint32_t>(text_.size()));
+  offsets.push_back(static_cast<uint32_t>(text.size()));
+  text_.own(std::move(text));
+  offsets_.own(std::move(offsets));
   for (uint32_t i = 0; i < size(); ++i)
     if (const auto b = bytes(static_cast<TokenId>(i)); !b.empty()) entries.emplace_back(b, static_cast<TokenId>(i));
   trie_.build(std::move(entries));
+}
+
+Vocabulary::Vocabulary(const Parts& parts, const TokenTrie::Parts& trie, std::shared_ptr<const void> keep)
+    : keep_(std::move(keep)),
+      eos_(parts.eos.begin(), parts.eos.end()),
+      special_(parts.special.begin(), parts.special.end()) {
+  text_.view(parts.text);
+  offsets_.view(parts.offsets);
+  trie_.view(trie);
+  for (std::size_t i = 1; i < offsets_.size(); ++i)
+    if (offsets_[i] > offsets_[i - 1]) longest_ = std::max(longest_, offsets_[i] - offsets_[i - 1]);
+}
+
+bool Vocabulary::sound() const {
+  if (offsets_.size() < 2 || offsets_.size() > 100'000'001 || offsets_[0] != 0) return false;
+  for (std::size_t i = 1; i < offsets_.size(); ++i)
+    if (offsets_[i] < offsets_[i - 1]) return false;
+  if (offsets_[size()] != text_.size() || eos_.empty()) return false;
+  for (const std::vector<TokenId>* ids : {&eos_, &special_}) {
+    if (!std::is_sorted(ids->begin(), ids->end())) return false;
+    for (TokenId t : *ids)
+      if (t < 0 || static_cast<uint32_t>(t) >= size()) return false;
+  }
+  return trie_.sound(size(), longest_);
 }
 
 bool Vocabulary::is_eos(TokenId t) const { return std::binary_search(eos_.begin(), eos_.end(), t); }
 bool Vocabulary::is_special(TokenId t) const { return std::binary_search(special_.begin(), special_.end(), t); }
 
 std::size_t Vocabulary::byte_size() const {
-  return text_.size() + offsets_.size() * 4 + trie_.byte_size();
+  return text_.byte_size() + offsets_.byte_size() + trie_.byte_size();
 }
 
 }  // namespace structgen

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +22,16 @@ class Vocabulary {
   // Throws kVocabulary when there is no token, or an EOS id is out of range or carries text.
   Vocabulary(const std::vector<std::string_view>& tokens, std::vector<TokenId> eos, std::vector<TokenId> special);
 
+  struct Parts {
+    std::span<const char> text;
+    std::span<const uint32_t> offsets;
+    std::span<const TokenId> eos, special;
+  };
+  // One that was made before, in memory that `keep` holds. Ask sound() before anything else.
+  Vocabulary(const Parts& parts, const TokenTrie::Parts& trie, std::shared_ptr<const void> keep);
+  Parts parts() const { return {text_.all(), offsets_.all(), eos_, special_}; }
+  bool sound() const;
+
   uint32_t size() const { return static_cast<uint32_t>(offsets_.size() - 1); }
   uint32_t words() const { return (size() + 31) / 32; }  // int32 words of a bitmask row
   // Bytes of a token; empty where it is never text or out of range.
@@ -28,6 +40,7 @@ class Vocabulary {
     return {text_.data() + offsets_[t], offsets_[t + 1] - offsets_[t]};
   }
   const std::vector<TokenId>& eos() const { return eos_; }
+  const std::vector<TokenId>& special() const { return special_; }
   bool is_eos(TokenId t) const;
   bool is_special(TokenId t) const;
   uint32_t longest() const { return longest_; }
@@ -35,8 +48,9 @@ class Vocabulary {
   std::size_t byte_size() const;
 
  private:
-  std::string text_;
-  std::vector<uint32_t> offsets_;
+  std::shared_ptr<const void> keep_;  // the mapped file, where there is one
+  Column<char> text_;
+  Column<uint32_t> offsets_;
   std::vector<TokenId> eos_;      // sorted
   std::vector<TokenId> special_;  // sorted
   uint32_t longest_ = 0;

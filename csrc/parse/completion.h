@@ -21,6 +21,9 @@ class Completion {
   Completion(Parser& parser, Productions& productions) : parser_(parser), productions_(productions) {}
   // Empty for an accepting state. Throws kBudgetExceeded where none was found within the search's limits.
   const std::string& of(StateId s);
+  std::size_t byte_size() const {  // short texts stand in their nodes
+    return (states_.size() + regexes_.size() + stacks_.size() + rules_.size()) * 80;
+  }
 
  private:
   using Text = std::optional<std::string>;

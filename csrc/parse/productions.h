@@ -64,6 +64,8 @@ class Productions {
  public:
   virtual ~Productions() = default;
   virtual void expand(RuleId rule, const Reading& reading, Alternatives& out) = 0;
+  // What it remembers, in bytes.
+  virtual std::size_t byte_size() const { return 0; }
   // Alternatives among which a shortest one is; a provider that knows leaves out the rest.
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) { expand(rule, reading, out); }
 };

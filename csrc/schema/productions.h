@@ -31,7 +31,10 @@ class JsonProductions : public Productions {
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   const SchemaSet& schemas() const { return *schemas_; }
-  std::size_t byte_size() const { return formulas_.byte_size() + solver_.objects().byte_size() + rules_.byte_size(); }
+  std::size_t byte_size() const override {
+    return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() + solver_.objects().byte_size() +
+           rules_.byte_size() + rule_index_.byte_size() + symbols_.size() * 40;
+  }
 
  private:
   enum RuleKind : uint32_t {

@@ -61,6 +61,8 @@ const char* misshapen(const Json& j, Word w, JsonRef v, Draft draft) {
 
 SchemaSet::SchemaSet(std::string_view root, const Documents& others, const SchemaOptions& options)
     : options_(options), others_(&others) {
+  text_size_ = root.size();
+  for (const auto& [uri, text] : others) text_size_ += uri.size() + text.size();
   const uint32_t doc = add_document("", Json::parse(root));
   const Json& j = *documents_[doc];
   if (!j.is_object(0) && !j.is_bool(0))

@@ -60,6 +60,8 @@ class SchemaSet {
   std::string pointer(const Loc& l) const;
   const SchemaOptions& options() const { return options_; }
   std::vector<ReportEntry> report() const;
+  // An estimate: parsed documents take several times their text.
+  std::size_t byte_size() const { return 8 * text_size_; }
 
  private:
   struct Resource {
@@ -120,6 +122,7 @@ class SchemaSet {
   std::vector<std::pair<uint32_t, uint32_t>> scopes_{{0, 0}};  // (parent scope, resource)
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> scope_index_;
   bool dynamic_ = false;  // some schema uses $dynamicRef or $recursiveRef
+  std::size_t text_size_ = 0;
   Loc root_;
 };
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-
-import numpy as np
+from typing import Any
 
 import structgen
-from bench.data import Tokens
-from bench.engines.base import Refused, Sequence
 from structgen import errors
+
+from ..tokens import Tokens
+from .base import Refused, Row, Sequence, row_of
 
 
 def vocabulary(tokens: Tokens) -> structgen.Vocabulary:
@@ -18,28 +18,29 @@ def vocabulary(tokens: Tokens) -> structgen.Vocabulary:
     )
 
 
-def _no_failure() -> str:
-    return ""
-
-
 class Grammar:
-    def __init__(self, compiled, mask: np.ndarray):
+    def __init__(self, compiled: structgen.CompiledGrammar, row: Row) -> None:
         self._compiled = compiled
-        self._mask = mask
+        self._row = row
+
+    @property
+    def unenforced(self) -> tuple[str, ...]:
+        return tuple(f"{entry.keyword} at #{entry.pointer}" for entry in self._compiled.report)
 
     def sequence(self) -> Sequence:
         matcher = self._compiled.matcher()
-        fill = functools.partial(matcher.fill_bitmask, self._mask, 0)
-        return Sequence(fill, matcher.accept_token, self._mask[0], _no_failure)
+        fill = functools.partial(matcher.fill_bitmask, self._row, 0)
+        return Sequence(fill, matcher.accept_token, self._row)
 
 
 class Engine:
     name = "structgen"
     version = structgen.__version__
+    notes: tuple[str, ...] = ()
 
-    def __init__(self, tokens: Tokens, **options: object):
+    def __init__(self, tokens: Tokens, **options: Any) -> None:
         self._compiler = structgen.Compiler(vocabulary(tokens))
-        self._mask = np.zeros((1, (len(tokens.text) + 31) // 32), dtype=np.int32)
+        self._row = row_of(len(tokens.text))
         self._options = options
 
     def compile(self, schema: str) -> Grammar:
@@ -47,7 +48,4 @@ class Engine:
             compiled = self._compiler.json_schema(schema, **self._options)
         except errors.StructgenError as error:
             raise Refused(f"{type(error).__name__}: {error}") from error
-        return Grammar(compiled, self._mask)
-
-
-create = Engine
+        return Grammar(compiled, self._row)

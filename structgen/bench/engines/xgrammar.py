@@ -1,54 +1,51 @@
-"""xgrammar with additional properties allowed (`strict_mode=False`), as JSON Schema means them.
+"""xgrammar with its own compiler caches and its eight compile threads.
 
-Its compiler keeps its caches and its eight threads, and special tokens are empty so that it does not
-read them as text.
+Special tokens are empty, so that it does not read them as text.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib.metadata
+from typing import Any
 
 import torch
 import xgrammar
 
-from bench.data import Tokens
-from bench.engines.base import Refused, Sequence
-
-
-def _no_failure() -> str:
-    return ""
+from ..tokens import Tokens
+from .base import Refused, Row, Sequence
 
 
 class Grammar:
-    def __init__(self, compiled: xgrammar.CompiledGrammar, mask: torch.Tensor, eos: int):
+    unenforced: tuple[str, ...] = ()
+
+    def __init__(self, compiled: Any, mask: torch.Tensor, eos: int) -> None:
         self._compiled = compiled
         self._mask = mask
-        self._row = mask.numpy()[0]
+        self._row: Row = mask.numpy()[0]
         self._eos = eos
 
     def sequence(self) -> Sequence:
         matcher = xgrammar.GrammarMatcher(self._compiled, override_stop_tokens=[self._eos])
         fill = functools.partial(matcher.fill_next_token_bitmask, self._mask, 0)
-        return Sequence(fill, matcher.accept_token, self._row, _no_failure)
+        return Sequence(fill, matcher.accept_token, self._row)
 
 
 class Engine:
     name = "xgrammar"
     version = importlib.metadata.version("xgrammar")
+    notes = ("keywords that it does not know are dropped without a word", "compiles with up to eight threads")
 
-    def __init__(self, tokens: Tokens):
+    def __init__(self, tokens: Tokens, **settings: Any) -> None:
         info = xgrammar.TokenizerInfo(tokens.text, stop_token_ids=[tokens.eos])
         self._compiler = xgrammar.GrammarCompiler(info)
         self._mask = xgrammar.allocate_token_bitmask(1, len(tokens.text))
         self._eos = tokens.eos
+        self._settings = settings
 
     def compile(self, schema: str) -> Grammar:
         try:
-            compiled = self._compiler.compile_json_schema(schema, strict_mode=False)
+            compiled = self._compiler.compile_json_schema(schema, **self._settings)
         except Exception as error:  # its exceptions share no base class
             raise Refused(f"{type(error).__name__}: {error}") from error
         return Grammar(compiled, self._mask, self._eos)
-
-
-create = Engine

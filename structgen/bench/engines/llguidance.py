@@ -1,28 +1,27 @@
 """llguidance through its quickest Python path.
 
 The mask is written through `unsafe_compute_mask_ptr`, which is what `llguidance.numpy.
-fill_next_token_bitmask` calls after about a microsecond of argument checks. A compiled grammar is
-one `LLMatcher`; a new sequence resets it, so that its lexer stays warm (a server that builds a
-matcher for each request has it colder).
+fill_next_token_bitmask` calls after about a microsecond of argument checks. A compiled grammar is one
+`LLMatcher`; a new sequence resets it, so that its lexer stays warm (a server that builds a matcher for each
+request has it colder).
 """
 
 from __future__ import annotations
 
 import functools
 import importlib.metadata
+from typing import Any
 
 import llguidance
-import numpy as np
-from llguidance.numpy import allocate_token_bitmask
 
-from bench.data import Tokens
-from bench.engines.base import Refused, Sequence
+from ..tokens import Tokens
+from .base import Refused, Row, Sequence, row_of
 
 
 class _Tokenizer:
     """The attributes `llguidance.TokenizerWrapper` reads."""
 
-    def __init__(self, tokens: Tokens):
+    def __init__(self, tokens: Tokens) -> None:
         self.eos_token_id = tokens.eos
         self.bos_token_id = None
         self.tokens = [text or b"<special_%d>" % i for i, text in enumerate(tokens.text)]
@@ -34,7 +33,9 @@ class _Tokenizer:
 
 
 class Grammar:
-    def __init__(self, tokenizer: llguidance.LLTokenizer, grammar: str, row: np.ndarray):
+    unenforced: tuple[str, ...] = ()
+
+    def __init__(self, tokenizer: Any, grammar: str, row: Row) -> None:
         self._make = functools.partial(llguidance.LLMatcher, tokenizer, grammar, log_level=0)
         self._matcher = self._make()
         self._fresh = True
@@ -56,11 +57,12 @@ class Grammar:
 class Engine:
     name = "llguidance"
     version = importlib.metadata.version("llguidance")
+    notes = ("a new sequence resets the matcher: its lexer is warmer than in a server that builds one anew",)
 
-    def __init__(self, tokens: Tokens):
+    def __init__(self, tokens: Tokens) -> None:
         wrapper = llguidance.TokenizerWrapper(_Tokenizer(tokens))
         self._tokenizer = llguidance.LLTokenizer(wrapper, n_vocab=len(tokens.text))
-        self._row = allocate_token_bitmask(1, len(tokens.text))[0]
+        self._row = row_of(len(tokens.text))
 
     def compile(self, schema: str) -> Grammar:
         try:
@@ -68,6 +70,3 @@ class Engine:
         except ValueError as error:
             raise Refused(str(error)) from error
         return Grammar(self._tokenizer, grammar, self._row)
-
-
-create = Engine

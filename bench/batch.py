@@ -1,0 +1,106 @@
+"""Throughput of `fill_bitmasks`: masks a second over 1..512 matchers, threads 1 and 2.
+
+Enters: MaskBench schemas. Leaves: a table for matchers of one grammar and of many, *known* (every mask was
+computed before: the path without a lock) and *new* (grammars that nobody has used, so masks are computed).
+Cost: about a minute.
+
+    python -m bench.batch [--sizes 1,8,64,512] [--threads 1,2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import structgen
+from bench import data
+from structgen import errors
+
+Walked = tuple[structgen.CompiledGrammar, list[int]]
+
+
+def walked(compiler: structgen.Compiler, tokens: data.Tokens, count: int) -> list[Walked]:
+    """Grammars with a valid text of each."""
+    found: list[Walked] = []
+    for name in data.sample(data.maskbench_names(), 4 * count):
+        case = data.maskbench_case(name)
+        texts = [i.text for i in case.instances if i.valid and len(i.text) < 4000]
+        if len(found) == count:
+            break
+        try:
+            if texts:
+                found.append((compiler.json_schema(case.schema), tokens.encode(texts[0])))
+        except errors.StructgenError:
+            continue
+    return found
+
+
+def at_random_places(grammars: list[Walked], size: int, seed: int = 0) -> list[structgen.Matcher]:
+    """`size` matchers over the grammars by turns, each somewhere in its text."""
+    random = np.random.default_rng(seed)
+    matchers = []
+    for i in range(size):
+        grammar, ids = grammars[i % len(grammars)]
+        matcher = grammar.matcher()
+        for token in ids[: random.integers(0, len(ids) + 1)]:
+            if not matcher.accept_token(token):
+                break
+        matchers.append(matcher)
+    return matchers
+
+
+def rate(call: Callable[[], None], size: int, least: float = 0.3) -> float:
+    """Masks a second: the best of five repetitions of `least` / 5 seconds."""
+    best = 0.0
+    for _ in range(5):
+        count, start = 0, time.perf_counter()
+        while (spent := time.perf_counter() - start) < least / 5:
+            call()
+            count += 1
+        best = max(best, count * size / spent)
+    return best
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="bench.batch", description=__doc__.split("\n")[0])
+    parser.add_argument("--sizes", default="1,2,4,8,16,32,64,128,256,512")
+    parser.add_argument("--threads", default="1,2")
+    options = parser.parse_args(arguments)
+    sizes = [int(n) for n in options.sizes.split(",")]
+    threads = [int(n) for n in options.threads.split(",")]
+    if not data.maskbench_names():
+        print(f"no schemas under {data.root()}", file=sys.stderr)
+        return 2
+    tokens = data.tekken()
+    vocabulary = structgen.Vocabulary.from_bytes(
+        tokens.text, eos_token_ids=[tokens.eos], special_token_ids=tokens.special
+    )
+    mask = structgen.allocate_bitmask(max(sizes), vocabulary.vocab_size)
+    titles = [f"{what}, {n} threads" for what in ("known", "new") for n in threads]
+    for label, count in (("one grammar", 1), ("many grammars", max(sizes))):
+        print(f"{label}: thousand masks a second")
+        print(f"{'matchers':>10}" + "".join(f"{title:>18}" for title in titles))
+        for size in sizes:
+            line = []
+            compiler = structgen.Compiler(vocabulary, cache_bytes=1 << 30)
+            grammars = walked(compiler, tokens, min(count, size))
+            matchers = at_random_places(grammars, size)
+            structgen.fill_bitmasks(matchers, mask)
+            for n in threads:
+                line.append(rate(lambda m=matchers, n=n: structgen.fill_bitmasks(m, mask, n), size))
+            for n in threads:
+                fresh = structgen.Compiler(vocabulary, cache_bytes=1 << 30)
+                new = at_random_places(walked(fresh, tokens, min(count, size)), size)
+                start = time.perf_counter()
+                structgen.fill_bitmasks(new, mask, n)
+                line.append(size / (time.perf_counter() - start))
+            print(f"{size:>10}" + "".join(f"{value / 1e3:>18.1f}" for value in line), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,207 @@
+#include "mask/artefact.h"
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#ifdef _WIN32
+#include <process.h>
+#else
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+
+#include "base/error.h"
+#include "base/intern.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr char kMagic[8] = {'S', 'G', 'V', 'O', 'C', 'A', 'B', '\n'};
+constexpr uint32_t kVersion = 1;
+constexpr uint32_t kOrder = 0x01020304;  // reads otherwise where bytes are in the other order
+constexpr std::size_t kAlign = 64;
+
+enum Section : uint32_t { kMeta, kText, kOffsets, kEos, kSpecial, kNodes, kKids, kChildren, kTokens, kSections };
+
+struct Header {
+  char magic[8];
+  uint32_t version, order;
+  uint32_t node_size, kids_size;
+  uint64_t begin[kSections], size[kSections];  // bytes, from the start of the file
+  uint64_t total;
+  uint64_t checksum;  // of everything after the header
+  uint64_t header;    // of the fields above
+};
+static_assert(sizeof(Header) % 8 == 0);
+
+// Four lanes, so that the multiplications overlap: the check is to cost less than reading the pages.
+uint64_t checksum(const char* p, std::size_t n) {
+  uint64_t lane[4] = {1, 2, 3, 4};
+  std::size_t i = 0;
+  for (; i + 32 <= n; i += 32)
+    for (int k = 0; k < 4; ++k) {
+      uint64_t w;
+      std::memcpy(&w, p + i + 8 * k, 8);
+      lane[k] = (lane[k] ^ w) * 0x9E3779B97F4A7C15ull;
+      lane[k] ^= lane[k] >> 29;
+    }
+  uint64_t h = hash_bytes(p + i, n - i, n);
+  for (uint64_t l : lane) h = mix(h, l);
+  return h;
+}
+
+uint64_t header_sum(const Header& h) { return checksum(reinterpret_cast<const char*>(&h), offsetof(Header, header)); }
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+  throw Error(ErrorKind::kVocabulary, path + ": " + what);
+}
+
+// The bytes of a file, mapped where the system can, read where it cannot.
+class File {
+ public:
+  explicit File(const std::string& path) {
+#ifdef _WIN32
+    std::ifstream in(path, std::ios::binary);
+    if (!in) refuse(path, "cannot be read");
+    read_.assign(std::istreambuf_iterator<char>(in), {});
+    data_ = read_.data();
+    size_ = read_.size();
+#else
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) refuse(path, std::strerror(errno));
+    struct stat about;
+    if (::fstat(fd, &about) != 0 || !S_ISREG(about.st_mode)) {
+      ::close(fd);
+      refuse(path, "is no regular file");
+    }
+    size_ = static_cast<std::size_t>(about.st_size);
+    if (size_ > 0) {
+      int flags = MAP_PRIVATE;
+#ifdef MAP_POPULATE
+      flags |= MAP_POPULATE;  // every page is read for the checksum: one call instead of thousands of faults
+#endif
+      void* at = ::mmap(nullptr, size_, PROT_READ, flags, fd, 0);
+      ::close(fd);
+      if (at == MAP_FAILED) refuse(path, std::strerror(errno));
+      data_ = static_cast<const char*>(at);
+    } else {
+      ::close(fd);
+    }
+#endif
+  }
+  ~File() {
+#ifndef _WIN32
+    if (data_) ::munmap(const_cast<char*>(data_), size_);
+#endif
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  const char* data() const { return data_; }
+  std::size_t size() const { return size_; }
+
+ private:
+  const char* data_ = nullptr;
+  std::size_t size_ = 0;
+#ifdef _WIN32
+  std::string read_;
+#endif
+};
+
+template <class T>
+std::span<const T> section(const File& file, const Header& h, Section s) {
+  return {reinterpret_cast<const T*>(file.data() + h.begin[s]), h.size[s] / sizeof(T)};
+}
+
+template <class T>
+std::string_view raw(std::span<const T> values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
+}
+
+}  // namespace
+
+void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const std::string& path) {
+  const Vocabulary::Parts v = vocabulary.parts();
+  const TokenTrie::Parts t = vocabulary.trie().parts();
+  const std::string_view parts[kSections] = {meta,         raw(v.text), raw(v.offsets),  raw(v.eos),   raw(v.special),
+                                             raw(t.nodes), raw(t.kids), raw(t.children), raw(t.order)};
+  Header h{};
+  std::memcpy(h.magic, kMagic, sizeof(kMagic));
+  h.version = kVersion;
+  h.order = kOrder;
+  h.node_size = sizeof(TokenTrie::Node);
+  h.kids_size = sizeof(TokenTrie::Kids);
+  std::string body;
+  for (uint32_t s = 0; s < kSections; ++s) {
+    body.resize((sizeof(Header) + body.size() + kAlign - 1) / kAlign * kAlign - sizeof(Header));
+    h.begin[s] = sizeof(Header) + body.size();
+    h.size[s] = parts[s].size();
+    body += parts[s];
+  }
+  h.total = sizeof(Header) + body.size();
+  h.checksum = checksum(body.data(), body.size());
+  h.header = header_sum(h);
+#ifdef _WIN32
+  const long id = _getpid();
+#else
+  const long id = ::getpid();
+#endif
+  // Two threads of one process may save the same file: the address tells them apart.
+  const std::string beside = path + "." + std::to_string(id) + "." + std::to_string(reinterpret_cast<uintptr_t>(&h)) + ".new";
+  std::error_code failure;
+  {
+    std::ofstream out(beside, std::ios::binary | std::ios::trunc);
+    out.write(reinterpret_cast<const char*>(&h), sizeof(h));
+    out.write(body.data(), static_cast<std::streamsize>(body.size()));
+    out.close();
+    if (!out) {
+      std::filesystem::remove(beside, failure);
+      refuse(path, "cannot be written");
+    }
+  }
+  std::filesystem::rename(beside, path, failure);
+  if (failure) {
+    const std::string why = failure.message();
+    std::filesystem::remove(beside, failure);
+    refuse(path, why);
+  }
+}
+
+std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string& meta) {
+  auto file = std::make_shared<File>(path);
+  Header h;
+  if (file->size() < sizeof(h) || std::memcmp(file->data(), kMagic, sizeof(kMagic)) != 0)
+    refuse(path, "is no saved vocabulary");
+  std::memcpy(&h, file->data(), sizeof(h));
+  if (h.version != kVersion || h.order != kOrder || h.node_size != sizeof(TokenTrie::Node) ||
+      h.kids_size != sizeof(TokenTrie::Kids))
+    refuse(path, "was saved by another version or on another kind of machine; save it again");
+  if (h.header != header_sum(h) || h.total != file->size()) refuse(path, "is damaged or cut off; save it again");
+  constexpr std::size_t kElement[kSections] = {
+      1, 1, 4, 4, 4, sizeof(TokenTrie::Node), sizeof(TokenTrie::Kids), 4, 4};
+  for (uint32_t s = 0; s < kSections; ++s)
+    if (h.begin[s] % kAlign != 0 || h.begin[s] > h.total || h.size[s] > h.total - h.begin[s] || h.size[s] % kElement[s] != 0)
+      refuse(path, "is damaged; save it again");
+  if (h.checksum != checksum(file->data() + sizeof(h), file->size() - sizeof(h)))
+    refuse(path, "is damaged; save it again");
+  Vocabulary::Parts v;
+  v.text = section<char>(*file, h, kText);
+  v.offsets = section<uint32_t>(*file, h, kOffsets);
+  v.eos = section<TokenId>(*file, h, kEos);
+  v.special = section<TokenId>(*file, h, kSpecial);
+  TokenTrie::Parts t;
+  t.nodes = section<TokenTrie::Node>(*file, h, kNodes);
+  t.kids = section<TokenTrie::Kids>(*file, h, kKids);
+  t.children = section<uint32_t>(*file, h, kChildren);
+  t.order = section<TokenId>(*file, h, kTokens);
+  const std::span<const char> words = section<char>(*file, h, kMeta);
+  meta.assign(words.begin(), words.end());
+  auto made = std::make_shared<Vocabulary>(v, t, file);
+  if (!made->sound()) refuse(path, "is damaged; save it again");
+  return made;
+}
+
+}  // namespace structgen

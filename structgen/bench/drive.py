@@ -1,0 +1,173 @@
+"""Drives a run: cases in, rows out, on this machine or on Ray.
+
+Enters: the corpus, engine names, limits. Leaves: rows in a `Run`. A lane is one core's worth of work: it has
+one child process per engine and takes a case through all of them, who goes first rotating, so that noise of
+the machine hits all alike and a child that hangs or dies costs one row.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from . import endtoend, masks
+from .corpus import Corpus, CorpusError
+from .runs import Run
+from .workers import Worker, WorkerError, each
+
+__all__ = ["Lane", "Progress", "Task", "about", "drive", "jobs"]
+
+_DESCRIBE = 120.0  # seconds to import an adapter
+_KINDS = {"masks": (masks.SETUP, masks.WORK), "generate": (endtoend.SETUP, endtoend.WORK)}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What every lane of a run needs to know; it travels to other machines as it is."""
+
+    mode: str  # "masks" or "generate"
+    engines: tuple[str, ...]
+    config: dict[str, Any]  # for the set-up: tokenizer, or model and max_tokens
+    limit: float  # seconds per schema and engine
+    memory: int | None  # bytes per schema and engine
+
+    def worker(self, engine: str) -> Worker:
+        setup, work = _KINDS[self.mode]
+        return Worker(setup, work, self.config | {"engine": engine}, self.limit, self.memory)
+
+
+class Lane:
+    """One child per engine, started when it is first needed."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._workers: dict[str, Worker] = {}
+
+    def run(self, job: dict[str, Any]) -> list[dict[str, Any]]:
+        """The rows of one case, one per engine named in the job."""
+        rows: list[dict[str, Any]] = []
+        for engine in job["engines"]:
+            if engine not in self._workers:
+                self._workers[engine] = self._task.worker(engine)
+            found, failure = self._workers[engine].call(job)
+            rows += found
+            if failure is not None:
+                rows.append(
+                    {
+                        "id": job["name"],
+                        "split": job["split"],
+                        "engine": engine,
+                        "failure": failure.kind,
+                        "seconds": round(failure.seconds, 1),
+                    }
+                )
+        return rows
+
+    def stop(self) -> None:
+        for worker in self._workers.values():
+            worker.stop()
+
+
+def about(names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """Version and notes of every engine, asked in a child. WorkerError: one is not installed."""
+    worker = Worker("structgen.bench.engines:nothing", "structgen.bench.engines:describe", {}, _DESCRIBE)
+    found = {}
+    try:
+        for engine in names:
+            rows, failure = worker.call(engine)
+            problem = failure.kind if failure is not None else rows[0].get("missing")
+            if problem:
+                raise WorkerError(f"engine {engine}: {problem}")
+            found[engine] = rows[0]
+    finally:
+        worker.stop()
+    return found
+
+
+def jobs(corpus: Corpus, names: list[str], engines: tuple[str, ...], run: Run) -> Iterator[dict[str, Any]]:
+    """What is left to do. A case that cannot be read is a row for every engine."""
+    for index, name in enumerate(names):
+        shift = index % len(engines)
+        turn = [*engines[shift:], *engines[:shift]]
+        left = [engine for engine in turn if (name, engine) not in run.done]
+        if not left:
+            continue
+        try:
+            case = corpus.case(name)
+        except CorpusError as error:
+            bad = {"id": name, "split": "", "failure": f"unreadable: {error}"}
+            run.write([bad | {"engine": engine} for engine in left])
+            continue
+        yield case.as_json() | {"engines": left}
+
+
+class Progress:
+    """A line on standard error: how many, how fast, how long still."""
+
+    def __init__(self, total: int, every: float = 10.0) -> None:
+        self._total = total
+        self._since = self._last = time.monotonic()
+        self._live = sys.stderr.isatty()
+        self._every = 0.5 if self._live else every
+        self._done = 0
+
+    def step(self, rows: list[dict[str, Any]]) -> None:
+        self._done += 1
+        now = time.monotonic()
+        for row in rows:
+            if "failure" in row:
+                self._say(f"{row['id']}: {row['engine']}: {row['failure']}", keep=True)
+        if now - self._last < self._every and self._done < self._total:
+            return
+        self._last = now
+        spent = now - self._since
+        left = spent / self._done * (self._total - self._done)
+        self._say(
+            f"{self._done} of {self._total} schemas, {self._done / spent:.1f}/s, {duration(left)} left",
+            keep=self._done == self._total,
+        )
+
+    def _say(self, text: str, keep: bool) -> None:
+        end = "\n" if keep or not self._live else ""
+        print(("\r\x1b[K" if self._live else "") + text, end=end, file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def drive(
+    run: Run,
+    task: Task,
+    corpus: Corpus,
+    names: list[str],
+    *,
+    lanes: int = 1,
+    executor: str = "local",
+    address: str | None = None,
+    progress: Callable[[int], Progress] = Progress,
+) -> int:
+    """Does what is left of a run. The number of cases done now."""
+    left = [name for name in names if any((name, engine) not in run.done for engine in task.engines)]
+    if not left:
+        return 0
+    todo = jobs(corpus, left, task.engines, run)
+    found: Iterator[tuple[Any, list[dict[str, Any]]]]
+    if executor == "ray":
+        from . import scale
+
+        found = scale.each(task, todo, lanes=lanes, address=address)
+    else:
+        found = each(lambda: Lane(task), todo, lanes)
+    shown = progress(len(left))
+    done = 0
+    for _, rows in found:
+        run.write(rows)
+        done += 1
+        shown.step(rows)
+    return done

@@ -1,0 +1,98 @@
+"""Engine adapters, each imported only when it is named, so that a missing peer costs nothing.
+
+A name is one of `ENGINES`, or "module:function" for an adapter of one's own; the function takes `Tokens` and
+returns a `base.Engine`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..workers import named
+from .base import Missing
+
+if TYPE_CHECKING:
+    from ..tokens import Tokens
+    from .base import Engine
+
+__all__ = ["BASELINE", "ENGINES", "adapter", "check", "load"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where an adapter is, what it needs, and in which settings it runs."""
+
+    module: str
+    package: str  # the distribution to install
+    about: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+ENGINES = {
+    "structgen": Entry("structgen", "structgen", "its defaults"),
+    "llguidance": Entry("llguidance", "llguidance", "its defaults; the unchecked pointer call for masks"),
+    "xgrammar": Entry(
+        "xgrammar", "xgrammar", "its defaults: no properties beyond the listed ones (strict_mode)"
+    ),
+    "xgrammar-compliant": Entry(
+        "xgrammar",
+        "xgrammar",
+        "strict_mode=False, any_whitespace=True: additional properties as JSON Schema means them",
+        {"strict_mode": False, "any_whitespace": True},
+    ),
+    "outlines-core": Entry(
+        "outlines_core", "outlines-core", "its defaults; the automaton over tokens is built ahead"
+    ),
+    "lm-format-enforcer": Entry(
+        "lm_format_enforcer", "lm-format-enforcer", "its defaults; pure Python, tokens as text"
+    ),
+    "grid-guardrail": Entry(
+        "grid_guardrail", "grid-guardrail", "its default: what it cannot enforce is recorded"
+    ),
+}
+
+BASELINE = "unconstrained"  # the model alone; for end-to-end runs
+
+
+def check(name: str) -> None:
+    """ValueError for a name that is no engine."""
+    if name not in ENGINES and name != BASELINE and ":" not in name:
+        known = ", ".join([*ENGINES, BASELINE])
+        raise ValueError(f"unknown engine {name!r}; one of {known}, or module:function")
+
+
+def adapter(name: str) -> Any:
+    """What makes the engine: a class, or one's own function. Missing: its package is not installed."""
+    check(name)
+    if ":" in name:
+        return named(name)
+    entry = ENGINES.get(name, Entry("unconstrained", "structgen", "no grammar at all"))
+    try:
+        return importlib.import_module(f".{entry.module}", __package__).Engine
+    except ImportError as error:
+        raise Missing(f"{name} is not installed ({error}): pip install {entry.package}") from None
+
+
+def load(name: str, tokens: Tokens) -> Engine:
+    """The engine called `name` over the vocabulary `tokens`. Costs seconds: tries and caches are built."""
+    settings = ENGINES[name].settings if name in ENGINES else {}
+    made: Engine = adapter(name)(tokens, **settings)
+    made.name = name
+    return made
+
+
+def nothing(_config: dict[str, Any]) -> None:
+    """The set-up of a child that only describes."""
+
+
+def describe(_state: None, name: str, emit: Callable[[dict[str, Any]], None]) -> None:
+    """What an engine is, without building it; a job for a child, since adapters import heavy packages."""
+    try:
+        found = adapter(name)
+    except Missing as error:
+        emit({"missing": str(error)})
+        return
+    emit({"version": str(getattr(found, "version", "")), "notes": list(getattr(found, "notes", ()))})

@@ -1,0 +1,73 @@
+"""What a benchmark needs of an engine: compile a schema, start a sequence, fill a mask, accept a token.
+
+The timed calls are plain bound callables (`Sequence.fill`, `Sequence.accept`), prepared outside the clock, so
+that no engine pays for the adapter's own Python more than it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Engine", "Grammar", "Missing", "Refused", "Row", "Sequence", "row_of"]
+
+Row = npt.NDArray[np.int32]
+
+
+class Refused(Exception):
+    """The engine does not take this schema; the text says why."""
+
+
+class Missing(Exception):
+    """The engine is not installed; the text says how to install it."""
+
+
+def no_failure() -> str:
+    return ""
+
+
+@dataclass(slots=True)
+class Sequence:
+    """One sequence being matched. `fill()` writes the mask row; `accept(token)` is false on refusal."""
+
+    fill: Callable[[], Any]
+    accept: Callable[[int], Any]
+    row: Row  # bit t of word t // 32 is 1 where token t is allowed
+    failure: Callable[[], str] = no_failure  # a message when the engine broke in mid-sequence, else ""
+
+    def allows(self, token: int) -> bool:
+        return bool((int(self.row[token >> 5]) >> (token & 31)) & 1)
+
+
+class Grammar(Protocol):
+    """A compiled schema."""
+
+    @property
+    def unenforced(self) -> tuple[str, ...]:
+        """Parts of the schema that the engine says it does not enforce; empty where it says nothing."""
+        ...
+
+    def sequence(self) -> Sequence:
+        """A fresh sequence. Sequences of one engine may share a row: one at a time is in use."""
+        ...
+
+
+class Engine(Protocol):
+    """`notes` names what the engine lacks for a fair run, in words for the report."""
+
+    name: str
+    version: str
+    notes: tuple[str, ...]
+
+    def compile(self, schema: str) -> Grammar:
+        """Compiles JSON text; raises `Refused`."""
+        ...
+
+
+def row_of(size: int) -> Row:
+    """A mask row for `size` tokens."""
+    return np.zeros((size + 31) // 32, dtype=np.int32)

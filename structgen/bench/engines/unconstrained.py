@@ -1,0 +1,36 @@
+"""No grammar: every token that is text is allowed at every step. The paper's "LM only" line."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import structgen
+
+from ..tokens import Tokens
+from .base import Row, Sequence, row_of
+
+
+class Grammar:
+    unenforced = ("everything",)
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
+
+    def sequence(self) -> Sequence:
+        return Sequence(lambda: None, lambda _token: True, self._row)
+
+
+class Engine:
+    name = "unconstrained"
+    version = structgen.__version__
+    notes = ("the model alone",)
+
+    def __init__(self, tokens: Tokens) -> None:
+        allowed = np.array([bool(text) for text in tokens.text])
+        allowed[tokens.eos] = True
+        self._row = row_of(len(tokens.text))
+        packed = np.packbits(allowed, bitorder="little")
+        self._row.view(np.uint8)[: packed.size] = packed
+
+    def compile(self, schema: str) -> Grammar:
+        return Grammar(self._row)

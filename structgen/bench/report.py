@@ -1,0 +1,406 @@
+"""Runs to a report: what the page and the Markdown file both say.
+
+Enters: runs. Leaves: a `Report` of plain tables and curves. Where several runs measured the same schemas, a
+figure is the median of theirs and verdicts are the last one's; other runs add up. Cost: one pass over the
+rows; 1.2 million steps an engine take a second.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from . import engines as known_engines
+from . import figures as fig
+from .method import FLATTERS, METHOD
+from .runs import Run, RunError, rows_of
+
+__all__ = ["Curve", "Report", "Table", "build", "duration"]
+
+Row = dict[str, Any]
+SUBJECT = "structgen"
+_CASES = "structgen's own cases"
+_WORST = 5
+_CAUSES = 25
+_COUNTS = 0.75  # an engine that took less of what the fullest took has no best figures
+_BUSY = 0.5  # load per core at the start of a run
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Text cells. `best` are (row, column) of the best number of a column where that has a meaning."""
+
+    caption: str
+    columns: list[str]
+    rows: list[list[str]]
+    best: set[tuple[int, int]] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Quantiles of one engine's times: (nines, microseconds), where nines = -log10(1 - q)."""
+
+    engine: str
+    points: list[tuple[float, float]]
+    count: int
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything both formats show; a part that no run has is empty."""
+
+    title: str
+    lead: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    engines: list[str] = field(default_factory=list)
+    speed: list[Table] = field(default_factory=list)
+    ttfm: list[Curve] = field(default_factory=list)
+    tbm: list[Curve] = field(default_factory=list)
+    pairs: list[Table] = field(default_factory=list)
+    coverage: dict[str, dict[str, dict[str, int]]] = field(default_factory=dict)  # split -> engine -> outcome
+    causes: Table | None = None
+    worst: list[Table] = field(default_factory=list)
+    cases: list[Table] = field(default_factory=list)
+    endtoend: list[Table] = field(default_factory=list)
+    method: list[str] = field(default_factory=list)
+    flatters: list[str] = field(default_factory=list)
+    versions: Table | None = None
+    runs: Table | None = None
+
+
+def build(runs: list[Run], title: str) -> Report:
+    """RunError: no rows at all."""
+    report = Report(title)
+    abouts: dict[str, dict[str, Any]] = {}
+    groups: dict[str, list[tuple[Run, list[Row]]]] = {"masks": [], "cases": [], "generate": []}
+    for run in runs:
+        rows = list(rows_of(run.path))
+        mode = run.config["mode"]
+        kind = "cases" if mode == "masks" and run.config["data"] == _CASES else mode
+        groups[kind].append((run, rows))
+        abouts |= run.config["engines"]
+    seen = {row["engine"] for group in groups.values() for _, rows in group for row in rows}
+    if not seen:
+        raise RunError("the runs have no rows yet")
+    order = [SUBJECT, *known_engines.ENGINES, known_engines.BASELINE]
+    report.engines = sorted(seen, key=lambda e: (order.index(e) if e in order else len(order), e))
+    if groups["masks"]:
+        _masks(report, [rows for _, rows in groups["masks"]])
+    for _, rows in groups["cases"]:
+        report.cases += _case_tables(rows, report.engines)
+    if groups["generate"]:
+        _endtoend(report, [row for _, rows in groups["generate"] for row in rows])
+    _about(report, runs, abouts)
+    return report
+
+
+def duration(us: float) -> str:
+    """A time with three digits and its unit."""
+    if math.isnan(us):
+        return "–"
+    for scale, unit in ((1e6, "s"), (1e3, "ms"), (1.0, "µs")):
+        if us >= scale * 0.9995 or unit == "µs":
+            value = us / scale
+            return f"{value:.0f} {unit}" if value >= 99.95 else f"{value:.3g} {unit}"
+    raise AssertionError
+
+
+def _factor(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.2g}" if value < 0.01 else f"{value:.3g}"
+
+
+def _median(found: list[dict[str, float]]) -> dict[str, float]:
+    return {key: float(np.median([f[key] for f in found])) for key in found[0]}
+
+
+def _best(
+    rows: list[list[float]], columns: Iterable[int], offset: int, counted: list[bool] | None = None
+) -> set[tuple[int, int]]:
+    """The smallest number of each column, among the rows that are `counted`."""
+    found = set()
+    for column in columns:
+        values = [row[column] if counted is None or counted[i] else math.nan for i, row in enumerate(rows)]
+        if sum(not math.isnan(v) for v in values) > 1:
+            found.add((int(np.nanargmin(values)), column + offset))
+    return found
+
+
+def _masks(report: Report, repetitions: list[list[Row]]) -> None:
+    by_run = _layers(repetitions)
+    last: dict[str, dict[str, Row]] = {}
+    for found in by_run:
+        for engine, rows in found.items():
+            last.setdefault(engine, {}).update(rows)
+    names = [engine for engine in report.engines if engine in last]
+    figures = {e: [fig.whole(found[e].values()) for found in by_run if e in found] for e in names}
+    _speed(report, names, figures)
+    for key, curves in (("ttfm", report.ttfm), ("tbm", report.tbm)):
+        for engine in names:
+            taken = [row for found in by_run for row in found.get(engine, {}).values() if fig.compiled(row)]
+            times = [row["ttfm_us"] for row in taken] if key == "ttfm" else fig.steps_of(taken)
+            if len(times):
+                curves.append(_curve(engine, np.asarray(times, dtype=float)))
+    subject = SUBJECT if SUBJECT in names else names[0]
+    for peer in names:
+        if peer != subject:
+            _pair(report, subject, peer, by_run)
+    splits = sorted({row["split"] for rows in last.values() for row in rows.values()})
+    for split in ["all", *splits] if len(splits) > 1 else splits:
+        report.coverage[split] = {
+            engine: dict(
+                collections.Counter(
+                    fig.outcome(row) for row in last[engine].values() if split in ("all", row["split"])
+                )
+            )
+            for engine in names
+        }
+    _causes(report, names, last)
+    _worst(report, names, last)
+
+
+def _layers(runs: list[list[Row]]) -> list[dict[str, dict[str, Row]]]:
+    """Repetitions: the n-th measurement of every schema and engine, as far as it is complete.
+
+    Runs over different schemas add up to one layer, runs over the same schemas are one layer each.
+    """
+    layers: list[dict[str, dict[str, Row]]] = []
+    for rows in runs:
+        for engine, found in fig.by_engine(rows).items():
+            for name, row in found.items():
+                for layer in layers:
+                    if name not in layer.setdefault(engine, {}):
+                        layer[engine][name] = row
+                        break
+                else:
+                    layers.append({engine: {name: row}})
+    for layer in layers[1:]:
+        for engine in [e for e in layer if len(layer[e]) < len(layers[0].get(e, ()))]:
+            del layer[engine]
+    return layers
+
+
+def _speed(report: Report, names: list[str], figures: dict[str, list[dict[str, Any]]]) -> None:
+    rows = []
+    for engine in names:
+        w = figures[engine][-1]
+        rows.append(
+            [engine, f"{w['schemas']:,}", *(f"{w[kind]:,}" for kind in fig.OUTCOMES), f"{w['tokens']:,}"]
+        )
+    report.speed.append(
+        Table(
+            "What each engine made of the schemas. Right: every verdict is; wrong: some verdict is; refused: "
+            "an error at compile time; failed: a crash or a limit",
+            ["engine", "schemas", *fig.OUTCOMES, "tokens timed"],
+            rows,
+        )
+    )
+    taken = [w["right"] + w["wrong"] for w in (figures[engine][-1] for engine in names)]
+    counted = [n >= _COUNTS * max(taken) for n in taken]
+    times = (
+        ("Time to first mask (compile, new sequence, first mask)", "ttfm", fig.TTFM),
+        ("Time between masks (mask and accept of one token)", "tbm", fig.TBM),
+    )
+    for caption, key, columns in times:
+        found = [_median([w[key] for w in figures[engine]]) for engine in names]
+        numbers = [[line[c] for c in columns] for line in found]
+        cells = [[e, *(duration(v) for v in line)] for e, line in zip(names, numbers, strict=True)]
+        report.speed.append(
+            Table(
+                f"{caption}, over all that each engine takes",
+                ["engine", *columns],
+                cells,
+                _best(numbers, range(len(columns)), 1, counted),
+            )
+        )
+
+
+def _curve(engine: str, times: np.ndarray[Any, Any]) -> Curve:
+    ordered = np.sort(times)
+    end = math.log10(max(2, ordered.size))
+    nines = np.linspace(-math.log10(1 - 0.05), end, 160)
+    values = np.quantile(ordered, 1 - 10.0**-nines, method="higher")
+    return Curve(
+        engine, [(float(x), max(float(y), 0.01)) for x, y in zip(nines, values, strict=True)], times.size
+    )
+
+
+def _pair(report: Report, subject: str, peer: str, by_run: list[dict[str, dict[str, Row]]]) -> None:
+    found = [fig.pair(run[subject], run[peer]) for run in by_run if subject in run and peer in run]
+    found = [f for f in found if f["schemas"]]
+    if not found:
+        return
+    rows = []
+    for key, name, columns in (("ttfm", "first mask", fig.TTFM), ("tbm", "between masks", fig.TBM)):
+        for side, label in (("subject", subject), ("peer", peer)):
+            line = _median([f[key][side] for f in found])
+            rows.append([f"{name}, {label}", *(duration(line[c]) if c in columns else "" for c in fig.TBM)])
+        line = _median([f[key]["ratio"] for f in found])
+        rows.append([f"{name}, ratio", *(_factor(line[c]) if c in columns else "" for c in fig.TBM)])
+        share = {c: _factor(line[c]) for c in columns}
+        said = (
+            f"First mask: {subject} takes {share['p50']} of {peer}'s time at the median, {share['p99']} at "
+            f"p99, on the {found[-1]['schemas']:,} schemas that both take."
+            if key == "ttfm"
+            else f"Between masks: {share['p50']} of {peer}'s time at the median, {share['p99']} at p99, "
+            f"{share['max']} at the maximum."
+        )
+        report.lead.append(said)
+    report.pairs.append(
+        Table(
+            f"{subject} and {peer} on what both take: {found[-1]['schemas']:,} schemas, "
+            f"{found[-1]['tokens']:,} tokens" + (f", median of {len(found)} runs" if len(found) > 1 else ""),
+            ["", *fig.TBM],
+            rows,
+        )
+    )
+
+
+def _causes(report: Report, names: list[str], last: dict[str, dict[str, Row]]) -> None:
+    counts: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for engine in names:
+        for row in last[engine].values():
+            kind = fig.outcome(row)
+            if kind != "right":
+                counts[f"{kind}: {fig.cause(row)}"][engine] += 1
+    ordered = sorted(counts.items(), key=lambda item: -sum(item[1].values()))
+    rows = [[cause, *(str(found[e] or "") for e in names)] for cause, found in ordered[:_CAUSES]]
+    if len(ordered) > _CAUSES:
+        rest: collections.Counter[str] = collections.Counter()
+        for _, found in ordered[_CAUSES:]:
+            rest.update(found)
+        rows.append([f"{len(ordered) - _CAUSES} other causes", *(str(rest[e] or "") for e in names)])
+    if rows:
+        report.causes = Table(
+            "Schemas by what went wrong, and the keyword it is about", ["cause", *names], rows
+        )
+
+
+def _worst(report: Report, names: list[str], last: dict[str, dict[str, Row]]) -> None:
+    for engine in names:
+        rows = list(last[engine].values())
+        taken = [row for row in rows if fig.compiled(row)]
+        lines = []
+        for what, key in (("first mask", "ttfm_us"), ("one mask", "max_mask_us")):
+            worst = sorted(taken, key=lambda row: -row[key])[:_WORST]
+            lines += [[what, row["id"], duration(row[key])] for row in worst]
+        wrong = sorted(
+            (row for row in rows if fig.outcome(row) in ("failed", "wrong")), key=lambda r: fig.outcome(r)
+        )
+        lines += [[fig.outcome(row), row["id"], fig.reason(row)[:160]] for row in wrong[: 2 * _WORST]]
+        report.worst.append(Table(engine, ["what", "schema", "how much, or why"], lines))
+
+
+def _case_tables(rows: list[Row], names: list[str]) -> list[Table]:
+    by_case: dict[str, dict[str, Row]] = collections.defaultdict(dict)
+    for row in rows:
+        by_case[row["id"]][row["engine"]] = row
+    columns = ("p50", "mean", "p99", "p99.9", "max")
+    tables = []
+    for case, found in by_case.items():
+        cells: list[list[str]] = []
+        numbers: list[list[float]] = []
+        tokens = max((row.get("num_tokens", 0) for row in found.values()), default=0)
+        for engine in (name for name in names if name in found):
+            row = found[engine]
+            if fig.outcome(row) != "right":
+                cells.append(
+                    [engine, f"{fig.outcome(row)}: {fig.reason(row)[:70]}", *[""] * (len(columns) + 1)]
+                )
+                numbers.append([math.nan] * (len(columns) + 2))
+                continue
+            line = fig.figures(row["all_mask_us"], columns)
+            values = [row["ttfm_us"], *(line[c] for c in columns), row["masks_us"]]
+            numbers.append(values)
+            cells.append([engine, *(duration(v) for v in values)])
+        tables.append(
+            Table(
+                f"{case}: {tokens:,} tokens",
+                ["engine", "first mask", *columns, "whole text"],
+                cells,
+                _best(numbers, range(len(columns) + 2), 1),
+            )
+        )
+    return tables
+
+
+def _endtoend(report: Report, rows: list[Row]) -> None:
+    engines = fig.by_engine(rows)
+    names = [engine for engine in report.engines if engine in engines]
+    splits = sorted({row["split"] for row in rows})
+    columns = [
+        "engine",
+        "schemas",
+        "declared",
+        "empirical",
+        "compliance",
+        "compile",
+        "first token",
+        "per token",
+    ]
+    for split in ["all", *splits] if len(splits) > 1 else splits:
+        cells = []
+        for engine in names:
+            found = [row for row in engines[engine].values() if split in ("all", row["split"])]
+            if not found:
+                continue
+            c = fig.coverage(found)
+            cells.append(
+                [
+                    engine,
+                    str(c["schemas"]),
+                    *(
+                        "–" if math.isnan(c[k]) else f"{c[k]:.0%}"
+                        for k in ("declared", "empirical", "compliance")
+                    ),
+                    *(duration(c[k] * 1e3) for k in ("gct_ms", "ttft_ms", "tpot_ms")),
+                ]
+            )
+        report.endtoend.append(Table(split, columns, cells))
+
+
+def _about(report: Report, runs: list[Run], abouts: dict[str, dict[str, Any]]) -> None:
+    described = {name: entry.about for name, entry in known_engines.ENGINES.items()}
+    report.versions = Table(
+        "Engines",
+        ["engine", "version", "settings", "remarks"],
+        [
+            [e, abouts[e]["version"], described.get(e, "the model alone"), "; ".join(abouts[e]["notes"])]
+            for e in report.engines
+            if e in abouts
+        ],
+    )
+    rows = []
+    for run in runs:
+        c = run.config
+        for session in c["sessions"]:
+            m = session["machine"]
+            load = m.get("load_at_start", 0.0)
+            if load > _BUSY * m["cores"] and not report.warnings:
+                report.warnings.append(
+                    f"The machine was busy (load {load} on {m['cores']} cores when a run started): read the "
+                    "ratios, not the times, and the tails with care."
+                )
+            rows.append(
+                [
+                    run.name,
+                    session["started"],
+                    c["data"],
+                    str(c.get("tokenizer") or f"model {c.get('model')}"),
+                    f"{m['processor']}, {m['cores']} cores, {m.get('memory_gb', '?')} GB, load "
+                    f"{m.get('load_at_start', '?')} at the start; {m['system']}; Python {m['python']}",
+                    f"{session['lanes'] or 'all'} lanes, {session['executor']}; {c['limit']:.0f} s and "
+                    f"{c['memory'] / 1e9:.0f} GB a schema",
+                ]
+            )
+    report.runs = Table("Runs", ["run", "started", "data", "tokens", "machine", "how"], rows)
+    modes = {run.config["mode"] for run in runs}
+    for mode in sorted(modes, reverse=True):
+        report.method += METHOD[mode]
+        report.flatters += FLATTERS[mode]
+    if max(len([r for r in runs if r.config["mode"] == m]) for m in modes) > 1:
+        report.method.append("Where several runs measured one engine, a figure is the median of the runs.")

@@ -1,0 +1,167 @@
+"""A run: a folder with `run.json` (what was asked, on which machine) and `rows.jsonl` (what was found).
+
+Enters: options of a run, rows as they come. Leaves: both files, each row flushed as it is written, so that a
+run that was cut off goes on where it stood. Cost: a line a row.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import structgen
+
+__all__ = ["Run", "RunError", "machine", "read", "rows_of", "versions"]
+
+# What must agree for rows to belong to one run.
+_SAME = ("mode", "tokenizer", "model", "max_tokens", "data", "scale", "limit", "memory")
+
+
+class RunError(ValueError):
+    """A folder that is no run, or one of another kind."""
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores in use, memory, system: what figures depend on."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    found: dict[str, Any] = {
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "cores": cores,
+        "processor": platform.processor() or platform.machine(),
+    }
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+        found["processor"] = names[0] if names else found["processor"]
+        found["memory_gb"] = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
+        found["load_at_start"] = round(os.getloadavg()[0], 2)
+    except (OSError, ValueError):
+        pass
+    return found
+
+
+def versions(engines: dict[str, dict[str, Any]]) -> dict[str, str]:
+    return {"structgen": structgen.__version__} | {name: about["version"] for name, about in engines.items()}
+
+
+@dataclass(slots=True)
+class Run:
+    """One run's folder and what is in it."""
+
+    path: Path
+    config: dict[str, Any]
+    done: set[tuple[str, str]] = field(default_factory=set)  # (id, engine)
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @classmethod
+    def open(cls, path: Path, config: dict[str, Any]) -> Run:
+        """A new run, or one to go on with. RunError: the folder holds another kind of run."""
+        path.mkdir(parents=True, exist_ok=True)
+        meta = path / "run.json"
+        run = cls(path, config)
+        if meta.exists():
+            known = read_config(path)
+            differ = [key for key in _SAME if known.get(key) != config.get(key)]
+            if differ:
+                raise RunError(
+                    f"{path} holds a run with another {', '.join(differ)} "
+                    f"({', '.join(repr(known.get(key)) for key in differ)}): name another --out"
+                )
+            mend(path / "rows.jsonl")
+            run.done = {(row["id"], row["engine"]) for row in rows_of(path)}
+            config["engines"] = known["engines"] | config["engines"]
+            config["sessions"] = [*known["sessions"], *config["sessions"]]
+        run.save()
+        return run
+
+    def save(self) -> None:
+        text = json.dumps(self.config, indent=1, ensure_ascii=False) + "\n"
+        beside = self.path / "run.json.new"
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(self.path / "run.json")
+
+    def write(self, rows: list[dict[str, Any]]) -> None:
+        with open(self.path / "rows.jsonl", "a", encoding="utf-8") as file:
+            for row in rows:
+                file.write(json.dumps(row, ensure_ascii=False, separators=(",", ":")) + "\n")
+                self.done.add((row["id"], row["engine"]))
+
+
+def session(**more: Any) -> dict[str, Any]:
+    """When and where this part of a run was done."""
+    return {
+        "started": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
+        "machine": machine(),
+        "command": " ".join(["structgen", *sys.argv[1:]]),
+        **more,
+    }
+
+
+def mend(path: Path) -> None:
+    """Cuts off a last line that was not written whole."""
+    if not path.exists():
+        return
+    with open(path, "rb+") as file:
+        data = file.read()
+        whole = data.rfind(b"\n") + 1
+        if whole != len(data):
+            file.truncate(whole)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    try:
+        config: dict[str, Any] = json.loads((path / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} is no run of structgen bench: {error}") from None
+    return config
+
+
+def rows_of(path: Path) -> Iterator[dict[str, Any]]:
+    """Every row. RunError: a line that is no row."""
+    file = path / "rows.jsonl"
+    if not file.exists():
+        return
+    with open(file, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                row: dict[str, Any] = json.loads(line)
+            except ValueError as error:
+                raise RunError(f"{file}:{number}: {error}") from None
+            yield row
+
+
+def read(path: str | Path) -> Run:
+    """A finished or unfinished run, for reading."""
+    return Run(Path(path), read_config(Path(path)))
+
+
+def export(run: Run, folder: Path) -> list[Path]:
+    """A folder per engine in the layout that MaskBench's `maskbench_results.py` reads; the folders."""
+    if run.config["mode"] != "masks":
+        raise RunError(f"{run.path} is no run of masks")
+    by_engine: dict[str, list[dict[str, Any]]] = {name: [] for name in run.config["engines"]}
+    for row in rows_of(run.path):
+        by_engine.setdefault(row["engine"], []).append(row)
+    made = []
+    for engine, rows in by_engine.items():
+        path = folder / f"out--{engine.replace(':', '-')}"
+        path.mkdir(parents=True, exist_ok=True)
+        about = run.config["engines"].get(engine, {})
+        meta = {"name": f"{engine} {about.get('version', '')}".strip()}
+        (path / "meta.txt").write_text(json.dumps(meta), encoding="utf-8")
+        codes = [{"timeout": -14, "memory": -6}.get(row["failure"], -11) for row in rows if "failure" in row]
+        (path / "log.txt").write_text("".join(f"Exit code: {code}\n" for code in codes), encoding="utf-8")
+        (path / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
+        made.append(path)
+    return made

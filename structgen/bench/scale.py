@@ -1,0 +1,58 @@
+"""The same lanes as Ray actors: a cluster instead of this machine's cores.
+
+Enters: a task and jobs, which carry their schema and instances, so no node needs the data. Leaves: (job,
+rows) in the order in which they end. An actor is one lane: its engines still run in children of its own under
+the limits, so a hang costs a row there too; an actor whose node dies is started again, its job done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .drive import Lane, Task
+
+__all__ = ["each"]
+
+_AHEAD = 2  # jobs queued on an actor, so that it never waits for the driver
+
+
+def each(
+    task: Task, jobs: Iterable[dict[str, Any]], *, lanes: int = 0, address: str | None = None
+) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Runs jobs on `lanes` actors of one CPU each; 0 takes what the cluster has.
+
+    `address` is Ray's: "auto" for the cluster of this node, None starts a local one. ImportError: no Ray.
+    """
+    import ray
+
+    started = not ray.is_initialized()
+    if started:
+        local = {"num_cpus": lanes or None, "include_dashboard": False} if address is None else {}
+        ray.init(address=address, log_to_driver=False, **local)
+    count = lanes or max(1, int(ray.cluster_resources().get("CPU", 1)))
+    actor = ray.remote(num_cpus=1, max_restarts=4, max_task_retries=2)(Lane)
+    made = [actor.remote(task) for _ in range(count)]
+    todo = iter(jobs)
+    pending: dict[Any, tuple[Any, dict[str, Any]]] = {}
+
+    def feed(lane: Any) -> None:
+        job = next(todo, None)
+        if job is not None:
+            pending[lane.run.remote(job)] = (lane, job)
+
+    try:
+        for _ in range(_AHEAD):
+            for lane in made:
+                feed(lane)
+        while pending:
+            ready, _ = ray.wait(list(pending), num_returns=1)
+            lane, job = pending.pop(ready[0])
+            rows = ray.get(ready[0])
+            feed(lane)
+            yield job, rows
+    finally:
+        for lane in made:
+            ray.kill(lane)
+        if started:
+            ray.shutdown()

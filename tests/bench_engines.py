@@ -1,0 +1,69 @@
+"""Engines that misbehave on purpose, for `tests/test_bench.py`: named as `tests.bench_engines:bad`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from typing import Any
+
+from structgen.bench.engines.base import Refused, Sequence, row_of
+
+
+class Grammar:
+    unenforced: tuple[str, ...] = ()
+
+    def __init__(self, how: str, size: int) -> None:
+        self._how = how
+        self._row = row_of(size)
+        self._row[:] = -1
+
+    def sequence(self) -> Sequence:
+        def accept(_token: int) -> bool:
+            if self._how == "raise":
+                raise RuntimeError("broken on purpose")
+            return self._how != "stubborn"
+
+        return Sequence(lambda: None, accept, self._row)
+
+
+class Bad:
+    """Does what the schema's title says: hang, crash, grow, refuse, raise, stubborn; else allows all."""
+
+    name = "tests.bench_engines:bad"
+    version = "1"
+    notes = ("made for tests",)
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def compile(self, schema: str) -> Grammar:
+        document: Any = json.loads(schema)
+        how = document.get("title", "") if isinstance(document, dict) else ""
+        print("noise that belongs into the log")
+        if how == "hang":
+            time.sleep(60)
+        if how == "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if how == "exit":
+            os._exit(3)
+        if how == "grow":
+            held = []
+            for _ in range(400):
+                held.append(bytearray(b"x" * (4 << 20)))
+                time.sleep(0.02)
+        if how == "refuse":
+            raise Refused('Unimplemented keys: ["not"]')
+        return Grammar(how, self._size)
+
+
+def bad(tokens: Any) -> Bad:
+    return Bad(len(tokens.text))
+
+
+bad.version = "1"  # type: ignore[attr-defined]
+
+
+def unloadable(tokens: Any) -> Bad:
+    raise OSError("no licence file")

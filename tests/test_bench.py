@@ -1,0 +1,460 @@
+"""`structgen bench`: the fixed set is answered rightly, no engine takes a run down, reports tell the truth.
+
+Times are never judged. Engines that misbehave are in `tests/bench_engines.py`; the vocabulary is the embedded
+model's, so that no other package is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from structgen.bench import comparison, corpus, figures, markdown, named, page, report, runs
+from structgen.bench.report import duration
+from structgen.bench.workers import Worker
+from structgen.cli import main
+
+BAD = "tests.bench_engines:bad"
+
+
+def write_schemas(folder: Path, titles: list[str]) -> Path:
+    """MaskBench files whose titles tell the bad engine what to do."""
+    folder.mkdir()
+    for title in titles:
+        record = {
+            "schema": {"title": title, "type": "integer"},
+            "tests": [
+                {"description": "", "valid": True, "data": 1},
+                {"description": "", "valid": False, "data": "x"},
+            ],
+        }
+        (folder / f"Split_{'a' if title < 'h' else 'b'}---{title}.json").write_text(json.dumps(record))
+    return folder
+
+
+def bench(*arguments: str | Path) -> int:
+    return main(["bench", *map(str, arguments)])
+
+
+def rows(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(row["id"].split("---")[-1], row["engine"]): row for row in runs.rows_of(path)}
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory) -> Path:
+    """The fixed set through structgen; this is the run that must be right."""
+    path = tmp_path_factory.mktemp("bench") / "smoke"
+    status = bench(
+        "masks",
+        "--data",
+        "smoke",
+        "--tokenizer",
+        "embedded",
+        "--engines",
+        "structgen",
+        "--strict",
+        "--jobs",
+        "1",
+        "--out",
+        path,
+    )
+    assert status == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def troubled(tmp_path_factory) -> Path:
+    """A run in which one engine hangs, crashes, grows, refuses and breaks."""
+    base = tmp_path_factory.mktemp("troubled")
+    titles = ["crash", "exit", "fine", "grow", "hang", "raise", "refuse", "stubborn"]
+    data = write_schemas(base / "data", titles)
+    status = bench(
+        "masks",
+        "--data",
+        data,
+        "--tokenizer",
+        "embedded",
+        "--engines",
+        f"structgen,{BAD}",
+        "--limit",
+        "4",
+        "--memory",
+        "0.3",
+        "--jobs",
+        "2",
+        "--out",
+        base / "run",
+    )
+    assert status == 0
+    return base / "run"
+
+
+def test_every_answer_of_the_fixed_set_is_right(smoke) -> None:
+    found = rows(smoke)
+    assert {name for name, _ in found} == set(named.SMOKE)
+    assert {figures.outcome(row) for row in found.values()} == {"right"}
+
+
+def test_rows_have_the_fields_of_maskbench(smoke) -> None:
+    for row in runs.rows_of(smoke):
+        assert row["num_tests"] == row["num_valid_tests"] + row["num_invalid_tests"]
+        assert row["num_tokens"] == len(row["all_mask_us"]) == sum(row["steps"])
+        assert row["masks_us"] == pytest.approx(sum(row["all_mask_us"]), abs=0.02 * len(row["all_mask_us"]))
+        assert row["max_mask_us"] == max(row["all_mask_us"])
+        assert row["max_ttfm_us"] == row["ttfm_us"] > 0
+
+
+def test_one_engine_cannot_take_the_run_down(troubled) -> None:
+    found = rows(troubled)
+    outcomes = {title: figures.outcome(found[title, BAD]) for title, engine in found if engine == BAD}
+    assert outcomes == {
+        "crash": "failed",
+        "exit": "failed",
+        "fine": "wrong",
+        "grow": "failed",
+        "hang": "failed",
+        "raise": "wrong",
+        "refuse": "refused",
+        "stubborn": "wrong",
+    }
+    assert found["hang", BAD]["failure"] == "timeout"
+    assert found["crash", BAD]["failure"] == "crash (signal 11)"
+    assert found["exit", BAD]["failure"] == "crash (exit code 3)"
+    assert found["grow", BAD]["failure"] == "memory"
+    assert "should reject" in found["fine", BAD]["validation_error"]
+    assert "EXN RuntimeError: broken on purpose" in found["raise", BAD]["validation_error"]
+    assert {figures.outcome(row) for (_, engine), row in found.items() if engine == "structgen"} == {"right"}
+    assert "noise" in (troubled / "engines.log").read_text()
+
+
+def test_causes_name_the_keyword(troubled) -> None:
+    found = rows(troubled)
+    assert figures.cause(found["refuse", BAD]) == "not"
+    assert figures.cause(found["fine", BAD]) == "invalid accepted"
+    assert figures.cause(found["stubborn", BAD]) == "broke in mid-sequence"
+    assert figures.cause({"compile_error": "Unknown format: topic"}) == "format"
+    assert figures.cause({"compile_error": "the maxContains keyword"}) == "maxContains"
+
+
+def test_a_run_goes_on_where_it_stood(tmp_path) -> None:
+    data = write_schemas(tmp_path / "data", ["fine", "other", "third"])
+    options = ("masks", "--data", data, "--tokenizer", "embedded", "--engines", BAD, "--jobs", "1", "--out")
+    assert bench(*options, tmp_path / "run") == 0
+    file = tmp_path / "run" / "rows.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    assert len(lines) == 3
+    file.write_text(lines[0] + lines[1][:25])  # cut off in the middle of a line
+    assert bench(*options, tmp_path / "run") == 0
+    again = file.read_text().splitlines(keepends=True)
+    assert again[0] == lines[0] and len(again) == 3
+    assert len({json.loads(line)["id"] for line in again}) == 3
+    assert len(runs.read(tmp_path / "run").config["sessions"]) == 2
+    assert bench(*options, tmp_path / "run", "--limit", "3") == 2  # another kind of run
+
+
+def test_what_is_wrong_with_the_question_is_said(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.delenv("STRUCTGEN_DATA", raising=False)
+    out = ("--out", tmp_path / "run")
+    smoke = ("masks", "--data", "smoke", "--tokenizer", "embedded", *out)
+    for arguments, text in (
+        (("masks", *out), "jsonschemabench"),
+        (("masks", "--data", tmp_path / "none", *out), "no folder"),
+        ((*smoke, "--engines", "guess"), "unknown engine 'guess'"),
+        ((*smoke, "--engines", "tests.bench_engines:unloadable"), "no licence file"),
+        ((*smoke, "--only", "nothing like this"), "none of the 22 schemas"),
+        (("report", tmp_path), "no run of structgen bench"),
+        (("masks", "--data", "smoke", "--limit", "0", *out), "--limit must be positive"),
+    ):
+        assert bench(*arguments) == 2, arguments
+        assert text in capsys.readouterr().err, arguments
+
+
+def test_a_checkout_and_a_folder_of_schemas(tmp_path) -> None:
+    split = tmp_path / "data" / "Github_easy"
+    split.mkdir(parents=True)
+    (split / "o1.json").write_text('{"type": "string"}')
+    (tmp_path / "maskbench" / "data").mkdir(parents=True)
+    record = {"schema": True, "tests": [{"data": 1, "valid": True}]}
+    (tmp_path / "maskbench" / "data" / "BFCL_x_1.json").write_text(json.dumps(record))
+    plain = corpus.open_corpus(str(tmp_path), instances=False)
+    assert plain.names == ["Github_easy---o1"]
+    assert plain.case("Github_easy---o1") == corpus.Case(
+        "Github_easy---o1", "Github_easy", '{"type": "string"}', ()
+    )
+    labelled = corpus.open_corpus(str(tmp_path))
+    case = labelled.case("BFCL_x_1")
+    assert (case.split, case.schema, case.instances[0].text) == ("BFCL", "true", "1")
+    assert corpus.Case.from_json(json.loads(json.dumps(case.as_json()))) == case
+
+
+def test_an_unreadable_schema_is_a_row(tmp_path) -> None:
+    data = write_schemas(tmp_path / "data", ["fine"])
+    (data / "broken.json").write_text("{")
+    assert (
+        bench("masks", "--data", data, "--tokenizer", "embedded", "--engines", BAD, "--out", tmp_path / "run")
+        == 0
+    )
+    assert "unreadable" in rows(tmp_path / "run")["broken", BAD]["failure"]
+
+
+def test_the_hub_offline_says_where_to_turn(monkeypatch) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    pytest.importorskip("pyarrow")
+
+    def unreachable(*_: Any, **__: Any) -> str:
+        raise OSError("Network is unreachable\nmore lines")
+
+    monkeypatch.setattr(hub, "snapshot_download", unreachable)
+    with pytest.raises(corpus.CorpusError, match="git clone .* pass that folder as --data"):
+        corpus.open_corpus("hub")
+
+
+def test_the_hubs_files_are_read(tmp_path, monkeypatch) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "Github_easy").mkdir()
+    table = pyarrow.table({"json_schema": ['{"type": "null"}'], "unique_id": ["o7"]})
+    parquet.write_table(table, tmp_path / "Github_easy" / "train-00000-of-00001.parquet")
+    monkeypatch.setattr(hub, "snapshot_download", lambda *_, **__: str(tmp_path))
+    found = corpus.open_corpus("hub")
+    assert found.names == ["Github_easy---o7"]
+    assert found.case("Github_easy---o7") == corpus.Case(
+        "Github_easy---o7", "Github_easy", '{"type": "null"}', ()
+    )
+
+
+def test_the_cases_are_valid_texts() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    for name, build in [*named.CASES.items(), *named.SMOKE.items()]:
+        schema, tests = build(0.01)
+        validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+        for value, valid in tests:
+            assert validator.is_valid(value) == valid, (name, value)
+
+
+# ---- reports
+
+
+def texts(paths: list[Path]) -> tuple[str, str]:
+    made = report.build([runs.read(path) for path in paths], "A <title> & more")
+    return page.render(made), markdown.render(made)
+
+
+def test_the_report_holds_the_figures(smoke, troubled) -> None:
+    html, text = texts([troubled, smoke])
+    everything = [row for path in (troubled, smoke) for row in runs.rows_of(path)]
+    row = max((r for r in everything if r["engine"] == "structgen"), key=lambda r: r["ttfm_us"])
+    for made in (html, text):
+        assert duration(row["ttfm_us"]) in made
+        assert "timeout" in made and "crash (signal 11)" in made and "refused: not" in made
+        assert "Split_a" in made and "Split_b" in made
+        assert "flatters" in made
+    assert "A &lt;title&gt; &amp; more" in html and "<title> &" not in html
+    assert html.count("<svg") == 2 and "NaN" not in html and "nan" not in re.sub(r"[a-z]*nan[a-z]+", "", html)
+    assert not re.search(r"<script|https?://|<link|@import|src=", html)
+    ids = set(re.findall(r'id="(\w+)"', html))
+    assert set(re.findall(r'href="#(\w+)"', html)) <= ids
+    for tag in ("table", "section", "svg", "div", "td", "th", "tr"):
+        assert len(re.findall(rf"<{tag}[ >]", html)) == html.count(f"</{tag}>"), tag
+
+
+def test_repetitions_give_their_median(tmp_path) -> None:
+    for run, time in enumerate((10.0, 30.0, 20.0)):
+        made = runs.Run.open(tmp_path / str(run), config(engine="structgen"))
+        made.write([masks_row("structgen", "a", time, [time, time])])
+    built = report.build([runs.read(tmp_path / str(run)) for run in range(3)], "t")
+    assert built.speed[1].rows == [["structgen", *["20 µs"] * 5]]
+
+
+def test_named_cases_and_generation_have_their_parts(tmp_path) -> None:
+    cases = runs.Run.open(tmp_path / "cases", config(engine="structgen") | {"data": "structgen's own cases"})
+    cases.write([masks_row("structgen", "array of 100k tokens", 5.0, [1.0, 2.0])])
+    made = runs.Run.open(tmp_path / "end", config(engine="structgen", mode="generate"))
+    base = {
+        "split": "s",
+        "engine": "structgen",
+        "gct_us": 1e3,
+        "ttft_us": 2e3,
+        "tpot_us": 3e3,
+        "finish": "stop",
+    }
+    made.write(
+        [
+            base | {"id": "1", "declared": True, "valid": True},
+            base | {"id": "2", "declared": True, "valid": False, "problem": "type: ..."},
+            {
+                "id": "3",
+                "split": "s",
+                "engine": "structgen",
+                "declared": False,
+                "valid": False,
+                "compile_error": "x",
+            },
+            {"id": "4", "split": "s", "engine": "structgen", "failure": "timeout"},
+        ]
+    )
+    built = report.build([runs.read(tmp_path / name) for name in ("cases", "end")], "t")
+    assert built.cases[0].rows[0][:2] == ["structgen", "5 µs"]
+    assert built.endtoend[0].rows == [["structgen", "4", "50%", "25%", "50%", "1 ms", "2 ms", "3 ms"]]
+    assert "End to end" in page.render(built) and "array of 100k tokens" in markdown.render(built)
+
+
+def test_the_export_is_what_maskbench_reads(troubled, tmp_path) -> None:
+    assert bench("export", troubled, tmp_path) == 0
+    folder = tmp_path / "out--tests.bench_engines-bad"
+    assert json.loads((folder / "meta.txt").read_text())["name"].endswith(" 1")
+    found = json.loads((folder / "rows.json").read_text())
+    crashed = [row for row in found if "num_tests" not in row]  # how its script tells them
+    assert len(crashed) == 4
+    assert sorted((folder / "log.txt").read_text().split()[2::3]) == ["-11", "-11", "-14", "-6"]
+    for row in found:
+        if row not in crashed and "compile_error" not in row:
+            assert {
+                "ttfm_us",
+                "max_ttfm_us",
+                "masks_us",
+                "max_mask_us",
+                "num_tokens",
+                "all_mask_us",
+            } <= row.keys()
+
+
+# ---- comparison
+
+
+def config(engine: str, mode: str = "masks") -> dict[str, Any]:
+    return {
+        "mode": mode,
+        "tokenizer": "embedded",
+        "data": "x",
+        "scale": 1.0,
+        "limit": 1.0,
+        "memory": 10**9,
+        "engines": {engine: {"version": "1", "notes": []}},
+        "sessions": [runs.session(lanes=1, executor="local")],
+    }
+
+
+def masks_row(engine: str, name: str, ttfm: float, steps: list[float], **more: Any) -> dict[str, Any]:
+    return {
+        "id": name,
+        "split": "s",
+        "engine": engine,
+        "num_tests": 1,
+        "num_valid_tests": 1,
+        "num_invalid_tests": 0,
+        "ttfm_us": ttfm,
+        "steps": [len(steps)],
+        "num_tokens": len(steps),
+        "masks_us": sum(steps),
+        "max_mask_us": max(steps),
+        "all_mask_us": steps,
+    } | more
+
+
+def test_the_intervals_hold_the_true_ratio() -> None:
+    """On samples of one known ratio, 95% intervals hold it about that often."""
+    random = np.random.default_rng(3)
+    hits = 0
+    for _ in range(30):
+        left = [list(random.lognormal(1, 1, size=random.integers(1, 20))) for _ in range(80)]
+        right = [list(0.5 * random.lognormal(1, 1, size=len(times))) for times in left]
+        low, high = comparison.intervals(left, right, ("mean",), 100)["mean"]
+        assert low < high
+        hits += low <= 0.5 <= high
+    assert hits >= 24
+
+
+def test_a_percentile_of_bins_is_a_percentile() -> None:
+    random = np.random.default_rng(0)
+    times = [list(random.lognormal(2, 2, size=50)) for _ in range(100)]
+    shifted = [[3 * t for t in group] for group in times]
+    for column, (low, high) in comparison.intervals(times, shifted, ("p50", "p99", "mean"), 100).items():
+        assert 0.97 * 3 < low <= high < 1.03 * 3, column
+
+
+def test_compare_tells_times_from_answers(tmp_path) -> None:
+    a, b = (runs.Run.open(tmp_path / name, config("structgen")) for name in "ab")
+    a.write([masks_row("structgen", str(i), 10.0, [1.0, 2.0]) for i in range(5)])
+    b.write([masks_row("structgen", str(i), 40.0, [2.0, 4.0]) for i in range(5)])
+    assert bench("compare", tmp_path / "a", tmp_path / "b") == 0  # slower is no failure
+    text, worse = comparison.compare(a, b)
+    assert "4.000 [" in text and "2.000 [" in text and not worse
+    c = runs.Run.open(tmp_path / "c", config("structgen"))
+    c.write([masks_row("structgen", "0", 1.0, [1.0], validation_error="test #0: should reject but didn't")])
+    assert bench("compare", tmp_path / "a", tmp_path / "c") == 1
+
+
+def test_durations_have_three_digits() -> None:
+    found = [duration(us) for us in (0.123, 9.876, 999.4, 1234.0, 56_789.0, 1.5e6, 123e6, float("nan"))]
+    assert found == ["0.123 µs", "9.88 µs", "999 µs", "1.23 ms", "56.8 ms", "1.5 s", "123 s", "–"]
+
+
+# ---- end to end, and elsewhere
+
+
+def test_generation_with_the_embedded_model(tmp_path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "S---a.json").write_text(
+        '{"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}'
+    )
+    (data / "S---b.json").write_text('{"enum": ["red", "green"]}')
+    (data / "S---c.json").write_text('{"type": "integer", "pattern": 3, "$ref": "#/nowhere"}')
+    status = bench(
+        "generate",
+        "--data",
+        data,
+        "--engines",
+        "structgen,unconstrained",
+        "--max-tokens",
+        "40",
+        "--jobs",
+        "1",
+        "--out",
+        tmp_path / "run",
+    )
+    assert status == 0
+    found = rows(tmp_path / "run")
+    for name in "ab":
+        row = found[name, "structgen"]
+        assert row["valid"] and row["finish"] == "stop" and row["ttft_us"] > row["gct_us"] > 0
+    assert not found["c", "structgen"]["declared"]
+    assert found["c", "unconstrained"]["declared"]
+
+
+def test_ray_gives_the_rows_of_this_machine(tmp_path, smoke) -> None:
+    pytest.importorskip("ray", reason="ray is not installed (the extra `ray`)")
+    options = (
+        "masks",
+        "--data",
+        "smoke",
+        "--tokenizer",
+        "embedded",
+        "--engines",
+        "structgen",
+        "--executor",
+        "ray",
+        "--jobs",
+        "2",
+        "--out",
+        tmp_path / "run",
+    )
+    assert bench(*options, "--count", "8") == 0
+    assert bench(*options) == 0  # the rest
+    local, there = rows(smoke), rows(tmp_path / "run")
+    assert local.keys() == there.keys()
+    for key, row in local.items():
+        assert row["steps"] == there[key]["steps"] and figures.outcome(row) == figures.outcome(there[key])
+
+
+def test_a_worker_says_why_it_did_not_start() -> None:
+    worker = Worker("tests.bench_engines:unloadable", "tests.bench_engines:bad", {}, 1.0)
+    with pytest.raises(RuntimeError, match="OSError: no licence file"):
+        worker.call({})

@@ -1,0 +1,128 @@
+"""Many Python threads at once: compiles and fills agree with those of one thread; batches equal single fills.
+
+`make test-tsan` runs this file on a ThreadSanitizer build.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import Any
+
+import numpy as np
+
+import structgen
+from tests.harness import WORDS, compiler, vocabulary
+
+THREADS, COMPILES = 16, 200
+
+
+def schemas() -> list[dict[str, Any]]:
+    """Forty different ones, so that 200 compiles meet both known and unknown grammars."""
+    found: list[dict[str, Any]] = []
+    for i in range(10):
+        properties = {f"p{i}": {"type": "string", "maxLength": i + 1}, "n": {"type": "integer", "minimum": i}}
+        found += [
+            {"type": "object", "properties": properties, "required": [f"p{i}"]},
+            {"type": "array", "items": {"enum": [i, f"e{i}", None]}, "uniqueItems": True, "maxItems": 3},
+            {"type": "string", "pattern": f"^[a-f]{{{i},}}x?$"},
+            {"anyOf": [{"type": "object", "propertyNames": {"maxLength": i + 1}}, {"type": "number"}]},
+        ]
+    return found
+
+
+def trail(using: structgen.Compiler, schema: Any, seed: int) -> list[bytes]:
+    """The masks of a random walk: the same seed takes the same walk wherever the masks are the same."""
+    chance = random.Random(seed)
+    matcher = using.json_schema(schema).matcher()
+    mask = structgen.allocate_bitmask(1, WORDS.size)
+    out = []
+    for _ in range(12):
+        matcher.fill_bitmask(mask)
+        out.append(np.asarray(mask).tobytes())
+        bits = np.unpackbits(np.asarray(mask).view(np.uint8), bitorder="little")
+        token = chance.choice(np.flatnonzero(bits).tolist())
+        assert matcher.accept_token(token)
+        if token in WORDS.eos:
+            break
+        if len(out) % 4 == 0:
+            matcher = matcher.fork()
+    return out
+
+
+def together(work: Any, count: int = THREADS) -> None:
+    """`work(index)` in `count` threads that start at once; the first failure is raised here."""
+    gate = threading.Barrier(count)
+    failures: list[BaseException] = []
+
+    def run(index: int) -> None:
+        gate.wait()
+        try:
+            work(index)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def check_compiles(cache_bytes: int) -> None:
+    all_schemas = schemas()
+    jobs = [(all_schemas[i % len(all_schemas)], i) for i in range(COMPILES)]
+    alone = [trail(compiler(), schema, seed) for schema, seed in jobs]
+    shared = structgen.Compiler(vocabulary(WORDS), cache_bytes=cache_bytes)
+    found: list[list[bytes]] = [[]] * COMPILES
+
+    def work(index: int) -> None:
+        for job in range(index, COMPILES, THREADS):
+            found[job] = trail(shared, *jobs[job])
+
+    together(work)
+    assert found == alone
+
+
+def test_200_compiles_and_fills_at_once() -> None:
+    check_compiles(64 << 20)
+
+
+def test_the_same_while_the_cache_is_turned_over() -> None:
+    """A cache far too small: worlds, epochs and grammars come and go under the threads."""
+    check_compiles(100_000)
+
+
+def test_one_grammar_in_all_threads() -> None:
+    """States and masks of one grammar, made by one thread and read by the others without a lock."""
+    schema = {"type": "array", "items": {"type": "object", "additionalProperties": {"type": "string"}}}
+    alone = [trail(compiler(), schema, seed) for seed in range(THREADS)]
+    shared = structgen.Compiler(vocabulary(WORDS))
+    found: list[list[bytes]] = [[]] * THREADS
+
+    def work(index: int) -> None:
+        found[index] = trail(shared, schema, index)
+
+    together(work)
+    assert found == alone
+
+
+def test_batches_from_many_threads_are_single_fills() -> None:
+    """Masks that nobody knows yet, wanted by eight batches at once, each with threads of its own."""
+    single = structgen.allocate_bitmask(len(schemas()), WORDS.size)
+    for row, schema in enumerate(schemas()):
+        compiler().json_schema(schema).matcher().fill_bitmask(single, row)
+    shared = structgen.Compiler(vocabulary(WORDS))
+    grammars = [shared.json_schema(schema) for schema in schemas()]
+
+    def work(index: int) -> None:
+        own = [grammar.matcher() for grammar in grammars]
+        mask = structgen.allocate_bitmask(len(own), WORDS.size)
+        for threads in (5, 2, 1):
+            np.asarray(mask)[:] = index
+            structgen.fill_bitmasks(own, mask, threads=threads)
+            np.testing.assert_array_equal(np.asarray(mask), np.asarray(single))
+
+    together(work, 8)

@@ -1,0 +1,183 @@
+"""`Vocabulary.save` and `load`: the same vocabulary, the same masks; a damaged file is refused.
+
+A file with a right checksum and wrong indices is made by patching the sections and signing again, so the
+checks behind the checksum are tested too.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import structgen
+from structgen.errors import VocabularyError
+from tests.harness import WORDS, vocabulary
+
+SCHEMA = '{"type":"object","properties":{"name":{"type":"string","maxLength":9},"n":{"type":"integer"}}}'
+TEXTS = ("", "{", '{"na', '{"name": "ab', '{"name": "", "n": -1', "{}")
+
+
+@pytest.fixture(scope="module")
+def made() -> structgen.Vocabulary:
+    return vocabulary(WORDS)
+
+
+@pytest.fixture(scope="module")
+def file(made, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("saved") / "words.sgv"
+    made.save(path)
+    return path
+
+
+def masks(words: structgen.Vocabulary) -> np.ndarray:
+    grammar = structgen.Compiler(words).json_schema(SCHEMA)
+    out = structgen.allocate_bitmask(len(TEXTS), words.vocab_size)
+    for row, text in enumerate(TEXTS):
+        matcher = grammar.matcher()
+        assert matcher.accept_bytes(text) or not text
+        matcher.fill_bitmask(out, row)
+    return np.asarray(out)
+
+
+def test_what_is_loaded_is_what_was_saved(made, file) -> None:
+    loaded = structgen.Vocabulary.load(file)
+    for name in ("vocab_size", "eos_token_ids", "special_token_ids", "special_tokens", "kind"):
+        assert getattr(loaded, name) == getattr(made, name), name
+    assert list(loaded.tokens) == list(made.tokens)
+    assert loaded.tokens[-1] == made.tokens[-1] and loaded.tokens[2:5] == list(made.tokens[2:5])
+    assert loaded.encode('{"a": 1}') == made.encode('{"a": 1}')
+    np.testing.assert_array_equal(masks(loaded), masks(made))
+
+
+def test_a_loaded_vocabulary_is_saved_alike(file, tmp_path) -> None:
+    again = tmp_path / "again.sgv"
+    structgen.Vocabulary.load(file).save(again)
+    assert again.read_bytes() == file.read_bytes()
+
+
+def test_saving_replaces_the_file_under_a_reader(made, tmp_path) -> None:
+    path = tmp_path / "words.sgv"
+    made.save(path)
+    loaded = structgen.Vocabulary.load(path)
+    made.save(path)
+    path.unlink()
+    np.testing.assert_array_equal(masks(loaded), masks(made))
+    assert not list(tmp_path.iterdir())
+
+
+def test_many_threads_save_one_file(made, tmp_path) -> None:
+    path = tmp_path / "words.sgv"
+    threads = [threading.Thread(target=made.save, args=(path,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [p.name for p in tmp_path.iterdir()] == ["words.sgv"]
+    assert structgen.Vocabulary.load(path).vocab_size == made.vocab_size
+
+
+def test_every_damage_is_refused(file, tmp_path) -> None:
+    data = file.read_bytes()
+    path = tmp_path / "bad.sgv"
+    chance = random.Random(0)
+    bad = [
+        b"",
+        data[:7],
+        data[:100],
+        data[:-1],
+        data + b"\0",
+        b"x" + data[1:],
+        b"not a vocabulary at all" * 40,
+    ]
+    for _ in range(200):
+        at = chance.randrange(len(data))
+        bad.append(data[:at] + bytes([data[at] ^ (1 << chance.randrange(8))]) + data[at + 1 :])
+    for text in bad:
+        path.write_bytes(text)
+        with pytest.raises(VocabularyError, match="bad.sgv"):
+            structgen.Vocabulary.load(path)
+    for missing in (tmp_path / "none.sgv", tmp_path):
+        with pytest.raises(VocabularyError, match="none.sgv|regular"):
+            structgen.Vocabulary.load(missing)
+    with pytest.raises(VocabularyError, match="written"):
+        structgen.Vocabulary.load(file).save(tmp_path / "no folder" / "words.sgv")
+
+
+MASK = (1 << 64) - 1
+
+
+def mix(h: int, v: int) -> int:
+    h ^= (v + 0x9E3779B97F4A7C15 + (h << 6) + (h >> 2)) & MASK
+    h = (h * 0xFF51AFD7ED558CCD) & MASK
+    return h ^ (h >> 32)
+
+
+def checksum(data: bytes) -> int:
+    """The format's own, written a second time."""
+    lanes = [1, 2, 3, 4]
+    whole = len(data) // 32 * 32
+    for i, word in enumerate(struct.unpack(f"<{whole // 8}Q", data[:whole])):
+        lane = ((lanes[i % 4] ^ word) * 0x9E3779B97F4A7C15) & MASK
+        lanes[i % 4] = lane ^ (lane >> 29)
+    rest = data[whole:]
+    h = mix(len(data), len(rest))
+    while len(rest) >= 8:
+        h = mix(h, int.from_bytes(rest[:8], "little"))
+        rest = rest[8:]
+    h = mix(h, int.from_bytes(rest, "little"))
+    for lane in lanes:
+        h = mix(h, lane)
+    return h
+
+
+def signed(data: bytearray) -> bytes:
+    """`data` with its checksums made right again."""
+    end = 24 + 9 * 16
+    size = end + 24
+    data[end : end + 8] = struct.pack("<Q", len(data))
+    data[end + 8 : end + 16] = struct.pack("<Q", checksum(bytes(data[size:])))
+    data[end + 16 : end + 24] = struct.pack("<Q", checksum(bytes(data[: end + 16])))
+    return bytes(data)
+
+
+def test_wrong_indices_behind_a_right_checksum_never_crash(file, tmp_path) -> None:
+    """Refused, or harmless: the masks may be wrong, the process lives. In a child, which a crash may end."""
+    data = file.read_bytes()
+    assert signed(bytearray(data)) == data
+    begins = struct.unpack("<9Q", data[24 : 24 + 72])
+    sizes = struct.unpack("<9Q", data[96 : 96 + 72])
+    chance = random.Random(1)
+    count = 0
+    for section in range(2, 9):  # offsets, eos, special, nodes, kids, children, tokens
+        for value in (0, 1, 0x7FFFFFFF, 0xFFFFFFFF, None, None, None, None):
+            if not sizes[section]:
+                continue
+            patched = bytearray(data)
+            at = begins[section] + chance.randrange(sizes[section] // 4) * 4
+            number = chance.randrange(1 << 18) if value is None else value
+            patched[at : at + 4] = struct.pack("<I", number)
+            (tmp_path / f"{section}-{count}.sgv").write_bytes(signed(patched))
+            count += 1
+    code = (
+        "import sys, pathlib, tests.test_vocabulary_file as t, structgen\n"
+        "refused = 0\n"
+        "for path in sorted(pathlib.Path(sys.argv[1]).glob('*.sgv')):\n"
+        "    try:\n"
+        "        t.masks(structgen.Vocabulary.load(path))\n"
+        "    except (structgen.StructgenError, AssertionError, IndexError):\n"
+        "        refused += 1\n"
+        "print(refused)\n"
+    )
+    root = Path(__file__).resolve().parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, cwd=root
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout) > count // 2
