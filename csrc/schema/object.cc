@@ -483,14 +483,16 @@ const Offers& Objects::offers(uint32_t s) {
   return *offers_[s];
 }
 
-void Objects::wanted(FormulaId p, std::vector<RegionId>& out) {
+void Objects::wanted(FormulaId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out) {
+  if (!seen.insert(p.v).second) return;
   const Formula& f = formulas_[p];
   if (f.op == Op::kSome) out.push_back(RegionId{f.a});
-  // Under exactly-one a count may also have to be missed, so every literal there counts.
   if (f.op == Op::kAll || f.op == Op::kMost) return;
   for (FormulaId k : formulas_.kids(p)) {
-    if (f.op == Op::kOne || f.op == Op::kNot) wanted(formulas_.negate(k), out);
-    wanted(k, out);
+    // Under exactly-one a count may also have to be missed, so every literal there counts. Its negation
+    // (none, or two) asks for the same literals.
+    if (f.op == Op::kOne) wanted(formulas_.negate(k), seen, out);
+    wanted(k, seen, out);
   }
 }
 
@@ -504,7 +506,8 @@ Offers Objects::useful(uint32_t s) {
     return out;
   }
   std::vector<RegionId> regions;
-  wanted(st.rest, regions);
+  std::unordered_set<uint32_t> seen;
+  wanted(st.rest, seen, regions);
   const auto hit = [&](uint32_t name, uint32_t cls) {
     for (RegionId r : regions)
       if (hits(plan, r, name, cls)) return true;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/intern.h"
@@ -101,7 +102,7 @@ class Objects {
   bool hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls);
   FormulaId derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls, std::unordered_map<uint64_t, FormulaId>& memo);
   FormulaId forget_names(const Plan& plan, FormulaId p, const Bits& gone, std::unordered_map<uint32_t, FormulaId>& memo);
-  void wanted(FormulaId p, std::vector<RegionId>& out);
+  void wanted(FormulaId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out);
   bool search(uint32_t plan, FormulaId p, const Bits& used);
   bool search_literal(uint32_t plan, FormulaId p, FormulaId literal, const Bits& used);
   Bits after(const Plan& plan, const Bits& used, uint32_t name) const;
