@@ -483,42 +483,6 @@ const Offers& Objects::offers(uint32_t s) {
   return *offers_[s];
 }
 
-void Objects::wanted(FormulaId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out) {
-  if (!seen.insert(p.v).second) return;
-  const Formula& f = formulas_[p];
-  if (f.op == Op::kSome) out.push_back(RegionId{f.a});
-  if (f.op == Op::kAll || f.op == Op::kMost) return;
-  for (FormulaId k : formulas_.kids(p)) {
-    // Under exactly-one a count may also have to be missed, so every literal there counts. Its negation
-    // (none, or two) asks for the same literals.
-    if (f.op == Op::kOne) wanted(formulas_.negate(k), seen, out);
-    wanted(k, seen, out);
-  }
-}
-
-Offers Objects::useful(uint32_t s) {
-  Offers out = offers(s);
-  const ObjectState st = states_[s];
-  const Plan& plan = *plans_[st.plan];
-  if (plan.pure) {
-    for (std::size_t i = 0; i < out.names.size(); ++i) out.names[i] &= plan.required[i];
-    out.classes.clear();
-    return out;
-  }
-  std::vector<RegionId> regions;
-  std::unordered_set<uint32_t> seen;
-  wanted(st.rest, seen, regions);
-  const auto hit = [&](uint32_t name, uint32_t cls) {
-    for (RegionId r : regions)
-      if (hits(plan, r, name, cls)) return true;
-    return false;
-  };
-  for (uint32_t i = 0; i < plan.names.size(); ++i)
-    if (has_bit(out.names, i) && !hit(i, 0)) out.names[i >> 6] &= ~(1ull << (i & 63));
-  std::erase_if(out.classes, [&](uint32_t c) { return !hit(kNoName, c); });
-  return out;
-}
-
 std::vector<Objects::Step> Objects::take_name(uint32_t s, uint32_t name) {
   const ObjectState st = states_[s];
   const Plan& plan = *plans_[st.plan];
