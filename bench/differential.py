@@ -42,7 +42,9 @@ def worker(first: int, families: list[str], texts: int, jsonschema_too: bool) ->
                 try:
                     checker.run(family, Seeded(seed), texts)
                 except Exception as error:
-                    checker.finding("failed", f"{family}, seed {seed}", f"{type(error).__name__}: {error}"[:300])
+                    checker.finding(
+                        "failed", f"{family}, seed {seed}", f"{type(error).__name__}: {error}"[:300]
+                    )
                 checker.counts[f"pairs of {family}"] += checker.counts["pairs"] - before
                 slow.append((round(time.process_time() - begin, 3), family, seed))
         found = [dataclasses.asdict(check.minimal(f)) for f in checker.findings]
@@ -59,7 +61,9 @@ class Worker:
 
     def run(self, chunk: int) -> Iterator[str]:
         if self.process is None or self.process.poll() is not None:
-            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
         assert self.process.stdin and self.process.stdout
         self.process.stdin.write(f"{chunk}\n")
         self.process.stdin.flush()
@@ -102,8 +106,12 @@ def report(records: dict[int, dict]) -> str:
     for kind, found in kinds.items():
         out.append(f"{kind}: {len(found)}")
         for each in found[:20]:
-            verdicts = ", ".join(f"{k} {each[k]}" for k in ("engine", "judge", "jsonschema") if each.get(k) is not None)
-            out.append(f"    {json.dumps(each['schema'], ensure_ascii=False)}\n      {each['text']}  {verdicts}")
+            verdicts = ", ".join(
+                f"{k} {each[k]}" for k in ("engine", "judge", "jsonschema") if each.get(k) is not None
+            )
+            out.append(
+                f"    {json.dumps(each['schema'], ensure_ascii=False)}\n      {each['text']}  {verdicts}"
+            )
     return "\n".join(out)
 
 
@@ -111,7 +119,9 @@ def main(arguments: list[str] | None = None) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
     parser = argparse.ArgumentParser(prog="bench.differential", description=__doc__.split("\n")[0])
-    parser.add_argument("--pairs", type=int, default=1_000_000, help="stop after this many, earlier runs included")
+    parser.add_argument(
+        "--pairs", type=int, default=1_000_000, help="stop after this many, earlier runs included"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--texts", type=int, default=24, help="texts a schema")

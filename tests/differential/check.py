@@ -45,7 +45,9 @@ class Finding:
 
 def compiler() -> structgen.Compiler:
     """Of bytes: no tokenizer is under test here."""
-    vocabulary = structgen.Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256])
+    vocabulary = structgen.Vocabulary.from_bytes(
+        [bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256]
+    )
     return structgen.Compiler(vocabulary)
 
 

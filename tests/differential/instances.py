@@ -95,7 +95,11 @@ class Guide:
         constants += [v for p, _ in parts for v in p.get("enum", ())]
         if constants and s.chance(92):
             return s.pick(constants)
-        kinds = [k for p, _ in parts for k in ([p["type"]] if isinstance(p.get("type"), str) else p.get("type", ()))]
+        kinds = [
+            k
+            for p, _ in parts
+            for k in ([p["type"]] if isinstance(p.get("type"), str) else p.get("type", ()))
+        ]
         if not kinds:
             kinds = self.implied(parts) if s.chance(75) else []
         kind = s.pick(kinds) if kinds else s.pick(TYPES)
@@ -171,7 +175,11 @@ class Guide:
                     here.append((p["contains"], base))
                 if "unevaluatedItems" in p and s.chance(30):
                     here.append((p["unevaluatedItems"], base))
-            out.append(s.pick(out) if out and s.chance(12) else self.value([h for h in here if h[0] is not None], depth - 1))
+            out.append(
+                s.pick(out)
+                if out and s.chance(12)
+                else self.value([h for h in here if h[0] is not None], depth - 1)
+            )
         return out
 
     def object(self, parts: list[tuple[dict, str]], depth: int) -> dict:
@@ -269,7 +277,9 @@ def small_values(schema: Any, limit: int = 4000) -> Iterator[Any]:
                 yield dict(zip(trio, three, strict=True))
 
     few: list[Any] = [1, "a", None, 2, "b", True, "", 0]
-    few = list({repr(v): v for v in [*[n for n in numbers][:3], *[t for t in strings][:3], *few]}.values())[:8]
+    few = list({repr(v): v for v in [*[n for n in numbers][:3], *[t for t in strings][:3], *few]}.values())[
+        :8
+    ]
     flat = list(itertools.islice(containers(scalars, few), 1500))
     nested = containers([*scalars, *flat[:60]], [*few[:4], [], {}, *flat[2:8]])
     yield from itertools.islice(itertools.chain(scalars, flat, nested), limit)

@@ -352,7 +352,9 @@ class Judge:
                     return False
             notes.items.update(range(len(prefix), len(value)))
         if draft >= 6 and "contains" in schema:
-            holding = [i for i, item in enumerate(value) if self.check(schema["contains"], item, scope) is not None]
+            holding = [
+                i for i, item in enumerate(value) if self.check(schema["contains"], item, scope) is not None
+            ]
             least = schema.get("minContains", 1) if draft >= 2019 else 1
             most = schema.get("maxContains", len(value)) if draft >= 2019 else len(value)
             if not least <= len(holding) <= most:
@@ -393,7 +395,11 @@ class Judge:
                     return False
             if known:
                 notes.keys.add(name)
-            if draft >= 6 and "propertyNames" in schema and self.check(schema["propertyNames"], name, scope) is None:
+            if (
+                draft >= 6
+                and "propertyNames" in schema
+                and self.check(schema["propertyNames"], name, scope) is None
+            ):
                 return False
         if draft >= 2019:
             for name, others in schema.get("dependentRequired", {}).items():
@@ -413,7 +419,10 @@ class Judge:
                 notes.add(found)
         if draft >= 2019 and "unevaluatedProperties" in schema:
             for name, item in value.items():
-                if name not in notes.keys and self.check(schema["unevaluatedProperties"], item, scope) is None:
+                if (
+                    name not in notes.keys
+                    and self.check(schema["unevaluatedProperties"], item, scope) is None
+                ):
                     return False
             notes.keys.update(value)
         return True

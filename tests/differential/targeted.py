@@ -155,7 +155,11 @@ def key_classes(source: Source, draft: int) -> Any:
     if roll <= 4:
         return {"type": "object", **one()}
     if roll <= 7:
-        return {"type": "object", s.pick(("allOf", "anyOf", "oneOf")): [one(), one()], **(one() if s.chance(30) else {})}
+        return {
+            "type": "object",
+            s.pick(("allOf", "anyOf", "oneOf")): [one(), one()],
+            **(one() if s.chance(30) else {}),
+        }
     return {"type": "object", **one(), "not": one()}
 
 
@@ -168,7 +172,9 @@ def unevaluated(source: Source, draft: int) -> Any:
     word = "unevaluatedItems" if arrays else "unevaluatedProperties"
 
     def small() -> Any:
-        return s.pick((True, False, {"type": "integer"}, {"const": 1}, {"type": "string"}, {"enum": ["a", 1]}))
+        return s.pick(
+            (True, False, {"type": "integer"}, {"const": 1}, {"type": "string"}, {"enum": ["a", 1]})
+        )
 
     def local() -> dict:
         out: dict = {}
@@ -274,7 +280,12 @@ def captures(source: Source, draft: int) -> Any:
     if roll == 0:
         return {"not": out, "type": "array", "items": item(1), "maxItems": 3}
     if roll == 1:
-        return {s.pick(("oneOf", "anyOf", "allOf")): [out, {"type": "array", "items": item(1), "uniqueItems": s.chance(50)}]}
+        return {
+            s.pick(("oneOf", "anyOf", "allOf")): [
+                out,
+                {"type": "array", "items": item(1), "uniqueItems": s.chance(50)},
+            ]
+        }
     if roll == 2:
         return {"type": "object", "properties": {"a": out, "b": out}, "additionalProperties": out}
     return out
@@ -365,7 +376,9 @@ def discriminated(source: Source, draft: int) -> Any:
             if n == "kind":
                 out["properties"][n] = {"enum": s.some(("x", "y", "z"), 1, 2)}
             elif roll == 0 and depth:
-                out["properties"][n] = {s.pick(("oneOf", "anyOf", "allOf")): [branch(depth - 1), branch(depth - 1)]}
+                out["properties"][n] = {
+                    s.pick(("oneOf", "anyOf", "allOf")): [branch(depth - 1), branch(depth - 1)]
+                }
             elif roll <= 2 and depth:
                 out["properties"][n] = branch(depth - 1)
             else:
