@@ -1,7 +1,8 @@
 """The short run of `python -m bench.differential`, and cases that the long one found.
 
 Every family of random schemas over every draft, engine against judge and jsonschema; the judge itself on
-the official suite; walks through masks that end in instances. `STRUCTGEN_LONG=k` makes the counts k times larger.
+the official suite; walks through masks that end in instances. `STRUCTGEN_LONG=k` makes the counts k times
+larger.
 """
 
 from __future__ import annotations
@@ -46,26 +47,66 @@ def test_family(family, compiler) -> None:
 # Found by the long run: schema, texts that are instances, texts that are not.
 FOUND = [
     (  # a completion asked what a oneOf inside a oneOf needs, and what its negation needs, for ever
-        {"type": "object", "oneOf": [{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"required": ["c"]}]},
+        {
+            "type": "object",
+            "oneOf": [{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"required": ["c"]}],
+        },
         ['{"a": 1}', '{"c": 1}', '{"a": 1, "b": 1, "c": 1}'],
         ["{}", '{"a": 1, "c": 1}', '{"a": 1, "b": 1}'],
     ),
-]  # fmt: skip
+]
 
 # Found by the long run: (schema, how a text begins) whose completion was not found, or not within minutes.
 IDS = {"type": "object", "properties": {"id": {"type": "integer"}}, "additionalProperties": False}
 LISTS = {"type": "array", "items": {"enum": [1, [1]]}, "maxItems": 2}
 COMPLETED = [
-    ({"type": "array", "uniqueItems": True, "items": {**IDS, "required": ["id"]}, "minItems": 3}, '[{"\\u006'),
+    (
+        {"type": "array", "uniqueItems": True, "items": {**IDS, "required": ["id"]}, "minItems": 3},
+        '[{"\\u006',
+    ),
     ({"type": "array", "uniqueItems": True, "items": IDS, "minItems": 3}, '[{"id": 0},{'),
     ({"type": "array", "uniqueItems": True, "items": LISTS, "minItems": 3}, "[[1e0],[],[1e00"),
-    ({"type": "object", "properties": {f"k{i}": {} for i in range(40)}, "required": [f"k{i}" for i in range(40)],
-      "oneOf": [{"required": ["x"]}, {"required": ["y"]}]}, '{"k7": 1, "k3"'),
-    ({"type": "object", "anyOf": [{"patternProperties": {"^[a-c]{1,3}$": True},
-      "additionalProperties": {"enum": ["a", None]}, "minProperties": 2}, {"maxProperties": 0}]}, "{"),
-    ({"not": {"patternProperties": {"^$": True, "ab|ba": True}, "anyOf": [{}, {"properties": {"ab": {"const": 1}},
-      "patternProperties": {"^(ab)*$": {"type": "integer"}}}], "unevaluatedProperties": False}, "type": "object"}, ""),
-]  # fmt: skip
+    (
+        {
+            "type": "object",
+            "properties": {f"k{i}": {} for i in range(40)},
+            "required": [f"k{i}" for i in range(40)],
+            "oneOf": [{"required": ["x"]}, {"required": ["y"]}],
+        },
+        '{"k7": 1, "k3"',
+    ),
+    (
+        {
+            "type": "object",
+            "anyOf": [
+                {
+                    "patternProperties": {"^[a-c]{1,3}$": True},
+                    "additionalProperties": {"enum": ["a", None]},
+                    "minProperties": 2,
+                },
+                {"maxProperties": 0},
+            ],
+        },
+        "{",
+    ),
+    (
+        {
+            "not": {
+                "patternProperties": {"^$": True, "ab|ba": True},
+                "anyOf": [
+                    {},
+                    {
+                        "properties": {"ab": {"const": 1}},
+                        "patternProperties": {"^(ab)*$": {"type": "integer"}},
+                    },
+                ],
+                "unevaluatedProperties": False,
+            },
+            "type": "object",
+        },
+        "",
+    ),
+]
 
 
 @pytest.mark.parametrize(("schema", "before"), COMPLETED)
@@ -136,6 +177,48 @@ def test_walks_through_masks_end_in_instances(family) -> None:
 
     harness.seeded(walks, 6)
     assert TALLY["walks"] >= 3 and TALLY["too complex"] <= max(2, TALLY["walks"] // 4), TALLY
+
+
+def test_what_was_read_before_changes_nothing(compiler) -> None:
+    """A memo keyed by a hash took one object's "cannot be completed" for another's, after these texts."""
+    kinds = {"kind": {"enum": ["z"]}}
+    named = {"properties": {"kind": {"enum": ["y"]}, "c": {"type": "integer"}}, "required": ["kind"]}
+    closed = {"type": "object", "additionalProperties": False}
+    none = {"enum": []}
+    schema = {
+        "oneOf": [
+            {"properties": kinds},
+            {"properties": {"kind": none, "a": {"type": []}, "b": {"oneOf": [closed, named]}}},
+        ],
+        "properties": {
+            "b": {
+                "anyOf": [
+                    {"properties": kinds},
+                    {"properties": {"a": {"type": ["null"]}, "c": {"type": "integer"}}, "required": ["a"]},
+                ]
+            }
+        },
+        "not": {
+            "properties": {
+                **kinds,
+                "a": {"enum": [1]},
+                "c": {
+                    "properties": {"kind": none, "b": {"type": ["null"]}, "c": {"type": []}},
+                    "required": ["b"],
+                    "type": "object",
+                },
+            },
+            "required": ["c"],
+            "additionalProperties": False,
+        },
+    }
+    text = '{"c": {"b": null}, "a": 1, "aa": []}'
+    assert Judge(schema).accepts(text)
+    grammar = check.compiler().json_schema(schema, property_order="any")
+    for before in ('{"b":{"kind":"y"}}', '{"b": {"c": 0}}', '{"kind": "z"}', '{"b": "1"}', '{"a": null}',
+                   '{"b": {"a": null}}'):  # fmt: skip
+        accepts(grammar, before)
+    assert accepts(grammar, text)
 
 
 @pytest.mark.parametrize(("schema", "good", "bad"), FOUND)

@@ -47,7 +47,7 @@ bool Objects::within(uint32_t plan_id, FormulaId p, const Bits& used, uint32_t n
   if (solver_.closes(p)) return true;
   if (n == 0 || least_members(p) > n) return false;
   if (++nearest_steps_ > kMaxSteps) return false;
-  const uint64_t key = mix(mix(mix(plan_id, p.v), 78), intern_bits(used));
+  const Situation key{plan_id, p, intern_bits(used)};
   if (const auto it = within_.find(key); it != within_.end()) {
     if (n >= it->second.within) return true;
     if (n < it->second.not_within) return false;
@@ -100,7 +100,7 @@ bool Objects::within_literal(uint32_t plan_id, FormulaId p, FormulaId literal, c
 
 uint32_t Objects::distance(uint32_t plan_id, FormulaId p, const Bits& used) {
   if (solver_.closes(p)) return 0;
-  const uint64_t key = mix(mix(mix(plan_id, p.v), 79), intern_bits(used));
+  const Situation key{plan_id, p, intern_bits(used)};
   if (const auto it = distance_.find(key); it != distance_.end()) return it->second;
   nearest_steps_ = 0;
   const uint32_t least = std::max(1u, least_members(p));

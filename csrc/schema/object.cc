@@ -358,7 +358,7 @@ bool Objects::search(uint32_t plan_id, FormulaId p, const Bits& used) {
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
   solver_.spend(5);
-  const uint64_t key = mix(mix(mix(plan_id, p.v), 77), intern_bits(used));
+  const Situation key{plan_id, p, intern_bits(used)};
   if (const auto it = productive_.find(key); it != productive_.end()) return it->second == 2;
   std::vector<FormulaId> branches, others;
   FormulaId literal;

@@ -65,6 +65,18 @@ struct Offers {
   bool close = false;
 };
 
+// What is still asked of an object, in one plan with these names used: the key of what is remembered of it. Compared
+// in full: a memo keyed by a hash alone once gave one plan's answer for another's.
+struct Situation {
+  uint32_t plan = 0;
+  FormulaId rest;
+  uint32_t used = 0;  // index of a bitset over the plan's names
+  friend bool operator==(const Situation&, const Situation&) = default;
+};
+struct SituationHash {
+  std::size_t operator()(const Situation& s) const { return mix(mix(mix(7, s.plan), s.rest.v), s.used); }
+};
+
 class Objects {
  public:
   explicit Objects(Solver& solver);
@@ -134,12 +146,12 @@ class Objects {
   InternTable written_index_;
   std::unordered_map<uint64_t, std::vector<Cell>> cells_;
   std::unordered_map<uint64_t, uint8_t> region_names_;
-  std::unordered_map<uint64_t, uint8_t> productive_;
+  std::unordered_map<Situation, uint8_t, SituationHash> productive_;
   struct Known {
     uint32_t not_within = 0, within = kFar;  // fewer than the first never do, the second does
   };
-  std::unordered_map<uint64_t, Known> within_;
-  std::unordered_map<uint64_t, uint32_t> distance_;
+  std::unordered_map<Situation, Known, SituationHash> within_;
+  std::unordered_map<Situation, uint32_t, SituationHash> distance_;
   uint32_t nearest_steps_ = 0;
 };
 
