@@ -141,6 +141,24 @@ def _compare(holds: Callable[[Any, Any], bool]) -> Callable:
     return check
 
 
+def _draft4_bound(holds: Callable[[Any, Any], bool], sharp: str) -> Callable:
+    """Draft 4 has booleans that sharpen `minimum` and `maximum`."""
+
+    def check(validator: Any, bound: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        if not _is_number(instance):
+            return
+        exact, limit = Fraction(instance), Fraction(bound)
+        if not (holds(exact, limit) or exact == limit) or (exact == limit and schema.get(sharp) is True):
+            yield jsonschema.ValidationError("out of range")
+
+    return check
+
+
+_DRAFT4_VALIDATORS = {
+    "minimum": _draft4_bound(lambda x, b: x > b, "exclusiveMinimum"),
+    "maximum": _draft4_bound(lambda x, b: x < b, "exclusiveMaximum"),
+}
+
 _VALIDATORS = {
     "uniqueItems": _unique,
     "const": _const,
@@ -252,6 +270,8 @@ class JsonOracle:
         types = base.TYPE_CHECKER.redefine("integer", _is_integer)
         types = types.redefine("number", lambda checker, value: _is_number(value))
         known = {name: check for name, check in _VALIDATORS.items() if name in base.VALIDATORS}
+        if "exclusiveMinimum" not in base.VALIDATORS:
+            known |= _DRAFT4_VALIDATORS
         kind = jsonschema.validators.extend(base, validators=known, type_checker=types)
         more = {} if registry is None else {"registry": registry}
         self._validator = kind(exact, format_checker=format_checker(), **more)

@@ -158,6 +158,7 @@ void Matcher::fill_row(uint32_t* row) {
 
 namespace {
 constexpr std::size_t kTooMany = static_cast<std::size_t>(-1) / 2;
+constexpr std::size_t kPromised = 1 << 16;  // bytes of a completion whose states are remembered
 }
 
 // Upper bound on the tokens that finish from s: longest-match tokens of a shortest completion, and EOS.
@@ -175,8 +176,8 @@ std::size_t Matcher::needed(StateId s) {
     return epoch_->needed[s.v] = kTooMany;  // not shown to fit, so not offered
   }
   const TokenTrie& trie = grammar_->vocabulary().trie();
-  std::size_t tokens = 1, at = 0;
-  while (at < text.size()) {
+  std::vector<std::size_t> ends;  // of the tokens
+  for (std::size_t at = 0; at < text.size(); at = ends.back()) {
     uint32_t node = 0;
     std::size_t end = at, best = at;
     while (end < text.size() && !trie.leaf(node)) {
@@ -187,14 +188,23 @@ std::size_t Matcher::needed(StateId s) {
       ++end;
       if (!trie.tokens(node).empty()) best = end;
     }
-    if (best == at) {  // the vocabulary cannot spell it
-      tokens = kTooMany;
-      break;
-    }
-    at = best;
-    ++tokens;
+    if (best == at) return epoch_->needed[s.v] = kTooMany;  // the vocabulary cannot spell it
+    ends.push_back(best);
   }
-  return epoch_->needed[s.v] = tokens;
+  const std::size_t tokens = ends.size() + 1;
+  epoch_->needed[s.v] = tokens;
+  // What is promised here has to be kept on the way: another completion of the same length, found from a
+  // state further on, may take more tokens. A state that is near enough already has a way of its own.
+  StateId on = s;
+  for (std::size_t i = 0, at = 0; i < ends.size() && at < kPromised; ++i) {
+    for (; at < ends[i]; ++at) on = epoch_->parser.step(on, static_cast<uint8_t>(text[at]));
+    if (on == Parser::dead()) break;
+    const auto [known, unknown] = epoch_->needed.try_emplace(on.v, tokens - 1 - i);
+    if (unknown) continue;
+    if (known->second <= tokens - 1 - i) break;
+    known->second = tokens - 1 - i;
+  }
+  return tokens;
 }
 
 std::size_t Matcher::tokens_needed() {

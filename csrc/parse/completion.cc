@@ -70,15 +70,20 @@ Completion::Text Completion::labelled(RegexId r, RuleId reader) {
   return best;
 }
 
-Completion::Text Completion::sequence(std::span<const Symbol> symbols) {
+void Completion::capture(CaptureId& c, std::string_view text) {
+  if (c.v <= 1) return;
+  for (char b : text) c = parser_.captures().append(c, static_cast<uint8_t>(b));
+}
+
+// `c` is the capture that is open where the symbols begin, and afterwards where they end.
+Completion::Text Completion::sequence(std::span<const Symbol> symbols, CaptureId& c) {
   std::string out;
-  std::vector<std::size_t> captures;
   for (std::size_t i = 0; i < symbols.size(); ++i) {
     const Symbol s = symbols[i];
     Text part;
     switch (s.kind()) {
       case Symbol::kCapture:
-        captures.push_back(out.size());
+        c = parser_.captures().start(c);
         continue;
       case Symbol::kTerminal:
         if (s.regex() == RegexArena::poison()) return {};
@@ -88,23 +93,27 @@ Completion::Text Completion::sequence(std::span<const Symbol> symbols) {
           part = shortest(s.regex());
         break;
       case Symbol::kRule: part = rule(s.rule_id(), Reading{}); break;
-      case Symbol::kReader: {
-        Reading reading;
-        reading.kind = Reading::kUnknown;
-        if (!captures.empty()) {
-          reading.kind = Reading::kText;
-          reading.text = out.substr(captures.back());
-          captures.pop_back();
-        }
-        part = rule(s.rule_id(), reading);
-        break;
-      }
+      case Symbol::kReader: part = read(s.rule_id(), c); break;
     }
     if (!part) return {};
     out += *part;
+    capture(c, *part);
     if (out.size() > kMaxText) return {};
   }
   return out;
+}
+
+// The reader of the text of the innermost capture, which ends here.
+Completion::Text Completion::read(RuleId reader, CaptureId& c) {
+  Reading reading;
+  reading.kind = Reading::kUnknown;
+  if (c.v > 1) {
+    CaptureId outer;
+    reading.kind = Reading::kText;
+    reading.text = parser_.captures().finish(c, outer);
+    c = outer;
+  }
+  return rule(reader, reading);
 }
 
 Completion::Text Completion::rule(RuleId r, const Reading& reading) {
@@ -117,7 +126,7 @@ Completion::Text Completion::rule(RuleId r, const Reading& reading) {
       return {};
     }
   }
-  if (depth_ >= kMaxDepth || ++steps_ > kMaxSteps)
+  if (depth_ >= kMaxDepth || ++steps_ > 10 * kMaxSteps)
     throw Error(ErrorKind::kBudgetExceeded, "the shortest completion takes too long to find");
   const uint32_t before = low_, mine = depth_++;
   low_ = kClean;
@@ -139,8 +148,10 @@ Completion::Text Completion::rule(RuleId r, const Reading& reading) {
   std::stable_sort(order.begin(), order.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
   Text best;
   for (const auto& [least, symbols] : order) {
-    if (best && least >= best->size()) break;
-    keep(best, sequence(symbols));
+    // Past the budget the first way found is good enough.
+    if (best && (least >= best->size() || steps_ > kMaxSteps)) break;
+    CaptureId none;
+    keep(best, sequence(symbols, none));
   }
   if (memo) open_.erase(key);
   depth_ = mine;
@@ -149,13 +160,12 @@ Completion::Text Completion::rule(RuleId r, const Reading& reading) {
   return best;
 }
 
-// Down a stack; only where stacks join is there a choice.
-Completion::Text Completion::stack(StackId s) {
+// Down a stack; only where stacks join is there a choice. What follows an open capture depends on its text.
+Completion::Text Completion::stack(StackId s, CaptureId c) {
   std::string out;
-  std::vector<std::pair<uint32_t, std::size_t>> path;
   while (true) {
     if (parser_.stacks().has_end(s)) break;
-    if (const auto it = stacks_.find(s.v); it != stacks_.end()) {
+    if (const auto it = stacks_.find(s.v); it != stacks_.end() && c.v <= 1) {
       out += it->second;
       break;
     }
@@ -165,18 +175,19 @@ Completion::Text Completion::stack(StackId s) {
       Text best;
       for (const StackEntry& e : std::vector<StackEntry>(entries.begin(), entries.end())) {
         const Symbol top = e.top;
-        Text first = sequence({&top, 1});
+        CaptureId here = c;
+        const Text first = sequence({&top, 1}, here);
         if (!first) continue;
-        if (const Text rest = stack(e.rest)) keep(best, *first + *rest);
+        if (const Text rest = stack(e.rest, here)) keep(best, *first + *rest);
       }
       if (!best) return {};
-      if (best->size() < 4096) stacks_.emplace(s.v, *best);
+      if (best->size() < 4096 && c.v <= 1) stacks_.emplace(s.v, *best);
       out += *best;
       break;
     }
     const StackEntry e = entries[0];
     const Symbol top = e.top;
-    const Text part = sequence({&top, 1});
+    const Text part = sequence({&top, 1}, c);
     if (!part) return {};
     out += *part;
     if (out.size() > 64u * kMaxText) throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long");
@@ -187,32 +198,21 @@ Completion::Text Completion::stack(StackId s) {
 
 Completion::Text Completion::item(const Item& i) {
   if (i.regex == RegexArena::poison()) return {};
+  CaptureId c = i.capture;
+  if (!parser_.regexes().node(i.regex).labelled) {
+    const std::string text = shortest(i.regex);
+    capture(c, text);
+    if (const Text rest = stack(i.stack, c)) return text + *rest;
+    return {};
+  }
   Text best;
   const auto entries = parser_.stacks().entries(i.stack);
-  const bool plain = !parser_.regexes().node(i.regex).labelled &&
-                     (entries.size() != 1 || entries[0].top.kind() != Symbol::kReader);
-  if (plain) {
-    const std::string text = shortest(i.regex);
-    if (const Text rest = stack(i.stack)) best = text + *rest;
-    return best;
-  }
   for (const StackEntry& e : std::vector<StackEntry>(entries.begin(), entries.end())) {
-    Text first;
-    if (parser_.regexes().node(i.regex).labelled) {
-      first = labelled(i.regex, e.top.rule_id());
-    } else {
-      const std::string text = shortest(i.regex);
-      Reading reading;
-      reading.kind = Reading::kUnknown;
-      if (i.capture.v > 1) {
-        CaptureId outer;
-        reading.kind = Reading::kText;
-        reading.text = parser_.captures().finish(i.capture, outer) + text;
-      }
-      if (const Text rest = rule(e.top.rule_id(), reading)) first = text + *rest;
-    }
+    const Text first = labelled(i.regex, e.top.rule_id());
     if (!first) continue;
-    if (const Text rest = stack(e.rest)) keep(best, *first + *rest);
+    CaptureId here = c;
+    capture(here, *first);
+    if (const Text rest = stack(e.rest, here)) keep(best, *first + *rest);
   }
   return best;
 }
@@ -224,6 +224,7 @@ const std::string& Completion::of(StateId s) {
   depth_ = 0;
   low_ = kClean;
   open_.clear();
+  productions_.start_search();
   try {
     Text best;
     for (const Item& i : parser_.items(s)) keep(best, item(i));

@@ -28,9 +28,11 @@ class Completion {
  private:
   using Text = std::optional<std::string>;
   Text item(const Item& i);
-  Text stack(StackId s);
+  Text stack(StackId s, CaptureId c);
   Text rule(RuleId r, const Reading& reading);
-  Text sequence(std::span<const Symbol> symbols);
+  Text sequence(std::span<const Symbol> symbols, CaptureId& c);
+  Text read(RuleId reader, CaptureId& c);
+  void capture(CaptureId& c, std::string_view text);
   Text labelled(RegexId r, RuleId reader);
   const std::string& shortest(RegexId r);
   static void keep(Text& best, Text candidate);

@@ -66,6 +66,8 @@ class Productions {
   virtual void expand(RuleId rule, const Reading& reading, Alternatives& out) = 0;
   // What it remembers, in bytes.
   virtual std::size_t byte_size() const { return 0; }
+  // A search for a shortest completion begins; everything it asks for is one budget.
+  virtual void start_search() {}
   // Alternatives among which a shortest one is; a provider that knows leaves out the rest.
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) { expand(rule, reading, out); }
 };

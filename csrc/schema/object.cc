@@ -361,7 +361,7 @@ bool Objects::search(uint32_t plan_id, FormulaId p, const Bits& used) {
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
   solver_.spend(5);
-  const uint64_t key = mix(mix(mix(plan_id, p.v), 77), intern_bits(used));
+  const Situation key{plan_id, p, intern_bits(used)};
   if (const auto it = productive_.find(key); it != productive_.end()) return it->second == 2;
   std::vector<FormulaId> branches, others;
   FormulaId literal;
@@ -484,39 +484,6 @@ const Offers& Objects::offers(uint32_t s) {
     if (!solver_.regexes().is_empty(free_language(s, c)) && !take_free(s, c, nullptr).empty()) out->classes.push_back(c);
   offers_[s] = std::move(out);
   return *offers_[s];
-}
-
-void Objects::wanted(FormulaId p, std::vector<RegionId>& out) {
-  const Formula& f = formulas_[p];
-  if (f.op == Op::kSome) out.push_back(RegionId{f.a});
-  // Under exactly-one a count may also have to be missed, so every literal there counts.
-  if (f.op == Op::kAll || f.op == Op::kMost) return;
-  for (FormulaId k : formulas_.kids(p)) {
-    if (f.op == Op::kOne || f.op == Op::kNot) wanted(formulas_.negate(k), out);
-    wanted(k, out);
-  }
-}
-
-Offers Objects::useful(uint32_t s) {
-  Offers out = offers(s);
-  const ObjectState st = states_[s];
-  const Plan& plan = *plans_[st.plan];
-  if (plan.pure) {
-    for (std::size_t i = 0; i < out.names.size(); ++i) out.names[i] &= plan.required[i];
-    out.classes.clear();
-    return out;
-  }
-  std::vector<RegionId> regions;
-  wanted(st.rest, regions);
-  const auto hit = [&](uint32_t name, uint32_t cls) {
-    for (RegionId r : regions)
-      if (hits(plan, r, name, cls)) return true;
-    return false;
-  };
-  for (uint32_t i = 0; i < plan.names.size(); ++i)
-    if (has_bit(out.names, i) && !hit(i, 0)) out.names[i >> 6] &= ~(1ull << (i & 63));
-  std::erase_if(out.classes, [&](uint32_t c) { return !hit(kNoName, c); });
-  return out;
 }
 
 std::vector<Objects::Step> Objects::take_name(uint32_t s, uint32_t name) {

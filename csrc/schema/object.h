@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/intern.h"
@@ -64,6 +65,18 @@ struct Offers {
   bool close = false;
 };
 
+// What is still asked of an object, in one plan with these names used: the key of what is remembered of it. Compared
+// in full: a memo keyed by a hash alone once gave one plan's answer for another's.
+struct Situation {
+  uint32_t plan = 0;
+  FormulaId rest;
+  uint32_t used = 0;  // index of a bitset over the plan's names
+  friend bool operator==(const Situation&, const Situation&) = default;
+};
+struct SituationHash {
+  std::size_t operator()(const Situation& s) const { return mix(mix(mix(7, s.plan), s.rest.v), s.used); }
+};
+
 class Objects {
  public:
   explicit Objects(Solver& solver);
@@ -73,7 +86,11 @@ class Objects {
   const ObjectState& state(uint32_t s) const { return states_[s]; }
   const Plan& plan(uint32_t p) const { return *plans_[p]; }
   const Offers& offers(uint32_t s);
-  // Of those, what may bring an object nearer to its end: members that no count asks for never do.
+  // ---- nearest.cc: what the shortest completion goes by ----
+  static constexpr uint32_t kFar = 0xFFFFFFFFu;
+  // The least number of members after which the object may close, their order aside; kFar: not found cheaply.
+  uint32_t members_needed(uint32_t s);
+  // Of the offers, some that bring the object one member nearer to its end, a shortest way among them.
   Offers useful(uint32_t s);
   // Ways to write name `i` (or a key of class `c` with this text) next: (value, state after).
   struct Step {
@@ -103,7 +120,12 @@ class Objects {
   bool hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls);
   FormulaId derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls, std::unordered_map<uint64_t, FormulaId>& memo);
   FormulaId forget_names(const Plan& plan, FormulaId p, const Bits& gone, std::unordered_map<uint32_t, FormulaId>& memo);
-  void wanted(FormulaId p, std::vector<RegionId>& out);
+  Offers wanted_offers(uint32_t s);
+  void wanted(FormulaId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out);
+  uint32_t least_members(FormulaId p) const;
+  uint32_t distance(uint32_t plan, FormulaId p, const Bits& used);
+  bool within(uint32_t plan, FormulaId p, const Bits& used, uint32_t n);
+  bool within_literal(uint32_t plan, FormulaId p, FormulaId literal, const Bits& used, uint32_t n);
   bool search(uint32_t plan, FormulaId p, const Bits& used);
   bool search_literal(uint32_t plan, FormulaId p, FormulaId literal, const Bits& used);
   Bits after(const Plan& plan, const Bits& used, uint32_t name) const;
@@ -126,7 +148,13 @@ class Objects {
   InternTable written_index_;
   std::unordered_map<uint64_t, std::vector<Cell>> cells_;
   std::unordered_map<uint64_t, uint8_t> region_names_;
-  std::unordered_map<uint64_t, uint8_t> productive_;
+  std::unordered_map<Situation, uint8_t, SituationHash> productive_;
+  struct Known {
+    uint32_t not_within = 0, within = kFar;  // fewer than the first never do, the second does
+  };
+  std::unordered_map<Situation, Known, SituationHash> within_;
+  std::unordered_map<Situation, uint32_t, SituationHash> distance_;
+  uint32_t nearest_steps_ = 0;
 };
 
 }  // namespace structgen

@@ -1,5 +1,7 @@
 #include "schema/productions.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "regex/charset.h"
 #include "regex/syntax.h"
@@ -83,8 +85,12 @@ RuleId JsonProductions::rule(RuleKind kind, uint32_t a, uint32_t b, uint32_t dep
 }
 
 void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& out) {
-  const Rule r = rules_[id.v];
   solver_.refill();
+  expand_rule(id, reading, out, false);
+}
+
+void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternatives& out, bool nearest) {
+  const Rule r = rules_[id.v];
   switch (r.kind) {
     case kValue: expand_value(r, out); break;
     case kArrayFirst:
@@ -93,7 +99,7 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
     case kObjectNext: expand_object(r, out); break;
     case kKeys: expand_keys(r, out); break;
     case kItem: expand_item(r, reading, out); break;
-    case kNamed: expand_member(r, solver_.objects().take_name(r.a, reading.label), out); break;
+    case kNamed: expand_member(r, solver_.objects().take_name(r.a, reading.label), out, nearest); break;
     case kFree: {
       const ObjectState& s = solver_.objects().state(r.a);
       const bool known = reading.kind == Reading::kText;
@@ -107,17 +113,16 @@ void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& ou
         const Json j = Json::parse("\"" + reading.text);
         decoded = j.text(0);
       }
-      expand_member(r, solver_.objects().take_free(r.a, r.b, known ? &decoded : nullptr), out);
+      expand_member(r, solver_.objects().take_free(r.a, r.b, known ? &decoded : nullptr), out, nearest);
       break;
     }
   }
 }
 
-// The shortest object has the members that some count asks for and no others.
+// The shortest object has as few members as it may close after. A whole search runs under one budget.
 void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alternatives& out) {
   const Rule r = rules_[id.v];
-  if (r.kind != kKeys) return expand(id, reading, out);
-  solver_.refill();
+  if (r.kind != kKeys) return expand_rule(id, reading, out, true);
   const ObjectState& s = solver_.objects().state(r.a);
   add_keys(r, solver_.objects().plan(s.plan), solver_.objects().useful(r.a), out);
   // After a comma some member must come, useful or not.
@@ -231,8 +236,13 @@ void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& of
     out.add({Symbol::capture(), Symbol::terminal(solver_.objects().free_language(r.a, c)), call(kFree, r.a, c, r.depth)});
 }
 
-void JsonProductions::expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out) {
+void JsonProductions::expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out,
+                                    bool nearest) {
+  uint32_t least = Objects::kFar;
+  if (nearest && steps.size() > 1)
+    for (const Objects::Step& step : steps) least = std::min(least, solver_.objects().members_needed(step.next));
   for (const Objects::Step& step : steps) {
+    if (least != Objects::kFar && solver_.objects().members_needed(step.next) > least) continue;
     const Symbol value = call(kValue, step.value.v, 0, r.depth);
     out.add({colon(), value, call(kObjectNext, step.next, 0, r.depth)});
   }

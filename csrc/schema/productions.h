@@ -29,6 +29,7 @@ class JsonProductions : public Productions {
                   bool canonical_numbers);
   RuleId root() const { return root_; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
+  void start_search() override { solver_.refill(); }
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   const SchemaSet& schemas() const { return *schemas_; }
   std::size_t byte_size() const override {
@@ -64,7 +65,8 @@ class JsonProductions : public Productions {
   void expand_keys(const Rule& r, Alternatives& out);
   void add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out);
   void expand_item(const Rule& r, const Reading& reading, Alternatives& out);
-  void expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out);
+  void expand_rule(RuleId rule, const Reading& reading, Alternatives& out, bool nearest);
+  void expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out, bool nearest);
   void for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f);
   // Terminals: punctuation with the gaps around it.
   Symbol open(char bracket, uint32_t depth, bool empty);

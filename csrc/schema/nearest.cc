@@ -1,0 +1,207 @@
+// How many more members an object needs, and which ones: what the shortest completion goes by.
+//
+// In: an object's state. Out: a distance (members until it may close) and the offers that lower it. Cost:
+// iterative deepening over the counts that are still unmet, remembered; past kMaxSteps the distance counts as
+// unknown, and every member that some count asks for is offered.
+// Without the distance a search wanders: a member that a count asks for does not always bring an end nearer,
+// and each free key makes a state of its own.
+#include <algorithm>
+
+#include "schema/object.h"
+#include "schema/solve.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kNoName = 0xFFFFFFFFu;
+constexpr uint32_t kMaxSteps = 3'000;
+constexpr uint32_t kMaxMembers = 40;  // beyond what the formula shows at once
+constexpr std::size_t kEnough = 3;    // names and classes offered
+
+bool has(const Bits& b, uint32_t i) { return (b[i >> 6] >> (i & 63)) & 1; }
+void add(Bits& b, uint32_t i) { b[i >> 6] |= 1ull << (i & 63); }
+}  // namespace
+
+// ---- distance ----
+
+// A bound from below: names asked for one by one, or the largest count.
+uint32_t Objects::least_members(FormulaId p) const {
+  const std::span<const FormulaId> kids =
+      formulas_[p].op == Op::kAnd ? formulas_.kids(p) : std::span<const FormulaId>(&p, 1);
+  std::vector<NameId> names;
+  uint32_t most = 0;
+  for (FormulaId k : kids) {
+    const Formula& f = formulas_[k];
+    if (f.op != Op::kSome) continue;
+    most = std::max(most, f.c);
+    if (const Region& r = formulas_.region(RegionId{f.a}); r.kind == Region::kNames && r.names.size() == 1)
+      names.push_back(r.names[0]);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return std::max(most, static_cast<uint32_t>(names.size()));
+}
+
+bool Objects::within(uint32_t plan_id, FormulaId p, const Bits& used, uint32_t n) {
+  if (p == FormulaSpace::no()) return false;
+  if (solver_.closes(p)) return true;
+  if (n == 0 || least_members(p) > n) return false;
+  if (++nearest_steps_ > kMaxSteps) return false;
+  const Situation key{plan_id, p, intern_bits(used)};
+  if (const auto it = within_.find(key); it != within_.end()) {
+    if (n >= it->second.within) return true;
+    if (n < it->second.not_within) return false;
+  }
+  solver_.spend(5);
+  std::vector<FormulaId> branches, others;
+  FormulaId literal;
+  bool found = false;
+  if (solver_.branch(p, branches, literal, others)) {
+    for (FormulaId b : branches)
+      if (within(plan_id, b, used, n)) {
+        found = true;
+        break;
+      }
+  } else {
+    found = within_literal(plan_id, p, literal, used, n);
+  }
+  if (nearest_steps_ > kMaxSteps && !found) return false;
+  Known& known = within_[key];
+  if (found)
+    known.within = std::min(known.within, n);
+  else
+    known.not_within = std::max(known.not_within, n + 1);
+  return found;
+}
+
+// Some member meets the literal, and the order of members is free: it may as well be the next.
+bool Objects::within_literal(uint32_t plan_id, FormulaId p, FormulaId literal, const Bits& used, uint32_t n) {
+  Plan& plan = *plans_[plan_id];
+  const Formula l = formulas_[literal];
+  const auto attempt = [&](uint32_t name, uint32_t cls) {
+    if (!hits(plan, RegionId{l.a}, name, cls)) return false;
+    std::unordered_map<uint64_t, FormulaId> memo;
+    const FormulaId d = formulas_.both(derive(plan, p, name, cls, memo), formulas_.val(FormulaId{l.b}));
+    Bits next = used;
+    if (name != kNoName) add(next, name);
+    bool found = false;
+    std::vector<Cell> cells;
+    solver_.split(d, FormulaSpace::yes(),
+                  [&](FormulaId rest) { return found = found || within(plan_id, rest, next, n - 1); }, cells);
+    return found;
+  };
+  for (uint32_t i = 0; i < plan.names.size(); ++i)
+    if (!has(used, i) && attempt(i, 0)) return true;
+  find_classes(plan);
+  for (uint32_t c = 0; c < plan.classes.size(); ++c)
+    if (attempt(kNoName, c)) return true;
+  return false;
+}
+
+uint32_t Objects::distance(uint32_t plan_id, FormulaId p, const Bits& used) {
+  if (solver_.closes(p)) return 0;
+  const Situation key{plan_id, p, intern_bits(used)};
+  if (const auto it = distance_.find(key); it != distance_.end()) return it->second;
+  nearest_steps_ = 0;
+  const uint32_t least = std::max(1u, least_members(p));
+  uint32_t out = kFar;
+  for (uint32_t n = least; n <= least + kMaxMembers && nearest_steps_ <= kMaxSteps; ++n)
+    if (within(plan_id, p, used, n)) {
+      out = n;
+      break;
+    }
+  distance_.emplace(key, out);
+  return out;
+}
+
+uint32_t Objects::members_needed(uint32_t s) {
+  const ObjectState st = states_[s];
+  const Plan& plan = *plans_[st.plan];
+  const Bits used = bits_[st.used];
+  if (!plan.pure) return distance(st.plan, st.rest, used);
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < plan.names.size(); ++i) n += has(plan.required, i) && !has(used, i);
+  return n;
+}
+
+// ---- offers ----
+
+void Objects::wanted(FormulaId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out) {
+  if (!seen.insert(p.v).second) return;
+  const Formula& f = formulas_[p];
+  if (f.op == Op::kSome) out.push_back(RegionId{f.a});
+  if (f.op == Op::kAll || f.op == Op::kMost) return;
+  for (FormulaId k : formulas_.kids(p)) {
+    // Under exactly-one a count may also have to be missed, so every literal there counts. Its negation
+    // (none, or two) asks for the same literals.
+    if (f.op == Op::kOne) wanted(formulas_.negate(k), seen, out);
+    wanted(k, seen, out);
+  }
+}
+
+Offers Objects::wanted_offers(uint32_t s) {
+  Offers out = offers(s);
+  const ObjectState st = states_[s];
+  const Plan& plan = *plans_[st.plan];
+  std::vector<RegionId> regions;
+  std::unordered_set<uint32_t> seen;
+  wanted(st.rest, seen, regions);
+  const auto hit = [&](uint32_t name, uint32_t cls) {
+    for (RegionId r : regions)
+      if (hits(plan, r, name, cls)) return true;
+    return false;
+  };
+  for (uint32_t i = 0; i < plan.names.size(); ++i)
+    if (has(out.names, i) && !hit(i, 0)) out.names[i >> 6] &= ~(1ull << (i & 63));
+  std::erase_if(out.classes, [&](uint32_t c) { return !hit(kNoName, c); });
+  return out;
+}
+
+Offers Objects::useful(uint32_t s) {
+  const Offers all = offers(s);
+  const ObjectState st = states_[s];
+  const Plan& plan = *plans_[st.plan];
+  Offers out;
+  out.close = all.close;
+  out.names.assign(all.names.size(), 0);
+  if (plan.pure) {  // every required name has to come, and their order changes no length: one is enough
+    for (uint32_t i = 0; i < plan.names.size(); ++i)
+      if (has(all.names, i) && has(plan.required, i)) {
+        add(out.names, i);
+        break;
+      }
+    return out;
+  }
+  const uint32_t far = members_needed(s);
+  if (far == kFar) return wanted_offers(s);
+  const auto nearer = [&](const std::vector<Step>& steps) {
+    for (const Step& step : steps)
+      if (const uint32_t left = members_needed(step.next); left != kFar && left + 1 <= std::max(far, 1u)) return true;
+    return false;
+  };
+  // Members are free in their order, so one that meets the first unmet literal may come first. Under an order
+  // of keys that member may have to wait for another; then all are tried.
+  std::vector<FormulaId> branches, others;
+  FormulaId literal = FormulaSpace::no();
+  const bool asked = far > 0 && !solver_.branch(st.rest, branches, literal, others);
+  const RegionId region{asked ? formulas_[literal].a : 0};
+  for (const bool any : {!asked, true}) {
+    std::size_t taken = 0;
+    for (uint32_t i = 0; i < plan.names.size() && taken < kEnough; ++i)
+      if (has(all.names, i) && (any || hits(plan, region, i, 0)) && nearer(take_name(s, i))) {
+        add(out.names, i);
+        ++taken;
+      }
+    for (uint32_t c : all.classes) {
+      if (taken >= kEnough) break;
+      if (!any && !hits(plan, region, kNoName, c)) continue;
+      if (!nearer(take_free(s, c, nullptr))) continue;
+      out.classes.push_back(c);
+      ++taken;
+    }
+    if (taken) return out;
+  }
+  return wanted_offers(s);
+}
+
+}  // namespace structgen

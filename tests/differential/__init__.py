@@ -1,0 +1,8 @@
+"""Engine verdicts against two judges, over random schemas of every draft.
+
+judge.py      a direct evaluator of JSON Schema, written from the specifications
+schemas.py    random schemas over every keyword of a draft;  targeted.py: the classes that those miss
+instances.py  values near a schema, texts walked through the engine, every small value
+check.py      one schema and its texts: engine, judge, jsonschema;  shrink.py makes a finding small
+`python -m bench.differential` is the long run, `tests/test_differential.py` the short one.
+"""

@@ -1,0 +1,70 @@
+"""A finding made small: the schema, then the text.
+
+In: a schema, a text and a predicate. Out: smaller ones that the predicate still holds for. Greedy: members and
+elements are dropped, subschemas replaced by their own parts, until nothing more goes. Cost: a few hundred calls.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Holds = Callable[[Any, str], bool]
+
+
+def smaller(value: Any) -> Iterator[Any]:
+    """The value with one thing less, big cuts first."""
+    if isinstance(value, dict):
+        for key in value:
+            yield {k: v for k, v in value.items() if k != key}
+        for held in value.values():
+            if isinstance(held, dict):
+                yield held
+            if isinstance(held, list):
+                yield from (v for v in held if isinstance(v, dict))
+        for key, held in value.items():
+            for less in smaller(held):
+                yield {**value, key: less}
+    elif isinstance(value, list):
+        for i in range(len(value)):
+            yield value[:i] + value[i + 1 :]
+        for i, held in enumerate(value):
+            for less in smaller(held):
+                yield [*value[:i], less, *value[i + 1 :]]
+    elif isinstance(value, str) and len(value) > 1:
+        yield value[: len(value) // 2]
+        yield value[1:]
+    elif isinstance(value, int | float) and not isinstance(value, bool) and value not in (0, 1):
+        yield 0
+        yield 1
+    elif value is not True and value is not None and not isinstance(value, str):
+        yield True
+
+
+def shrunk(schema: Any, text: str, holds: Holds, tries: int = 4000) -> tuple[Any, str]:
+    """Where the text is JSON it is shrunk as a value; the predicate decides about its new spelling."""
+
+    def reduced(value: Any, still: Callable[[Any], bool]) -> Any:
+        nonlocal tries
+        again = True
+        while again and tries > 0:
+            again = False
+            for less in smaller(value):
+                tries -= 1
+                if tries <= 0:
+                    break
+                if still(less):
+                    value, again = less, True
+                    break
+        return value
+
+    schema = reduced(schema, lambda s: holds(s, text))
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return schema, text
+    if holds(schema, json.dumps(value)):
+        value = reduced(value, lambda v: holds(schema, json.dumps(v)))
+        text = json.dumps(value)
+    return reduced(schema, lambda s: holds(s, text)), text

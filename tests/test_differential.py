@@ -1,0 +1,254 @@
+"""The short run of `python -m bench.differential`, and cases that the long one found.
+
+Every family of random schemas over every draft, engine against judge and jsonschema; the judge itself on
+the official suite; walks through masks that end in instances. `STRUCTGEN_LONG=k` makes the counts k times
+larger.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+
+import pytest
+
+import structgen
+from bench import data
+from tests import harness, oracle
+from tests.differential import check, instances
+from tests.differential.judge import METASCHEMAS, Judge
+from tests.strategies import Seeded, Source
+
+FIRST = 50_000_100  # seeds that the long run does not use first
+TALLY: collections.Counter[str] = collections.Counter()
+
+
+@pytest.fixture(scope="module")
+def compiler() -> structgen.Compiler:
+    return check.compiler()
+
+
+def accepts(grammar, text: str) -> bool:
+    matcher = grammar.matcher()
+    return matcher.accept_bytes(text) and matcher.is_accepting()
+
+
+@pytest.mark.parametrize("family", check.FAMILIES)
+def test_family(family, compiler) -> None:
+    checker = check.Checker(compiler, small=300)
+    for seed in range(FIRST, FIRST + 20 * harness.LONG):
+        checker.run(family, Seeded(seed), 12)
+        assert not checker.findings, (seed, check.minimal(checker.findings[0]))
+    count = checker.counts
+    assert count["valid"] > count["pairs"] // 20 and count["invalid"] > count["pairs"] // 20, count
+    assert count["too complex"] <= count["schemas"] // 50, count
+
+
+# Found by the long run: schema, texts that are instances, texts that are not.
+FOUND = [
+    (  # a completion asked what a oneOf inside a oneOf needs, and what its negation needs, for ever
+        {
+            "type": "object",
+            "oneOf": [{"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"required": ["c"]}],
+        },
+        ['{"a": 1}', '{"c": 1}', '{"a": 1, "b": 1, "c": 1}'],
+        ["{}", '{"a": 1, "c": 1}', '{"a": 1, "b": 1}'],
+    ),
+]
+
+# Found by the long run: (schema, how a text begins) whose completion was not found, or not within minutes.
+IDS = {"type": "object", "properties": {"id": {"type": "integer"}}, "additionalProperties": False}
+LISTS = {"type": "array", "items": {"enum": [1, [1]]}, "maxItems": 2}
+COMPLETED = [
+    (
+        {"type": "array", "uniqueItems": True, "items": {**IDS, "required": ["id"]}, "minItems": 3},
+        '[{"\\u006',
+    ),
+    ({"type": "array", "uniqueItems": True, "items": IDS, "minItems": 3}, '[{"id": 0},{'),
+    ({"type": "array", "uniqueItems": True, "items": LISTS, "minItems": 3}, "[[1e0],[],[1e00"),
+    (
+        {
+            "type": "object",
+            "properties": {f"k{i}": {} for i in range(40)},
+            "required": [f"k{i}" for i in range(40)],
+            "oneOf": [{"required": ["x"]}, {"required": ["y"]}],
+        },
+        '{"k7": 1, "k3"',
+    ),
+    (
+        {
+            "type": "object",
+            "anyOf": [
+                {
+                    "patternProperties": {"^[a-c]{1,3}$": True},
+                    "additionalProperties": {"enum": ["a", None]},
+                    "minProperties": 2,
+                },
+                {"maxProperties": 0},
+            ],
+        },
+        "{",
+    ),
+    (
+        {
+            "not": {
+                "patternProperties": {"^$": True, "ab|ba": True},
+                "anyOf": [
+                    {},
+                    {
+                        "properties": {"ab": {"const": 1}},
+                        "patternProperties": {"^(ab)*$": {"type": "integer"}},
+                    },
+                ],
+                "unevaluatedProperties": False,
+            },
+            "type": "object",
+        },
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "before"), COMPLETED)
+@pytest.mark.parametrize("order", ["any", "schema"])
+def test_completions_are_found(schema, before, order, compiler) -> None:
+    matcher = compiler.json_schema(schema, property_order=order).matcher()
+    if order == "schema" and not matcher.fork().accept_bytes(before):
+        return
+    assert matcher.accept_bytes(before)
+    text = before + matcher.shortest_completion().decode()
+    assert Judge(schema).accepts(text), text
+    assert len(text) < 40 + 12 * len(schema.get("required", ())) + 16 * schema.get("minItems", 0), text
+
+
+def mask_walk(source: Source, grammar, schema, draft: int) -> None:
+    """Uniform over the allowed tokens; in the end the budget is handed to the mask."""
+    words = harness.WORDS
+    matcher = grammar.matcher()
+    free = source.integer(0, 25)
+    left = 10_000
+    text = b""
+    while not matcher.is_terminated():
+        if free == 0:
+            left = min(left, matcher.tokens_needed() + source.integer(0, 3))
+        allowed = oracle.mask_of(matcher, words.size, left if free <= 0 else None).nonzero()[0]
+        token = int(source.pick(allowed.tolist()))
+        assert matcher.accept_token(token)
+        text += b"" if token in words.eos else words.tokens[token]
+        free, left = free - 1, left - 1
+        assert left >= 0, f"{text!r} is past its budget"
+    if instances.HUGE.search(text) or not _characters(text):
+        return
+    TALLY["walks"] += 1
+    found = text.decode()
+    assert Judge(schema, draft).accepts(found), (schema, found)
+    other = oracle.JsonOracle(schema, check.VALIDATORS[draft])
+    try:
+        agrees = other.accepts(found)
+    except (TypeError, AttributeError, LookupError):  # jsonschema fails on some legal schemas
+        return
+    assert agrees or check.known_fault(schema, found, True) != check.UNKNOWN, (schema, found)
+
+
+def _characters(text: bytes) -> bool:
+    """A lone surrogate is legal JSON, and Python's reader takes it; its patterns and lengths are its own."""
+    return b"\\ud" not in text.lower()
+
+
+@pytest.mark.parametrize("family", check.FAMILIES)
+def test_walks_through_masks_end_in_instances(family) -> None:
+    using = harness.compiler()
+    TALLY.clear()
+
+    def walks(source: Source) -> None:
+        draft = source.pick([d for d in METASCHEMAS if d >= check.FIRST_DRAFT.get(family, 4)])
+        schema = check.FAMILIES[family](source, draft)
+        if not isinstance(schema, dict):
+            return
+        schema = {"$schema": METASCHEMAS[draft], **schema}
+        grammar = harness.compiled(schema, using=using, property_order=source.pick(("schema", "any")))
+        if grammar is None or grammar is harness.Empty:
+            return
+        for _ in range(2):
+            try:
+                mask_walk(source, grammar, schema, draft)
+            except structgen.SchemaTooComplex:
+                TALLY["too complex"] += 1
+
+    harness.seeded(walks, 6)
+    assert TALLY["walks"] >= 3 and TALLY["too complex"] <= max(2, TALLY["walks"] // 4), TALLY
+
+
+def test_what_was_read_before_changes_nothing(compiler) -> None:
+    """A memo keyed by a hash took one object's "cannot be completed" for another's, after these texts."""
+    kinds = {"kind": {"enum": ["z"]}}
+    named = {"properties": {"kind": {"enum": ["y"]}, "c": {"type": "integer"}}, "required": ["kind"]}
+    closed = {"type": "object", "additionalProperties": False}
+    none = {"enum": []}
+    schema = {
+        "oneOf": [
+            {"properties": kinds},
+            {"properties": {"kind": none, "a": {"type": []}, "b": {"oneOf": [closed, named]}}},
+        ],
+        "properties": {
+            "b": {
+                "anyOf": [
+                    {"properties": kinds},
+                    {"properties": {"a": {"type": ["null"]}, "c": {"type": "integer"}}, "required": ["a"]},
+                ]
+            }
+        },
+        "not": {
+            "properties": {
+                **kinds,
+                "a": {"enum": [1]},
+                "c": {
+                    "properties": {"kind": none, "b": {"type": ["null"]}, "c": {"type": []}},
+                    "required": ["b"],
+                    "type": "object",
+                },
+            },
+            "required": ["c"],
+            "additionalProperties": False,
+        },
+    }
+    text = '{"c": {"b": null}, "a": 1, "aa": []}'
+    assert Judge(schema).accepts(text)
+    grammar = check.compiler().json_schema(schema, property_order="any")
+    for before in ('{"b":{"kind":"y"}}', '{"b": {"c": 0}}', '{"kind": "z"}', '{"b": "1"}', '{"a": null}',
+                   '{"b": {"a": null}}'):  # fmt: skip
+        accepts(grammar, before)
+    assert accepts(grammar, text)
+
+
+@pytest.mark.parametrize(("schema", "good", "bad"), FOUND)
+def test_found(schema, good, bad, compiler) -> None:
+    grammar = compiler.json_schema(schema, property_order="any")
+    judge = Judge(schema)
+    assert judge.accepts(grammar.matcher().shortest_completion().decode())
+    for text in good:
+        assert judge.accepts(text) and accepts(grammar, text), text
+    for text in bad:
+        assert not judge.accepts(text) and not accepts(grammar, text), text
+
+
+@pytest.mark.parametrize("draft", ["draft2020-12", "draft7"])
+def test_the_judge_on_the_official_suite(draft) -> None:
+    """The second opinion has to be worth something: every required case without remote documents."""
+    if not (data.root() / "json-schema-test-suite").is_dir():
+        pytest.skip(f"no official suite under {data.root()}")
+    number = {"draft2020-12": 2020, "draft7": 7}[draft]
+    right = 0
+    for group in data.suite_groups(draft):
+        if "/optional/" in group.file or any(
+            word in json.dumps(group.schema)
+            for word in ("localhost:1234", "json-schema.org", r"\\d", r"\\p", r"\\S")
+        ):
+            continue
+        judge = Judge(group.schema, number, formats={})
+        for test in group.tests:
+            if "\n" in test.text:
+                continue
+            assert judge.accepts(test.text) == test.valid, (group.file, group.about, test.about)
+            right += 1
+    assert right > 700
