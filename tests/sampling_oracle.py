@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
+from bench.sampling.tasks import Context
 from structgen.sampling.potential import Potential, Prefix
 from structgen.sampling.target import Law, Target
 from structgen.sampling.trie import Trie
@@ -22,21 +23,6 @@ from structgen.sampling.walk import Walker
 
 TOKENS = [b"a", b"b", b"ab", b"c", b""]  # "ab" is one token or two; the last ends the text
 END = 4
-
-
-class TableContext:
-    def __init__(self, tokens: tuple[int, ...]) -> None:
-        self._tokens = tokens
-
-    @property
-    def tokens(self) -> list[int]:
-        return list(self._tokens)
-
-    def __len__(self) -> int:
-        return len(self._tokens)
-
-    def extend(self, token: int) -> TableContext:
-        return TableContext((*self._tokens, int(token)))
 
 
 class TableModel:
@@ -57,9 +43,9 @@ class TableModel:
         self._seed, self._sharp, self._zero = seed, sharp, set(zero)
         self._table: dict[tuple[int, ...], np.ndarray] = {}
 
-    def start(self, prompt: Any) -> TableContext:
+    def start(self, prompt: Any) -> Context:
         ids = self.vocabulary.encode(prompt) if isinstance(prompt, str) else list(prompt)
-        return TableContext(tuple(ids))
+        return Context(tuple(ids))
 
     def vector(self, tokens: tuple[int, ...]) -> np.ndarray:
         if tokens not in self._table:
@@ -72,7 +58,7 @@ class TableModel:
             self._table[tokens] = scores.astype(np.float32)
         return self._table[tokens]
 
-    def logprobs(self, contexts: Sequence[TableContext]) -> np.ndarray:
+    def logprobs(self, contexts: Sequence[Context]) -> np.ndarray:
         self.asked += [tuple(c.tokens) for c in contexts]
         return np.array([self.vector(tuple(c.tokens)) for c in contexts], np.float32)
 

@@ -134,6 +134,33 @@ def test_a_known_prefix_costs_no_forward_in_the_next_call() -> None:
     assert again.diagnostics.draws <= first.diagnostics.draws
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_no_prefix_is_computed_twice(method: Any) -> None:
+    lm, grammar = setting(3)
+    found = sample(lm, [], grammar, method=method, n=40, seed=0, max_tokens=6)
+    assert len(lm.asked) == len(set(lm.asked)) == found.diagnostics.positions
+    assert found.diagnostics.saved > found.diagnostics.positions
+
+
+def test_a_vector_is_frozen_and_draws_come_from_the_frozen_one() -> None:
+    """Real models give other bits in other batches; weights and draws must come from one vector."""
+
+    class Jitter(TableModel):
+        def logprobs(self, contexts: Any) -> np.ndarray:
+            rows = super().logprobs(contexts)
+            noise = np.random.default_rng(len(self.asked)).normal(size=rows.shape) * 0.3
+            return (rows + noise).astype(np.float32)
+
+    lm = Jitter(3, sharp=0.7)
+    found = sample(lm, [], choice(lm, TEXTS), method="cars", n=3000, seed=0, max_tokens=6, budget="reject")
+    spelled: dict[tuple[int, ...], float] = {}
+    for one in found:
+        assert spelled.setdefault(tuple(one.tokens), one.logprob) == one.logprob
+    z = math.exp(found.trie.bracket[0])
+    counts = Counter(tuple(s.tokens) for s in found)
+    assert sum(abs(counts[t] / 3000 - math.exp(p) / z) for t, p in spelled.items()) / 2 < 0.04
+
+
 def test_until_tv_stops_and_certifies() -> None:
     lm, grammar = setting(4, sharp=0.7)
     wanted = truth(lm, TEXTS)

@@ -24,7 +24,7 @@ import numpy as np
 import structgen as sg
 from bench import data
 
-__all__ = ["NAMES", "Ngram", "Task", "Toy", "gad", "json_task", "names", "toy"]
+__all__ = ["NAMES", "Context", "Ngram", "Task", "Toy", "gad", "json_task", "names", "toy"]
 
 ORDER = 5  # tokens of context of the n-gram model
 NAMES = (
@@ -124,8 +124,8 @@ class Ngram:
             for key, c in counts.items()
         }
 
-    def start(self, prompt: Any) -> _Context:
-        return _Context(tuple(self.vocabulary.encode(prompt) if isinstance(prompt, str) else prompt))
+    def start(self, prompt: Any) -> Context:
+        return Context(tuple(self.vocabulary.encode(prompt) if isinstance(prompt, str) else prompt))
 
     def logprobs(self, contexts: Sequence[Any]) -> Any:
         return np.array([self._row(tuple(c.tokens)) for c in contexts], np.float32)
@@ -186,7 +186,9 @@ def bounded(ebnf: str, depth: int) -> str:
     return found
 
 
-class _Context:
+class Context:
+    """A prefix of a model that has no cache: the ids themselves."""
+
     def __init__(self, tokens: tuple[int, ...]) -> None:
         self._tokens = tokens
 
@@ -197,8 +199,8 @@ class _Context:
     def __len__(self) -> int:
         return len(self._tokens)
 
-    def extend(self, token: int) -> _Context:
-        return _Context((*self._tokens, int(token)))
+    def extend(self, token: int) -> Context:
+        return Context((*self._tokens, int(token)))
 
 
 class Toy:
@@ -213,8 +215,8 @@ class Toy:
         self._seed, self._sharp = seed, sharp
         self._rows: dict[tuple[int, ...], Any] = {}
 
-    def start(self, prompt: Any) -> _Context:
-        return _Context(tuple(prompt))
+    def start(self, prompt: Any) -> Context:
+        return Context(tuple(prompt))
 
     def logprobs(self, contexts: Sequence[Any]) -> Any:
         return np.array([self._row(tuple(c.tokens)) for c in contexts], np.float32)

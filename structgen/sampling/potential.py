@@ -332,7 +332,8 @@ def weight(value: float, text: Prefix, bounded: bool = False) -> float:
         raise PotentialError(f"a potential gave {text.text[-60:]!r} the log weight {value}")
     if bounded and value > 0.0:
         raise PotentialError(
-            f"a potential with bounded=True gave {text.text[-60:]!r} the log weight {value}: say bounded=False"
+            f"a potential with bounded=True gave {text.text[-60:]!r} the log weight {value}: "
+            "say bounded=False"
         )
     return value
 
