@@ -122,6 +122,15 @@ def test_results_carry_their_numbers() -> None:
     assert about.positions == len(lm.asked) == len(set(lm.asked)), "a prefix was asked for twice"
     assert about.saved > 0 and len(about.mass_lost) >= 2 and about.lost_tokens
     assert all(0 <= lost <= 1 for _, lost in about.mass_lost)
+    # Nothing that is lost at a position exceeds what the position loses.
+    for at, token, text, lost in about.lost_tokens:
+        assert lm.vocabulary.token_bytes(token) == text
+        assert 0 < lost <= about.mass_lost[at][1] + 1e-9 or about.mass_lost[at][0] > 1
+    first = lm.vector(())
+    wrong = [
+        t for t in range(5) if not any(w.startswith(lm.vocabulary.token_bytes(t).decode()) for w in TEXTS)
+    ]
+    assert about.mass_lost[0][1] == pytest.approx(sum(math.exp(first[t]) for t in wrong), abs=1e-6)
 
 
 def test_a_known_prefix_costs_no_forward_in_the_next_call() -> None:

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from bench.sampling.references import ReferenceAsap
+from bench.sampling.run import kl
 from bench.sampling.tasks import bounded, toy
 from structgen.sampling import asap
 from structgen.sampling.api import prepare
@@ -26,6 +27,16 @@ def test_asap_draws_what_the_reference_draws(seed: int) -> None:
     assert [tuple(w.tokens) for w in ours.walks] == [tokens for tokens, _ in alive]
     assert [w.log_weight for w in ours.walks] == pytest.approx([w for _, w in alive], abs=1e-9)
     assert walker.target.spent.positions < reference.cost.forwards / 2
+
+
+def test_the_distance_of_a_weighted_sample() -> None:
+    """Draws whose weights are the target's own ratios have distance 0; others what the formula says."""
+    target = {(1,): 0.3, (2,): 0.1}
+    right = [((1,), math.log(0.3), math.log(0.3)), ((2,), math.log(0.1), math.log(0.1))]
+    assert kl(right, math.log(0.4)) == pytest.approx(0.0, abs=1e-12)
+    even = [(t, 0.0, math.log(p)) for t, p in target.items()]
+    assert kl(even, math.log(0.4)) == pytest.approx(0.5 * math.log(0.5 / 0.75) + 0.5 * math.log(0.5 / 0.25))
+    assert kl([], 0.0) is None
 
 
 def test_bounded_grammars_nest_no_deeper() -> None:

@@ -122,7 +122,7 @@ def summary(found: Samples) -> dict[str, Any]:
     """The diagnostics as a JSON record; -inf becomes null."""
     about = found.diagnostics
     fields = {name: getattr(about, name) for name in about.__dataclass_fields__}
-    fields["lost_tokens"] = [[i, t.decode("utf-8", "replace"), p] for i, t, p in about.lost_tokens]
+    fields["lost_tokens"] = [[at, i, t.decode("utf-8", "replace"), p] for at, i, t, p in about.lost_tokens]
     fields |= {
         "law": found.law,
         "ess_final": found.ess,

@@ -55,7 +55,7 @@ class Diagnostics:
         resampled: the steps after which particles were resampled; unique: distinct ancestors left then.
         killed: reason -> walks that ended without weight.
         mass_lost: per position, visits and the mean probability that grammar and potentials took away.
-        lost_tokens: the tokens that lost most: (id, bytes, probability summed over visits).
+        lost_tokens: the tokens that lost most: (position, id, bytes, mean probability there).
         brackets: (draws, log lower, log upper) bounds on Z, over the run.
         stopped: why the run ended early; empty where it did not.
         seed: repeats the run.
@@ -76,7 +76,7 @@ class Diagnostics:
     unique: list[int]
     killed: dict[str, int]
     mass_lost: list[tuple[int, float]]
-    lost_tokens: list[tuple[int, bytes, float]]
+    lost_tokens: list[tuple[int, int, bytes, float]]
     brackets: list[tuple[int, float, float]]
     stopped: str
     seed: int
@@ -164,7 +164,7 @@ def samples_of(outcome: Outcome, method: str, target: Target, trie: Trie, diary:
     spent = target.spent
     steps = sorted(diary.steps.items())
     most = sorted(diary.lost.items(), key=lambda item: (-item[1], item[0]))[:10]
-    lost = [(i, target.vocabulary.token_bytes(i), p) for i, p in most]
+    lost = [(at, i, target.vocabulary.token_bytes(i), p / diary.steps[at][0]) for (at, i), p in most]
     diagnostics = Diagnostics(
         method=method,
         reasons=[*outcome.notes, target.remark] if target.remark else outcome.notes,

@@ -131,19 +131,19 @@ class Diary:
     Attributes:
         killed: reason -> walks.
         steps: position -> [visits, summed log local mass].
-        lost: id -> summed probability that the mask took from it, over visits.
+        lost: (position, id) -> summed probability that the mask took from it, over visits.
     """
 
     killed: Counter[str] = field(default_factory=Counter)
     steps: dict[int, list[float]] = field(default_factory=dict)
-    lost: dict[int, float] = field(default_factory=dict)
+    lost: dict[tuple[int, int], float] = field(default_factory=dict)
 
     def note(self, at: int, node: Node) -> None:
         entry = self.steps.setdefault(at, [0.0, 0.0])
         entry[0] += 1
         entry[1] += max(node.log_mass, -1e3)
         for token, logp in node.lost:
-            self.lost[token] = self.lost.get(token, 0.0) + math.exp(logp)
+            self.lost[at, token] = self.lost.get((at, token), 0.0) + math.exp(logp)
 
 
 class Walker:
