@@ -187,6 +187,20 @@ def test_bounds_hold_at_every_prefix_and_meet_when_all_is_seen() -> None:
         assert trie.tv_bound < 1e-12
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_the_certified_distance_holds(seed: int) -> None:
+    """TV(Q, P_L) <= 1 - lower/upper for the law Q of ASAp's next draw, whatever the trie has learned."""
+    law, wanted = case(seed)
+    total = sum(wanted.values())
+    for draws in (0, 1, 2, 5, 20):
+        trie = trained(law, draws, seed)
+        made: dict[tuple[int, ...], float] = defaultdict(float)
+        for probability, (walk,) in every_outcome(one_walk(law, trie, ASAP)):
+            made[tuple(walk.tokens)] += probability
+        distance = 0.5 * sum(abs(made[s] - p / total) for s, p in wanted.items())
+        assert distance <= 1 - total / math.exp(trie.theta) + 1e-12 <= trie.tv_bound + 2e-12
+
+
 def check_node(law: Any, node: Any, tokens: tuple[int, ...], wanted: dict[tuple[int, ...], float]) -> None:
     """lower(u) <= c(u) <= upper(u), where c(u) is P(L, u) / P(u)."""
     for token, edge in node.edges.items():
