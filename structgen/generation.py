@@ -219,9 +219,9 @@ def generate(
     lm = language_model(model)
     clock.lap("load")
     if grammar is None and schema is not None:
-        grammar = (compiler or _compiler(lm)).json_schema(schema, whitespace=whitespace)
+        grammar = (compiler or compiler_of(lm)).json_schema(schema, whitespace=whitespace)
     if grammar is not None:
-        _check_vocabulary(grammar.vocabulary, lm.vocabulary)
+        check_vocabulary(grammar.vocabulary, lm.vocabulary)
     clock.lap("compile")
     start = lm.start(formatted(lm, prompt, schema if grammar is None else grammar.source, format))
     room = max_tokens if lm.max_context is None else min(max_tokens, lm.max_context - len(start))
@@ -394,7 +394,7 @@ def _check(
         raise ValueError("give a schema or a grammar, not both")
 
 
-def _check_vocabulary(grammar: Vocabulary, model: Vocabulary) -> None:
+def check_vocabulary(grammar: Vocabulary, model: Vocabulary) -> None:
     """VocabularyError unless each id of the grammar is the same text for the model."""
     if grammar is model:
         return
@@ -449,7 +449,8 @@ def _loaded(name: str) -> LanguageModel:
     return lm
 
 
-def _compiler(lm: LanguageModel) -> Compiler:
+def compiler_of(lm: LanguageModel) -> Compiler:
+    """The compiler that a model keeps, so that its grammars share what they learn."""
     with _lock:
         try:
             found = _compilers.get(lm)

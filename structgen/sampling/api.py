@@ -211,15 +211,15 @@ class _Run:
 
 def _target(options: dict[str, Any]) -> Target:
     """The law that the arguments define. Errors: as `sg.generate` raises."""
-    lm = generation._language_model(options["model"])
+    lm = generation.language_model(options["model"])
     grammar = options["grammar"]
     if grammar is not None and not isinstance(grammar, CompiledGrammar):
-        compiler = options["compiler"] or generation._compiler(lm)
+        compiler = options["compiler"] or generation.compiler_of(lm)
         grammar = compiler.json_schema(grammar, whitespace=options["whitespace"])
     if grammar is not None:
-        generation._check_vocabulary(grammar.vocabulary, lm.vocabulary)
+        generation.check_vocabulary(grammar.vocabulary, lm.vocabulary)
     source = None if grammar is None else grammar.source
-    start = lm.start(generation._formatted(lm, options["prompt"], source, options["format"]))
+    start = lm.start(generation.formatted(lm, options["prompt"], source, options["format"]))
     room = options["max_tokens"]
     if lm.max_context is not None:
         room = min(room, lm.max_context - len(start))
