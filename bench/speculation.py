@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import random
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -301,6 +302,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, help="every run as a JSON line")
     options = parser.parse_args()
+    sys.stdout.reconfigure(line_buffering=True)  # minutes pass between tables
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     torch.set_num_threads(options.threads)
     figures = {int(f) for f in options.figures.split(",")}
