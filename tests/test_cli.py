@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -218,6 +219,17 @@ def test_generate_writes_records(run, tmp_path) -> None:
         for record in records:
             assert json.loads(record["text"]) == record["value"]
             assert len(record["tokens"]) == len(record["logprobs"]) and record["finish_reason"] == "stop"
+
+
+def test_generate_speculates_without_changing_the_text(run) -> None:
+    arguments = ("generate", "--prompt", "Start a timer for 5 minutes", "--schema", TOOLS)
+    _, plain, _ = run(*arguments)
+    for what in ("auto", "grammar,automaton,recycling"):
+        status, out, err = run(*arguments, "--speculate", what)
+        assert (status, out) == (0, plain)
+        assert float(re.search(r"([\d.]+) tokens a forward", err)[1]) > 1.0
+    status, out, err = run(*arguments, "--speculate", "magic")
+    assert (status, out) == (2, "") and "no drafter is called 'magic'" in err
 
 
 def test_generate_says_what_is_wrong(run, file, tmp_path) -> None:

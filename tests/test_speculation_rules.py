@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import structgen as sg
+from bench import speculation_parts
 from bench.enumerate import Rule, drafts_of, dropping, law
 from structgen.speculation import DraftModel, LogitNgrams, Speculation
 from structgen.speculation.rules import Chance, Floats, k_seq, k_seq_discount, recursive, single
@@ -116,6 +117,14 @@ def test_the_discount_is_the_least_that_leaves_a_residual(p: Floats, q: Floats, 
     if beta > 0:
         assert (p - np.minimum(q, p / rho) * accepted / beta).min() > -1e-9
     assert accepted >= (1 - np.exp(-1)) * np.minimum(p, count * q).sum() - 1e-9
+
+
+def test_the_bench_shows_the_planted_bias(capsys: pytest.CaptureFixture[str]) -> None:
+    speculation_parts.fidelity()
+    lines = capsys.readouterr().out.splitlines()
+    for name in ("single", "recursive", "k-seq"):
+        both, target, planted = map(float, next(x for x in lines if x.startswith(name)).split()[1:])
+        assert max(both, target) < 1e-12 and planted > 0.05
 
 
 def test_a_token_without_probability_is_never_accepted() -> None:

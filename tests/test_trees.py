@@ -211,10 +211,29 @@ def test_what_cannot_score_trees_is_refused_by_name() -> None:
     lm = TransformersLM(transformers.MambaForCausalLM(mamba), vocabulary=VOCABULARY)
     with pytest.raises(LanguageModelError, match=r"cannot take refused drafts back|position_ids"):
         lm.tree_scorer()
+    neo = transformers.GPTNeoConfig(
+        vocab_size=V, hidden_size=16, num_layers=2, num_heads=2, attention_types=[[["global", "local"], 1]]
+    )
+    with pytest.raises(LanguageModelError, match="distance of slots"):
+        TransformersLM(transformers.GPTNeoForCausalLM(neo), vocabulary=VOCABULARY).check_tree_scoring()
     flash = model("llama")
     flash.model.config._attn_implementation = "flash_attention_2"
     with pytest.raises(LanguageModelError, match="attn_implementation='sdpa'"):
         TreeScorer(flash)
+
+
+def test_a_model_that_ignores_positions_is_found_by_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    for family in FAMILIES:
+        model(family).check_tree_scoring()
+    lm = model("llama")
+    original = lm.model.model.forward
+
+    def deaf(*args: Any, position_ids: Any = None, **kwargs: Any) -> Any:
+        return original(*args, **kwargs)
+
+    monkeypatch.setattr(lm.model.model, "forward", deaf)
+    with pytest.raises(LanguageModelError, match="does not score trees right"):
+        lm.check_tree_scoring()
 
 
 def test_limits_and_misuse_are_errors() -> None:

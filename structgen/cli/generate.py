@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
             if options.prompts is not None:
                 note(f"> {request.prompt}")
             code, lines, used = answer(lm, compiler, request, options)
-            tokens, forwards = tokens + used.tokens, forwards + used.forwards
+            tokens, forwards = tokens + used.tokens, forwards + used.row_forwards
             status = max(status, code)
             texts += len(lines)
             for line in lines:

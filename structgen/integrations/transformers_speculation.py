@@ -136,6 +136,7 @@ class SpeculativeGenerate:
         """The model as a `LanguageModel`, and its options, made once."""
         if self._lm is None or self._lm.model is not model or self._options is None:
             self._lm = TransformersLM(model, vocabulary=self._vocabulary)
+            self._lm.max_context = None  # `generate()` has checked, or has chosen to go on
             self._lm.check_tree_scoring()
             options = resolve(self._speculate, self._lm)
             if options is None:

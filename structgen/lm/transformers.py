@@ -238,6 +238,7 @@ class TransformersLM:
         self._nodes: WeakValueDictionary[tuple[int, int], Node] = WeakValueDictionary()
         self._root = Node(self, None, -1, next(self._serials))
         self._store = _Store(kv_bytes if self._reuses_keys else 0)
+        self._scores_trees = False
         self._tree: tuple[TreeScorer, list[int]] | None = None
         self._lock = threading.RLock()
 
@@ -366,10 +367,13 @@ class TransformersLM:
         return TreeScorer(self)
 
     def check_tree_scoring(self) -> None:
-        """LanguageModelError, with the reason, where `tree_scorer` would fail."""
-        from .trees import check_tree_scoring
+        """LanguageModelError, with the reason, where trees cannot be scored; the first call tries it out."""
+        from .trees import check_by_trial, check_tree_scoring
 
         check_tree_scoring(self.model)
+        if not self._scores_trees:
+            check_by_trial(self)
+            self._scores_trees = True
 
     def score_tree(self, context: Context, tokens: Sequence[int], parents: Sequence[int]) -> _Vector:
         """Log-probabilities after a context and after every node of a tree below it, in one forward.

@@ -28,7 +28,7 @@ from .tree_cache import TreeCache
 if TYPE_CHECKING:
     from .transformers import TransformersLM
 
-__all__ = ["Block", "TreeScorer", "check_tree_scoring"]
+__all__ = ["Block", "TreeScorer", "check_by_trial", "check_tree_scoring"]
 
 # Entries of an attention mask of one forward: longer prompts are read in pieces.
 _MASK_ENTRIES = 1 << 22
@@ -297,11 +297,51 @@ def check_tree_scoring(model: Any) -> None:
         raise LanguageModelError(
             f"{type(model).__name__} takes no position_ids: nodes of a tree need positions of their own"
         )
-    attention = getattr(_text_config(model), "_attn_implementation", None)
+    config = _text_config(model)
+    if getattr(config, "alibi", False) or "local" in (getattr(config, "attention_layers", None) or ()):
+        raise LanguageModelError(
+            f"{type(model).__name__} looks at the distance of slots, which is not that of a tree's positions"
+        )
+    _windows(config)
+    attention = getattr(config, "_attn_implementation", None)
     if attention not in (None, "eager", "sdpa"):
         raise LanguageModelError(
             f"attention {attention!r} takes no 4-D mask: load the model with attn_implementation='sdpa'"
         )
+
+
+def check_by_trial(lm: TransformersLM) -> None:
+    """LanguageModelError unless a small tree gets the logits of its paths: a few short forwards.
+
+    What a model does with a mask and positions is its own business, and a model that ignores either would
+    make drafts look accepted that are not the model's words.
+    """
+    scorer = TreeScorer(lm)
+    scorer.add(2)
+    size = max(lm.vocabulary.vocab_size, 2)
+    ids = [(7 * i + 3) % size for i in range(12)]
+    blocks = [Block(ids[:4], ids[4:8], [-1, -1, 0, 2]), Block(ids[8:10], ids[10:12], [-1, -1])]
+    scores = scorer.score(blocks)
+    allowed = 1e-2 if scorer._dtype in (torch.float32, torch.float64) else 0.5
+    for block, rows, nodes in zip(blocks, scores, ((3, 1), (1,)), strict=True):
+        for node in nodes:
+            path: list[int] = []
+            at = node
+            while at >= 0:
+                path.append(block.tokens[at])
+                at = block.parents[at]
+            text = torch.tensor([[*block.taken, *reversed(path)]], device=lm.model.device)
+            with torch.inference_mode():
+                wanted = torch.log_softmax(
+                    lm.model(input_ids=text, use_cache=False).logits[0, -1].float(), -1
+                )
+                found = torch.log_softmax(rows[node + 1].float(), -1)
+                gap = float((wanted.exp() - found.exp()).abs().max())
+            if not gap < allowed:
+                raise LanguageModelError(
+                    f"{type(lm.model).__name__} does not score trees right (in a trial, probabilities differ "
+                    f"by {gap:.2g}): use speculate=None"
+                )
 
 
 def _layers(config: Any) -> int:

@@ -58,8 +58,7 @@ def decode(
         open_scorer(lm), lm.vocabulary, lm.eos_token_ids, how, options, logprobs=logprobs, compile=compile
     )
     rows = [Row(prompt, s.matcher, s.noise, room, budget, grammar, text) for s in sequences]
-    for row in rows:
-        run.add(row)
+    run.add_alike(rows)
     run.run()
     for sequence, row in zip(sequences, rows, strict=True):
         sequence.tokens, sequence.logprobs, sequence.done = row.tokens, row.logprobs, row.done

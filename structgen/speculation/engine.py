@@ -163,14 +163,25 @@ class Run:
         """The rows that are not finished."""
         return [item.row for item in self._live]
 
-    def add(self, row: Row) -> None:
-        """A row joins; its prompt is read in the next step."""
+    def add(self, row: Row, *, read: bool = False) -> None:
+        """A row joins; its prompt is read in the next step, but for its last token if the rest is `read`."""
         if not row.prompt:
             raise ValueError("a row needs a token to begin with")
         if row.room < 1:
             raise ValueError(f"room must be at least 1, not {row.room}")
-        self.scorer.add([row.prompt])
-        self._live.append(_Live(row, self))
+        item = _Live(row, self)
+        if read:
+            item.taken = item.taken[-1:]
+        else:
+            self.scorer.add([row.prompt])
+        self._live.append(item)
+
+    def add_alike(self, rows: Sequence[Row]) -> None:
+        """The first rows of a run, all with one prompt, which is read once."""
+        prompt = rows[0].prompt
+        read = len(rows) > 1 and len(prompt) > 1 and self.scorer.share(prompt[:-1], len(rows))
+        for row in rows:
+            self.add(row, read=read)
 
     def step(self) -> None:
         """One forward; every live row gets at least one token."""

@@ -75,8 +75,8 @@ class SampledRun(Run):
         self._random: dict[int, np.random.Generator] = {}
         self._drafts: dict[int, dict[int, tuple[Floats, list[int]]]] = {}
 
-    def add(self, row: Row) -> None:
-        super().add(row)
+    def add(self, row: Row, *, read: bool = False) -> None:
+        super().add(row, read=read)
         item = self._live[-1]
         assert row.noise is not None
         self._random[id(item)] = row.noise.generator()

@@ -55,6 +55,10 @@ class Scorer(Protocol):
         """New rows behind the others; their prompts are the first block's business."""
         ...
 
+    def share(self, tokens: Sequence[int], count: int) -> bool:
+        """The first `count` rows, which all begin with these tokens, read now; False: add them one by one."""
+        ...
+
     def select(self, rows: list[int]) -> None:
         """Only these rows, in this order."""
         ...
@@ -99,6 +103,15 @@ class TreeRows:
 
     def add(self, prompts: Sequence[Sequence[int]]) -> None:
         self._scorer.add(len(prompts))
+
+    def share(self, tokens: Sequence[int], count: int) -> bool:
+        from ..lm.trees import Block as TreeBlock
+
+        self._scorer.add(1)
+        self._scorer.score([TreeBlock(tokens)])
+        self._scorer.keep([[]])
+        self._scorer.select([0] * count)
+        return True
 
     def select(self, rows: list[int]) -> None:
         self._scorer.select(rows)
@@ -196,6 +209,9 @@ class ContextRows:
     def add(self, prompts: Sequence[Sequence[int]]) -> None:
         self._rows += [self._lm.start(p) for p in prompts]
         self._fresh += [True] * len(prompts)
+
+    def share(self, tokens: Sequence[int], count: int) -> bool:
+        return False  # its contexts share what they have in common anyway
 
     def select(self, rows: list[int]) -> None:
         self._rows = [self._rows[r] for r in rows]
