@@ -15,9 +15,9 @@ from .report import Curve, duration
 __all__ = ["curves"]
 
 _WIDE, _HIGH = 760, 400
-_LEFT, _RIGHT, _TOP, _BOTTOM = 64, 150, 16, 44
+_LEFT, _RIGHT, _TOP, _BOTTOM = 72, 172, 16, 44
 _TICKS = ((0.30103, "p50"), (1.0, "p90"), (2.0, "p99"), (3.0, "p99.9"), (4.0, "p99.99"), (5.0, "p99.999"))
-_GAP = 15.0  # between two labels at the right edge
+_GAP = 16.0  # between two labels at the right edge
 
 
 def curves(found: list[Curve], title: str, slot: dict[str, int]) -> str:

@@ -106,7 +106,7 @@ def _table(table: Table, caption: bool = True) -> str:
             cells.append(f"<{tag}{scope}{mark}>{escape(cell)}</{tag}>")
         strong = ' class="ratio"' if row[0].endswith(", ratio") else ""
         rows.append(f"<tr{strong}>{''.join(cells)}</tr>")
-    said = f"<caption>{escape(table.caption)}</caption>" if caption else ""
+    said = f"<caption><span>{escape(table.caption)}</span></caption>" if caption else ""
     return (
         f'<div class="scroll" tabindex="0"><table>{said}<thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>"
