@@ -54,6 +54,7 @@ model: $(VENV)/.train $(CORE)  ## train both embedded models (hours; resumes) an
 	  $(PY) -m training.train --model $$model && $(PY) -m training.export --model $$model || exit 1; done
 
 bench: $(VENV)/.bench $(VENV)/.test $(CORE)  ## speed beside llguidance and xgrammar on MaskBench schemas, and a page
+	@rm -rf build/bench
 	@$(VENV)/bin/structgen bench masks --data $(BENCH_DATA) --engines $(BENCH_ENGINES) --count $(BENCH_COUNT) \
 	  --jobs 1 --out build/bench
 	@$(VENV)/bin/structgen bench report build/bench --out build/bench-report

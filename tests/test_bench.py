@@ -155,6 +155,9 @@ def test_a_run_goes_on_where_it_stood(tmp_path) -> None:
     assert len({json.loads(line)["id"] for line in again}) == 3
     assert len(runs.read(tmp_path / "run").config["sessions"]) == 2
     assert bench(*options, tmp_path / "run", "--limit", "3") == 2  # another kind of run
+    meta = tmp_path / "run" / "run.json"
+    meta.write_text(meta.read_text().replace('"version": "1"', '"version": "0"'))
+    assert bench(*options, tmp_path / "run") == 2  # begun with another version of the engine
 
 
 def test_what_is_wrong_with_the_question_is_said(tmp_path, capsys, monkeypatch) -> None:

@@ -11,6 +11,7 @@ import collections
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -389,7 +390,7 @@ def _about(report: Report, runs: list[Run], abouts: dict[str, dict[str, Any]]) -
                 [
                     run.name,
                     session["started"],
-                    c["data"],
+                    Path(c["data"]).name or c["data"],
                     str(c.get("tokenizer") or f"model {c.get('model')}"),
                     f"{m['processor']}, {m['cores']} cores, {m.get('memory_gb', '?')} GB, load "
                     f"{m.get('load_at_start', '?')} at the start; {m['system']}; Python {m['python']}",

@@ -78,6 +78,10 @@ class Run:
                     f"{path} holds a run with another {', '.join(differ)} "
                     f"({', '.join(repr(known.get(key)) for key in differ)}): name another --out"
                 )
+            for name, about in config["engines"].items():
+                before, now = known["engines"].get(name, about)["version"], about["version"]
+                if before != now:
+                    raise RunError(f"{path} was begun with {name} {before}, this is {now}: name another --out")
             mend(path / "rows.jsonl")
             run.done = {(row["id"], row["engine"]) for row in rows_of(path)}
             config["engines"] = known["engines"] | config["engines"]
