@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from structgen.bench import comparison, corpus, figures, markdown, named, page, report, runs
+from structgen.bench import comparison, corpus, endtoend, figures, markdown, named, page, report, runs
 from structgen.bench.report import duration
 from structgen.bench.workers import Worker
 from structgen.cli import main
@@ -455,6 +456,25 @@ def test_ray_gives_the_rows_of_this_machine(tmp_path, smoke) -> None:
     assert local.keys() == there.keys()
     for key, row in local.items():
         assert row["steps"] == there[key]["steps"] and figures.outcome(row) == figures.outcome(there[key])
+
+
+def test_the_schema_reaches_every_model() -> None:
+    class Tokenizer:
+        chat_template = "template"
+
+        def apply_chat_template(self, messages: Any, **_: Any) -> list[int]:
+            return list(messages[0]["content"].encode())
+
+    class Model:
+        def __init__(self, special: dict[str, int]) -> None:
+            self.vocabulary = SimpleNamespace(special_tokens=special)
+
+    schema = '{"type": "null", "title": "unlikely"}'
+    plain, chat = Model({}), Model({})
+    chat.tokenizer = Tokenizer()  # type: ignore[attr-defined]
+    assert schema in endtoend.prompt(plain, schema)
+    assert schema.encode() in bytes(endtoend.prompt(chat, schema))
+    assert "<|answer|>" in endtoend.prompt(Model({"<|answer|>": 1}), schema)
 
 
 def test_a_worker_says_why_it_did_not_start() -> None:

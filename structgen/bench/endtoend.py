@@ -35,12 +35,22 @@ def setup(config: dict[str, Any]) -> dict[str, Any]:
     return {"lm": lm, "engine": engine, "max_tokens": config["max_tokens"]}
 
 
-def generate(lm: Any, engine: Engine, ends: set[int], schema: str, max_tokens: int) -> dict[str, Any]:
-    """A text and its times in microseconds; Refused where the engine does not take the schema."""
+def prompt(lm: Any, schema: str) -> str | list[int]:
+    """What the model is asked. The embedded model has a format of its own; others read the schema's text."""
     from ..generation import formatted
 
+    own = formatted(lm, _PROMPT, json.loads(schema), "auto")
+    if own != _PROMPT:
+        return own
+    text = f"{_PROMPT}\n\nSchema:\n{schema}\n\nValue:\n"
+    chat = getattr(getattr(lm, "tokenizer", None), "chat_template", None) is not None
+    return formatted(lm, text, None, "chat" if chat else "plain")
+
+
+def generate(lm: Any, engine: Engine, ends: set[int], schema: str, max_tokens: int) -> dict[str, Any]:
+    """A text and its times in microseconds; Refused where the engine does not take the schema."""
     clock = time.perf_counter_ns
-    context = lm.start(formatted(lm, _PROMPT, json.loads(schema), "auto"))
+    context = lm.start(prompt(lm, schema))
     start = clock()
     grammar = engine.compile(schema)
     compiled = clock()

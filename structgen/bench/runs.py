@@ -81,7 +81,7 @@ class Run:
             for name, about in config["engines"].items():
                 before, now = known["engines"].get(name, about)["version"], about["version"]
                 if before != now:
-                    raise RunError(f"{path} was begun with {name} {before}, this is {now}: name another --out")
+                    raise RunError(f"{path} has rows of {name} {before}, this is {now}: name another --out")
             mend(path / "rows.jsonl")
             run.done = {(row["id"], row["engine"]) for row in rows_of(path)}
             config["engines"] = known["engines"] | config["engines"]
