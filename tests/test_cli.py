@@ -91,7 +91,9 @@ def test_check_says_where_it_stops(run) -> None:
 
 
 def test_check_says_why(run, file) -> None:
-    schema = file('{"type": "object", "required": ["a"], "anyOf": [{"minProperties": 2}, {"required": ["b"]}]}')
+    schema = file(
+        '{"type": "object", "required": ["a"], "anyOf": [{"minProperties": 2}, {"required": ["b"]}]}'
+    )
     _, out, _ = run("check", schema, "-", stdin='{"a": 1}')
     assert "because  #/anyOf: none of the 2 branches of `anyOf` allows it" in out
     assert '\n             #/anyOf/1/required: the key "b" is missing' in out
