@@ -41,7 +41,7 @@ BUGS = (
         "untainted memo: a negative answer is kept though an open ancestor was consulted",
         "csrc/schema/solve.cc",
         "} else if (low_ >= mine) {",
-        "} else if (low_ >= 0) {",
+        "} else if (low_ >= mine || depth_ >= mine) {",
     ),
     Bug(
         "hashed memo: what is known of an object is kept under a hash that plans share",
