@@ -70,7 +70,8 @@ class Compiler:
         """Compiles a JSON Schema.
 
         Args:
-            schema: dict, bool, JSON text, or a Python type (through pydantic).
+            schema: dict, bool, JSON text, or a Python type (through pydantic); OpenAI's ``response_format``
+                or a list of ``tools``, which stands for one call as ``{"name": ..., "arguments": ...}``.
             whitespace: "flexible" (up to 32 blanks a gap), "compact", "pretty" (two-space indent), or a
                 regex of what may stand in a gap.
             property_order: "schema" keeps the keys of one ``properties`` in its order; "any" does not.
@@ -98,10 +99,11 @@ class Compiler:
         elif isinstance(schema, bool):
             text = _to_text(schema)
         elif isinstance(schema, dict):
-            if schema.get("type") in ("json_schema", "json_object"):
-                from .frontend.python_types import unwrap_response_format
+            if schema.get("type") in ("json_schema", "json_object", "function"):
+                from .frontend.python_types import unwrap_openai
 
-                text = _to_text(unwrap_response_format(schema))
+                document, parse = unwrap_openai(schema)
+                text = _to_text(document)
             else:
                 text = _to_text(schema)
         else:
@@ -124,6 +126,13 @@ class Compiler:
             number,
         )
         grammar = CompiledGrammar(core, self.vocabulary, schema, parse)
+        grammar._options = (
+            text,
+            {
+                "whitespace": whitespace, "property_order": property_order, "numbers": numbers,
+                "formats": formats, "draft": draft, "registry": registry,
+            },
+        )  # fmt: skip
         if registry is None and parse is None:
             self._remember(key, grammar)
         return grammar

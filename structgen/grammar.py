@@ -15,6 +15,7 @@ from . import _core
 from .errors import UnsatisfiableBudget
 
 if TYPE_CHECKING:
+    from .explain import Explanation
     from .vocabulary import Vocabulary
 
 
@@ -33,7 +34,7 @@ class ReportEntry:
 class CompiledGrammar:
     """A grammar over one vocabulary, shared by any number of matchers and threads."""
 
-    __slots__ = ("_core", "_parse", "_report", "_source", "vocabulary")
+    __slots__ = ("_core", "_options", "_parse", "_report", "_source", "vocabulary")
 
     def __init__(
         self, core: _core.Grammar, vocabulary: Vocabulary, source: Any = None, parse: Any = None
@@ -43,6 +44,7 @@ class CompiledGrammar:
         self._source = source
         self._parse = parse
         self._report: tuple[ReportEntry, ...] | None = None
+        self._options: tuple[Any, dict[str, Any]] | None = None  # of a JSON Schema: its text and options
 
     def matcher(self) -> Matcher:
         """A new matcher at the start of the text."""
@@ -68,6 +70,20 @@ class CompiledGrammar:
         import json
 
         return json.loads(text)
+
+    def explain(self, text: str | bytes) -> Explanation | None:
+        """Why a text is refused: the place, the keywords that forbid it, what could stand there; None if it
+        is accepted. Only for JSON Schemas. Costs many small compilations: it is for people, not for decoding.
+
+        Raises:
+            ValueError: the grammar is no JSON Schema.
+        """
+        if self._options is None:
+            raise ValueError("only texts of a JSON Schema can be explained")
+        from .explain import explain
+
+        schema, options = self._options
+        return explain(schema, text, **options)
 
     @property
     def byte_size(self) -> int:

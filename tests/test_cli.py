@@ -81,11 +81,27 @@ def test_check_says_where_it_stops(run) -> None:
     text = '{\n  "customer": "é",\n  "items": [{"product": "x", "quantity": "two"}]}'
     status, out, _ = run("check", ORDER, "-", stdin=text)
     assert status == 1
-    first, after, found, allowed = out.splitlines()
+    first, after, found, because, allowed = out.splitlines()
     byte = text.encode().index(b'"two"')
     assert first == f"standard input: rejected at line 3, column 42 (byte {byte})"
     assert after.endswith('"quantity": ') and found.strip().startswith('found    "two"')
+    assert because.strip() == (
+        'because  #/properties/items/items/properties/quantity/type: `type`: the type is "integer"'
+    )
     assert allowed.strip() == "allowed  `-`, `0`-`9`, whitespace"
+
+
+def test_check_says_why(run, file) -> None:
+    schema = file(
+        '{"type": "object", "required": ["a"], "anyOf": [{"minProperties": 2}, {"required": ["b"]}]}'
+    )
+    _, out, _ = run("check", schema, "-", stdin='{"a": 1}')
+    assert "because  #/anyOf: none of the 2 branches of `anyOf` allows it" in out
+    assert '\n             #/anyOf/1/required: the key "b" is missing' in out
+    _, out, _ = run("check", schema, "-", stdin='{"c": 1}')
+    assert 'because  #/required: the key "a" is missing' in out
+    _, out, _ = run("check", schema, "-", stdin='{"a": 1, "a": 2}')
+    assert 'because  the key "a" stands twice in one object' in out
 
 
 def test_check_names_the_keys_that_could_come(run, file) -> None:

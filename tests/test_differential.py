@@ -240,10 +240,9 @@ def test_the_judge_on_the_official_suite(draft) -> None:
     number = {"draft2020-12": 2020, "draft7": 7}[draft]
     right = 0
     for group in data.suite_groups(draft):
-        if "/optional/" in group.file or any(
-            word in json.dumps(group.schema)
-            for word in ("localhost:1234", "json-schema.org", r"\\d", r"\\p", r"\\S")
-        ):
+        words = json.dumps(group.schema).replace(f'"$schema": "{METASCHEMAS[number]}"', "")
+        foreign = ("localhost:1234", "json-schema.org", "\\\\d", "\\\\p", "\\\\S", "\\\\w", "\\\\W")
+        if "/optional/" in group.file or any(word in words for word in foreign):
             continue
         judge = Judge(group.schema, number, formats={})
         for test in group.tests:

@@ -1,7 +1,8 @@
 """`structgen check SCHEMA [INSTANCE...]`: does the engine take this text, and where does it stop?
 
-In: a schema and texts. Out: one line a text; for a rejected one its place, the text around it, and what was
-allowed there. Without texts only the schema is compiled. Cost: a compile, then about a microsecond a byte.
+In: a schema and texts. Out: one line a text; for a rejected one its place, the text around it, the keywords
+that forbid it and what could stand there. Without texts only the schema is compiled. Cost: a compile, then
+about a microsecond a byte; a rejection some hundred small compiles.
 """
 
 from __future__ import annotations
@@ -73,10 +74,19 @@ def explain(grammar: CompiledGrammar, data: bytes) -> str:
     lines = [what, f"  after    {at.before}" if at.before else "  after    (the start of the text)"]
     if length < len(data):
         lines.append(f"  found    {at.after}")
+    found = grammar.explain(data)
+    if found is not None:
+        if found.kind != "keyword":
+            lines.append(f"  because  {found.problem}")
+        causes = [line for cause in found.causes for line in cause.lines()]
+        lines += [
+            f"  {'because' if i == 0 and found.kind == 'keyword' else '':9}{c}" for i, c in enumerate(causes)
+        ]
     lines.append(f"  allowed  {allowed_here(matcher)}")
     return "\n".join(lines)
 
 
 def in_any_order(compiler: Compiler, text: str, data: bytes, options: argparse.Namespace) -> bool:
     free = argparse.Namespace(**{**vars(options), "order": "any"})
-    return not explain(compile_schema(compiler, text, options.schema, free), data)
+    matcher, length = stand_at(compile_schema(compiler, text, options.schema, free), data)
+    return length == len(data) and matcher.is_accepting()

@@ -1,12 +1,16 @@
 """Python types as JSON Schema, and texts back into the type.
 
-In: a pydantic model, dataclass, TypedDict, Enum, Literal, Union, container type or function; or the
-OpenAI ``response_format`` shape. Out: a schema document and a parser. Cost: pydantic's; it is imported
-here and nowhere else.
+In: a pydantic model, dataclass, TypedDict, NamedTuple, Enum, Literal, Union, container type or function; or
+OpenAI's ``response_format`` and ``tools``. Out: a schema document and a parser. Cost: pydantic's; it is
+imported here and nowhere else.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
+import json
+import sys
 import types
 import typing
 from collections.abc import Callable
@@ -18,53 +22,185 @@ Parser = Callable[[str | bytes], Any]
 
 
 def schema_of(kind: Any) -> tuple[dict[str, Any] | bool, Parser]:
-    """The schema of a Python type and the function that parses a text into it.
+    """The schema of a Python type (or of a list of tools) and the function that parses a text into it.
+
+    A function stands for the arguments of a call: the parser gives them as a dict by parameter name,
+    converted to the types of the signature; the function is not called.
 
     Raises:
         GrammarError: not a type, or a type without a schema.
     """
+    if isinstance(kind, list | tuple) and kind:
+        return tools(list(kind))
     if not _is_type(kind):
         raise GrammarError(
             f"a schema is an object, a boolean, JSON text or a Python type, not {type(kind).__name__}"
         )
+    pydantic = _pydantic()
     try:
-        import pydantic
-    except ImportError:
-        raise GrammarError("schemas from Python types need the package 'pydantic'") from None
-    try:
-        adapter: Any = pydantic.TypeAdapter(kind)
-        document = adapter.json_schema()
-    except pydantic.PydanticUserError as e:
+        if isinstance(kind, pydantic.TypeAdapter):
+            adapter: Any = kind
+        else:
+            adapter = pydantic.TypeAdapter(_arguments_of(kind) if _is_function(kind) else _readable(kind))
+        document = adapter.json_schema(schema_generator=_generator())
+    except (pydantic.PydanticUserError, NameError) as e:  # NameError: an annotation that is not defined yet
         raise GrammarError(f"no JSON Schema for {_name(kind)}: {str(e).splitlines()[0]}") from None
     except pydantic.errors.PydanticSchemaGenerationError as e:
         raise GrammarError(f"no JSON Schema for {_name(kind)}: {str(e).splitlines()[0]}") from None
-    if isinstance(kind, (types.FunctionType, types.MethodType)):
-        # An answer is the arguments of a call, not the call's result.
-        return document, _parse_json
     return document, adapter.validate_json
 
 
-def unwrap_response_format(schema: dict[str, Any]) -> dict[str, Any] | bool:
-    """The schema inside OpenAI's ``response_format``; any other dict unchanged.
+def unwrap_openai(schema: dict[str, Any]) -> tuple[dict[str, Any] | bool, Parser | None]:
+    """The schema inside OpenAI's ``response_format`` or of one of its tools; any other dict unchanged.
 
-    ``{"type": "json_schema", ...}`` and ``{"type": "json_object"}`` are no JSON Schemas, because neither
-    word is a type, so nothing is lost by reading them as what they are.
+    ``{"type": "json_schema", ...}`` (with or without an inner ``json_schema`` object), ``{"type":
+    "json_object"}`` and ``{"type": "function", ...}`` are no JSON Schemas, because none of these words is a
+    type, so nothing is lost by reading them as what they are. The schema itself is not touched: ``strict``
+    asks for additionalProperties and required in the schema, which is the caller's to write.
     """
     kind = schema.get("type")
     if kind == "json_object":
-        return {"type": "object"}
+        return {"type": "object"}, None
+    if kind == "function":
+        return tools([schema])
     if kind != "json_schema":
-        return schema
+        return schema, None
     inner = schema.get("json_schema", schema)
     document = inner.get("schema") if isinstance(inner, dict) else None
     if not isinstance(document, (dict, bool)):
         raise GrammarError("response_format of type 'json_schema' has no 'schema'")
-    return document
+    return document, None
+
+
+def tools(given: list[Any]) -> tuple[dict[str, Any], Parser]:
+    """A call of one of these tools: ``{"name": ..., "arguments": {...}}``.
+
+    A tool is a Python function, OpenAI's ``{"type": "function", "function": {"name", "parameters"}}``, the
+    same without the inner object, or the older ``{"name", "parameters"}``. The parser gives a dict with the
+    name and the arguments (of a Python function: converted to the types of its signature).
+
+    Raises:
+        GrammarError: something else, a tool without a name, or two of one name.
+    """
+    branches: list[dict[str, Any]] = []
+    parsers: dict[str, Parser | None] = {}
+    for tool in given:
+        name, parameters, parse = _tool(tool)
+        if name in parsers:
+            raise GrammarError(f"two tools are called {name!r}")
+        parsers[name] = parse
+        branches.append(_call(name, parameters, len(branches)))
+    document: dict[str, Any] = branches[0] if len(branches) == 1 else {"anyOf": branches}
+
+    def parse_call(text: str | bytes) -> Any:
+        found = _parse_json(text)
+        own = parsers.get(found["name"])
+        if own is not None:
+            found["arguments"] = own(json.dumps(found["arguments"]))
+        return found
+
+    return document, parse_call
+
+
+def _tool(tool: Any) -> tuple[str, Any, Parser | None]:
+    if _is_function(tool):
+        document, parse = schema_of(tool)
+        return tool.__name__, document, parse
+    if not isinstance(tool, dict):
+        raise GrammarError(f"a tool is a function or an object with a name, not {type(tool).__name__}")
+    inner = tool.get("function", tool)
+    name = inner.get("name") if isinstance(inner, dict) else None
+    if not isinstance(name, str) or not name:
+        raise GrammarError("a tool has no 'name'")
+    parameters = inner.get("parameters")
+    if parameters is None:
+        parameters = {"type": "object", "properties": {}, "additionalProperties": False}
+    if not isinstance(parameters, dict | bool):
+        raise GrammarError(f"the 'parameters' of the tool {name!r} are no schema")
+    return name, parameters, None
+
+
+def _call(name: str, parameters: Any, index: int) -> dict[str, Any]:
+    """The schema of one call. The parameters become a resource of their own, so that their ``#/...``
+    references
+    still lead into them."""
+    if isinstance(parameters, dict) and '"#' in json.dumps(parameters) and "$id" not in parameters:
+        parameters = {"$id": f"urn:structgen:tool:{index}", **parameters}
+    return {
+        "type": "object",
+        "properties": {"name": {"const": name}, "arguments": parameters},
+        "required": ["name", "arguments"],
+        "additionalProperties": False,
+    }
+
+
+def _arguments_of(function: Any) -> Any:
+    """A function of the same signature that returns its arguments by name."""
+    signature = inspect.signature(function)
+
+    def arguments(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        return dict(signature.bind(*args, **kwargs).arguments)
+
+    functools.update_wrapper(arguments, function)
+    # What is read for hints and names; following __wrapped__ would lose a bound method's signature.
+    vars(arguments).pop("__wrapped__")
+    arguments.__signature__ = signature  # type: ignore[attr-defined]
+    return arguments
+
+
+@functools.cache
+def _generator() -> Any:
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Generator(GenerateJsonSchema):
+        """Pydantic's schemas, and the keys of dicts that are no strings."""
+
+        def dict_schema(self, schema: Any) -> dict[str, Any]:
+            out = super().dict_schema(schema)
+            keys = schema.get("keys_schema", {}).get("type")
+            if keys == "int" and "propertyNames" not in out:
+                out["propertyNames"] = {"pattern": "^-?(0|[1-9][0-9]*)$"}
+            return out
+
+        def decimal_schema(self, schema: Any) -> dict[str, Any]:
+            out = super().decimal_schema(schema)
+            for branch in out.get("anyOf", [out]):
+                if branch.get("type") == "string" and "pattern" not in branch:
+                    branch["pattern"] = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)$"
+            return out
+
+    return Generator
+
+
+def _readable(kind: Any) -> Any:
+    """The type as pydantic reads it: before Python 3.12 it takes a TypedDict of `typing_extensions` only."""
+    if sys.version_info >= (3, 12) or not typing.is_typeddict(kind) or type(kind) is not type(_Plain):
+        return kind
+    from typing_extensions import TypedDict
+
+    fields = typing.get_type_hints(kind, include_extras=True)
+    for name, hint in fields.items():
+        # Not __required_keys__: annotations that are strings were not read when it was made.
+        marked = typing.get_origin(hint) in (typing.Required, typing.NotRequired)
+        inner = _readable(typing.get_args(hint)[0] if marked else hint)
+        needed = typing.get_origin(hint) is typing.Required if marked else kind.__total__
+        fields[name] = inner if needed else typing.NotRequired[inner]
+    return TypedDict(kind.__name__, fields)  # type: ignore[operator]
+
+
+class _Plain(typing.TypedDict):
+    """The kind of class that `typing` makes."""
+
+
+def _pydantic() -> Any:
+    try:
+        import pydantic
+    except ImportError:
+        raise GrammarError("schemas from Python types need the package 'pydantic'") from None
+    return pydantic
 
 
 def _parse_json(text: str | bytes) -> Any:
-    import json
-
     return json.loads(text)
 
 
@@ -72,9 +208,15 @@ def _name(kind: Any) -> str:
     return getattr(kind, "__name__", None) or repr(kind)
 
 
+def _is_function(kind: Any) -> bool:
+    return isinstance(kind, types.FunctionType | types.MethodType)
+
+
 def _is_type(kind: Any) -> bool:
     return (
-        isinstance(kind, (type, types.FunctionType, types.MethodType, types.UnionType, types.GenericAlias))
+        isinstance(kind, type | types.UnionType | types.GenericAlias | typing.NewType)
+        or _is_function(kind)
         or typing.get_origin(kind) is not None
         or kind is Any
+        or type(kind).__name__ in ("TypeAliasType", "TypeAdapter")
     )

@@ -239,4 +239,6 @@ def known_fault(schema: Any, text: str, expected: bool) -> str:
         return "2020-12: $ref to a $dynamicAnchor is taken as a $dynamicRef"
     if "$recursiveRef" in words:
         return "2019-09: $recursiveRef stops at the first resource without $recursiveAnchor"
+    if "\\n" in text or "\\u000a" in text.lower():
+        return "Python's `re`: `$` matches before a final newline"
     return UNKNOWN

@@ -19,13 +19,31 @@ from tests.differential.schemas import KEYS
 from tests.strategies import FORMAT_TEXTS, NUMBERS, SCALARS, STRINGS, TYPES, Source
 
 MATCHING = {
-    "a": ("a", "ba", "xax"), "^a": ("a", "ab", "aa"), "b$": ("b", "ab", "aab"), "^a+$": ("a", "aa"),
-    "^(a|b)*$": ("", "ab", "ba"), "[^a]": ("b", "ab", "é"), "^.$": ("a", "é", "😀"), "^[a-c]{1,3}$": ("a", "abc"),
-    "ab|ba": ("ab", "ba"), "^$": ("",), "é": ("é",), "^x-": ("x-y", "x-1"), "^[0-9]+$": ("12", "0"),
-    "^(ab)*$": ("", "ab"), "^a?b?$": ("", "a", "ab"), "^[^b]*$": ("", "a", "x-1"), "a.b": ("aab", "acb"),
-    "^(a|ab)(c|bc)$": ("ac", "abc"), "^a$": ("a",), "^(a|b)$": ("a", "b"), "^[ab]{1,2}$": ("a", "bb", "ab"),
-    "^(ab|c|zz)$": ("ab", "zz"), "^x-[01]$": ("x-0", "x-1"), "^[a-c]?$": ("", "c"),
-}  # fmt: skip
+    "a": ("a", "ba", "xax"),
+    "^a": ("a", "ab", "aa"),
+    "b$": ("b", "ab", "aab"),
+    "^a+$": ("a", "aa"),
+    "^(a|b)*$": ("", "ab", "ba"),
+    "[^a]": ("b", "ab", "é"),
+    "^.$": ("a", "é", "😀"),
+    "^[a-c]{1,3}$": ("a", "abc"),
+    "ab|ba": ("ab", "ba"),
+    "^$": ("",),
+    "é": ("é",),
+    "^x-": ("x-y", "x-1"),
+    "^[0-9]+$": ("12", "0"),
+    "^(ab)*$": ("", "ab"),
+    "^a?b?$": ("", "a", "ab"),
+    "^[^b]*$": ("", "a", "x-1"),
+    "a.b": ("aab", "acb"),
+    "^(a|ab)(c|bc)$": ("ac", "abc"),
+    "^a$": ("a",),
+    "^(a|b)$": ("a", "b"),
+    "^[ab]{1,2}$": ("a", "bb", "ab"),
+    "^(ab|c|zz)$": ("ab", "zz"),
+    "^x-[01]$": ("x-0", "x-1"),
+    "^[a-c]?$": ("", "c"),
+}
 FRESH = ("zz", "bb", "x-2", "aaa", "k", "a b")
 
 
@@ -117,12 +135,35 @@ class Guide:
         words = {k for p, _ in parts for k in p}
         found = []
         for kind, keywords in (
-            ("object", {"properties", "required", "patternProperties", "additionalProperties", "minProperties",
-                        "propertyNames", "unevaluatedProperties", "dependencies", "maxProperties"}),
-            ("array", {"items", "prefixItems", "contains", "minItems", "uniqueItems", "unevaluatedItems", "maxItems"}),
+            (
+                "object",
+                {
+                    "properties",
+                    "required",
+                    "patternProperties",
+                    "additionalProperties",
+                    "minProperties",
+                    "propertyNames",
+                    "unevaluatedProperties",
+                    "dependencies",
+                    "maxProperties",
+                },
+            ),
+            (
+                "array",
+                {
+                    "items",
+                    "prefixItems",
+                    "contains",
+                    "minItems",
+                    "uniqueItems",
+                    "unevaluatedItems",
+                    "maxItems",
+                },
+            ),
             ("string", {"pattern", "minLength", "format", "maxLength"}),
             ("number", {"minimum", "multipleOf", "maximum", "exclusiveMinimum", "exclusiveMaximum"}),
-        ):  # fmt: skip
+        ):
             if words & keywords:
                 found.append(kind)
         return found
@@ -277,9 +318,7 @@ def small_values(schema: Any, limit: int = 4000) -> Iterator[Any]:
                 yield dict(zip(trio, three, strict=True))
 
     few: list[Any] = [1, "a", None, 2, "b", True, "", 0]
-    few = list({repr(v): v for v in [*[n for n in numbers][:3], *[t for t in strings][:3], *few]}.values())[
-        :8
-    ]
+    few = list({repr(v): v for v in [*list(numbers)[:3], *list(strings)[:3], *few]}.values())[:8]
     flat = list(itertools.islice(containers(scalars, few), 1500))
     nested = containers([*scalars, *flat[:60]], [*few[:4], [], {}, *flat[2:8]])
     yield from itertools.islice(itertools.chain(scalars, flat, nested), limit)

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
-from urllib.parse import urldefrag, urljoin
+from urllib.parse import unquote, urldefrag, urljoin
 
 from tests.oracle import FORMATS, canonical, loads
 
@@ -171,7 +171,7 @@ class Judge:
         found = self._resources[resource]
         if fragment and not fragment.startswith("/"):
             return self._anchors[resource, fragment], resource
-        for part in fragment.split("/")[1:]:
+        for part in unquote(fragment).split("/")[1:]:
             part = part.replace("~1", "/").replace("~0", "~")
             found = found[int(part)] if isinstance(found, list) else found[part]
             resource = self._base.get(id(found), resource)

@@ -1,7 +1,8 @@
 """A finding made small: the schema, then the text.
 
-In: a schema, a text and a predicate. Out: smaller ones that the predicate still holds for. Greedy: members and
-elements are dropped, subschemas replaced by their own parts, until nothing more goes. Cost: a few hundred calls.
+In: a schema, a text and a predicate. Out: smaller ones that the predicate still holds for. Greedy: members
+and elements are dropped, subschemas replaced by their own parts, until nothing more goes. Cost: a few
+hundred calls.
 """
 
 from __future__ import annotations

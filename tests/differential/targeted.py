@@ -1,7 +1,7 @@
 """Random schemas of the classes that general ones hardly ever meet.
 
-In: a `Source` and a draft. Out: a schema. Each function here is one class of bugs that real schemas and general
-random ones were seen to miss.
+In: a `Source` and a draft. Out: a schema. Each function here is one class of bugs that real schemas and
+general random ones were seen to miss.
 """
 
 from __future__ import annotations
@@ -127,9 +127,18 @@ def key_classes(source: Source, draft: int) -> Any:
 
     def value() -> Any:
         return s.pick(
-            (b.boolean(True), b.boolean(False), {"type": "integer"}, {"enum": [1, "a"]}, {"enum": ["a", None]},
-             {"type": ["string", "null"]}, {"minimum": 1}, {"not": {"type": "integer"}}, {"enum": [1]})
-        )  # fmt: skip
+            (
+                b.boolean(True),
+                b.boolean(False),
+                {"type": "integer"},
+                {"enum": [1, "a"]},
+                {"enum": ["a", None]},
+                {"type": ["string", "null"]},
+                {"minimum": 1},
+                {"not": {"type": "integer"}},
+                {"enum": [1]},
+            )
+        )
 
     def one() -> dict:
         out: dict = {}

@@ -1,0 +1,180 @@
+"""Planted bugs: do the tests fail when the engine is wrong?
+
+Enters: the source tree and a list of small changes, each a class of bug that once mattered. Leaves: for
+each one the tests that caught it, or that none did. The tree is copied, built once as it is (the tests must
+pass there), then once a bug. Cost: minutes for the first build, about one for every bug.
+
+    python -m bench.planted --work build/planted [--only memo] [--jobs 2]
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+COPIED = ("CMakeLists.txt", "pyproject.toml", "csrc", "structgen", "bench", "tests", "examples")
+TESTS = (
+    "tests/test_formats.py",
+    "tests/test_differential.py",
+    "tests/test_json_schema.py",
+    "tests/test_laws.py",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    name: str
+    file: str
+    old: str
+    new: str
+
+
+BUGS = (
+    Bug(
+        "untainted memo: a negative answer is kept though an open ancestor was consulted",
+        "csrc/schema/solve.cc",
+        "} else if (low_ >= mine) {",
+        "} else if (low_ >= mine || depth_ >= mine) {",
+    ),
+    Bug(
+        "hashed memo: what is known of an object is kept under a hash that plans share",
+        "csrc/schema/object.h",
+        "friend bool operator==(const Situation&, const Situation&) = default;",
+        "friend bool operator==(const Situation& x, const Situation& y) {"
+        " return mix(mix(x.plan, x.rest.v), x.used) == mix(mix(y.plan, y.rest.v), y.used); }",
+    ),
+    Bug(
+        "reversed containment: a terminal counts as inside a run exactly where it is not",
+        "csrc/mask/slices.cc",
+        "if (!explore(regex, any)) continue;",
+        "if (explore(regex, any)) continue;",
+    ),
+    Bug(
+        "a format that is too small: no leap days",
+        "csrc/schema/format.cc",
+        'return any_of({"\\\\d{4}-" + month_day, leap_year + "-02-29"});',
+        'return any_of({"\\\\d{4}-" + month_day});',
+    ),
+    Bug(
+        "a dropped residual: a member that misses a count cannot be written",
+        "csrc/schema/object.cc",
+        "return formulas_.either(formulas_.both(hit, fewer), formulas_.both(formulas_.negate(hit), same));",
+        "return formulas_.both(hit, some ? fewer : formulas_.either(fewer, same));",
+    ),
+    Bug(
+        "a dropped cell: only the branch where a subschema holds is followed",
+        "csrc/schema/solve.cc",
+        "for (bool truth : {true, false}) {\n    std::unordered_map<uint32_t, FormulaId> memo;",
+        "for (bool truth : {true}) {\n    std::unordered_map<uint32_t, FormulaId> memo;",
+    ),
+    Bug(
+        "a count off by one: maxContains lets one more pass",
+        "csrc/schema/lower.cc",
+        "put(formulas_.item_most(0, kUnbounded, v, count(at, o[Word::kMaxContains], false)));",
+        "put(formulas_.item_most(0, kUnbounded, v, count(at, o[Word::kMaxContains], false) + 1));",
+    ),
+    Bug(
+        "an annotation that travels too far: additionalProperties of a failed branch counts as evaluated",
+        "csrc/schema/unevaluated.cc",
+        "collect_kid(at, j.item(o[w], i), condition, w != Word::kAllOf);",
+        "collect_kid(at, j.item(o[w], i), condition, w == Word::kOneOf);",
+    ),
+)
+
+
+def run(command: list[str], where: Path, timeout: float = 3600) -> tuple[int, str]:
+    done = subprocess.run(command, cwd=where, capture_output=True, text=True, timeout=timeout, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def build(tree: Path, jobs: int) -> None:
+    out = tree / "build-planted"
+    if not out.exists():
+        out.mkdir()
+        flags = [
+            "-DCMAKE_BUILD_TYPE=Release",
+            "-DCMAKE_CXX_FLAGS_RELEASE=-O1",
+            f"-DPython_EXECUTABLE={sys.executable}",
+        ]
+        status, text = run(["cmake", "-G", "Ninja", *flags, ".."], out)
+        if status:
+            raise SystemExit(text)
+    status, text = run(["ninja", f"-j{jobs}"], out)
+    if status:
+        raise SystemExit(text[-4000:])
+    for old in (tree / "structgen").glob("_core*.so"):
+        old.unlink()
+    for new in out.glob("_core*.so"):
+        shutil.copy(new, tree / "structgen")
+
+
+def failures(tree: Path) -> list[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-x", *TESTS]
+    status, text = run(command, tree)
+    if status == 0:
+        return []
+    found = re.findall(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
+    return found or [f"exit status {status}: {text.strip().splitlines()[-1] if text.strip() else ''}"]
+
+
+def changed(text: str, bug: Bug) -> str:
+    if text.count(bug.old) != 1:
+        raise SystemExit(f"{bug.name}: the text to change stands {text.count(bug.old)} times in {bug.file}")
+    return text.replace(bug.old, bug.new)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="bench.planted", description=__doc__.split("\n")[0])
+    parser.add_argument("--work", type=Path, default=Path("build/planted"))
+    parser.add_argument("--only", default="", help="bugs whose name contains this")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--list", action="store_true", help="name the bugs and check that they still apply")
+    options = parser.parse_args(arguments)
+    bugs = [bug for bug in BUGS if options.only in bug.name]
+    for bug in bugs:
+        changed((ROOT / bug.file).read_text(encoding="utf-8"), bug)
+    if options.list:
+        print("\n".join(bug.name for bug in bugs))
+        return 0
+    tree = options.work.resolve()
+    tree.mkdir(parents=True, exist_ok=True)
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, tree / name, dirs_exist_ok=True)
+        else:
+            shutil.copy2(source, tree / name)
+    build(tree, options.jobs)
+    wrong = failures(tree)
+    if wrong:
+        raise SystemExit(f"the tests fail without a planted bug: {', '.join(wrong)}")
+    print("without a planted bug: the tests pass", flush=True)
+    missed = 0
+    for bug in bugs:
+        begin = time.monotonic()
+        file = tree / bug.file
+        kept = file.read_text(encoding="utf-8")
+        file.write_text(changed(kept, bug), encoding="utf-8")
+        try:
+            build(tree, options.jobs)
+            caught = failures(tree)
+        finally:
+            file.write_text(kept, encoding="utf-8")
+        missed += not caught
+        print(
+            f"{'caught' if caught else 'MISSED'}  {bug.name}  ({time.monotonic() - begin:.0f} s)", flush=True
+        )
+        for test in caught:
+            print(f"          {test}", flush=True)
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,544 @@
+"""Why a text is refused: the place, the keywords that forbid it, what could stand there.
+
+In: a schema with the options it was compiled with, and a text. Out: an `Explanation`. The engine itself is
+asked: keywords are taken out of the schema, and those without which the text gets further are the cause. A
+minimal set is found by halving (QuickXplain: Junker, AAAI 2004) and then narrowed from each schema to its
+parts, so that huge schemas cost a few compiles a level. Cost: a tenth of a millisecond a compile of a small
+schema, at most `_TRIES` of them and `_SECONDS`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from ._readable import allowed_here, place, visible
+from .errors import StructgenError
+
+_TRIES = 1500  # compilations for one explanation
+_SECONDS = 3.0  # after which causes are told as far as they are narrowed
+_BRANCHES = 4  # of an anyOf or oneOf that are explained
+_SHOWN = 100  # characters of a keyword's value
+
+_COMMA = re.compile(rb'\s*,\s*"')
+
+Path = tuple[str | int, ...]
+
+# What a keyword holds, as far as its parts can be the cause on their own.
+_MAPS = ("properties", "patternProperties", "dependentSchemas")
+_LISTS = ("allOf", "prefixItems")
+_SCHEMAS = ("items", "additionalProperties", "additionalItems", "propertyNames", "then", "else",
+            "unevaluatedProperties", "unevaluatedItems")  # fmt: skip
+_NAMES = ("required",)
+_BRANCHING = ("anyOf", "oneOf")
+_SILENT = frozenset(
+    ("$schema", "$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$defs", "definitions",
+     "$comment", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
+     "$vocabulary")
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """A keyword that forbids the text.
+
+    `pointer` is the JSON pointer of the keyword in the schema. Of a union (`anyOf`, `oneOf`) `branches`
+    holds, for each branch looked at, the causes inside that branch.
+    """
+
+    pointer: str
+    keyword: str
+    message: str
+    branches: tuple[tuple[Cause, ...], ...] = ()
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self, indent: str = "") -> Iterator[str]:
+        yield f"{indent}#{self.pointer}: {self.message}"
+        for causes in self.branches:
+            for cause in causes:
+                yield from cause.lines(indent + "  ")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Where a text stops being an instance, and why.
+
+    `offset` counts bytes; `line` and `column` count from 1. `instance` is the JSON pointer of the value
+    that was being read, the object's where it stops in a key. `kind` is one of keyword, order, duplicate
+    key, not JSON, whitespace, number, ends early (the text is the beginning of an instance). `problem` says
+    it in one line; `allowed` says what could stand there.
+    """
+
+    offset: int
+    line: int
+    column: int
+    instance: str
+    kind: str
+    problem: str
+    causes: tuple[Cause, ...]
+    allowed: str
+
+    def __str__(self) -> str:
+        out = [
+            f"line {self.line}, column {self.column} (byte {self.offset}), "
+            f"in #{self.instance}: {self.problem}"
+        ]
+        for cause in self.causes:
+            out += cause.lines("  ")
+        return "\n".join([*out, f"  allowed: {self.allowed}"])
+
+
+def explain(
+    schema: Any,
+    text: str | bytes,
+    *,
+    whitespace: str = "flexible",
+    property_order: str = "schema",
+    numbers: str = "any",
+    formats: str = "enforce",
+    draft: str | int | None = None,
+    registry: Any = None,
+) -> Explanation | None:
+    """Says why a text is no instance; None if it is one. The options are those of `Compiler.json_schema`.
+
+    Raises:
+        GrammarError and its subclasses: the schema itself does not compile.
+    """
+    document = _document(schema)
+    options = {
+        "whitespace": whitespace, "property_order": property_order, "numbers": numbers, "formats": formats,
+        "draft": draft, "registry": registry,
+    }  # fmt: skip
+    return _Search(schema, document, options, text.encode() if isinstance(text, str) else bytes(text)).run()
+
+
+def _document(schema: Any) -> Any:
+    if isinstance(schema, (str, bytes)):
+        return json.loads(schema)
+    if isinstance(schema, (dict, bool)):
+        return schema
+    from .frontend.python_types import schema_of
+
+    return schema_of(schema)[0]
+
+
+def _pointer(path: Path) -> str:
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+# ---- parts of a schema that can be taken out ----------------------------------------------------
+
+# How a part is taken out: a keyword is dropped; a subschema allows everything, but stays, because the keys
+# and items it names stay evaluated; a map or list of subschemas is emptied that way all at once.
+_DROP, _OPEN, _HOLLOW = "drop", "open", "hollow"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    path: Path
+    how: str
+
+    @property
+    def keyword(self) -> str:
+        return str(self.path[-1]) if self.path else ""
+
+
+def _without(document: Any, parts: list[_Part]) -> Any:
+    """The document with parts taken out; what is not touched is shared."""
+    if any(not part.path for part in parts):
+        return {}
+    tree: dict[Any, Any] = {}
+    for part in parts:
+        here = tree
+        for step in part.path[:-1]:
+            here = here.setdefault(step, {})
+            if not isinstance(here, dict):
+                break
+        else:
+            here[part.path[-1]] = part.how
+    return _pruned(document, tree)
+
+
+def _pruned(value: Any, tree: dict[Any, Any]) -> Any:
+    items = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
+    out = []
+    for key, held in items:
+        change = tree.get(key)
+        if change == _DROP:
+            continue
+        if change == _OPEN:
+            held = {}
+        elif change == _HOLLOW:
+            held = dict.fromkeys(held, {}) if isinstance(held, dict) else [{}] * len(held)
+        elif change is not None:
+            held = _pruned(held, change)
+        out.append((key, held))
+    return dict(out) if isinstance(value, dict) else [held for _, held in out]
+
+
+def _rank(keyword: str, schema: dict[str, Any]) -> int:
+    if keyword in ("contains", "if"):
+        return 3
+    if keyword in ("minimum", "maximum"):  # draft 4's boolean beside it is the narrower cause
+        return 2 if schema.get("exclusive" + keyword.capitalize()) is True else 0
+    return 1 if keyword in (*_MAPS, *_LISTS, *_SCHEMAS, *_BRANCHING, "$ref", "$dynamicRef") else 0
+
+
+class _Search:
+    """One explanation."""
+
+    def __init__(self, schema: Any, document: Any, options: dict[str, Any], text: bytes) -> None:
+        from .compiler import Compiler
+        from .vocabulary import Vocabulary
+
+        vocabulary = Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=256)
+        self.compiler = Compiler(vocabulary, cache_bytes=32 << 20)
+        self.schema = schema
+        self.document = document
+        self.options = options
+        self.text = text
+        self.at = 0
+        self.instance: Path = ()
+        self.tries = 0
+        self.until = time.thread_time() + _SECONDS
+
+    def run(self) -> Explanation | None:
+        grammar = self.compiler.json_schema(self.schema, **self.options)
+        matcher = grammar.matcher()
+        self.at = matcher.validate_bytes(self.text)
+        matcher.accept_bytes(self.text[: self.at])
+        if self.at == len(self.text) and matcher.is_accepting():
+            return None
+        self.instance, keys, in_key = _scanned(self.text[: self.at])
+        twice = _key_again(self.text, self.at, keys, in_key)
+        if twice is not None:
+            problem = f"the key {_shown(twice)} stands twice in one object"
+            kind, causes = "duplicate key", cast(tuple[Cause, ...], ())
+        else:
+            kind, problem, causes = self.reason()
+        where = place(self.text, self.at)
+        return Explanation(
+            self.at,
+            where.line,
+            where.column,
+            _pointer(self.instance),
+            kind,
+            problem,
+            causes,
+            allowed_here(matcher),
+        )
+
+    def reason(self) -> tuple[str, str, tuple[Cause, ...]]:
+        if self.options["property_order"] == "schema" and self.goes_on(self.schema, property_order="any"):
+            return "order", "this key may not come here: keys come in the order of `properties`", ()
+        if not self.goes_on({}):
+            return self.no_schema()
+        causes = tuple(self.narrowed([], _Part((), _DROP), frozenset()))
+        if len(causes) == 1:
+            return "keyword", f"`{causes[0].keyword}` forbids what stands here", causes
+        return "keyword", "several keywords together forbid what stands here", causes
+
+    def no_schema(self) -> tuple[str, str, tuple[Cause, ...]]:
+        """Not even the schema that allows everything takes the text."""
+        if self.goes_on({}, whitespace="flexible"):
+            return "whitespace", f"no such gap with whitespace={self.options['whitespace']!r}", ()
+        if self.goes_on({}, whitespace="flexible", numbers="any"):
+            return "number", "numbers='canonical' writes this number in another way", ()
+        if self.at == len(self.text):
+            return "ends early", "the text ends too early", ()
+        try:
+            json.loads(self.text)
+        except (ValueError, RecursionError) as error:
+            return "not JSON", f"invalid JSON: {getattr(error, 'msg', error)}", ()
+        return "not JSON", "more whitespace in a row than a gap may have", ()
+
+    # ---- the minimal set ----
+
+    def goes_on(self, document: Any, **options: Any) -> bool:
+        """Does the text get further than it did?"""
+        self.tries += 1
+        try:
+            matcher = self.compiler.json_schema(document, **{**self.options, **options}).matcher()
+            length = matcher.validate_bytes(self.text)
+            if self.at < len(self.text):
+                return length > self.at
+            return length == len(self.text) and matcher.accept_bytes(self.text) and matcher.is_accepting()
+        except (StructgenError, RecursionError):
+            return False
+
+    def spent(self) -> bool:
+        return self.tries >= _TRIES or time.thread_time() > self.until
+
+    def without(self, parts: list[_Part]) -> bool:
+        if self.spent():
+            return False
+        try:
+            return self.goes_on(_without(self.document, parts))
+        except (LookupError, TypeError):  # a part inside another that is gone already
+            return False
+
+    def minimal(self, base: list[_Part], parts: list[_Part]) -> list[_Part]:
+        """A smallest sublist without which, and without `base`, the text goes on."""
+        if self.without(base):
+            return []
+        if len(parts) == 1:
+            return parts
+        left, right = parts[: len(parts) // 2], parts[len(parts) // 2 :]
+        of_right = self.minimal(base + left, right)
+        of_left = self.minimal(base + of_right, left)
+        return of_left + of_right
+
+    def narrowed(self, base: list[_Part], part: _Part, passed: frozenset[Path]) -> list[Cause]:
+        """The causes inside a part; `base` is what else is taken out, `passed` the references on the way."""
+        found = self.at_path(part.path)
+        if part.keyword in _BRANCHING and self.is_keyword(part) and isinstance(found, list):
+            return [self.union(base, part, found, passed)]
+        target = self.target(found) if part.keyword == "$ref" and self.is_keyword(part) else None
+        if target in passed:
+            return [self.cause(part, found)]
+        passed = passed if target is None else passed | {target}
+        inner = list(self.parts_of(part, found))
+        if not inner or not self.without(base + inner):
+            return [self.cause(part, found)]
+        chosen = self.minimal(base, inner)
+        if self.spent():  # what was found last may be more than needed
+            return [self.cause(part, found)]
+        out: list[Cause] = []
+        for one in chosen:
+            others = [other for other in chosen if other is not one]
+            out += self.narrowed(base + others, one, passed)
+        return out
+
+    def union(self, base: list[_Part], part: _Part, branches: list[Any], passed: frozenset[Path]) -> Cause:
+        looked: list[tuple[Cause, ...]] = []
+        for i in range(len(branches)):
+            branch = _Part((*part.path, i), _OPEN)
+            if self.without([*base, branch]):
+                looked.append(tuple(self.narrowed(base, branch, passed)))
+        # The branches that least is missing from are the likeliest to be meant.
+        looked.sort(key=len)
+        if not looked and part.keyword == "oneOf":
+            return Cause(_pointer(part.path), "oneOf", "more than one branch of `oneOf` would hold")
+        message = f"none of the {len(branches)} branches of `{part.keyword}` allows it"
+        return Cause(_pointer(part.path), part.keyword, message, tuple(looked[:_BRANCHES]))
+
+    # ---- the schema's shape ----
+
+    def at_path(self, path: Path) -> Any:
+        found = self.document
+        for step in path:
+            found = found[step]
+        return found
+
+    def is_keyword(self, part: _Part) -> bool:
+        """Is the last step a keyword, and not a name inside a map of schemas?"""
+        return part.how != _OPEN and not (
+            len(part.path) > 1 and part.path[-2] in (*_MAPS, "$defs", "definitions")
+        )
+
+    def parts_of(self, part: _Part, found: Any) -> Iterator[_Part]:
+        if part.how == _OPEN or not part.path:
+            yield from self.keywords(part.path, found)
+            return
+        keyword = part.keyword
+        if keyword in _MAPS or keyword in _LISTS or (keyword == "items" and isinstance(found, list)):
+            if isinstance(found, dict):  # the members nearest to the place first
+                near = {name: i for i, name in enumerate(self.instance)}
+                names = sorted(found, key=lambda name: -near.get(name, -1))
+                yield from (_Part((*part.path, name), _OPEN) for name in names)
+            elif isinstance(found, list):
+                yield from (_Part((*part.path, i), _OPEN) for i in range(len(found)))
+        elif keyword in _SCHEMAS and isinstance(found, dict):
+            yield from self.keywords(part.path, found)
+        elif keyword in _NAMES and isinstance(found, list):
+            yield from (_Part((*part.path, i), _DROP) for i in range(len(found)))
+        elif keyword in ("dependentRequired", "dependencies") and isinstance(found, dict):
+            for name, then in found.items():
+                yield _Part((*part.path, name), _DROP if isinstance(then, list) else _OPEN)
+        elif keyword == "$ref" and isinstance(found, str):
+            target = self.target(found)
+            if target is not None:
+                yield from self.keywords(target, self.at_path(target))
+
+    def keywords(self, path: Path, schema: Any) -> Iterator[_Part]:
+        if not isinstance(schema, dict):
+            return
+        # Of several that would do alone the first is told: what asserts comes before what holds schemas, and
+        # what others hang on comes last.
+        for keyword in sorted(schema, key=lambda k: _rank(k, schema)):
+            held = schema[keyword]
+            if keyword in _SILENT:
+                continue
+            hollow = (
+                keyword in _MAPS
+                or keyword == "prefixItems"
+                or (keyword == "items" and isinstance(held, list))
+            )
+            yield _Part((*path, keyword), _HOLLOW if hollow else _DROP)
+
+    def target(self, reference: Any) -> Path | None:
+        """The path that a reference inside this document leads to."""
+        if reference == "#":
+            return ()
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return None
+        path: list[str | int] = []
+        found = self.document
+        for part in reference[2:].split("/"):
+            step: str | int = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list):
+                step = int(step) if str(step).isdigit() else -1
+            try:
+                found = found[step]
+            except (LookupError, TypeError):
+                return None
+            path.append(step)
+        return tuple(path) if isinstance(found, dict) else None
+
+    # ---- words ----
+
+    def cause(self, part: _Part, found: Any) -> Cause:
+        path = part.path
+        if not path:
+            return Cause("", "", "the schema as a whole forbids it")
+        if len(path) > 1 and path[-2] in _NAMES and isinstance(path[-1], int):
+            return Cause(_pointer(path[:-1]), str(path[-2]), f"the key {_shown(found)} is missing")
+        if part.how == _OPEN:
+            what = "allows no value" if found is False else "does not allow it"
+            keyword = next(
+                (str(step) for step in reversed(path[:-1]) if isinstance(step, str)), str(path[-1])
+            )
+            return Cause(_pointer(path), keyword, f"the schema here {what}")
+        keyword = part.keyword
+        if len(path) > 1 and path[-2] in ("dependentRequired", "dependencies"):
+            message = f"with the key {_shown(keyword)}, {_shown(found)} must be there as well"
+            return Cause(_pointer(path), str(path[-2]), message)
+        return Cause(_pointer(path), keyword, _said(keyword, found))
+
+
+_WORDS = {
+    "minimum": "the number is at least {}",
+    "maximum": "the number is at most {}",
+    "exclusiveMinimum": "the number is above {}",
+    "exclusiveMaximum": "the number is below {}",
+    "multipleOf": "the number is a multiple of {}",
+    "minLength": "the string has at least {} characters",
+    "maxLength": "the string has at most {} characters",
+    "pattern": "the string matches {}",
+    "format": "the string has the format {}",
+    "minItems": "the array has at least {} items",
+    "maxItems": "the array has at most {} items",
+    "minProperties": "the object has at least {} members",
+    "maxProperties": "the object has at most {} members",
+    "const": "the value is {}",
+    "enum": "the value is one of {}",
+    "type": "the type is {}",
+    "required": "the keys {} are there",
+    "contains": "some item satisfies {}",
+    "minContains": "at least {} items satisfy `contains`",
+    "maxContains": "at most {} items satisfy `contains`",
+    "not": "the value does not satisfy {}",
+    "propertyNames": "every key satisfies {}",
+    "if": "what `then` or `else` asks for, decided by {}",
+}
+
+
+def _said(keyword: str, found: Any) -> str:
+    if keyword == "uniqueItems":
+        return "`uniqueItems`: the items differ from each other"
+    if found is False:
+        more = {
+            "additionalProperties": "no keys but the named ones",
+            "unevaluatedProperties": "no keys but the evaluated ones",
+            "items": "no items here",
+            "additionalItems": "no items after the listed ones",
+            "unevaluatedItems": "no items but the evaluated ones",
+            "propertyNames": "no keys at all",
+            "contains": "no item can satisfy `false`",
+        }
+        return f"`{keyword}`: {more.get(keyword, 'allows no value')}"
+    if keyword in _WORDS:
+        return f"`{keyword}`: " + _WORDS[keyword].format(_shown(found))
+    return f"`{keyword}` does not allow it: {_shown(found)}"
+
+
+# ---- the instance -------------------------------------------------------------------------------
+
+
+def _scanned(before: bytes) -> tuple[Path, set[str], bool]:
+    """The path of what is being read where `before` ends, the keys that its object has (none in an array),
+    and
+    whether the place is inside a key."""
+    path: list[str | int] = []
+    keys: list[set[str] | None] = []  # of each open object; None for an array
+    key_next = False
+    in_key = False
+    at, size = 0, len(before)
+    while at < size:
+        byte = before[at : at + 1]
+        if byte == b'"':
+            end = at + 1
+            while end < size and before[end : end + 1] != b'"':
+                end += 2 if before[end : end + 1] == b"\\" else 1
+            if key_next and keys and keys[-1] is not None:
+                path[-1] = _decoded(before[at + 1 : min(end, size)])
+                in_key = end >= size
+                if not in_key:
+                    keys[-1].add(str(path[-1]))
+            at = end + 1
+            continue
+        if byte in (b"{", b"["):
+            key_next = byte == b"{"
+            keys.append(set() if key_next else None)
+            path.append("" if key_next else 0)
+        elif byte in (b"}", b"]") and path:
+            path.pop()
+            keys.pop()
+            key_next = False
+        elif byte == b":":
+            key_next = False
+        elif byte == b"," and path:
+            last = path[-1]
+            key_next = isinstance(last, str)
+            path[-1] = last + 1 if isinstance(last, int) else ""
+        at += 1
+    if key_next and path:
+        path.pop()  # the key is not known yet: it is about the object
+    return tuple(path), (keys[-1] if keys else None) or set(), in_key
+
+
+def _key_again(text: bytes, at: int, keys: set[str], in_key: bool) -> str | None:
+    """The key the place stands in, or that comes after the comma there, if its object has it already."""
+    start = at
+    if in_key:
+        while start > 0 and text[start - 1 : start] != b'"':
+            start -= 1
+    else:
+        comma = _COMMA.match(text, at)
+        if comma is None:
+            return None
+        start = comma.end()
+    end = max(start, at)
+    while end < len(text) and text[end : end + 1] != b'"':
+        end += 2 if text[end : end + 1] == b"\\" else 1
+    key = _decoded(text[start:end])
+    return key if end < len(text) and key in keys else None
+
+
+def _decoded(text: bytes) -> str:
+    """The string between two quotes."""
+    try:
+        return str(json.loads(b'"' + text + b'"'))
+    except ValueError:
+        return visible(text)
