@@ -75,16 +75,12 @@ class Group:
 def suite_groups(draft: str) -> Iterable[Group]:
     """All groups of `draft` ("draft2020-12", "draft7"), optional files last."""
     base = root() / "json-schema-test-suite" / "tests"
-    files = sorted(
-        (base / draft).rglob("*.json"), key=lambda path: (len(path.parts), path.as_posix())
-    )
+    files = sorted((base / draft).rglob("*.json"), key=lambda path: (len(path.parts), path.as_posix()))
     for path in files:
         with open(path, encoding="utf-8") as file:
             groups = json.load(file)
         for group in groups:
-            tests = tuple(
-                Instance(dumps(t["data"]), t["valid"], t["description"]) for t in group["tests"]
-            )
+            tests = tuple(Instance(dumps(t["data"]), t["valid"], t["description"]) for t in group["tests"])
             name = path.relative_to(base).as_posix()
             yield Group(name, group["description"], group["schema"], tests)
 

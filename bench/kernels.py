@@ -3,7 +3,9 @@
 Enters: a shape. Leaves: a table by dtype: in place for all, half the tokens allowed; torch is measured with
 the Boolean mask given (its best case) and with the bits unpacked first. Medians; repetitions take turns.
 
-    python -m bench.kernels [--rows 256] [--width 131072] [--repeat 15]
+    python -m bench.kernels [--rows 256] [--width 131072] [--repeat 15] [--threads 2] [--clock wall]
+
+`--clock cpu` counts processor time of all threads: what to read on a busy machine.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ def unpacked(bits: torch.Tensor, width: int) -> torch.Tensor:
     return ((bits.unsqueeze(-1) >> shifts) & 1).bool().flatten(1)[:, :width]
 
 
-def ways(logits: torch.Tensor, bits: torch.Tensor) -> dict[str, Callable[[], object]]:
+def ways(logits: torch.Tensor, bits: torch.Tensor, threads: int) -> dict[str, Callable[[], object]]:
     width = logits.shape[1]
     banned = ~unpacked(bits, width)
     found: dict[str, Callable[[], object]] = {
-        "structgen": lambda: structgen.apply_bitmask(logits, bits, inplace=True),
+        "structgen": lambda: structgen.apply_bitmask(logits, bits, inplace=True, threads=threads),
         "torch masked_fill_, mask given": lambda: logits.masked_fill_(banned, -torch.inf),
         "torch unpack + masked_fill_": lambda: logits.masked_fill_(~unpacked(bits, width), -torch.inf),
     }
@@ -47,26 +49,32 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=256)
     parser.add_argument("--width", type=int, default=131_072)
     parser.add_argument("--repeat", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=0, help="of torch and structgen; 0: their choice")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     options = parser.parse_args(arguments)
+    clock = time.perf_counter if options.clock == "wall" else time.process_time
+    if options.threads:
+        torch.set_num_threads(options.threads)
     random = np.random.default_rng(0)
     words = random.integers(-(2**31), 2**31, size=(options.rows, options.width // 32), dtype=np.int64)
     for device in ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]:
         for dtype in (torch.float32, torch.bfloat16):
             bits = torch.from_numpy(words.astype(np.int32)).to(device)
             logits = torch.randn(options.rows, options.width, device=device).to(dtype)
-            calls = ways(logits, bits)
+            calls = ways(logits, bits, options.threads)
             times: dict[str, list[float]] = {name: [] for name in calls}
             for turn in range(options.repeat + 1):
                 for name, call in calls.items():
                     if device == "cuda":
                         torch.cuda.synchronize()
-                    start = time.perf_counter()
+                    start = clock()
                     call()
                     if device == "cuda":
                         torch.cuda.synchronize()
                     if turn:  # the first one warms up
-                        times[name].append(1e3 * (time.perf_counter() - start))
-            print(f"{device}, {dtype}, {tuple(logits.shape)}, {torch.get_num_threads()} torch threads: ms")
+                        times[name].append(1e3 * (clock() - start))
+            threads = torch.get_num_threads()
+            print(f"{device}, {dtype}, {tuple(logits.shape)}, torch threads: {threads}; {options.clock} ms")
             ours = statistics.median(times["structgen"])
             for name, found in times.items():
                 middle = statistics.median(found)

@@ -14,7 +14,7 @@ Built = tuple[object, list[tuple[object, bool]]]  # schema, (value, valid)
 
 def _array_100k(scale: float) -> Built:
     """About 100,000 tokens of small integers."""
-    value = list(range(int(30_000 * scale)))
+    value = list(range(int(18_500 * scale)))
     return {"type": "array", "items": {"type": "integer"}}, [(value, True)]
 
 

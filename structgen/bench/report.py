@@ -310,23 +310,29 @@ def _case_tables(rows: list[Row], names: list[str]) -> list[Table]:
             row = found[engine]
             if fig.outcome(row) != "right":
                 cells.append(
-                    [engine, f"{fig.outcome(row)}: {fig.reason(row)[:70]}", *[""] * (len(columns) + 1)]
+                    [engine, f"{fig.outcome(row)}: {fig.reason(row)[:70]}", *[""] * (len(columns) + 2)]
                 )
                 numbers.append([math.nan] * (len(columns) + 2))
                 continue
             line = fig.figures(row["all_mask_us"], columns)
             values = [row["ttfm_us"], *(line[c] for c in columns), row["masks_us"]]
             numbers.append(values)
-            cells.append([engine, *(duration(v) for v in values)])
+            cells.append([engine, *(duration(v) for v in values), _factor(_growth(row["all_mask_us"]))])
         tables.append(
             Table(
                 f"{case}: {tokens:,} tokens",
-                ["engine", "first mask", *columns, "whole text"],
+                ["engine", "first mask", *columns, "whole text", "growth"],
                 cells,
                 _best(numbers, range(len(columns) + 2), 1),
             )
         )
     return tables
+
+
+def _growth(steps: list[float]) -> float:
+    """The median of the last tenth of the steps over that of the first: 1 where length costs nothing."""
+    tenth = max(1, len(steps) // 10)
+    return float(np.median(steps[-tenth:]) / np.median(steps[:tenth]))
 
 
 def _endtoend(report: Report, rows: list[Row]) -> None:
@@ -402,6 +408,8 @@ def _about(report: Report, runs: list[Run], abouts: dict[str, dict[str, Any]]) -
     modes = {run.config["mode"] for run in runs}
     for mode in sorted(modes, reverse=True):
         report.method += METHOD[mode]
+        if mode == "masks" and report.cases:
+            report.method += METHOD["cases"]
         report.flatters += FLATTERS[mode]
     if max(len([r for r in runs if r.config["mode"] == m]) for m in modes) > 1:
         report.method.append("Where several runs measured one engine, a figure is the median of the runs.")
