@@ -433,29 +433,17 @@ def test_generation_with_the_embedded_model(tmp_path) -> None:
     assert found["c", "unconstrained"]["declared"]
 
 
-def test_ray_gives_the_rows_of_this_machine(tmp_path, smoke) -> None:
+def test_ray_goes_on_with_a_run_of_this_machine(tmp_path, smoke) -> None:
     pytest.importorskip("ray", reason="ray is not installed (the extra `ray`)")
-    options = (
-        "masks",
-        "--data",
-        "smoke",
-        "--tokenizer",
-        "embedded",
-        "--engines",
-        "structgen",
-        "--executor",
-        "ray",
-        "--jobs",
-        "2",
-        "--out",
-        tmp_path / "run",
-    )
-    assert bench(*options, "--count", "8") == 0
-    assert bench(*options) == 0  # the rest
-    local, there = rows(smoke), rows(tmp_path / "run")
-    assert local.keys() == there.keys()
-    for key, row in local.items():
+    options = ("masks", "--data", "smoke", "--tokenizer", "embedded", "--engines", "structgen", "--jobs", "2")
+    assert bench(*options, "--count", "8", "--out", tmp_path / "run") == 0
+    assert bench(*options, "--executor", "ray", "--out", tmp_path / "run") == 0
+    there = rows(tmp_path / "run")
+    assert there.keys() == rows(smoke).keys()
+    assert len(list(runs.rows_of(tmp_path / "run"))) == len(there)
+    for key, row in rows(smoke).items():
         assert row["steps"] == there[key]["steps"] and figures.outcome(row) == figures.outcome(there[key])
+    assert [s["executor"] for s in runs.read(tmp_path / "run").config["sessions"]] == ["local", "ray"]
 
 
 def test_the_schema_reaches_every_model() -> None:
