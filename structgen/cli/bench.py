@@ -100,7 +100,9 @@ def _add_run_options(parser: argparse.ArgumentParser, names: str) -> None:
         "--limit", type=float, default=60.0, metavar="S", help="seconds a schema (default: 60)"
     )
     limits.add_argument("--memory", type=float, default=8.0, metavar="GB", help="of an engine (default: 8)")
-    limits.add_argument("--jobs", type=int, default=0, metavar="N", help="worker lanes (default: one a core)")
+    limits.add_argument(
+        "--jobs", type=int, default=0, metavar="N", help="worker lanes (default: one a core; 1 for times)"
+    )
     limits.add_argument("--executor", choices=("local", "ray"), default="local", help="(default: local)")
     limits.add_argument("--address", help="of a Ray cluster, or `auto` (default: a local one)")
     parser.add_argument("--strict", action="store_true", help="exit status 1 unless all is right")
