@@ -35,7 +35,11 @@ def compare(a: Run, b: Run, *, engine: str | None = None, resamples: int = 1000)
     names = [name for name in left if name in right and engine in (None, name)]
     if not names:
         raise RunError(f"{a.path} and {b.path} share no engine" + (f" called {engine}" if engine else ""))
-    parts = [f"A = {a.path}, B = {b.path}; ratios are B/A, below 1 is faster"]
+    parts = [
+        f"A = {a.path}, B = {b.path}; ratios are B/A, below 1 is faster\n"
+        "Intervals are over the choice of schemas; drift of the machine between the runs is not in them:\n"
+        "a second run of A against A shows how large that is."
+    ]
     worse = False
     for name in names:
         text, lost = _engine(name, left[name], right[name], resamples)
