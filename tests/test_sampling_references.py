@@ -8,7 +8,7 @@ import pytest
 
 from bench.sampling.references import ReferenceAsap
 from bench.sampling.run import kl
-from bench.sampling.tasks import bounded, toy
+from bench.sampling.tasks import bounded, defined, toy
 from structgen.sampling import asap
 from structgen.sampling.api import prepare
 from structgen.sampling.chance import Seeds
@@ -46,5 +46,6 @@ def test_bounded_grammars_nest_no_deeper() -> None:
     assert [bool(re.fullmatch(bounded(grammar, 1), t)) for t in ("<x>", "<(x+x)>", "<((x+x)+x)>", "<y>")] == [
         True, True, False, False,
     ]  # fmt: skip
+    assert defined('root ::= "a" A | "b" B\nA ::= C\nB ::= "\\"" | A\n') == 'root ::= "b" B\nB ::= "\\""\n'
     with pytest.raises(ValueError):
         bounded("root ::= A\nA ::= A", 2)

@@ -42,6 +42,7 @@ def main() -> None:
     parser.add_argument("--report", help="read records and print the tables")
     parser.add_argument("--table", help="read records and print the table of docs/sampling.md")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--full", action="store_true", help="GAD grammars uncut, through Compiler.gbnf")
     parser.add_argument("--tasks", nargs="*", default=["toy", "json", *tasks.NAMES])
     options = parser.parse_args()
     if options.report:
@@ -54,14 +55,14 @@ def main() -> None:
         return
     with open(options.out, "w", encoding="utf-8") if options.out else sys.stdout as out:
         for name in options.tasks:
-            for record in measure(load(name), options.seeds):
+            for record in measure(load(name, options.full), options.seeds):
                 print(json.dumps(record), file=out, flush=True)
 
 
-def load(name: str) -> tasks.Task:
+def load(name: str, full: bool = False) -> tasks.Task:
     if name == "toy":
         return tasks.toy()
-    return tasks.json_task() if name == "json" else tasks.gad(name, depth=1)
+    return tasks.json_task() if name == "json" else tasks.gad(name, depth=None if full else 1)
 
 
 def call(task: tasks.Task, method: str, n: int, seed: int, **how: Any) -> Samples:

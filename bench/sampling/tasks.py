@@ -13,6 +13,7 @@ grammars is at hand. CP grammars are finite as they are.
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -85,7 +86,7 @@ def gad(name: str, depth: int | None = 2, max_tokens: int = 120) -> Task:
     text = (folder / f"{name}.ebnf").read_text(encoding="utf-8")
     prompt = (folder / f"{name}.txt").read_text(encoding="utf-8")
     compiler = sg.Compiler(lm.vocabulary)
-    grammar = compiler.gbnf(text) if depth is None else compiler.regex(bounded(text, depth))
+    grammar = compiler.gbnf(defined(text)) if depth is None else compiler.regex(bounded(text, depth))
     return Task(name, lm, lm.vocabulary.encode(prompt)[-ORDER:], grammar, max_tokens)
 
 
@@ -145,9 +146,12 @@ class Ngram:
 _SYMBOL = re.compile(r'"((?:[^"\\]|\\.)*)"|([A-Za-z_][\w]*)|(\|)')
 
 
-def bounded(ebnf: str, depth: int) -> str:
-    """A regex for the texts of a grammar that nest each rule at most `depth` times within itself."""
-    rules: dict[str, list[list[tuple[bool, str]]]] = {}
+Rules = dict[str, list[list[tuple[bool, str]]]]
+
+
+def rules_of(ebnf: str) -> Rules:
+    """Rule -> alternatives -> (literal?, text or rule), a rule a line."""
+    rules: Rules = {}
     for line in ebnf.splitlines():
         if "::=" not in line:
             continue
@@ -161,12 +165,35 @@ def bounded(ebnf: str, depth: int) -> str:
             else:
                 options[-1].append((True, literal.replace('\\"', '"').replace("\\\\", "\\")))
         rules[name.strip()] = options
+    return rules
+
+
+def defined(ebnf: str) -> str:
+    """The grammar without alternatives that derive nothing, because some CP grammars name rules they lack."""
+    rules = rules_of(ebnf)
+    while True:
+        kept = {
+            name: [o for o in options if all(literal or t in rules for literal, t in o)]
+            for name, options in rules.items()
+        }
+        kept = {name: options for name, options in kept.items() if options}
+        if kept == rules:
+            break
+        rules = kept
+    return "".join(f"{name} ::= {' | '.join(map(_spelled, options))}\n" for name, options in rules.items())
+
+
+def _spelled(option: list[tuple[bool, str]]) -> str:
+    return " ".join(json.dumps(t) if literal else t for literal, t in option) or '""'
+
+
+def bounded(ebnf: str, depth: int) -> str:
+    """A regex for the texts of a grammar that nest each rule at most `depth` times within itself."""
+    rules = rules_of(ebnf)
 
     def expand(name: str, open_: tuple[tuple[str, int], ...]) -> str | None:
         inside = dict(open_)
-        if (
-            name not in rules
-        ):  # some CP grammars name rules that they do not have: nothing is derived from them
+        if name not in rules:  # some CP grammars name rules that they lack: nothing is derived from them
             return None
         if inside.get(name, 0) > depth:
             return None
