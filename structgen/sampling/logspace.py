@@ -28,20 +28,6 @@ def logsumexp(values: Doubles | Sequence[float]) -> float:
     return top + math.log(float(np.exp(array - top).sum()))
 
 
-def logaddexp(a: float, b: float) -> float:
-    """log(exp(a) + exp(b))."""
-    if a < b:
-        a, b = b, a
-    return a if b == NEVER else a + math.log1p(math.exp(b - a))
-
-
-def log1mexp(a: float) -> float:
-    """log(1 - exp(a)) for a <= 0, exact at both ends (Maechler 2012)."""
-    if a >= 0:
-        return NEVER
-    return math.log(-math.expm1(a)) if a > -math.log(2) else math.log1p(-math.exp(a))
-
-
 def normalised(log_weights: Doubles | Sequence[float]) -> Doubles:
     """Weights that sum to 1; all zero where every log weight is -inf."""
     array = np.asarray(log_weights, np.float64)

@@ -32,7 +32,7 @@ import numpy.typing as npt
 from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from ..grammar import fill_bitmasks
 from ..logits import allocate_bitmask, masked_logsumexp
-from .logspace import NEVER, Doubles, log1mexp
+from .logspace import NEVER, Doubles
 from .potential import Potential, Prefix, Product, identity, weight
 
 if TYPE_CHECKING:
@@ -358,8 +358,3 @@ def _spelled(source: Any) -> str:
         return json.dumps(source, sort_keys=True)
     except (TypeError, ValueError):
         return repr(source)
-
-
-def lost_mass(log_mass: float) -> float:
-    """log of the probability that a mask removes, from the log of what it keeps."""
-    return log1mexp(min(log_mass, 0.0))
