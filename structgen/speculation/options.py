@@ -58,7 +58,7 @@ class Speculation:
     """
 
     drafters: Sequence[Drafter]
-    nodes: int = 24
+    nodes: int = 32
     adaptive: bool = True
     lazy: bool = True
     eager: bool | None = None
