@@ -60,7 +60,7 @@ def ablation(bench: Any, train: Sequence[Any], test: Sequence[Any]) -> None:
         "+ pruning, freed places refilled": {"forced": False},
         "+ forced text": {},
         "  the same, masks eager": {"lazy": False},
-        "  the same, head restricted": {"logprobs": False},
+        "  the same, head restricted": {"logprobs": False, "restricted_head": 256},
         "adaptive": {"adaptive": True, "nodes": 24},
     }
     for name, changes in variants.items():
