@@ -3,9 +3,11 @@
 Enters: MaskBench schemas with their instances (`STRUCTGEN_DATA`), or nothing for the other parts. Leaves:
 tables on standard output, and with --out every run as a JSON line. Cost: some minutes.
 
-Baselines run in the same process on the same prompts: structgen's plain decoding, the same loop without
-drafts, and transformers' own generation (plain, prompt lookup, assisted by the draft model), with structgen's
-LogitsProcessor. Beside every speed stands the share of texts that equal plain decoding's.
+`speed` is plain decoding's seconds over the method's, in all and (p50, p5) text by text; `cpu` the same for
+processor time, which other work on the machine disturbs less. Baselines run in the same process on the same
+prompts: structgen's plain decoding, the same loop without drafts, and transformers' own generation (plain,
+prompt lookup, assisted by the draft model), with structgen's LogitsProcessor. Beside every speed stands the
+share of texts that equal plain decoding's.
 
 A model of two million parameters says something about drafters and grammars, and little about the speed of
 large models on other machines.
@@ -77,6 +79,7 @@ class Outcome:
     tokens: list[int]
     forwards: int
     seconds: float
+    cpu: float
     same: bool = True
     more: dict[str, Any] = field(default_factory=dict)
 
@@ -101,7 +104,7 @@ class Bench:
     def speculative(self, case: Case, method: str, options: Any, **how: Any) -> Outcome:
         self.lm.clear()
         self.draft.clear()
-        before, begin = self.forwards, time.perf_counter()
+        before, begin, cpu = self.forwards, time.perf_counter(), time.process_time()
         result = sg.generate(
             self.lm,
             case.prompt,
@@ -111,11 +114,11 @@ class Bench:
             speculate=options,
             **how,
         )
-        seconds = time.perf_counter() - begin
+        seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
         stats = {} if result.speculation is None else result.speculation.as_dict()
         # The restricted head calls the body of the model alone, past the hook.
         forwards = stats["forwards"] if stats else self.forwards - before
-        return Outcome(method, case.name, result.tokens, forwards, seconds, more=stats)
+        return Outcome(method, case.name, result.tokens, forwards, seconds, cpu, more=stats)
 
     def theirs(self, case: Case, method: str, **arguments: Any) -> Outcome:
         """transformers' `generate` with structgen's processor, greedy."""
@@ -125,7 +128,7 @@ class Bench:
         processors = [] if case.grammar is None else [LogitsProcessor(case.grammar, len(case.prompt))]
         if method.endswith("assisted"):
             arguments["assistant_model"] = self.draft.model
-        before, begin = self.forwards, time.perf_counter()
+        before, begin, cpu = self.forwards, time.perf_counter(), time.process_time()
         output = self.lm.model.generate(
             input_ids=ids,
             attention_mask=torch.ones_like(ids),
@@ -134,9 +137,9 @@ class Bench:
             do_sample=False,
             **arguments,
         )
-        seconds = time.perf_counter() - begin
+        seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
         tokens = output[0, len(case.prompt) :].tolist()
-        return Outcome(method, case.name, tokens, self.forwards - before, seconds)
+        return Outcome(method, case.name, tokens, self.forwards - before, seconds, cpu)
 
 
 def cases_json(bench: Bench, count: int) -> tuple[list[Case], list[Case]]:
@@ -246,37 +249,38 @@ def run_workload(bench: Bench, workload: str, count: int, only: str, out: list[A
     if not test:
         print(f"\n## {workload}: no cases (set STRUCTGEN_DATA)")
         return
-    rows: list[tuple[str, str, list[Outcome]]] = []
     for c in test:
         bench.plain(c)  # the first round compiles masks
     plain = [bench.plain(c) for c in test]
-    rows.append(("plain", "", plain))
     wanted = {c.name: p.tokens for c, p in zip(test, plain, strict=True)}
-    for method, make in methods(bench, test[0].prompt).items():
-        if not any(name in method for name in only.split(",")):
-            continue
-        cold = [bench.speculative(c, method, make()) for c in test]
-        rows.append((method, "cold", cold))
-        options = make()
-        if method in STORES:
-            running = [bench.speculative(c, method, options) for c in test]
-            rows.append((method, "running", running))
-            options = make()
-            for c in train:
-                bench.speculative(c, method, options)
-            rows.append((method, "warm", [bench.speculative(c, method, options) for c in test]))
-    for method, arguments in THEIRS.items():
-        if any(name in method for name in only.split(",")):
-            rows.append((method, "", [bench.theirs(c, method, **arguments) for c in test]))
     total = sum(len(p.tokens) for p in plain)
+    head = "".join(
+        f"{h:>{w}}" for h, w in (("s", 8), ("speed", 7), ("p50", 6), ("p5", 6), ("cpu", 6), ("equal", 7))
+    )
     print(f"\n## {workload}: {len(test)} texts, {total} tokens, greedy")
-    head = "".join(f"{h:>{w}}" for h, w in (("s", 8), ("speed", 7), ("p50", 6), ("p5", 6), ("equal", 7)))
     print(f"{'method':28}{'store':9}{'tok/fwd':>8} {'95% interval':>14}{head}")
-    for method, store, outcomes in rows:
+
+    def show(method: str, store: str, outcomes: list[Outcome]) -> None:
         for o in outcomes:
             o.same = o.tokens == wanted[o.case]
             out.append({**vars(o), "workload": workload, "store": store})
         print(_line(method, store, outcomes, plain))
+
+    show("plain", "", plain)
+    for method, make in methods(bench, test[0].prompt).items():
+        if not any(name in method for name in only.split(",")):
+            continue
+        show(method, "cold", [bench.speculative(c, method, make()) for c in test])
+        if method in STORES:
+            options = make()
+            show(method, "running", [bench.speculative(c, method, options) for c in test])
+            options = make()
+            for c in train:
+                bench.speculative(c, method, options)
+            show(method, "warm", [bench.speculative(c, method, options) for c in test])
+    for method, arguments in THEIRS.items():
+        if any(name in method for name in only.split(",")):
+            show(method, "", [bench.theirs(c, method, **arguments) for c in test])
 
 
 def _line(method: str, store: str, outcomes: list[Outcome], plain: list[Outcome]) -> str:
@@ -292,7 +296,7 @@ def _line(method: str, store: str, outcomes: list[Outcome], plain: list[Outcome]
     return (
         f"{method:28}{store:9}{rate:8.2f}   [{spread[0]:4.2f}, {spread[1]:4.2f}]{seconds.sum():8.2f}"
         f"{base.sum() / seconds.sum():7.2f}{np.percentile(ratios, 50):6.2f}{np.percentile(ratios, 5):6.2f}"
-        f"{same:7.1%}"
+        f"{sum(o.cpu for o in plain) / sum(o.cpu for o in outcomes):6.2f}{same:7.1%}"
     )
 
 

@@ -58,6 +58,7 @@ def test_texts_in_float64_are_those_of_plain_decoding(lm: TransformersLM, drafte
             schema = SCHEMAS[number]
             plain = sg.generate(lm, "abcab12", schema, **arguments)
             for logprobs in (True, False):
+                options.restricted_head = 16
                 fast = sg.generate(lm, "abcab12", schema, speculate=options, logprobs=logprobs, **arguments)
                 for a, b in zip(_listed(plain), _listed(fast), strict=True):
                     assert a.tokens == b.tokens
@@ -75,6 +76,7 @@ def test_the_restricted_head_is_used_where_masks_are_small(lm: TransformersLM) -
     options = Speculation(standard_drafters(), restricted_head=12)
     result = sg.generate(lm, "ab", SCHEMAS[0], max_tokens=30, speculate=options, logprobs=False)
     stats = result.speculation
+    assert result.tokens == sg.generate(lm, "ab", SCHEMAS[0], max_tokens=30).tokens
     assert stats is not None and 0 < stats.head_rows < stats.tokens * len(TEXTS)
 
 

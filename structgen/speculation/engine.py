@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Row", "Run"]
 
 _ALL = -1  # the bench's number for drafting as a whole
+_DEAR = 0.1  # of a forward's time: a drafter that takes more in a step answers for itself
 
 
 @dataclass
@@ -342,6 +343,7 @@ class Run:
         stats.idle += not len(tree)
         credit = self._credit(item, step.tokens, accepted)
         base = self.options.cost(rows) / rows
+        dear = 0.0
         finished = row.done or row.stopped or len(row.tokens) >= row.room
         for number in item.asked:
             if finished:
@@ -354,16 +356,19 @@ class Run:
             now = time.perf_counter()
             item.built.seconds[number] = item.built.seconds.get(number, 0.0) + now - start
             stats.drafters[self.options.drafters[number].name].seconds += item.built.seconds[number]
-            if self.options.adaptive:
-                item.bench.observe(number, item.built.seconds[number], credit.get(number, 0.0) * base)
+            spent = item.built.seconds[number]
+            if self.options.adaptive and spent > _DEAR * base:
+                item.bench.observe(number, spent, credit.get(number, 0.0) * base)
+                dear += spent
         for number in range(len(item.sessions)):
             if number not in item.asked:
                 item.waiting[number].contexts += step.contexts
                 item.waiting[number].tokens += step.tokens
         if self.options.adaptive and item.asked:
-            # The width of forwards is goodput's business, and a drafter's own time its own: what is left is
-            # the price of asking at all. (Counting everything here silenced good drafters for a bad one.)
-            spent = item.seconds + keeping + time.perf_counter() - begin - sum(item.built.seconds.values())
+            # The width of forwards is goodput's business, and a dear drafter's time its own: what is left is
+            # the price of asking at all. (Counting everything here silenced good drafters for a bad one, and
+            # judging cheap ones one by one silenced them by chance.)
+            spent = item.seconds + keeping + time.perf_counter() - begin - dear
             item.bench.observe(_ALL, spent, len(accepted) * base)
         if not finished and not self.logprobs:
             self._finish_without_choice(item)

@@ -53,12 +53,13 @@ class Speculation:
         branches: sibling drafts of the rules that sample.
         depth: places ahead that those rules draft.
         restricted_head: where no log-probabilities are asked for, compute only allowed rows of the head for
-            masks of at most this many tokens; 0 never.
+            masks of at most this many tokens; 0 never. Drafters that learn from the model's distributions
+            (`TokenRecycling`, `LogitNgrams`) learn nothing then.
         cost: seconds of a forward by width.
     """
 
     drafters: Sequence[Drafter]
-    nodes: int = 24
+    nodes: int = 32
     adaptive: bool = True
     lazy: bool = True
     eager: bool | None = None
@@ -66,7 +67,7 @@ class Speculation:
     rule: Rule = "coupled"
     branches: int = 2
     depth: int = 4
-    restricted_head: int = 256
+    restricted_head: int = 0
     cost: CostTable = field(default_factory=CostTable)
     calibration: Calibration = field(init=False)
 
