@@ -2,7 +2,8 @@
 
 Enters: the MaskBench directory and `label_errors.json` (labels believed wrong: schema, test, reason).
 Leaves: compile errors by kind, valid instances refused (where, what came next, what was allowed),
-invalid instances accepted. A refusal that vanishes with property_order="any" is listed apart.
+invalid instances accepted. A refusal that vanishes with property_order="any" is listed apart, and for each
+of those `bench.order` says, without the engine, whether the instance breaks the order of one map.
 Verdicts come from `accept_bytes` + `is_accepting`; `--tokens` walks tokens with masks instead, and then
 a mask that disagrees with `accept_token` is reported too. Cost: about a millisecond an instance.
 
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import data
+from bench import order as key_order
 from structgen.bench import figures, workers
 
 LABEL_ERRORS = Path(__file__).with_name("label_errors.json")
@@ -121,6 +123,11 @@ def work(state: dict, job: dict, emit: Callable[[dict], None]) -> None:
                     relaxed = relaxed or compiled(state, case.schema, "any")[0]
                     if relaxed is not None:
                         found["order_only"] = refusal(relaxed, instance.text.encode()) is None
+                        if found["order_only"]:
+                            out_of_order = key_order.inversions(
+                                json.loads(case.schema), json.loads(instance.text)
+                            )
+                            found["inversion"] = str(out_of_order[0]) if out_of_order else ""
                 row["refused"].append({"test": index, "about": instance.about, **found})
             elif not instance.valid and found is None:
                 row["accepted"].append({"test": index, "about": instance.about})
@@ -198,6 +205,11 @@ def summary(rows: list[dict], examples: int) -> str:
     for label, group in disagreements(rows).items():
         schemas = len({name for name, _ in group})
         out.append(f"{label}: {len(group)} tests of {schemas} schemas")
+        if any("inversion" in found for _, found in group):
+            own = [name for name, found in group if found.get("inversion")]
+            out.append(
+                f"    in {len(own)} tests of {len(set(own))} schemas keys of one map are out of order"
+            )
         for name, found in group[: examples * 4]:
             detail = " ".join(f"{k}={v!r}" for k, v in found.items() if k not in ("test", "about"))
             out.append(f"    {name}[{found['test']}] {found.get('about', '')[:60]} {detail}")

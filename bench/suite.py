@@ -42,7 +42,14 @@ def work(state: dict, job: dict, emit: Callable[[dict], None]) -> None:
     from structgen import errors
 
     group = state["groups"][job["draft"]][job["index"]]
-    row: dict = {"file": group.file, "about": group.about, "right": 0, "wrong": [], "error": None}
+    row: dict = {
+        "file": group.file,
+        "about": group.about,
+        "right": 0,
+        "wrong": [],
+        "missed": [],
+        "error": None,
+    }
     grammar = None
     try:
         grammar = state["compiler"].json_schema(
@@ -67,11 +74,13 @@ def work(state: dict, job: dict, emit: Callable[[dict], None]) -> None:
                 matcher = grammar.matcher()
                 valid = matcher.accept_bytes(test.text.encode()) and matcher.is_accepting()
         except Exception as error:
+            row["missed"].append(test.about)
             row["wrong"].append(f"{test.about}: {type(error).__name__}: {error}"[:300])
             continue
         if valid == test.valid:
             row["right"] += 1
         else:
+            row["missed"].append(test.about)
             row["wrong"].append(
                 f"{test.about}: {test.text[:80]} should be {'valid' if test.valid else 'invalid'}"
             )
@@ -97,6 +106,7 @@ def run(drafts: list[str], *, optional: bool, jobs: int = 1, limit: float = 20.0
                     "about": group.about,
                     "right": 0,
                     "wrong": [],
+                    "missed": [],
                     "error": failure.kind,
                     "uncompiled": len(group.tests),
                 }

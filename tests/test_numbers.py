@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from fractions import Fraction
 
 import pytest
 
+import structgen
 from structgen import _core, errors
 
 LEXEME = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 CANONICAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*[1-9])?")
-ONE_DIGIT = re.compile(r"-?[1-9](\.0+)?[eE][+-]?\d+")
+ONE_DIGIT = re.compile(r"-?\d(\.0+)?[eE][+-]?\d+")
 MANTISSA = re.compile(r"-?[1-9]\.(\d*?)0*[eE]([+-]?\d+)")
 
 BOUNDS = [
@@ -80,7 +82,12 @@ HOLDS = {
 }
 
 
-def in_universe(text: str, canonical: bool) -> bool:
+def is_hard(condition: str, argument: str) -> bool:
+    """A divisor that is no 10^-k: mantissas with a fraction only with large exponents."""
+    return condition == "multipleOf" and not re.fullmatch(r"1|0\.0*1|1e-\d+", argument)
+
+
+def in_universe(text: str, canonical: bool, narrow: bool = False) -> bool:
     """The lexemes that numeric conditions speak about (csrc/schema/number.h)."""
     found = LEXEME.fullmatch(text)
     if not found:
@@ -90,7 +97,7 @@ def in_universe(text: str, canonical: bool) -> bool:
     if not found[3] or ONE_DIGIT.fullmatch(text):
         return True
     mantissa = MANTISSA.fullmatch(text)
-    return bool(mantissa) and len(mantissa[1]) <= 16 and not -5 < int(mantissa[2]) < 16
+    return bool(mantissa) and len(mantissa[1]) <= 16 and not (narrow and -5 < int(mantissa[2]) < 16)
 
 
 def value(text: str) -> Fraction:
@@ -118,7 +125,9 @@ def lexeme(rnd: random.Random, near: Fraction) -> str:
         whole = str(rnd.randint(0, 10 ** rnd.randint(0, 22)))
         return sign + whole + rnd.choice(("", "", ".0", ".50", "." + digits(rnd, 3)))
     exponent = rnd.choice((0, 1, 2, 3, 5, 7, 15, 16, 17, 20, 300))
-    mantissa = rnd.choice("123456789") + rnd.choice(("", ".0", "." + digits(rnd, rnd.randint(1, 17)), ".250"))
+    mantissa = rnd.choice("1234567890") + rnd.choice(
+        ("", ".0", "." + digits(rnd, rnd.randint(1, 17)), ".250")
+    )
     return sign + mantissa + rnd.choice("eE") + rnd.choice(("", "+", "-", "0", "-0")) + str(exponent)
 
 
@@ -142,8 +151,66 @@ def test_a_condition_holds_for_exactly_its_values(condition, argument, canonical
         texts += [repr(float(bound * rnd.randint(-60, 60))) for _ in range(30)]
         texts += [str(int(bound * rnd.randint(-60, 60) * bound.denominator)) for _ in range(30)]
     for text in [*texts, "0", "-0", "0.0", "-0.0", "00", "+1", ".5", "1.", "1e", "", "-"]:
-        want = in_universe(text, canonical) and HOLDS[condition](value(text), bound)
+        want = in_universe(text, canonical, is_hard(condition, argument)) and HOLDS[condition](
+            value(text), bound
+        )
         assert language.matches(text.encode()) == want, text
+
+
+def test_scientific_notation_near_a_value():
+    """The same value with the point after its first digit, and its neighbours in the last digit."""
+    rnd = random.Random(7)
+    wrong = []
+    for condition, argument in CASES:
+        try:
+            language = _core.Language.number(condition, argument)
+        except errors.SchemaTooComplex:
+            continue
+        bound = value(argument)
+        for _ in range(40):
+            near = bound * rnd.randint(1, 30) if condition == "multipleOf" else bound
+            near = near or Fraction(rnd.randint(1, 2000))
+            mantissa, _, exponent = f"{float(near):.{rnd.randint(0, 7)}e}".partition("e")
+            zero = rnd.choice(("", "0")) if "." in mantissa else ""
+            text = f"{mantissa}{zero}e{int(exponent) + rnd.choice((0, 0, 1, -1))}"
+            want = in_universe(text, False, is_hard(condition, argument)) and HOLDS[condition](
+                value(text), bound
+            )
+            if language.matches(text.encode()) != want:
+                wrong.append((condition, argument, text))
+    assert not wrong
+
+
+COMMON = [  # (divisors, a divisor with the same multiples)
+    (("integer", "0.123456789"), "123456789"),
+    (("6", "4"), "12"),
+    (("0.01", "integer"), "1"),
+    (("0.25", "0.1"), "0.5"),
+    (("1e-8", "7", "2.5"), "35"),
+    (("0.3", "0.45"), "0.9"),
+]
+
+
+@pytest.mark.parametrize(("parts", "divisor"), COMMON)
+def test_several_divisors(parts, divisor):
+    schema = {
+        "allOf": [{"type": "integer"} if p == "integer" else {"multipleOf": json.loads(p)} for p in parts]
+    }
+    bytes_only = structgen.Vocabulary.from_bytes(
+        [bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256]
+    )
+    grammar = structgen.Compiler(bytes_only).json_schema(schema)
+    rnd = random.Random(divisor)
+    bound = value(divisor)
+    for _ in range(60):
+        number = rnd.choice(
+            (bound * rnd.randint(-50, 50), Fraction(rnd.randint(-900, 900), rnd.choice((1, 10, 100))))
+        )
+        text = rnd.choice((str(float(number)), f"{float(number):.6e}", f"{float(number):.0e}"))
+        matcher = grammar.matcher()
+        took = matcher.accept_bytes(text.encode()) and matcher.is_accepting()
+        hard = any(is_hard("multipleOf", p) for p in parts if p != "integer")
+        assert took == (in_universe(text, False, hard) and (value(text) / bound).denominator == 1), text
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,8 @@ void bind_regex(nb::module_& m) {
           "number",
           [](std::string_view condition, std::string_view argument, bool canonical) {
             auto l = std::make_unique<Language>();
-            NumberLanguage n(l->arena, canonical);
             const auto value = [&] { return Decimal::parse(argument); };
+            NumberLanguage n(l->arena, canonical, condition == "multipleOf" && NumberLanguage::is_hard(value()));
             if (condition == "any") l->root = n.any();
             else if (condition == "integer") l->root = n.integers();
             else if (condition == "minimum") l->root = n.at_least(value(), false);

@@ -785,26 +785,49 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
 
 // Depth-first over live bytes, as in enumerate(): every node can be completed, so a node met again on its own
 // path means infinitely many strings.
-uint32_t RegexArena::at_least(RegexId r, uint32_t steps) {
-  if (is_empty(r)) return 0;
-  std::vector<std::pair<RegexId, int>> path{{r, -1}};
-  std::unordered_set<uint32_t> on_path{r.v};
-  uint32_t found = nullable(r);
-  for (; !path.empty() && steps > 0; --steps) {
-    auto& [at, byte] = path.back();
-    const ByteSet& alive = live(at);
-    for (++byte; byte < 256 && !alive.has(static_cast<uint8_t>(byte));) ++byte;
-    if (byte == 256) {
-      on_path.erase(at.v);
+uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
+  constexpr uint64_t kMany = ~0ull;
+  exact = true;
+  if (is_empty(start)) return 0;
+  struct Frame {
+    uint32_t id;
+    int byte;
+    uint64_t sum;
+  };
+  const auto add = [](uint64_t& sum, uint64_t more) { sum = sum + more < sum ? kMany : sum + more; };
+  std::unordered_map<uint32_t, uint64_t> known;
+  std::unordered_set<uint32_t> on_path{start.v};
+  std::vector<Frame> path{{start.v, -1, nullable(start)}};
+  while (true) {
+    Frame& f = path.back();
+    const ByteSet& bytes = live(RegexId{f.id});
+    int b = f.byte + 1;
+    while (b < 256 && !bytes.has(static_cast<uint8_t>(b))) ++b;
+    f.byte = b;
+    if (b == 256) {
+      const uint64_t sum = f.sum;
+      known.emplace(f.id, sum);
+      on_path.erase(f.id);
       path.pop_back();
+      if (path.empty()) return sum;
+      add(path.back().sum, sum);
       continue;
     }
-    const RegexId to = next(at, static_cast<uint8_t>(byte));
-    if (!on_path.insert(to.v).second) return kUnbounded;
-    found += nullable(to);
-    path.push_back({to, -1});
+    const RegexId d = next(RegexId{f.id}, static_cast<uint8_t>(b));
+    if (on_path.count(d.v)) return kMany;
+    if (const auto it = known.find(d.v); it != known.end()) {
+      add(f.sum, it->second);
+      continue;
+    }
+    if (known.size() + path.size() > nodes) {
+      exact = false;
+      uint64_t sum = 0;  // what was completed beside each prefix of the path
+      for (const Frame& g : path) add(sum, g.sum);
+      return sum;
+    }
+    on_path.insert(d.v);
+    path.push_back({d.v, -1, nullable(d)});
   }
-  return found;
 }
 
 bool RegexArena::witness(RegexId r, std::string& out) {

@@ -141,8 +141,9 @@ class RegexArena {
   ClassMaps& class_maps() { return class_maps_; }
   // Every string of the language when it is finite and has at most `limit` strings; false otherwise.
   bool enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out);
-  // A lower bound on the number of strings, found in so many steps; kUnbounded = infinitely many.
-  uint32_t at_least(RegexId r, uint32_t steps);
+  // The number of strings; 2^64 - 1: that many or more, or infinitely many. Where more than so many nodes would
+  // have to be visited, a lower bound, and `exact` is false.
+  uint64_t count(RegexId r, uint32_t nodes, bool& exact);
   // One shortest-found string of the language (a witness, not necessarily the shortest).
   bool witness(RegexId r, std::string& out);
   const ByteSet& byte_set(uint32_t index) const { return sets_[index]; }

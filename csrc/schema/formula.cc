@@ -202,6 +202,15 @@ FormulaId FormulaSpace::one_of(std::vector<FormulaId> kids, bool typed) {
   return add(f, single);
 }
 
+FormulaId FormulaSpace::rebuild(Op op, std::vector<FormulaId> kids) {
+  switch (op) {
+    case Op::kAnd: return all_of(std::move(kids));
+    case Op::kOr: return any_of(std::move(kids));
+    case Op::kOne: return one_of(std::move(kids), true);
+    default: return negate(kids[0]);
+  }
+}
+
 FormulaId FormulaSpace::negate(FormulaId x) {
   if (const auto it = negations_[1].find(x.v); it != negations_[1].end()) return FormulaId{it->second};
   const FormulaId out = negate_new(x, true);

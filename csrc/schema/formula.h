@@ -98,6 +98,17 @@ class FormulaSpace {
   FormulaId either(FormulaId x, FormulaId y);
   FormulaId any_of(std::vector<FormulaId> kids);
   FormulaId one_of(std::vector<FormulaId> kids, bool typed);
+  // A typed And, Or, One or Not with other kids.
+  FormulaId rebuild(Op op, std::vector<FormulaId> kids);
+  // The same with `f` applied to each kid; the caller remembers.
+  template <typename F>
+  FormulaId map_kids(FormulaId x, F&& f) {
+    const Formula n = nodes_[x.v];
+    std::vector<FormulaId> kids;
+    kids.reserve(n.n);
+    for (uint32_t i = 0; i < n.n; ++i) kids.push_back(f(n.kids[i]));
+    return rebuild(n.op, std::move(kids));
+  }
   FormulaId negate(FormulaId x);  // of a typed formula: pushed to the atoms
   FormulaId deny(FormulaId x);    // of a value formula: an atom also holds for the other kinds, so it is wrapped
   FormulaId atom(Op op, uint32_t a = 0, uint32_t b = 0, uint32_t c = 0, uint32_t d = 0);

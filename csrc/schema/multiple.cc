@@ -266,6 +266,15 @@ RegexId NumberLanguage::mantissas(uint64_t c, uint32_t last, bool exact) {
 RegexId NumberLanguage::fraction_multiples(const Divisor& d) {
   RegexId out = RegexArena::empty();
   const auto s = static_cast<int64_t>(d.s);
+  if (!narrow_) {  // d is a power of ten, or nobody minds the size
+    for (uint32_t f = 1; f <= kMantissaDigits; ++f)
+      for (int64_t t = 0; t <= d.twos; ++t) {  // from twos on only `odd` matters; t < 0: N ends in no zero
+        const int64_t x = t + f - s;
+        const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_, t == d.twos ? exponent_at_least(x) : exponent_equal(x)};
+        out = arena_.alt(out, arena_.cat(parts));
+      }
+    return out;
+  }
   const auto exact = [&](uint32_t f, int64_t x) {
     const int64_t t = x - f + s;
     if (t < 0) return;
@@ -289,12 +298,38 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d) {
   return out;
 }
 
+bool NumberLanguage::is_hard(const Decimal& divisor) { return divisor.digits != "1" || divisor.exponent > 0; }
+
+bool NumberLanguage::common_multiple(const Decimal& a, const Decimal& b, Decimal& out) {
+  // value = odd * 2^twos * 5^fives
+  struct Factors {
+    uint64_t odd;
+    int64_t twos, fives;
+    explicit Factors(const Decimal& d) : odd(std::stoull(d.digits)), twos(d.exponent), fives(d.exponent) {
+      for (; odd % 2 == 0; odd /= 2) ++twos;
+      for (; odd % 5 == 0; odd /= 5) ++fives;
+    }
+  };
+  for (const Decimal* d : {&a, &b})
+    if (d->zero() || d->negative || d->digits.size() > 18) return false;
+  const Factors x(a), y(b);
+  const int64_t twos = std::max(x.twos, y.twos), fives = std::max(x.fives, y.fives), tens = std::min(twos, fives);
+  constexpr Wide kLimit = 1'000'000'000'000'000'000;
+  Wide digits = static_cast<Wide>(x.odd) * (y.odd / std::gcd(x.odd, y.odd));
+  for (int64_t i = tens; i < twos && digits < kLimit; ++i) digits *= 2;
+  for (int64_t i = tens; i < fives && digits < kLimit; ++i) digits *= 5;
+  if (digits >= kLimit || std::abs(tens) > kMaxDecimalExponent) return false;
+  out = Decimal{false, std::to_string(static_cast<uint64_t>(digits)), tens};
+  return true;
+}
+
 RegexId NumberLanguage::multiple_of(const Decimal& divisor) {
   if (divisor.digits == "1" && divisor.exponent == 0 && !divisor.negative) return integers();
   const Divisor d(divisor);
   // The only canonical spelling of zero is "0".
   if (canonical_) return arena_.alt(plain_multiples(d, true), minus_sign(plain_multiples(d, false)));
-  return either_sign(arena_.alt(plain_multiples(d, true), arena_.alt(one_digit_multiples(d), fraction_multiples(d))));
+  const RegexId parts[] = {plain_multiples(d, true), zero_, one_digit_multiples(d), fraction_multiples(d)};
+  return either_sign(arena_.alt(parts));
 }
 
 }  // namespace structgen

@@ -13,13 +13,9 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kNoName = 0xFFFFFFFFu;
 constexpr uint32_t kMaxSteps = 3'000;
 constexpr uint32_t kMaxMembers = 40;  // beyond what the formula shows at once
 constexpr std::size_t kEnough = 3;    // names and classes offered
-
-bool has(const Bits& b, uint32_t i) { return (b[i >> 6] >> (i & 63)) & 1; }
-void add(Bits& b, uint32_t i) { b[i >> 6] |= 1ull << (i & 63); }
 }  // namespace
 
 // ---- distance ----
@@ -42,12 +38,12 @@ uint32_t Objects::least_members(FormulaId p) const {
   return std::max(most, static_cast<uint32_t>(names.size()));
 }
 
-bool Objects::within(uint32_t plan_id, FormulaId p, const Bits& used, uint32_t n) {
+bool Objects::within(uint32_t plan_id, FormulaId p, const Gone& gone, uint32_t n) {
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
   if (n == 0 || least_members(p) > n) return false;
   if (++nearest_steps_ > kMaxSteps) return false;
-  const Situation key{plan_id, p, intern_bits(used)};
+  const Situation key = situation(plan_id, p, gone);
   if (const auto it = within_.find(key); it != within_.end()) {
     if (n >= it->second.within) return true;
     if (n < it->second.not_within) return false;
@@ -58,12 +54,12 @@ bool Objects::within(uint32_t plan_id, FormulaId p, const Bits& used, uint32_t n
   bool found = false;
   if (solver_.branch(p, branches, literal, others)) {
     for (FormulaId b : branches)
-      if (within(plan_id, b, used, n)) {
+      if (within(plan_id, b, gone, n)) {
         found = true;
         break;
       }
   } else {
-    found = within_literal(plan_id, p, literal, used, n);
+    found = within_literal(plan_id, p, literal, gone, n);
   }
   if (nearest_steps_ > kMaxSteps && !found) return false;
   Known& known = within_[key];
@@ -75,38 +71,39 @@ bool Objects::within(uint32_t plan_id, FormulaId p, const Bits& used, uint32_t n
 }
 
 // Some member meets the literal, and the order of members is free: it may as well be the next.
-bool Objects::within_literal(uint32_t plan_id, FormulaId p, FormulaId literal, const Bits& used, uint32_t n) {
-  Plan& plan = *plans_[plan_id];
+bool Objects::within_literal(uint32_t plan_id, FormulaId p, FormulaId literal, const Gone& gone, uint32_t n) {
+  Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
   const auto attempt = [&](uint32_t name, uint32_t cls) {
-    if (!hits(plan, RegionId{l.a}, name, cls)) return false;
-    std::unordered_map<uint64_t, FormulaId> memo;
-    const FormulaId d = formulas_.both(derive(plan, p, name, cls, memo), formulas_.val(FormulaId{l.b}));
-    Bits next = used;
-    if (name != kNoName) add(next, name);
+    if (!plans_.hits(plan, RegionId{l.a}, name, cls)) return false;
+    const FormulaId d = formulas_.both(plans_.derive(plan, p, name, cls), formulas_.val(FormulaId{l.b}));
+    Gone next = gone;
+    if (name != kNoName) add_bit(next.names, name);
+    else take_one(plan, cls, next.taken);
     bool found = false;
     std::vector<Cell> cells;
-    solver_.split(d, FormulaSpace::yes(),
-                  [&](FormulaId rest) { return found = found || within(plan_id, rest, next, n - 1); }, cells);
+    Solver::Judges both = judges(plan_id, [&](FormulaId rest) { return found = found || within(plan_id, rest, next, n - 1); });
+    both.enough = &found;
+    solver_.split(d, name != kNoName ? plan.value[name] : plans_.class_value(plan, cls), both, cells);
     return found;
   };
   for (uint32_t i = 0; i < plan.names.size(); ++i)
-    if (!has(used, i) && attempt(i, 0)) return true;
-  find_classes(plan);
+    if (!has_bit(gone.names, i) && attempt(i, 0)) return true;
+  plans_.find_classes(plan);
   for (uint32_t c = 0; c < plan.classes.size(); ++c)
-    if (attempt(kNoName, c)) return true;
+    if (remaining(plan, c, gone.taken) > 0 && attempt(kNoName, c)) return true;
   return false;
 }
 
-uint32_t Objects::distance(uint32_t plan_id, FormulaId p, const Bits& used) {
+uint32_t Objects::distance(uint32_t plan_id, FormulaId p, const Gone& gone) {
   if (solver_.closes(p)) return 0;
-  const Situation key{plan_id, p, intern_bits(used)};
+  const Situation key = situation(plan_id, p, gone);
   if (const auto it = distance_.find(key); it != distance_.end()) return it->second;
   nearest_steps_ = 0;
   const uint32_t least = std::max(1u, least_members(p));
   uint32_t out = kFar;
   for (uint32_t n = least; n <= least + kMaxMembers && nearest_steps_ <= kMaxSteps; ++n)
-    if (within(plan_id, p, used, n)) {
+    if (within(plan_id, p, gone, n)) {
       out = n;
       break;
     }
@@ -114,13 +111,24 @@ uint32_t Objects::distance(uint32_t plan_id, FormulaId p, const Bits& used) {
   return out;
 }
 
+// The rest and the required names that the static part still asks for.
+FormulaId Objects::demanded(const ObjectState& st) {
+  const Plan& plan = plans_[st.plan];
+  const Bits& used = bits_[st.used];
+  std::vector<FormulaId> kids{st.rest};
+  for (uint32_t i = 0; i < plan.names.size(); ++i)
+    if (has_bit(plan.required, i) && !has_bit(used, i))
+      kids.push_back(formulas_.some(formulas_.name(plan.names[i]), FormulaSpace::yes(), 1));
+  return formulas_.all_of(std::move(kids));
+}
+
 uint32_t Objects::members_needed(uint32_t s) {
   const ObjectState st = states_[s];
-  const Plan& plan = *plans_[st.plan];
+  const Plan& plan = plans_[st.plan];
+  if (st.rest != FormulaSpace::yes()) return distance(st.plan, demanded(st), gone(st));
   const Bits used = bits_[st.used];
-  if (!plan.pure) return distance(st.plan, st.rest, used);
   uint32_t n = 0;
-  for (uint32_t i = 0; i < plan.names.size(); ++i) n += has(plan.required, i) && !has(used, i);
+  for (uint32_t i = 0; i < plan.names.size(); ++i) n += has_bit(plan.required, i) && !has_bit(used, i);
   return n;
 }
 
@@ -142,17 +150,17 @@ void Objects::wanted(FormulaId p, std::unordered_set<uint32_t>& seen, std::vecto
 Offers Objects::wanted_offers(uint32_t s) {
   Offers out = offers(s);
   const ObjectState st = states_[s];
-  const Plan& plan = *plans_[st.plan];
+  const Plan& plan = plans_[st.plan];
   std::vector<RegionId> regions;
   std::unordered_set<uint32_t> seen;
-  wanted(st.rest, seen, regions);
+  wanted(demanded(st), seen, regions);
   const auto hit = [&](uint32_t name, uint32_t cls) {
     for (RegionId r : regions)
-      if (hits(plan, r, name, cls)) return true;
+      if (plans_.hits(plan, r, name, cls)) return true;
     return false;
   };
   for (uint32_t i = 0; i < plan.names.size(); ++i)
-    if (has(out.names, i) && !hit(i, 0)) out.names[i >> 6] &= ~(1ull << (i & 63));
+    if (has_bit(out.names, i) && !hit(i, 0)) out.names[i >> 6] &= ~(1ull << (i & 63));
   std::erase_if(out.classes, [&](uint32_t c) { return !hit(kNoName, c); });
   return out;
 }
@@ -160,14 +168,14 @@ Offers Objects::wanted_offers(uint32_t s) {
 Offers Objects::useful(uint32_t s) {
   const Offers all = offers(s);
   const ObjectState st = states_[s];
-  const Plan& plan = *plans_[st.plan];
+  const Plan& plan = plans_[st.plan];
   Offers out;
   out.close = all.close;
   out.names.assign(all.names.size(), 0);
-  if (plan.pure) {  // every required name has to come, and their order changes no length: one is enough
+  if (st.rest == FormulaSpace::yes()) {  // every required name has to come, and their order changes no length: one is enough
     for (uint32_t i = 0; i < plan.names.size(); ++i)
-      if (has(all.names, i) && has(plan.required, i)) {
-        add(out.names, i);
+      if (has_bit(all.names, i) && has_bit(plan.required, i)) {
+        add_bit(out.names, i);
         break;
       }
     return out;
@@ -183,18 +191,18 @@ Offers Objects::useful(uint32_t s) {
   // of keys that member may have to wait for another; then all are tried.
   std::vector<FormulaId> branches, others;
   FormulaId literal = FormulaSpace::no();
-  const bool asked = far > 0 && !solver_.branch(st.rest, branches, literal, others);
+  const bool asked = far > 0 && !solver_.branch(demanded(st), branches, literal, others);
   const RegionId region{asked ? formulas_[literal].a : 0};
   for (const bool any : {!asked, true}) {
     std::size_t taken = 0;
     for (uint32_t i = 0; i < plan.names.size() && taken < kEnough; ++i)
-      if (has(all.names, i) && (any || hits(plan, region, i, 0)) && nearer(take_name(s, i))) {
-        add(out.names, i);
+      if (has_bit(all.names, i) && (any || plans_.hits(plan, region, i, 0)) && nearer(take_name(s, i))) {
+        add_bit(out.names, i);
         ++taken;
       }
     for (uint32_t c : all.classes) {
       if (taken >= kEnough) break;
-      if (!any && !hits(plan, region, kNoName, c)) continue;
+      if (!any && !plans_.hits(plan, region, kNoName, c)) continue;
       if (!nearer(take_free(s, c, nullptr))) continue;
       out.classes.push_back(c);
       ++taken;

@@ -25,8 +25,8 @@ RegexId json_number(RegexArena& arena) {
   return arena.cat(parts);
 }
 
-NumberLanguage::NumberLanguage(RegexArena& arena, bool canonical)
-    : arena_(arena), canonical_(canonical), magnitude_(kUnset), integers_(kUnset) {
+NumberLanguage::NumberLanguage(RegexArena& arena, bool canonical, bool narrow)
+    : arena_(arena), canonical_(canonical), narrow_(narrow), magnitude_(kUnset), integers_(kUnset) {
   const RegexId zero = arena.byte('0'), nonzero_digit = arena.range('1', '9');
   point_ = arena.byte('.');
   e_ = arena.bytes(ByteSet::of('e') | ByteSet::of('E'));
@@ -43,6 +43,9 @@ NumberLanguage::NumberLanguage(RegexArena& arena, bool canonical)
   point_zeros_ = arena.optional(arena.cat(point_, arena.repeat(zero, 1, kUnbounded)));
   zero_fraction_ = canonical ? RegexArena::epsilon() : point_zeros_;
   mantissa_ = arena.cat(digits(0, kMantissaDigits - 1), arena.cat(nonzero_digit, arena.star(zero)));
+  any_exponent_ = arena.cat(arena.optional(arena.bytes(ByteSet::of('+') | ByteSet::of('-'))), some_digits_);
+  const RegexId zero_parts[] = {zero, point_zeros_, e_, any_exponent_};
+  zero_ = canonical ? RegexArena::empty() : arena.cat(zero_parts);
 }
 
 RegexId NumberLanguage::digit(int lo, int hi) {
@@ -94,11 +97,6 @@ RegexId NumberLanguage::count_equal(int64_t n) {
   return arena_.cat(arena_.star(digit(0, 0)), arena_.literal(std::to_string(n)));
 }
 
-RegexId NumberLanguage::count_between(int64_t lo, int64_t hi) {
-  if (lo == hi) return count_equal(lo);
-  return hi == kNone ? count_at_least(lo) : arena_.both(count_at_least(lo), count_at_most(hi));
-}
-
 RegexId NumberLanguage::exponent_at_least(int64_t k) {
   if (k > 0) return arena_.cat(plus_, count_at_least(k));
   return arena_.alt(arena_.cat(plus_, some_digits_), minus_sign(count_at_most(-k)));
@@ -114,11 +112,19 @@ RegexId NumberLanguage::exponent_equal(int64_t k) {
   return k < 0 ? minus_sign(count_equal(-k)) : arena_.cat(arena_.alt(plus_, arena_.byte('-')), count_equal(0));
 }
 
+RegexId NumberLanguage::exponent_between(int64_t lo, int64_t hi) {
+  if (lo == -kNone && hi == kNone) return any_exponent_;
+  if (lo == hi) return exponent_equal(lo);
+  if (hi == kNone) return exponent_at_least(lo);
+  return lo == -kNone ? exponent_at_most(hi) : arena_.both(exponent_at_least(lo), exponent_at_most(hi));
+}
+
 RegexId NumberLanguage::long_exponent(int64_t lo, int64_t hi) {
+  if (!narrow_) return exponent_between(lo, hi);
   RegexId out = RegexArena::empty();
   const int64_t from = std::max(lo, kLongMin), to = std::min(hi, kLongMax);
-  if (from <= hi) out = arena_.cat(plus_, count_between(from, hi));
-  if (lo <= to) out = arena_.alt(out, minus_sign(count_between(-to, -lo)));
+  if (from <= hi) out = exponent_between(from, hi);
+  if (lo <= to) out = arena_.alt(out, exponent_between(lo, to));
   return out;
 }
 
@@ -240,18 +246,21 @@ RegexId NumberLanguage::scientific_equal(const Decimal& value) {
   return with_fraction(digit(first, first), arena_.cat(arena_.literal(rest), zeros_), long_exponent(k, k));
 }
 
+RegexId NumberLanguage::scientific_any() {
+  return arena_.alt(one_digit(1, 9, any_exponent_), with_fraction(digit(1, 9), mantissa_, long_exponent(-kNone, kNone)));
+}
+
+RegexId NumberLanguage::exact_fraction(uint32_t n) {
+  const RegexId parts[] = {digits(n - 1, n - 1), digit(1, 9), arena_.star(digit(0, 0))};
+  return arena_.cat(parts);
+}
+
 // ---- magnitudes ----
 
 RegexId NumberLanguage::magnitude() {
   if (magnitude_ != kUnset) return magnitude_;
   magnitude_ = arena_.cat(arena_.alt(digit(0, 0), arena_.cat(digit(1, 9), any_digits_)), any_fraction_);
-  if (!canonical_) {
-    const RegexId sign = arena_.optional(arena_.bytes(ByteSet::of('+') | ByteSet::of('-')));
-    const RegexId both_kinds = arena_.alt(
-        one_digit(1, 9, arena_.cat(sign, some_digits_)),
-        with_fraction(digit(1, 9), mantissa_, long_exponent(-kNone, kNone)));
-    magnitude_ = arena_.alt(magnitude_, both_kinds);
-  }
+  if (!canonical_) magnitude_ = arena_.alt(magnitude_, arena_.alt(zero_, scientific_any()));
   return magnitude_;
 }
 
@@ -260,15 +269,14 @@ RegexId NumberLanguage::above(const Decimal& bound, bool strict) {
   const RegexId plain = plain_above(bound, strict);
   if (canonical_) return plain;
   if (!bound.zero()) return arena_.alt(plain, scientific_above(bound, strict));
-  // Every scientific lexeme is above 0; any() minus zero would need a difference.
-  const RegexId sign = arena_.optional(arena_.bytes(ByteSet::of('+') | ByteSet::of('-')));
-  return arena_.alt(plain, arena_.alt(one_digit(1, 9, arena_.cat(sign, some_digits_)),
-                                      with_fraction(digit(1, 9), mantissa_, long_exponent(-kNone, kNone))));
+  return arena_.alt(plain, scientific_any());
 }
 
 RegexId NumberLanguage::below(const Decimal& bound, bool strict, bool with_zero) {
   const RegexId plain = plain_below(bound, strict, with_zero);
-  return canonical_ || bound.zero() ? plain : arena_.alt(plain, scientific_below(bound, strict));
+  if (canonical_ || (bound.zero() && strict)) return plain;
+  const RegexId out = with_zero ? arena_.alt(plain, zero_) : plain;
+  return bound.zero() ? out : arena_.alt(out, scientific_below(bound, strict));
 }
 
 // ---- the predicates ----
@@ -283,9 +291,11 @@ RegexId NumberLanguage::integers() {
   const RegexId positive = arena_.cat(digit(1, 9), any_digits_);
   if (canonical_) return integers_ = arena_.alt(digit(0, 0), either_sign(positive));
   const RegexId plain = arena_.cat(arena_.alt(digit(0, 0), positive), zero_fraction_);
-  const RegexId scientific = arena_.alt(one_digit(1, 9, exponent_at_least(0)),
-                                        with_fraction(digit(1, 9), mantissa_, long_exponent(0, kNone)));
-  return integers_ = either_sign(arena_.alt(plain, scientific));
+  std::vector<RegexId> parts{plain, zero_, one_digit(1, 9, exponent_at_least(0))};
+  if (narrow_) parts.push_back(with_fraction(digit(1, 9), mantissa_, long_exponent(kLongMin, kNone)));
+  for (uint32_t f = 1; f <= kMantissaDigits && !narrow_; ++f)
+    parts.push_back(with_fraction(digit(1, 9), exact_fraction(f), long_exponent(f, kNone)));
+  return integers_ = either_sign(arena_.alt(std::span<const RegexId>(parts)));
 }
 
 RegexId NumberLanguage::at_least(const Decimal& bound, bool exclusive) {
@@ -297,7 +307,7 @@ RegexId NumberLanguage::at_least(const Decimal& bound, bool exclusive) {
   }
   if (exclusive) return above(bound, true);
   if (canonical_) return magnitude();
-  return arena_.alt(minus_sign(arena_.cat(digit(0, 0), zero_fraction_)), magnitude());
+  return arena_.alt(minus_sign(arena_.alt(arena_.cat(digit(0, 0), zero_fraction_), zero_)), magnitude());
 }
 
 RegexId NumberLanguage::at_most(const Decimal& bound, bool exclusive) {
@@ -315,7 +325,7 @@ RegexId NumberLanguage::equal_to(const Decimal& value) {
   const std::string fraction = value.frac_part();
   const RegexId tail = fraction.empty() ? zero_fraction_ : arena_.cat(arena_.literal("." + fraction), zeros_);
   RegexId out = arena_.cat(arena_.literal(value.int_part()), tail);
-  if (value.zero()) return canonical_ ? out : either_sign(out);
+  if (value.zero()) return canonical_ ? out : either_sign(arena_.alt(out, zero_));
   if (!canonical_) out = arena_.alt(out, scientific_equal(value));
   return value.negative ? minus_sign(out) : out;
 }

@@ -5,10 +5,14 @@
 // Values are rational: 1.0 is an integer, 1e2 equals 100, -0 equals 0.
 //
 // The universe any(), chosen because predicates on free exponents are not regular:
-//   -?(0|[1-9]\d*)(\.\d+)?                       any length
-//   -?[1-9](\.0+)?[eE][+-]?\d+                   one digit and any exponent
-//   -?[1-9]\.<1..16 digits, then zeros>[eE]x     x >= 16 or x <= -5
-// which holds all that json.dumps and JSON.stringify write. The canonical universe is the plain decimal
+//   -?(0|[1-9]\d*)(\.\d+)?                                    any length
+//   -?[1-9](\.0+|\.<1..16 digits, then zeros>)?[eE][+-]?\d+   one digit before the point, any exponent
+//   -?0(\.0+)?[eE][+-]?\d+                                    zero
+// which holds all that JSON writers print: scientific notation is written with one digit before the point
+// everywhere, and 17 digits say every double. The narrow universe, for divisors that are no power of ten,
+// takes a mantissa with a fraction only where the exponent is at least 16 or at most -5 (what json.dumps
+// writes): whether its digits are a multiple is an automaton for every number of digits, and those meet
+// bounds and each other in conjunctions of thousands of states. The canonical universe is the plain decimal
 // form without trailing zeros after the point and without -0. json_number() is every lexeme of RFC 8259;
 // use it where no numeric condition applies.
 //
@@ -30,13 +34,16 @@ RegexId json_number(RegexArena& arena);
 
 class NumberLanguage {
  public:
-  NumberLanguage(RegexArena& arena, bool canonical);
+  NumberLanguage(RegexArena& arena, bool canonical, bool narrow);
 
   RegexId any();
   RegexId integers();
   RegexId at_least(const Decimal& bound, bool exclusive);
   RegexId at_most(const Decimal& bound, bool exclusive);
   RegexId multiple_of(const Decimal& divisor);  // kSchemaTooComplex above 18 digits or 40 decimals
+  static bool is_hard(const Decimal& divisor);  // no 10^-k: its multiples are kept in the narrow universe
+  // The divisor whose multiples are the multiples of both. False: it has more digits than multiple_of takes.
+  static bool common_multiple(const Decimal& a, const Decimal& b, Decimal& out);
   RegexId equal_to(const Decimal& value);
 
  private:
@@ -49,6 +56,8 @@ class NumberLanguage {
   RegexId scientific_above(const Decimal& bound, bool strict);
   RegexId scientific_below(const Decimal& bound, bool strict);
   RegexId scientific_equal(const Decimal& value);
+  RegexId scientific_any();
+  RegexId exact_fraction(uint32_t digits);  // the digits of a mantissa's fraction, the last but zeros not 0
   RegexId minus_sign(RegexId magnitudes);
   RegexId either_sign(RegexId magnitudes);  // of which zero is none, when canonical
 
@@ -64,10 +73,10 @@ class NumberLanguage {
   RegexId count_at_least(int64_t n);  // digits, leading zeros allowed, of a value >= n
   RegexId count_at_most(int64_t n);
   RegexId count_equal(int64_t n);
-  RegexId count_between(int64_t lo, int64_t hi);
   RegexId exponent_at_least(int64_t k);
   RegexId exponent_at_most(int64_t k);
   RegexId exponent_equal(int64_t k);
+  RegexId exponent_between(int64_t lo, int64_t hi);  // -kNone, kNone: no bound
   RegexId long_exponent(int64_t lo, int64_t hi);  // of a mantissa with a fraction, between lo and hi
   RegexId one_digit(int lo, int hi, RegexId exponents);  // [lo-hi](.0+)?e
   RegexId with_fraction(RegexId first, RegexId fraction, RegexId exponents);
@@ -79,12 +88,13 @@ class NumberLanguage {
   RegexId fraction_multiples(const Divisor& d);
   RegexId mantissas(uint64_t c, uint32_t last, bool exact);
 
-  static constexpr int64_t kLongMin = 16, kLongMax = -5;  // exponents of mantissas with a fraction
   static constexpr uint32_t kMantissaDigits = 16;
+
+  static constexpr int64_t kLongMin = 16, kLongMax = -5;  // narrow: exponents of mantissas with a fraction
   static constexpr int64_t kNone = INT64_MAX;
 
   RegexArena& arena_;
-  const bool canonical_;
+  const bool canonical_, narrow_;
   RegexId point_, e_, plus_;          // "." [eE] \+?
   RegexId any_digits_, some_digits_;  // \d* \d+
   RegexId tail_;        // more digits of a fraction that may end here
@@ -94,6 +104,8 @@ class NumberLanguage {
   RegexId any_fraction_, some_fraction_, zero_fraction_;  // with the point; some: not zero
   RegexId point_zeros_;  // (\.0+)?
   RegexId mantissa_;     // the fraction of a scientific lexeme: 1..16 digits, the last not 0, then zeros
+  RegexId any_exponent_;
+  RegexId zero_;         // scientific lexemes of zero, none when canonical
   RegexId magnitude_, integers_;  // computed on first use
 };
 

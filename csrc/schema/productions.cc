@@ -1,6 +1,7 @@
 #include "schema/productions.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/error.h"
 #include "regex/charset.h"
@@ -13,6 +14,7 @@ namespace {
 // Characters of a flexible gap. A bound, because models left free to write whitespace do so until their
 // budget is gone; wide enough for indentation a dozen levels deep.
 constexpr uint32_t kGapLimit = 32;
+constexpr uint32_t kOrderBranches = 16;  // of one object, kept apart for the order of their keys
 }  // namespace
 
 JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas, const JsonLayout& layout,
@@ -65,6 +67,24 @@ void JsonProductions::unsatisfiable() {
         const JsonRef property = j.find(o[Word::kProperties], j.text(name));
         if (property != kNoJson) inner.push_back(schemas_->child(at, property));
       }
+    // Items that must be there.
+    const auto number = [&](Word w, double otherwise) {
+      return o.number(w) ? std::strtod(std::string(j.text(o[w])).c_str(), nullptr) : otherwise;
+    };
+    const double items = number(Word::kMinItems, 0);
+    const Word tuple = o.array(Word::kPrefixItems) ? Word::kPrefixItems : Word::kItems;
+    const uint32_t prefix = o.array(tuple) ? j.size(o[tuple]) : 0;
+    for (uint32_t i = 0; i < prefix && i < items; ++i) inner.push_back(schemas_->child(at, j.item(o[tuple], i)));
+    const Word more = tuple == Word::kItems && prefix > 0 ? Word::kAdditionalItems : Word::kItems;
+    if (items > prefix && o.schema(more)) inner.push_back(schemas_->child(at, o[more]));
+    if (o.schema(Word::kContains) && number(Word::kMinContains, 1) > 0) inner.push_back(schemas_->child(at, o[Word::kContains]));
+    // Where no branch has a value the first one shows why.
+    for (Word w : {Word::kAnyOf, Word::kOneOf}) {
+      bool empty = o.array(w) && j.size(o[w]) > 0;
+      for (uint32_t i = 0; empty && i < j.size(o[w]); ++i)
+        empty = !solver_.nonempty(lowering_.reference(schemas_->child(at, j.item(o[w], i))));
+      if (empty) inner.push_back(schemas_->child(at, j.item(o[w], 0)));
+    }
     bool found = false;
     for (const Loc& l : inner) {
       if (l == at || solver_.nonempty(lowering_.reference(l))) continue;
@@ -104,7 +124,7 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
       const ObjectState& s = solver_.objects().state(r.a);
       const bool known = reading.kind == Reading::kText;
       // A second key after an unknown one might repeat it.
-      if (s.unknown_key || (!known && !solver_.objects().surely_more(r.a, r.b))) {
+      if (s.unknown_key || (!known && solver_.objects().free_keys(r.a, r.b) < 2)) {
         out.add({Symbol::terminal(RegexArena::poison())});
         break;
       }
@@ -135,6 +155,28 @@ void JsonProductions::for_each_branch(FormulaId p, const std::function<void(Form
   for (FormulaId k : kids) f(k);
 }
 
+// The order of keys that one branch of an inner "or" asks for must not bind the others: a few such branches
+// become objects of their own, many lose their order.
+void JsonProductions::for_each_object(FormulaId p, uint32_t& more, const std::function<void(FormulaId)>& f) {
+  for_each_branch(p, [&](FormulaId q) {
+    const Formula n = formulas_[q];
+    if (n.op != Op::kAnd || !(n.has & kHasOrder)) return f(q);
+    FormulaId choice = FormulaSpace::no();
+    std::vector<FormulaId> others;
+    for (uint32_t i = 0; i < n.n; ++i) {
+      const Formula& k = formulas_[n.kids[i]];
+      if (choice == FormulaSpace::no() && k.op == Op::kOr && (k.has & kHasOrder)) choice = n.kids[i];
+      else others.push_back(n.kids[i]);
+    }
+    if (choice == FormulaSpace::no()) return f(q);
+    const FormulaId rest = formulas_.all_of(std::move(others));
+    const std::vector<FormulaId> kids(formulas_.kids(choice).begin(), formulas_.kids(choice).end());
+    if (kids.size() > more) return for_each_object(formulas_.both(rest, solver_.objects().without_order(choice)), more, f);
+    more -= static_cast<uint32_t>(kids.size());
+    for (FormulaId k : kids) for_each_object(formulas_.both(rest, k), more, f);
+  });
+}
+
 void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   const FormulaId v{r.a};
   constexpr std::pair<Kind, std::string_view> kWords[] = {
@@ -157,7 +199,8 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
       out.add({open('[', depth, false), call(kArrayFirst, p.v, 0, depth)});
     }
   });
-  for_each_branch(solver_.restrict(v, Kind::kObject), [&](FormulaId p) {
+  uint32_t more = kOrderBranches;
+  for_each_object(solver_.restrict(v, Kind::kObject), more, [&](FormulaId p) {
     if (!solver_.objects().productive(p)) return;
     const uint32_t s = solver_.objects().start(p);
     if (pretty) {

@@ -68,6 +68,7 @@ class JsonProductions : public Productions {
   void expand_rule(RuleId rule, const Reading& reading, Alternatives& out, bool nearest);
   void expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out, bool nearest);
   void for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f);
+  void for_each_object(FormulaId p, uint32_t& more, const std::function<void(FormulaId)>& f);
   // Terminals: punctuation with the gaps around it.
   Symbol open(char bracket, uint32_t depth, bool empty);
   Symbol close(char bracket, uint32_t depth, bool empty);

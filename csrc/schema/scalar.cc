@@ -29,8 +29,24 @@ std::string Scalars::spell(std::string_view text) {
   return out + '"';
 }
 
-RegexId Scalars::universe(bool strings) {
-  return strings ? json_string_body(regexes_) : numbers_.any();
+std::string Scalars::unspell(std::string_view spelled) {
+  std::string out;
+  spelled.remove_suffix(1);
+  for (std::size_t i = 0; i < spelled.size(); ++i) {
+    if (spelled[i] != '\\') {
+      out += spelled[i];
+    } else if (spelled[i + 1] == 'u') {
+      out += static_cast<char>(std::stoi(std::string(spelled.substr(i + 4, 2)), nullptr, 16));
+      i += 5;
+    } else {
+      out += spelled[++i];
+    }
+  }
+  return out;
+}
+
+RegexId Scalars::universe(Domain domain) {
+  return domain == kStrings ? json_string_body(regexes_) : language(domain).any();
 }
 
 RegexId Scalars::canonical_body() {
@@ -57,14 +73,26 @@ RegexId Scalars::length(uint32_t min, uint32_t max) {
   return regexes_.cat(regexes_.repeat(json_any_char(regexes_), min, max), regexes_.byte('"'));
 }
 
-RegexId Scalars::string(FormulaId p) { return combine(p, true); }
-RegexId Scalars::number(FormulaId p) { return combine(p, false); }
+RegexId Scalars::string(FormulaId p) { return combine(p, kStrings); }
+RegexId Scalars::number(FormulaId p) { return combine(p, hard(p) ? kNarrow : kNumbers); }
 
-RegexId Scalars::combine(FormulaId p, bool strings) {
+bool Scalars::hard(FormulaId p) {
+  const Formula& f = formulas_[p];
+  if (f.op == Op::kMultiple) return NumberLanguage::is_hard(Decimal::parse(formulas_.text(f.a)));
+  if (f.n == 0) return false;
+  if (const auto it = hard_.find(p.v); it != hard_.end()) return it->second;
+  bool out = false;
+  for (FormulaId k : formulas_.kids(p)) out = out || hard(k);
+  hard_.emplace(p.v, out);
+  return out;
+}
+
+RegexId Scalars::combine(FormulaId p, Domain domain) {
+  const bool strings = domain == kStrings;
   if (p == FormulaSpace::no()) return RegexArena::empty();
   // A number without conditions takes every lexeme; conditions are decided within numbers_.any().
-  if (p == FormulaSpace::yes()) return strings || canonical_ ? universe(strings) : json_number(regexes_);
-  auto& memo = memo_[strings];
+  if (p == FormulaSpace::yes()) return strings || canonical_ ? universe(domain) : json_number(regexes_);
+  auto& memo = memo_[domain];
   if (const auto it = memo.find(p.v); it != memo.end()) return it->second;
   const Formula f = formulas_[p];
   RegexId out;
@@ -72,6 +100,10 @@ RegexId Scalars::combine(FormulaId p, bool strings) {
     case Op::kAnd: {
       if (strings && filter(p, out)) break;
       std::vector<RegexId> parts;
+      if (!strings && multiples(p, domain, parts)) {
+        out = regexes_.both(std::span<const RegexId>(parts));
+        break;
+      }
       uint32_t min = 0, max = kUnbounded;
       for (FormulaId k : formulas_.kids(p)) {
         const Formula& kid = formulas_[k];
@@ -79,7 +111,7 @@ RegexId Scalars::combine(FormulaId p, bool strings) {
           min = std::max(min, kid.a);
           max = std::min(max, kid.b);
         } else {
-          parts.push_back(combine(k, strings));
+          parts.push_back(combine(k, domain));
         }
       }
       out = strings ? conjunction(std::move(parts), min, max) : regexes_.both(std::span<const RegexId>(parts));
@@ -87,15 +119,15 @@ RegexId Scalars::combine(FormulaId p, bool strings) {
     }
     case Op::kOr: {
       std::vector<RegexId> parts;
-      for (FormulaId k : formulas_.kids(p)) parts.push_back(combine(k, strings));
+      for (FormulaId k : formulas_.kids(p)) parts.push_back(combine(k, domain));
       out = regexes_.alt(std::span<const RegexId>(parts));
       break;
     }
     case Op::kOne: {
       // At most one so far, and exactly one so far, kid by kid.
-      RegexId none = universe(strings), one = RegexArena::empty();
+      RegexId none = universe(domain), one = RegexArena::empty();
       for (FormulaId k : formulas_.kids(p)) {
-        const RegexId r = combine(k, strings);
+        const RegexId r = combine(k, domain);
         one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, r));
         none = regexes_.minus(none, r);
       }
@@ -103,15 +135,44 @@ RegexId Scalars::combine(FormulaId p, bool strings) {
       break;
     }
     case Op::kNot:
-      out = regexes_.minus(universe(strings), combine(f.kids[0], strings));
+      out = regexes_.minus(universe(domain), combine(f.kids[0], domain));
       break;
     default:
-      out = strings ? string_atom(f) : number_atom(f);
+      out = strings ? string_atom(f) : number_atom(f, language(domain));
   }
   if (strings) regexes_.mark_body(out);
   if (strings ? empty_string(out) : regexes_.is_empty(out)) out = RegexArena::empty();
   memo.emplace(p.v, out);
   return out;
+}
+
+// `integer` and divisors 10^-k join every other divisor: as automata of their own they would let texts live
+// that no digit completes. (Other divisors stay apart: their product is larger than they are.) False: nothing
+// to join.
+bool Scalars::multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts) {
+  Decimal easy;
+  std::vector<Decimal> divisors;
+  uint32_t joined = 0;
+  std::vector<FormulaId> others;
+  for (FormulaId k : formulas_.kids(p)) {
+    const Formula& f = formulas_[k];
+    if (f.op != Op::kInteger && f.op != Op::kMultiple) {
+      others.push_back(k);
+      continue;
+    }
+    const Decimal d = Decimal::parse(f.op == Op::kInteger ? std::string_view("1") : formulas_.text(f.a));
+    if (NumberLanguage::is_hard(d)) divisors.push_back(d);
+    else if (++joined == 1) easy = d;
+    else if (!NumberLanguage::common_multiple(easy, d, easy)) return false;
+  }
+  if (joined == 0 || joined + divisors.size() < 2) return false;
+  if (divisors.empty()) divisors.push_back(easy);
+  for (Decimal& d : divisors) {
+    if (!NumberLanguage::common_multiple(easy, d, d)) return false;
+    parts.push_back(language(domain).multiple_of(d));
+  }
+  for (FormulaId k : others) parts.push_back(combine(k, domain));
+  return true;
 }
 
 // A finite set and other conditions: the set is filtered text by text. Sets of constants meet in every
@@ -141,7 +202,7 @@ bool Scalars::filter(FormulaId p, RegexId& out) {
         return (n >= inner.a && n <= inner.b) == denied;
       });
     } else {
-      const RegexId r = combine(k, true);
+      const RegexId r = combine(k, kStrings);
       std::erase_if(kept, [&](const std::string& t) { return !regexes_.matches(r, spell(t)); });
     }
   }
@@ -160,19 +221,19 @@ RegexId Scalars::string_atom(const Formula& f) {
     case Op::kLength: return f.a > f.b ? RegexArena::empty() : length(f.a, f.b);
     case Op::kStrings: return regexes_.json_set(regexes_.tables().add(formulas_.string_set(f.a)), {}, false);
     case Op::kLanguage: return RegexId{f.a};
-    default: return universe(true);
+    default: return universe(kStrings);
   }
 }
 
-RegexId Scalars::number_atom(const Formula& f) {
+RegexId Scalars::number_atom(const Formula& f, NumberLanguage& numbers) {
   const auto decimal = [&] { return Decimal::parse(formulas_.text(f.a)); };
   switch (f.op) {
-    case Op::kInteger: return numbers_.integers();
-    case Op::kAtLeast: return numbers_.at_least(decimal(), f.b != 0);
-    case Op::kAtMost: return numbers_.at_most(decimal(), f.b != 0);
-    case Op::kMultiple: return numbers_.multiple_of(decimal());
-    case Op::kEqual: return numbers_.equal_to(decimal());
-    default: return universe(false);
+    case Op::kInteger: return numbers.integers();
+    case Op::kAtLeast: return numbers.at_least(decimal(), f.b != 0);
+    case Op::kAtMost: return numbers.at_most(decimal(), f.b != 0);
+    case Op::kMultiple: return numbers.multiple_of(decimal());
+    case Op::kEqual: return numbers.equal_to(decimal());
+    default: return numbers.any();
   }
 }
 

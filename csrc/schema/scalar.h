@@ -16,7 +16,8 @@ namespace structgen {
 class Scalars {
  public:
   Scalars(FormulaSpace& formulas, RegexArena& regexes, bool canonical_numbers)
-      : formulas_(formulas), regexes_(regexes), numbers_(regexes, canonical_numbers), canonical_(canonical_numbers) {}
+      : formulas_(formulas), regexes_(regexes), numbers_(regexes, canonical_numbers, false),
+        narrow_numbers_(regexes, canonical_numbers, true), canonical_(canonical_numbers) {}
   RegexId string(FormulaId p);
   RegexId number(FormulaId p);
   // Bodies with one spelling a text: raw characters where possible, else the shortest escape.
@@ -26,22 +27,29 @@ class Scalars {
   bool empty_string(RegexId bodies);
   // The canonical spelling of a string, closing quote included.
   static std::string spell(std::string_view text);
+  static std::string unspell(std::string_view spelled);  // of a canonical spelling
 
  private:
-  RegexId combine(FormulaId p, bool strings);
+  // Numbers under a condition whose divisor is hard stay in a narrower universe (schema/number.h).
+  enum Domain : uint8_t { kStrings, kNumbers, kNarrow };
+  bool hard(FormulaId p);
+  NumberLanguage& language(Domain d) { return d == kNarrow ? narrow_numbers_ : numbers_; }
+  RegexId combine(FormulaId p, Domain domain);
   bool filter(FormulaId p, RegexId& out);
+  bool multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts);
   RegexId string_atom(const Formula& f);
-  RegexId number_atom(const Formula& f);
+  RegexId number_atom(const Formula& f, NumberLanguage& numbers);
   RegexId conjunction(std::vector<RegexId> parts, uint32_t min, uint32_t max);
   RegexId length(uint32_t min, uint32_t max);
   bool lengths(RegexId r, uint64_t& min, uint64_t& max);
-  RegexId universe(bool strings);
+  RegexId universe(Domain domain);
 
   FormulaSpace& formulas_;
   RegexArena& regexes_;
-  NumberLanguage numbers_;
+  NumberLanguage numbers_, narrow_numbers_;
   bool canonical_;
-  std::unordered_map<uint32_t, RegexId> memo_[2];
+  std::unordered_map<uint32_t, RegexId> memo_[3];  // by domain
+  std::unordered_map<uint32_t, bool> hard_;
   std::unordered_map<uint32_t, RegexId> patterns_;
 };
 

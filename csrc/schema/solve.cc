@@ -10,10 +10,13 @@
 namespace structgen {
 
 namespace {
-constexpr uint64_t kBudget = 3'000'000;     // formula steps between two refills
+constexpr uint64_t kBudget = 1'200'000;     // formula steps between two refills
 constexpr uint32_t kMaxDepth = 1'500;       // nested required values
 constexpr uint32_t kMaxRestrictDepth = 2'000;  // nested in-place applicators
 constexpr std::size_t kMaxCells = 3'000;
+constexpr uint32_t kTrialSteps = 200;
+constexpr std::size_t kMaxRivals = 2;  // branches that may hold beside one of exactly-one
+constexpr uint32_t kManyBranches = 6;  // of exactly-one that ask for values of their own: not split by truth values
 }  // namespace
 
 Solver::Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Scalars& scalars)
@@ -80,12 +83,7 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
       break;
     default: {
       if (f.op == Op::kOne) refuse_broken(v);
-      std::vector<FormulaId> kids;
-      kids.reserve(f.n);
-      for (uint32_t i = 0; i < f.n; ++i) kids.push_back(restrict(f.kids[i], k));
-      out = f.op == Op::kAnd ? formulas_.all_of(std::move(kids))
-            : f.op == Op::kOr ? formulas_.any_of(std::move(kids))
-                              : formulas_.one_of(std::move(kids), true);
+      out = formulas_.map_kids(v, [&](FormulaId kid) { return restrict(kid, k); });
     }
   }
   --restrict_depth_;
@@ -133,7 +131,39 @@ bool Solver::nonempty(FormulaId v) {
   return result;
 }
 
+// Most schemas are a type and at most one condition on it; no restriction is built for those. False: not plain.
+bool Solver::plainly_nonempty(FormulaId v) {
+  if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
+    if (lowering_.broken(s.a)) return false;
+    v = lowering_.lower(s.a);
+  }
+  const FormulaId self = v;
+  uint32_t mask = kAllKinds, conditions[kKinds] = {};
+  for (FormulaId k : formulas_[v].op == Op::kAnd ? formulas_.kids(v) : std::span<const FormulaId>(&self, 1)) {
+    const Formula& f = formulas_[k];
+    const auto add = [&](Kind kind, bool alone) { conditions[static_cast<int>(kind)] += alone ? 1 : 2; };
+    switch (f.op) {
+      case Op::kTrue: case Op::kOrder: case Op::kAll: case Op::kMost: case Op::kItemAll: case Op::kItemMost:
+      case Op::kUnique:
+        break;  // the empty object or array is one
+      case Op::kTypes: mask &= f.a; break;
+      case Op::kFormat: add(Kind::kString, true); break;
+      case Op::kLength: add(Kind::kString, f.a <= f.b); break;
+      case Op::kPattern: case Op::kStrings: case Op::kLanguage: add(Kind::kString, false); break;
+      case Op::kInteger: case Op::kAtLeast: case Op::kAtMost: case Op::kMultiple: add(Kind::kNumber, true); break;
+      case Op::kEqual: add(Kind::kNumber, false); break;
+      case Op::kSome: add(Kind::kObject, false); break;
+      case Op::kItemSome: add(Kind::kArray, false); break;
+      default: return false;
+    }
+  }
+  for (int k = 0; k < kKinds; ++k)
+    if ((mask >> k & 1) && conditions[k] <= 1) return true;
+  return false;
+}
+
 bool Solver::compute_nonempty(FormulaId v) {
+  if (plainly_nonempty(v)) return true;
   for (Kind k : {Kind::kNull, Kind::kTrue, Kind::kFalse, Kind::kString, Kind::kNumber, Kind::kArray, Kind::kObject})
     if (kind_nonempty(v, k)) return true;
   return false;
@@ -193,15 +223,7 @@ FormulaId Solver::substitute(FormulaId x, FormulaId value, bool truth, std::unor
   if (f.op == Op::kVal) return f.a == value.v ? (truth ? FormulaSpace::yes() : FormulaSpace::no()) : x;
   if (const auto it = memo.find(x.v); it != memo.end()) return it->second;
   spend();
-  std::vector<FormulaId> kids;
-  for (uint32_t i = 0; i < f.n; ++i) kids.push_back(substitute(f.kids[i], value, truth, memo));
-  FormulaId out;
-  switch (f.op) {
-    case Op::kAnd: out = formulas_.all_of(std::move(kids)); break;
-    case Op::kOr: out = formulas_.any_of(std::move(kids)); break;
-    case Op::kOne: out = formulas_.one_of(std::move(kids), true); break;
-    default: out = formulas_.negate(kids[0]);
-  }
+  const FormulaId out = formulas_.map_kids(x, [&](FormulaId k) { return substitute(k, value, truth, memo); });
   memo.emplace(x.v, out);
   return out;
 }
@@ -217,7 +239,144 @@ FormulaId Solver::first_val(FormulaId x) const {
   return FormulaId{formulas_[x].a};
 }
 
-void Solver::split(FormulaId d, FormulaId value, const Judge& productive, std::vector<Cell>& out) {
+bool Solver::value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest) {
+  const FormulaId self = f;
+  const std::span<const FormulaId> kids = formulas_[f].op == Op::kAnd ? formulas_.kids(f) : std::span<const FormulaId>(&self, 1);
+  std::vector<FormulaId> values, rests;
+  const std::vector<FormulaId> list(kids.begin(), kids.end());
+  for (FormulaId k : list) {
+    const Formula u = formulas_[k];
+    if (!(u.has & kHasVal)) rests.push_back(k);
+    else if (u.op == Op::kVal) values.push_back(FormulaId{u.a});
+    else if (u.op == Op::kNot && formulas_[u.kids[0]].op == Op::kVal) values.push_back(formulas_.deny(FormulaId{formulas_[u.kids[0]].a}));
+    else return false;
+  }
+  value = formulas_.all_of(std::move(values));
+  rest = formulas_.all_of(std::move(rests));
+  return true;
+}
+
+// Exactly one of many "value in V_i and rest R_i": splitting by the V_i gives up to 2^n cells. Instead one
+// cell (nondeterminism) for each rest, which denies only those others that are possible beside it:
+//     V_i and R_i and, for j != i, not (V_j and R_j), where V_i and V_j or R_i and R_j exclude each other mostly.
+bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
+  const FormulaId self = d;
+  const std::span<const FormulaId> kids = formulas_[d].op == Op::kAnd ? formulas_.kids(d) : std::span<const FormulaId>(&self, 1);
+  FormulaId one = FormulaSpace::no();
+  std::vector<FormulaId> others;
+  for (FormulaId k : kids) {
+    const Formula& f = formulas_[k];
+    if (one == FormulaSpace::no() && f.op == Op::kOne && (f.has & kHasVal) && f.n >= kManyBranches) one = k;
+    else others.push_back(k);
+  }
+  if (one == FormulaSpace::no()) return false;
+  // Branches that this value says nothing about: either none of them holds, or one and none of the rest.
+  std::vector<FormulaId> parts, untouched;
+  for (FormulaId k : formulas_.kids(one)) (formulas_[k].has & kHasVal ? parts : untouched).push_back(k);
+  if (parts.size() < kManyBranches) return false;
+  struct Group {
+    FormulaId rest, one, any;
+    std::vector<FormulaId> values;
+  };
+  std::vector<Group> groups;
+  std::unordered_map<uint32_t, std::size_t> index;
+  std::unordered_set<uint32_t> distinct;
+  for (FormulaId k : parts) {
+    FormulaId v, r;
+    if (!value_and_rest(k, v, r)) return false;
+    const auto [it, fresh] = index.try_emplace(r.v, groups.size());
+    if (fresh) groups.push_back({r, {}, {}, {}});
+    groups[it->second].values.push_back(v);
+    distinct.insert(v.v);
+  }
+  if (judges.trial || distinct.size() < kManyBranches) return false;
+  // Most values tell the branches apart, and then truth values make fewer cells.
+  uint32_t steps = kTrialSteps;
+  std::vector<Cell> cells;
+  Judges trial = judges;
+  trial.trial = &steps;
+  split_by_truth(d, value, trial, cells);
+  if (steps > 0) {
+    for (const Cell& c : cells) add_cell(c, out);
+    return true;
+  }
+  for (Group& g : groups) {
+    g.one = formulas_.both(value, formulas_.one_of(g.values, false));
+    g.any = formulas_.any_of(g.values);
+  }
+  const std::vector<FormulaId> given = others;
+  others.push_back(formulas_.negate(formulas_.any_of(untouched)));
+  std::vector<FormulaId> plain = others;
+  std::erase_if(plain, [&](FormulaId k) { return (formulas_[k].has & kHasVal) != 0; });
+  const FormulaId beside = formulas_.all_of(std::move(plain));
+  std::vector<std::vector<std::size_t>> rivals(groups.size());
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < groups.size() && most <= kMaxRivals; ++i) {
+    const Group& g = groups[i];
+    if (!nonempty(g.one)) continue;
+    const FormulaId rest = formulas_.both(beside, g.rest);
+    for (std::size_t j = 0; j < groups.size() && rivals[i].size() <= kMaxRivals; ++j)
+      if (j != i && nonempty(formulas_.both(g.one, groups[j].any)) && judges.possible(formulas_.both(rest, groups[j].rest)))
+        rivals[i].push_back(j);
+    most = std::max(most, rivals[i].size());
+  }
+  if (most <= kMaxRivals) {
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      std::vector<FormulaId> rest = others;
+      rest.push_back(groups[i].rest);
+      for (std::size_t j : rivals[i])
+        rest.push_back(formulas_.either(formulas_.negate(formulas_.val(groups[j].any)), formulas_.negate(groups[j].rest)));
+      split(formulas_.all_of(std::move(rest)), groups[i].one, judges, out);
+    }
+    if (!untouched.empty()) {
+      std::vector<FormulaId> rest = given;
+      rest.push_back(formulas_.one_of(untouched, true));
+      for (const Group& g : groups)
+        rest.push_back(formulas_.either(formulas_.negate(formulas_.val(g.any)), formulas_.negate(g.rest)));
+      split(formulas_.all_of(std::move(rest)), value, judges, out);
+    }
+    return true;
+  }
+  if (!untouched.empty()) return false;
+  // Too many go together: one cell for each possible set of rests that hold. Of optional discriminators,
+  // say, either one or all of them hold.
+  std::vector<Cell> leaves;
+  std::vector<FormulaId> values;
+  const std::function<bool(std::size_t, FormulaId)> choose = [&](std::size_t i, FormulaId rest) {
+    if (!judges.possible(rest)) return true;
+    if (i == groups.size()) {
+      leaves.push_back({formulas_.one_of(values, false), rest});
+      return leaves.size() <= 2 * groups.size() + 16;
+    }
+    const std::size_t n = values.size();
+    values.insert(values.end(), groups[i].values.begin(), groups[i].values.end());
+    if (!choose(i + 1, formulas_.both(rest, groups[i].rest))) return false;
+    values.resize(n);
+    return choose(i + 1, formulas_.both(rest, formulas_.negate(groups[i].rest)));
+  };
+  if (!choose(0, beside)) return false;
+  for (const Cell& c : leaves) {
+    std::vector<FormulaId> rest = others;
+    rest.push_back(c.rest);
+    split(formulas_.all_of(std::move(rest)), formulas_.both(value, c.value), judges, out);
+  }
+  return true;
+}
+
+void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
+  for (Cell& c : out)
+    if (c.rest == cell.rest) {
+      c.value = formulas_.either(c.value, cell.value);
+      return;
+    }
+  out.push_back(cell);
+  if (out.size() > kMaxCells)
+    throw Error(ErrorKind::kSchemaTooComplex, "a member's subschemas overlap in too many ways");
+}
+
+void Solver::split(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
+  if (judges.trial && (*judges.trial == 0 || --*judges.trial == 0)) return;
+  if (judges.enough && *judges.enough) return;
   // Asserted values first: they cost no branching.
   for (bool again = true; again;) {
     again = false;
@@ -245,27 +404,24 @@ void Solver::split(FormulaId d, FormulaId value, const Judge& productive, std::v
   if (d == FormulaSpace::no() || !nonempty(value)) return;
   spend();
   if (!(formulas_[d].has & kHasVal)) {
-    if (!productive(d)) return;
-    for (Cell& c : out)
-      if (c.rest == d) {
-        c.value = formulas_.either(c.value, value);
-        return;
-      }
-    out.push_back({value, d});
-    if (out.size() > kMaxCells)
-      throw Error(ErrorKind::kSchemaTooComplex, "a member's subschemas overlap in too many ways");
-    return;
+    if (!judges.productive(d)) return;
+    return add_cell({value, d}, out);
   }
   if (formulas_[d].op == Op::kOr) {  // stays nondeterminism
     const std::vector<FormulaId> kids(formulas_.kids(d).begin(), formulas_.kids(d).end());
-    for (FormulaId k : kids) split(k, value, productive, out);
+    for (FormulaId k : kids) split(k, value, judges, out);
     return;
   }
+  if (exclusive(d, value, judges, out)) return;
+  split_by_truth(d, value, judges, out);
+}
+
+void Solver::split_by_truth(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
   const FormulaId v = first_val(d);
   for (bool truth : {true, false}) {
     std::unordered_map<uint32_t, FormulaId> memo;
     const FormulaId branch_value = formulas_.both(value, truth ? v : formulas_.deny(v));
-    split(substitute(d, v, truth, memo), branch_value, productive, out);
+    split(substitute(d, v, truth, memo), branch_value, judges, out);
   }
 }
 
@@ -360,15 +516,7 @@ FormulaId Solver::shift(FormulaId p, std::unordered_map<uint32_t, FormulaId>& me
   }
   if (const auto it = memo.find(p.v); it != memo.end()) return it->second;
   spend();
-  std::vector<FormulaId> kids;
-  for (uint32_t i = 0; i < f.n; ++i) kids.push_back(shift(f.kids[i], memo));
-  FormulaId out;
-  switch (f.op) {
-    case Op::kAnd: out = formulas_.all_of(std::move(kids)); break;
-    case Op::kOr: out = formulas_.any_of(std::move(kids)); break;
-    case Op::kOne: out = formulas_.one_of(std::move(kids), true); break;
-    default: out = formulas_.negate(kids[0]);
-  }
+  const FormulaId out = formulas_.map_kids(p, [&](FormulaId k) { return shift(k, memo); });
   memo.emplace(p.v, out);
   return out;
 }
@@ -376,7 +524,8 @@ FormulaId Solver::shift(FormulaId p, std::unordered_map<uint32_t, FormulaId>& me
 std::vector<Cell> Solver::array_cells(FormulaId p) {
   std::unordered_map<uint32_t, FormulaId> memo;
   std::vector<Cell> out;
-  split(shift(p, memo), FormulaSpace::yes(), [&](FormulaId rest) { return array_productive(rest); }, out);
+  const Judge judge = [&](FormulaId rest) { return array_productive(rest); };
+  split(shift(p, memo), FormulaSpace::yes(), {judge, judge}, out);
   return out;
 }
 
@@ -449,7 +598,8 @@ bool Solver::search_array(FormulaId p) {
   for (std::size_t i = 0; i < queue.size(); ++i) {
     std::unordered_map<uint32_t, FormulaId> memo;
     std::vector<Cell> cells;
-    split(shift(queue[i], memo), FormulaSpace::yes(), [](FormulaId) { return true; }, cells);
+    const Judge judge = [](FormulaId) { return true; };
+    split(shift(queue[i], memo), FormulaSpace::yes(), {judge, judge}, cells);
     for (const Cell& c : cells) {
       bool simple_result = false;
       if (closes(c.rest) || (simple_array(c.rest, simple_result) && simple_result)) return true;

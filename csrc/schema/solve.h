@@ -47,12 +47,20 @@ class Solver {
   std::vector<ItemCell> item_cells(FormulaId p);    // of any array formula
 
   // ---- shared with objects ----
-  // Splits a derivative (which may contain kVal) into cells; `productive` judges rests.
+  // Splits a derivative (which may contain kVal) into cells.
   using Judge = std::function<bool(FormulaId)>;
-  void split(FormulaId derivative, FormulaId value, const Judge& productive, std::vector<Cell>& out);
+  struct Judges {
+    Judge productive;  // can what is left be completed?
+    Judge possible;    // a cheaper question: false only where it cannot; see `exclusive`
+    const bool* enough = nullptr;  // set by a caller who needs no more cells
+    uint32_t* trial = nullptr;     // steps left before the caller turns to another way
+  };
+  void split(FormulaId derivative, FormulaId value, const Judges& judges, std::vector<Cell>& out);
   // Alternatives of the first conjunct that is not yet met: each is p with one of its branches chosen.
   // Empty when p waits for a counting literal only; that literal is returned.
   bool branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& literal, std::vector<FormulaId>& others);
+  // A derivative as "the value satisfies `value`, and `rest`". False where the two do not come apart.
+  bool value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest);
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
   // Runs a search whose negative answer may rest on open ancestors; `store(false)` is called only when
@@ -69,6 +77,7 @@ class Solver {
  private:
   static constexpr uint32_t kClean = 0xFFFFFFFFu;
   bool compute_nonempty(FormulaId v);
+  bool plainly_nonempty(FormulaId v);
   void refuse_broken(FormulaId v);
   bool kind_nonempty(FormulaId v, Kind k);
   FormulaId shift(FormulaId p, std::unordered_map<uint32_t, FormulaId>& memo);
@@ -76,6 +85,9 @@ class Solver {
   bool search_array(FormulaId p);
   FormulaId substitute(FormulaId f, FormulaId value, bool truth, std::unordered_map<uint32_t, FormulaId>& memo);
   FormulaId first_val(FormulaId f) const;
+  void split_by_truth(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out);
+  void add_cell(Cell cell, std::vector<Cell>& out);
+  bool exclusive(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out);
   FormulaId relevant(FormulaId f, Kind k);
 
   Lowering& lowering_;

@@ -37,15 +37,7 @@ FormulaId Unique::assume(FormulaId x, bool truth, std::unordered_map<uint32_t, F
   if (!(f.has & kHasUnique)) return x;
   if (f.op == Op::kUnique) return truth ? FormulaSpace::yes() : FormulaSpace::no();
   if (const auto it = memo.find(x.v); it != memo.end()) return it->second;
-  std::vector<FormulaId> kids;
-  for (uint32_t i = 0; i < f.n; ++i) kids.push_back(assume(f.kids[i], truth, memo));
-  FormulaId out;
-  switch (f.op) {
-    case Op::kAnd: out = formulas_.all_of(std::move(kids)); break;
-    case Op::kOr: out = formulas_.any_of(std::move(kids)); break;
-    case Op::kOne: out = formulas_.one_of(std::move(kids), true); break;
-    default: out = formulas_.negate(kids[0]);
-  }
+  const FormulaId out = formulas_.map_kids(x, [&](FormulaId k) { return assume(k, truth, memo); });
   memo.emplace(x.v, out);
   return out;
 }
@@ -322,27 +314,40 @@ void Unique::enumerate_object(FormulaId p, uint32_t cap, Domain& out) {
       for (const auto& [key, value] : members) text += (text.size() > 1 ? "," : "") + key + ":" + value;
       done.insert(text + "}");
     }
-    if (!offers.classes.empty() || out.values.size() + done.size() >= cap) {  // free keys: always one more
+    bool many = out.values.size() + done.size() >= cap;
+    for (uint32_t c : offers.classes) many = many || objects.free_keys(state, c) >= cap;
+    if (many) {
       out.abundant = true;
       return;
     }
+    std::vector<std::pair<std::string, Objects::Step>> steps;
     const std::vector<std::string> names = objects.plan(objects.state(state).plan).texts;
-    for (uint32_t i = 0; i < names.size(); ++i) {
-      if (!has_bit(offers.names, i)) continue;
-      for (const Objects::Step& step : objects.take_name(state, i)) {
-        const Domain& d = domain(step.value, cap);
-        solver_.spend(static_cast<uint32_t>(d.values.size()) * 10);
-        if (d.abundant) {
-          out.abundant = true;
-          return;
-        }
-        const Texts values = d.values;
-        for (const std::string& v : values) {
-          Members more = members;
-          more["\"" + Scalars::spell(names[i])] = v;
-          std::pair<uint32_t, Members> entry{step.next, std::move(more)};
-          if (seen.insert(entry).second) todo.push_back(std::move(entry));
-        }
+    for (uint32_t i = 0; i < names.size(); ++i)
+      if (has_bit(offers.names, i))
+        for (const Objects::Step& step : objects.take_name(state, i)) steps.emplace_back(names[i], step);
+    for (uint32_t c : offers.classes) {
+      Texts keys;
+      RegexArena& regexes = solver_.regexes();
+      const RegexId free = regexes.both(objects.free_language(state, c), solver_.scalars().canonical_body());
+      if (!regexes.enumerate(free, cap, keys)) throw Error(ErrorKind::kSchemaTooComplex, "too many keys to tell items apart");
+      for (const std::string& k : keys) {
+        const std::string key = Scalars::unspell(k);
+        for (const Objects::Step& step : objects.take_free(state, c, &key)) steps.emplace_back(key, step);
+      }
+    }
+    for (const auto& [name, step] : steps) {
+      const Domain& d = domain(step.value, cap);
+      solver_.spend(static_cast<uint32_t>(d.values.size()) * 10);
+      if (d.abundant) {
+        out.abundant = true;
+        return;
+      }
+      const Texts values = d.values;
+      for (const std::string& v : values) {
+        Members more = members;
+        more["\"" + Scalars::spell(name)] = v;
+        std::pair<uint32_t, Members> entry{step.next, std::move(more)};
+        if (seen.insert(entry).second) todo.push_back(std::move(entry));
       }
     }
   }
@@ -399,7 +404,7 @@ bool Unique::simple(FormulaId q, uint32_t& need, std::vector<std::pair<FormulaId
   return true;
 }
 
-// Kuhn's matching of items with values. `used`: the values it takes; `needed`: those it cannot do without.
+// Matching of items with values (greedy, then Kuhn's augmenting paths). `used`: the values it takes; `needed`: those it cannot do without.
 bool Unique::match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_t>>& items, uint32_t need,
                    const Texts& more, Texts& used, Texts* needed) {
   std::vector<Group> groups;
@@ -422,9 +427,8 @@ bool Unique::match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_
   std::vector<uint32_t> owner(values.size(), kFree), seen(values.size(), 0);
   uint32_t round = 0;
   // Depth-first with an explicit stack of (group, next value); undone by leaving owner untouched until found.
-  const auto augment = [&](uint32_t start, uint32_t forbidden) {
+  const auto augment = [&](uint32_t start) {
     ++round;
-    if (forbidden != kFree) seen[forbidden] = round;
     std::vector<std::pair<uint32_t, uint32_t>> stack{{start, 0}};
     std::vector<uint32_t> taken;
     while (!stack.empty()) {
@@ -435,7 +439,7 @@ bool Unique::match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_
         continue;
       }
       const uint32_t v = groups[g].values[at++];
-      if (seen[v] == round) continue;
+      if (seen[v] == round || owner[v] == g) continue;
       seen[v] = round;
       taken.push_back(v);
       if (owner[v] == kFree) {
@@ -446,22 +450,38 @@ bool Unique::match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_
     }
     return false;
   };
-  for (uint32_t g = 0; g < groups.size(); ++g)
-    for (uint32_t i = 0; i < groups[g].count; ++i) {
+  for (uint32_t g = 0; g < groups.size(); ++g) {
+    uint32_t i = 0;
+    for (uint32_t v : groups[g].values)
+      if (i < groups[g].count && owner[v] == kFree) {
+        owner[v] = g;
+        ++i;
+      }
+    solver_.spend(static_cast<uint32_t>(groups[g].values.size()) / 8 + 1);
+    for (; i < groups[g].count; ++i) {
       solver_.spend(static_cast<uint32_t>(groups[g].values.size()) / 8 + 1);
-      if (!augment(g, kFree)) return false;
+      if (!augment(g)) return false;
     }
-  for (uint32_t v = 0; v < values.size(); ++v) {
-    if (owner[v] == kFree) continue;
-    used.push_back(values[v]);
-    if (!needed) continue;
-    solver_.spend(static_cast<uint32_t>(values.size()) / 8 + 1);
-    const std::vector<uint32_t> before = owner;
-    const uint32_t g = owner[v];
-    owner[v] = kFree;
-    if (!augment(g, v)) needed->push_back(values[v]);
-    owner = before;
   }
+  for (uint32_t v = 0; v < values.size(); ++v)
+    if (owner[v] != kFree) used.push_back(values[v]);
+  if (!needed) return true;
+  // A value can be done without where an alternating path leads to it from a value that nobody took.
+  std::vector<bool> spare(values.size());
+  for (uint32_t v = 0; v < values.size(); ++v) spare[v] = owner[v] == kFree;
+  std::vector<bool> reached(groups.size(), false);
+  for (bool again = true; again;) {
+    again = false;
+    for (uint32_t g = 0; g < groups.size(); ++g) {
+      if (reached[g] || std::none_of(groups[g].values.begin(), groups[g].values.end(), [&](uint32_t v) { return spare[v]; })) continue;
+      reached[g] = again = true;
+      for (uint32_t v : groups[g].values)
+        if (owner[v] == g) spare[v] = true;
+    }
+    solver_.spend(static_cast<uint32_t>(groups.size()));
+  }
+  for (uint32_t v = 0; v < values.size(); ++v)
+    if (!spare[v]) needed->push_back(values[v]);
   return true;
 }
 
