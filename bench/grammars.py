@@ -101,7 +101,8 @@ def engines(tokens: data.Tokens) -> dict[str, Callable[[str], Callable[[], Any]]
     size = len(tokens.text)
 
     def ours(text: str) -> Callable[[], Any]:
-        compiler = structgen.Compiler(structgen.Vocabulary.from_bytes(tokens.text, tokens.eos, tokens.special))
+        vocabulary = structgen.Vocabulary.from_bytes(tokens.text, tokens.eos, tokens.special)
+        compiler = structgen.Compiler(vocabulary)
         grammar = compiler.grammar(text)
         mask = structgen.allocate_bitmask(1, size)
 
@@ -189,7 +190,8 @@ def main() -> None:
                         accept(token)
                         taken[engine].append((time.perf_counter() - start) * 1e6)
                         if not mask[0, token // 32] >> (token % 32) & 1:
-                            print(f"{name}: {engine} stops at token {step} of {len(ids)}: {tokens.text[token]!r}")
+                            text_at = tokens.text[token]
+                            print(f"{name}: {engine} stops at token {step} of {len(ids)}: {text_at!r}")
                             break
         for engine, values in taken.items():
             array = np.array(values)
