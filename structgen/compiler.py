@@ -144,6 +144,103 @@ class Compiler:
             key, CompiledGrammar(self._core.regex(pattern), self.vocabulary, pattern, _as_text)
         )
 
+    def gbnf(self, text: str, *, root: str = "root") -> CompiledGrammar:
+        """A grammar in llama.cpp's GBNF or xgrammar's EBNF; ``root`` names the rule to start with.
+
+        Raises:
+            GrammarError: with line, column and the likely fix.
+        """
+        key = ("gbnf", text, root)
+        if (known := self._known(key)) is not None:
+            return known
+        from .frontend import gbnf
+
+        return self._remember(key, self._built(*gbnf.build(text, self.vocabulary, root), text))
+
+    def lark(
+        self,
+        text: str,
+        *,
+        start: str = "start",
+        lexer: Literal["contextual", "dynamic", "scannerless"] = "contextual",
+    ) -> CompiledGrammar:
+        """A Lark grammar, with the extensions that llguidance's users know.
+
+        Args:
+            text: the grammar; ``start`` names the rule to start with.
+            lexer: how far a terminal reaches. "contextual": as far as any terminal that may begin there, and
+                keywords win over names, as in Lark's LALR parser. "dynamic": as far as it can itself, as in
+                Lark's Earley parser. "scannerless": any text that it matches.
+
+        Raises:
+            GrammarError: with line, column and the likely fix.
+            ImportError: the ``lark`` package is not installed.
+        """
+        if lexer not in ("contextual", "dynamic", "scannerless"):
+            raise ValueError(f"lexer is 'contextual', 'dynamic' or 'scannerless', not {lexer!r}")
+        key = ("lark", text, start, lexer)
+        if (known := self._known(key)) is not None:
+            return known
+        from .frontend import lark
+
+        return self._remember(key, self._built(*lark.build(text, self.vocabulary, start, lexer), text))
+
+    def grammar(self, text: str) -> CompiledGrammar:
+        """A grammar in either dialect: GBNF if ``::=`` stands outside literals and comments, else Lark."""
+        from .frontend.source import is_ebnf
+
+        return self.gbnf(text) if is_ebnf(text) else self.lark(text)
+
+    def structural_tag(self, spec: Any) -> CompiledGrammar:
+        """Free text with tags in it whose content is constrained.
+
+        Args:
+            spec: what xgrammar and vLLM call a structural tag, as a dict, as JSON text, or their own class.
+
+        Raises:
+            GrammarError: with the path to the part at fault, such as ``#/format/tags/0``.
+        """
+        from .frontend import structural_tag
+
+        return self._built(*structural_tag.build(spec, self.vocabulary), spec)
+
+    def tools(
+        self,
+        tools: list[dict[str, Any]],
+        tool_choice: Any = "auto",
+        *,
+        style: str = "hermes",
+        parallel: bool = True,
+        reasoning: bool = False,
+    ) -> CompiledGrammar:
+        """Text in which tools are called as a family of models writes calls.
+
+        Args:
+            tools: OpenAI's list of functions with their parameters' schemas.
+            tool_choice: "auto", "none", "required", or a function's name or object.
+            style: "hermes" (also "qwen"), "llama3", "mistral", "mistral-v11", "deepseek-v3", "deepseek-v3.1",
+                "qwen3-coder", "minimax", "glm" or "json".
+            parallel: whether several calls may be made.
+            reasoning: whether the text begins with a section of reasoning.
+        """
+        from .frontend.tools import structural_tag
+
+        return self.structural_tag(structural_tag(tools, tool_choice, style, parallel, reasoning))
+
+    def substring_of(self, text: str, unit: Literal["words", "chars"] = "words") -> CompiledGrammar:
+        """A span of the text: one or more of its words (with the blanks between them) or characters."""
+        from .frontend.source import units_of
+
+        if not text:
+            raise GrammarError("the text is empty, so it has no spans")
+        builder = _core.GrammarBuilder()
+        rule = builder.rule("span")
+        builder.define(rule, builder.substring(units_of(text, unit), 1))
+        return self._built(builder, rule, text)
+
+    def _built(self, builder: _core.GrammarBuilder, start: int, source: Any) -> CompiledGrammar:
+        return CompiledGrammar(self._core.grammar(builder, start), self.vocabulary, source, _as_text)
+
     def choice(self, texts: Iterable[str]) -> CompiledGrammar:
         """Exactly one of the texts."""
         options = list(texts)

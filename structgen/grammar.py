@@ -63,6 +63,11 @@ class CompiledGrammar:
             self._report = tuple(sorted(entries, key=lambda e: (e.pointer, e.keyword)))
         return self._report
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Rules of a grammar's text that are never used or match nothing."""
+        return tuple(self._core.warnings)
+
     def parse(self, text: str | bytes) -> Any:
         """The value of a complete text: the Python type that was compiled, or parsed JSON."""
         if self._parse is not None:

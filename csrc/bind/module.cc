@@ -11,6 +11,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "base/error.h"
+#include "bind/grammar.h"
 #include "engine/batch.h"
 #include "engine/compile.h"
 #include "engine/matcher.h"
@@ -21,6 +22,7 @@ using namespace nb::literals;
 using namespace structgen;
 
 void bind_regex(nb::module_& m);
+void bind_grammar(nb::module_& m);
 void bind_logits(nb::module_& m);
 
 namespace {
@@ -154,21 +156,7 @@ std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
                                      const std::vector<std::pair<std::string, std::string>>& registry,
                                      const std::string& whitespace, bool any_order, bool canonical_numbers,
                                      bool enforce_formats, int draft) {
-  JsonOptions o;
-  o.schema.enforce_formats = enforce_formats;
-  if (draft != 0) {
-    o.schema.draft = to_draft(draft);
-    o.schema.force_draft = true;
-  }
-  o.order = any_order ? PropertyOrder::kAny : PropertyOrder::kSchema;
-  o.canonical_numbers = canonical_numbers;
-  if (whitespace == "flexible") o.layout.mode = JsonLayout::kFlexible;
-  else if (whitespace == "compact") o.layout.mode = JsonLayout::kCompact;
-  else if (whitespace == "pretty") o.layout.mode = JsonLayout::kPretty;
-  else {
-    o.layout.mode = JsonLayout::kPattern;
-    o.layout.pattern = whitespace;
-  }
+  const JsonOptions o = json_options(whitespace, any_order, canonical_numbers, enforce_formats, draft);
   nb::gil_scoped_release release;
   return c.json_schema(schema, registry, o);
 }
@@ -202,6 +190,26 @@ std::string_view from_bytes(const nb::bytes& b) { return {b.c_str(), b.size()}; 
 
 }  // namespace
 
+JsonOptions json_options(const std::string& whitespace, bool any_order, bool canonical_numbers, bool enforce_formats,
+                         int draft) {
+  JsonOptions o;
+  o.schema.enforce_formats = enforce_formats;
+  if (draft != 0) {
+    o.schema.draft = to_draft(draft);
+    o.schema.force_draft = true;
+  }
+  o.order = any_order ? PropertyOrder::kAny : PropertyOrder::kSchema;
+  o.canonical_numbers = canonical_numbers;
+  if (whitespace == "flexible") o.layout.mode = JsonLayout::kFlexible;
+  else if (whitespace == "compact") o.layout.mode = JsonLayout::kCompact;
+  else if (whitespace == "pretty") o.layout.mode = JsonLayout::kPretty;
+  else {
+    o.layout.mode = JsonLayout::kPattern;
+    o.layout.pattern = whitespace;
+  }
+  return o;
+}
+
 NB_MODULE(_core, m) {
   m.doc() = "C++ core of structgen; use the classes of the structgen package instead.";
   nb::register_exception_translator(translate);
@@ -231,6 +239,7 @@ NB_MODULE(_core, m) {
              for (const ReportEntry& e : g.report()) out.emplace_back(e.pointer, e.keyword, e.reason);
              return out;
            })
+      .def_prop_ro("warnings", [](const Grammar& g) { return g.warnings(); })
       .def("collect",
            [](Grammar& g) {
              std::lock_guard hold(g.world().lock);
@@ -246,6 +255,7 @@ NB_MODULE(_core, m) {
         return g.states();
       });
 
+  bind_grammar(m);
   nb::class_<Compiler>(m, "Compiler")
       .def(
           "__init__",
@@ -262,6 +272,14 @@ NB_MODULE(_core, m) {
             return c.regex(pattern);
           },
           "pattern"_a)
+      .def(
+          "grammar",
+          [](Compiler& c, const BoundGrammar& g, uint32_t start) {
+            if (start >= g.source.rules.size()) throw Error(ErrorKind::kValue, "rule out of range");
+            nb::gil_scoped_release release;
+            return c.grammar(g.source, start, g.schemas);
+          },
+          "builder"_a, "start"_a)
       .def(
           "choice",
           [](Compiler& c, const std::vector<std::string>& texts) {

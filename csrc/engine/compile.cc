@@ -1,6 +1,8 @@
 #include "engine/compile.h"
 
 #include "base/error.h"
+#include "engine/compose.h"
+#include "grammar/lower.h"
 #include "grammar/table.h"
 #include "regex/syntax.h"
 
@@ -39,14 +41,16 @@ std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const Sc
   auto productions = std::make_unique<JsonProductions>(w->regexes, std::move(schemas), options.layout, options.order,
                                                        options.canonical_numbers);
   const RuleId root = productions->root();
-  return std::make_shared<Grammar>(w, std::move(productions), root, report_of);
+  return std::make_shared<Grammar>(w, std::move(productions), root,
+                                   std::vector<const SchemaSet*>{report_of});
 }
 
 std::shared_ptr<Grammar> Compiler::terminal(World& world, std::shared_ptr<World> keep, RegexId r) {
   if (world.regexes.is_empty(r)) throw Error(ErrorKind::kGrammar, "no text matches");
   std::vector<Alternatives> rules(1);
   rules[0].add({Symbol::terminal(r)});
-  return std::make_shared<Grammar>(std::move(keep), std::make_unique<TableProductions>(std::move(rules)), RuleId{0}, nullptr);
+  return std::make_shared<Grammar>(std::move(keep), std::make_unique<TableProductions>(std::move(rules)), RuleId{0},
+                                   std::vector<const SchemaSet*>{});
 }
 
 std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern) {
@@ -54,6 +58,38 @@ std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern) {
   const std::shared_ptr<World> w = world();
   std::lock_guard hold(w->lock);
   return terminal(*w, w, lower_utf8(w->regexes, p, Match::kFull));
+}
+
+std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas) {
+  for (GrammarNode& n : source.nodes)
+    for (TokenId t : n.ids) {
+      if (vocabulary_->is_eos(t))
+        throw Error(ErrorKind::kGrammar, "token " + std::to_string(t) + " ends the text; a grammar cannot contain it");
+      if (vocabulary_->bytes(t).empty())
+        throw Error(ErrorKind::kGrammar, "token " + std::to_string(t) + " is neither text nor a special token");
+      n.units.emplace_back(vocabulary_->bytes(t));
+    }
+  std::vector<std::unique_ptr<SchemaSet>> sets;
+  for (const JsonPart& p : schemas) sets.push_back(std::make_unique<SchemaSet>(p.schema, p.registry, p.options.schema));
+  const std::shared_ptr<World> w = world();
+  std::lock_guard hold(w->lock);
+  Lowered lowered = lower(w->regexes, source, start);
+  analyse(lowered.cfg, w->regexes);
+  auto rules = std::make_unique<CfgProductions>(w->regexes, std::move(lowered.cfg), std::move(lowered.lexemes));
+  std::vector<std::string> warnings = rules->warnings();
+  std::vector<const SchemaSet*> report_of;
+  auto all = std::make_unique<ComposedProductions>(std::move(rules), static_cast<uint32_t>(schemas.size()));
+  for (std::size_t i = 0; i < schemas.size(); ++i) {
+    const JsonOptions& o = schemas[i].options;
+    report_of.push_back(sets[i].get());
+    auto part = std::make_unique<JsonProductions>(w->regexes, std::move(sets[i]), o.layout, o.order, o.canonical_numbers);
+    const RuleId root = part->root();
+    all->add(std::move(part), root);
+  }
+  const RuleId root = all->root();
+  auto grammar = std::make_shared<Grammar>(w, std::move(all), root, std::move(report_of), std::move(warnings));
+  if (grammar->start() == Parser::dead()) throw Error(ErrorKind::kGrammar, "no text matches this grammar");
+  return grammar;
 }
 
 std::shared_ptr<Grammar> Compiler::choice(const std::vector<std::string>& texts) {

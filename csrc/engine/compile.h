@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/grammar.h"
+#include "grammar/source.h"
 #include "schema/productions.h"
 
 namespace structgen {
@@ -21,11 +22,19 @@ struct JsonOptions {
   bool canonical_numbers = false;
 };
 
+struct JsonPart {
+  std::string schema;
+  SchemaSet::Documents registry;
+  JsonOptions options;
+};
+
 class Compiler {
  public:
   Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes);
   std::shared_ptr<Grammar> json_schema(std::string_view schema, const SchemaSet::Documents& registry, const JsonOptions& options);
   std::shared_ptr<Grammar> regex(std::string_view pattern);
+  // `start`: a rule of the source; schemas[i] is its part i.
+  std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas);
   std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts);
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   // Bytes of every world that a grammar still needs, with its grammars, as last published. Takes no world's lock.

@@ -3,8 +3,9 @@
 namespace structgen {
 
 Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
-                 const SchemaSet* report_of)
-    : world_(std::move(world)), productions_(std::move(productions)), start_rule_(start), report_of_(report_of) {
+                 std::vector<const SchemaSet*> report_of, std::vector<std::string> warnings)
+    : world_(std::move(world)), productions_(std::move(productions)), start_rule_(start),
+      report_of_(std::move(report_of)), warnings_(std::move(warnings)) {
   open(0);
   publish();
 }
@@ -18,6 +19,15 @@ void Grammar::publish() {
 }
 
 Grammar::~Grammar() { world_->grammars.fetch_sub(published_, std::memory_order_relaxed); }
+
+std::vector<ReportEntry> Grammar::report() const {
+  std::vector<ReportEntry> out;
+  for (const SchemaSet* schemas : report_of_) {
+    std::vector<ReportEntry> entries = schemas->report();
+    out.insert(out.end(), std::make_move_iterator(entries.begin()), std::make_move_iterator(entries.end()));
+  }
+  return out;
+}
 
 void Grammar::open(std::size_t least) {
   epoch_ = std::make_shared<Epoch>(*world_, *productions_);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -45,13 +46,15 @@ struct Epoch {
 
 class Grammar {
  public:
-  // `report_of` may be null. The world's lock must be held.
-  Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start, const SchemaSet* report_of);
+  // `report_of`: the schemas in it. The world's lock must be held.
+  Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
+          std::vector<const SchemaSet*> report_of, std::vector<std::string> warnings = {});
   ~Grammar();
 
   World& world() const { return *world_; }
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
-  std::vector<ReportEntry> report() const { return report_of_ ? report_of_->report() : std::vector<ReportEntry>{}; }
+  std::vector<ReportEntry> report() const;
+  const std::vector<std::string>& warnings() const { return warnings_; }
   StateId start() const { return start_; }
 
   // Under the world's lock:
@@ -67,7 +70,8 @@ class Grammar {
   std::shared_ptr<World> world_;
   std::unique_ptr<Productions> productions_;
   RuleId start_rule_;
-  const SchemaSet* report_of_;
+  std::vector<const SchemaSet*> report_of_;
+  std::vector<std::string> warnings_;
   std::size_t published_ = 0;  // bytes of the productions
   std::shared_ptr<Epoch> epoch_;
   StateId start_;

@@ -9,6 +9,10 @@
 
 namespace structgen {
 
+namespace {
+constexpr char kMark = static_cast<char>(0xFF);  // begins the paths of special tokens, which are no text
+}
+
 Matcher::Matcher(std::shared_ptr<Grammar> grammar) : grammar_(std::move(grammar)) {
   std::lock_guard hold(grammar_->world().lock);
   epoch_ = grammar_->epoch();
@@ -18,12 +22,18 @@ Matcher::Matcher(std::shared_ptr<Grammar> grammar) : grammar_(std::move(grammar)
 void Matcher::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
+  const StateId old = current();
   std::unordered_map<uint32_t, StateId> moved;
   Parser::ImportMemo stacks;
   for (StateId& s : history_) {
     auto [it, fresh] = moved.try_emplace(s.v);
     if (fresh) it->second = next->parser.import(epoch_->parser, s, stacks);
     s = it->second;
+  }
+  // What is known to suffice here still does.
+  if (const auto bound = epoch_->needed.find(old.v); bound != epoch_->needed.end()) {
+    const auto [slot, fresh] = next->needed.try_emplace(current().v, bound->second);
+    slot->second = std::min(slot->second, bound->second);
   }
   epoch_ = next;
   next->limit = std::max(next->limit, 2 * next->byte_size());
@@ -58,7 +68,7 @@ bool Matcher::accept_token(TokenId t) {
   const Vocabulary& v = grammar_->vocabulary();
   if (t < 0 || static_cast<uint32_t>(t) >= v.size()) return false;
   if (is_terminated()) {
-    if (!v.is_eos(t) && !v.bytes(t).empty()) return false;  // padding ids carry no text
+    if (!v.is_eos(t) && !v.is_special(t) && !v.bytes(t).empty()) return false;  // padding ids carry no text
     history_.push_back(current());
     ++terminated_;
     return true;
@@ -89,6 +99,7 @@ bool Matcher::accept_tokens(std::span<const TokenId> tokens) {
 
 bool Matcher::accept_bytes(std::string_view bytes) {
   if (is_terminated()) return bytes.empty();
+  if (bytes.find(kMark) != std::string_view::npos) return false;
   const StateId s = walk(current(), bytes);
   if (s == Parser::dead()) return false;
   history_.push_back(s);
@@ -107,6 +118,7 @@ std::size_t Matcher::validate_bytes(std::string_view bytes) {
   if (is_terminated()) return 0;
   StateId s = current();
   for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == kMark) return i;
     s = step(s, static_cast<uint8_t>(bytes[i]));
     if (s == Parser::dead()) return i;
   }
@@ -250,7 +262,9 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& ne
 ByteSet Matcher::live() {
   if (is_terminated()) return {};
   std::lock_guard hold(grammar_->world().lock);
-  return epoch_->parser.live(current());
+  ByteSet live = epoch_->parser.live(current());
+  live.remove(static_cast<uint8_t>(kMark));
+  return live;
 }
 
 std::string Matcher::forced_bytes(std::size_t limit) {
@@ -260,7 +274,7 @@ std::string Matcher::forced_bytes(std::size_t limit) {
   StateId s = current();
   while (out.size() < limit && !epoch_->parser.state(s).accepting) {
     const ByteSet live = epoch_->parser.live(s);
-    if (live.count() != 1) break;
+    if (live.count() != 1 || live.has(static_cast<uint8_t>(kMark))) break;
     const uint8_t b = static_cast<uint8_t>(live.first());
     out.push_back(static_cast<char>(b));
     s = epoch_->parser.step(s, b);

@@ -6,6 +6,16 @@
 
 namespace structgen {
 
+namespace {
+constexpr char kMark = static_cast<char>(0xFF);
+}
+
+std::string Vocabulary::special_path(TokenId t) {
+  const uint32_t n = static_cast<uint32_t>(t);
+  return {kMark, static_cast<char>(n >> 24), static_cast<char>(n >> 16), static_cast<char>(n >> 8),
+          static_cast<char>(n)};
+}
+
 Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<TokenId> eos,
                        std::vector<TokenId> special)
     : eos_(std::move(eos)), special_(std::move(special)) {
@@ -21,6 +31,7 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
                                                 std::to_string(tokens.size()) + " ids");
   std::size_t total = 0;
   for (const auto& t : tokens) total += t.size();
+  total += 5 * special_.size();
   if (total > 0xF0000000ull) throw Error(ErrorKind::kVocabulary, "the vocabulary's text exceeds 4 GB");
   std::vector<char> text;
   std::vector<uint32_t> offsets;
@@ -31,9 +42,14 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     offsets.push_back(static_cast<uint32_t>(text.size()));
     const TokenId id = static_cast<TokenId>(i);
-    if (is_eos(id) || is_special(id)) continue;  // never text
-    text.insert(text.end(), tokens[i].begin(), tokens[i].end());
-    longest_ = std::max(longest_, static_cast<uint32_t>(tokens[i].size()));
+    if (is_eos(id)) continue;  // never text
+    if (is_special(id)) {
+      const std::string path = special_path(id);
+      text.insert(text.end(), path.begin(), path.end());
+    } else if (tokens[i].find(kMark) == std::string_view::npos) {
+      text.insert(text.end(), tokens[i].begin(), tokens[i].end());
+    }
+    longest_ = std::max(longest_, static_cast<uint32_t>(text.size() - offsets.back()));
   }
   offsets.push_back(static_cast<uint32_t>(text.size()));
   text_.own(std::move(text));

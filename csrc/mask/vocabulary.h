@@ -3,6 +3,8 @@
 // In: one byte string per id (empty = never text: special tokens, holes), EOS ids. Out: an immutable
 // object shared by every grammar. Cost: a sort of the tokens; 131k tokens take about 60 ms.
 // Duplicate byte strings are legal, tokens may be partial UTF-8.
+// A special token has a path in the trie that no text has: the byte 0xFF, which UTF-8 does not use, and its
+// id. Only a grammar that names the token can read that path. Tokens with that byte are never allowed.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +36,12 @@ class Vocabulary {
 
   uint32_t size() const { return static_cast<uint32_t>(offsets_.size() - 1); }
   uint32_t words() const { return (size() + 31) / 32; }  // int32 words of a bitmask row
-  // Bytes of a token; empty where it is never text or out of range.
+  // Bytes of a token, the path of a special one; empty where it is never read or out of range.
   std::string_view bytes(TokenId t) const {
     if (t < 0 || static_cast<uint32_t>(t) >= size()) return {};
     return {text_.data() + offsets_[t], offsets_[t + 1] - offsets_[t]};
   }
+  static std::string special_path(TokenId t);
   const std::vector<TokenId>& eos() const { return eos_; }
   const std::vector<TokenId>& special() const { return special_; }
   bool is_eos(TokenId t) const;

@@ -13,8 +13,13 @@ constexpr uint32_t kMaxText = 200'000;
 constexpr uint32_t kClean = 0xFFFFFFFFu;
 }  // namespace
 
-void Completion::keep(Text& best, Text candidate) {
-  if (candidate && (!best || candidate->size() < best->size())) best = std::move(candidate);
+void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
+  for (Way& w : best)
+    if (w.to == to) {
+      if (text.size() < w.text.size()) w = {to, std::move(text), c};
+      return;
+    }
+  best.push_back({to, std::move(text), c});
 }
 
 const std::string& Completion::shortest(RegexId r) {
@@ -28,9 +33,9 @@ const std::string& Completion::shortest(RegexId r) {
 }
 
 // A set of literals and the reader of its label: the choice of the literal decides what follows.
-Completion::Text Completion::labelled(RegexId r, RuleId reader) {
+Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   RegexArena& regexes = parser_.regexes();
-  Text best;
+  Ways best;
   Reading reading;
   reading.kind = Reading::kLabel;
   const RegexNode node = regexes.node(r);
@@ -39,7 +44,7 @@ Completion::Text Completion::labelled(RegexId r, RuleId reader) {
     const RegexNode& end = regexes.node(regexes.run(r, text));
     if (end.kind != RegexKind::kDone) return {};
     reading.label = end.min;
-    if (Text rest = rule(reader, reading)) best = text + *rest;
+    for (Way& w : rule(reader, reading, Alive::kClear)) keep(best, w.to, text + w.text, {});
     return best;
   }
   const JsonSet set = regexes.json_set_of(r);
@@ -63,9 +68,9 @@ Completion::Text Completion::labelled(RegexId r, RuleId reader) {
       }
     }
     text += '"';
-    if (best && text.size() >= best->size()) continue;
+    if (!best.empty() && text.size() >= best[0].text.size()) continue;
     reading.label = table.labels[i];
-    if (const Text rest = rule(reader, reading)) keep(best, text + *rest);
+    for (Way& w : rule(reader, reading, Alive::kClear)) keep(best, w.to, text + w.text, {});
   }
   return best;
 }
@@ -75,36 +80,28 @@ void Completion::capture(CaptureId& c, std::string_view text) {
   for (char b : text) c = parser_.captures().append(c, static_cast<uint8_t>(b));
 }
 
-// `c` is the capture that is open where the symbols begin, and afterwards where they end.
-Completion::Text Completion::sequence(std::span<const Symbol> symbols, CaptureId& c) {
-  std::string out;
-  for (std::size_t i = 0; i < symbols.size(); ++i) {
-    const Symbol s = symbols[i];
-    Text part;
-    switch (s.kind()) {
-      case Symbol::kCapture:
-        c = parser_.captures().start(c);
-        continue;
-      case Symbol::kTerminal:
-        if (s.regex() == RegexArena::poison()) return {};
-        if (parser_.regexes().node(s.regex()).labelled && i + 1 < symbols.size())
-          part = labelled(s.regex(), symbols[++i].rule_id());
-        else
-          part = shortest(s.regex());
-        break;
-      case Symbol::kRule: part = rule(s.rule_id(), Reading{}); break;
-      case Symbol::kReader: part = read(s.rule_id(), c); break;
-    }
-    if (!part) return {};
-    out += *part;
-    capture(c, *part);
-    if (out.size() > kMaxText) return {};
+Completion::Ways Completion::symbol(Symbol s, Pending from) {
+  if (s.kind() == Symbol::kRule) {
+    Ways found = rule(s.rule_id(), Reading{}, from);
+    if (parser_.alive().plain(s.rule_id()) || from == Alive::kClear) return found;
+    // A grammar of another kind: it knows no pendings, so its text is taken if it may stand here.
+    const RegexId follow = parser_.alive().follow(from);
+    std::erase_if(found, [&](const Way& w) {
+      return !w.text.empty() && follow != RegexArena::empty() &&
+             parser_.regexes().byte_set(parser_.regexes().node(follow).a).has(static_cast<uint8_t>(w.text[0]));
+    });
+    return found;
   }
+  std::vector<Alive::Step> steps;
+  parser_.alive().steps(s, from, steps);
+  Ways out;
+  for (const Alive::Step& step : steps)
+    if (step.regex != RegexArena::poison()) keep(out, step.to, shortest(step.regex), {});
   return out;
 }
 
 // The reader of the text of the innermost capture, which ends here.
-Completion::Text Completion::read(RuleId reader, CaptureId& c) {
+Completion::Ways Completion::read(RuleId reader, CaptureId& c, Pending from) {
   Reading reading;
   reading.kind = Reading::kUnknown;
   if (c.v > 1) {
@@ -113,18 +110,51 @@ Completion::Text Completion::read(RuleId reader, CaptureId& c) {
     reading.text = parser_.captures().finish(c, outer);
     c = outer;
   }
-  return rule(reader, reading);
+  return rule(reader, reading, from);
 }
 
-Completion::Text Completion::rule(RuleId r, const Reading& reading) {
+// `c` is the capture that is open where the symbols begin.
+Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending from, CaptureId c) {
+  Ways now{{from, "", c}};
+  for (std::size_t i = 0; i < symbols.size() && !now.empty(); ++i) {
+    const Symbol s = symbols[i];
+    if (s.kind() == Symbol::kCapture) {
+      for (Way& w : now) w.capture = parser_.captures().start(w.capture);
+      continue;
+    }
+    const bool labels =
+        s.kind() == Symbol::kTerminal && parser_.regexes().node(s.regex()).labelled && i + 1 < symbols.size();
+    Ways next;
+    for (const Way& w : now) {
+      if (s.kind() == Symbol::kTerminal && s.regex() == RegexArena::poison()) continue;
+      CaptureId here = w.capture;
+      const Ways parts = labels                          ? labelled(s.regex(), symbols[i + 1].rule_id())
+                         : s.kind() == Symbol::kReader ? read(s.rule_id(), here, w.to)
+                                                         : symbol(s, w.to);
+      for (const Way& part : parts) {
+        CaptureId after = here;
+        capture(after, part.text);
+        if (w.text.size() + part.text.size() <= kMaxText) keep(next, part.to, w.text + part.text, after);
+      }
+    }
+    if (labels) ++i;
+    now = std::move(next);
+  }
+  return now;
+}
+
+Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from) {
   const bool memo = reading.kind == Reading::kNone || reading.kind == Reading::kLabel;
-  const uint64_t key = (static_cast<uint64_t>(r.v) << 32) | (reading.kind == Reading::kLabel ? reading.label + 1 : 0);
+  if (!parser_.alive().plain(r)) from = Alive::kClear;
+  const Key key{(static_cast<uint64_t>(r.v) << 32) | (reading.kind == Reading::kLabel ? reading.label + 1 : 0), from};
   if (memo) {
     if (const auto it = rules_.find(key); it != rules_.end()) return it->second;
-    if (const auto it = open_.find(key); it != open_.end()) {
-      low_ = std::min(low_, it->second);
-      return {};
-    }
+    if (const auto it = found_.find(key); it != found_.end()) return it->second;
+    for (const auto* met : {&open_, &failed_})
+      if (const auto it = met->find(key); it != met->end()) {
+        low_ = std::min(low_, it->second);
+        return {};
+      }
   }
   if (depth_ >= kMaxDepth || ++steps_ > 10 * kMaxSteps)
     throw Error(ErrorKind::kBudgetExceeded, "the shortest completion takes too long to find");
@@ -141,78 +171,94 @@ Completion::Text Completion::rule(RuleId r, const Reading& reading) {
     const std::span<const Symbol> symbols(alts.symbols.data() + begin, end - begin);
     for (Symbol s : symbols)
       if (s.kind() == Symbol::kTerminal) least += parser_.regexes().node(s.regex()).shortest;
-      else if (s.kind() != Symbol::kCapture) ++least;
+      else if (s.kind() == Symbol::kLexeme || s.kind() == Symbol::kReader) ++least;
     order.emplace_back(least, symbols);
     begin = end;
   }
   std::stable_sort(order.begin(), order.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
-  Text best;
+  Ways best;
+  const bool one = !parser_.alive().plain(r);
   for (const auto& [least, symbols] : order) {
     // Past the budget the first way found is good enough.
-    if (best && (least >= best->size() || steps_ > kMaxSteps)) break;
-    CaptureId none;
-    keep(best, sequence(symbols, none));
+    if (!best.empty() && ((one && least >= best[0].text.size()) || steps_ > kMaxSteps)) break;
+    for (Way& w : sequence(symbols, from, {})) keep(best, w.to, std::move(w.text), {});
   }
   if (memo) open_.erase(key);
   depth_ = mine;
-  if (memo && best && low_ >= mine) rules_.emplace(key, *best);
+  if (memo) {
+    // What was missed because of this rule is tried again by others.
+    std::erase_if(failed_, [&](const auto& f) { return f.second >= mine; });
+    if (low_ >= mine) {
+      rules_.emplace(key, best);
+    } else if (!best.empty()) {
+      found_.emplace(key, best);
+    } else {
+      failed_.emplace(key, low_);
+    }
+  }
   low_ = low_ >= mine ? before : std::min(low_, before);
   return best;
 }
 
 // Down a stack; only where stacks join is there a choice. What follows an open capture depends on its text.
-Completion::Text Completion::stack(StackId s, CaptureId c) {
-  std::string out;
-  while (true) {
-    if (parser_.stacks().has_end(s)) break;
-    if (const auto it = stacks_.find(s.v); it != stacks_.end() && c.v <= 1) {
-      out += it->second;
+Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
+  Ways done, now{{from, "", c}};
+  while (!now.empty()) {
+    if (parser_.stacks().has_end(s)) {
+      for (Way& w : now) keep(done, Alive::kClear, std::move(w.text), {});
       break;
     }
     const auto entries = parser_.stacks().entries(s);
-    if (entries.empty()) return {};
-    if (entries.size() > 1) {
-      Text best;
-      for (const StackEntry& e : std::vector<StackEntry>(entries.begin(), entries.end())) {
-        const Symbol top = e.top;
-        CaptureId here = c;
-        const Text first = sequence({&top, 1}, here);
-        if (!first) continue;
-        if (const Text rest = stack(e.rest, here)) keep(best, *first + *rest);
+    if (entries.size() != 1) {
+      for (const Way& w : now) {
+        const bool memo = w.capture.v <= 1;
+        const auto known = stacks_.find({s.v, w.to});
+        Ways best;
+        if (memo && known != stacks_.end()) {
+          best = known->second;
+        } else {
+          for (const StackEntry& e : entries) {
+            const Symbol top = e.top;
+            for (const Way& first : sequence({&top, 1}, w.to, w.capture))
+              for (const Way& rest : stack(e.rest, first.to, first.capture))
+                keep(best, Alive::kClear, first.text + rest.text, {});
+          }
+          if (memo && !best.empty() && best[0].text.size() < 4096) stacks_.emplace(std::pair{s.v, w.to}, best);
+        }
+        for (const Way& rest : best) keep(done, Alive::kClear, w.text + rest.text, {});
       }
-      if (!best) return {};
-      if (best->size() < 4096 && c.v <= 1) stacks_.emplace(s.v, *best);
-      out += *best;
       break;
     }
     const StackEntry e = entries[0];
     const Symbol top = e.top;
-    const Text part = sequence({&top, 1}, c);
-    if (!part) return {};
-    out += *part;
-    if (out.size() > 64u * kMaxText) throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long");
+    Ways next;
+    for (const Way& w : now)
+      for (const Way& part : sequence({&top, 1}, w.to, w.capture)) keep(next, part.to, w.text + part.text, part.capture);
+    for (const Way& w : next)
+      if (w.text.size() > 64u * kMaxText)
+        throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long");
+    now = std::move(next);
     s = e.rest;
   }
-  return out;
+  return done;
 }
 
-Completion::Text Completion::item(const Item& i) {
+Completion::Ways Completion::item(const Item& i) {
   if (i.regex == RegexArena::poison()) return {};
+  Ways best;
   CaptureId c = i.capture;
   if (!parser_.regexes().node(i.regex).labelled) {
     const std::string text = shortest(i.regex);
     capture(c, text);
-    if (const Text rest = stack(i.stack, c)) return text + *rest;
-    return {};
+    for (const Way& w : stack(i.stack, Alive::kClear, c)) keep(best, w.to, text + w.text, {});
+    return best;
   }
-  Text best;
-  const auto entries = parser_.stacks().entries(i.stack);
-  for (const StackEntry& e : std::vector<StackEntry>(entries.begin(), entries.end())) {
-    const Text first = labelled(i.regex, e.top.rule_id());
-    if (!first) continue;
-    CaptureId here = c;
-    capture(here, *first);
-    if (const Text rest = stack(e.rest, here)) keep(best, *first + *rest);
+  for (const StackEntry& e : parser_.stacks().entries(i.stack)) {
+    for (const Way& first : labelled(i.regex, e.top.rule_id())) {
+      CaptureId here = c;
+      capture(here, first.text);
+      for (const Way& rest : stack(e.rest, first.to, here)) keep(best, rest.to, first.text + rest.text, {});
+    }
   }
   return best;
 }
@@ -224,12 +270,15 @@ const std::string& Completion::of(StateId s) {
   depth_ = 0;
   low_ = kClean;
   open_.clear();
+  found_.clear();
+  failed_.clear();
   productions_.start_search();
   try {
-    Text best;
-    for (const Item& i : parser_.items(s)) keep(best, item(i));
-    if (!best) throw Error(ErrorKind::kBudgetExceeded, "no completion was found");
-    return states_[s.v] = std::move(*best);
+    Ways all;
+    for (const Item& i : parser_.items(s))
+      for (Way& w : item(i)) keep(all, Alive::kClear, std::move(w.text), {});
+    if (all.empty()) throw Error(ErrorKind::kBudgetExceeded, "no completion was found");
+    return states_[s.v] = std::move(all[0].text);
   } catch (...) {
     states_.erase(s.v);
     throw;

@@ -6,9 +6,11 @@
 // contains itself (Knuth 1977).
 #pragma once
 
+#include <compare>
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -22,27 +24,46 @@ class Completion {
   // Empty for an accepting state. Throws kBudgetExceeded where none was found within the search's limits.
   const std::string& of(StateId s);
   std::size_t byte_size() const {  // short texts stand in their nodes
-    return (states_.size() + regexes_.size() + stacks_.size() + rules_.size()) * 80;
+    return (states_.size() + regexes_.size() + stacks_.size() + rules_.size()) * 120;
   }
 
  private:
-  using Text = std::optional<std::string>;
-  Text item(const Item& i);
-  Text stack(StackId s, CaptureId c);
-  Text rule(RuleId r, const Reading& reading);
-  Text sequence(std::span<const Symbol> symbols, CaptureId& c);
-  Text read(RuleId reader, CaptureId& c);
+  using Pending = Alive::Pending;
+  // Completions, the shortest found for each pending that they leave behind (parse/alive.h); grammars without
+  // lexemes know one pending only. `capture`: what is open where the text ends.
+  struct Way {
+    Pending to;
+    std::string text;
+    CaptureId capture;
+  };
+  using Ways = std::vector<Way>;
+  Ways item(const Item& i);
+  Ways stack(StackId s, Pending from, CaptureId c);
+  Ways symbol(Symbol s, Pending from);
+  Ways rule(RuleId r, const Reading& reading, Pending from);
+  Ways sequence(std::span<const Symbol> symbols, Pending from, CaptureId c);
+  Ways labelled(RegexId r, RuleId reader);
+  Ways read(RuleId reader, CaptureId& c, Pending from);
   void capture(CaptureId& c, std::string_view text);
-  Text labelled(RegexId r, RuleId reader);
   const std::string& shortest(RegexId r);
-  static void keep(Text& best, Text candidate);
+  static void keep(Ways& best, Pending to, std::string text, CaptureId c);
+  struct Key {
+    uint64_t rule;  // and label
+    Pending from;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
 
   Parser& parser_;
   Productions& productions_;
-  std::unordered_map<uint32_t, std::string> states_, regexes_, stacks_;
-  std::unordered_map<uint64_t, std::string> rules_;
-  std::unordered_map<uint64_t, uint32_t> open_;  // rules in progress -> depth
-  uint32_t low_ = 0xFFFFFFFFu;                   // smallest depth of an open rule that was met
+  std::unordered_map<uint32_t, std::string> states_, regexes_;
+  std::map<std::pair<uint32_t, Pending>, Ways> stacks_;
+  std::map<Key, Ways> rules_;
+  // While one state is looked at. A text found while other rules were open is a completion, if perhaps not a
+  // shortest; that none was found holds until the rule that was met while open is closed.
+  std::map<Key, Ways> found_;
+  std::map<Key, uint32_t> failed_;  // -> depth of that rule
+  std::map<Key, uint32_t> open_;    // rules in progress -> depth
+  uint32_t low_ = 0xFFFFFFFFu;      // smallest depth of an open rule that was met
   uint32_t depth_ = 0;
   uint64_t steps_ = 0;
 };

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,15 +22,24 @@ struct Symbol {
     kRule = 1,      // a nonterminal
     kCapture = 2,   // nothing to read: text is captured from here on
     kReader = 3,    // a nonterminal whose expansion depends on the completed label or captured text
+    kLexeme = 4,    // a terminal whose end depends on what else could be read there; see Productions::lexeme
+    kFollow = 5,    // nothing to read: the next byte is none of a set (a kBytes regex)
+    kNote = 6,      // nothing to read: a place that is looked for when captures are asked for
+    kAfter = 7,     // nothing to read: lexemes that come next are read in a context
   };
   uint32_t v = 0;
-  static Symbol terminal(RegexId r) { return {(r.v << 2) | kTerminal}; }
-  static Symbol rule(RuleId r) { return {(r.v << 2) | kRule}; }
-  static Symbol reader(RuleId r) { return {(r.v << 2) | kReader}; }
+  static Symbol terminal(RegexId r) { return {(r.v << 3) | kTerminal}; }
+  static Symbol rule(RuleId r) { return {(r.v << 3) | kRule}; }
+  static Symbol reader(RuleId r) { return {(r.v << 3) | kReader}; }
   static Symbol capture() { return {kCapture}; }
-  Kind kind() const { return static_cast<Kind>(v & 3); }
-  RegexId regex() const { return RegexId{v >> 2}; }
-  RuleId rule_id() const { return RuleId{v >> 2}; }
+  static Symbol lexeme(uint32_t number) { return {(number << 3) | kLexeme}; }
+  static Symbol follow(RegexId bytes) { return {(bytes.v << 3) | kFollow}; }
+  static Symbol note(uint32_t number) { return {(number << 3) | kNote}; }
+  static Symbol after(uint32_t context) { return {(context << 3) | kAfter}; }
+  Kind kind() const { return static_cast<Kind>(v & 7); }
+  RegexId regex() const { return RegexId{v >> 3}; }
+  RuleId rule_id() const { return RuleId{v >> 3}; }
+  uint32_t number() const { return v >> 3; }
   friend bool operator==(Symbol a, Symbol b) { return a.v == b.v; }
   friend bool operator<(Symbol a, Symbol b) { return a.v < b.v; }
 };
@@ -60,6 +70,12 @@ struct Reading {
   std::string text;
 };
 
+// One way to read a lexeme: texts after which the next byte must not be one of a set.
+struct LexemePart {
+  RegexId regex;
+  RegexId follow;  // a kBytes regex, or empty(): anything may follow
+};
+
 class Productions {
  public:
   virtual ~Productions() = default;
@@ -70,6 +86,12 @@ class Productions {
   virtual void start_search() {}
   // Alternatives among which a shortest one is; a provider that knows leaves out the rest.
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) { expand(rule, reading, out); }
+  // How a lexeme is read in a context; empty where it cannot be read there.
+  virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
+  // Whether what may not follow a lexeme can leave nothing that may; see parse/alive.h.
+  virtual bool restricted() const { return false; }
+  // Whether a rule is one of a grammar with lexemes, whose expansions do not depend on what was read.
+  virtual bool plain(RuleId) const { return false; }
 };
 
 }  // namespace structgen

@@ -11,7 +11,25 @@ constexpr uint32_t kMaxClosureDepth = 2'000;  // nullable and unit rules in a ro
 constexpr uint32_t kMaxItems = 5'000;         // of one state
 }  // namespace
 
-Parser::Parser(RegexArena& regexes, Productions& productions) : regexes_(regexes), productions_(productions) {
+namespace {
+class DepthGuard {
+ public:
+  explicit DepthGuard(uint32_t& depth) : depth_(depth) {
+    if (++depth_ > kMaxClosureDepth) {
+      depth_ = 0;
+      throw Error(ErrorKind::kBudgetExceeded, "rules nest too deeply before the first character");
+    }
+  }
+  ~DepthGuard() { depth_ -= depth_ > 0; }
+  DepthGuard(const DepthGuard&) = delete;
+  DepthGuard& operator=(const DepthGuard&) = delete;
+
+ private:
+  uint32_t& depth_;
+};
+}  // namespace
+
+Parser::Parser(RegexArena& regexes, Productions& productions) : regexes_(regexes), productions_(productions), alive_(regexes, productions, stacks_) {
   states_.emplace_back();  // dead
   states_[0].classes = regexes_.class_maps().one();
   states_[0].live_known = true;
@@ -19,7 +37,7 @@ Parser::Parser(RegexArena& regexes, Productions& productions) : regexes_(regexes
 
 std::size_t Parser::byte_size() const {
   return states_.byte_size() + index_.byte_size() + pool_.byte_size() + stacks_.byte_size() +
-         captures_.byte_size() + frontiers_.size() * 160 + expansions_.size() * 120 + capture_steps_.size() * 40;
+         captures_.byte_size() + frontiers_.size() * 160 + expansions_.size() * 120 + capture_steps_.size() * 40 + alive_.byte_size();
 }
 
 const Alternatives& Parser::expand(RuleId rule) {
@@ -32,7 +50,8 @@ const Alternatives& Parser::expand(RuleId rule) {
 
 void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out) {
   const Item item{regex, stack, capture};
-  if (std::find(out.items.begin(), out.items.end(), item) != out.items.end()) return;
+  // Without a capture, stacks that were visited end every loop.
+  if (capture.v != 0 && std::find(out.items.begin(), out.items.end(), item) != out.items.end()) return;
   if (out.items.size() > kMaxItems)
     throw Error(ErrorKind::kBudgetExceeded, "a parse state has too many alternatives");
   const RegexNode& n = regexes_.node(regex);
@@ -63,12 +82,27 @@ void Parser::follow_alternatives(const Alternatives& alts, StackId rest, Capture
 void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& reading, Frontier& out) {
   switch (top.kind()) {
     case Symbol::kTerminal:
-      add_item(top.regex(), rest, capture, out);
+      if (alive_.stack(rest)) add_item(top.regex(), rest, capture, out);
       return;
     case Symbol::kCapture:
       close(rest, captures_.start(capture), Reading{}, out);
       return;
+    case Symbol::kLexeme:
+      out.lexemes.push_back({top.number(), rest});
+      return;
+    case Symbol::kAfter:
+      merge_in_context(frontier(rest), top.number(), out);
+      return;
+    case Symbol::kFollow:
+      merge_restricted(frontier(rest), top.regex(), out);
+      return;
+    case Symbol::kNote:
+      close(rest, capture, Reading{}, out);
+      return;
     case Symbol::kRule: {
+      // A rule above the same rest twice: by another way, or a loop of rules that match the empty text.
+      if (capture.v == 0 && base_ != StackArena::none() && !first_visit(stacks_.push(top, rest))) return;
+      const DepthGuard guard(depth_);
       const Alternatives alts = expand(top.rule_id());  // a copy: expanding may rehash the map
       follow_alternatives(alts, rest, capture, out);
       return;
@@ -94,24 +128,130 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
   }
 }
 
+bool Parser::first_visit(StackId s) {
+  if (visited_.size() <= s.v) visited_.resize(std::max<std::size_t>(stacks_.size(), s.v + 1));
+  if (visited_[s.v] == visit_) return false;
+  visited_[s.v] = visit_;
+  return true;
+}
+
 void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Frontier& out) {
-  if (++depth_ > kMaxClosureDepth) {
-    depth_ = 0;
-    throw Error(ErrorKind::kBudgetExceeded, "too many rules in a row match the empty text");
+  if (capture.v == 0 && reading.kind == Reading::kNone) {
+    if (base_ == StackArena::none()) return merge(frontier(stack), out);
+    if (stack == base_) {
+      reached_ = true;
+      return;
+    }
   }
+  const DepthGuard guard(depth_);
   if (stacks_.has_end(stack)) out.accepting = true;
   for (const StackEntry& e : stacks_.entries(stack)) follow(e.top, e.rest, capture, reading, out);
-  --depth_;
+}
+
+void Parser::merge(const Frontier& from, Frontier& out) {
+  out.items.insert(out.items.end(), from.items.begin(), from.items.end());
+  out.lexemes.insert(out.lexemes.end(), from.lexemes.begin(), from.lexemes.end());
+  out.accepting = out.accepting || from.accepting;
+}
+
+void Parser::merge_restricted(const Frontier& from, RegexId follow, Frontier& out) {
+  for (const Item& i : from.items) {
+    const RegexId r = restricted(i.regex, follow);
+    // What follows a text that reads nothing is in the list already.
+    if (r != RegexArena::empty() && r != RegexArena::epsilon()) out.items.push_back({r, i.stack, i.capture});
+  }
+  out.lexemes.insert(out.lexemes.end(), from.lexemes.begin(), from.lexemes.end());
+  out.accepting = out.accepting || from.accepting;
+}
+
+// Lexemes that may begin here become items: how far they reach depends on what was read last.
+void Parser::merge_in_context(const Frontier& from, uint32_t context, Frontier& out) {
+  out.items.insert(out.items.end(), from.items.begin(), from.items.end());
+  out.accepting = out.accepting || from.accepting;
+  for (const Pending& p : from.lexemes)
+    for (const LexemePart& part : productions_.lexeme(p.lexeme, context)) {
+      StackId stack = p.stack;
+      if (part.follow != RegexArena::empty()) stack = stacks_.push(Symbol::follow(part.follow), stack);
+      if (alive_.stack(stack)) out.items.push_back({part.regex, stack, CaptureId{0}});
+    }
+}
+
+// What a set of stacks offers: for each of its tops what that top offers, and where the top can be read as
+// nothing, what the stacks below it offer. Those are deeper, so this ends, and they are remembered, so a
+// stack that grows by one symbol costs one symbol. False: `missing` has to be built first.
+bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
+  out.accepting = stacks_.has_end(stack);
+  for (const StackEntry& e : stacks_.entries(stack)) {
+    base_ = e.rest;
+    reached_ = false;
+    ++visit_;
+    depth_ = 0;
+    if (e.top.kind() == Symbol::kFollow || e.top.kind() == Symbol::kAfter) {
+      const auto below = frontiers_.find(e.rest.v);
+      if (below == frontiers_.end()) {
+        missing = e.rest;
+        return false;
+      }
+      if (e.top.kind() == Symbol::kFollow)
+        merge_restricted(below->second, e.top.regex(), out);
+      else
+        merge_in_context(below->second, e.top.number(), out);
+      continue;
+    }
+    follow(e.top, e.rest, CaptureId{0}, Reading{}, out);
+    if (!reached_) continue;
+    const auto below = frontiers_.find(e.rest.v);
+    if (below == frontiers_.end()) {
+      missing = e.rest;
+      return false;
+    }
+    merge(below->second, out);
+  }
+  normalise(out.items);
+  std::sort(out.lexemes.begin(), out.lexemes.end());
+  out.lexemes.erase(std::unique(out.lexemes.begin(), out.lexemes.end()), out.lexemes.end());
+  if (out.items.size() + out.lexemes.size() > kMaxItems)
+    throw Error(ErrorKind::kBudgetExceeded, "a parse state has too many alternatives");
+  return true;
 }
 
 const Parser::Frontier& Parser::frontier(StackId stack) {
   const auto it = frontiers_.find(stack.v);
   if (it != frontiers_.end()) return it->second;
-  Frontier f;
-  depth_ = 0;
-  close(stack, CaptureId{0}, Reading{}, f);
-  normalise(f.items);
-  return frontiers_.emplace(stack.v, std::move(f)).first->second;
+  // Stacks may be deep: the ones below are built first, without recursion. A frontier may be asked for while
+  // another is built (a set of forbidden bytes inside a rule), hence what is kept and put back.
+  const StackId base = base_;
+  const bool reached = reached_;
+  const uint32_t visit = visit_, depth = depth_;
+  const auto restore = [&] {
+    base_ = base;
+    reached_ = reached;
+    depth_ = depth;
+    visit_ = std::max(visit, visit_);
+  };
+  std::vector<StackId> todo{stack};
+  try {
+    while (!todo.empty()) {
+      const StackId at = todo.back();
+      StackId missing;
+      if (frontiers_.count(at.v)) {
+        todo.pop_back();
+        continue;
+      }
+      Frontier f;
+      if (build_frontier(at, f, missing)) {
+        frontiers_.emplace(at.v, std::move(f));
+        todo.pop_back();
+      } else {
+        todo.push_back(missing);
+      }
+    }
+  } catch (...) {
+    restore();
+    throw;
+  }
+  restore();
+  return frontiers_.find(stack.v)->second;
 }
 
 // Equal rests become one regex, equal regexes one set of rests.
@@ -147,6 +287,7 @@ void Parser::normalise(std::vector<Item>& items) {
     else
       items.push_back(item);
   }
+  items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
 StateId Parser::intern(const std::vector<Item>& items, bool accepting) {
@@ -198,7 +339,10 @@ StateId Parser::subset(std::vector<Item> items, bool accepting) {
 
 StateId Parser::continuation(StackId stack, CaptureId capture) {
   if (capture.v == 0) {
-    const Frontier& f = frontier(stack);
+    const Frontier& known = frontier(stack);
+    if (known.lexemes.empty()) return intern(known.items, known.accepting);
+    Frontier f = known;
+      normalise(f.items);
     return intern(f.items, f.accepting);
   }
   Frontier f;
@@ -225,15 +369,12 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
       f.items.push_back({d, i.stack, capture});
     } else if (n.kind != RegexKind::kDone && capture.v == 0) {
       if (d != RegexArena::epsilon()) f.items.push_back({d, i.stack, capture});
-      const Frontier& rest = frontier(i.stack);
-      f.items.insert(f.items.end(), rest.items.begin(), rest.items.end());
-      f.accepting = f.accepting || rest.accepting;
+      merge(frontier(i.stack), f);
     } else {
       add_item(d, i.stack, capture, f);
     }
   }
   normalise(f.items);
-  f.items.erase(std::unique(f.items.begin(), f.items.end()), f.items.end());
   return intern(f.items, f.accepting);
 }
 

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <atomic>
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -17,6 +19,7 @@
 #include "base/bitset.h"
 #include "base/ids.h"
 #include "base/intern.h"
+#include "parse/alive.h"
 #include "parse/capture.h"
 #include "parse/productions.h"
 #include "parse/stack.h"
@@ -83,17 +86,35 @@ class Parser {
   uint32_t size() const { return states_.size(); }
   std::size_t byte_size() const;
 
+  // The texts of r that begin with none of the bytes of `follow`.
+  RegexId restricted(RegexId r, RegexId follow) { return alive_.restricted(r, follow); }
+  Alive& alive() { return alive_; }
+
   // Copies a state of another parser (same regexes, same rule ids) into this one. `memo` belongs to one
   // source: stack ids of two sources mean different stacks.
   using ImportMemo = std::unordered_map<uint32_t, uint32_t>;
   StateId import(Parser& from, StateId s, ImportMemo& memo);
 
  private:
+  struct Pending {  // a lexeme that may begin here; how far it reaches is known where a context is given
+    uint32_t lexeme;
+    StackId stack;
+    friend bool operator==(const Pending&, const Pending&) = default;
+    friend auto operator<=>(const Pending& x, const Pending& y) {
+      return std::tie(x.lexeme, x.stack.v) <=> std::tie(y.lexeme, y.stack.v);
+    }
+  };
   struct Frontier {  // what a stack offers once its top may be read; closed under nullable terminals
     std::vector<Item> items;
+    std::vector<Pending> lexemes;
     bool accepting = false;
   };
   const Frontier& frontier(StackId stack);
+  bool build_frontier(StackId stack, Frontier& out, StackId& missing);
+  static void merge(const Frontier& from, Frontier& out);
+  void merge_restricted(const Frontier& from, RegexId follow, Frontier& out);
+  void merge_in_context(const Frontier& from, uint32_t context, Frontier& out);
+  bool first_visit(StackId s);
   void close(StackId stack, CaptureId capture, const Reading& reading, Frontier& out);
   void follow(Symbol top, StackId rest, CaptureId capture, const Reading& reading, Frontier& out);
   void follow_alternatives(const Alternatives& alts, StackId rest, CaptureId capture, Frontier& out);
@@ -107,6 +128,7 @@ class Parser {
   RegexArena& regexes_;
   Productions& productions_;
   StackArena stacks_;
+  Alive alive_;
   CaptureArena captures_;
   StableVector<State> states_;
   InternTable index_;
@@ -114,6 +136,11 @@ class Parser {
   std::unordered_map<uint32_t, Alternatives> expansions_;
   std::unordered_map<uint32_t, Frontier> frontiers_;
   std::unordered_map<uint64_t, uint32_t> capture_steps_;
+  // While a frontier is built: the stack below the symbol at hand, whether it was reached, what was visited.
+  StackId base_ = StackArena::none();
+  bool reached_ = false;
+  std::vector<uint32_t> visited_;
+  uint32_t visit_ = 0;
   uint32_t depth_ = 0;
 };
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import structgen
 from structgen.errors import GrammarError, StructgenError, UnsatisfiableSchema
 
-from . import bench, check, compile, generate, mask, sample
+from . import bench, check, compile, generate, grammar, mask, sample
 from .common import OK, REJECTED, USAGE, Failure, one_line
 
 # The shell's convention for a process that a signal ended: 128 + SIGINT, 128 + SIGPIPE.
@@ -25,7 +25,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"structgen {structgen.__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (generate, sample, check, compile, mask, bench):
+    for module in (generate, sample, check, compile, mask, bench, grammar):
         module.add_parser(commands)
     return top
 

@@ -1,0 +1,105 @@
+"""Random walks under a budget: does every document end whole?
+
+In: MaskBench schemas (`bench.data`). Out: per factor the walks, how many were cut off, how many texts the
+schema's own grammar did not take; schemas whose minimum was not found. Cost: a few seconds a schema at 131k
+tokens; `--vocabulary bytes` is ten times quicker.
+
+    python -m bench.budget --count 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+
+import numpy as np
+
+import structgen
+from structgen import errors
+
+from . import data
+
+FACTORS = (1.0, 1.2, 2.0)
+
+
+def walk(
+    grammar: structgen.CompiledGrammar, budget: int, source: random.Random, size: int
+) -> tuple[bool, bytes]:
+    """Whether a random walk of at most `budget` tokens ended whole, and its text."""
+    matcher = grammar.matcher()
+    mask = structgen.allocate_bitmask(1, size)
+    text = b""
+    for left in range(budget, 0, -1):
+        try:
+            matcher.fill_bitmask(mask, 0, left)
+        except errors.UnsatisfiableBudget:
+            return False, text
+        allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+        if not len(allowed):
+            return False, text
+        token = int(allowed[source.randrange(len(allowed))])
+        assert matcher.accept_token(token)
+        if matcher.is_terminated():
+            return True, text
+        text += grammar.vocabulary.token_bytes(token)
+    return False, text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--vocabulary", default="tekken", choices=("tekken", "bytes"))
+    parser.add_argument("--longest", type=int, default=300, help="tokens above the minimum at most")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=1e9, help="stop after this long")
+    options = parser.parse_args()
+    if options.vocabulary == "tekken":
+        tokens = data.tekken()
+        vocabulary = structgen.Vocabulary.from_bytes(tokens.text, tokens.eos, tokens.special)
+    else:
+        vocabulary = structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256)
+    compiler = structgen.Compiler(vocabulary)
+    walks, cut, wrong, unknown, refused, spent = dict.fromkeys(FACTORS, 0), 0, 0, 0, 0, 0.0
+    began = time.monotonic()
+    seen = 0
+    for name in data.select(data.maskbench_names(), count=options.count, seed=options.seed):
+        schema = data.maskbench_case(name).schema
+        if time.monotonic() - began > options.seconds:
+            break
+        seen += 1
+        try:
+            grammar = compiler.json_schema(schema)
+        except structgen.StructgenError:
+            refused += 1
+            continue
+        try:
+            least = grammar.matcher().tokens_needed()
+        except errors.BudgetExceeded as error:
+            unknown += 1
+            print(f"{name}: {error}", flush=True)
+            continue
+        for factor in FACTORS:
+            budget = min(max(least, int(least * factor)), least + options.longest)
+            try:
+                source = random.Random(f"{options.seed} {name} {factor}")
+                whole, text = walk(grammar, budget, source, len(vocabulary))
+            except errors.BudgetExceeded as error:
+                print(f"{name} at {factor}: {error}", flush=True)
+                whole, text = False, b""
+            walks[factor] += 1
+            if not whole:
+                cut += 1
+                print(f"{name} at {factor}: cut off after {text[:80]!r}", flush=True)
+                continue
+            check = grammar.matcher()
+            if not (check.accept_bytes(text) and check.is_accepting()):
+                wrong += 1
+    spent = time.monotonic() - began
+    print(f"{seen} schemas, {refused} refused, {unknown} whose minimum was not found, {spent:.0f} s")
+    each = ", ".join(f"{n} at {f}x" for f, n in walks.items())
+    print(f"walks {each}: {cut} cut off, {wrong} not accepted")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+// GrammarBuilder: how front ends in Python write a grammar, one node a call.
+//
+// In: node numbers and texts. Out: node numbers. Cost: one node a call. Patterns are parsed here, so that the
+// caller can say where in its text a broken one stands.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/error.h"
+#include "bind/grammar.h"
+#include "regex/syntax.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace structgen;
+
+namespace {
+
+std::vector<uint32_t> checked(const BoundGrammar& self, std::vector<uint32_t> kids) {
+  for (uint32_t k : kids)
+    if (k >= self.source.nodes.size()) throw Error(ErrorKind::kValue, "node out of range");
+  return kids;
+}
+
+uint32_t with_kids(BoundGrammar& self, NodeOp op, std::vector<uint32_t> kids) {
+  GrammarNode n;
+  n.op = op;
+  n.kids = checked(self, std::move(kids));
+  return self.source.add(std::move(n));
+}
+
+}  // namespace
+
+void bind_grammar(nb::module_& m) {
+  nb::class_<BoundGrammar>(m, "GrammarBuilder", "The nodes and rules of a grammar; for front ends.")
+      .def(nb::init<>())
+      .def("never", [](BoundGrammar& self) { return with_kids(self, NodeOp::kNever, {}); })
+      .def(
+          "literal",
+          [](BoundGrammar& self, const nb::bytes& text) {
+            GrammarNode n;
+            n.op = text.size() ? NodeOp::kBytes : NodeOp::kEmpty;
+            n.text.assign(text.c_str(), text.size());
+            return self.source.add(std::move(n));
+          },
+          "text"_a)
+      .def(
+          "chars",
+          [](BoundGrammar& self, const std::vector<std::pair<uint32_t, uint32_t>>& ranges, bool negated) {
+            std::vector<CodepointRange> all;
+            for (const auto& [lo, hi] : ranges) all.push_back({lo, std::min(hi, kMaxCodepoint)});
+            GrammarNode n;
+            n.op = NodeOp::kChars;
+            CodepointSet set(std::move(all));
+            n.ranges = (negated ? set.complement() : set).ranges();
+            return self.source.add(std::move(n));
+          },
+          "ranges"_a, "negated"_a = false)
+      .def(
+          "pattern",
+          [](BoundGrammar& self, std::string_view text) {
+            parse_pattern(text, Flavor::kPython);
+            GrammarNode n;
+            n.op = NodeOp::kPattern;
+            n.text = text;
+            return self.source.add(std::move(n));
+          },
+          "text"_a)
+      .def(
+          "sequence",
+          [](BoundGrammar& self, std::vector<uint32_t> kids) { return with_kids(self, NodeOp::kSequence, std::move(kids)); },
+          "kids"_a)
+      .def(
+          "choice",
+          [](BoundGrammar& self, std::vector<uint32_t> kids) { return with_kids(self, NodeOp::kChoice, std::move(kids)); },
+          "kids"_a)
+      .def(
+          "both", [](BoundGrammar& self, std::vector<uint32_t> kids) { return with_kids(self, NodeOp::kBoth, std::move(kids)); },
+          "kids"_a)
+      .def("negate", [](BoundGrammar& self, uint32_t kid) { return with_kids(self, NodeOp::kNot, {kid}); }, "kid"_a)
+      .def("shortest", [](BoundGrammar& self, uint32_t kid) { return with_kids(self, NodeOp::kShortest, {kid}); }, "kid"_a)
+      .def(
+          "repeat",
+          [](BoundGrammar& self, uint32_t kid, uint32_t least, int64_t most) {
+            if (most >= 0 && most < least) throw Error(ErrorKind::kValue, "a repetition's bounds are the wrong way round");
+            constexpr uint32_t kLargest = 1u << 30;
+            if (least > kLargest || most > kLargest) throw Error(ErrorKind::kValue, "a repetition's bound is too large");
+            GrammarNode n;
+            n.op = NodeOp::kRepeat;
+            n.kids = checked(self, {kid});
+            n.a = least;
+            n.b = most < 0 ? 0xFFFFFFFFu : static_cast<uint32_t>(most);
+            return self.source.add(std::move(n));
+          },
+          "kid"_a, "least"_a, "most"_a = -1)
+      .def(
+          "tokens",
+          [](BoundGrammar& self, std::vector<int32_t> ids) {
+            GrammarNode n;
+            n.op = NodeOp::kTokens;
+            n.ids = std::move(ids);
+            return self.source.add(std::move(n));
+          },
+          "ids"_a)
+      .def(
+          "substring",
+          [](BoundGrammar& self, std::vector<std::string> units, uint32_t least) {
+            GrammarNode n;
+            n.op = NodeOp::kSubstring;
+            n.units = std::move(units);
+            n.a = least;
+            return self.source.add(std::move(n));
+          },
+          "units"_a, "least"_a)
+      .def(
+          "rule",
+          [](BoundGrammar& self, std::string name) {
+            self.source.rules.push_back({std::move(name), 0, false});
+            return static_cast<uint32_t>(self.source.rules.size() - 1);
+          },
+          "name"_a, "A new rule, to be defined; its number.")
+      .def(
+          "define",
+          [](BoundGrammar& self, uint32_t rule, uint32_t node) {
+            if (rule >= self.source.rules.size()) throw Error(ErrorKind::kValue, "rule out of range");
+            checked(self, {node});
+            self.source.rules[rule].node = node;
+            self.source.rules[rule].defined = true;
+          },
+          "rule"_a, "node"_a)
+      .def(
+          "call",
+          [](BoundGrammar& self, uint32_t rule) {
+            if (rule >= self.source.rules.size()) throw Error(ErrorKind::kValue, "rule out of range");
+            GrammarNode n;
+            n.op = NodeOp::kRule;
+            n.a = rule;
+            return self.source.add(std::move(n));
+          },
+          "rule"_a)
+      .def(
+          "lexeme",
+          [](BoundGrammar& self, std::string name, uint32_t node, int32_t priority, bool literal, bool alone) {
+            checked(self, {node});
+            self.source.lexemes.push_back({std::move(name), node, priority, literal, alone});
+            GrammarNode n;
+            n.op = NodeOp::kLexeme;
+            n.a = static_cast<uint32_t>(self.source.lexemes.size() - 1);
+            return self.source.add(std::move(n));
+          },
+          "name"_a, "node"_a, "priority"_a = 0, "literal"_a = false, "alone"_a = false)
+      .def(
+          "gap",
+          [](BoundGrammar& self, const std::vector<uint32_t>& lexemes) {
+            std::vector<uint32_t> numbers;
+            for (uint32_t l : checked(self, lexemes)) {
+              if (self.source.nodes[l].op != NodeOp::kLexeme) throw Error(ErrorKind::kValue, "a gap is made of lexemes");
+              numbers.push_back(self.source.nodes[l].a);
+            }
+            self.source.gaps.push_back(std::move(numbers));
+            GrammarNode n;
+            n.op = NodeOp::kGap;
+            n.a = static_cast<uint32_t>(self.source.gaps.size() - 1);
+            return self.source.add(std::move(n));
+          },
+          "lexemes"_a, "What may stand between lexemes: any number of these.")
+      .def(
+          "capture",
+          [](BoundGrammar& self, std::string name, uint32_t kid) {
+            std::vector<std::string>& names = self.source.captures;
+            const auto at = std::find(names.begin(), names.end(), name);
+            GrammarNode n;
+            n.op = NodeOp::kCapture;
+            n.a = static_cast<uint32_t>(at - names.begin());
+            n.kids = checked(self, {kid});
+            if (at == names.end()) names.push_back(std::move(name));
+            return self.source.add(std::move(n));
+          },
+          "name"_a, "kid"_a)
+      .def(
+          "json",
+          [](BoundGrammar& self, std::string schema, std::vector<std::pair<std::string, std::string>> registry,
+             const std::string& whitespace, bool any_order, bool canonical_numbers, bool enforce_formats, int draft) {
+            self.schemas.push_back({std::move(schema), std::move(registry),
+                                    json_options(whitespace, any_order, canonical_numbers, enforce_formats, draft)});
+            GrammarNode n;
+            n.op = NodeOp::kPart;
+            n.a = self.source.parts++;
+            return self.source.add(std::move(n));
+          },
+          "schema"_a, "registry"_a, "whitespace"_a, "any_order"_a, "canonical_numbers"_a, "enforce_formats"_a, "draft"_a)
+      .def("__len__", [](const BoundGrammar& self) { return self.source.nodes.size(); });
+}

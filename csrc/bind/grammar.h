@@ -1,0 +1,18 @@
+// What the bound classes share: a grammar being built, options of JSON Schemas.
+//
+// In/out: see the .cc files. Cost: none.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/compile.h"
+#include "grammar/source.h"
+
+struct BoundGrammar {
+  structgen::GrammarSource source;
+  std::vector<structgen::JsonPart> schemas;
+};
+
+structgen::JsonOptions json_options(const std::string& whitespace, bool any_order, bool canonical_numbers,
+                                    bool enforce_formats, int draft);

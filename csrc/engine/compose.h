@@ -1,0 +1,74 @@
+// Several grammars as one: rules that refer to whole JSON Schemas.
+//
+// In: the productions of a grammar and of its parts. Out: productions over one numbering: rule r of grammar i
+// is r * n + i. Cost: one pass over each expansion.
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "grammar/productions.h"
+#include "parse/productions.h"
+
+namespace structgen {
+
+class ComposedProductions : public Productions {
+ public:
+  ComposedProductions(std::unique_ptr<CfgProductions> rules, uint32_t parts)
+      : rules_(std::move(rules)), stride_(parts + 1) {
+    rules_->set_stride(stride_);
+  }
+  void add(std::unique_ptr<Productions> part, RuleId root) {
+    parts_.push_back(std::move(part));
+    const uint32_t i = static_cast<uint32_t>(parts_.size());
+    rules_->set_part(i - 1, Symbol::rule(number(root, i)));
+  }
+  RuleId root() const { return number(rules_->root(), 0); }
+
+  void expand(RuleId rule, const Reading& reading, Alternatives& out) override {
+    const uint32_t i = rule.v % stride_;
+    if (i == 0) return rules_->expand(rule, reading, out);
+    parts_[i - 1]->expand(RuleId{rule.v / stride_}, reading, out);
+    renumber(i, out);
+  }
+  void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override {
+    const uint32_t i = rule.v % stride_;
+    if (i == 0) return rules_->expand_shortest(rule, reading, out);
+    parts_[i - 1]->expand_shortest(RuleId{rule.v / stride_}, reading, out);
+    renumber(i, out);
+  }
+  std::size_t byte_size() const override {
+    std::size_t out = rules_->byte_size();
+    for (const auto& p : parts_) out += p->byte_size();
+    return out;
+  }
+  void start_search() override {
+    for (const auto& p : parts_) p->start_search();
+  }
+  std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override {
+    return rules_->lexeme(lexeme, context);
+  }
+  bool restricted() const override { return rules_->restricted(); }
+  bool plain(RuleId r) const override { return r.v % stride_ == 0 && rules_->plain(r); }
+
+ private:
+  RuleId number(RuleId r, uint32_t i) const {
+    const uint64_t n = static_cast<uint64_t>(r.v) * stride_ + i;
+    if (n >= 1u << 29) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
+    return RuleId{static_cast<uint32_t>(n)};
+  }
+  void renumber(uint32_t i, Alternatives& out) const {
+    for (Symbol& s : out.symbols)
+      if (s.kind() == Symbol::kRule)
+        s = Symbol::rule(number(s.rule_id(), i));
+      else if (s.kind() == Symbol::kReader)
+        s = Symbol::reader(number(s.rule_id(), i));
+  }
+  std::unique_ptr<CfgProductions> rules_;
+  std::vector<std::unique_ptr<Productions>> parts_;
+  const uint32_t stride_;
+};
+
+}  // namespace structgen

@@ -1,0 +1,325 @@
+#include "grammar/cfg.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "regex/regex.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr uint32_t kMaxUnrolled = 2'000;  // rules made of counted repetitions inside left recursion
+
+// Whether a symbol can be read as nothing; rules as far as they are known.
+bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s) {
+  switch (s.kind) {
+    case CfgSymbol::kTerminal: return regexes.nullable(RegexId{s.id});
+    case CfgSymbol::kRule: return cfg.rules[s.id].nullable;
+    case CfgSymbol::kNote:
+    case CfgSymbol::kGap:
+    case CfgSymbol::kAfter: return true;
+    default: return false;
+  }
+}
+
+// Least fixpoint over alternatives: `holds(symbol)` decides what is no rule; a rule gets its flag once every
+// symbol of one alternative holds. Linear: each alternative counts what it still waits for.
+template <class Holds>
+void fixpoint(Cfg& cfg, bool CfgRule::*flag, Holds&& holds) {
+  struct Waiting {
+    uint32_t rule, count;
+  };
+  std::vector<Waiting> alternatives;
+  std::vector<std::vector<uint32_t>> waits(cfg.rules.size());  // rule -> alternatives that need it
+  std::vector<uint32_t> todo;
+  const auto set = [&](uint32_t r) {
+    if (cfg.rules[r].*flag) return;
+    cfg.rules[r].*flag = true;
+    todo.push_back(r);
+  };
+  for (uint32_t r = 0; r < cfg.rules.size(); ++r) {
+    cfg.rules[r].*flag = false;
+    for (const CfgSequence& sequence : cfg.rules[r].alternatives) {
+      uint32_t count = 0;
+      bool never = false;
+      const uint32_t me = static_cast<uint32_t>(alternatives.size());
+      for (CfgSymbol s : sequence) {
+        if (s.kind != CfgSymbol::kRule) {
+          never = never || !holds(s);
+        } else {
+          ++count;
+          waits[s.id].push_back(me);
+        }
+      }
+      alternatives.push_back({r, never ? 0xFFFFFFFFu : count});
+    }
+  }
+  for (uint32_t i = 0; i < alternatives.size(); ++i)
+    if (alternatives[i].count == 0) set(alternatives[i].rule);
+  for (uint32_t r = 0; r < cfg.rules.size(); ++r)
+    if (cfg.rules[r].counted && cfg.rules[r].min == 0) set(r);
+  while (!todo.empty()) {
+    const uint32_t r = todo.back();
+    todo.pop_back();
+    for (uint32_t i : waits[r])
+      if (alternatives[i].count != 0xFFFFFFFFu && --alternatives[i].count == 0) set(alternatives[i].rule);
+  }
+}
+
+// Rules that `rule` may start with.
+template <class F>
+void left_calls(const Cfg& cfg, RegexArena& regexes, uint32_t rule, F&& f) {
+  for (const CfgSequence& sequence : cfg.rules[rule].alternatives)
+    for (CfgSymbol s : sequence) {
+      if (s.kind == CfgSymbol::kRule) f(s.id);
+      if (!nullable(cfg, regexes, s)) break;
+    }
+}
+
+// Strongly connected groups of left calls (Tarjan 1972, with an explicit stack).
+void group(Cfg& cfg, RegexArena& regexes) {
+  const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
+  std::vector<std::vector<uint32_t>> calls(n);
+  for (uint32_t r = 0; r < n; ++r) {
+    left_calls(cfg, regexes, r, [&](uint32_t to) { calls[r].push_back(to); });
+    std::sort(calls[r].begin(), calls[r].end());
+    calls[r].erase(std::unique(calls[r].begin(), calls[r].end()), calls[r].end());
+    cfg.rules[r].group = 0;
+  }
+  cfg.groups = 0;
+  std::vector<uint32_t> order(n, 0), low(n, 0), open;
+  std::vector<bool> is_open(n, false);
+  uint32_t time = 0;
+  struct Frame {
+    uint32_t rule, next;
+  };
+  for (uint32_t root = 0; root < n; ++root) {
+    if (order[root]) continue;
+    std::vector<Frame> frames{{root, 0}};
+    while (!frames.empty()) {
+      Frame& f = frames.back();
+      const uint32_t r = f.rule;
+      if (f.next == 0) {
+        order[r] = low[r] = ++time;
+        open.push_back(r);
+        is_open[r] = true;
+      }
+      if (f.next < calls[r].size()) {
+        const uint32_t to = calls[r][f.next++];
+        if (!order[to]) {
+          frames.push_back({to, 0});
+        } else if (is_open[to]) {
+          low[r] = std::min(low[r], order[to]);
+        }
+        continue;
+      }
+      if (f.next == 0) f.next = 1;
+      if (low[r] == order[r]) {
+        const bool recursive = open.back() != r || std::binary_search(calls[r].begin(), calls[r].end(), r);
+        if (recursive) ++cfg.groups;
+        while (true) {
+          const uint32_t member = open.back();
+          open.pop_back();
+          is_open[member] = false;
+          if (recursive) cfg.rules[member].group = cfg.groups;
+          if (member == r) break;
+        }
+      }
+      frames.pop_back();
+      if (!frames.empty()) low[frames.back().rule] = std::min(low[frames.back().rule], low[r]);
+    }
+  }
+}
+
+// Every place where something was read gets the set of lexemes that may begin there: those that the rest of
+// its alternative may begin with and, where that can be empty, those that may follow the rule (SLR's follow
+// sets, DeRemer 1971). Gaps become rules of their own for every set: what is ignored changes no context.
+void give_contexts(Cfg& cfg, RegexArena& regexes) {
+  const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
+  uint32_t lexemes = 0;
+  const auto count = [&](uint32_t l) { lexemes = std::max(lexemes, l + 1); };
+  for (const CfgRule& r : cfg.rules)
+    for (const CfgSequence& sequence : r.alternatives)
+      for (CfgSymbol s : sequence)
+        if (s.kind == CfgSymbol::kLexeme) count(s.id);
+  for (const auto& gap : cfg.gaps)
+    for (uint32_t l : gap) count(l);
+  if (lexemes == 0) return;
+  const std::size_t words = (lexemes + 63) / 64;
+  using Set = std::vector<uint64_t>;
+  std::vector<Set> first(n, Set(words)), follow(n, Set(words));
+  const auto unite = [&](Set& a, const Set& b) {
+    bool changed = false;
+    for (std::size_t i = 0; i < words; ++i) {
+      const uint64_t next = a[i] | b[i];
+      changed = changed || next != a[i];
+      a[i] = next;
+    }
+    return changed;
+  };
+  const auto put = [&](Set& a, uint32_t l) { a[l / 64] |= 1ull << (l % 64); };
+  const auto begins = [&](CfgSymbol s, Set& out) {
+    if (s.kind == CfgSymbol::kRule) unite(out, first[s.id]);
+    if (s.kind == CfgSymbol::kLexeme) put(out, s.id);
+    if (s.kind == CfgSymbol::kGap)
+      for (uint32_t l : cfg.gaps[s.id]) put(out, l);
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t r = 0; r < n; ++r)
+      for (const CfgSequence& sequence : cfg.rules[r].alternatives) {
+        Set now(words);
+        for (CfgSymbol s : sequence) {
+          begins(s, now);
+          if (!nullable(cfg, regexes, s)) break;
+        }
+        changed = unite(first[r], now) || changed;
+      }
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t r = 0; r < n; ++r)
+      for (const CfgSequence& sequence : cfg.rules[r].alternatives) {
+        Set now = follow[r];
+        if (cfg.rules[r].counted) unite(now, first[r]);
+        for (std::size_t i = sequence.size(); i-- > 0;) {
+          const CfgSymbol s = sequence[i];
+          if (s.kind == CfgSymbol::kRule) changed = unite(follow[s.id], now) || changed;
+          if (!nullable(cfg, regexes, s)) now.assign(words, 0);
+          begins(s, now);
+        }
+      }
+  }
+  std::map<Set, uint32_t> numbers;
+  const auto context = [&](const Set& set) {
+    const auto [it, fresh] = numbers.try_emplace(set, static_cast<uint32_t>(cfg.contexts.size()));
+    if (fresh) {
+      cfg.contexts.emplace_back();
+      for (uint32_t l = 0; l < lexemes; ++l)
+        if (set[l / 64] >> (l % 64) & 1) cfg.contexts.back().push_back(l);
+    }
+    return it->second;
+  };
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> gap_rules;  // (gap, context)
+  const auto gap_rule = [&](uint32_t gap, uint32_t c) {
+    const auto [it, fresh] = gap_rules.try_emplace({gap, c}, 0);
+    if (fresh) {
+      const uint32_t rule = it->second = static_cast<uint32_t>(cfg.rules.size());
+      cfg.rules.emplace_back();
+      CfgRule& made = cfg.rules.back();
+      made.productive = true;
+      made.alternatives.push_back({});
+      for (uint32_t l : cfg.gaps[gap])
+        made.alternatives.push_back({{CfgSymbol::kLexeme, l}, {CfgSymbol::kAfter, c}, {CfgSymbol::kRule, rule}});
+    }
+    return it->second;
+  };
+  for (uint32_t r = 0; r < n; ++r)
+    for (std::size_t a = 0; a < cfg.rules[r].alternatives.size(); ++a) {
+      const CfgSequence sequence = cfg.rules[r].alternatives[a];
+      CfgSequence reversed;
+      Set now = follow[r];
+      if (cfg.rules[r].counted) unite(now, first[r]);
+      for (std::size_t i = sequence.size(); i-- > 0;) {
+        const CfgSymbol s = sequence[i];
+        if (s.kind == CfgSymbol::kGap) {
+          Set with = now;
+          begins(s, with);
+          reversed.push_back({CfgSymbol::kRule, gap_rule(s.id, context(with))});
+          now = std::move(with);
+          continue;
+        }
+        if (s.kind == CfgSymbol::kLexeme || s.kind == CfgSymbol::kPart || s.kind == CfgSymbol::kTerminal)
+          reversed.push_back({CfgSymbol::kAfter, context(now)});
+        reversed.push_back(s);
+        if (!nullable(cfg, regexes, s)) now.assign(words, 0);
+        begins(s, now);
+      }
+      std::reverse(reversed.begin(), reversed.end());
+      cfg.rules[r].alternatives[a] = std::move(reversed);
+    }
+  const uint32_t start = static_cast<uint32_t>(cfg.rules.size());
+  const uint32_t c = context(first[cfg.start]);
+  cfg.rules.emplace_back();
+  cfg.rules.back().productive = true;
+  cfg.rules.back().alternatives.push_back({{CfgSymbol::kAfter, c}, {CfgSymbol::kRule, cfg.start}});
+  cfg.start = start;
+}
+
+// Counted rules that are left-recursive become plain ones: the transformation needs their alternatives.
+bool unroll(Cfg& cfg) {
+  uint32_t made = 0;
+  bool changed = false;
+  const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
+  for (uint32_t r = 0; r < n; ++r) {
+    if (!cfg.rules[r].counted || cfg.rules[r].group == 0) continue;
+    changed = true;
+    const CfgSequence body = cfg.rules[r].alternatives[0];
+    const uint32_t min = cfg.rules[r].min, max = cfg.rules[r].max;
+    const bool bounded = max != 0xFFFFFFFFu;
+    const uint32_t last = bounded ? max : min;
+    if (last > kMaxUnrolled || made + last > kMaxUnrolled)
+      throw Error(ErrorKind::kGrammar, "a repetition with large bounds is left-recursive");
+    uint32_t at = r;
+    for (uint32_t i = 0; i <= last; ++i) {
+      uint32_t next = at;
+      if (i < last) {
+        next = static_cast<uint32_t>(cfg.rules.size());
+        cfg.rules.emplace_back();
+        ++made;
+      }
+      CfgRule& rule = cfg.rules[at];
+      rule.counted = false;
+      rule.alternatives.clear();
+      if (i >= min) rule.alternatives.push_back({});
+      if (i < last || !bounded) {
+        CfgSequence again = body;
+        again.push_back({CfgSymbol::kRule, next});
+        rule.alternatives.push_back(std::move(again));
+      }
+      at = next;
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+void analyse(Cfg& cfg, RegexArena& regexes) {
+  fixpoint(cfg, &CfgRule::productive, [&](CfgSymbol s) {
+    return s.kind != CfgSymbol::kTerminal || !regexes.is_empty(RegexId{s.id});
+  });
+  if (!cfg.rules[cfg.start].productive) throw Error(ErrorKind::kGrammar, "no text matches this grammar");
+  for (uint32_t r = 0; r < cfg.rules.size(); ++r) {
+    CfgRule& rule = cfg.rules[r];
+    if (!rule.productive && !rule.name.empty())
+      cfg.warnings.push_back(useless(rule.name));
+    const auto useless = [&](const CfgSequence& sequence) {
+      if (sequence.size() == 1 && sequence[0] == CfgSymbol{CfgSymbol::kRule, r}) return true;  // r: r
+      return std::any_of(sequence.begin(), sequence.end(), [&](CfgSymbol s) {
+        return s.kind == CfgSymbol::kRule ? !cfg.rules[s.id].productive
+                                          : s.kind == CfgSymbol::kTerminal && regexes.is_empty(RegexId{s.id});
+      });
+    };
+    if (rule.counted) {
+      if (!rule.alternatives.empty() && useless(rule.alternatives[0])) {  // only zero repetitions are left
+        rule.counted = false;
+        rule.alternatives.assign(rule.min == 0 ? 1 : 0, {});
+      }
+      continue;
+    }
+    std::erase_if(rule.alternatives, useless);
+    std::sort(rule.alternatives.begin(), rule.alternatives.end());
+    rule.alternatives.erase(std::unique(rule.alternatives.begin(), rule.alternatives.end()), rule.alternatives.end());
+  }
+  fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
+  give_contexts(cfg, regexes);
+  do {
+    fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
+    group(cfg, regexes);
+  } while (unroll(cfg));
+}
+
+}  // namespace structgen

@@ -1,0 +1,56 @@
+// A context-free grammar over terminals: rules, what can be said about them, and which are left-recursive.
+//
+// In: rules of symbols (from lower.h). Out: rules without useless alternatives, nullability, and the groups
+// of rules that are left-recursive through each other. Cost: linear in the grammar but for the fixpoints,
+// which are linear in practice.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace structgen {
+
+struct CfgSymbol {
+  enum Kind : uint8_t { kTerminal, kRule, kLexeme, kPart, kNote, kGap, kAfter } kind = kTerminal;
+  uint32_t id = 0;  // a RegexId, or the number of a rule, lexeme, part, note, gap or context
+  friend bool operator==(const CfgSymbol&, const CfgSymbol&) = default;
+  friend auto operator<=>(const CfgSymbol&, const CfgSymbol&) = default;
+};
+
+using CfgSequence = std::vector<CfgSymbol>;
+
+struct CfgRule {
+  std::string name;
+  std::vector<CfgSequence> alternatives;
+  // A counted rule instead: its one alternative is the body of {min,max}.
+  bool counted = false;
+  uint32_t min = 0, max = 0;
+  // Found out by analyse():
+  bool productive = false;
+  bool nullable = false;
+  uint32_t group = 0;  // number of its left-recursive group, 0 = not left-recursive
+};
+
+struct Cfg {
+  std::vector<CfgRule> rules;
+  uint32_t start = 0;
+  uint32_t groups = 0;
+  std::vector<std::vector<uint32_t>> gaps;      // lexemes of each gap
+  std::vector<std::vector<uint32_t>> contexts;  // lexemes that may begin in each, sorted
+  std::vector<std::string> warnings;
+};
+
+class RegexArena;
+
+// The warning about a rule that no text matches.
+inline std::string useless(const std::string& rule) {
+  return "rule '" + rule + "' matches no text, so nothing that needs it is used";
+}
+
+// Prunes what no text reaches and fills in what analyse() finds. Throws kGrammar where no text matches.
+void analyse(Cfg& cfg, RegexArena& regexes);
+
+}  // namespace structgen

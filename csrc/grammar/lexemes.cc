@@ -1,0 +1,228 @@
+#include "grammar/lexemes.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr uint32_t kMaxPairs = 20'000;  // states of a lexeme together with its rivals
+constexpr std::size_t kMaxEndings = 16;
+
+// The texts of a lexeme after which exactly one set of bytes may not follow, as an automaton.
+class SplitLanguage : public LazyLanguage {
+ public:
+  struct State {
+    std::vector<std::pair<ByteSet, uint32_t>> next;
+    bool final = false;
+  };
+  SplitLanguage(std::vector<State> states) : states_(std::move(states)) {}
+  uint32_t definition = 0;
+  RegexId unfold(RegexArena& arena, uint32_t s) override {
+    std::vector<RegexId> parts;
+    if (states_[s].final) parts.push_back(RegexArena::epsilon());
+    for (const auto& [bytes, to] : states_[s].next)
+      parts.push_back(arena.cat(arena.bytes(bytes), arena.lazy(definition, to, states_[to].final, false)));
+    return arena.alt(std::span<const RegexId>(parts));
+  }
+
+ private:
+  std::vector<State> states_;
+};
+
+uint64_t key(RegexId a, RegexId b) { return (static_cast<uint64_t>(a.v) << 32) | b.v; }
+
+}  // namespace
+
+bool Lexemes::overlap(RegexId a, RegexId b) {
+  if ((regexes_.live(a) & regexes_.live(b)).none()) return false;
+  const auto [it, fresh] = overlaps_.try_emplace(key(a, b), false);
+  if (fresh) it->second = !regexes_.is_empty(regexes_.both(a, b));
+  return it->second;
+}
+
+// Whether every text of the literal is one of the pattern.
+bool Lexemes::inside(RegexId literal, RegexId pattern) {
+  const auto [it, fresh] = insides_.try_emplace(key(literal, pattern), false);
+  if (fresh) it->second = regexes_.is_empty(regexes_.minus(literal, pattern));
+  return it->second;
+}
+
+// Bytes that make a text of the rivals longer by one.
+ByteSet Lexemes::longer(RegexId rivals) {
+  ByteSet out;
+  if (rivals == RegexArena::empty()) return out;
+  const ClassMap& classes = regexes_.classes(rivals);
+  for (int b = 0; b < 256; ++b) {
+    const uint8_t byte = static_cast<uint8_t>(b);
+    if (classes.rep[classes.of[byte]] != byte) {
+      if (out.has(classes.rep[classes.of[byte]])) out.add(byte);
+    } else if (regexes_.nullable(regexes_.next(rivals, byte))) {
+      out.add(byte);
+    }
+  }
+  return out;
+}
+
+const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
+  const auto known = splits_.find(key(regex, rivals));
+  if (known != splits_.end()) return known->second;
+  struct Pair {
+    RegexId r, c;
+  };
+  std::vector<Pair> pairs{{regex, rivals}};
+  std::vector<SplitLanguage::State> states(1);
+  std::vector<int> ending;  // index into endings, -1 = no end here
+  std::vector<ByteSet> endings;
+  std::unordered_map<uint64_t, uint32_t> index{{key(regex, rivals), 0}};
+  for (uint32_t i = 0; i < pairs.size(); ++i) {
+    const Pair p = pairs[i];
+    ending.push_back(-1);
+    if (regexes_.nullable(p.r)) {
+      const ByteSet after = longer(p.c);
+      const auto at = std::find(endings.begin(), endings.end(), after);
+      ending[i] = static_cast<int>(at - endings.begin());
+      if (at == endings.end()) endings.push_back(after);
+    }
+    const ClassMap* classes = regexes_.class_maps().product(&regexes_.classes(p.r), &regexes_.classes(p.c));
+    std::unordered_map<uint32_t, ByteSet> targets;
+    std::vector<uint32_t> to_of(classes->n, 0xFFFFFFFFu);
+    for (uint16_t k = 0; k < classes->n; ++k) {
+      const RegexId r = regexes_.next(p.r, classes->rep[k]);
+      if (r == RegexArena::empty()) continue;
+      const RegexId c = regexes_.next(p.c, classes->rep[k]);
+      const auto [it, fresh] = index.try_emplace(key(r, c), static_cast<uint32_t>(pairs.size()));
+      if (fresh) pairs.push_back({r, c});
+      to_of[k] = it->second;
+    }
+    for (int b = 0; b < 256; ++b)
+      if (const uint32_t to = to_of[classes->of[b]]; to != 0xFFFFFFFFu) targets[to].add(static_cast<uint8_t>(b));
+    if (states.size() < pairs.size()) states.resize(pairs.size());
+    for (const auto& [to, bytes] : targets) states[i].next.emplace_back(bytes, to);
+    if (pairs.size() > kMaxPairs || endings.size() > kMaxEndings)
+      throw Error(ErrorKind::kSchemaTooComplex, "a terminal and those that begin like it have too many states");
+  }
+  std::vector<LexemePart> parts;
+  const auto follow = [&](const ByteSet& set) { return set.none() ? RegexArena::empty() : regexes_.bytes(set); };
+  if (endings.size() == 1) {
+    parts.push_back({regex, follow(endings[0])});
+  } else {
+    for (std::size_t e = 0; e < endings.size(); ++e) {
+      // States from which this ending can be reached.
+      std::vector<bool> reaches(states.size(), false);
+      std::vector<std::vector<uint32_t>> back(states.size());
+      std::vector<uint32_t> todo;
+      for (uint32_t i = 0; i < states.size(); ++i) {
+        for (const auto& [bytes, to] : states[i].next) back[to].push_back(i);
+        if (ending[i] == static_cast<int>(e)) {
+          reaches[i] = true;
+          todo.push_back(i);
+        }
+      }
+      while (!todo.empty()) {
+        const uint32_t i = todo.back();
+        todo.pop_back();
+        for (uint32_t from : back[i])
+          if (!reaches[from]) {
+            reaches[from] = true;
+            todo.push_back(from);
+          }
+      }
+      if (!reaches[0]) continue;
+      std::vector<SplitLanguage::State> kept(states.size());
+      for (uint32_t i = 0; i < states.size(); ++i) {
+        kept[i].final = ending[i] == static_cast<int>(e);
+        for (const auto& next : states[i].next)
+          if (reaches[next.second]) kept[i].next.push_back(next);
+      }
+      const bool final = kept[0].final;
+      auto language = std::make_unique<SplitLanguage>(std::move(kept));
+      SplitLanguage* l = language.get();
+      l->definition = regexes_.define(std::move(language));
+      parts.push_back({regexes_.lazy(l->definition, 0, final, false), follow(endings[e])});
+    }
+  }
+  return splits_.emplace(key(regex, rivals), std::move(parts)).first->second;
+}
+
+// The terminal without what says that it is none of some words: they do not make it end earlier.
+RegexId Lexemes::reach(RegexId r) {
+  const RegexNode n = regexes_.node(r);
+  if (n.kind != RegexKind::kAnd) return r;
+  std::vector<RegexId> kept;
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexNode& k = regexes_.node(RegexId{n.kids[i]});
+    if (k.kind != RegexKind::kNot || !regexes_.node(RegexId{k.a}).finite) kept.push_back(RegexId{n.kids[i]});
+  }
+  return kept.empty() ? r : regexes_.both(std::span<const RegexId>(kept));
+}
+
+void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vector<LexemePart>& out) {
+  const LexemeLanguage& me = all_[t];
+  const RegexId reach = this->reach(me.regex);
+  std::vector<RegexId> rivals{reach}, taken, cut;
+  for (uint32_t u : together) {
+    const LexemeLanguage& other = all_[u];
+    if (u == t || me.alone || other.regex == me.regex || other.priority < me.priority) continue;
+    if ((regexes_.live(me.regex) & regexes_.live(other.regex)).none()) continue;
+    if (other.priority > me.priority)
+      cut.push_back(other.regex);
+    else if (other.literal && !me.literal && overlap(me.regex, other.regex))
+      taken.push_back(other.regex);
+    // What lies inside this lexeme makes no text longer that this lexeme does not.
+    if (!(other.literal && !me.literal && inside(other.regex, me.regex))) rivals.push_back(other.regex);
+  }
+  RegexId regex = me.regex;
+  if (!taken.empty()) regex = regexes_.minus(regex, regexes_.alt(std::span<const RegexId>(taken)));
+  if (!cut.empty())
+    regex = regexes_.minus(regex,
+                           regexes_.cat(regexes_.alt(std::span<const RegexId>(cut)), RegexArena::anything()));
+  if (regexes_.nullable(regex)) regex = regexes_.minus(regex, RegexArena::epsilon());
+  if (regexes_.is_empty(regex)) return;
+  if (regex != reach && cut.empty() && rivals.size() == 1) {
+    // Only words are taken out: what may follow is what may follow without that.
+    const std::vector<LexemePart>& plain = split(reach, reach);
+    if (plain.size() == 1) return out.push_back({regex, plain[0].follow});
+  }
+  out = split(regex, regexes_.alt(std::span<const RegexId>(rivals)));
+}
+
+std::span<const LexemePart> Lexemes::parts(uint32_t lexeme, std::span<const uint32_t> together, uint32_t context) {
+  const uint64_t at = (static_cast<uint64_t>(lexeme) << 32) | context;
+  const auto known = parts_.find(at);
+  if (known != parts_.end()) return known->second;
+  std::vector<LexemePart> out;
+  compute(lexeme, together, out);
+  return parts_.emplace(at, std::move(out)).first->second;
+}
+
+bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {
+  if (gaps.size() != 1) return false;
+  ByteSet blanks;  // bytes that are an ignored text of their own, and make no ignored text of another kind
+  for (uint32_t l : gaps[0])
+    for (int b = 0; b < 128; ++b)
+      if (regexes_.nullable(regexes_.next(all_[l].regex, static_cast<uint8_t>(b)))) blanks.add(static_cast<uint8_t>(b));
+  if (blanks.none()) return false;
+  std::vector<RegexId> everything;
+  for (const LexemeLanguage& l : all_) everything.push_back(l.regex);
+  const RegexId any = regexes_.alt(std::span<const RegexId>(everything));
+  for (uint32_t t = 0; t < all_.size(); ++t) {
+    const bool blank = std::find(gaps[0].begin(), gaps[0].end(), t) != gaps[0].end();
+    if (all_[t].priority != all_[0].priority) return false;
+    if (!blank && (regexes_.live(all_[t].regex) & blanks).any()) return false;
+    if (!blank && regexes_.nullable(all_[t].regex)) return false;
+    for (const LexemePart& p : split(regexes_.minus(all_[t].regex, RegexArena::epsilon()), any)) {
+      if (p.follow == RegexArena::empty()) continue;
+      const ByteSet& after = regexes_.byte_set(regexes_.node(p.follow).a);
+      // After an ignored text either another may come or anything that is not blank.
+      const bool only_blanks = blank && (after & ~blanks).none();
+      if (!only_blanks && (blanks & ~after).none()) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace structgen

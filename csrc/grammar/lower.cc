@@ -1,0 +1,390 @@
+#include "grammar/lower.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "grammar/substring.h"
+#include "regex/regex.h"
+#include "regex/syntax.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr uint32_t kMaxDepth = 1'000;     // of nested expressions and of rules taken in
+constexpr uint64_t kMaxInlined = 20'000;  // nodes of one terminal, as written out
+
+class Lowering {
+ public:
+  Lowering(RegexArena& regexes, const GrammarSource& source)
+      : regexes_(regexes), source_(source), regular_(source.nodes.size()), rules_(source.rules.size()),
+        rule_numbers_(source.rules.size(), kNone) {}
+
+  Lowered run(uint32_t start) {
+    for (const Lexeme& l : source_.lexemes) {
+      LexemeLanguage language{RegexArena::empty(), l.priority, l.literal, l.alone};
+      const std::optional<RegexId> r = regular(l.node);
+      if (!r) throw Error(ErrorKind::kGrammar, "terminal '" + l.name + "' is not regular");
+      language.regex = *r;
+      out_.lexemes.push_back(language);
+    }
+    out_.cfg.gaps = source_.gaps;
+    out_.cfg.start = number(start);
+    for (std::size_t i = 0; i < todo_.size(); ++i) {
+      const auto [rule, node] = todo_[i];
+      std::vector<CfgSequence> alternatives;
+      this->alternatives(node, alternatives);
+      out_.cfg.rules[rule].alternatives = std::move(alternatives);
+    }
+    for (uint32_t r = 0; r < source_.rules.size(); ++r)
+      if (!source_.rules[r].name.empty() && !reached_[r])
+        out_.cfg.warnings.push_back("rule '" + source_.rules[r].name + "' is not used");
+    for (uint32_t r = 0; r < source_.rules.size(); ++r)
+      if (!source_.rules[r].name.empty() && rules_[r].state == Regular::kYes && regexes_.is_empty(rules_[r].regex))
+        out_.cfg.warnings.push_back(useless(source_.rules[r].name));
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr uint32_t kNone = 0xFFFFFFFFu;
+  struct Regular {
+    enum { kNew, kOpen, kNo, kYes } state = kNew;
+    RegexId regex;
+    uint64_t size = 0;
+  };
+
+  struct Depth {
+    explicit Depth(uint32_t& d) : depth(d) {
+      if (++depth > kMaxDepth) throw Error(ErrorKind::kGrammar, "the grammar nests too deeply");
+    }
+    ~Depth() { --depth; }
+    uint32_t& depth;
+  };
+
+  // ---- regular parts ----
+
+  RegexId utf8_not(RegexId r) { return regexes_.minus(utf8_text(regexes_), r); }
+
+  std::optional<RegexId> regular(uint32_t node) {
+    Regular& known = regular_[node];
+    if (known.state == Regular::kYes) return known.regex;
+    // An expression in progress contains itself by way of rules.
+    if (known.state == Regular::kNo || known.state == Regular::kOpen) return {};
+    const Depth depth(depth_);
+    known.state = Regular::kOpen;
+    uint64_t size = 1;
+    const std::optional<RegexId> r = compute(source_.nodes[node], size);
+    Regular& slot = regular_[node];
+    slot.state = r ? Regular::kYes : Regular::kNo;
+    if (r) slot.regex = *r;
+    slot.size = size;
+    return r;
+  }
+
+  std::optional<RegexId> compute(const GrammarNode& n, uint64_t& size) {
+    switch (n.op) {
+      case NodeOp::kEmpty: return RegexArena::epsilon();
+      case NodeOp::kNever: return RegexArena::empty();
+      case NodeOp::kBytes: size = 1 + n.text.size() / 8; return regexes_.literal(n.text);
+      case NodeOp::kChars: return utf8_class(regexes_, CodepointSet(n.ranges));
+      case NodeOp::kPattern:
+        size = 1 + n.text.size() / 4;
+        return lower_utf8(regexes_, parse_pattern(n.text, Flavor::kPython), Match::kFull);
+      case NodeOp::kTokens: {
+        std::vector<RegexId> parts;
+        for (const std::string& t : n.units) parts.push_back(regexes_.literal(t));
+        size = 1 + n.units.size();
+        return regexes_.alt(std::span<const RegexId>(parts));
+      }
+      case NodeOp::kSubstring: size = 1 + n.units.size(); return substring(regexes_, n.units, n.a);
+      case NodeOp::kRule: return regular_rule(n.a, size);
+      case NodeOp::kLexeme:
+      case NodeOp::kPart:
+      case NodeOp::kGap:
+      case NodeOp::kCapture: return {};
+      default: break;
+    }
+    std::vector<RegexId> kids;
+    bool all = true;
+    for (uint32_t k : n.kids) {
+      // All are looked at even where one is not regular: each is asked for again on its own.
+      const std::optional<RegexId> r = regular(k);
+      if (!r) all = false;
+      else kids.push_back(*r);
+      size += regular_[k].size;
+    }
+    if (!all) return {};
+    if (size > kMaxInlined) return {};
+    switch (n.op) {
+      case NodeOp::kSequence: return regexes_.cat(std::span<const RegexId>(kids));
+      case NodeOp::kChoice: return regexes_.alt(std::span<const RegexId>(kids));
+      case NodeOp::kRepeat: return regexes_.repeat(kids[0], n.a, n.b);
+      case NodeOp::kNot: return utf8_not(kids[0]);
+      case NodeOp::kShortest: {
+        // r without the texts that go on after a text of r.
+        const RegexId more = regexes_.cat(regexes_.bytes(ByteSet::all()), RegexArena::anything());
+        return regexes_.minus(kids[0], regexes_.cat(kids[0], more));
+      }
+      case NodeOp::kBoth: return regexes_.both(std::span<const RegexId>(kids));
+      default: return {};
+    }
+  }
+
+  std::optional<RegexId> regular_rule(uint32_t rule, uint64_t& size) {
+    if (!source_.rules[rule].defined)
+      throw Error(ErrorKind::kGrammar, "rule '" + source_.rules[rule].name + "' is not defined");
+    Regular& known = rules_[rule];
+    if (known.state == Regular::kNew) {
+      known.state = Regular::kOpen;
+      uint64_t whole = 0;
+      std::optional<RegexId> r;
+      if (mentions(source_.rules[rule].node, rule)) {
+        r = loop(rule, whole);
+      } else {
+        r = regular(source_.rules[rule].node);
+        whole = regular_[source_.rules[rule].node].size;
+      }
+      Regular& slot = rules_[rule];
+      slot.size = whole;
+      if (r) slot.regex = *r;
+      slot.state = r ? Regular::kYes : Regular::kNo;
+    }
+    const Regular& found = rules_[rule];
+    if (found.state != Regular::kYes) return {};
+    size = found.size + 1;
+    return found.regex;
+  }
+
+  // Whether the expression names the rule itself, not through another rule.
+  bool mentions(uint32_t node, uint32_t rule) {
+    std::vector<uint32_t> todo{node};
+    std::vector<bool> seen(source_.nodes.size(), false);
+    while (!todo.empty()) {
+      const uint32_t at = todo.back();
+      todo.pop_back();
+      if (seen[at]) continue;
+      seen[at] = true;
+      const GrammarNode& n = source_.nodes[at];
+      if (n.op == NodeOp::kRule && n.a == rule) return true;
+      todo.insert(todo.end(), n.kids.begin(), n.kids.end());
+    }
+    return false;
+  }
+
+  // rule -> a rule | b is a* b; rule -> rule a | b is b a*. Nothing where the rule stands elsewhere.
+  std::optional<RegexId> loop(uint32_t rule, uint64_t& size) {
+    for (const bool right : {true, false}) {
+      std::vector<RegexId> again, last;
+      size = 0;
+      if (!split_loop(source_.rules[rule].node, rule, right, RegexArena::epsilon(), again, last, size)) continue;
+      const RegexId a = regexes_.star(regexes_.alt(std::span<const RegexId>(again)));
+      const RegexId b = regexes_.alt(std::span<const RegexId>(last));
+      return right ? regexes_.cat(a, b) : regexes_.cat(b, a);
+    }
+    return {};
+  }
+
+  bool split_loop(uint32_t node, uint32_t rule, bool right, RegexId around, std::vector<RegexId>& again,
+                  std::vector<RegexId>& last, uint64_t& size) {
+    const Depth depth(depth_);
+    const GrammarNode& n = source_.nodes[node];
+    const auto with = [&](RegexId r) { return right ? regexes_.cat(around, r) : regexes_.cat(r, around); };
+    if (!mentions(node, rule)) {
+      const std::optional<RegexId> r = regular(node);
+      size += regular_[node].size;
+      if (!r || size > kMaxInlined) return false;
+      last.push_back(with(*r));
+      return true;
+    }
+    switch (n.op) {
+      case NodeOp::kRule:
+        again.push_back(around);
+        return true;
+      case NodeOp::kChoice:
+        return std::all_of(n.kids.begin(), n.kids.end(), [&](uint32_t k) {
+          return split_loop(k, rule, right, around, again, last, size);
+        });
+      case NodeOp::kRepeat:
+        if (n.a != 0 || n.b != 1) return false;
+        last.push_back(around);
+        return split_loop(n.kids[0], rule, right, around, again, last, size);
+      case NodeOp::kSequence: {
+        const uint32_t inner = right ? n.kids.back() : n.kids.front();
+        RegexId rest = around;
+        for (std::size_t i = 0; i + 1 < n.kids.size(); ++i) {
+          const uint32_t k = right ? n.kids[i] : n.kids[n.kids.size() - 1 - i];
+          if (mentions(k, rule)) return false;
+          const std::optional<RegexId> r = regular(k);
+          size += regular_[k].size;
+          if (!r || size > kMaxInlined) return false;
+          rest = right ? regexes_.cat(rest, *r) : regexes_.cat(*r, rest);
+        }
+        return split_loop(inner, rule, right, rest, again, last, size);
+      }
+      default: return false;
+    }
+  }
+
+  // ---- the rest ----
+
+  uint32_t fresh(std::string name) {
+    const uint32_t r = static_cast<uint32_t>(out_.cfg.rules.size());
+    out_.cfg.rules.emplace_back();
+    out_.cfg.rules.back().name = std::move(name);
+    return r;
+  }
+  uint32_t helper(uint32_t node) {
+    const auto [it, first] = helpers_.try_emplace(node, 0);
+    if (first) {
+      it->second = fresh("");
+      todo_.emplace_back(it->second, node);
+    }
+    return it->second;
+  }
+  uint32_t number(uint32_t rule) {
+    if (rule_numbers_[rule] == kNone) {
+      if (!source_.rules[rule].defined)
+        throw Error(ErrorKind::kGrammar, "rule '" + source_.rules[rule].name + "' is not defined");
+      rule_numbers_[rule] = fresh(source_.rules[rule].name);
+      uint64_t size = 0;
+      if (const std::optional<RegexId> r = regular_rule(rule, size))
+        out_.cfg.rules[rule_numbers_[rule]].alternatives.push_back({{CfgSymbol::kTerminal, r->v}});
+      else
+        todo_.emplace_back(rule_numbers_[rule], source_.rules[rule].node);
+      reach(rule);
+    }
+    return rule_numbers_[rule];
+  }
+  void reach(uint32_t rule) {
+    std::vector<uint32_t> rules{rule};
+    if (reached_.empty()) {
+      reached_.resize(source_.rules.size());
+      seen_.resize(source_.nodes.size());
+    }
+    while (!rules.empty()) {
+      const uint32_t r = rules.back();
+      rules.pop_back();
+      if (reached_[r]) continue;
+      reached_[r] = true;
+      std::vector<uint32_t> nodes{source_.rules[r].node};
+      while (!nodes.empty()) {
+        const uint32_t at = nodes.back();
+        nodes.pop_back();
+        if (seen_[at]) continue;
+        seen_[at] = true;
+        const GrammarNode& n = source_.nodes[at];
+        if (n.op == NodeOp::kRule) rules.push_back(n.a);
+        if (n.op == NodeOp::kLexeme) nodes.push_back(source_.lexemes[n.a].node);
+        if (n.op == NodeOp::kGap)
+          for (uint32_t l : source_.gaps[n.a]) nodes.push_back(source_.lexemes[l].node);
+        nodes.insert(nodes.end(), n.kids.begin(), n.kids.end());
+      }
+    }
+  }
+
+  void alternatives(uint32_t node, std::vector<CfgSequence>& out) {
+    const Depth depth(depth_);
+    if (const std::optional<RegexId> r = regular(node)) {
+      out.push_back({{CfgSymbol::kTerminal, r->v}});
+      return;
+    }
+    const GrammarNode& n = source_.nodes[node];
+    if (n.op == NodeOp::kChoice) {
+      std::vector<RegexId> plain;  // all regular alternatives are one
+      for (uint32_t k : n.kids)
+        if (const std::optional<RegexId> r = regular(k)) plain.push_back(*r);
+        else alternatives(k, out);
+      if (!plain.empty()) out.push_back({{CfgSymbol::kTerminal, regexes_.alt(std::span<const RegexId>(plain)).v}});
+      return;
+    }
+    if (n.op == NodeOp::kRepeat && n.a == 0 && n.b == 1) {
+      out.push_back({});
+      alternatives(n.kids[0], out);
+      return;
+    }
+    CfgSequence sequence;
+    symbols(node, sequence);
+    out.push_back(std::move(sequence));
+  }
+
+  void symbols(uint32_t node, CfgSequence& out) {
+    const Depth depth(depth_);
+    if (const std::optional<RegexId> r = regular(node)) {
+      terminal(*r, out);
+      return;
+    }
+    const GrammarNode& n = source_.nodes[node];
+    switch (n.op) {
+      case NodeOp::kSequence:
+        for (uint32_t k : n.kids) symbols(k, out);
+        return;
+      case NodeOp::kRule: out.push_back({CfgSymbol::kRule, number(n.a)}); return;
+      case NodeOp::kLexeme: out.push_back({CfgSymbol::kLexeme, n.a}); return;
+      case NodeOp::kPart: out.push_back({CfgSymbol::kPart, n.a}); return;
+      case NodeOp::kGap: out.push_back({CfgSymbol::kGap, n.a}); return;
+      case NodeOp::kChoice: out.push_back({CfgSymbol::kRule, helper(node)}); return;
+      case NodeOp::kCapture:
+        out.push_back({CfgSymbol::kNote, 2 * n.a});
+        symbols(n.kids[0], out);
+        out.push_back({CfgSymbol::kNote, 2 * n.a + 1});
+        return;
+      case NodeOp::kRepeat: {
+        if (n.a == 0 && n.b == 1) {
+          out.push_back({CfgSymbol::kRule, helper(node)});
+          return;
+        }
+        const auto [it, first] = helpers_.try_emplace(node, 0);
+        if (first) {
+          it->second = fresh("");
+          const uint32_t rule = it->second;
+          CfgSequence body;
+          symbols(n.kids[0], body);
+          CfgRule& r = out_.cfg.rules[rule];
+          r.counted = true;
+          r.min = n.a;
+          r.max = n.b;
+          r.alternatives.push_back(std::move(body));
+          out.push_back({CfgSymbol::kRule, rule});
+          return;
+        }
+        out.push_back({CfgSymbol::kRule, it->second});
+        return;
+      }
+      default: throw Error(ErrorKind::kGrammar, "`&`, `~` and shortest matches apply to terminals only");
+    }
+  }
+
+  // Terminals with few continuations are joined to one; wide ones keep a regex that other places share.
+  void terminal(RegexId r, CfgSequence& out) {
+    constexpr int kNarrow = 40;
+    if (r == RegexArena::epsilon()) return;
+    const auto narrow = [&](RegexId x) {
+      return x != RegexArena::empty() && !regexes_.nullable(x) && regexes_.node(x).finite &&
+             regexes_.live(x).count() < kNarrow && regexes_.node(x).shortest < 200;
+    };
+    if (!out.empty() && out.back().kind == CfgSymbol::kTerminal && narrow(RegexId{out.back().id}) && narrow(r)) {
+      out.back().id = regexes_.cat(RegexId{out.back().id}, r).v;
+      return;
+    }
+    out.push_back({CfgSymbol::kTerminal, r.v});
+  }
+
+  RegexArena& regexes_;
+  const GrammarSource& source_;
+  Lowered out_;
+  std::vector<Regular> regular_, rules_;
+  std::vector<uint32_t> rule_numbers_;
+  std::vector<std::pair<uint32_t, uint32_t>> todo_;  // Cfg rules whose alternatives are still to be written
+  std::unordered_map<uint32_t, uint32_t> helpers_;
+  std::vector<bool> reached_, seen_;
+  uint32_t depth_ = 0;
+};
+
+}  // namespace
+
+Lowered lower(RegexArena& regexes, const GrammarSource& source, uint32_t start) {
+  return Lowering(regexes, source).run(start);
+}
+
+}  // namespace structgen

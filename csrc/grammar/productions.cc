@@ -1,0 +1,164 @@
+#include "grammar/productions.h"
+
+#include "base/error.h"
+#include "regex/regex.h"
+
+namespace structgen {
+
+CfgProductions::CfgProductions(RegexArena& regexes, Cfg cfg, std::vector<LexemeLanguage> lexemes)
+    : regexes_(regexes), cfg_(std::move(cfg)), lexemes_(regexes, std::move(lexemes)), groups_(cfg_.groups + 1),
+      members_(cfg_.groups + 1) {
+  for (uint32_t r = 0; r < cfg_.rules.size(); ++r) members_[cfg_.rules[r].group].push_back(r);
+  restricted_ = !cfg_.contexts.empty() && !lexemes_.always_separable(cfg_.gaps);
+}
+
+void CfgProductions::set_part(uint32_t i, Symbol symbol) {
+  if (parts_.size() <= i) parts_.resize(i + 1);
+  parts_[i] = symbol;
+}
+
+Symbol CfgProductions::symbol(CfgSymbol s) const {
+  switch (s.kind) {
+    case CfgSymbol::kTerminal: return Symbol::terminal(RegexId{s.id});
+    case CfgSymbol::kRule: return Symbol::rule(RuleId{s.id * stride_});
+    case CfgSymbol::kLexeme: return Symbol::lexeme(s.id);
+    case CfgSymbol::kPart: return parts_[s.id];
+    case CfgSymbol::kNote: return Symbol::note(s.id);
+    case CfgSymbol::kAfter: return Symbol::after(s.id);
+    case CfgSymbol::kGap: break;  // made rules by analyse()
+  }
+  return {};
+}
+
+Symbol CfgProductions::made(Made::Kind kind, uint32_t a, uint32_t b, uint32_t c) {
+  const Made m{kind, a, b, c};
+  const uint32_t i = made_index_.find_or_add(
+      mix(mix(mix(kind, a), b), c), [&](uint32_t k) { return made_[k] == m; }, [&] { return made_.emplace_back(m); });
+  const uint64_t number = (static_cast<uint64_t>(cfg_.rules.size()) + i) * stride_;
+  if (number >= 1u << 29) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
+  return Symbol::rule(RuleId{static_cast<uint32_t>(number)});
+}
+
+bool CfgProductions::nullable(CfgSymbol s) const {
+  switch (s.kind) {
+    case CfgSymbol::kTerminal: return regexes_.nullable(RegexId{s.id});
+    case CfgSymbol::kRule: return cfg_.rules[s.id].nullable;
+    case CfgSymbol::kNote:
+    case CfgSymbol::kAfter: return true;
+    default: return false;
+  }
+}
+
+const CfgProductions::Group& CfgProductions::group(uint32_t number) {
+  std::unique_ptr<Group>& slot = groups_[number];
+  if (slot) return *slot;
+  slot = std::make_unique<Group>();
+  for (uint32_t r : members_[number])
+    for (const CfgSequence& sequence : cfg_.rules[r].alternatives)
+      for_each_first(sequence, [&](std::size_t i) {
+        const CfgSymbol first = sequence[i];
+        Corner corner{r, first, {sequence.begin() + static_cast<std::ptrdiff_t>(i) + 1, sequence.end()}};
+        if (first.kind == CfgSymbol::kRule && cfg_.rules[first.id].group == number) {
+          if (first.id != r || !corner.rest.empty()) slot->ups[first.id].push_back(std::move(corner));
+        } else {
+          slot->starts.push_back(std::move(corner));
+        }
+      });
+  return *slot;
+}
+
+// The texts of a symbol but the empty one.
+Symbol CfgProductions::some(CfgSymbol s) {
+  if (!nullable(s)) return symbol(s);
+  if (s.kind == CfgSymbol::kTerminal) return Symbol::terminal(regexes_.minus(RegexId{s.id}, RegexArena::epsilon()));
+  return made(Made::kSome, s.id, 0, 0);
+}
+
+void CfgProductions::expand_some(uint32_t id, Alternatives& out) {
+  const CfgRule& rule = cfg_.rules[id];
+  std::vector<Symbol> sequence;
+  if (rule.group != 0) {  // what its left corner reads is never empty
+    Alternatives all;
+    expand(RuleId{id * stride_}, {}, all);
+    uint32_t begin = 0;
+    for (uint32_t end : all.ends) {
+      sequence.assign(all.symbols.begin() + begin, all.symbols.begin() + end);
+      if (!sequence.empty()) out.add(sequence);
+      begin = end;
+    }
+    return;
+  }
+  for (const CfgSequence& alternative : rule.alternatives)
+    for_each_first(alternative, [&](std::size_t i) {
+      const Symbol first = some(alternative[i]);
+      if (first.kind() == Symbol::kTerminal && first.regex() == RegexArena::empty()) return;
+      sequence.assign(1, first);
+      append({alternative.begin() + static_cast<std::ptrdiff_t>(i) + 1, alternative.end()}, sequence);
+      if (rule.counted && rule.max != 1) {  // a body that may be empty need not be repeated
+        bool empty = true;
+        for (CfgSymbol s : alternative) empty = empty && nullable(s);
+        sequence.push_back(made(Made::kCount, id, rule.min == 0 || empty ? 0 : rule.min - 1,
+                                rule.max == kUnbounded ? kUnbounded : rule.max - 1));
+      }
+      out.add(sequence);
+    });
+}
+
+void CfgProductions::append(const std::vector<CfgSymbol>& from, std::vector<Symbol>& to) const {
+  for (CfgSymbol s : from) to.push_back(symbol(s));
+}
+
+void CfgProductions::expand(RuleId id, const Reading&, Alternatives& out) {
+  const uint32_t local = id.v / stride_;
+  std::vector<Symbol> sequence;
+  if (local < cfg_.rules.size()) {
+    const CfgRule& rule = cfg_.rules[local];
+    if (rule.counted) return expand(made(Made::kCount, local, rule.min, rule.max).rule_id(), {}, out);
+    if (rule.group == 0) {
+      for (const CfgSequence& alternative : rule.alternatives) {
+        sequence.clear();
+        append(alternative, sequence);
+        out.add(sequence);
+      }
+      return;
+    }
+    for (const Corner& c : group(rule.group).starts) {
+      const Symbol first = some(c.first);
+      if (first.kind() == Symbol::kTerminal && first.regex() == RegexArena::empty()) continue;
+      sequence.assign(1, first);
+      append(c.rest, sequence);
+      sequence.push_back(made(Made::kTail, local, c.rule, 0));
+      out.add(sequence);
+    }
+    if (rule.nullable) out.add({});
+    return;
+  }
+  if (local - cfg_.rules.size() >= made_.size()) throw Error(ErrorKind::kValue, "rule out of range");
+  const Made m = made_[local - static_cast<uint32_t>(cfg_.rules.size())];
+  if (m.kind == Made::kSome) return expand_some(m.a, out);
+  if (m.kind == Made::kTail) {
+    if (m.a == m.b) out.add({});
+    const Group& g = group(cfg_.rules[m.a].group);
+    const auto ups = g.ups.find(m.b);
+    if (ups == g.ups.end()) return;
+    for (const Corner& c : ups->second) {
+      sequence.clear();
+      append(c.rest, sequence);
+      sequence.push_back(made(Made::kTail, m.a, c.rule, 0));
+      out.add(sequence);
+    }
+    return;
+  }
+  const uint32_t max = m.c == kUnbounded ? kUnbounded : m.c - 1;
+  if (m.b == 0) out.add({});
+  if (m.c == 0) return;
+  append(cfg_.rules[m.a].alternatives[0], sequence);
+  if (max != 0) sequence.push_back(made(Made::kCount, m.a, m.b == 0 ? 0 : m.b - 1, max));
+  out.add(sequence);
+}
+
+std::span<const LexemePart> CfgProductions::lexeme(uint32_t lexeme, uint32_t context) {
+  return lexemes_.parts(lexeme, cfg_.contexts[context], context);
+}
+
+}  // namespace structgen

@@ -1,0 +1,87 @@
+// A context-free grammar as productions: any grammar, left-recursive or not.
+//
+// In: an analysed Cfg, the lexemes of a source. Out: alternatives on demand; rule numbers are spread so that
+// grammars of other kinds can stand beside this one (see engine/compose.h). Cost: a left-recursive group of n
+// rules has n*n rules to ask for, of which those are made that a text reaches.
+//
+// Left recursion: a rule A of a group is read from its left corner upwards. It starts with what is no rule of
+// its group, X of an alternative B -> X w, reads w, and goes on with tail(A, B): nothing where B is A, or
+// whatever w follows B in an alternative C -> B w, then tail(A, C). Symbols in front of X that match the empty
+// text are left out one by one and X itself is read as some text, so hidden left recursion is no special case.
+// Source: the left-corner transform (Rosenkrantz & Lewis 1970), restricted to left-recursive rules as in
+// Moore, "Removing Left Recursion from Context-Free Grammars" (NAACL 2000).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/arena.h"
+#include "base/intern.h"
+#include "grammar/cfg.h"
+#include "grammar/lexemes.h"
+#include "parse/productions.h"
+
+namespace structgen {
+
+class CfgProductions : public Productions {
+ public:
+  CfgProductions(RegexArena& regexes, Cfg cfg, std::vector<LexemeLanguage> lexemes);
+  // A symbol for part i of the grammar, given by whoever puts the parts together.
+  void set_part(uint32_t i, Symbol symbol);
+  RuleId root() const { return RuleId{cfg_.start}; }
+  const std::vector<std::string>& warnings() const { return cfg_.warnings; }
+  void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
+  std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
+  bool restricted() const override { return restricted_; }
+  std::size_t byte_size() const override { return cfg_.rules.size() * 200 + made_.byte_size() + made_index_.byte_size(); }
+  bool plain(RuleId) const override { return !cfg_.contexts.empty(); }
+
+  // Rule numbers of this grammar in a product of `stride` grammars, of which it is the first.
+  void set_stride(uint32_t stride) { stride_ = stride; }
+
+ private:
+  struct Made {  // a rule that is no rule of the Cfg: tail(a, b), a{b,c}, or a without the empty text
+    enum Kind : uint32_t { kTail, kCount, kSome } kind;
+    uint32_t a, b, c;
+    friend bool operator==(const Made&, const Made&) = default;
+  };
+  struct Corner {  // an alternative `rule -> first rest`, without what was left out in front
+    uint32_t rule;
+    CfgSymbol first;
+    std::vector<CfgSymbol> rest;
+  };
+  struct Group {
+    std::vector<Corner> starts;                          // first is no rule of the group
+    std::unordered_map<uint32_t, std::vector<Corner>> ups;  // by the rule of the group that is first
+  };
+  Symbol symbol(CfgSymbol s) const;
+  Symbol made(Made::Kind kind, uint32_t a, uint32_t b, uint32_t c);
+  bool nullable(CfgSymbol s) const;
+  const Group& group(uint32_t number);
+  Symbol some(CfgSymbol s);
+  void expand_some(uint32_t rule, Alternatives& out);
+  // Calls f(i) for every symbol of the sequence that may be the first to read something.
+  template <class F>
+  void for_each_first(const CfgSequence& sequence, F&& f) const {
+    for (std::size_t i = 0; i < sequence.size(); ++i) {
+      if (sequence[i].kind != CfgSymbol::kNote && sequence[i].kind != CfgSymbol::kAfter) f(i);
+      if (!nullable(sequence[i])) return;
+    }
+  }
+  void append(const std::vector<CfgSymbol>& from, std::vector<Symbol>& to) const;
+
+  RegexArena& regexes_;
+  Cfg cfg_;
+  Lexemes lexemes_;
+  std::vector<Symbol> parts_;
+  std::vector<std::unique_ptr<Group>> groups_;
+  std::vector<std::vector<uint32_t>> members_;  // of each group
+  StableVector<Made> made_;
+  InternTable made_index_;
+  uint32_t stride_ = 1;
+  bool restricted_ = false;
+};
+
+}  // namespace structgen

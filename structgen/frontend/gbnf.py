@@ -1,0 +1,447 @@
+"""GBNF and EBNF: llama.cpp's grammars and xgrammar's, which differ in details and are read as one language.
+
+In: text such as ``root ::= "(" [0-9]+ ("," [0-9]+){0,3} ")"``. Out: rules in a ``_core.GrammarBuilder``.
+Cost: linear in the text.
+
+Every rule is scannerless: characters are matched one by one, blanks only where the grammar says so.
+    "text"  [a-z^]  [^\\n]  .          literals, classes, any character; escapes \\n \\x41 \\u4E2D \\" \\]
+    a b   a | b   ( a )  a* a+ a? a{2} a{2,} a{2,5} a{,5}   # comment
+    <name>  <[12]>  !<name>           a special token by name or id, anything but that token
+    (= a)                             xgrammar's look-ahead: it speeds xgrammar up and constrains nothing
+    Token(12)  ExcludeToken(12)  TagDispatch(("<t>", rule), stop_str=..., excludes=...)    of xgrammar
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING, NoReturn
+
+from .. import _core
+from ..errors import GrammarError
+from . import source
+
+if TYPE_CHECKING:
+    from ..vocabulary import Vocabulary
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*|[0-9]+[A-Za-z_\-][A-Za-z0-9_.\-]*")
+_ATTRIBUTES = re.compile(r"\[[^\]\n]*\](?=\s*::=)")
+_BLANK = re.compile(r"(?:\s+|#[^\n]*|//[^\n]*)+")
+_COUNT = re.compile(r"\{\s*(\d*)\s*(,?)\s*(\d*)\s*\}")
+_TOKEN = re.compile(r"<\[([^\]\n]*)\]>|<[^<>\s\[\]][^<>\n]*>")
+_SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "b": "\b", "a": "\a", "0": "\0"}
+_HEX = {"x": 2, "u": 4, "U": 8}
+_CALLS = ("Token", "ExcludeToken", "AnyTokens", "ExcludeTokens", "TagDispatch")
+_SHORTHANDS = {"d": [(48, 57)], "w": [(48, 57), (65, 90), (95, 95), (97, 122)], "s": [(9, 13), (32, 32)]}
+
+
+def build(text: str, vocabulary: Vocabulary, root: str = "root") -> tuple[_core.GrammarBuilder, int]:
+    """The grammar's nodes and the number of its first rule.
+
+    Raises:
+        GrammarError: with line, column and the likely fix.
+    """
+    b = _core.GrammarBuilder()
+    return b, Parser(text, vocabulary, b).rules(root)
+
+
+class Parser:
+    """Recursive descent over the text, straight into the builder."""
+
+    def __init__(self, text: str, vocabulary: Vocabulary, builder: _core.GrammarBuilder) -> None:
+        self.text = text
+        self.vocabulary = vocabulary
+        self.b = builder
+        self.at = 0
+        self.depth = 0
+        self.numbers: dict[str, int] = {}
+        self.defined: dict[str, int] = {}  # name -> where
+        self.used: dict[str, int] = {}  # name -> where first
+
+    def rules(self, root: str) -> int:
+        self.blank()
+        while self.at < len(self.text):
+            self.rule()
+            self.blank()
+        for name, at in self.used.items():
+            if name not in self.defined:
+                hint = source.meant(name, self.defined)
+                source.fail(f"rule '{name}' is not defined{hint}", self.text, at)
+        if root not in self.defined:
+            hint = source.meant(root, self.defined) or (
+                f"; the first rule is '{next(iter(self.defined))}'" if self.defined else ""
+            )
+            source.fail(f"there is no rule '{root}' to start with{hint}", self.text, 0)
+        return self.numbers[root]
+
+    # ---- rules ----
+
+    def rule(self) -> None:
+        start = self.at
+        match = _NAME.match(self.text, self.at)
+        if match is None:
+            self.fail(f"expected the name of a rule, found {self.found()}")
+        name = match[0]
+        self.at = match.end()
+        attributes = _ATTRIBUTES.match(self.text, self.at)
+        if attributes is not None:
+            self.fail("attributes of rules are written in the Lark dialect; see compiler.lark")
+        self.blank()
+        if not self.text.startswith("::=", self.at):
+            if self.text.startswith((":=", ":", "="), self.at):
+                self.fail("expected '::=' after the name of a rule")
+            self.fail(f"expected '::=' after '{name}', found {self.found()}")
+        self.at += 3
+        if name in self.defined:
+            source.fail(f"rule '{name}' is defined twice", self.text, start)
+        self.defined[name] = start
+        body = self.choice()
+        self.b.define(self.number(name), body)
+
+    def number(self, name: str) -> int:
+        if name not in self.numbers:
+            self.numbers[name] = self.b.rule(name)
+        return self.numbers[name]
+
+    def choice(self) -> int:
+        self.depth += 1
+        if self.depth > source.DEPTH:
+            self.fail("parentheses nest too deeply")
+        parts = [self.sequence()]
+        while self.text.startswith("|", self.at):
+            self.at += 1
+            parts.append(self.sequence())
+        self.depth -= 1
+        return parts[0] if len(parts) == 1 else self.b.choice(parts)
+
+    def sequence(self) -> int:
+        parts: list[int] = []
+        while True:
+            self.blank()
+            if self.at >= len(self.text) or self.text[self.at] in "|)" or self.next_rule():
+                break
+            start = self.at
+            part = self.item()
+            if part is None:
+                continue
+            parts.append(self.repeated(part, start))
+        return parts[0] if len(parts) == 1 else self.b.sequence(parts)
+
+    def next_rule(self) -> bool:
+        """Whether another rule begins here: a name, perhaps with attributes, and '::='."""
+        match = _NAME.match(self.text, self.at)
+        if match is None:
+            return False
+        end = match.end()
+        attributes = _ATTRIBUTES.match(self.text, end)
+        if attributes is not None:
+            return True
+        blank = _BLANK.match(self.text, end)
+        return self.text.startswith("::=", blank.end() if blank else end)
+
+    def repeated(self, part: int, start: int) -> int:
+        while True:
+            mark = self.at
+            self.blank()
+            c = self.text[self.at : self.at + 1]
+            if c and c in "*+?":
+                self.at += 1
+                part = self.b.repeat(part, int(c == "+"), 1 if c == "?" else -1)
+                continue
+            if c == "{":
+                match = _COUNT.match(self.text, self.at)
+                if match is None or not (match[1] or match[3]):
+                    self.fail("expected {m}, {m,} or {m,n}")
+                least = int(match[1] or 0)
+                most = int(match[3]) if match[3] else (-1 if match[2] else least)
+                if 0 <= most < least:
+                    self.fail(f"{{{least},{most}}} asks for at least {least} and at most {most}")
+                if max(least, most) > 1 << 30:
+                    self.fail("the bound of a repetition is too large")
+                self.at = match.end()
+                part = self.b.repeat(part, least, most)
+                continue
+            self.at = mark
+            return part
+
+    # ---- items ----
+
+    def item(self) -> int | None:
+        c = self.text[self.at]
+        if c == '"' or c == "'":
+            return self.b.literal(self.string(c).encode("utf-8", "surrogatepass"))
+        if c == "[":
+            return self.char_class()
+        if c == ".":
+            self.at += 1
+            return source.any_char(self.b)
+        if c == "\\":
+            return self.shorthand()
+        if c == "(":
+            start = self.at
+            self.at += 1
+            look_ahead = self.text.startswith("=", self.at)
+            self.at += look_ahead
+            inner = self.choice()
+            if not self.text.startswith(")", self.at):
+                if self.at < len(self.text):
+                    self.fail(f"expected ')', found {self.found()}")
+                source.fail("this parenthesis is never closed", self.text, start)
+            self.at += 1
+            return None if look_ahead else inner
+        if c == "<" or (c == "!" and self.text.startswith("<", self.at + 1)):
+            return self.token()
+        match = _NAME.match(self.text, self.at)
+        if match is not None:
+            name = match[0]
+            if name in _CALLS and self.text.startswith("(", match.end()):
+                return self.call(name, match.end())
+            self.used.setdefault(name, self.at)
+            self.at = match.end()
+            return self.b.call(self.number(name))
+        if c in "*+?{":
+            self.fail(f"nothing stands before '{c}' that could be repeated")
+        if c == ")":
+            self.fail("this parenthesis closes nothing")
+        if c == "/":
+            self.fail("a regex belongs to the Lark dialect; write a character class, or use compiler.lark")
+        self.fail(f"expected a literal, a class, a rule or '(', found {self.found()}")
+
+    def string(self, quote: str) -> str:
+        start = self.at
+        self.at += 1
+        out: list[str] = []
+        while True:
+            c = self.text[self.at : self.at + 1]
+            if c == "" or c == "\n":
+                source.fail("this literal is never closed", self.text, start)
+            self.at += 1
+            if c == quote:
+                return "".join(out)
+            out.append(self.escape() if c == "\\" else c)
+
+    def escape(self) -> str:
+        """What follows a backslash, as a character."""
+        start = self.at - 1
+        c = self.text[self.at : self.at + 1]
+        self.at += 1
+        if c in _HEX:
+            digits = self.text[self.at : self.at + _HEX[c]]
+            if c == "u" and digits.startswith("{"):
+                end = self.text.find("}", self.at)
+                digits = self.text[self.at + 1 : end]
+                self.at = end + 1
+            else:
+                self.at += _HEX[c]
+            if not re.fullmatch(r"[0-9A-Fa-f]{1,8}", digits) or (c != "u" and len(digits) < _HEX[c]):
+                source.fail(f"\\{c} takes {_HEX[c]} hexadecimal digits", self.text, start)
+            code = int(digits, 16)
+            if 0xD800 <= code < 0xDC00 and self.text.startswith("\\u", self.at):
+                low = self.text[self.at + 2 : self.at + 6]
+                if re.fullmatch(r"[Dd][C-Fc-f][0-9A-Fa-f]{2}", low):
+                    self.at += 6
+                    code = 0x10000 + ((code - 0xD800) << 10) + int(low, 16) - 0xDC00
+            if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+                source.fail(f"U+{code:04X} is no character", self.text, start)
+            return chr(code)
+        if c in _SIMPLE:
+            return _SIMPLE[c]
+        if c == "" or c.isalnum():
+            source.fail(f"\\{c} is no escape; a backslash itself is \\\\", self.text, start)
+        return c
+
+    def shorthand(self) -> int:
+        c = self.text[self.at + 1 : self.at + 2]
+        if c.lower() not in _SHORTHANDS or not c:
+            self.fail(f"\\{c} stands in a literal or in a class")
+        self.at += 2
+        return self.b.chars(_SHORTHANDS[c.lower()], c.isupper())
+
+    def char_class(self) -> int:
+        start = self.at
+        self.at += 1
+        negated = self.text.startswith("^", self.at)
+        self.at += negated
+        ranges: list[tuple[int, int]] = []
+        while True:
+            c = self.text[self.at : self.at + 1]
+            if c == "" or c == "\n":
+                source.fail("this class is never closed; a line break in it is \\n", self.text, start)
+            if c == "]":
+                self.at += 1
+                return self.b.chars(ranges, negated)
+            if c == "\\" and self.text[self.at + 1 : self.at + 2] in ("d", "w", "s"):
+                ranges += _SHORTHANDS[self.text[self.at + 1]]
+                self.at += 2
+                continue
+            where = self.at
+            low = self.class_char()
+            high = low
+            if self.text.startswith("-", self.at) and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
+                self.at += 1
+                high = self.class_char()
+                if high < low:
+                    source.fail(f"the range {chr(low)}-{chr(high)} is empty", self.text, where)
+            ranges.append((low, high))
+
+    def class_char(self) -> int:
+        c = self.text[self.at]
+        self.at += 1
+        if c == "\\":
+            c = self.escape()
+        if 0xD800 <= ord(c) < 0xE000:
+            self.fail("a lone surrogate is no character")
+        return ord(c)
+
+    # ---- tokens and triggers ----
+
+    def token(self) -> int:
+        start = self.at
+        negated = self.text[self.at] == "!"
+        self.at += negated
+        match = _TOKEN.match(self.text, self.at)
+        if match is None:
+            source.fail("expected a token: <name> or <[id]>", self.text, start)
+        self.at = match.end()
+        if match[1] is not None:
+            ids = source.token_ids(match[1], self.vocabulary, self.text, start)
+        else:
+            ids = [source.named_token(match[0], self.vocabulary, self.text, start)]
+        return self.all_but(ids, start) if negated else self.b.tokens(ids)
+
+    def all_but(self, ids: list[int], at: int) -> int:
+        special = set(self.vocabulary.special_token_ids)
+        for i in ids:
+            if i not in special:
+                source.fail(f"token {i} is ordinary text; only special tokens can be left out", self.text, at)
+        others = source.other_tokens(ids, self.vocabulary)
+        char = source.any_char(self.b)
+        return self.b.choice([char, self.b.tokens(others)]) if others else char
+
+    def call(self, name: str, end: int) -> int:
+        """xgrammar's macros. Their arguments are Python literals and names of rules."""
+        start = self.at
+        depth, at = 0, end
+        quote = ""
+        while at < len(self.text):
+            c = self.text[at]
+            if quote:
+                at += c == "\\"
+                quote = "" if c == quote else quote
+            elif c in "\"'":
+                quote = c
+            else:
+                depth += (c == "(") - (c == ")")
+                if depth == 0:
+                    break
+            at += 1
+        else:
+            source.fail("this parenthesis is never closed", self.text, end)
+        try:
+            python = re.sub(r"\b(true|false)\b", lambda m: m[0].title(), self.text[end : at + 1])
+            call = ast.parse("f" + python, mode="eval").body
+            assert isinstance(call, ast.Call)
+        except (SyntaxError, ValueError, AssertionError, RecursionError):
+            source.fail(f"{name} takes literals and names of rules", self.text, start)
+        self.at = at + 1
+        if name == "TagDispatch":
+            return self.tag_dispatch(call, start)
+        try:
+            ids = [int(ast.literal_eval(a)) for a in call.args]
+        except (ValueError, TypeError):
+            source.fail(f"{name} takes token ids", self.text, start)
+        for i in ids:
+            if not 0 <= i < self.vocabulary.vocab_size:
+                source.fail(f"token {i} is outside the vocabulary", self.text, start)
+        if name == "Token":
+            return self.b.tokens(ids)
+        one = self.all_but(ids, start)
+        return one if name == "ExcludeToken" else self.b.repeat(one, 0, -1)
+
+    def tag_dispatch(self, call: ast.Call, at: int) -> int:
+        pairs: list[tuple[str, int]] = []
+        for argument in call.args:
+            match argument:
+                case ast.Tuple(elts=[ast.Constant(value=str(tag)), ast.Name(id=rule)]) if tag:
+                    self.used.setdefault(rule, at)
+                    pairs.append((tag, self.b.call(self.number(rule))))
+                case _:
+                    source.fail('TagDispatch takes pairs such as ("<tag>", rule)', self.text, at)
+        options: dict[str, object] = {}
+        for keyword in call.keywords:
+            try:
+                options[keyword.arg or ""] = ast.literal_eval(keyword.value)
+            except ValueError:
+                source.fail(f"{keyword.arg} takes a literal", self.text, at)
+        stops = _texts(options.get("stop_str", ()))
+        excludes = _texts(options.get("excludes", ()))
+        loop = bool(options.get("loop_after_dispatch", True))
+        ends = bool(options.get("stop_eos", not stops))
+        return dispatch(self.b, pairs, excludes=excludes, loop=loop, stops=stops, may_end=ends or not stops)
+
+    # ---- text ----
+
+    def blank(self) -> None:
+        match = _BLANK.match(self.text, self.at)
+        if match is not None:
+            self.at = match.end()
+
+    def found(self) -> str:
+        return f"'{self.text[self.at]}'" if self.at < len(self.text) else "the end of the text"
+
+    def fail(self, message: str) -> NoReturn:
+        source.fail(message, self.text, self.at)
+
+
+def _texts(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return [str(v) for v in value] if isinstance(value, (list, tuple)) else []
+
+
+def dispatch(
+    b: _core.GrammarBuilder,
+    pairs: list[tuple[str, int]],
+    *,
+    excludes: list[str] | None = None,
+    loop: bool = True,
+    at_least_one: bool = False,
+    stops: list[str] | None = None,
+    may_end: bool = True,
+    spell: source.Spell | None = None,
+) -> int:
+    """Free text; where one of the tags occurs, its node follows; then free text again.
+
+    Args:
+        pairs: tag and what follows it. The first tag that occurs counts, the longest where several end there.
+        excludes: texts that must not occur in the free text.
+        loop: False ends after the first tag's node.
+        at_least_one: the text cannot end before some tag occurred.
+        stops: texts that end the free text and the whole.
+        may_end: whether the free text may end without a stop.
+        spell: how tags, stops and excluded texts are written; as they stand by default.
+    """
+    tags = list(dict.fromkeys(tag for tag, _ in pairs))
+    stops = stops or []
+    excludes = excludes or []
+    marks = [*tags, *stops, *excludes]
+    if len(set(marks)) != len(marks):
+        raise GrammarError("a tag cannot also be a stop or an excluded text")
+    after = {tag: b.choice([node for t, node in pairs if t == tag]) for tag in tags}
+
+    def taken(again: int | None) -> list[int]:
+        return [
+            b.sequence(
+                [source.up_to(b, tag, marks, spell), after[tag], *([again] if again is not None else [])]
+            )
+            for tag in tags
+        ]
+
+    ending = [source.up_to(b, stop, marks, spell) for stop in stops]
+    if may_end:
+        ending.append(source.without(b, marks))
+    if not loop:
+        return b.choice([*taken(None), *([] if at_least_one else ending)])
+    rest = b.rule("")
+    b.define(rest, b.choice([*taken(b.call(rest)), *ending]))
+    return b.choice(taken(b.call(rest))) if at_least_one else b.call(rest)

@@ -1,0 +1,625 @@
+"""Lark grammars, read by the ``lark`` package's own loader, with the extensions of `lark_text`.
+
+In: text. Out: rules and lexemes in a ``_core.GrammarBuilder``. Cost: Lark's loader, then linear in its trees.
+
+Terminals are lexemes: each takes as much text as it can, of equal texts the literal wins over the pattern
+(keywords over names), a higher priority wins over a lower one, and only terminals that may begin at a place
+compete there, as in Lark's contextual lexer. What ``%ignore`` names may stand after every terminal and at the
+start. Rules are a context-free grammar without further conditions, so texts that Lark finds ambiguous or that
+are not LALR(1) are fine. A terminal with a lazy quantifier ends at its first match, as in Python's ``re``.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .. import _core
+from ..errors import GrammarError
+from . import source
+from .lark_text import PLACEHOLDER, Extension, Scanned, scan
+
+if TYPE_CHECKING:
+    from ..vocabulary import Vocabulary
+
+_PLACE = re.compile(r"line (\d+),? column (\d+)")
+_SIZE = 200_000  # nodes of one terminal, written out
+_UNDEFINED = re.compile(r"'(\w+)' used but not defined(?: \(in \w+ '?(\w+)'?\))?")
+
+
+def build(
+    text: str, vocabulary: Vocabulary, start: str = "start", lexer: str = "contextual"
+) -> tuple[Any, int]:
+    """The grammar's nodes and the number of the rule to start with.
+
+    Raises:
+        GrammarError: with line, column and the likely fix.
+        ImportError: the ``lark`` package is not installed.
+    """
+    b = _core.GrammarBuilder()
+    return b, Frontend(b, vocabulary, lexer).grammar(text, start)
+
+
+class Frontend:
+    """One builder; a nested ``%lark`` is another `_Grammar` in it."""
+
+    def __init__(self, b: _core.GrammarBuilder, vocabulary: Vocabulary, lexer: str) -> None:
+        self.b = b
+        self.vocabulary = vocabulary
+        self.lexer = lexer
+        self.depth = 0
+
+    def grammar(self, text: str, start: str) -> int:
+        self.depth += 1
+        if self.depth > 20:
+            raise GrammarError("grammars nest too deeply")
+        try:
+            return _Grammar(self, scan(text)).run(start)
+        finally:
+            self.depth -= 1
+
+
+def _load(scanned: Scanned) -> Any:
+    """Lark's Grammar: definitions as trees. Lark's errors become ours, at their place in the text."""
+    try:
+        from lark.exceptions import GrammarError as LarkGrammarError
+        from lark.exceptions import UnexpectedInput
+        from lark.load_grammar import GrammarBuilder
+    except ImportError:
+        raise ImportError("Lark grammars need the lark package: pip install structgen[lark]") from None
+    loader = GrammarBuilder()
+    try:
+        loader.load_grammar(scanned.text, "<string>")
+        return loader.build()
+    except UnexpectedInput as error:
+        at = scanned.place(max(0, getattr(error, "pos_in_stream", 0) or 0))
+        found = scanned.original[at : at + 1]
+        scanned.fail(f"unexpected {found!r}" if found.strip() else "the rule ends too early", at)
+    except (LarkGrammarError, AssertionError) as error:
+        _translate(str(error), scanned, loader)
+    except FileNotFoundError as error:
+        raise GrammarError(f"cannot import '{error.filename}': no such grammar") from None
+    except RecursionError:
+        raise GrammarError("the grammar nests too deeply") from None
+
+
+def _translate(message: str, scanned: Scanned, loader: Any) -> NoReturn:
+    text = scanned.original
+    match = _PLACE.search(message)
+    if match is not None:
+        line, column = int(match[1]), int(match[2])
+        starts = [0, *(m.end() for m in re.finditer("\n", scanned.text))]
+        at = scanned.place(starts[min(line, len(starts)) - 1] + column - 1)
+        head = message.split(" at line")[0].rstrip(",: ").split("\n")[0]
+        found = text[at : at + 1]
+        what = f"unexpected {found!r}" if found.strip() else "the rule ends too early"
+        scanned.fail(what if head.startswith("Unexpected") else f"{head[:1].lower()}{head[1:]}", at)
+    match = _UNDEFINED.search(message) or re.search(r"Terminal used but not defined: (\w+)()", message)
+    if match is not None:
+        name = match[1]
+        kind = "terminal" if name.lstrip("_")[:1].isupper() else "rule"
+        known = list(loader._definitions)
+        scanned.fail(f"{kind} '{name}' is not defined{source.meant(name, known)}", _where(text, name))
+    match = re.search(r"(?:Rule|Terminal) '(\w+)' defined more than once", message)
+    if match is not None:
+        second = _where(text, match[1], definition=2)
+        scanned.fail(f"'{match[1]}' is defined twice", second)
+    names = re.findall(r"[A-Za-z_]\w*", message.split("(")[-1])
+    places = [at for n in names if (at := _where(text, n)) > 0]
+    head = PLACEHOLDER.sub("...", message.strip()).split("\n")[0]
+    head = head[:1].lower() + head[1:]
+    if places:
+        scanned.fail(head, places[0])
+    raise GrammarError(head, text=text)
+
+
+def _where(text: str, name: str, definition: int = 0) -> int:
+    """The first use of a name outside literals and comments, or its n-th definition."""
+    pattern = re.compile(
+        r'//[^\n]*|#[^\n]*|"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\/|\\\\|[^/\n])*?/|\b' + re.escape(name) + r"\b"
+    )
+    seen = 0
+    for match in pattern.finditer(text):
+        if match[0] != name:
+            continue
+        if not definition:
+            return match.start()
+        if re.match(r"(\.[+\-]?\d+)?\s*(\{[^}\n]*\})?\s*:", text[match.end() :]):
+            seen += 1
+            if seen == definition:
+                return match.start()
+    return 0
+
+
+class _Grammar:
+    def __init__(self, owner: Frontend, scanned: Scanned) -> None:
+        self.owner = owner
+        self.b = owner.b
+        self.scanned = scanned
+        self.rules: dict[str, Any] = {}  # name -> (params, tree)
+        self.terminals: dict[str, Any] = {}  # name -> (tree, priority)
+        self.numbers: dict[tuple[Any, ...], int] = {}
+        self.todo: list[tuple[int, str, dict[str, Any]]] = []
+        self.lexemes: dict[tuple[Any, ...], int] = {}
+        self.alone: dict[tuple[str, str], str] = {}  # literals that a terminal names
+        self.gap: int | None = None
+
+    def run(self, start: str) -> int:
+        loaded = _load(self.scanned)
+        self.rules = {name: (params, tree) for name, params, tree, _ in loaded.rule_defs}
+        self.terminals = dict(loaded.term_defs)
+        for name, (tree, _) in self.terminals.items():
+            if tree is None:
+                self.scanned.fail(
+                    f"terminal '{name}' is declared and never defined; %declare has no meaning here",
+                    _where(self.scanned.original, name),
+                )
+            literal = _single_literal(tree)
+            if literal is not None:
+                self.alone.setdefault(literal, name)
+        for name, (_, tree) in self.rules.items():
+            if tree is None:
+                raise GrammarError(f"rule '{name}' is declared and never defined")
+        for name in self.scanned.attributes:
+            if name not in self.rules:
+                raise GrammarError(f"rule '{name}' is not defined")
+        if start not in self.rules:
+            hint = source.meant(start, self.rules)
+            source.fail(f"there is no rule '{start}' to start with{hint}", self.scanned.original, 0)
+        if loaded.ignore:
+            lexemes = [self.lexeme(name) for name in dict.fromkeys(loaded.ignore)]
+            if self.owner.lexer == "scannerless":
+                gap = self.b.repeat(self.b.choice(lexemes), 0, -1)
+            else:
+                gap = self.b.gap(lexemes)
+            self.gap = gap
+        first = self.rule(start, {})
+        while self.todo:
+            number, name, arguments = self.todo.pop()
+            self.b.define(number, self.body(name, arguments))
+        if self.gap is None:
+            return first
+        whole = self.b.rule("")
+        self.b.define(whole, self.b.sequence([self.gap, self.b.call(first)]))
+        return whole
+
+    # ---- rules ----
+
+    def rule(self, name: str, arguments: dict[str, Any]) -> int:
+        key = (name, *(repr(a) for a in arguments.values()))
+        if key not in self.numbers:
+            if len(self.numbers) > 100_000:
+                raise GrammarError(f"the template '{name}' never ends")
+            self.numbers[key] = self.b.rule(name if not arguments else "")
+            self.todo.append((self.numbers[key], name, arguments))
+        return self.numbers[key]
+
+    def body(self, name: str, arguments: dict[str, Any]) -> int:
+        tree = self.rules[name][1]
+        attributes = self.scanned.attributes.get(name)
+        if not attributes:
+            return self.node(tree, arguments)
+        return self.with_attributes(name, tree, arguments, attributes)
+
+    def node(self, tree: Any, arguments: dict[str, Any]) -> int:
+        """A tree in a rule."""
+        from lark import Token
+        from lark.grammar import NonTerminal, Terminal
+
+        if isinstance(tree, Terminal):
+            return self.followed(self.lexeme(tree.name))
+        if isinstance(tree, NonTerminal):
+            if tree.name in arguments:
+                return self.node(arguments[tree.name], {})
+            return self.b.call(self.rule(tree.name, {}))
+        if isinstance(tree, Token):
+            raise GrammarError(f"unexpected {tree}")
+        kids = tree.children
+        match tree.data:
+            case "expansions":
+                return self.b.choice([self.node(k, arguments) for k in kids])
+            case "alias" | "value":
+                return self.node(kids[0], arguments)
+            case "maybe":
+                return self.b.repeat(self.node(kids[0], arguments), 0, 1)
+            case "expr":
+                return self.repeated(self.node(kids[0], arguments), kids[1:])
+            case "template_usage":
+                return self.template(tree, arguments)
+            case "literal":
+                extension = self.extension(kids[0])
+                if extension is not None:
+                    return self.followed(self.extended(extension))
+                return self.followed(self.anonymous(tree))
+            case "range":
+                return self.followed(self.anonymous(tree))
+            case "expansion":
+                if self.has_operators(kids):
+                    return self.followed(self.made_lexeme(tree))
+                return self.b.sequence(self.counted(kids, lambda k: self.node(k, arguments)))
+        raise GrammarError(f"'{tree.data}' is not supported")
+
+    def template(self, tree: Any, arguments: dict[str, Any]) -> int:
+        name, *given = tree.children
+        if name.name in arguments:
+            raise GrammarError(f"the template parameter '{name.name}' is used as a template")
+        names = self.rules[name.name][0]
+        values = [self.substituted(g, arguments) for g in given]
+        return self.b.call(self.rule(name.name, dict(zip(names, values, strict=True))))
+
+    def substituted(self, tree: Any, arguments: dict[str, Any]) -> Any:
+        from lark import Tree
+        from lark.grammar import NonTerminal
+
+        if isinstance(tree, NonTerminal):
+            return arguments.get(tree.name, tree)
+        if isinstance(tree, Tree):
+            return Tree(tree.data, [self.substituted(k, arguments) for k in tree.children])
+        return tree
+
+    def followed(self, node: int) -> int:
+        return node if self.gap is None else self.b.sequence([node, self.gap])
+
+    def repeated(self, node: int, operator: list[Any]) -> int:
+        kind = str(operator[0])
+        if kind == "~":
+            least = int(operator[1])
+            most = int(operator[2]) if len(operator) > 2 else least
+            if least < 0 or most < least:
+                raise GrammarError(f"~{least}..{most} asks for at least {least} and at most {most}")
+            return self.b.repeat(node, least, most)
+        return self.b.repeat(node, int(kind == "+"), 1 if kind == "?" else -1)
+
+    # ---- operators that Lark does not know ----
+
+    def extension(self, token: Any) -> Extension | None:
+        match = PLACEHOLDER.search(str(token))
+        return None if match is None else self.scanned.extensions[int(match[1])]
+
+    def operator(self, tree: Any) -> Extension | None:
+        """The operator that a placeholder among the parts of an expansion stands for."""
+        literal = _only_literal(tree)
+        found = None if literal is None else self.extension(literal)
+        return found if found is not None and found.kind in ("both", "negate", "count") else None
+
+    def has_operators(self, kids: list[Any]) -> bool:
+        return any((op := self.operator(k)) is not None and op.kind in ("both", "negate") for k in kids)
+
+    def counted(self, kids: list[Any], node: Any) -> list[int]:
+        out: list[int] = []
+        for kid in kids:
+            operator = self.operator(kid)
+            if operator is None:
+                out.append(node(kid))
+            elif not out:
+                self.scanned.fail("nothing stands before this that could be repeated", operator.at)
+            else:
+                out[-1] = self.b.repeat(out[-1], *operator.value)
+        return out
+
+    def extended(self, extension: Extension) -> int:
+        """The node of an extension that stands for a text."""
+        kind, value = extension.kind, extension.value
+        if kind == "json":
+            return self.b.json(value, [], "flexible", False, False, True, 0)
+        if kind == "lark":
+            try:
+                return self.b.call(self.owner.grammar(value, "start"))
+            except GrammarError as error:
+                if error.line is not None and error.text == value:
+                    line_start = value.split("\n")[: error.line - 1]
+                    inside = sum(len(part) + 1 for part in line_start) + (error.column or 1) - 1
+                    self.scanned.fail(error.message, extension.at + inside)
+                raise
+        if kind == "token":
+            text, at = self.scanned.original, extension.at
+            return self.b.tokens([source.named_token(value, self.owner.vocabulary, text, at)])
+        if kind == "ids":
+            ids = source.token_ids(value, self.owner.vocabulary, self.scanned.original, extension.at)
+            return self.b.tokens(ids)
+        if kind == "regex":
+            return self.substring(extension)
+        self.scanned.fail("this operator stands between terminals or in front of one", extension.at)
+
+    def substring(self, extension: Extension) -> int:
+        value = extension.value
+        if isinstance(value, dict) and len(value) == 1:
+            ((kind, given),) = value.items()
+            if (
+                kind == "substring_chunks"
+                and isinstance(given, list)
+                and all(isinstance(g, str) for g in given)
+            ):
+                return self.b.substring(given, 0)
+            if kind in ("substring_words", "substring_chars") and isinstance(given, str):
+                return self.b.substring(source.units_of(given, kind.removeprefix("substring_")), 0)
+        self.scanned.fail(
+            "%regex takes one of substring_words and substring_chars (a text), substring_chunks (a list)",
+            extension.at,
+        )
+
+    # ---- terminals ----
+
+    def lexeme(self, name: str) -> int:
+        key = ("name", name)
+        if key not in self.lexemes:
+            tree, priority = self.terminals[name]
+            literal = _single_literal(tree)
+            node = self.terminal(tree, name)
+            self.lexemes[key] = self.make(name, node, priority, literal is not None and not literal[1])
+        return self.lexemes[key]
+
+    def anonymous(self, tree: Any) -> int:
+        """A literal, pattern or range in a rule; a terminal that is just that lends it its name."""
+        literal = _single_literal(tree)
+        if literal is not None and literal in self.alone:
+            return self.lexeme(self.alone[literal])
+        key = ("text", repr(tree))
+        if key not in self.lexemes:
+            node = self.terminal(tree, "")
+            self.lexemes[key] = self.make("", node, 0, literal is not None and not literal[1])
+        return self.lexemes[key]
+
+    def made_lexeme(self, tree: Any) -> int:
+        return self.make("", self.terminal(tree, ""), 0, False)
+
+    def make(self, name: str, node: int, priority: int, literal: bool) -> int:
+        if self.owner.lexer == "scannerless":
+            return node
+        return self.b.lexeme(name, node, priority, literal, self.owner.lexer == "dynamic")
+
+    def terminal(self, tree: Any, name: str) -> int:
+        """A tree in a terminal, in which references are resolved already."""
+        if not self.mentions_extension(tree):
+            return self.joined(tree, name)
+        kids = tree.children
+        match tree.data:
+            case "expansions":
+                return self.b.choice([self.terminal(k, name) for k in kids])
+            case "value":
+                return self.terminal(kids[0], name)
+            case "maybe":
+                return self.b.repeat(self.terminal(kids[0], name), 0, 1)
+            case "expr":
+                return self.repeated(self.terminal(kids[0], name), kids[1:])
+            case "literal":
+                extension = self.extension(kids[0])
+                assert extension is not None
+                if extension.kind in ("json", "lark"):
+                    self.scanned.fail(f"%{extension.kind} stands in rules, not in terminals", extension.at)
+                return self.extended(extension)
+            case "expansion":
+                return self.conjunction(kids, name)
+        raise GrammarError(f"'{tree.data}' cannot stand in terminal '{name}'")
+
+    def conjunction(self, kids: list[Any], name: str) -> int:
+        """Parts of an expansion: sequences joined by ``&``, ``~`` in front of a part."""
+        sequences: list[list[tuple[Any, bool]]] = [[]]
+        negated = False
+        for kid in kids:
+            operator = self.operator(kid)
+            if operator is not None and operator.kind == "both":
+                if negated or not sequences[-1]:
+                    self.scanned.fail("'&' stands between two terminals", operator.at)
+                sequences.append([])
+            elif operator is not None and operator.kind == "negate":
+                negated = not negated
+            else:
+                sequences[-1].append((kid, negated))
+                negated = False
+        if negated or not sequences[-1]:
+            raise GrammarError(f"an operator in terminal '{name}' has nothing behind it")
+        parts = []
+        for sequence in sequences:
+            plain = iter(sequence)
+            flags = {id(kid): flag for kid, flag in plain}
+
+            def one(kid: Any, flags: dict[int, bool] = flags) -> int:
+                node = self.terminal(kid, name)
+                return self.b.negate(node) if flags[id(kid)] else node
+
+            if not any(flags.values()) and all(self.operator(kid) is None for kid, _ in sequence):
+                from lark import Tree
+
+                whole = Tree("expansion", [kid for kid, _ in sequence])
+                if not self.mentions_extension(whole):
+                    parts.append(self.joined(whole, name))
+                    continue
+            parts.append(self.b.sequence(self.counted([kid for kid, _ in sequence], one)))
+        return parts[0] if len(parts) == 1 else self.b.both(parts)
+
+    def mentions_extension(self, tree: Any) -> bool:
+        return any(self.extension(t.children[0]) is not None for t in tree.find_data("literal"))
+
+    def joined(self, tree: Any, name: str) -> int:
+        """A terminal in Lark's own terms is one regex, as in Lark: a look-behind may reach across parts."""
+        from lark import Tree
+        from lark.exceptions import GrammarError as LarkGrammarError
+        from lark.load_grammar import PrepareLiterals, TerminalTreeToPattern
+
+        if _size(tree) > _SIZE:
+            raise GrammarError(f"terminal '{name}' is too large")
+        wrapped = Tree("expansions", [Tree("expansion", [copy.deepcopy(_unshared(tree))])])
+        try:
+            pattern = (PrepareLiterals() * TerminalTreeToPattern()).transform(wrapped)
+        except LarkGrammarError as error:
+            self.fail_in(name, str(error))
+        if pattern.type == "str" and not pattern.flags:
+            return self.b.literal(pattern.value.encode("utf-8", "surrogatepass"))
+        text = pattern.to_regexp()
+        try:
+            node = self.b.pattern(text)
+        except GrammarError as error:
+            self.fail_in(name, f"in the pattern {text}: {error.message}")
+        return self.b.shortest(node) if ends_at_first_match(text) else node
+
+    def fail_in(self, name: str, message: str) -> NoReturn:
+        at = _where(self.scanned.original, name, definition=1) if name else -1
+        message = message.split("\n")[0]
+        if at < 0:
+            raise GrammarError(message, text=self.scanned.original)
+        self.scanned.fail(f"{message} (terminal '{name}')" if name not in message else message, at)
+
+    # ---- attributes ----
+
+    def with_attributes(self, name: str, tree: Any, arguments: dict[str, Any], given: dict[str, Any]) -> int:
+        if "max_tokens" in given:
+            self.scanned.fail(
+                "'max_tokens' is not supported: what a text means would depend on how it is cut into tokens; "
+                "bound the characters, as in /.{0,200}/",
+                given["max_tokens"][2] if given["max_tokens"] is not True else 0,
+            )
+        capture = given.get("capture")
+        label = name if capture is True else _text_of(capture) if capture else None
+        ends = given.get("suffix") or given.get("stop")
+        if "lazy" not in given and ends is None:
+            node = self.node(tree, arguments)
+            return self.b.capture(label, node) if label else node
+        body = self.terminal(self.as_terminal(tree, name), name)
+        if ends is None:
+            node = self.b.shortest(body)
+            return self.followed(self.b.capture(label, node) if label else node)
+        if ends is True:
+            raise GrammarError(f"'suffix' and 'stop' of rule '{name}' need a value")
+        end = self.attribute_node(ends)
+        if label is None:
+            return self.followed(self.b.shortest(self.b.sequence([body, end])))
+        # The body as far as the end does not occur in it, so that the capture has a place to stop.
+        b = self.b
+        never = [b.sequence([source.any_text(b), end, source.any_text(b)])]
+        if ends[0] == "string":
+            text = _text_of(ends)
+            for k in range(1, len(text)):
+                if text.endswith(text[: len(text) - k]) and text[k:] == text[: len(text) - k]:
+                    never.append(b.sequence([source.any_text(b), b.literal(text[:k].encode())]))
+        inside = b.both([body, b.negate(b.choice(never))])
+        return self.followed(b.sequence([b.capture(label, inside), end]))
+
+    def attribute_node(self, value: tuple[str, str, int]) -> int:
+        kind, text, at = value
+        if kind == "token":
+            return self.b.tokens([source.named_token(text, self.owner.vocabulary, self.scanned.original, at)])
+        if kind == "string":
+            return self.b.literal(_text_of(value).encode())
+        if kind == "regexp":
+            body, _, flags = text[1:].rpartition("/")
+            pattern = body.replace("\\/", "/")
+            try:
+                return self.b.pattern(f"(?{flags}:{pattern})" if flags else pattern)
+            except GrammarError as error:
+                self.scanned.fail(error.message, at)
+        self.scanned.fail("expected a text, a pattern or a token", at)
+
+    def as_terminal(self, tree: Any, name: str, depth: int = 0) -> Any:
+        """A rule's tree with its terminals put in, for attributes that apply to one terminal."""
+        from lark import Tree
+        from lark.grammar import NonTerminal, Terminal
+
+        if isinstance(tree, Terminal):
+            return self.terminals[tree.name][0]
+        if isinstance(tree, NonTerminal):
+            raise GrammarError(f"rule '{name}' is lazy or has an end, so it is made of terminals alone")
+        if isinstance(tree, Tree):
+            if tree.data == "alias":
+                return self.as_terminal(tree.children[0], name, depth)
+            return Tree(tree.data, [self.as_terminal(k, name, depth + 1) for k in tree.children])
+        return tree
+
+
+# ---- trees ----
+
+
+def _only_literal(tree: Any) -> Any:
+    """The token of a tree that is a single literal."""
+    while getattr(tree, "data", None) in ("value", "expansions", "expansion") and len(tree.children) == 1:
+        tree = tree.children[0]
+    return tree.children[0] if getattr(tree, "data", None) == "literal" else None
+
+
+def _single_literal(tree: Any) -> tuple[str, str] | None:
+    """The text and flags of a terminal that is one string."""
+    from lark import load_grammar
+
+    token = _only_literal(tree)
+    if token is None or token.type != "STRING" or PLACEHOLDER.search(str(token)):
+        return None
+    pattern: Any = load_grammar._literal_to_pattern(token)  # type: ignore[no-untyped-call]
+    return pattern.value, "".join(sorted(pattern.flags))
+
+
+def _size(tree: Any) -> int:
+    """Nodes of a tree whose parts are shared, as if they were not."""
+    known: dict[int, int] = {}
+    todo = [tree]
+    while todo:
+        at = todo[-1]
+        kids = [k for k in getattr(at, "children", ()) if hasattr(k, "children")]
+        missing = [k for k in kids if id(k) not in known]
+        if missing:
+            todo.extend(missing)
+            continue
+        known[id(at)] = 1 + sum(known[id(k)] for k in kids)
+        todo.pop()
+    return known[id(tree)]
+
+
+def _unshared(tree: Any) -> Any:
+    from lark import Tree
+
+    if not isinstance(tree, Tree):
+        return tree
+    return Tree(tree.data, [_unshared(k) for k in tree.children])
+
+
+def _text_of(value: Any) -> str:
+    import ast
+
+    if value[0] != "string":
+        raise GrammarError(f"expected a text, found {value[1]}")
+    return str(ast.literal_eval(value[1].removesuffix("i")))
+
+
+def ends_at_first_match(pattern: str) -> bool:
+    """Whether a pattern with lazy quantifiers takes as little as it can.
+
+    It does where what follows the last lazy one has one length. Otherwise all its texts count.
+    """
+    if "?" not in pattern:
+        return False
+    from re import _parser
+
+    try:
+        tree = _parser.parse(pattern)
+    except (re.error, RecursionError, OverflowError):
+        return False
+    found = _lazy(tree)
+    return found[0] and found[1]
+
+
+def _lazy(items: Any) -> tuple[bool, bool]:
+    """(some quantifier is lazy, everything after the last lazy one has one length)."""
+    seen, fixed = False, True
+    for op, argument in items:
+        name = str(op)
+        if name == "MIN_REPEAT":
+            seen, fixed = True, True
+            continue
+        inner = [argument[-1]] if name == "SUBPATTERN" else []
+        if name == "BRANCH":
+            inner = argument[1]
+        if name == "MAX_REPEAT" and argument[0] == argument[1]:
+            inner = [argument[2]]
+        found = [_lazy(i) for i in inner]
+        if any(f[0] for f in found):
+            seen = True
+            fixed = all(f[1] for f in found)
+        elif name == "MAX_REPEAT" and argument[0] != argument[1]:
+            if any(f[0] for f in [_lazy(argument[2])]):
+                seen = True
+            fixed = fixed and not seen
+        elif inner:
+            fixed = fixed and all(
+                len({i.getwidth()}) == 1 and i.getwidth()[0] == i.getwidth()[1] for i in inner
+            )
+    return seen, fixed

@@ -1,0 +1,149 @@
+"""What the text front ends share: errors with a place, suggestions, and common expressions.
+
+In: a grammar's text, places in it as character offsets. Out: nodes of a ``_core.GrammarBuilder``.
+Cost: one call into the core a node.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from .. import _core
+from ..errors import GrammarError
+
+if TYPE_CHECKING:
+    from ..vocabulary import Vocabulary
+
+DEPTH = 200  # nested parentheses, nested grammars
+_TOKEN_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?\Z")
+
+
+def fail(message: str, text: str, at: int) -> NoReturn:
+    """A GrammarError at a character offset."""
+    line = text.count("\n", 0, at) + 1
+    column = at - (text.rfind("\n", 0, at) + 1) + 1
+    raise GrammarError(message, text=text, line=line, column=column)
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """``; did you mean 'value'?`` where a known name is close, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def any_char(b: _core.GrammarBuilder) -> int:
+    return b.chars([], True)
+
+
+def any_text(b: _core.GrammarBuilder) -> int:
+    return b.repeat(any_char(b), 0, -1)
+
+
+def ignoring_case(b: _core.GrammarBuilder, text: str) -> int:
+    return b.pattern(f"(?i:{re.escape(text)})") if text else b.literal(b"")
+
+
+Spell = Callable[[str], int]  # a mark -> its node
+
+
+def literal(b: _core.GrammarBuilder) -> Spell:
+    return lambda text: b.literal(text.encode("utf-8", "surrogatepass"))
+
+
+def spelled(b: _core.GrammarBuilder, vocabulary: Vocabulary) -> Spell:
+    """Marks of a chat format: where one contains the name of a special token, the token will do as well."""
+    names = [n for n, i in vocabulary.special_tokens.items() if n and i not in vocabulary.eos_token_ids]
+    pattern = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"(?!)")
+
+    def spell(text: str) -> int:
+        parts, at = [], 0
+        for match in pattern.finditer(text):
+            parts.append(b.literal(text[at : match.start()].encode()))
+            token = b.tokens([vocabulary.special_tokens[match[0]]])
+            parts.append(b.choice([token, b.literal(match[0].encode())]))
+            at = match.end()
+        parts.append(b.literal(text[at:].encode()))
+        return b.sequence(parts)
+
+    return spell
+
+
+def without(b: _core.GrammarBuilder, texts: Sequence[str]) -> int:
+    """Any text in which none of the texts occurs."""
+    if not texts:
+        return any_text(b)
+    found = b.choice([b.literal(t.encode()) for t in texts])
+    return b.negate(b.sequence([any_text(b), found, any_text(b)]))
+
+
+def up_to(b: _core.GrammarBuilder, mark: str, marks: Sequence[str], spell: Spell | None = None) -> int:
+    """Any text up to and including the first of all the marks, where that is `mark`.
+
+    Of several that end at the same place the longest counts.
+    """
+    spell = spell or literal(b)
+    first = b.shortest(b.sequence([any_text(b), b.choice([spell(m) for m in marks])]))
+    if len(marks) == 1:
+        return first
+    parts = [first, b.sequence([any_text(b), spell(mark)])]
+    longer = [m for m in marks if m != mark and m.endswith(mark)]
+    if longer:
+        parts.append(b.negate(b.sequence([any_text(b), b.choice([spell(m) for m in longer])])))
+    return b.both(parts)
+
+
+def token_ids(spec: str, vocabulary: Vocabulary, text: str, at: int) -> list[int]:
+    """The ids of ``[5,7-9,^3]`` without its brackets: numbers, ranges, ``^``: all special ones but these."""
+    found: list[int] = []
+    negated = spec.lstrip().startswith("^")
+    if spec.strip() == "*":
+        spec, negated = "", True
+    for part in (spec.strip().lstrip("^").split(",")) if spec.strip() else []:
+        match = _TOKEN_RANGE.match(part)
+        if match is None:
+            fail(f"'{part.strip()}' is no token id; write <[12]>, <[12,15-18]> or <[^12]>", text, at)
+        low = int(match[1])
+        high = int(match[2] or low)
+        if high >= vocabulary.vocab_size:
+            fail(f"token {high} is outside the vocabulary of {vocabulary.vocab_size} ids", text, at)
+        if low > high:
+            fail(f"the range {low}-{high} is empty", text, at)
+        found += range(low, high + 1)
+    if negated:
+        return other_tokens(found, vocabulary)
+    return found
+
+
+def other_tokens(ids: Sequence[int], vocabulary: Vocabulary) -> list[int]:
+    """The special tokens that are none of these and do not end the text."""
+    never = {*ids, *vocabulary.eos_token_ids}
+    return [i for i in vocabulary.special_token_ids if i not in never]
+
+
+def named_token(name: str, vocabulary: Vocabulary, text: str, at: int) -> int:
+    """The id of a special token by its name."""
+    found = vocabulary.special_tokens.get(name)
+    if found is None:
+        hint = meant(name, vocabulary.special_tokens)
+        fail(f"'{name}' is no special token of the vocabulary{hint}", text, at)
+    if found in vocabulary.eos_token_ids:
+        fail(f"'{name}' ends the text; a grammar cannot contain it", text, at)
+    return found
+
+
+def units_of(text: str, unit: str) -> list[str]:
+    """The text cut into characters, or into words, blanks and marks."""
+    if unit not in ("words", "chars"):
+        raise ValueError(f"unit is 'words' or 'chars', not {unit!r}")
+    return list(text) if unit == "chars" else re.findall(r"\s+|\w+|[^\w\s]", text)
+
+
+_EBNF = re.compile(r'"(?:\\.|[^"\\\n])*"|\[(?:\\.|[^\]\\\n])*\]|#[^\n]*|//[^\n]*|(::=)')
+
+
+def is_ebnf(text: str) -> bool:
+    """Whether ``::=`` stands outside literals, classes and comments."""
+    return any(match[1] for match in _EBNF.finditer(text))

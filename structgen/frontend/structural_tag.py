@@ -1,0 +1,363 @@
+"""Structural tags: free text, and tags in it whose content is constrained.
+
+In: the JSON that xgrammar and vLLM read, ``{"type": "structural_tag", "format": {...}}``, or the older
+``{"structures": [{"begin", "schema", "end"}], "triggers": [...]}``. Out: nodes of a ``_core.GrammarBuilder``.
+Cost: linear in the JSON; what a trigger does to free text is a regex per trigger.
+
+Free text in which a trigger occurs goes on with one of the tags that begin with it; there is no way around a
+trigger. Where a mark contains the name of a special token of the vocabulary, that token may stand for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from .. import _core
+from ..errors import GrammarError
+from . import gbnf, source
+
+if TYPE_CHECKING:
+    from ..vocabulary import Vocabulary
+
+# How parameters are written outside JSON: before and after a value; strings stand there as they are.
+XML_STYLES = {
+    "qwen_xml": ("<parameter={name}>", "</parameter>"),
+    "minimax_xml": ('<parameter name="{name}">', "</parameter>"),
+    "glm_xml": ("<arg_key>{name}</arg_key>\n<arg_value>", "</arg_value>"),
+}
+
+
+def build(spec: Any, vocabulary: Vocabulary) -> tuple[_core.GrammarBuilder, int]:
+    """The grammar's nodes and the number of its first rule.
+
+    Raises:
+        GrammarError: with the path to the part at fault, as in ``#/format/tags/0``.
+    """
+    if isinstance(spec, (str, bytes)):
+        try:
+            spec = json.loads(spec)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise GrammarError(f"the structural tag is not JSON: {error}") from None
+    elif hasattr(spec, "model_dump"):
+        spec = spec.model_dump(by_alias=True)
+    if isinstance(spec, dict) and "structures" in spec:
+        spec = _modern(spec)
+    if isinstance(spec, dict) and spec.get("type") == "structural_tag":
+        spec, path = spec.get("format"), "/format"
+    else:
+        path = ""
+    b = _core.GrammarBuilder()
+    rule = b.rule("structural_tag")
+    b.define(rule, _Formats(b, vocabulary).format(spec, path))
+    return b, rule
+
+
+def _modern(spec: dict[str, Any]) -> dict[str, Any]:
+    tags = [
+        {
+            "begin": s.get("begin"),
+            "content": {"type": "json_schema", "json_schema": s.get("schema")},
+            "end": s.get("end"),
+        }
+        for s in spec["structures"]
+    ]
+    return {"type": "triggered_tags", "triggers": spec.get("triggers"), "tags": tags}
+
+
+class _Formats:
+    def __init__(self, b: _core.GrammarBuilder, vocabulary: Vocabulary) -> None:
+        self.b = b
+        self.vocabulary = vocabulary
+        self.spell = source.spelled(b, vocabulary)
+        self.depth = 0
+
+    def fail(self, message: str, path: str) -> NoReturn:
+        raise GrammarError(f"{message} (at #{path})")
+
+    def format(self, spec: Any, path: str) -> int:
+        if not isinstance(spec, dict):
+            self.fail("a format is an object with a 'type'", path)
+        kind = spec.get("type") or ("tag" if "begin" in spec else None)
+        if kind not in KINDS:
+            names = ", ".join(KINDS)
+            hint = source.meant(str(kind), KINDS) or f"; known: {names}"
+            self.fail(f"'{kind}' is no format{hint}", path)
+        self.depth += 1
+        if self.depth > source.DEPTH:
+            self.fail("formats nest too deeply", path)
+        node = KINDS[kind](self, spec, path)
+        self.depth -= 1
+        return node
+
+    # ---- fields ----
+
+    def text(self, spec: dict[str, Any], name: str, path: str) -> str:
+        value = spec.get(name)
+        if not isinstance(value, str):
+            self.fail(f"'{name}' must be a text", path)
+        return value
+
+    def texts(self, spec: dict[str, Any], name: str, path: str) -> list[str]:
+        value = spec.get(name) or []
+        if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
+            self.fail(f"'{name}' must be a list of texts", path)
+        return list(dict.fromkeys(value))
+
+    def items(self, spec: dict[str, Any], name: str, path: str) -> list[Any]:
+        value = spec.get(name)
+        if not isinstance(value, list) or not value:
+            self.fail(f"'{name}' must be a list with at least one entry", path)
+        return value
+
+    def token(self, value: Any, path: str) -> int:
+        if isinstance(value, dict):
+            value = value.get("token")
+        if isinstance(value, bool) or not isinstance(value, (int, str)):
+            self.fail("a token is an id or a name", path)
+        if isinstance(value, str):
+            return source.named_token(value, self.vocabulary, value, 0)
+        if not 0 <= value < self.vocabulary.vocab_size:
+            self.fail(f"token {value} is outside the vocabulary", path)
+        return value
+
+    def unsupported(self, spec: dict[str, Any], path: str, *names: str) -> None:
+        for name in names:
+            if spec.get(name) is not None:
+                self.fail(f"'{name}' is not supported", path)
+
+    # ---- formats ----
+
+    def const_string(self, spec: dict[str, Any], path: str) -> int:
+        return self.spell(self.text(spec, "value", path))
+
+    def json_schema(self, spec: dict[str, Any], path: str) -> int:
+        schema = spec.get("json_schema", spec.get("schema"))
+        if isinstance(schema, str):
+            schema = json.loads(schema)
+        if not isinstance(schema, (dict, bool)):
+            self.fail("'json_schema' must be a schema", path)
+        style = "qwen_xml" if spec.get("type") == "qwen_xml_parameter" else spec.get("style", "json")
+        if style in XML_STYLES:
+            return self.parameters(schema, style, path)
+        if style != "json":
+            self.fail(f"style '{style}' is not supported; known: json, {', '.join(XML_STYLES)}", path)
+        if spec.get("excludes"):
+            self.fail("'excludes' of a schema is not supported", path)
+        return self.schema(schema, bool(spec.get("any_order", False)))
+
+    def schema(self, schema: Any, any_order: bool = False) -> int:
+        return self.b.json(json.dumps(schema), [], "flexible", any_order, False, True, 0)
+
+    def parameters(self, schema: Any, style: str, path: str) -> int:
+        """An object as elements, one a property, in the schema's order; required ones must be there."""
+        if not isinstance(schema, dict) or not isinstance(schema.get("properties", {}), dict):
+            self.fail("parameters outside JSON need an object schema", path)
+        before, after = XML_STYLES[style]
+        gap = self.b.chars([(9, 10), (13, 13), (32, 32)])
+        blank = self.b.repeat(gap, 0, 4)
+        required = set(schema.get("required", ()))
+        definitions = {k: schema[k] for k in ("$defs", "definitions") if k in schema}
+        parts = [blank]
+        for name, inner in schema.get("properties", {}).items():
+            begin = self.spell(before.format(name=name))
+            if isinstance(inner, dict) and inner.get("type") == "string" and not (set(inner) & _NARROW):
+                value = source.up_to(self.b, after, [after], self.spell)
+            elif (
+                isinstance(inner, dict) and "enum" in inner and all(isinstance(v, str) for v in inner["enum"])
+            ):
+                choices = self.b.choice([self.b.literal(v.encode()) for v in inner["enum"]])
+                value = self.b.sequence([blank, choices, blank, self.spell(after)])
+            else:
+                whole = {**inner, **definitions} if isinstance(inner, dict) else inner
+                value = self.b.sequence([blank, self.schema(whole), blank, self.spell(after)])
+            element = self.b.sequence([begin, value, blank])
+            parts.append(element if name in required else self.b.repeat(element, 0, 1))
+        return self.b.sequence(parts)
+
+    def grammar(self, spec: dict[str, Any], path: str) -> int:
+        text = self.text(spec, "grammar", path)
+        if source.is_ebnf(text):
+            return self.b.call(gbnf.Parser(text, self.vocabulary, self.b).rules("root"))
+        from . import lark
+
+        return self.b.call(lark.Frontend(self.b, self.vocabulary, "contextual").grammar(text, "start"))
+
+    def regex(self, spec: dict[str, Any], path: str) -> int:
+        node = self.b.pattern(self.text(spec, "pattern", path))
+        excludes = self.texts(spec, "excludes", path)
+        return self.b.both([node, source.without(self.b, excludes)]) if excludes else node
+
+    def any_text(self, spec: dict[str, Any], path: str) -> int:
+        self.unsupported(spec, path, "max_tokens")
+        node = source.without(self.b, self.texts(spec, "excludes", path))
+        most = spec.get("max_chars")
+        if most is None:
+            return node
+        return self.b.both([node, self.b.repeat(source.any_char(self.b), 0, int(most))])
+
+    def token_format(self, spec: dict[str, Any], path: str) -> int:
+        return self.b.tokens([self.token(spec, path)])
+
+    def any_token(self, spec: dict[str, Any], path: str, most: int = -1) -> int:
+        self.unsupported(spec, path, "max_tokens")
+        ids = [self.token(t, path) for t in spec.get("exclude_tokens") or []]
+        ordinary = [i for i in ids if i not in self.vocabulary.special_token_ids]
+        if ordinary:
+            self.fail(f"token {ordinary[0]} is ordinary text; only special tokens can be left out", path)
+        others = source.other_tokens(ids, self.vocabulary)
+        char = source.any_char(self.b)
+        one = self.b.choice([char, self.b.tokens(others)]) if others else char
+        return one if most == 1 else self.b.repeat(one, 0, most)
+
+    def sequence(self, spec: dict[str, Any], path: str) -> int:
+        elements = self.items(spec, "elements", path)
+        return self.b.sequence([self.format(e, f"{path}/elements/{i}") for i, e in enumerate(elements)])
+
+    def either(self, spec: dict[str, Any], path: str) -> int:
+        elements = self.items(spec, "elements", path)
+        return self.b.choice([self.format(e, f"{path}/elements/{i}") for i, e in enumerate(elements)])
+
+    def repeat(self, spec: dict[str, Any], path: str) -> int:
+        bounds = {"optional": (0, 1), "plus": (1, -1), "star": (0, -1)}
+        least, most = bounds.get(spec["type"], (spec.get("min", 0), spec.get("max", -1)))
+        if not isinstance(least, int) or not isinstance(most, int) or least < 0 or 0 <= most < least:
+            self.fail("'min' and 'max' are the bounds of a repetition", path)
+        return self.b.repeat(self.format(spec.get("content"), f"{path}/content"), least, most)
+
+    def tag(self, spec: dict[str, Any], path: str) -> int:
+        begin = spec.get("begin")
+        start = (
+            self.b.tokens([self.token(begin, path)])
+            if isinstance(begin, dict)
+            else self.spell(self.text(spec, "begin", path))
+        )
+        return self.b.sequence([start, self.rest_of_tag(spec, path)])
+
+    def rest_of_tag(self, spec: dict[str, Any], path: str) -> int:
+        """The content and the end; free content ends at the first end."""
+        end, content = spec.get("end", ""), spec.get("content", {"type": "any_text"})
+        free = isinstance(content, dict) and content.get("type") == "any_text"
+        if free and content.get("max_chars") is None and not isinstance(end, dict):
+            self.unsupported(content, path, "max_tokens")
+            ends = [end] if isinstance(end, str) else list(end)
+            excludes = self.texts(content, "excludes", f"{path}/content")
+            if all(isinstance(e, str) and e for e in ends):
+                return gbnf.dispatch(
+                    self.b, [], stops=ends, excludes=excludes, may_end=False, spell=self.spell
+                )
+        inner = self.format(content, f"{path}/content")
+        if isinstance(end, dict):
+            last = self.b.tokens([self.token(end, path)])
+        elif isinstance(end, str):
+            last = self.spell(end)
+        elif isinstance(end, list) and all(isinstance(e, str) for e in end):
+            last = self.b.choice([self.spell(e) for e in end])
+        else:
+            self.fail("'end' must be a text, a list of texts or a token", path)
+        return self.b.sequence([inner, last])
+
+    def triggered(self, spec: dict[str, Any], path: str) -> int:
+        triggers = self.texts(spec, "triggers", path)
+        if not triggers:
+            self.fail("'triggers' must be a list of texts", path)
+        pairs: list[tuple[str, int]] = []
+        whole: list[int] = []
+        for i, tag in enumerate(self.items(spec, "tags", path)):
+            at = f"{path}/tags/{i}"
+            begin = self.text(tag, "begin", at)
+            fitting = [t for t in triggers if begin.startswith(t)]
+            if not fitting:
+                self.fail(f"the tag begins with {begin!r}, but no trigger does", at)
+            if len(fitting) > 1:
+                self.fail(f"the tag begins with several triggers: {fitting}", at)
+            rest = self.rest_of_tag(tag, at)
+            pairs.append((fitting[0], self.b.sequence([self.spell(begin[len(fitting[0]) :]), rest])))
+            whole.append(self.b.sequence([self.spell(begin), rest]))
+        first, last = bool(spec.get("at_least_one")), bool(spec.get("stop_after_first"))
+        excludes = self.texts(spec, "excludes", path)
+        if first:  # the text begins with a tag, as in xgrammar
+            if last:
+                return self.b.choice(whole)
+            free = gbnf.dispatch(self.b, pairs, excludes=excludes, spell=self.spell)
+            return self.b.sequence([self.b.choice(whole), free])
+        return gbnf.dispatch(self.b, pairs, excludes=excludes, loop=not last, spell=self.spell)
+
+    def dispatched(self, spec: dict[str, Any], path: str) -> int:
+        pairs = []
+        for i, rule in enumerate(self.items(spec, "rules", path)):
+            if (
+                not isinstance(rule, (list, tuple))
+                or len(rule) != 2
+                or not isinstance(rule[0], str)
+                or not rule[0]
+            ):
+                self.fail("a rule is a pair of a text and a format", f"{path}/rules/{i}")
+            pairs.append((rule[0], self.format(rule[1], f"{path}/rules/{i}/1")))
+        excludes = self.texts(spec, "excludes", path)
+        return gbnf.dispatch(
+            self.b, pairs, excludes=excludes, loop=bool(spec.get("loop", True)), spell=self.spell
+        )
+
+    def separated(self, spec: dict[str, Any], path: str) -> int:
+        tags = [self.format(t, f"{path}/tags/{i}") for i, t in enumerate(self.items(spec, "tags", path))]
+        one = self.b.choice(tags)
+        if spec.get("stop_after_first"):
+            some = one
+        else:
+            more = self.b.sequence([self.spell(self.text(spec, "separator", path)), one])
+            some = self.b.sequence([one, self.b.repeat(more, 0, -1)])
+        return some if spec.get("at_least_one") else self.b.repeat(some, 0, 1)
+
+    def by_token(self, spec: dict[str, Any], path: str) -> int:
+        """Free text and special tokens until one of some tokens, then what belongs to it."""
+        pairs: list[tuple[int, int]] = []
+        if spec["type"] == "token_dispatch":
+            for i, rule in enumerate(self.items(spec, "rules", path)):
+                at = f"{path}/rules/{i}"
+                if not isinstance(rule, (list, tuple)) or len(rule) != 2:
+                    self.fail("a rule is a pair of a token and a format", at)
+                pairs.append((self.token(rule[0], at), self.format(rule[1], f"{at}/1")))
+        else:
+            for i, tag in enumerate(self.items(spec, "tags", path)):
+                at = f"{path}/tags/{i}"
+                pairs.append((self.token(tag.get("begin"), at), self.rest_of_tag(tag, at)))
+        triggers = [self.token(t, path) for t in spec.get("trigger_tokens") or [p[0] for p in pairs]]
+        excluded = [self.token(t, path) for t in spec.get("exclude_tokens") or []]
+        free = self.any_token({"exclude_tokens": [*triggers, *excluded]}, path)
+        b = self.b
+        calls = [b.sequence([b.tokens([token]), node]) for token, node in pairs]
+        last = bool(spec.get("stop_after_first")) or spec.get("loop") is False
+        if last:
+            whole = b.sequence([free, b.choice(calls)])
+            return b.choice(calls) if spec.get("at_least_one") else b.choice([whole, free])
+        tail = b.sequence([b.repeat(b.sequence([free, b.choice(calls)]), 0, -1), free])
+        return b.sequence([b.choice(calls), tail]) if spec.get("at_least_one") else tail
+
+
+_NARROW = {"enum", "const", "pattern", "format", "minLength", "maxLength"}
+
+KINDS: dict[str, Callable[[_Formats, dict[str, Any], str], int]] = {
+    "const_string": _Formats.const_string,
+    "json_schema": _Formats.json_schema,
+    "qwen_xml_parameter": _Formats.json_schema,
+    "grammar": _Formats.grammar,
+    "regex": _Formats.regex,
+    "any_text": _Formats.any_text,
+    "token": _Formats.token_format,
+    "exclude_token": lambda self, spec, path: self.any_token(spec, path, 1),
+    "any_tokens": _Formats.any_token,
+    "sequence": _Formats.sequence,
+    "or": _Formats.either,
+    "optional": _Formats.repeat,
+    "plus": _Formats.repeat,
+    "star": _Formats.repeat,
+    "repeat": _Formats.repeat,
+    "tag": _Formats.tag,
+    "triggered_tags": _Formats.triggered,
+    "tags_with_separator": _Formats.separated,
+    "dispatch": _Formats.dispatched,
+    "token_dispatch": _Formats.by_token,
+    "token_triggered_tags": _Formats.by_token,
+}

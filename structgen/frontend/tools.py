@@ -1,0 +1,173 @@
+"""Tool calls as the common model families write them: a table, one row a format.
+
+In: OpenAI's list of tools and ``tool_choice``. Out: a structural tag (see `structural_tag`). Cost: linear.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import GrammarError
+from . import source
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How one call is written, and what stands around all calls.
+
+    ``{name}`` is the function's name. `trigger` begins every call where there is no section; a section is
+    entered at `open` and holds calls joined by `separator`.
+    """
+
+    begin: str
+    end: str
+    trigger: str = ""
+    open: str = ""
+    close: str = ""
+    separator: str = ""
+    parameters: str = "json"
+    think: tuple[str, str] = ("<think>", "</think>")
+
+
+STYLES = {
+    "json": Style('{"name": "{name}", "arguments": ', "}", trigger='{"name": '),
+    "llama3": Style('{"name": "{name}", "parameters": ', "}", trigger='{"name": '),
+    "hermes": Style(
+        '<tool_call>\n{"name": "{name}", "arguments": ', "}\n</tool_call>", trigger="<tool_call>"
+    ),
+    "mistral": Style(
+        '{"name": "{name}", "arguments": ', "}", open="[TOOL_CALLS][", close="]", separator=", "
+    ),
+    "mistral-v11": Style("[TOOL_CALLS]{name}[ARGS]", "", trigger="[TOOL_CALLS]"),
+    "deepseek-v3": Style(
+        "<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n",
+        "\n```<｜tool▁call▁end｜>",
+        open="<｜tool▁calls▁begin｜>",
+        close="<｜tool▁calls▁end｜>",
+        separator="\n",
+    ),
+    "deepseek-v3.1": Style(
+        "<｜tool▁call▁begin｜>{name}<｜tool▁sep｜>",
+        "<｜tool▁call▁end｜>",
+        open="<｜tool▁calls▁begin｜>",
+        close="<｜tool▁calls▁end｜>",
+    ),
+    "qwen3-coder": Style(
+        "<tool_call>\n<function={name}>\n",
+        "</function>\n</tool_call>",
+        trigger="<tool_call>",
+        parameters="qwen_xml",
+    ),
+    "minimax": Style(
+        '<invoke name="{name}">\n',
+        "</invoke>\n",
+        open="<minimax:tool_call>\n",
+        close="</minimax:tool_call>",
+        parameters="minimax_xml",
+    ),
+    "glm": Style("<tool_call>{name}\n", "</tool_call>", trigger="<tool_call>", parameters="glm_xml"),
+}
+STYLES["qwen"] = STYLES["hermes"]
+
+
+def structural_tag(
+    tools: list[dict[str, Any]],
+    tool_choice: Any = "auto",
+    style: str = "hermes",
+    parallel: bool = True,
+    reasoning: bool = False,
+) -> dict[str, Any]:
+    """The structural tag for a request with tools.
+
+    Args:
+        tools: ``[{"type": "function", "function": {"name", "parameters"}}, ...]``, or the functions alone.
+        tool_choice: "auto", "none", "required", a name, or ``{"type": "function", "function": {"name"}}``.
+        style: a key of `STYLES`.
+        parallel: whether several calls may be made.
+        reasoning: whether a section of reasoning comes first; the constraint starts after it.
+    """
+    row = STYLES.get(style)
+    if row is None:
+        raise GrammarError(f"'{style}' is no style{source.meant(style, STYLES)}; known: {', '.join(STYLES)}")
+    functions = [_function(tool, i) for i, tool in enumerate(tools)]
+    names = [name for name, _ in functions]
+    if len(set(names)) != len(names):
+        raise GrammarError("two tools have the same name")
+    forced = _forced(tool_choice)
+    if forced is not None:
+        if forced not in names:
+            raise GrammarError(
+                f"tool_choice names '{forced}'{source.meant(forced, names) or ', which is no tool'}"
+            )
+        functions = [f for f in functions if f[0] == forced]
+    must = forced is not None or tool_choice == "required"
+    if must and not functions:
+        raise GrammarError("a tool call is required, but there are no tools")
+    tags = [
+        {
+            "type": "tag",
+            "begin": row.begin.replace("{name}", name),
+            "content": {"type": "json_schema", "json_schema": schema, "style": row.parameters},
+            "end": row.end,
+        }
+        for name, schema in functions
+    ]
+    single = not parallel or forced is not None
+    body: dict[str, Any]
+    if not tags or tool_choice == "none":
+        body = {"type": "any_text", "excludes": [row.open or row.trigger]}
+    elif row.open:
+        calls = {
+            "type": "tags_with_separator",
+            "tags": tags,
+            "separator": row.separator,
+            "at_least_one": True,
+            "stop_after_first": single,
+        }
+        section = {"type": "tag", "begin": row.open, "content": calls, "end": row.close}
+        if must:
+            body = section
+        else:
+            body = {
+                "type": "triggered_tags",
+                "triggers": [row.open],
+                "tags": [section],
+                "stop_after_first": True,
+            }
+    elif must and single:
+        body = {"type": "or", "elements": tags}
+    else:
+        body = {
+            "type": "triggered_tags",
+            "triggers": [row.trigger],
+            "tags": tags,
+            "at_least_one": must,
+            "stop_after_first": single,
+        }
+    if reasoning:
+        begin, end = row.think
+        thought = {"type": "tag", "begin": begin, "content": {"type": "any_text"}, "end": end}
+        body = {"type": "sequence", "elements": [thought, body]}
+    return {"type": "structural_tag", "format": body}
+
+
+def _function(tool: Any, i: int) -> tuple[str, Any]:
+    function = tool.get("function", tool) if isinstance(tool, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
+        raise GrammarError(f"tool {i} has no function with a name")
+    return function["name"], function.get("parameters", {"type": "object"})
+
+
+def _forced(choice: Any) -> str | None:
+    if isinstance(choice, dict):
+        function = choice.get("function", choice)
+        name = function.get("name") if isinstance(function, dict) else None
+        if not isinstance(name, str):
+            raise GrammarError("tool_choice has no function with a name")
+        return name
+    if choice in ("auto", "none", "required"):
+        return None
+    if isinstance(choice, str):
+        return choice
+    raise GrammarError(f"tool_choice is 'auto', 'none', 'required' or a function, not {choice!r}")

@@ -1,0 +1,199 @@
+"""Structural tags and tools: cases, and verdicts beside xgrammar's where it is installed."""
+
+# ruff: noqa: E501, UP031  (tables: a case is a line; calls are full of braces)
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import structgen
+from structgen import errors
+from structgen.frontend import tools as tool_styles
+from tests import harness
+
+VOCABULARY = structgen.Vocabulary.from_bytes(
+    [bytes([i]) for i in range(256)] + [b"", b"", b"", b""],
+    eos_token_ids=256,
+    special_token_ids={"<end>": 256, "<tool_call>": 257, "</tool_call>": 258, "[TOOL_CALLS]": 259},
+)
+PLAIN = structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256)
+COMPILER, BYTES = structgen.Compiler(VOCABULARY), structgen.Compiler(PLAIN)
+
+INTEGER = {"type": "json_schema", "json_schema": {"type": "integer"}}
+TAG_A = {"type": "tag", "begin": "<a>", "content": INTEGER, "end": "</a>"}
+TAG_B = {"type": "tag", "begin": "<b>", "content": {"type": "any_text"}, "end": "</b>"}
+
+CASES = [
+    ({"type": "const_string", "value": "x\n"}, ["x\n"], ["x", ""]),
+    ({"type": "regex", "pattern": "a+"}, ["aa"], ["", "b"]),
+    ({"type": "grammar", "grammar": 'root ::= "(" root ")" | "x"'}, ["((x))"], ["(x"]),
+    ({"type": "any_text", "excludes": ["no"]}, ["", "n o"], ["no", "a no b"]),
+    (TAG_A, ["<a>12</a>"], ["<a>x</a>", "12", "<a>12</a> "]),
+    (TAG_B, ["<b></b>", "<b>x < /b> <b></b>"], ["<b></b></b>", "<b>"]),
+    ({"type": "tag", "begin": "<", "content": {"type": "any_text"}, "end": ["1", "2"]}, ["<x1", "<2"], ["<12", "<"]),
+    ({"type": "sequence", "elements": [TAG_A, {"type": "optional", "content": TAG_B}]}, ["<a>1</a>", "<a>1</a><b></b>"], ["<b></b>"]),
+    ({"type": "or", "elements": [TAG_A, TAG_B]}, ["<a>1</a>", "<b>1</b>"], ["<a>1</a><b></b>", ""]),
+    ({"type": "star", "content": TAG_A}, ["", "<a>1</a><a>2</a>"], ["<a>"]),
+    ({"type": "plus", "content": TAG_A}, ["<a>1</a>"], [""]),
+    ({"type": "repeat", "content": TAG_A, "min": 2, "max": 2}, ["<a>1</a><a>2</a>"], ["<a>1</a>"]),
+    (
+        {"type": "triggered_tags", "triggers": ["<a", "<b"], "tags": [TAG_A, TAG_B]},
+        ["", "text < a", "x<a>1</a>y<b>2</b>", "<<a>1</a>", "<a>1</a><a>2</a>"],
+        ["<a", "<ax", "<a>x</a>", "x<a>1</a><b>"],
+    ),
+    (
+        {"type": "triggered_tags", "triggers": ["<a>"], "tags": [TAG_A], "stop_after_first": True},
+        ["", "text<a>1</a>"],
+        ["<a>1</a>text", "<a>1</a><a>1</a>"],
+    ),
+    (
+        {"type": "triggered_tags", "triggers": ["<a>"], "tags": [TAG_A], "at_least_one": True},
+        ["<a>1</a>text", "<a>1</a>"],
+        ["", "text"],
+    ),
+    (
+        {"type": "triggered_tags", "triggers": ["<a>"], "tags": [TAG_A], "at_least_one": True, "stop_after_first": True},
+        ["<a>1</a>"],
+        ["", "text", "<a>1</a>text"],
+    ),
+    (
+        {"type": "tags_with_separator", "tags": [TAG_A, TAG_B], "separator": ", ", "at_least_one": True},
+        ["<a>1</a>", "<a>1</a>, <b>x</b>"],
+        ["", "<a>1</a>,<b></b>", "<a>1</a>, "],
+    ),
+    ({"type": "tags_with_separator", "tags": [TAG_A], "separator": ""}, ["", "<a>1</a><a>2</a>"], ["x"]),
+    ({"type": "dispatch", "rules": [["fn:", INTEGER]], "excludes": ["bad"]}, ["", "a fn:12 b fn:3", "fn:1"], ["fn:", "bad", "fn:x"]),
+]  # fmt: skip
+CASES += [
+    (
+        {"structures": [{"begin": "<a>", "schema": {"type": "integer"}, "end": "</a>"}], "triggers": ["<a"]},
+        ["x <a>1</a> y"],
+        ["<a>x"],
+    )
+]
+
+
+def wrapped(spec: dict) -> dict:
+    return spec if "structures" in spec else {"type": "structural_tag", "format": spec}
+
+
+@pytest.mark.parametrize("spec, inside, outside", CASES)
+def test_cases(spec, inside, outside) -> None:
+    found = BYTES.structural_tag(wrapped(spec))
+    assert [t for t in inside if not harness.verdict(found, t)] == []
+    assert [t for t in outside if harness.verdict(found, t)] == []
+    assert harness.verdict(BYTES.structural_tag(json.dumps(wrapped(spec))), inside[0])
+
+
+def test_xgrammar_agrees() -> None:
+    """The same verdicts on the same JSON."""
+    xgrammar = pytest.importorskip("xgrammar")
+    info = xgrammar.TokenizerInfo([bytes([i]) for i in range(256)] + [b"</s>"], stop_token_ids=[256])
+    compiler = xgrammar.GrammarCompiler(info, cache_enabled=False)
+    seen = 0
+    for spec, inside, outside in CASES:
+        if "structures" in spec:
+            continue
+        try:
+            theirs = compiler.compile_structural_tag(json.dumps(wrapped(spec)))
+        except RuntimeError:
+            continue
+        for text, expected in [*((t, True) for t in inside), *((t, False) for t in outside)]:
+            matcher = xgrammar.GrammarMatcher(theirs, terminate_without_stop_token=False)
+            accepted = matcher.accept_string(text) and matcher.accept_token(256)
+            assert accepted == expected, (spec, text)
+            seen += 1
+    assert seen > 40
+
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+                "required": ["city"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {"name": "time", "parameters": {"type": "object", "additionalProperties": False}},
+    },
+]
+J = '{"city": "Rome", "days": 2}'
+CALLS = {
+    "json": '{"name": "weather", "arguments": %s}' % J,
+    "llama3": '{"name": "weather", "parameters": %s}' % J,
+    "hermes": '<tool_call>\n{"name": "weather", "arguments": %s}\n</tool_call>' % J,
+    "qwen": '<tool_call>\n{"name": "weather", "arguments": %s}\n</tool_call>' % J,
+    "mistral": '[TOOL_CALLS][{"name": "weather", "arguments": %s}, {"name": "time", "arguments": {}}]' % J,
+    "mistral-v11": "[TOOL_CALLS]weather[ARGS]%s" % J,
+    "deepseek-v3": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n%s\n```<｜tool▁call▁end｜>"
+    "<｜tool▁calls▁end｜>" % J,
+    "deepseek-v3.1": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>%s<｜tool▁call▁end｜><｜tool▁calls▁end｜>" % J,
+    "qwen3-coder": "<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n<parameter=days>\n2\n</parameter>\n"
+    "</function>\n</tool_call>",
+    "minimax": '<minimax:tool_call>\n<invoke name="weather">\n<parameter name="city">Rome</parameter>\n</invoke>\n</minimax:tool_call>',
+    "glm": "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", tool_styles.STYLES)
+def test_tools(style) -> None:
+    call = CALLS[style]
+    auto = BYTES.tools(TOOLS, style=style)
+    assert (
+        harness.verdict(auto, "no call")
+        and harness.verdict(auto, call)
+        and harness.verdict(auto, "so: " + call)
+    )
+    assert not harness.verdict(auto, call.replace("weather", "wether"))
+    assert not harness.verdict(auto, call.replace("city", "town"))
+    required = BYTES.tools(TOOLS, "required", style=style)
+    assert harness.verdict(required, call) and not harness.verdict(required, "no call")
+    none = BYTES.tools(TOOLS, "none", style=style)
+    assert harness.verdict(none, "no call") and not harness.verdict(none, call)
+    named = BYTES.tools(TOOLS, {"type": "function", "function": {"name": "time"}}, style=style)
+    assert not harness.verdict(named, call)
+    thinking = BYTES.tools(TOOLS, "required", style=style, reasoning=True)
+    assert harness.verdict(thinking, f"<think>hm {call}</think>{call}") and not harness.verdict(
+        thinking, call
+    )
+
+
+def test_marks_may_be_special_tokens() -> None:
+    found = COMPILER.tools(TOOLS, "required", style="hermes")
+    matcher = found.matcher()
+    assert matcher.accept_token(257) and matcher.accept_bytes('\n{"name": "time", "arguments": {}}\n')
+    assert matcher.accept_token(258) and matcher.is_accepting()
+    free = COMPILER.tools(TOOLS, style="hermes").matcher()
+    assert free.accept_bytes("text") and free.accept_token(257) and not free.accept_bytes("x")
+
+
+ERRORS = [
+    ({"type": "tagg"}, "'tagg' is no format; did you mean 'tag'? (at #/format)"),
+    (
+        {"type": "sequence", "elements": [{"type": "const_string"}]},
+        "'value' must be a text (at #/format/elements/0)",
+    ),
+    (
+        {"type": "triggered_tags", "triggers": ["<c>"], "tags": [TAG_A]},
+        "the tag begins with '<a>', but no trigger does (at #/format/tags/0)",
+    ),
+]
+
+
+@pytest.mark.parametrize("spec, message", ERRORS)
+def test_errors(spec, message) -> None:
+    with pytest.raises(errors.GrammarError) as caught:
+        BYTES.structural_tag(wrapped(spec))
+    assert caught.value.message == message
+    with pytest.raises(errors.GrammarError, match="did you mean 'weather'"):
+        BYTES.tools(TOOLS, "wether")
+    with pytest.raises(errors.GrammarError, match="is no style"):
+        BYTES.tools(TOOLS, style="lama3")
