@@ -116,7 +116,7 @@ def engines(tokens: data.Tokens) -> dict[str, Callable[[str], Callable[[], Any]]
     try:
         import llguidance
 
-        from .engines import llguidance as adapter  # its quickest path, as in bench.maskbench
+        from structgen.bench.engines import llguidance as adapter  # its quickest path
 
         tokenizer = adapter.Engine(tokens)._tokenizer
 

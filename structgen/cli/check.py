@@ -64,8 +64,8 @@ def run(options: argparse.Namespace) -> int:
     return status
 
 
-def explain(grammar: CompiledGrammar, data: bytes) -> str:
-    """Empty if the text is accepted, else where and why not."""
+def explain(grammar: CompiledGrammar, data: bytes, causes: bool = True) -> str:
+    """Empty if the text is accepted, else where and (of a JSON Schema) why not."""
     matcher, length = stand_at(grammar, data)
     if length == len(data) and matcher.is_accepting():
         return ""
@@ -74,13 +74,13 @@ def explain(grammar: CompiledGrammar, data: bytes) -> str:
     lines = [what, f"  after    {at.before}" if at.before else "  after    (the start of the text)"]
     if length < len(data):
         lines.append(f"  found    {at.after}")
-    found = grammar.explain(data)
+    found = grammar.explain(data) if causes else None
     if found is not None:
         if found.kind != "keyword":
             lines.append(f"  because  {found.problem}")
-        causes = [line for cause in found.causes for line in cause.lines()]
+        told = [line for cause in found.causes for line in cause.lines()]
         lines += [
-            f"  {'because' if i == 0 and found.kind == 'keyword' else '':9}{c}" for i, c in enumerate(causes)
+            f"  {'because' if i == 0 and found.kind == 'keyword' else '':9}{c}" for i, c in enumerate(told)
         ]
     lines.append(f"  allowed  {allowed_here(matcher)}")
     return "\n".join(lines)
