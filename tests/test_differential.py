@@ -221,6 +221,35 @@ def test_what_was_read_before_changes_nothing(compiler) -> None:
     assert accepts(grammar, text)
 
 
+def test_mutual_recursion(compiler) -> None:
+    """A is empty while it is asked whether A is empty; nothing may remember that as the answer about B."""
+
+    def holding(kind: str, inner: str) -> dict:
+        ref = {"$ref": f"#/$defs/{inner}"}
+        if kind == "array":
+            return {"type": "array", "minItems": 1, "items": ref}
+        if kind == "contains":
+            return {"type": "array", "contains": ref}
+        return {"type": "object", "required": ["k"], "properties": {"k": ref}, "additionalProperties": False}
+
+    leaves = ({"type": "object", "maxProperties": 0}, {"type": "null"}, {"type": "array", "maxItems": 0})
+    values: list = [{}, None, [], 1]
+    for _ in range(3):
+        values += [[v] for v in values[-60:]] + [{"k": v} for v in values[-60:]]
+    texts = [json.dumps([v]) for v in values[:400]]
+    for one in ("array", "contains", "object"):
+        for two in ("array", "contains", "object"):
+            for leaf in leaves:
+                for combine in ("anyOf", "oneOf"):
+                    first = {combine: [holding(one, "B"), leaf]}
+                    for second in (holding(two, "A"), {"not": {"not": holding(two, "A")}}):
+                        schema = {**holding("array", "A"), "$defs": {"A": first, "B": second}}
+                        grammar = compiler.json_schema(schema, property_order="any")
+                        judge = Judge(schema)
+                        for text in texts[::3]:
+                            assert accepts(grammar, text) == judge.accepts(text), (schema, text)
+
+
 @pytest.mark.parametrize(("schema", "good", "bad"), FOUND)
 def test_found(schema, good, bad, compiler) -> None:
     grammar = compiler.json_schema(schema, property_order="any")
