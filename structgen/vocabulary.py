@@ -32,12 +32,16 @@ _SENTINELS = ("\n", ":", "a")
 
 
 class _Texts(Sequence[bytes]):
-    """The bytes of a loaded vocabulary, read from the mapped file when they are asked for."""
+    """The bytes of a loaded vocabulary, read from the mapped file when they are asked for.
 
-    __slots__ = ("_core",)
+    `unread` holds the tokens with the byte 0xFF, which no text has: the core keeps none of their bytes.
+    """
 
-    def __init__(self, made: core.Vocabulary) -> None:
+    __slots__ = ("_core", "_unread")
+
+    def __init__(self, made: core.Vocabulary, unread: dict[int, bytes]) -> None:
         self._core = made
+        self._unread = unread
 
     def __len__(self) -> int:
         return len(self._core)
@@ -48,13 +52,16 @@ class _Texts(Sequence[bytes]):
     def __getitem__(self, index: slice) -> list[bytes]: ...
     def __getitem__(self, index: int | slice) -> bytes | list[bytes]:
         if isinstance(index, slice):
-            return [self._core.token(i) for i in range(*index.indices(len(self)))]
+            return [self._text(i) for i in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(index)
-        return self._core.token(index % len(self))
+        return self._text(index % len(self))
 
     def __iter__(self) -> Iterator[bytes]:
-        return map(self._core.token, range(len(self)))
+        return map(self._text, range(len(self)))
+
+    def _text(self, token_id: int) -> bytes:
+        return self._core.token(token_id) or self._unread.get(token_id, b"")
 
 
 class Vocabulary:
@@ -201,8 +208,9 @@ class Vocabulary:
         The file appears whole or not at all. It fits this version of structgen and this kind of machine, and
         holds no encoder: about 16 MB for 131k tokens. VocabularyError: it cannot be written.
         """
-        meta = json.dumps({"kind": self.kind, "special": self.special_tokens}).encode()
-        self._core.save(os.fspath(path), meta)
+        unread = {str(i): text.hex() for i, text in enumerate(self.tokens) if b"\xff" in text}
+        meta = {"kind": self.kind, "special": self.special_tokens, "unread": unread}
+        self._core.save(os.fspath(path), json.dumps(meta).encode())
 
     @classmethod
     def load(
@@ -219,7 +227,7 @@ class Vocabulary:
         made, meta = _core.Vocabulary.load(os.fspath(path))
         about = json.loads(meta)
         found = cls.__new__(cls)
-        found.tokens = _Texts(made)
+        found.tokens = _Texts(made, {int(i): bytes.fromhex(text) for i, text in about["unread"].items()})
         found.vocab_size = len(made)
         found.eos_token_ids = list(made.eos)
         found.special_token_ids = list(made.special)

@@ -220,7 +220,7 @@ NB_MODULE(_core, m) {
       .def("save", &save, "path"_a, "meta"_a)
       .def("token",
            [](const Vocabulary& v, TokenId t) {
-             const std::string_view text = v.bytes(t);
+             const std::string_view text = v.is_special(t) ? std::string_view() : v.bytes(t);
              return nb::bytes(text.data(), text.size());
            },
            "id"_a)
