@@ -9,10 +9,12 @@ memory ten times a second.
 from __future__ import annotations
 
 import importlib
+import io
 import multiprocessing
 import os
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -61,6 +63,9 @@ def _divert(log: str) -> None:
         file = os.open(os.devnull, os.O_WRONLY)
     for descriptor in (1, 2):
         os.dup2(file, descriptor)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)  # what a child that is killed said last is the part to read
 
 
 @dataclass(frozen=True, slots=True)
