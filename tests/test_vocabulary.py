@@ -6,6 +6,7 @@ The law: encode(text) joined is exactly the text, special ids carry no bytes, ho
 from __future__ import annotations
 
 import base64
+import importlib.util
 import json
 import pickle
 import time
@@ -124,8 +125,10 @@ def test_mistral_through_transformers(mistral: Path) -> None:
 
 
 def test_tiktoken() -> None:
-    package = pytest.importorskip("dashscope")
-    file = Path(package.__file__).parent / "resources" / "qwen.tiktoken"
+    package = importlib.util.find_spec("dashscope")  # importing it wants a web server
+    if package is None or not package.submodule_search_locations:
+        pytest.skip("dashscope, which carries Qwen's tokenizer, is not installed")
+    file = Path(package.submodule_search_locations[0]) / "resources" / "qwen.tiktoken"
     special = {"<|endoftext|>": 151_643, "<|im_start|>": 151_644, "<|im_end|>": 151_645}
     with pytest.raises(VocabularyError, match="eos_token_ids"):
         Vocabulary.from_file(file)

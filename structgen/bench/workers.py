@@ -65,7 +65,7 @@ def _divert(log: str) -> None:
         os.dup2(file, descriptor)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(line_buffering=True)  # what a child that is killed said last is the part to read
+            stream.reconfigure(line_buffering=True)  # of a child that is killed, the last words matter
 
 
 @dataclass(frozen=True, slots=True)
