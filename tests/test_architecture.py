@@ -74,6 +74,8 @@ def group_of(module: str) -> str | None:
         return None
     if parts[1:2] == ["_core"]:
         return "_core"
+    if parts[1:2] == ["__main__"]:
+        return "cli"
     if len(parts) > 1 and (ROOT / "structgen" / parts[1]).is_dir():
         return parts[1]
     return TOP
