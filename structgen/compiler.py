@@ -28,7 +28,8 @@ _DRAFTS = {
     "2019-09": 2019, "2019": 2019, "draft2019-09": 2019,
     "2020-12": 2020, "2020": 2020, "draft2020-12": 2020,
 }  # fmt: skip
-_META_REFERENCE = re.compile(r'ref"\s*:\s*"https?://json-schema\.org/', re.IGNORECASE)
+# It begins with a literal, so that the search is one for a substring.
+_META_REFERENCE = re.compile(r'ef"\s*:\s*"(?i:https?://json-schema\.org/)')
 _CACHED_GRAMMARS = 1024
 _KEPT = 0.75  # of cache_bytes, once it was exceeded
 
@@ -273,9 +274,19 @@ class Compiler:
         return grammar
 
     def _shrink(self) -> None:
-        """Forgets the grammars used longest ago; automata that they share go with the last of them."""
-        while len(self._grammars) > 1 and self._core.byte_size > _KEPT * self._cache_bytes:
-            self._grammars.popitem(last=False)
+        """Forgets the grammars used longest ago; automata that they share go with the last of them.
+
+        They are freed on a thread of the core's, which takes tens of milliseconds: until then nothing more
+        is forgotten.
+        """
+        if self._core.retiring:
+            return
+        excess = self._core.byte_size - _KEPT * self._cache_bytes
+        while len(self._grammars) > 1 and excess > 0:
+            grammar = self._grammars.popitem(last=False)[1]
+            excess -= self._core.retire(grammar._core)
+            del grammar
+        self._core.reap()
 
 
 def _as_text(text: str | bytes) -> str:

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -126,3 +128,39 @@ def test_batches_from_many_threads_are_single_fills() -> None:
             np.testing.assert_array_equal(np.asarray(mask), np.asarray(single))
 
     together(work, 8)
+
+
+def test_grammars_are_freed_behind_the_back_of_compiles() -> None:
+    """A full cache lets go of grammars; what their matchers still hold keeps working, in a forked child too."""
+    budget = 1 << 20
+    using = compiler(cache_bytes=budget)
+    held = [(s, using.json_schema(s).matcher()) for s in schemas()]
+    dropped = False
+    for i in range(400):
+        schema = {"type": "object", "properties": {f"k{i}": {"type": "string", "pattern": f"^[a-z]{{{i}}}$"}}}
+        trail(using, schema, i)
+        dropped = dropped or using._core.retiring > 0
+    end = time.monotonic() + 20
+    while using._core.retiring and time.monotonic() < end:
+        time.sleep(0.01)
+    assert dropped and using._core.retiring == 0
+    assert len(using._grammars) < 400
+    fresh = compiler()
+    mask, other = structgen.allocate_bitmask(1, WORDS.size), structgen.allocate_bitmask(1, WORDS.size)
+    for schema, matcher in held:
+        matcher.fill_bitmask(mask)
+        fresh.json_schema(schema).matcher().fill_bitmask(other)
+        assert (mask == other).all()
+    del held, matcher
+    assert using.byte_size < 3 * budget
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            for i in range(400, 600):
+                trail(using, {"type": "string", "pattern": f"^[a-z]{{{i}}}$"}, i)
+            del using
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0

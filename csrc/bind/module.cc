@@ -287,7 +287,11 @@ NB_MODULE(_core, m) {
             return c.choice(texts);
           },
           "texts"_a)
-      .def_prop_ro("byte_size", &Compiler::byte_size);
+      .def_prop_ro("byte_size", &Compiler::byte_size)
+      // By reference: a shared_ptr argument would keep the Python object alive, and free it under the GIL.
+      .def("retire", [](Compiler& c, Grammar& g) { return c.retire(g.shared_from_this()); }, "grammar"_a)
+      .def("reap", &Compiler::reap)
+      .def_prop_ro("retiring", &Compiler::retiring);
 
   nb::class_<Matcher>(m, "Matcher")
       .def(nb::init<std::shared_ptr<Grammar>>(), "grammar"_a)

@@ -32,6 +32,26 @@ std::size_t Compiler::byte_size() {
   return sum;
 }
 
+std::size_t Compiler::retire(std::shared_ptr<Grammar> grammar) {
+  std::lock_guard hold(lock_);
+  std::size_t bytes = grammar->published();
+  World& world = grammar->world();
+  if (grammar->retire() == 0 && &world != world_.get()) bytes += world.published.load(std::memory_order_relaxed);
+  retired_.push_back(std::move(grammar));
+  return bytes;
+}
+
+void Compiler::reap() {
+  std::lock_guard hold(lock_);
+  reaper_.take(std::move(retired_));
+  retired_.clear();
+}
+
+std::size_t Compiler::retiring() {
+  std::lock_guard hold(lock_);
+  return reaper_.pending();
+}
+
 std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                                const JsonOptions& options) {
   auto schemas = std::make_unique<SchemaSet>(schema, registry, options.schema);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/grammar.h"
+#include "engine/reaper.h"
 #include "grammar/source.h"
 #include "schema/productions.h"
 
@@ -39,6 +40,12 @@ class Compiler {
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   // Bytes of every world that a grammar still needs, with its grammars, as last published. Takes no world's lock.
   std::size_t byte_size();
+  // Holds the grammar until reap(). Bytes that go with it: its own, and its world's where it is the last there
+  // that was not retired.
+  std::size_t retire(std::shared_ptr<Grammar> grammar);
+  // Frees what was retired on another thread, if its other holders have let go of it: they free it else.
+  void reap();
+  std::size_t retiring();  // grammars that reap() has not freed yet
 
  private:
   std::shared_ptr<World> world();
@@ -50,6 +57,8 @@ class Compiler {
   std::mutex lock_;
   std::shared_ptr<World> world_;
   std::vector<std::weak_ptr<World>> worlds_;  // the older ones
+  std::vector<std::shared_ptr<Grammar>> retired_;
+  Reaper reaper_;  // last: its thread ends before the rest goes
 };
 
 }  // namespace structgen

@@ -8,17 +8,26 @@ Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> prod
       report_of_(std::move(report_of)), warnings_(std::move(warnings)) {
   open(0);
   publish();
+  world_->kept.fetch_add(1, std::memory_order_relaxed);
 }
 
 void Grammar::publish() {
   const std::size_t now = productions_->byte_size();
   world_->grammars.fetch_add(now - published_, std::memory_order_relaxed);  // wraps where it shrank
   published_ = now;
-  epoch_->publish();
+  published_all_.store(now + epoch_->publish(), std::memory_order_relaxed);
   world_->publish();
 }
 
-Grammar::~Grammar() { world_->grammars.fetch_sub(published_, std::memory_order_relaxed); }
+Grammar::~Grammar() {
+  retire();
+  world_->grammars.fetch_sub(published_, std::memory_order_relaxed);
+}
+
+std::size_t Grammar::retire() {
+  if (retired_.exchange(true)) return world_->kept.load(std::memory_order_relaxed);
+  return world_->kept.fetch_sub(1, std::memory_order_relaxed) - 1;
+}
 
 std::vector<ReportEntry> Grammar::report() const {
   std::vector<ReportEntry> out;

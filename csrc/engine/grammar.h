@@ -5,6 +5,7 @@
 // next needs the lock. Nobody else notices.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -44,7 +45,7 @@ struct Epoch {
   std::size_t limit = 0;  // size at which the next epoch starts
 };
 
-class Grammar {
+class Grammar : public std::enable_shared_from_this<Grammar> {
  public:
   // `report_of`: the schemas in it. The world's lock must be held.
   Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
@@ -62,6 +63,10 @@ class Grammar {
   void rotate();           // opens a new epoch
   void rotate_if_full();
   std::size_t byte_size() const { return epoch_->byte_size() + productions_->byte_size(); }
+  // Without the lock: nobody is to look it up any more. Grammars of its world of which that is not so.
+  std::size_t retire();
+  // Without the lock: byte_size(), as last published.
+  std::size_t published() const { return published_all_.load(std::memory_order_relaxed); }
   uint32_t states() const { return epoch_->parser.size(); }
 
  private:
@@ -73,6 +78,8 @@ class Grammar {
   std::vector<const SchemaSet*> report_of_;
   std::vector<std::string> warnings_;
   std::size_t published_ = 0;  // bytes of the productions
+  std::atomic<std::size_t> published_all_{0};
+  std::atomic<bool> retired_{false};
   std::shared_ptr<Epoch> epoch_;
   StateId start_;
 };

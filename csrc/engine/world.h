@@ -34,6 +34,7 @@ struct World {
   std::mutex lock;
   std::atomic<std::size_t> published{0};
   std::atomic<std::size_t> grammars{0};  // bytes of the grammars' epochs and productions
+  std::atomic<std::size_t> kept{0};      // grammars made here and not retired
 };
 
 }  // namespace structgen

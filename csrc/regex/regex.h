@@ -128,6 +128,13 @@ class RegexArena {
   bool is_character(RegexId r) const { return nodes_[r.v].character; }
   // A regex remembered under a small key of the caller's choice; empty() until set.
   RegexId& remembered(uint32_t key) { return remembered_[key]; }
+  // The same for what a caller builds of many regexes; one type a key.
+  template <class T, class Make>
+  T& attached(uint32_t key, Make&& make) {
+    std::shared_ptr<void>& known = attached_[key];
+    if (!known) known = make();
+    return *static_cast<T*>(known.get());
+  }
 
   // ---- questions ----
   const RegexNode& node(RegexId r) const { return nodes_[r.v]; }
@@ -179,6 +186,7 @@ class RegexArena {
   std::vector<std::unique_ptr<LazyLanguage>> lazies_;
   ClassMaps class_maps_;
   std::unordered_map<uint32_t, RegexId> remembered_;
+  std::unordered_map<uint32_t, std::shared_ptr<void>> attached_;
 };
 
 }  // namespace structgen

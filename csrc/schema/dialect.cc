@@ -1,6 +1,7 @@
 #include "schema/dialect.h"
 
-#include <unordered_map>
+#include <array>
+#include <iterator>
 
 namespace structgen {
 
@@ -77,14 +78,28 @@ constexpr WordInfo kWords[] = {
 
 }  // namespace
 
+// Open addressing in four cache lines: of a map's nodes every look-up of a schema's few would miss.
 const WordInfo* find_word(std::string_view text) {
-  static const auto* table = [] {
-    auto* t = new std::unordered_map<std::string_view, const WordInfo*>;
-    for (const WordInfo& w : kWords) t->emplace(w.text, &w);
+  constexpr uint8_t kNone = 0xFF;
+  static_assert(std::size(kWords) < 128);
+  const auto slot = [](std::string_view t) {
+    return (t.size() * 37 + static_cast<uint8_t>(t.front()) * 5 + static_cast<uint8_t>(t.back()) * 11 +
+            static_cast<uint8_t>(t[t.size() / 2]) * 3) % 256;
+  };
+  static const auto table = [&] {
+    std::array<uint8_t, 256> t;
+    t.fill(kNone);
+    for (uint8_t i = 0; i < std::size(kWords); ++i) {
+      std::size_t at = slot(kWords[i].text);
+      while (t[at] != kNone) at = (at + 1) % 256;
+      t[at] = i;
+    }
     return t;
   }();
-  const auto it = table->find(text);
-  return it == table->end() ? nullptr : it->second;
+  if (text.empty()) return nullptr;
+  for (std::size_t at = slot(text); table[at] != kNone; at = (at + 1) % 256)
+    if (kWords[table[at]].text == text) return &kWords[table[at]];
+  return nullptr;
 }
 
 bool draft_of_uri(std::string_view uri, Draft& out) {

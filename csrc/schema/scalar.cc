@@ -49,6 +49,16 @@ RegexId Scalars::universe(Domain domain) {
   return domain == kStrings ? json_string_body(regexes_) : language(domain).any();
 }
 
+NumberLanguage& Scalars::language(Domain d) {
+  const bool narrow = d == kNarrow;
+  NumberLanguage*& known = numbers_[narrow];
+  if (!known)
+    known = &regexes_.attached<NumberLanguage>((canonical_ ? 2 : 0) + narrow, [&] {
+      return std::make_shared<NumberLanguage>(regexes_, canonical_, narrow);
+    });
+  return *known;
+}
+
 RegexId Scalars::canonical_body() {
   RegexId& known = regexes_.remembered(2);
   if (known == RegexArena::empty()) {

@@ -16,8 +16,7 @@ namespace structgen {
 class Scalars {
  public:
   Scalars(FormulaSpace& formulas, RegexArena& regexes, bool canonical_numbers)
-      : formulas_(formulas), regexes_(regexes), numbers_(regexes, canonical_numbers, false),
-        narrow_numbers_(regexes, canonical_numbers, true), canonical_(canonical_numbers) {}
+      : formulas_(formulas), regexes_(regexes), canonical_(canonical_numbers) {}
   RegexId string(FormulaId p);
   RegexId number(FormulaId p);
   // Bodies with one spelling a text: raw characters where possible, else the shortest escape.
@@ -33,7 +32,7 @@ class Scalars {
   // Numbers under a condition whose divisor is hard stay in a narrower universe (schema/number.h).
   enum Domain : uint8_t { kStrings, kNumbers, kNarrow };
   bool hard(FormulaId p);
-  NumberLanguage& language(Domain d) { return d == kNarrow ? narrow_numbers_ : numbers_; }
+  NumberLanguage& language(Domain d);
   RegexId combine(FormulaId p, Domain domain);
   bool filter(FormulaId p, RegexId& out);
   bool multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts);
@@ -46,8 +45,8 @@ class Scalars {
 
   FormulaSpace& formulas_;
   RegexArena& regexes_;
-  NumberLanguage numbers_, narrow_numbers_;
   bool canonical_;
+  NumberLanguage* numbers_[2] = {};  // plain, narrow: of the arena, which all its grammars share
   std::unordered_map<uint32_t, RegexId> memo_[3];  // by domain
   std::unordered_map<uint32_t, bool> hard_;
   std::unordered_map<uint32_t, RegexId> patterns_;
