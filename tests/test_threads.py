@@ -131,7 +131,7 @@ def test_batches_from_many_threads_are_single_fills() -> None:
 
 
 def test_grammars_are_freed_behind_the_back_of_compiles() -> None:
-    """A full cache lets go of grammars; what their matchers still hold keeps working, in a forked child too."""
+    """A full cache lets go of grammars; what matchers still hold keeps working, in a forked child too."""
     budget = 1 << 20
     using = compiler(cache_bytes=budget)
     held = [(s, using.json_schema(s).matcher()) for s in schemas()]
