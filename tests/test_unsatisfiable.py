@@ -48,3 +48,49 @@ def test_a_part_that_may_be_missing_is_never_offered() -> None:
     assert matcher.accept_bytes(b'{"')
     assert not matcher.fork().accept_bytes(b"a")
     assert matcher.accept_bytes(b'b":null}') and matcher.is_accepting()
+
+
+# What looks plain and has a value or none by a hair: the shortcuts before the solver must not err.
+STEPS = {"allOf": [{"multipleOf": 6}, {"multipleOf": 10}], "type": "integer"}
+NAMES = {"type": "object", "properties": {"a": {}}, "additionalProperties": False}
+CLOSE = {
+    "no integer between": ({"type": "integer", "minimum": 1.2, "maximum": 1.8}, False),
+    "one integer between": ({"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 3}, True),
+    "exclusive ends": ({"type": "number", "exclusiveMinimum": 1, "exclusiveMaximum": 1}, False),
+    "one number": ({"type": "number", "minimum": 1, "maximum": 1}, True),
+    "no multiple between": ({"multipleOf": 7, "minimum": 8, "maximum": 13, "type": "number"}, False),
+    "the last multiple": ({"multipleOf": 7, "minimum": 8, "maximum": 14, "type": "number"}, True),
+    "two steps": ({**STEPS, "minimum": 1, "maximum": 29}, False),
+    "two steps meet": ({**STEPS, "minimum": 1, "maximum": 30}, True),
+    "far apart": ({"type": "integer", "minimum": -1e14, "maximum": 1e14}, True),
+    "digits below a double's": (
+        '{"type": "integer", "minimum": 9007199254740992.5, "maximum": 9007199254740992.9}', False,
+    ),
+    "half a pair": ({"const": "\ud800"}, False),
+    "half a pair and more": ({"enum": ["\ud800", "a"]}, True),
+    "a name of half a pair": ({"type": "object", "required": ["\ud800"]}, False),
+    "a required name too many": ({"type": "object", "required": ["a", "b"], "maxProperties": 1}, False),
+    "two conditions on a member": (
+        {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}},
+         "patternProperties": {"^a": {"type": "number"}}}, False,
+    ),
+    "nothing but names": ({**NAMES, "required": ["a", "c"]}, False),
+    "a value that is none": (
+        {"type": "object", "required": ["a"], "additionalProperties": {"type": "object", "required": ["b"],
+         "properties": {"b": False}}}, False,
+    ),
+    "without end": ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "required": ["n"],
+                     "properties": {"n": {"$ref": "#/$defs/n"}}}}}, False),
+    "with an end": ({"$ref": "#/$defs/n", "$defs": {"n": {"type": "object", "required": ["n"],
+                     "properties": {"n": {"anyOf": [{"$ref": "#/$defs/n"}, {"const": 1}]}}}}}, True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CLOSE)
+def test_by_a_hair(name: str) -> None:
+    schema, satisfiable = CLOSE[name]
+    if satisfiable:
+        assert compiler().json_schema(schema).matcher().shortest_completion()
+    else:
+        with pytest.raises(errors.UnsatisfiableSchema):
+            compiler().json_schema(schema)

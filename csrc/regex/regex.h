@@ -8,6 +8,7 @@
 // Sources: Brzozowski 1964; Owens, Reppy, Turon 2009.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -89,7 +90,10 @@ class RegexArena {
   static constexpr RegexId anything() { return RegexId{2}; }
   static constexpr RegexId poison() { return RegexId{3}; }
   RegexId bytes(const ByteSet& set);
-  RegexId byte(uint8_t b) { return bytes(ByteSet::of(b)); }
+  RegexId byte(uint8_t b) {
+    RegexId& known = byte_[b];
+    return known == empty() ? known = bytes(ByteSet::of(b)) : known;
+  }
   RegexId range(uint8_t lo, uint8_t hi) { return bytes(ByteSet::range(lo, hi)); }
   RegexId literal(std::string_view text);
   RegexId cat(RegexId a, RegexId b);
@@ -185,6 +189,7 @@ class RegexArena {
   LiteralTables tables_;
   std::vector<std::unique_ptr<LazyLanguage>> lazies_;
   ClassMaps class_maps_;
+  std::array<RegexId, 256> byte_{};
   std::unordered_map<uint32_t, RegexId> remembered_;
   std::unordered_map<uint32_t, std::shared_ptr<void>> attached_;
 };

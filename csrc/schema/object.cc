@@ -325,14 +325,27 @@ uint32_t Objects::start(FormulaId p) {
 const std::vector<Cell>& Objects::name_cells(uint32_t s, uint32_t name) {
   const uint64_t key = (static_cast<uint64_t>(s) << 32) | name;
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
+  return cells_.emplace(key, split_name(s, name, false)).first->second;
+}
+
+std::vector<Cell> Objects::split_name(uint32_t s, uint32_t name, bool first) {
   const ObjectState st = states_[s];
   const Plan& plan = plans_[st.plan];
   Gone next = gone(st);
   next.names = after(plan, next.names, name);
   const FormulaId d = plans_.forget(plan, plans_.derive(plan, st.rest, name, 0), next.names);
+  bool found = false;
+  Solver::Judges judge = judges(st.plan, [&](FormulaId rest) { return found = (first && found) || search(st.plan, rest, next); });
+  if (first) judge.enough = &found;
   std::vector<Cell> cells;
-  solver_.split(d, plan.value[name], judges(st.plan, [&](FormulaId rest) { return search(st.plan, rest, next); }), cells);
-  return cells_.emplace(key, std::move(cells)).first->second;
+  solver_.split(d, plan.value[name], judge, cells);
+  return cells;
+}
+
+// Has name_cells(s, name) a cell? Of the names on offer one is taken: the others' cells are not looked for.
+bool Objects::has_cell(uint32_t s, uint32_t name) {
+  const auto it = cells_.find((static_cast<uint64_t>(s) << 32) | name);
+  return it != cells_.end() ? !it->second.empty() : !split_name(s, name, true).empty();
 }
 
 // Free keys of one class are alike: their cells are kept under a name beyond the plan's.
@@ -351,7 +364,7 @@ const std::vector<Cell>& Objects::free_cells(uint32_t s, uint32_t cls) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-// Has name_cells(s, name) a cell? Answered from the conjuncts that speak of the name.
+// has_cell, answered from the conjuncts that speak of the name.
 bool Objects::may_write(uint32_t s, const Parts& parts, uint32_t name, const Bits& next) {
   const ObjectState st = states_[s];
   Plan& plan = plans_[st.plan];
@@ -400,7 +413,7 @@ const Offers& Objects::offers(uint32_t s) {
   const std::shared_ptr<const Parts> parts = few ? nullptr : plans_.parts(st.plan, st.rest);
   for (uint32_t i = 0; i < plan.names.size(); ++i) {
     if (has_bit(used, i) || blocked[i]) continue;
-    if (plain ? plans_.name_ok(plan, i) : few ? !name_cells(s, i).empty() : may_write(s, *parts, i, after(plan, used, i)))
+    if (plain ? plans_.name_ok(plan, i) : few ? has_cell(s, i) : may_write(s, *parts, i, after(plan, used, i)))
       add_bit(out->names, i);
   }
   for (uint32_t c = 0; c < plan.classes.size(); ++c)

@@ -113,6 +113,8 @@ class Objects {
   uint32_t intern_bits(const Bits& b);
   uint32_t write_key(uint32_t written, const std::string& text);
   const std::vector<Cell>& name_cells(uint32_t s, uint32_t name);
+  std::vector<Cell> split_name(uint32_t s, uint32_t name, bool first);  // first: one cell or none will do
+  bool has_cell(uint32_t s, uint32_t name);
   const std::vector<Cell>& free_cells(uint32_t s, uint32_t cls);
 
   Solver& solver_;

@@ -23,9 +23,13 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
       scalars_(formulas_, regexes_, canonical_numbers), solver_(lowering_, formulas_, regexes_, scalars_) {
   switch (layout_.mode) {
     case JsonLayout::kFlexible: {
-      ByteSet blank;
-      for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
-      gap_ = regexes_.repeat(regexes_.bytes(blank), 0, kGapLimit);
+      RegexId& known = regexes_.remembered(5);
+      if (known == RegexArena::empty()) {
+        ByteSet blank;
+        for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
+        known = regexes_.repeat(regexes_.bytes(blank), 0, kGapLimit);
+      }
+      gap_ = known;
       break;
     }
     case JsonLayout::kPattern: {

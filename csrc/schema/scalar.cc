@@ -151,7 +151,7 @@ RegexId Scalars::combine(FormulaId p, Domain domain) {
       out = strings ? string_atom(f) : number_atom(f, language(domain));
   }
   if (strings) regexes_.mark_body(out);
-  if (strings ? empty_string(out) : regexes_.is_empty(out)) out = RegexArena::empty();
+  if (!plainly_nonempty(p) && (strings ? empty_string(out) : regexes_.is_empty(out))) out = RegexArena::empty();
   memo.emplace(p.v, out);
   return out;
 }

@@ -19,6 +19,8 @@ class Scalars {
       : formulas_(formulas), regexes_(regexes), canonical_(canonical_numbers) {}
   RegexId string(FormulaId p);
   RegexId number(FormulaId p);
+  // True: some text or number satisfies p, seen without an automaton (witness.cc).
+  bool plainly_nonempty(FormulaId p) const;
   // Bodies with one spelling a text: raw characters where possible, else the shortest escape.
   RegexId canonical_body();
   // Emptiness of a language of string bodies. Such languages hold every spelling of a text or none, so

@@ -131,37 +131,6 @@ bool Solver::nonempty(FormulaId v) {
   return result;
 }
 
-// Most schemas are a type and at most one condition on it; no restriction is built for those. False: not plain.
-bool Solver::plainly_nonempty(FormulaId v) {
-  if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
-    if (lowering_.broken(s.a)) return false;
-    v = lowering_.lower(s.a);
-  }
-  const FormulaId self = v;
-  uint32_t mask = kAllKinds, conditions[kKinds] = {};
-  for (FormulaId k : formulas_[v].op == Op::kAnd ? formulas_.kids(v) : std::span<const FormulaId>(&self, 1)) {
-    const Formula& f = formulas_[k];
-    const auto add = [&](Kind kind, bool alone) { conditions[static_cast<int>(kind)] += alone ? 1 : 2; };
-    switch (f.op) {
-      case Op::kTrue: case Op::kOrder: case Op::kAll: case Op::kMost: case Op::kItemAll: case Op::kItemMost:
-      case Op::kUnique:
-        break;  // the empty object or array is one
-      case Op::kTypes: mask &= f.a; break;
-      case Op::kFormat: add(Kind::kString, true); break;
-      case Op::kLength: add(Kind::kString, f.a <= f.b); break;
-      case Op::kPattern: case Op::kStrings: case Op::kLanguage: add(Kind::kString, false); break;
-      case Op::kInteger: case Op::kAtLeast: case Op::kAtMost: case Op::kMultiple: add(Kind::kNumber, true); break;
-      case Op::kEqual: add(Kind::kNumber, false); break;
-      case Op::kSome: add(Kind::kObject, false); break;
-      case Op::kItemSome: add(Kind::kArray, false); break;
-      default: return false;
-    }
-  }
-  for (int k = 0; k < kKinds; ++k)
-    if ((mask >> k & 1) && conditions[k] <= 1) return true;
-  return false;
-}
-
 bool Solver::compute_nonempty(FormulaId v) {
   if (plainly_nonempty(v)) return true;
   for (Kind k : {Kind::kNull, Kind::kTrue, Kind::kFalse, Kind::kString, Kind::kNumber, Kind::kArray, Kind::kObject})
@@ -174,17 +143,10 @@ bool Solver::kind_nonempty(FormulaId v, Kind k) {
   if (p == FormulaSpace::no()) return false;
   if (p == FormulaSpace::yes()) return true;
   switch (k) {
-    case Kind::kString: {
-      // Most string formulas are one atom, and no atom is empty but through lengths.
-      const Op op = formulas_[p].op;
-      if (op == Op::kFormat || op == Op::kLength) return true;
-      return scalars_.string(p) != RegexArena::empty();
-    }
-    case Kind::kNumber: {
-      const Op op = formulas_[p].op;
-      if (op == Op::kInteger || op == Op::kAtLeast || op == Op::kAtMost || op == Op::kMultiple) return true;
-      return scalars_.number(p) != RegexArena::empty();
-    }
+    case Kind::kString:
+      return scalars_.plainly_nonempty(p) || scalars_.string(p) != RegexArena::empty();
+    case Kind::kNumber:
+      return scalars_.plainly_nonempty(p) || scalars_.number(p) != RegexArena::empty();
     case Kind::kArray: return array_productive(p);
     case Kind::kObject: return objects_->productive(p);
     default: return false;  // null, true and false restrict to yes or no

@@ -77,7 +77,9 @@ class Solver {
  private:
   static constexpr uint32_t kClean = 0xFFFFFFFFu;
   bool compute_nonempty(FormulaId v);
-  bool plainly_nonempty(FormulaId v);
+  bool plainly_nonempty(FormulaId v);  // witness.cc
+  bool plain_object(FormulaId v);
+  int holds(RegionId region, NameId name) const;
   void refuse_broken(FormulaId v);
   bool kind_nonempty(FormulaId v, Kind k);
   FormulaId shift(FormulaId p, std::unordered_map<uint32_t, FormulaId>& memo);
