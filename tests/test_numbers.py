@@ -11,6 +11,7 @@ import pytest
 
 import structgen
 from structgen import _core, errors
+from tests.harness import compiler
 
 LEXEME = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 CANONICAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*[1-9])?")
@@ -224,3 +225,58 @@ def test_a_divisor_must_be_positive():
     for bad in ("0", "-1"):
         with pytest.raises(errors.GrammarError):
             _core.Language.number("multipleOf", bad)
+
+
+def decide(condition: dict, x: Fraction) -> bool:
+    for keyword, value in condition.items():
+        if keyword in ("anyOf", "oneOf", "allOf"):
+            held = sum(decide(part, x) for part in value)
+            if not {"anyOf": held > 0, "oneOf": held == 1, "allOf": held == len(value)}[keyword]:
+                return False
+        elif keyword == "not":
+            if decide(value, x):
+                return False
+        else:
+            bound = Fraction(value)
+            held = {
+                "multipleOf": (x / bound).denominator == 1 if bound else False,
+                "minimum": x >= bound, "maximum": x <= bound,
+                "exclusiveMinimum": x > bound, "exclusiveMaximum": x < bound,
+            }[keyword]  # fmt: skip
+            if not held:
+                return False
+    return True
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_divisors_between_bounds(seed):
+    """Few multiples between two bounds are tried one by one; Python's fractions try them all."""
+    chance = random.Random(seed)
+    divisors = ["2", "3", "7", "13", "0.5", "0.25", "1.5", "6.75", "2.125"]
+
+    def part(depth: int) -> dict:
+        kind = chance.choice(["multipleOf", "not", "anyOf", "oneOf", "allOf"])
+        if depth == 0 or kind == "multipleOf":
+            return {"multipleOf": chance.choice(divisors)}
+        parts = [part(depth - 1) for _ in range(chance.randint(1, 3))]
+        return {kind: parts[0] if kind == "not" else parts}
+
+    low = chance.randint(-60, 40)
+    schema = {
+        "allOf": [part(2), part(1), {"multipleOf": chance.choice(divisors)}],
+        chance.choice(["minimum", "exclusiveMinimum"]): str(low),
+        chance.choice(["maximum", "exclusiveMaximum"]): str(low + chance.randint(0, 60)),
+    }
+    values = {Fraction(n, 8) for n in range(8 * (low - 3), 8 * (low + 64))}
+    right = {x for x in values if decide(schema, x)}
+    text = re.sub(r'"(-?[\d.]+)"', r"\1", json.dumps({"type": "number", **schema}))
+    try:
+        grammar = compiler().json_schema(text)
+    except errors.UnsatisfiableSchema:
+        assert not right
+        return
+    for x in values:
+        spelled = str(float(x)) if x.denominator > 1 else str(x.numerator)
+        matcher = grammar.matcher()
+        taken = matcher.accept_bytes(spelled.encode()) and matcher.is_accepting()
+        assert taken == (x in right), (text, spelled)

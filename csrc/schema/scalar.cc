@@ -108,7 +108,7 @@ RegexId Scalars::combine(FormulaId p, Domain domain) {
   RegexId out;
   switch (f.op) {
     case Op::kAnd: {
-      if (strings && filter(p, out)) break;
+      if (strings ? filter(p, out) : few(p, domain, out)) break;
       std::vector<RegexId> parts;
       if (!strings && multiples(p, domain, parts)) {
         out = regexes_.both(std::span<const RegexId>(parts));

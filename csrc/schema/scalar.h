@@ -37,6 +37,7 @@ class Scalars {
   NumberLanguage& language(Domain d);
   RegexId combine(FormulaId p, Domain domain);
   bool filter(FormulaId p, RegexId& out);
+  bool few(FormulaId p, Domain domain, RegexId& out);  // lattice.cc
   bool multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts);
   RegexId string_atom(const Formula& f);
   RegexId number_atom(const Formula& f, NumberLanguage& numbers);

@@ -1,0 +1,180 @@
+// Numbers that are few: multiples of something between two bounds, tried one by one.
+//
+// In: a conjunction of number conditions. Out: the language of the numbers that meet them, where at most
+// kTried multiples of a common step lie between its bounds and at most kFound of them meet the rest.
+// Cost: linear in the candidates. The automata of several divisors multiply (6.75, 19, 9.5, 2.125 and not 2, 5, 7,
+// 11, 37 have 10^8 states together); the numbers between -100000 and -10000 that 6.75, 19, 9.5 and 2.125 divide
+// are eleven.
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+
+#include "schema/scalar.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr int64_t kTried = 4096;
+constexpr std::size_t kFound = 256;
+constexpr int64_t kLargest = 1'000'000'000'000'000;  // of a scaled number: sums and remainders stay in 64 bits
+
+// The decimals of a formula as integers in units of 10^exponent.
+class Scaled {
+ public:
+  Scaled(const FormulaSpace& formulas, FormulaId p) : formulas_(formulas) { ok_ = scan(p); }
+  bool ok() const { return ok_; }
+  uint32_t divisors() const { return divisors_; }
+
+  std::optional<int64_t> of(const Decimal& d) const {
+    int64_t out = 0;
+    for (char c : d.digits) {
+      if (out > kLargest) return {};
+      out = out * 10 + (c - '0');
+    }
+    for (int64_t e = d.exponent; out != 0 && e > exponent_; --e) {
+      if (out > kLargest) return {};
+      out *= 10;
+    }
+    if (out > kLargest) return {};
+    return d.negative ? -out : out;
+  }
+
+  struct Bounds {
+    std::optional<int64_t> low, high;  // both ends belong to it
+    int64_t step = 0;                  // every number that satisfies is a multiple of it; 0: not known
+  };
+  // Of a superset of p's numbers.
+  std::optional<Bounds> bounds(FormulaId p) const {
+    const Formula& f = formulas_[p];
+    Bounds out;
+    switch (f.op) {
+      case Op::kInteger: case Op::kMultiple: case Op::kAtLeast: case Op::kAtMost: case Op::kEqual: {
+        const auto x = of(decimal(f));
+        if (!x) return {};
+        if (f.op == Op::kAtLeast || f.op == Op::kEqual) out.low = *x;
+        if (f.op == Op::kAtMost || f.op == Op::kEqual) out.high = *x;
+        if (f.op == Op::kInteger || f.op == Op::kMultiple) out.step = std::abs(*x);
+        if (f.op == Op::kEqual) out.step = std::max<int64_t>(std::abs(*x), 1);
+        return out;
+      }
+      case Op::kAnd:
+        for (FormulaId k : formulas_.kids(p)) {
+          const auto b = bounds(k);
+          if (!b) return {};
+          if (b->low) out.low = std::max(out.low.value_or(*b->low), *b->low);
+          if (b->high) out.high = std::min(out.high.value_or(*b->high), *b->high);
+          if (b->step == 0) continue;
+          if (out.step == 0) {
+            out.step = b->step;
+          } else {
+            const int64_t part = out.step / std::gcd(out.step, b->step);
+            if (part > kLargest / b->step) return {};
+            out.step = part * b->step;
+          }
+        }
+        return out;
+      case Op::kOr: case Op::kOne: {
+        bool first = true, stepped = true;
+        for (FormulaId k : formulas_.kids(p)) {
+          const auto b = bounds(k);
+          if (!b) return {};
+          if (first) {
+            out = *b;
+          } else {
+            out.low = out.low && b->low ? std::optional(std::min(*out.low, *b->low)) : std::nullopt;
+            out.high = out.high && b->high ? std::optional(std::max(*out.high, *b->high)) : std::nullopt;
+          }
+          stepped = stepped && b->step != 0;
+          out.step = stepped ? std::gcd(first ? 0 : out.step, b->step) : 0;
+          first = false;
+        }
+        return out;
+      }
+      default: return out;
+    }
+  }
+
+  bool satisfies(FormulaId p, int64_t x) const {
+    const Formula& f = formulas_[p];
+    const auto some = [&](FormulaId k) { return satisfies(k, x); };
+    switch (f.op) {
+      case Op::kTrue: return true;
+      case Op::kFalse: return false;
+      case Op::kAnd: return std::ranges::all_of(formulas_.kids(p), some);
+      case Op::kOr: return std::ranges::any_of(formulas_.kids(p), some);
+      case Op::kOne: return std::ranges::count_if(formulas_.kids(p), some) == 1;
+      case Op::kNot: return !satisfies(f.kids[0], x);
+      default: break;
+    }
+    const int64_t y = *of(decimal(f));
+    switch (f.op) {
+      case Op::kInteger: case Op::kMultiple: return x % y == 0;
+      case Op::kAtLeast: return f.b ? x > y : x >= y;
+      case Op::kAtMost: return f.b ? x < y : x <= y;
+      default: return x == y;
+    }
+  }
+
+  Decimal number(int64_t x) const { return Decimal::parse(std::to_string(x) + "e" + std::to_string(exponent_)); }
+
+ private:
+  Decimal decimal(const Formula& f) const {
+    return Decimal::parse(f.op == Op::kInteger ? std::string_view("1") : formulas_.text(f.a));
+  }
+
+  bool scan(FormulaId p) {
+    const Formula& f = formulas_[p];
+    switch (f.op) {
+      case Op::kTrue: case Op::kFalse: return true;
+      case Op::kAnd: case Op::kOr: case Op::kOne: case Op::kNot:
+        return std::ranges::all_of(formulas_.kids(p), [&](FormulaId k) { return scan(k); });
+      case Op::kInteger: case Op::kMultiple: case Op::kAtLeast: case Op::kAtMost: case Op::kEqual: {
+        const Decimal d = decimal(f);
+        if (d.exponent < -15) return false;
+        exponent_ = std::min(exponent_, d.exponent);
+        divisors_ += f.op == Op::kMultiple;
+        return f.op != Op::kMultiple || !d.zero();
+      }
+      default: return false;
+    }
+  }
+
+  const FormulaSpace& formulas_;
+  int64_t exponent_ = 0;
+  uint32_t divisors_ = 0;
+  bool ok_ = false;
+};
+
+// Every decimal of p fits the scale.
+bool fits(const FormulaSpace& formulas, const Scaled& scaled, FormulaId p) {
+  const Formula& f = formulas[p];
+  switch (f.op) {
+    case Op::kMultiple: case Op::kAtLeast: case Op::kAtMost: case Op::kEqual:
+      return scaled.of(Decimal::parse(formulas.text(f.a))).has_value();
+    case Op::kInteger: return scaled.of(Decimal::parse("1")).has_value();
+    default: return std::ranges::all_of(formulas.kids(p), [&](FormulaId k) { return fits(formulas, scaled, k); });
+  }
+}
+
+}  // namespace
+
+bool Scalars::few(FormulaId p, Domain domain, RegexId& out) {
+  const Scaled scaled(formulas_, p);
+  if (!scaled.ok() || scaled.divisors() < 2 || !fits(formulas_, scaled, p)) return false;
+  const auto bounds = scaled.bounds(p);
+  if (!bounds || !bounds->low || !bounds->high || bounds->step == 0) return false;
+  const int64_t step = bounds->step, low = *bounds->low, high = *bounds->high;
+  if (high / step - low / step > kTried) return false;
+  std::vector<RegexId> found;
+  for (int64_t k = low / step - 1; k <= high / step + 1; ++k) {
+    if (!scaled.satisfies(p, k * step)) continue;
+    if (found.size() == kFound) return false;
+    found.push_back(language(domain).equal_to(scaled.number(k * step)));
+  }
+  out = regexes_.alt(std::span<const RegexId>(found));
+  return true;
+}
+
+}  // namespace structgen
