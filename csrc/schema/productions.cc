@@ -55,6 +55,16 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
 void JsonProductions::unsatisfiable() {
   Loc at = schemas_->root();
   constexpr int kMaxSteps = 200;
+  // A part alone can be harder than the whole, which bounds it: it is passed over.
+  const auto none = [&](const Loc& part) {
+    solver_.refill();
+    try {
+      return !solver_.nonempty(lowering_.reference(part));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kSchemaTooComplex) throw;
+      return false;
+    }
+  };
   for (int step = 0; step < kMaxSteps; ++step) {
     const Json& j = schemas_->json(at);
     if (!j.is_object(at.node)) break;
@@ -86,12 +96,12 @@ void JsonProductions::unsatisfiable() {
     for (Word w : {Word::kAnyOf, Word::kOneOf}) {
       bool empty = o.array(w) && j.size(o[w]) > 0;
       for (uint32_t i = 0; empty && i < j.size(o[w]); ++i)
-        empty = !solver_.nonempty(lowering_.reference(schemas_->child(at, j.item(o[w], i))));
+        empty = none(schemas_->child(at, j.item(o[w], i)));
       if (empty) inner.push_back(schemas_->child(at, j.item(o[w], 0)));
     }
     bool found = false;
     for (const Loc& l : inner) {
-      if (l == at || solver_.nonempty(lowering_.reference(l))) continue;
+      if (l == at || !none(l)) continue;
       at = l;
       found = true;
       break;
