@@ -39,7 +39,10 @@ def first_mask(engine: Engine, schema: str) -> tuple[Grammar, float]:
     clock = time.perf_counter_ns
     start = clock()
     grammar = engine.compile(schema)
-    grammar.sequence().fill()
+    try:
+        grammar.sequence().fill()
+    except Exception as error:  # it may find only now that the schema is too much for it
+        raise Refused(f"at the first mask: {type(error).__name__}: {error}") from error
     return grammar, (clock() - start) / 1e3
 
 
