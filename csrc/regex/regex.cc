@@ -783,12 +783,37 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
   return true;
 }
 
-// Depth-first over live bytes, as in enumerate(): every node can be completed, so a node met again on its own
-// path means infinitely many strings.
+// Else depth-first over live bytes, as in enumerate(): every node can be completed, so a node met again on its
+// own path means infinitely many strings.
 uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
-  constexpr uint64_t kMany = ~0ull;
+  constexpr uint64_t kMany = ~0ull, kEnough = 1ull << 40;
+  constexpr int kLevels = 48;
   exact = true;
   if (is_empty(start)) return 0;
+  // By length first: distinct live prefixes of one length begin distinct strings, so a few levels tell that there
+  // are more strings than anybody counts.
+  std::unordered_map<uint32_t, uint64_t> level{{start.v, 1}};
+  uint64_t shorter = 0;
+  for (int k = 0; k < kLevels && level.size() <= nodes / kLevels; ++k) {
+    std::unordered_map<uint32_t, uint64_t> longer;
+    uint64_t paths = 0;
+    for (const auto& [id, n] : level) {
+      if (nodes_[id].nullable) shorter += n;
+      const ByteSet bytes = live(RegexId{id});
+      const ClassMap& c = classes(RegexId{id});
+      uint16_t of_class[256] = {};
+      for (int b = 0; b < 256; ++b)
+        if (bytes.has(static_cast<uint8_t>(b))) ++of_class[c.of[b]];
+      for (uint16_t i = 0; i < c.n; ++i)
+        if (of_class[i]) {
+          longer[next(RegexId{id}, c.rep[i]).v] += n * of_class[i];
+          paths += n * of_class[i];
+        }
+    }
+    if (shorter + paths >= kEnough) return kMany;
+    if (longer.empty()) return shorter;
+    level = std::move(longer);
+  }
   struct Frame {
     uint32_t id;
     int byte;

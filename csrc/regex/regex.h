@@ -152,7 +152,7 @@ class RegexArena {
   ClassMaps& class_maps() { return class_maps_; }
   // Every string of the language when it is finite and has at most `limit` strings; false otherwise.
   bool enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out);
-  // The number of strings; 2^64 - 1: that many or more, or infinitely many. Where more than so many nodes would
+  // The number of strings; 2^64 - 1: 2^40 or more, or infinitely many. Where more than so many nodes would
   // have to be visited, a lower bound, and `exact` is false.
   uint64_t count(RegexId r, uint32_t nodes, bool& exact);
   // One shortest-found string of the language (a witness, not necessarily the shortest).
