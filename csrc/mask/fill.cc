@@ -10,6 +10,7 @@ namespace {
 constexpr int kWideBytes = 40;                // live bytes from which an item is wide
 constexpr uint32_t kCountedRun = 8;           // bounded runs from this length are taken as runs
 constexpr uint32_t kManyExits = 7;            // new bytes that leave a run, from which it is taken as a terminal
+constexpr std::size_t kShared = 64;           // tokens below a node from which what lexemes share is used
 constexpr std::size_t kDenseLimit = 6'000;    // listed tokens from which a row is stored instead
 void set_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 void clear_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
@@ -103,7 +104,11 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
       const uint32_t child = trie.child(kids, b);
       const bool is_sure = sure(next);
       for (TokenId t : trie.tokens(child)) (is_sure ? out.sure : out.unsure).push_back(t);
-      if (!trie.leaf(child)) todo_.emplace_back(child, next);
+      if (trie.leaf(child)) return;
+      if (out.row && trie.subtree_tokens(child).size() >= kShared && any_wide(next))
+        gather(child, next, out);
+      else
+        todo_.emplace_back(child, next);
     });
   }
 }
@@ -340,6 +345,7 @@ const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<
 
 const Mask* MaskBuilder::mask(StateId s) {
   if (const Mask* known = peek(s)) return known;
+  if (lexed(s)) return gathered(s);
   std::vector<Item> narrow, wide_items;
   for (const Item& i : parser_.items(s)) split(i, narrow, wide_items);
   Collected found;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "mask/lexeme_slices.h"
 #include "mask/slices.h"
 #include "mask/vocabulary.h"
 #include "parse/state.h"
@@ -45,7 +46,7 @@ bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t);
 class MaskBuilder {
  public:
   MaskBuilder(Parser& parser, Slices& slices, const Vocabulary& vocabulary)
-      : parser_(parser), slices_(slices), vocabulary_(vocabulary) {}
+      : parser_(parser), slices_(slices), vocabulary_(vocabulary), lexemes_(parser.regexes(), vocabulary) {}
 
   // The mask if it is known; takes no lock.
   const Mask* peek(StateId s) const {
@@ -54,7 +55,7 @@ class MaskBuilder {
   const Mask* mask(StateId s);
   // Computed by the plain walk, kept nowhere; `scratch` owns the storage.
   void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
-  std::size_t byte_size() const { return pool_.byte_size() + bytes_; }
+  std::size_t byte_size() const { return pool_.byte_size() + bytes_ + lexemes_.byte_size(); }
 
  private:
   struct Part {  // the share of one wide item, independent of captured text
@@ -65,6 +66,8 @@ class MaskBuilder {
   };
   struct Collected {
     std::vector<TokenId> sure, unsure;
+    Words* row = nullptr;  // takes what lexemes share, where there is one; the lists hold the rest
+    bool row_used = false;
   };
   // Tokens that leave a run and go on from a state: one walk for all the runs that end in that state. The
   // counts say after how many elements each leaves, for the runs that are bounded.
@@ -78,6 +81,12 @@ class MaskBuilder {
   bool few_exits(const RunClass& run, const Item& item, RegexId tail);
   void terminal_part(const Item& item, RegexId clamped, Part& out);
   void walk(uint32_t node, StateId from, Collected& out);
+  bool lexed(StateId s);
+  bool any_wide(StateId s);
+  RegexId forbidden(StackId stack);
+  void gather(uint32_t node, StateId s, Collected& out);
+  void add(const LexemeSlice& slice, StackId stack, Collected& out);
+  const Mask* gathered(StateId s);
   const Ending& ending(const Suffixes& suffixes, StateId from);
   bool sure(StateId s) const;
   void set_part(const Item& item, Part& out);
@@ -92,10 +101,12 @@ class MaskBuilder {
   Parser& parser_;
   Slices& slices_;
   const Vocabulary& vocabulary_;
+  LexemeSlices lexemes_;
   BumpPool pool_;
   std::size_t bytes_ = 0;  // of parts and endings
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[2];  // [capturing]; key (regex, stack)
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Ending>>> endings_;  // by state
+  std::unordered_map<uint32_t, bool> any_wide_;
   std::unordered_map<uint32_t, uint32_t> clamped_;
   std::unordered_map<uint32_t, StateId> blind_;
   std::vector<std::pair<uint32_t, StateId>> todo_;

@@ -2,43 +2,15 @@
 
 #include <algorithm>
 
+#include "mask/suffixes.h"
+#include "mask/walk_table.h"
+
 namespace structgen {
 
 namespace {
 
 void set_bit(Words& w, TokenId t) { w[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 bool get_bit(const Words& w, TokenId t) { return (w[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1; }
-
-// The transitions one walk of the trie needs, as plain tables: a regex step costs a call, a table step a
-// load, and a walk takes a quarter of a million of them.
-class WalkTable {
- public:
-  static constexpr uint32_t kDead = 0, kUnknown = 0xFFFFFFFFu;
-  explicit WalkTable(RegexArena& regexes) : regexes_(regexes), ids_{RegexArena::empty()}, rows_(256, kDead) {}
-  uint32_t state(RegexId r) {
-    if (r == RegexArena::empty()) return kDead;
-    const auto [it, fresh] = index_.try_emplace(r.v, static_cast<uint32_t>(ids_.size()));
-    if (fresh) {
-      ids_.push_back(r);
-      rows_.resize(rows_.size() + 256, kUnknown);
-    }
-    return it->second;
-  }
-  uint32_t next(uint32_t s, uint8_t b) {
-    const uint32_t known = rows_[s * 256ull + b];
-    if (known != kUnknown) return known;
-    const uint32_t to = state(regexes_.next(ids_[s], b));
-    rows_[s * 256ull + b] = to;
-    return to;
-  }
-  RegexId regex(uint32_t s) const { return ids_[s]; }
-
- private:
-  RegexArena& regexes_;
-  std::vector<RegexId> ids_;
-  std::vector<uint32_t> rows_;
-  std::unordered_map<uint32_t, uint32_t> index_;
-};
 
 constexpr uint32_t kPairBudget = 4'000;        // pairs looked at by one containment test
 constexpr uint32_t kNever = 0xFFFFFFFFu;
@@ -63,53 +35,6 @@ bool as_run(const RegexArena& regexes, RegexId r, RegexId& element, uint32_t& mi
 }
 
 // ---- runs ----
-
-namespace {
-struct Ending {
-  uint64_t head;  // its first eight bytes, so that most comparisons look no further
-  std::string_view text;
-  Suffixes::Entry entry;
-};
-
-uint64_t head_of(std::string_view text) {
-  uint64_t out = 0;
-  for (std::size_t i = 0; i < 8; ++i) out = (out << 8) | (i < text.size() ? static_cast<uint8_t>(text[i]) : 0);
-  return out;
-}
-
-void build_suffixes(std::vector<Ending> endings, Suffixes& out) {
-  std::sort(endings.begin(), endings.end(), [](const Ending& x, const Ending& y) {
-    if (x.head != y.head) return x.head < y.head;
-    if (const int c = x.text.compare(y.text)) return c < 0;
-    return x.entry.token < y.entry.token;
-  });
-  std::vector<uint32_t> path;  // node at depth 1, 2, ...
-  std::string_view last;
-  const auto close_to = [&](std::size_t depth) {
-    for (; path.size() > depth; path.pop_back()) out.nodes[path.back()].end = static_cast<uint32_t>(out.nodes.size());
-  };
-  for (const auto& [head, text, entry] : endings) {
-    const std::size_t shared = static_cast<std::size_t>(
-        std::mismatch(last.begin(), last.end(), text.begin(), text.end()).first - last.begin());
-    close_to(shared);
-    while (path.size() < text.size()) {
-      Suffixes::Node n;
-      n.byte = static_cast<uint8_t>(text[path.size()]);
-      n.depth = static_cast<uint32_t>(path.size() + 1);
-      n.first = static_cast<uint32_t>(out.entries.size());
-      out.depth = std::max(out.depth, n.depth);
-      path.push_back(static_cast<uint32_t>(out.nodes.size()));
-      out.nodes.push_back(n);
-    }
-    out.entries.push_back(entry);
-    last = text;
-  }
-  close_to(0);
-  Suffixes::Node sentinel;
-  sentinel.first = static_cast<uint32_t>(out.entries.size());
-  out.nodes.push_back(sentinel);
-}
-}  // namespace
 
 NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie.size(), 0) {
   for (uint32_t i = 1; i < trie.size(); ++i) ++first_[trie.node(i).byte + 1];
@@ -222,11 +147,11 @@ const RunExits& RunClass::exits(uint8_t byte) {
       slot->ends.push_back({t, count});
     }
   }
-  std::vector<Ending> endings;
+  std::vector<SuffixText> endings;
   for (const Exit& e : slot->children)
     for (TokenId t : trie.subtree_tokens(e.node).subspan(trie.tokens(e.node).size())) {
       const std::string_view text = vocabulary_.bytes(t).substr(trie.node(e.node).depth);
-      endings.push_back({head_of(text), text, {t, e.count}});
+      endings.push_back({text, {t, e.count}});
     }
   build_suffixes(std::move(endings), slot->suffixes);
   account_ += sizeof(RunExits) + slot->unbounded.size() * 4 + slot->children.capacity() * sizeof(Exit) +

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "mask/suffixes.h"
 #include "mask/vocabulary.h"
 #include "regex/regex.h"
 
@@ -28,24 +29,6 @@ using Words = std::vector<uint32_t>;
 struct Exit {
   uint32_t node;   // trie node where the run stands at an element boundary, or the child after it
   uint32_t count;  // elements read to get there
-};
-
-// What tokens hold after they have left a run, as a trie of its own: hundreds of tokens leave a string,
-// their endings are a few dozen.
-struct Suffixes {
-  struct Node {
-    uint32_t end = 0;    // first node after the subtree, in depth-first order
-    uint32_t first = 0;  // tokens that end here: entries[first .. next node's first)
-    uint32_t depth = 0;
-    uint8_t byte = 0;
-  };
-  struct Entry {
-    TokenId token;
-    uint32_t count;  // elements before the run was left
-  };
-  std::vector<Node> nodes;  // a sentinel at the end; no root
-  std::vector<Entry> entries;
-  uint32_t depth = 0;
 };
 
 // Where runs of E meet byte b: children of boundary nodes.

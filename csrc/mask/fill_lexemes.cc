@@ -1,0 +1,135 @@
+// Masks of states inside or before lexemes.
+//
+// In: a state whose items end in a lexeme's end. Out: its mask. Cost: a row of bits for each wide item, the endings
+// of tokens that leave it, and a walk for what is left, which is short: operators, keywords, blanks. What follows a
+// blank is a state before lexemes again, below the blank's trie node, and treated in the same way.
+#include <algorithm>
+
+#include "mask/fill.h"
+
+namespace structgen {
+
+// Whether some bytes may not follow what is read: the mark of a grammar with lexemes.
+bool MaskBuilder::lexed(StateId s) {
+  if (parser_.state(s).capturing || parser_.state(s).poisoned) return false;
+  for (const Item& i : parser_.items(s)) {
+    if (i.capture.v != 0) return false;
+    for (const StackEntry& e : parser_.stacks().entries(i.stack))
+      if (e.top.kind() == Symbol::kFollow) return true;
+  }
+  return false;
+}
+
+bool MaskBuilder::any_wide(StateId s) {
+  const auto [it, fresh] = any_wide_.try_emplace(s.v, false);
+  if (!fresh || parser_.state(s).capturing) return it->second;
+  RegexArena& regexes = parser_.regexes();
+  bool found = false;
+  for (const Item& i : parser_.items(s)) {
+    if (i.capture.v != 0) continue;
+    const RegexNode n = regexes.node(i.regex);
+    if (n.kind != RegexKind::kAlt) found = found || lexemes_.wide(i.regex);
+    if (n.kind == RegexKind::kAlt && !n.labelled)
+      for (uint32_t k = 0; k < n.n; ++k) found = found || lexemes_.wide(RegexId{n.kids[k]});
+  }
+  return it->second = found;
+}
+
+// Bytes that no stack of the set lets follow.
+RegexId MaskBuilder::forbidden(StackId stack) {
+  const auto entries = parser_.stacks().entries(stack);
+  if (entries.empty() || parser_.stacks().has_end(stack)) return RegexArena::empty();
+  RegexArena& regexes = parser_.regexes();
+  RegexId out = RegexArena::empty();
+  for (const StackEntry& e : entries) {
+    if (e.top.kind() != Symbol::kFollow) return RegexArena::empty();
+    if (out == RegexArena::empty() || out == e.top.regex()) {
+      out = e.top.regex();
+      continue;
+    }
+    const ByteSet both = regexes.byte_set(regexes.node(out).a) & regexes.byte_set(regexes.node(e.top.regex()).a);
+    if (both.none()) return RegexArena::empty();
+    out = regexes.bytes(both);
+  }
+  return out;
+}
+
+void MaskBuilder::add(const LexemeSlice& slice, StackId stack, Collected& out) {
+  out.sure.insert(out.sure.end(), slice.few.begin(), slice.few.end());
+  if (slice.inside) {
+    Words& row = *out.row;
+    const Words& from = *slice.inside;
+    std::vector<TokenId> absent;  // what is lost here may be allowed by another item
+    for (TokenId t : slice.lost)
+      if (!((row[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1)) absent.push_back(t);
+    for (std::size_t i = 0; i < row.size(); ++i) row[i] |= from[i];
+    for (TokenId t : absent) row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
+    out.row_used = true;
+  }
+  if (slice.exits->entries.empty()) return;
+  const StateId left = parser_.continuation(stack, CaptureId{0});
+  if (left == Parser::dead()) return;
+  const Ending& end = ending(*slice.exits, left);
+  const auto take = [&](const std::vector<TokenId>& tokens, const std::vector<uint32_t>& depths,
+                        std::vector<TokenId>& to) {
+    if (slice.blocked.empty()) {
+      to.insert(to.end(), tokens.begin(), tokens.end());
+      return;
+    }
+    for (std::size_t i = 0; i < tokens.size(); ++i)
+      if (!std::binary_search(slice.blocked.begin(), slice.blocked.end(), std::pair{tokens[i], depths[i]}))
+        to.push_back(tokens[i]);
+  };
+  take(end.sure, end.sure_counts, out.sure);
+  take(end.unsure, end.unsure_counts, out.unsure);
+}
+
+void MaskBuilder::gather(uint32_t node, StateId s, Collected& out) {
+  RegexArena& regexes = parser_.regexes();
+  std::vector<Item> narrow;
+  const std::vector<Item> items(parser_.items(s).begin(), parser_.items(s).end());
+  for (const Item& i : items) {
+    const RegexNode n = regexes.node(i.regex);
+    if (i.capture.v != 0 || n.labelled) {
+      narrow.push_back(i);
+    } else if (n.kind == RegexKind::kAlt) {
+      std::vector<RegexId> rest;
+      const std::vector<uint32_t> kids(n.kids, n.kids + n.n);
+      for (uint32_t k : kids)
+        if (lexemes_.wide(RegexId{k}))
+          add(lexemes_.slice(RegexId{k}, node, forbidden(i.stack)), i.stack, out);
+        else
+          rest.push_back(RegexId{k});
+      if (!rest.empty()) narrow.push_back({regexes.alt(std::span<const RegexId>(rest)), i.stack, i.capture});
+    } else if (lexemes_.wide(i.regex)) {
+      add(lexemes_.slice(i.regex, node, forbidden(i.stack)), i.stack, out);
+    } else {
+      narrow.push_back(i);
+    }
+  }
+  if (!narrow.empty()) walk(node, parser_.subset(std::move(narrow), false), out);
+}
+
+const Mask* MaskBuilder::gathered(StateId s) {
+  Words row(vocabulary_.words());
+  Collected found;
+  found.row = &row;
+  if (!vocabulary_.trie().leaf(0)) gather(0, s, found);
+  for (TokenId t : found.unsure)
+    if (accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
+  std::vector<TokenId> removed;
+  if (!found.row_used) {
+    std::sort(found.sure.begin(), found.sure.end());
+    found.sure.erase(std::unique(found.sure.begin(), found.sure.end()), found.sure.end());
+    return finish(s, nullptr, nullptr, removed, found.sure);
+  }
+  for (TokenId t : found.sure) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+  Mask* out = pool_.allocate<Mask>(1);
+  *out = Mask{};
+  out->dense = pool_.copy(std::span<const uint32_t>(row)).data();
+  out->accepting = parser_.state(s).accepting;
+  parser_.state(s).mask.store(out, std::memory_order_release);
+  return out;
+}
+
+}  // namespace structgen

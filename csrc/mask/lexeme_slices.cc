@@ -1,0 +1,141 @@
+#include "mask/lexeme_slices.h"
+
+#include <algorithm>
+
+#include "mask/walk_table.h"
+
+namespace structgen {
+
+namespace {
+constexpr int kWideBytes = 40;              // live bytes of a regex that is wide
+constexpr int kOpenBytes = 20;              // and of one that becomes wide with its first byte, as names do
+constexpr std::size_t kListed = 500;        // tokens kept as a list rather than a row
+constexpr uint32_t kDifference = 3'000;     // trie nodes looked at for what a difference takes away
+}  // namespace
+
+bool LexemeSlices::wide(RegexId regex) {
+  const auto [it, fresh] = wide_.try_emplace(regex.v, false);
+  if (!fresh) return it->second;
+  const RegexNode n = regexes_.node(regex);
+  if (n.kind == RegexKind::kJsonSet || n.labelled || regex == RegexArena::poison()) return false;
+  const int live = regexes_.live(regex).count();
+  bool found = live >= kWideBytes;
+  if (!found && live >= kOpenBytes) {
+    const ClassMap& classes = regexes_.classes(regex);
+    for (uint16_t k = 0; k < classes.n && !found; ++k)
+      found = regexes_.live(regexes_.next(regex, classes.rep[k])).count() >= kWideBytes;
+  }
+  return it->second = found;
+}
+
+const LexemeSlice& LexemeSlices::slice(RegexId regex, uint32_t node, RegexId forbidden) {
+  std::unique_ptr<LexemeSlice>& slot = slices_[{regex.v, node, forbidden.v}];
+  if (slot) return *slot;
+  auto out = std::make_unique<LexemeSlice>();
+  if (!difference(regex, node, forbidden, *out)) whole(regex, node, forbidden, *out);
+  bytes_ += 200 + 4 * (out->few.capacity() + out->lost.capacity()) + 8 * out->blocked.capacity();
+  slot = std::move(out);
+  return *slot;
+}
+
+void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, LexemeSlice& out) {
+  const TokenTrie& trie = vocabulary_.trie();
+  ByteSet open = ByteSet::all();
+  if (forbidden != RegexArena::empty()) open = ~regexes_.byte_set(regexes_.node(forbidden).a);
+  WalkTable table(regexes_);
+  std::vector<uint32_t> at(vocabulary_.longest() + 1);
+  at[trie.node(node).depth] = table.state(regex);
+  std::vector<TokenId> inside;
+  std::vector<SuffixText> left;
+  for (uint32_t i = node + 1, end = trie.node(node).end; i < end;) {
+    const TokenTrie::Node& n = trie.node(i);
+    const uint32_t to = table.next(at[n.depth - 1], static_cast<uint8_t>(n.byte));
+    if (to == WalkTable::kDead) {
+      i = n.end;
+      continue;
+    }
+    at[n.depth] = to;
+    for (TokenId t : trie.tokens(i)) inside.push_back(t);
+    if (n.kids && regexes_.nullable(table.regex(to))) {
+      const TokenTrie::Kids& kids = trie.kids(i);
+      (kids.set & open).for_each([&](uint8_t b) {
+        for (TokenId t : trie.subtree_tokens(trie.child(kids, b)))
+          left.push_back({vocabulary_.bytes(t).substr(n.depth), {t, n.depth}});
+      });
+    }
+    ++i;
+  }
+  out.exits = std::make_shared<Suffixes>();
+  build_suffixes(left, *out.exits);
+  bytes_ += out.exits->nodes.capacity() * sizeof(Suffixes::Node) + out.exits->entries.capacity() * sizeof(Suffixes::Entry);
+  if (inside.size() <= kListed) {
+    out.few = std::move(inside);
+    return;
+  }
+  out.inside = std::make_shared<LexemeSlice::Words>(vocabulary_.words());
+  for (TokenId t : inside) (*out.inside)[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+  bytes_ += 4ull * vocabulary_.words();
+}
+
+// regex = base & not(some words): walks both and goes down only where they differ.
+bool LexemeSlices::difference(RegexId regex, uint32_t node, RegexId forbidden, LexemeSlice& out) {
+  const RegexNode n = regexes_.node(regex);
+  if (n.kind != RegexKind::kAnd) return false;
+  std::vector<RegexId> kept;
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexNode& k = regexes_.node(RegexId{n.kids[i]});
+    if (k.kind != RegexKind::kNot || !regexes_.node(RegexId{k.a}).finite) kept.push_back(RegexId{n.kids[i]});
+  }
+  if (kept.empty() || kept.size() == n.n) return false;
+  const RegexId base = regexes_.both(std::span<const RegexId>(kept));
+  if (base == regex) return false;
+  const TokenTrie& trie = vocabulary_.trie();
+  struct Frame {
+    uint32_t node;
+    RegexId r, b;
+  };
+  std::vector<Frame> todo{{node, regex, base}};
+  std::vector<TokenId> lost;
+  std::vector<std::pair<TokenId, uint32_t>> blocked;
+  uint32_t visited = 0;
+  while (!todo.empty()) {
+    const Frame f = todo.back();
+    todo.pop_back();
+    const TokenTrie::Kids& kids = trie.kids(f.node);
+    const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(f.r), &regexes_.classes(f.b));
+    bool differs[256];
+    for (uint16_t k = 0; k < c->n; ++k) differs[k] = regexes_.next(f.r, c->rep[k]) != regexes_.next(f.b, c->rep[k]);
+    bool fits = true;
+    kids.set.for_each([&](uint8_t b) {
+      if (!fits || !differs[c->of[b]]) return;
+      const uint32_t child = trie.child(kids, b);
+      const RegexId r = regexes_.next(f.r, b), to = regexes_.next(f.b, b);
+      if (r == RegexArena::empty() && regexes_.live(to).any()) {  // more is lost than a word: not worth it
+        fits = false;
+        return;
+      }
+      const uint32_t depth = trie.node(child).depth;
+      const auto tokens = trie.tokens(child);
+      if (r == RegexArena::empty()) lost.insert(lost.end(), tokens.begin(), tokens.end());
+      if (regexes_.nullable(to) && !regexes_.nullable(r))
+        for (TokenId t : trie.subtree_tokens(child).subspan(tokens.size())) blocked.emplace_back(t, depth);
+      if (r != RegexArena::empty() && !trie.leaf(child)) todo.push_back({child, r, to});
+    });
+    visited += static_cast<uint32_t>(kids.set.count()) + 1;
+    if (!fits || visited > kDifference) return false;
+  }
+  const LexemeSlice& from = slice(base, node, forbidden);
+  out = from;
+  std::sort(lost.begin(), lost.end());
+  std::sort(blocked.begin(), blocked.end());
+  std::erase_if(out.few, [&](TokenId t) { return std::binary_search(lost.begin(), lost.end(), t); });
+  if (out.inside) {
+    out.lost.insert(out.lost.end(), lost.begin(), lost.end());
+    std::sort(out.lost.begin(), out.lost.end());
+  }
+  out.blocked.insert(out.blocked.end(), blocked.begin(), blocked.end());
+  std::sort(out.blocked.begin(), out.blocked.end());
+  return true;
+}
+
+}  // namespace structgen

@@ -1,0 +1,44 @@
+// The transitions one walk of the trie needs, as plain tables.
+//
+// In: regexes. Out: numbers of states and their successors. Cost: a regex step costs a call, a table step a
+// load, and a walk takes a quarter of a million of them.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "regex/regex.h"
+
+namespace structgen {
+
+class WalkTable {
+ public:
+  static constexpr uint32_t kDead = 0, kUnknown = 0xFFFFFFFFu;
+  explicit WalkTable(RegexArena& regexes) : regexes_(regexes), ids_{RegexArena::empty()}, rows_(256, kDead) {}
+  uint32_t state(RegexId r) {
+    if (r == RegexArena::empty()) return kDead;
+    const auto [it, fresh] = index_.try_emplace(r.v, static_cast<uint32_t>(ids_.size()));
+    if (fresh) {
+      ids_.push_back(r);
+      rows_.resize(rows_.size() + 256, kUnknown);
+    }
+    return it->second;
+  }
+  uint32_t next(uint32_t s, uint8_t b) {
+    const uint32_t known = rows_[s * 256ull + b];
+    if (known != kUnknown) return known;
+    const uint32_t to = state(regexes_.next(ids_[s], b));
+    rows_[s * 256ull + b] = to;
+    return to;
+  }
+  RegexId regex(uint32_t s) const { return ids_[s]; }
+
+ private:
+  RegexArena& regexes_;
+  std::vector<RegexId> ids_;
+  std::vector<uint32_t> rows_;
+  std::unordered_map<uint32_t, uint32_t> index_;
+};
+
+}  // namespace structgen
