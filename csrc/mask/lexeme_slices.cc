@@ -7,8 +7,8 @@
 namespace structgen {
 
 namespace {
-constexpr int kWideBytes = 40;              // live bytes of a regex that is wide
-constexpr int kOpenBytes = 20;              // and of one that becomes wide with its first byte, as names do
+constexpr int kWideBytes = 40;              // live bytes of a regex that is wide at once
+constexpr int kOpenBytes = 20;              // of one that stays so with some byte: names, hexadecimal numbers
 constexpr std::size_t kListed = 500;        // tokens kept as a list rather than a row
 constexpr uint32_t kDifference = 3'000;     // trie nodes looked at for what a difference takes away
 }  // namespace
@@ -23,7 +23,7 @@ bool LexemeSlices::wide(RegexId regex) {
   if (!found && live >= kOpenBytes) {
     const ClassMap& classes = regexes_.classes(regex);
     for (uint16_t k = 0; k < classes.n && !found; ++k)
-      found = regexes_.live(regexes_.next(regex, classes.rep[k])).count() >= kWideBytes;
+      found = regexes_.live(regexes_.next(regex, classes.rep[k])).count() >= kOpenBytes;
   }
   return it->second = found;
 }
