@@ -51,6 +51,7 @@ class ComposedProductions : public Productions {
     return rules_->lexeme(lexeme, context);
   }
   bool restricted() const override { return rules_->restricted(); }
+  bool context_free() const override { return parts_.empty() && rules_->context_free(); }
   bool plain(RuleId r) const override { return r.v % stride_ == 0 && rules_->plain(r); }
 
  private:

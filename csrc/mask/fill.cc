@@ -99,6 +99,14 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     }
     const TokenTrie::Kids& kids = trie.kids(at);
     (kids.set & parser_.live(state)).for_each([&](uint8_t b) {
+      if (out.row && context_free_) {  // where nothing follows in the trie, the next state is not needed
+        const uint32_t child = trie.child(kids, b);
+        if (trie.leaf(child)) {
+          const auto tokens = trie.tokens(child);
+          out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
+          return;
+        }
+      }
       const StateId next = blind(parser_.step(state, b));
       if (next == Parser::dead()) return;
       const uint32_t child = trie.child(kids, b);
@@ -142,6 +150,15 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   const uint32_t n = static_cast<uint32_t>(suffixes.nodes.size()) - 1;
   for (uint32_t i = 0; i < n;) {
     const Suffixes::Node& node = suffixes.nodes[i];
+    if (context_free_ && node.end == i + 1) {  // nothing after it: no state is needed
+      if (parser_.live(suffix_states_[node.depth - 1]).has(node.byte))
+        for (uint32_t e = node.first; e < suffixes.nodes[i + 1].first; ++e) {
+          out->sure.push_back(suffixes.entries[e].token);
+          out->sure_counts.push_back(suffixes.entries[e].count);
+        }
+      ++i;
+      continue;
+    }
     const StateId next = blind(parser_.step(suffix_states_[node.depth - 1], node.byte));
     if (next == Parser::dead()) {
       i = node.end;

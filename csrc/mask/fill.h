@@ -46,7 +46,7 @@ bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t);
 class MaskBuilder {
  public:
   MaskBuilder(Parser& parser, Slices& slices, const Vocabulary& vocabulary)
-      : parser_(parser), slices_(slices), vocabulary_(vocabulary), lexemes_(parser.regexes(), vocabulary) {}
+      : parser_(parser), slices_(slices), vocabulary_(vocabulary), lexemes_(parser.regexes(), vocabulary), context_free_(parser.context_free()) {}
 
   // The mask if it is known; takes no lock.
   const Mask* peek(StateId s) const {
@@ -83,9 +83,9 @@ class MaskBuilder {
   void walk(uint32_t node, StateId from, Collected& out);
   bool lexed(StateId s);
   bool any_wide(StateId s);
-  RegexId forbidden(StackId stack);
+  RegexId forbidden(StackId stack, StateId left);
   void gather(uint32_t node, StateId s, Collected& out);
-  void add(const LexemeSlice& slice, StackId stack, Collected& out);
+  void add(uint32_t node, RegexId regex, StackId stack, Collected& out);
   const Mask* gathered(StateId s);
   const Ending& ending(const Suffixes& suffixes, StateId from);
   bool sure(StateId s) const;
@@ -102,6 +102,7 @@ class MaskBuilder {
   Slices& slices_;
   const Vocabulary& vocabulary_;
   LexemeSlices lexemes_;
+  const bool context_free_;
   BumpPool pool_;
   std::size_t bytes_ = 0;  // of parts and endings
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[2];  // [capturing]; key (regex, stack)

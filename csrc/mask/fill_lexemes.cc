@@ -35,26 +35,22 @@ bool MaskBuilder::any_wide(StateId s) {
   return it->second = found;
 }
 
-// Bytes that no stack of the set lets follow.
-RegexId MaskBuilder::forbidden(StackId stack) {
+// Bytes that no stack of the set lets follow. A set that many states share, so not simply what is dead in `left`.
+RegexId MaskBuilder::forbidden(StackId stack, StateId left) {
   const auto entries = parser_.stacks().entries(stack);
-  if (entries.empty() || parser_.stacks().has_end(stack)) return RegexArena::empty();
   RegexArena& regexes = parser_.regexes();
-  RegexId out = RegexArena::empty();
-  for (const StackEntry& e : entries) {
-    if (e.top.kind() != Symbol::kFollow) return RegexArena::empty();
-    if (out == RegexArena::empty() || out == e.top.regex()) {
-      out = e.top.regex();
-      continue;
-    }
-    const ByteSet both = regexes.byte_set(regexes.node(out).a) & regexes.byte_set(regexes.node(e.top.regex()).a);
-    if (both.none()) return RegexArena::empty();
-    out = regexes.bytes(both);
-  }
-  return out;
+  ByteSet out = ByteSet::all();
+  for (const StackEntry& e : entries)
+    out &= e.top.kind() == Symbol::kFollow ? regexes.byte_set(regexes.node(e.top.regex()).a) : ByteSet{};
+  // A lexeme's next character may take several bytes, and then its first alone is not forbidden.
+  constexpr ByteSet kBeyondAscii = ByteSet::range(0x80, 0xFF);
+  if ((parser_.live(left) & kBeyondAscii).none()) out |= kBeyondAscii;
+  return out.none() ? RegexArena::empty() : regexes.bytes(out);
 }
 
-void MaskBuilder::add(const LexemeSlice& slice, StackId stack, Collected& out) {
+void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& out) {
+  const StateId left = parser_.continuation(stack, CaptureId{0});
+  const LexemeSlice& slice = lexemes_.slice(regex, node, forbidden(stack, left));
   out.sure.insert(out.sure.end(), slice.few.begin(), slice.few.end());
   if (slice.inside) {
     Words& row = *out.row;
@@ -66,9 +62,7 @@ void MaskBuilder::add(const LexemeSlice& slice, StackId stack, Collected& out) {
     for (TokenId t : absent) row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
     out.row_used = true;
   }
-  if (slice.exits->entries.empty()) return;
-  const StateId left = parser_.continuation(stack, CaptureId{0});
-  if (left == Parser::dead()) return;
+  if (slice.exits->entries.empty() || left == Parser::dead()) return;
   const Ending& end = ending(*slice.exits, left);
   const auto take = [&](const std::vector<TokenId>& tokens, const std::vector<uint32_t>& depths,
                         std::vector<TokenId>& to) {
@@ -97,12 +91,12 @@ void MaskBuilder::gather(uint32_t node, StateId s, Collected& out) {
       const std::vector<uint32_t> kids(n.kids, n.kids + n.n);
       for (uint32_t k : kids)
         if (lexemes_.wide(RegexId{k}))
-          add(lexemes_.slice(RegexId{k}, node, forbidden(i.stack)), i.stack, out);
+          add(node, RegexId{k}, i.stack, out);
         else
           rest.push_back(RegexId{k});
       if (!rest.empty()) narrow.push_back({regexes.alt(std::span<const RegexId>(rest)), i.stack, i.capture});
     } else if (lexemes_.wide(i.regex)) {
-      add(lexemes_.slice(i.regex, node, forbidden(i.stack)), i.stack, out);
+      add(node, i.regex, i.stack, out);
     } else {
       narrow.push_back(i);
     }

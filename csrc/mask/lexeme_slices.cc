@@ -44,25 +44,28 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
   if (forbidden != RegexArena::empty()) open = ~regexes_.byte_set(regexes_.node(forbidden).a);
   WalkTable table(regexes_);
   std::vector<uint32_t> at(vocabulary_.longest() + 1);
-  at[trie.node(node).depth] = table.state(regex);
+  const uint32_t top = trie.node(node).depth;
+  at[top] = table.state(regex);
+  std::vector<char> ends{0, regexes_.nullable(regex)};  // by state
   std::vector<TokenId> inside;
   std::vector<SuffixText> left;
+  const auto leave = [&](uint32_t child) {
+    const uint32_t depth = trie.node(child).depth - 1;
+    for (TokenId t : trie.subtree_tokens(child)) left.push_back({vocabulary_.bytes(t).substr(depth), {t, depth}});
+  };
   for (uint32_t i = node + 1, end = trie.node(node).end; i < end;) {
     const TokenTrie::Node& n = trie.node(i);
-    const uint32_t to = table.next(at[n.depth - 1], static_cast<uint8_t>(n.byte));
+    const uint32_t from = at[n.depth - 1];
+    // Not at the node itself: what follows the empty text is another item of the state.
+    if (ends[from] && open.has(static_cast<uint8_t>(n.byte)) && n.depth > top + 1) leave(i);
+    const uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
     if (to == WalkTable::kDead) {
       i = n.end;
       continue;
     }
+    if (ends.size() <= to) ends.push_back(regexes_.nullable(table.regex(to)));
     at[n.depth] = to;
     for (TokenId t : trie.tokens(i)) inside.push_back(t);
-    if (n.kids && regexes_.nullable(table.regex(to))) {
-      const TokenTrie::Kids& kids = trie.kids(i);
-      (kids.set & open).for_each([&](uint8_t b) {
-        for (TokenId t : trie.subtree_tokens(trie.child(kids, b)))
-          left.push_back({vocabulary_.bytes(t).substr(n.depth), {t, n.depth}});
-      });
-    }
     ++i;
   }
   out.exits = std::make_shared<Suffixes>();

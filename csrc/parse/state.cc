@@ -103,7 +103,7 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
       // A rule above the same rest twice: by another way, or a loop of rules that match the empty text.
       if (capture.v == 0 && base_ != StackArena::none() && !first_visit(stacks_.push(top, rest))) return;
       const DepthGuard guard(depth_);
-      const Alternatives alts = expand(top.rule_id());  // a copy: expanding may rehash the map
+      const Alternatives& alts = expand(top.rule_id());  // stays where it is while others are added
       follow_alternatives(alts, rest, capture, out);
       return;
     }

@@ -89,6 +89,7 @@ class Parser {
   // The texts of r that begin with none of the bytes of `follow`.
   RegexId restricted(RegexId r, RegexId follow) { return alive_.restricted(r, follow); }
   Alive& alive() { return alive_; }
+  bool context_free() const { return productions_.context_free(); }
 
   // Copies a state of another parser (same regexes, same rule ids) into this one. `memo` belongs to one
   // source: stack ids of two sources mean different stacks.
