@@ -2,7 +2,8 @@
 
 In: MaskBench schemas (`bench.data`). Out: per factor the walks, how many were cut off, how many texts the
 schema's own grammar did not take; schemas whose minimum was not found. Cost: a few seconds a schema at 131k
-tokens; `--vocabulary bytes` is ten times quicker.
+tokens; `--vocabulary bytes` is ten times quicker. The last line is the memory of the process; a schema that made
+it grow by more than 100 MB is named.
 
     python -m bench.budget --count 200
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import resource
 import time
 
 import numpy as np
@@ -46,6 +48,11 @@ def walk(
     return False, text
 
 
+def memory() -> int:
+    """The largest the process has been, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=100)
@@ -62,11 +69,18 @@ def main() -> None:
     compiler = structgen.Compiler(vocabulary)
     walks, cut, wrong, unknown, refused, spent = dict.fromkeys(FACTORS, 0), 0, 0, 0, 0, 0.0
     began = time.monotonic()
-    seen = 0
+    seen, held, previous = 0, memory(), ""
+    print(f"{held} MB before the first schema")
     for name in data.select(data.maskbench_names(), count=options.count, seed=options.seed):
         schema = data.maskbench_case(name).schema
         if time.monotonic() - began > options.seconds:
             break
+        if memory() > held + 100:
+            print(
+                f"{memory()} MB after {seen} schemas, {memory() - held} more than before {previous}",
+                flush=True,
+            )
+        held, previous = memory(), name
         seen += 1
         try:
             grammar = compiler.json_schema(schema)
@@ -97,6 +111,7 @@ def main() -> None:
                 wrong += 1
     spent = time.monotonic() - began
     print(f"{seen} schemas, {refused} refused, {unknown} whose minimum was not found, {spent:.0f} s")
+    print(f"{memory()} MB at the most, {compiler._core.byte_size >> 20} MB counted by the compiler")
     each = ", ".join(f"{n} at {f}x" for f, n in walks.items())
     print(f"walks {each}: {cut} cut off, {wrong} not accepted")
 

@@ -36,7 +36,7 @@ class CfgProductions : public Productions {
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
   bool restricted() const override { return restricted_; }
   std::size_t byte_size() const override { return cfg_.rules.size() * 200 + made_.byte_size() + made_index_.byte_size(); }
-  bool context_free() const override { return parts_.empty(); }
+  bool context_free() const override { return parts_.empty() && !cfg_.contexts.empty(); }
   bool plain(RuleId) const override { return !cfg_.contexts.empty(); }
 
   // Rule numbers of this grammar in a product of `stride` grammars, of which it is the first.

@@ -9,8 +9,9 @@
 
 namespace structgen {
 
-// Whether some bytes may not follow what is read: the mark of a grammar with lexemes.
+// Whether the state is one of a grammar with lexemes: where it stands among others, some bytes may not follow.
 bool MaskBuilder::lexed(StateId s) {
+  if (context_free_) return true;
   if (parser_.state(s).capturing || parser_.state(s).poisoned) return false;
   for (const Item& i : parser_.items(s)) {
     if (i.capture.v != 0) return false;

@@ -90,7 +90,8 @@ class Productions {
   virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
   // Whether what may not follow a lexeme can leave nothing that may; see parse/alive.h.
   virtual bool restricted() const { return false; }
-  // Whether no expansion depends on what was read, so that a live byte is all it takes to go on.
+  // Whether this is a grammar with lexemes and nothing else: no expansion depends on what was read, and a live
+  // byte is all it takes to go on.
   virtual bool context_free() const { return false; }
   // Whether a rule is one of a grammar with lexemes, whose expansions do not depend on what was read.
   virtual bool plain(RuleId) const { return false; }
