@@ -2,8 +2,8 @@
 
 In: MaskBench schemas (`bench.data`). Out: per factor the walks, how many were cut off, how many texts the
 schema's own grammar did not take; schemas whose minimum was not found. Cost: a few seconds a schema at 131k
-tokens; `--vocabulary bytes` is ten times quicker. The last line is the memory of the process; a schema that made
-it grow by more than 100 MB is named.
+tokens; `--vocabulary bytes` is ten times quicker. The last line is the memory of the process; a schema that
+made it grow by more than 100 MB is named.
 
     python -m bench.budget --count 200
 """

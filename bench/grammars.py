@@ -3,7 +3,7 @@
 In: the library's `c` and `sql` grammars, texts of both. Out: per engine the time to the first mask, and
 median, mean, p99 and maximum of a mask plus accepting a token, microseconds of processor time (the machine
 may be shared): `first` is the first reading of each text, where everything is new, `again` are `--repeat`
-more with fresh matchers. Every engine gets the same text in the Lark dialect, which is its own for llguidance;
+more with fresh matchers. Every engine gets the same text in the Lark dialect, which is llguidance's own;
 xgrammar has no `&` and `~` on terminals, so names may be keywords for it. An engine that needs longer
 than `--seconds` for one text is stopped.
 

@@ -13,6 +13,12 @@ constexpr uint32_t kMaxText = 200'000;
 constexpr uint32_t kClean = 0xFFFFFFFFu;
 }  // namespace
 
+std::size_t Completion::size_of(const Ways& ways) {
+  std::size_t out = 104;
+  for (const Way& w : ways) out += sizeof(Way) + size_of(w.text);
+  return out;
+}
+
 void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
   for (Way& w : best)
     if (w.to == to) {
@@ -28,6 +34,7 @@ const std::string& Completion::shortest(RegexId r) {
     if (parser_.regexes().node(r).shortest > kMaxText)
       throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long to compute");
     parser_.regexes().witness(r, it->second);
+    bytes_ += size_of(it->second);
   }
   return it->second;
 }
@@ -190,6 +197,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
     std::erase_if(failed_, [&](const auto& f) { return f.second >= mine; });
     if (low_ >= mine) {
       rules_.emplace(key, best);
+      bytes_ += size_of(best);
     } else if (!best.empty()) {
       found_.emplace(key, best);
     } else {
@@ -223,7 +231,10 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
               for (const Way& rest : stack(e.rest, first.to, first.capture))
                 keep(best, Alive::kClear, first.text + rest.text, {});
           }
-          if (memo && !best.empty() && best[0].text.size() < 4096) stacks_.emplace(std::pair{s.v, w.to}, best);
+          if (memo && !best.empty() && best[0].text.size() < 4096) {
+            stacks_.emplace(std::pair{s.v, w.to}, best);
+            bytes_ += size_of(best);
+          }
         }
         for (const Way& rest : best) keep(done, Alive::kClear, w.text + rest.text, {});
       }
@@ -278,7 +289,10 @@ const std::string& Completion::of(StateId s) {
     for (const Item& i : parser_.items(s))
       for (Way& w : item(i)) keep(all, Alive::kClear, std::move(w.text), {});
     if (all.empty()) throw Error(ErrorKind::kBudgetExceeded, "no completion was found");
-    return states_[s.v] = std::move(all[0].text);
+    std::string& out = states_[s.v] = std::move(all[0].text);
+    out.shrink_to_fit();
+    bytes_ += size_of(out);
+    return out;
   } catch (...) {
     states_.erase(s.v);
     throw;

@@ -23,9 +23,7 @@ class Completion {
   Completion(Parser& parser, Productions& productions) : parser_(parser), productions_(productions) {}
   // Empty for an accepting state. Throws kBudgetExceeded where none was found within the search's limits.
   const std::string& of(StateId s);
-  std::size_t byte_size() const {  // short texts stand in their nodes
-    return (states_.size() + regexes_.size() + stacks_.size() + rules_.size()) * 120;
-  }
+  std::size_t byte_size() const { return bytes_; }
 
  private:
   using Pending = Alive::Pending;
@@ -46,6 +44,9 @@ class Completion {
   Ways read(RuleId reader, CaptureId& c, Pending from);
   void capture(CaptureId& c, std::string_view text);
   const std::string& shortest(RegexId r);
+  // Memory of what is remembered: texts may be long, and a mask under a budget asks for one a token.
+  static std::size_t size_of(const std::string& text) { return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0); }
+  static std::size_t size_of(const Ways& ways);
   static void keep(Ways& best, Pending to, std::string text, CaptureId c);
   struct Key {
     uint64_t rule;  // and label
@@ -66,6 +67,7 @@ class Completion {
   uint32_t low_ = 0xFFFFFFFFu;      // smallest depth of an open rule that was met
   uint32_t depth_ = 0;
   uint64_t steps_ = 0;
+  std::size_t bytes_ = 0;
 };
 
 }  // namespace structgen
