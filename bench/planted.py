@@ -44,11 +44,15 @@ BUGS = (
         "} else if (low_ >= mine || depth_ >= mine) {",
     ),
     Bug(
-        "hashed memo: what is known of an object is kept under a hash that plans share",
+        "shared memo: what is known of an object is kept under a key that plans share",
         "csrc/schema/object.h",
-        "friend bool operator==(const Situation&, const Situation&) = default;",
+        "friend bool operator==(const Situation&, const Situation&) = default;\n};\nstruct SituationHash {\n"
+        "  std::size_t operator()(const Situation& s) const {"
+        " return mix(mix(mix(mix(7, s.plan), s.rest.v), s.used), s.taken); }",
         "friend bool operator==(const Situation& x, const Situation& y) {"
-        " return mix(mix(x.plan, x.rest.v), x.used) == mix(mix(y.plan, y.rest.v), y.used); }",
+        " return x.rest == y.rest && x.used == y.used && x.taken == y.taken; }\n};\nstruct SituationHash {\n"
+        "  std::size_t operator()(const Situation& s) const {"
+        " return mix(mix(mix(7, s.rest.v), s.used), s.taken); }",
     ),
     Bug(
         "reversed subsumption: a terminal counts as inside a run exactly where it is not",
