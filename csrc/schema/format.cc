@@ -211,7 +211,7 @@ string relative_json_pointer() { return "(?:0|[1-9]\\d*)(?:#|" + json_pointer() 
 // ECMA-262 with its annex B (a lone `]`, `{` or `}` is a character). Brackets and groups closed, escapes complete,
 // nothing repeated that cannot be (but a lookbehind). Groups are counted to a depth; in deeper ones anything goes, which keeps the
 // language a superset: balance is not regular.
-constexpr int kGroupDepth = 8;
+constexpr int kGroupDepth = 3;
 
 string regex() {
   const string escape =
@@ -248,7 +248,7 @@ constexpr FormatInfo kFormats[] = {
     {"uri-template", true, {}, uri_template},
     {"json-pointer", true, {}, json_pointer},
     {"relative-json-pointer", true, {}, relative_json_pointer},
-    {"regex", false, "groups inside eight others need not be closed; names, numbers and ranges are not compared", regex},
+    {"regex", false, "groups inside three others need not be closed; names, numbers and ranges are not compared", regex},
 };
 
 }  // namespace
