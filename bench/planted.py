@@ -99,7 +99,7 @@ def run(command: list[str], where: Path, timeout: float = 3600) -> tuple[int, st
 
 
 def copy_changed(source: str, target: str) -> str:
-    """Files that are the same keep their time: an older one would hide from ninja that a bug was taken out."""
+    """Same files keep their time: an older one would hide from ninja that a bug was taken out."""
     if not Path(target).exists() or Path(source).read_bytes() != Path(target).read_bytes():
         shutil.copyfile(source, target)
     return target
