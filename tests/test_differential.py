@@ -227,6 +227,29 @@ def test_what_was_read_before_changes_nothing(compiler) -> None:
     assert accepts(grammar, text)
 
 
+EITHER = {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
+OPEN = {"type": "object", "minProperties": 3}
+
+
+@pytest.mark.parametrize(
+    ("some", "none", "value"),
+    [
+        (EITHER, {**EITHER, "propertyNames": {"enum": ["c"]}}, {"a": 1}),
+        (EITHER, {**EITHER, "properties": {"a": False, "b": False}}, {"b": 1}),
+        (OPEN, {**OPEN, "propertyNames": {"enum": ["a", "b"]}}, {"a": 1, "b": 2, "c": 3}),
+    ],
+)
+def test_objects_that_ask_the_same_of_other_keys(some, none, value, compiler) -> None:
+    """What is asked of the two objects is one formula; that the first exists says nothing of the second."""
+    grammar = compiler.json_schema(
+        {"anyOf": [some, {"type": "array", "prefixItems": [none], "minItems": 1}]}, property_order="any"
+    )
+    assert accepts(grammar, json.dumps(value).encode())
+    assert not grammar.matcher().accept_bytes(b"[")
+    with pytest.raises(structgen.UnsatisfiableSchema):
+        compiler.json_schema({"type": "array", "prefixItems": [some, none], "minItems": 2})
+
+
 def test_mutual_recursion(compiler) -> None:
     """A is empty while it is asked whether A is empty; nothing may remember that as the answer about B."""
 
