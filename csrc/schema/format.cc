@@ -209,8 +209,8 @@ string json_pointer() { return "(?:/(?:[^~/]|~[01])*)*"; }
 string relative_json_pointer() { return "(?:0|[1-9]\\d*)(?:#|" + json_pointer() + ")"; }
 
 // ECMA-262 with its annex B (a lone `]`, `{` or `}` is a character). Brackets and groups closed, escapes complete,
-// nothing repeated that cannot be (but a lookbehind). Groups are counted to a depth; in deeper ones anything goes, which keeps the
-// language a superset: balance is not regular.
+// nothing repeated that cannot be (but a lookbehind). Groups are counted to a depth; in deeper ones anything goes,
+// which keeps the language a superset: balance is not regular. Three levels, since a mask walks them all.
 constexpr int kGroupDepth = 3;
 
 string regex() {

@@ -17,7 +17,8 @@
 // use it where no numeric condition applies.
 //
 // Cost: bounds and equality take a few arena calls a digit; integers() about 40; multipleOf is plain for
-// divisors 10^k, else automata unfolded as digits are read (see multiple.cc). Keep one NumberLanguage per arena: it caches.
+// divisors 10^k, else automata unfolded as digits are read (see multiple.cc; with bounds multiple_between.cc).
+// Keep one NumberLanguage per arena: it caches.
 #pragma once
 
 #include <cstdint>
