@@ -75,6 +75,8 @@ def pattern_kind(n: int) -> dict:
 
 
 def present_key(n: int) -> dict:
+    """Where x stands first, the branches that its value meets decide which sets of keys may follow. No
+    two of the 2^n sets allow the same, so as many rests have to be told apart: an alternative for each."""
     return {"oneOf": [branch(i) | {"required": [f"b{i}"]} for i in range(n)]}
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import datetime
 import json
+import random
+import unicodedata
 
+import idna
 import pytest
 
+import structgen
 from bench import data
 from structgen import _core
 from tests.conftest import need
@@ -74,3 +78,114 @@ def test_escaped_spellings_are_the_same_text():
     language = _core.Language.format("date")
     assert language.matches(b'2024-02-\\u0032\\u0039"')
     assert not language.matches(b'2023-02-\\u0032\\u0039"')
+
+
+# ---- regex: what `new RegExp(text)` of an ECMAScript engine says ----
+
+PATTERNS = r"""
+(a) (((((((((a))))))))) [abc]+\s+$ (?:a)*? (?<n>a)\k<n> (?=a)* (?<!x)y (?i-s:a) a] a} a{ a{2,3}? a{,2} { {a}
+\bfoo\B [\b(] \p{L} [^]] [] |a (|) () \u{1F600} \cA [(] \( x{2,} x{2}? ^$
+"""
+NO_PATTERNS = r"""
+( ^(abc] ) a) (a ((a) * a** (*a) |* ^* $+ \b+ [a \ \a {2} a{2}{3} (?<n>a (?x) (?P<n>a) (a)) (((a))
+\u12 \p{L (?<>a) a??? [\] [a-\
+"""
+
+
+def test_regular_expressions():
+    assert [p for p in ["", *PATTERNS.split()] if not accepts("regex", p)] == []
+    assert [p for p in NO_PATTERNS.split() if accepts("regex", p)] == []
+    deep = "(" * 12 + "a" + ")" * 12
+    assert accepts("regex", deep) and not accepts("regex", deep[:-10])
+
+
+# ---- internationalised host names, against the `idna` package ----
+
+TRICKY = [
+    *"ab1l0-A.",
+    *"\xb7\u0375\u03b1\u05f3\u05f4\u05d0\u0660\u06f0\u0628\u064a\u094d\u200d\u200c\u0915\u30fb",
+]
+TRICKY += [
+    *"\u3041\u30a1\u4e08\xfc\xdf\u07c0\u07ca\u093c\u0308\u0644\u0740\u0b4d\u1b44\ua872\u0640\uac00\u302e",
+    "xn--",
+]
+
+
+def judged(name: str) -> bool:
+    """`idna` looks at labels one by one; the Bidi rule speaks of names (RFC 5893, section 2). It takes a
+    last dot, which the official suite does not."""
+    if name.endswith("."):
+        return False
+    try:
+        labels = idna.decode(idna.encode(name, strict=True)).split(".")
+        if any(unicodedata.bidirectional(c) in ("R", "AL", "AN") for label in labels for c in label):
+            for label in labels:
+                idna.check_bidi(label, check_ltr=True)
+    except UnicodeError:
+        return False
+    return True
+
+
+def decided(name: str) -> bool:
+    """What a regular language decides: all but A-labels and normal form C."""
+    return "xn--" not in name and unicodedata.normalize("NFC", name) == name
+
+
+def test_international_names_are_those_of_idna():
+    rnd = random.Random(5891)
+    verdicts = set()
+    for _ in range(4000):
+        name = "".join(rnd.choice(TRICKY) for _ in range(rnd.randint(1, 9)))
+        valid = judged(name)
+        verdicts.add(valid)
+        if valid or decided(name):
+            assert accepts("idn-hostname", name) == valid, ascii(name)
+            assert accepts("idn-email", f"a@{name}") == valid, ascii(name)
+        if valid:
+            ascii_name = idna.encode(name, strict=True).decode()
+            assert accepts("hostname", ascii_name) and accepts("idn-hostname", ascii_name), ascii_name
+    assert verdicts == {True, False}
+
+
+def test_any_letter_may_stand_in_a_name():
+    rnd = random.Random(5892)
+    for _ in range(6000):
+        label = chr(rnd.choice((rnd.randint(0x80, 0x33FF), rnd.randint(0xA000, 0x1FFFF)))) * rnd.randint(1, 2)
+        if not label.isprintable() or unicodedata.normalize("NFC", label) != label:
+            continue  # Python's tables are older, its normal form as well
+        assert accepts("idn-hostname", label) == judged(label), ascii(label)
+        if judged(label):
+            assert accepts("hostname", idna.encode(label).decode()), ascii(label)
+
+
+@pytest.mark.parametrize("length", [1, 56, 57, 58, 63, 64])
+def test_lengths_of_labels(length):
+    assert accepts("idn-hostname", "a" * length) == (length <= 63)
+    # Of labels with other characters only those are refused whose A-label is too long whatever they say.
+    for letter in "\xfc\u4e08":
+        assert accepts("idn-hostname", letter * length) or not judged(letter * length)
+        assert length < 58 or not accepts("idn-hostname", letter * length)
+
+
+def test_a_labels_that_no_name_has():
+    for text in (
+        "xn--",
+        "xn--a",
+        "xn--x",
+        "xn--7a",
+        "xn--9",
+        "xn--abc-",
+        "xn---9uc",
+        "xn--zca9",
+        "xn--99999999a",
+    ):
+        assert not accepts("hostname", text) and not accepts("idn-hostname", text), text
+    for text in ("xn--zca", "XN--ZCA", "xn----7sbbagpjtebpq", "xn--fiqs8s.xn--zca", "ab--cd"):
+        assert accepts("hostname", text), text
+
+
+def test_what_is_not_decided_is_reported():
+    compiler = structgen.Compiler(structgen.Vocabulary.from_bytes([b"a", b""], eos_token_ids=[1]))
+    for name in LARGER:
+        assert name in str(compiler.json_schema({"format": name}).report), name
+    assert "date" not in str(compiler.json_schema({"format": "date"}).report)

@@ -214,6 +214,83 @@ def test_several_divisors(parts, divisor):
         assert took == (in_universe(text, False, hard) and (value(text) / bound).denominator == 1), text
 
 
+def scientific(number: Fraction) -> str:
+    """With one digit before the point; "0" for what has too many digits."""
+    shift = 0
+    while number.denominator != 1 and shift < 40:
+        number, shift = number * 10, shift + 1
+    text = str(abs(number.numerator)).rstrip("0")
+    if not text or len(text) > 17 or number.denominator != 1:
+        return "0"
+    exponent = len(str(abs(number.numerator))) - 1 - shift
+    return f"{'-' * (number < 0)}{text[0]}.{text[1:] or '0'}e{exponent}"
+
+
+INT64 = "9223372036854775807"
+BETWEEN = [  # divisor, bounds
+    ("86400", {"minimum": "0"}),
+    ("86400", {"exclusiveMinimum": "0", "maximum": INT64}),
+    ("1000003", {"type": "integer", "minimum": "-2000006", "exclusiveMaximum": "2000006"}),
+    ("97", {"minimum": "1000000007", "maximum": "5000000000000"}),
+    ("0.07", {"minimum": "0.5", "maximum": "1e6"}),
+    ("99991", {"exclusiveMinimum": "-1e18", "maximum": "-5"}),
+    ("12345", {"minimum": "1e16", "exclusiveMaximum": "3.7035e20"}),
+    ("0.12345", {"exclusiveMinimum": "-0.4938", "maximum": "0.2469"}),
+    ("1e-7", {"minimum": "2e-7", "exclusiveMaximum": "5e-5"}),
+    ("3e-7", {"minimum": "2e-7", "exclusiveMaximum": "5e-5"}),
+    ("6", {"multipleOf": "0.75", "minimum": "25", "not": {"minimum": "60"}}),
+]
+
+
+@pytest.mark.parametrize("numbers", ["any", "canonical"])
+@pytest.mark.parametrize(("divisor", "bounds"), BETWEEN)
+def test_multiples_between_bounds(divisor, bounds, numbers):
+    flat = {k: v for k, v in bounds.items() if k != "not"}
+    schema = {"allOf": [{"multipleOf": divisor}, *({k: v} for k, v in bounds.items())]}
+    text = re.sub(r'"(-?[0-9][0-9.e-]*)"', r"\1", json.dumps(schema))
+    below = [value(v) for v in bounds.get("not", {}).values()]
+    bytes_only = structgen.Vocabulary.from_bytes(
+        [bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256]
+    )
+    grammar = structgen.Compiler(bytes_only).json_schema(text, numbers=numbers)
+    rnd = random.Random(divisor)
+    step = value(divisor)
+    near = [value(v) for k, v in flat.items() if k != "type"] + [Fraction(0)]
+    found = [(b // step + rnd.randint(-3, 3)) * step for b in near * 12]
+    found += [(b // step + rnd.randint(-(10**9), 10**9)) * step for b in near * 6]
+    found += [
+        rnd.randint(1, 10**12 // step.numerator + 1) * step * 10 ** rnd.randint(0, 9) for _ in range(30)
+    ]
+    found += [b + Fraction(rnd.randint(-3, 3), rnd.choice((1, 10, 10**7))) for b in near * 4]
+    texts = [f"{float(x):.9f}".rstrip("0") for x in found]
+    texts += [scientific(x) for x in found] + [f"{int(x)}" for x in found] + [repr(float(x)) for x in found]
+    verdicts = set()
+    for lexeme in [*texts, "0", "-0", "0.0", "0e3", "", "-"]:
+        holds = in_universe(lexeme, numbers == "canonical", is_hard("multipleOf", divisor))
+        if holds:
+            x = value(lexeme)
+            holds = all(
+                HOLDS["integer"](x, 0) if k == "type" else HOLDS[k](x, value(v))
+                for k, v in [("multipleOf", divisor), *flat.items()]
+            )
+            holds = holds and all(x < b for b in below)
+        matcher = grammar.matcher()
+        assert (matcher.accept_bytes(lexeme.encode()) and matcher.is_accepting()) == holds, lexeme
+        verdicts.add(holds)
+    assert verdicts == {True, False}
+
+
+@pytest.mark.parametrize("numbers", ["any", "canonical"])
+def test_no_multiple_between_bounds(numbers):
+    compiler = structgen.Compiler(structgen.Vocabulary.from_bytes([b"0", b""], eos_token_ids=[1]))
+    for divisor, low, high in (("104729", "1", "104728"), ("0.3", "0.31", "0.59"), ("7", "-6", "-1")):
+        with pytest.raises(errors.UnsatisfiableSchema):
+            compiler.json_schema(
+                f'{{"type": "number", "multipleOf": {divisor}, "minimum": {low}, "maximum": {high}}}',
+                numbers=numbers,
+            )
+
+
 @pytest.mark.parametrize(
     "number", [0, 1, -1, 10**30, 1e16, 1.5e-07, 1e300, 5e-324, 1.7976931348623157e308, 0.1, -2.5]
 )

@@ -690,24 +690,25 @@ uint8_t RegexArena::body_after(uint8_t body, uint8_t b) {
   return spelled_after(body, b);
 }
 
-// Best-first search for a nullable node, nearest first by structure: depth-first would count a counter
-// down to its end, breadth-first would try every escape. The path to a witness is non-empty; when nothing
+// Best-first search for a nullable node, nearest first by structure and by what was read so far: depth-first would
+// count a counter down to its end, breadth-first would try every escape, and by structure alone a character of
+// several bytes would wait until every text in ASCII was tried. The path to a witness is non-empty; when nothing
 // is found, everything visited is empty (of a body: everything visited at a character).
 bool RegexArena::search_empty(RegexId start) {
   const uint32_t budget = nodes_[start.v].lazy ? kLazyBudget : kEmptinessBudget;
   struct Visit {
-    uint32_t id, parent;
+    uint32_t id, parent, depth;
     uint8_t spelled;
   };
   std::vector<Visit> visits;
   std::unordered_set<uint64_t> seen;
-  using Entry = std::tuple<uint32_t, uint32_t, uint32_t>;  // structural distance, order of arrival, visit
+  using Entry = std::pair<uint64_t, uint32_t>;  // twice the structural distance and the depth, visit
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
   const auto push = [&](uint32_t id, uint8_t spelled, uint32_t parent) {
     if (!seen.insert((static_cast<uint64_t>(id) << 8) | spelled).second) return;
     const uint32_t at = static_cast<uint32_t>(visits.size());
-    visits.push_back({id, parent, spelled});
-    open.emplace(nodes_[id].shortest, at, at);
+    visits.push_back({id, parent, at == 0 ? 0 : visits[parent].depth + 1, spelled});
+    open.emplace(2ull * nodes_[id].shortest + visits[at].depth, at);
   };
   const auto found = [&](uint32_t at) {
     for (;; at = visits[at].parent) {
@@ -717,7 +718,7 @@ bool RegexArena::search_empty(RegexId start) {
   };
   push(start.v, nodes_[start.v].body, 0);
   while (!open.empty()) {
-    const uint32_t at = std::get<2>(open.top());
+    const uint32_t at = open.top().second;
     open.pop();
     const Visit v = visits[at];
     const ClassMap& c = classes(RegexId{v.id});

@@ -10,6 +10,7 @@
 
 #include "regex/regex.h"
 #include "regex/syntax.h"
+#include "schema/hostname.h"
 
 namespace structgen {
 
@@ -131,42 +132,11 @@ string ipv6() {
                  before(4) + tail, before(5) + h, before(6)});
 }
 
-// ---- names: RFC 1123, 5890 ----
+// ---- names (hostname.h) ----
 
-constexpr const char* kLabel = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
-
-string hostname() {
-  const string label = kLabel;
-  return "(?=[^]{1,253}$)" + label + "(?:\\." + label + ")*";
-}
-
-// A U-label, approximately: no ASCII but letters, digits and hyphens inside, no mark in front. Of RFC
-// 5892 only the contextual rules that look at neighbours are written out, not the table of allowed
-// code points; Bidi, normalisation and the length of the A-label are not checked.
-string idn_label() {
-  const string never = "\\u3002\\uFF0E\\uFF61\\u0640\\u07FA\\u302E\\u302F\\u3031-\\u3035\\u303B";
-  const string others = "[^\\x00-/:-@\\[-`{-\\x7F" + never;
-  const string first = others + "\\p{M}\\u200C\\u200D\\u05F3\\u05F4\\xB7]";
-  const string last = others + "]";
-  return first + "(?:(?:" + last + "|-)*" + last + ")?";
-}
-
-string idn_hostname() {
-  const string dot = "[.\\u3002\\uFF0E\\uFF61]";
-  const string kana = "[\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Han}]";
-  const string label_char = "[^.\\u3002\\uFF0E\\uFF61]";
-  // Each of these refuses a name with one bad label.
-  const string rules =
-      "(?![^]*(?:[^l]\\xB7|\\xB7(?:[^l]|$)))"
-      "(?![^]*\\u0375(?:\\P{Script=Greek}|$))"
-      "(?![^]*\\P{Script=Hebrew}[\\u05F3\\u05F4])"
-      "(?!(?:[^]*" + dot + ")?(?!" + label_char + "*" + kana + ")" + label_char + "*\\u30FB)"
-      "(?![^]*[\\u0660-\\u0669]" + label_char + "*[\\u06F0-\\u06F9])"
-      "(?![^]*[\\u06F0-\\u06F9]" + label_char + "*[\\u0660-\\u0669])"
-      "(?!(?:[^]*" + dot + ")?(?![Xx][Nn]--)" + label_char + "{2}--)"
-      "(?!(?:[^]*" + dot + ")?" + label_char + "{64})";
-  return "(?=[^]{1,253}$)" + rules + idn_label() + "(?:" + dot + idn_label() + ")*";
-}
+string hostname() { return hostname_pattern(); }
+// Label separators: RFC 3490, section 3.1.
+string idn_hostname() { return idn_hostname_pattern(".\\u3002\\uFF0E\\uFF61"); }
 
 // ---- mail: RFC 5321, 6531 ----
 
@@ -177,10 +147,8 @@ string mail(const string& wide, const string& domain) {
   return any_of({atom + "(?:\\." + atom + ")*", quoted}) + "@" + any_of({domain, literal});
 }
 
-string email() { return mail("", string(kLabel) + "(?:\\." + kLabel + ")*"); }
-string idn_email() {
-  return mail("\\u0080-\\u{10FFFF}", idn_label() + "(?:\\." + idn_label() + ")*");
-}
+string email() { return mail("", hostname_label() + "(?:\\." + hostname_label() + ")*"); }
+string idn_email() { return mail("\\u0080-\\u{10FFFF}", idn_hostname_pattern(".")); }
 
 // ---- resource identifiers: RFC 3986, 3987 ----
 
@@ -240,17 +208,25 @@ string uuid() { return "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"; }
 string json_pointer() { return "(?:/(?:[^~/]|~[01])*)*"; }
 string relative_json_pointer() { return "(?:0|[1-9]\\d*)(?:#|" + json_pointer() + ")"; }
 
-// Brackets closed, escapes complete, nothing repeated twice; parentheses are not balanced, which is
-// not regular.
+// ECMA-262 with its annex B (a lone `]`, `{` or `}` is a character). Brackets and groups closed, escapes complete,
+// nothing repeated that cannot be (but a lookbehind). Groups are counted to a depth; in deeper ones anything goes,
+// which keeps the language a superset: balance is not regular. Three levels, since a mask walks them all.
+constexpr int kGroupDepth = 3;
+
 string regex() {
   const string escape =
-      "\\\\(?:[^A-Za-z0-9]|[dDwWsStnrvfbB0-9]|c[A-Za-z]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\\{[0-9A-Fa-f]+\\}|"
+      "\\\\(?:[^A-Za-z0-9]|[dDwWsStnrvf0-9]|c[A-Za-z]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\\{[0-9A-Fa-f]+\\}|"
       "[pP]\\{[A-Za-z0-9_]+(?:=[A-Za-z0-9_]+)?\\}|k<[^>]+>)";
-  const string brackets = "\\[(?:[^\\]\\\\]|" + escape + ")*\\]";
-  const string opening = "\\((?:\\?(?:[:=!]|<[=!]|<[^>]+>))?";
-  const string item = any_of({"[^\\\\\\[()*+?]", escape, brackets, "\\)"});
-  const string quantifier = "[*+?]\\??";
-  return "(?:" + opening + "|" + item + "(?:" + quantifier + ")?)*";
+  const string brackets = "\\[(?:[^\\]\\\\]|" + escape + "|\\\\b)*\\]";
+  const string opening = "\\((?:\\?(?:[=!]|<[=!]|[ims]*(?:-[ims]*)?:|<[^\\x00-#%-/:-@\\[\\]^`|~]+>))?";
+  const string counts = "\\{\\d+(?:,\\d*)?\\}";
+  const string atom = any_of({"[^\\\\\\[()*+?|^${]", "\\{(?!\\d+(?:,\\d*)?\\})", escape, brackets});
+  const string quantifier = "(?:(?:[*+?]|" + counts + ")[?]?)?";
+  const string alone = "[|^$]|\\\\[bB]";
+  string body = "(?:" + opening + "|(?:" + atom + "|\\))" + quantifier + "|" + alone + ")*";
+  for (int i = 0; i < kGroupDepth; ++i)
+    body = "(?:(?:" + atom + "|" + opening + body + "\\))" + quantifier + "|" + alone + ")*";
+  return body;
 }
 
 constexpr FormatInfo kFormats[] = {
@@ -259,9 +235,9 @@ constexpr FormatInfo kFormats[] = {
     {"time", true, {}, time},
     {"duration", true, {}, duration},
     {"email", true, {}, email},
-    {"idn-email", false, "the domain's labels follow RFC 5892 only in part", idn_email},
-    {"hostname", false, "an xn-- label is not decoded", hostname},
-    {"idn-hostname", false, "labels follow RFC 5892 only in part", idn_hostname},
+    {"idn-email", false, "the domain's A-labels are not decoded, nor is normal form checked", idn_email},
+    {"hostname", false, "A-labels (xn--) are not decoded", hostname},
+    {"idn-hostname", false, "A-labels are not decoded, nor are normal form and their length checked", idn_hostname},
     {"ipv4", true, {}, ipv4},
     {"ipv6", true, {}, ipv6},
     {"uri", true, {}, uri},
@@ -272,7 +248,7 @@ constexpr FormatInfo kFormats[] = {
     {"uri-template", true, {}, uri_template},
     {"json-pointer", true, {}, json_pointer},
     {"relative-json-pointer", true, {}, relative_json_pointer},
-    {"regex", false, "parentheses are not balanced", regex},
+    {"regex", false, "groups inside three others need not be closed; names, numbers and ranges are not compared", regex},
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 // In: a format name. Out: its language as a JSON string body (closing quote included, opening not).
 // Cost: a name is a search in a table of 19; a pattern is parsed once a process; lowering takes from
-// 10 us (uuid) to 300 (date-time), so callers keep the RegexId per arena.
+// 10 us (uuid) to 300 (date-time) and 5 ms (idn-hostname), so callers keep the RegexId per arena.
 // Sources: RFC 3339, 5321, 6531, 1123, 5890-5893, 2673, 4291, 3986, 3987, 6570, 6901, ECMA-262.
 #pragma once
 

@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "regex/regex.h"
+#include "schema/divisor.h"
 #include "schema/number.h"
 
 namespace structgen {
@@ -28,8 +29,6 @@ constexpr uint32_t kMaxScale = 40;  // digits after the point of a divisor
 [[noreturn]] void too_complex(const std::string& why) {
   throw Error(ErrorKind::kSchemaTooComplex, "multipleOf: " + why);
 }
-
-using Wide = unsigned __int128;
 
 // r * 10^n mod c
 uint64_t shifted(uint64_t r, uint32_t n, uint64_t c) {
@@ -211,22 +210,16 @@ class MantissaMultiples : public DigitLanguage {
 
 }  // namespace
 
-struct NumberLanguage::Divisor {
-  uint64_t c = 1, odd = 1;  // odd = c without its factors 2 and 5
-  uint32_t s = 0;
-  int64_t twos = 0;         // smallest t with c / odd | 10^t
-
-  explicit Divisor(const Decimal& d) {
-    if (d.zero() || d.negative) throw Error(ErrorKind::kGrammar, "multipleOf must be greater than 0");
-    if (d.exponent < -static_cast<int64_t>(kMaxScale)) too_complex("the divisor has more than 40 decimals");
-    const std::string digits = d.exponent > 0 ? d.int_part() : d.digits;
-    if (digits.size() > 18) too_complex("the divisor has more than 18 digits");
-    c = std::stoull(digits);
-    s = d.exponent < 0 ? static_cast<uint32_t>(-d.exponent) : 0;
-    odd = reduced(c, 64);
-    for (uint64_t rest = c; rest != odd; rest = reduced(rest, 1)) ++twos;
-  }
-};
+NumberLanguage::Divisor::Divisor(const Decimal& d) {
+  if (d.zero() || d.negative) throw Error(ErrorKind::kGrammar, "multipleOf must be greater than 0");
+  if (d.exponent < -static_cast<int64_t>(kMaxScale)) too_complex("the divisor has more than 40 decimals");
+  const std::string digits = d.exponent > 0 ? d.int_part() : d.digits;
+  if (digits.size() > 18) too_complex("the divisor has more than 18 digits");
+  c = std::stoull(digits);
+  s = d.exponent < 0 ? static_cast<uint32_t>(-d.exponent) : 0;
+  odd = reduced(c, 64);
+  for (uint64_t rest = c; rest != odd; rest = reduced(rest, 1)) ++twos;
+}
 
 RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
   if (d.c != 1)
@@ -263,7 +256,7 @@ RegexId NumberLanguage::mantissas(uint64_t c, uint32_t last, bool exact) {
 }
 
 // Mantissas with f digits after the point and exponent x: N * 10^t = 0 mod c with t = x - f + s >= 0.
-RegexId NumberLanguage::fraction_multiples(const Divisor& d) {
+RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tiny) {
   RegexId out = RegexArena::empty();
   const auto s = static_cast<int64_t>(d.s);
   if (!narrow_) {  // d is a power of ten, or nobody minds the size
@@ -282,18 +275,18 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d) {
     out = arena_.alt(out, arena_.cat(parts));
   };
   // Exponents so large that only `odd` matters; the same for every f up to `free`.
-  const int64_t free = std::min<int64_t>(kMantissaDigits, kLongMin + s - d.twos);
+  const int64_t free = !huge ? 0 : std::min<int64_t>(kMantissaDigits, kLongMin + s - d.twos);
   if (free > 0) {
     const RegexId parts[] = {mantissas(d.odd, static_cast<uint32_t>(free), false), e_, long_exponent(kLongMin, kNone)};
     out = arena_.cat(parts);
   }
-  for (uint32_t f = static_cast<uint32_t>(std::max<int64_t>(free, 0)) + 1; f <= kMantissaDigits; ++f) {
+  for (uint32_t f = static_cast<uint32_t>(std::max<int64_t>(free, 0)) + 1; huge && f <= kMantissaDigits; ++f) {
     const int64_t enough = f + d.twos - s;
     const RegexId parts[] = {mantissas(d.odd, f, true), e_, long_exponent(enough, kNone)};
     out = arena_.alt(out, arena_.cat(parts));
     for (int64_t x = kLongMin; x < enough; ++x) exact(f, x);
   }
-  for (uint32_t f = 1; f <= kMantissaDigits; ++f)
+  for (uint32_t f = 1; tiny && f <= kMantissaDigits; ++f)
     for (int64_t x = kLongMax; x - f + s >= 0; --x) exact(f, x);
   return out;
 }
@@ -328,7 +321,7 @@ RegexId NumberLanguage::multiple_of(const Decimal& divisor) {
   const Divisor d(divisor);
   // The only canonical spelling of zero is "0".
   if (canonical_) return arena_.alt(plain_multiples(d, true), minus_sign(plain_multiples(d, false)));
-  const RegexId parts[] = {plain_multiples(d, true), zero_, one_digit_multiples(d), fraction_multiples(d)};
+  const RegexId parts[] = {plain_multiples(d, true), zero_, one_digit_multiples(d), fraction_multiples(d, true, true)};
   return either_sign(arena_.alt(parts));
 }
 

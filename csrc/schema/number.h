@@ -17,7 +17,8 @@
 // use it where no numeric condition applies.
 //
 // Cost: bounds and equality take a few arena calls a digit; integers() about 40; multipleOf is plain for
-// divisors 10^k, else automata unfolded as digits are read (see multiple.cc). Keep one NumberLanguage per arena: it caches.
+// divisors 10^k, else automata unfolded as digits are read (see multiple.cc; with bounds multiple_between.cc).
+// Keep one NumberLanguage per arena: it caches.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +42,13 @@ class NumberLanguage {
   RegexId at_least(const Decimal& bound, bool exclusive);
   RegexId at_most(const Decimal& bound, bool exclusive);
   RegexId multiple_of(const Decimal& divisor);  // kSchemaTooComplex above 18 digits or 40 decimals
+  struct Bound {
+    Decimal value;
+    bool open = false;
+  };
+  // Multiples that are at least `low` and at most `high` (null: no such bound), as one automaton. False: it is not
+  // written that way (many digits, or no hard divisor).
+  bool multiples_between(const Decimal& divisor, const Bound* low, const Bound* high, RegexId& out);
   static bool is_hard(const Decimal& divisor);  // no 10^-k: its multiples are kept in the narrow universe
   // The divisor whose multiples are the multiples of both. False: it has more digits than multiple_of takes.
   static bool common_multiple(const Decimal& a, const Decimal& b, Decimal& out);
@@ -81,11 +89,12 @@ class NumberLanguage {
   RegexId one_digit(int lo, int hi, RegexId exponents);  // [lo-hi](.0+)?e
   RegexId with_fraction(RegexId first, RegexId fraction, RegexId exponents);
 
-  // ---- multipleOf (multiple.cc) ----
+  // ---- multipleOf (multiple.cc, multiple_between.cc) ----
   struct Divisor;
   RegexId plain_multiples(const Divisor& d, bool with_zero);
   RegexId one_digit_multiples(const Divisor& d);
-  RegexId fraction_multiples(const Divisor& d);
+  RegexId fraction_multiples(const Divisor& d, bool huge, bool tiny);  // narrow: of large, of small exponents
+  bool magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero, RegexId& out);
   RegexId mantissas(uint64_t c, uint32_t last, bool exact);
 
   static constexpr uint32_t kMantissaDigits = 16;

@@ -158,7 +158,7 @@ RegexId Scalars::combine(FormulaId p, Domain domain) {
 
 // `integer` and divisors 10^-k join every other divisor: as automata of their own they would let texts live
 // that no digit completes. (Other divisors stay apart: their product is larger than they are.) False: nothing
-// to join.
+// to join. Bounds join them as well: together they are one automaton.
 bool Scalars::multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts) {
   Decimal easy;
   std::vector<Decimal> divisors;
@@ -175,6 +175,8 @@ bool Scalars::multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts)
     else if (++joined == 1) easy = d;
     else if (!NumberLanguage::common_multiple(easy, d, easy)) return false;
   }
+  if (!divisors.empty() && bounded_multiples(joined ? std::optional(easy) : std::nullopt, divisors, others, domain, parts))
+    return true;
   if (joined == 0 || joined + divisors.size() < 2) return false;
   if (divisors.empty()) divisors.push_back(easy);
   for (Decimal& d : divisors) {
@@ -182,6 +184,34 @@ bool Scalars::multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts)
     parts.push_back(language(domain).multiple_of(d));
   }
   for (FormulaId k : others) parts.push_back(combine(k, domain));
+  return true;
+}
+
+bool Scalars::bounded_multiples(std::optional<Decimal> divisor, const std::vector<Decimal>& more,
+                                const std::vector<FormulaId>& others, Domain domain, std::vector<RegexId>& parts) {
+  for (const Decimal& d : more)
+    if (!divisor) divisor = d;
+    else if (!NumberLanguage::common_multiple(*divisor, d, *divisor)) return false;
+  std::optional<NumberLanguage::Bound> low, high;
+  std::vector<FormulaId> rest;
+  for (FormulaId k : others) {
+    const bool denied = formulas_[k].op == Op::kNot;
+    const Formula f = denied ? formulas_[formulas_[k].kids[0]] : formulas_[k];
+    if (f.op != Op::kAtLeast && f.op != Op::kAtMost) {
+      rest.push_back(k);
+      continue;
+    }
+    const bool lower = (f.op == Op::kAtLeast) != denied;
+    const NumberLanguage::Bound bound{Decimal::parse(formulas_.text(f.a)), (f.b != 0) != denied};
+    std::optional<NumberLanguage::Bound>& kept = lower ? low : high;
+    const int order = kept ? compare(bound.value, kept->value) * (lower ? 1 : -1) : 1;
+    if (order > 0 || (order == 0 && bound.open)) kept = bound;
+  }
+  if (!low && !high) return false;
+  RegexId out;
+  if (!language(domain).multiples_between(*divisor, low ? &*low : nullptr, high ? &*high : nullptr, out)) return false;
+  parts.push_back(out);
+  for (FormulaId k : rest) parts.push_back(combine(k, domain));
   return true;
 }
 

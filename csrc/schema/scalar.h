@@ -4,6 +4,7 @@
 // quote (opening quote not included), for numbers the lexeme. Cost: one algebra node an atom; memoised.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 
@@ -39,6 +40,9 @@ class Scalars {
   bool filter(FormulaId p, RegexId& out);
   bool few(FormulaId p, Domain domain, RegexId& out);  // lattice.cc
   bool multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts);
+  // One divisor out of all, and the bounds among the others. False: no bounds, or too many digits.
+  bool bounded_multiples(std::optional<Decimal> divisor, const std::vector<Decimal>& more,
+                         const std::vector<FormulaId>& others, Domain domain, std::vector<RegexId>& parts);
   RegexId string_atom(const Formula& f);
   RegexId number_atom(const Formula& f, NumberLanguage& numbers);
   RegexId conjunction(std::vector<RegexId> parts, uint32_t min, uint32_t max);

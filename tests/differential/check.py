@@ -18,7 +18,7 @@ import structgen
 from structgen import errors
 from tests import oracle, strategies
 from tests.differential import instances, schemas, targeted
-from tests.differential.judge import DRAFTS, METASCHEMAS, Judge
+from tests.differential.judge import DRAFTS, METASCHEMAS, Judge, in_python
 from tests.differential.shrink import shrunk
 from tests.strategies import Source
 
@@ -49,6 +49,23 @@ def compiler() -> structgen.Compiler:
         [bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256]
     )
     return structgen.Compiler(vocabulary)
+
+
+def patterns_in_python(schema: Any) -> Any:
+    """jsonschema reads patterns as Python does, where `.` takes a carriage return and `$` a last newline."""
+    if isinstance(schema, list):
+        return [patterns_in_python(s) for s in schema]
+    if not isinstance(schema, dict):
+        return schema
+    out = {}
+    for word, held in schema.items():
+        if word == "pattern" and isinstance(held, str):
+            out[word] = in_python(held)
+        elif word == "patternProperties" and isinstance(held, dict):
+            out[word] = {in_python(p): patterns_in_python(s) for p, s in held.items()}
+        else:
+            out[word] = held if word in ("const", "enum") else patterns_in_python(held)
+    return out
 
 
 class Checker:
@@ -124,7 +141,9 @@ class Checker:
         return None
 
     def second(self, schema: Any, draft: int) -> oracle.JsonOracle | None:
-        return oracle.JsonOracle(schema, VALIDATORS[draft]) if self.jsonschema_too else None
+        return (
+            oracle.JsonOracle(patterns_in_python(schema), VALIDATORS[draft]) if self.jsonschema_too else None
+        )
 
     def witness(self, schema: Any, grammar: Any, judge: Judge) -> None:
         """What is not empty has a shortest text, and that text is an instance."""

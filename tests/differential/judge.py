@@ -57,9 +57,14 @@ def subschemas(schema: dict, draft: int) -> list[tuple[tuple[str | int, ...], An
     return out
 
 
+def in_python(pattern: str) -> str:
+    """A pattern of the generators (no `.` or `$` in brackets or after a backslash), as `re` writes it."""
+    return pattern.replace("$", r"\Z").replace(".", "[^\n\r\u2028\u2029]")
+
+
 @functools.cache
 def _search(pattern: str) -> Callable[[str], Any]:
-    return re.compile(pattern.replace("$", r"\Z")).search
+    return re.compile(in_python(pattern)).search
 
 
 class Notes:

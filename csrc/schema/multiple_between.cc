@@ -1,0 +1,271 @@
+// multipleOf with bounds (see number.h).
+//
+// A divisor c / 10^s and bounds meet in one automaton: read digit by digit, a plain decimal is a number P, and the
+// values it may become are M = value * 10^s in [P * 10^k, (P + 1) * 10^k). Whether a multiple of c inside the
+// bounds is among them is arithmetic, so no state is a dead end and nothing is searched; the product of an
+// automaton for the divisor with those of the bounds would have to be searched, and for divisors of five digits
+// that is too much.
+// Cost: one node per (digits read, remainder, side of each bound) that the text meets.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "regex/regex.h"
+#include "schema/divisor.h"
+#include "schema/number.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr int64_t kMaxDigits = 30;  // of a bound times 10^s
+constexpr Wide kMaxDivisor = 1'000'000'000'000'000'000;
+
+Wide power(uint32_t n) {
+  Wide out = 1;
+  for (; n > 0; --n) out *= 10;
+  return out;
+}
+
+uint32_t digits_of(Wide x) {
+  uint32_t n = 1;
+  for (; x >= 10; x /= 10) ++n;
+  return n;
+}
+
+// |bound| * 10^s, down or up to a whole number. False: too many digits.
+bool scaled(const Decimal& bound, uint32_t s, bool up, Wide& out, bool& whole) {
+  const int64_t exponent = bound.exponent + static_cast<int64_t>(s);
+  const auto size = static_cast<int64_t>(bound.digits.size());
+  if (size + exponent > kMaxDigits || size > kMaxDigits) return false;
+  out = 0;
+  whole = exponent >= 0;
+  const int64_t kept = whole ? size : std::max<int64_t>(size + exponent, 0);
+  for (int64_t i = 0; i < kept; ++i) out = out * 10 + static_cast<uint32_t>(bound.digits[static_cast<std::size_t>(i)] - '0');
+  if (whole) out *= power(static_cast<uint32_t>(exponent));
+  else if (up) ++out;  // the digits left out are not all 0
+  return true;
+}
+
+class MultiplesBetween : public LazyLanguage {
+ public:
+  // Plain unsigned decimals with first <= M <= last and c | M; both ends are multiples, last is 0 where `endless`.
+  // `mantissa`: written with a point after the first digit, which is not 0.
+  MultiplesBetween(uint64_t c, uint32_t s, Wide first, Wide last, bool endless, bool canonical, bool mantissa)
+      : c_(c), s_(s), first_(first), last_(last), endless_(endless), canonical_(canonical), mantissa_(mantissa),
+        first_digits_(digits_of(first / power(s))), last_digits_(digits_of(last / power(s))) {}
+
+  static RegexId make(RegexArena& arena, std::unique_ptr<MultiplesBetween> language) {
+    MultiplesBetween& made = *language;
+    made.definition_ = arena.define(std::move(language));
+    return made.node(arena, State{});
+  }
+
+  RegexId unfold(RegexArena& arena, uint32_t index) override {
+    if (const auto it = unfolded_.find(index); it != unfolded_.end()) return it->second;
+    const State state = states_[index];
+    std::map<uint32_t, ByteSet> groups;  // by node
+    for (char c : std::string_view("0123456789.")) {
+      State to = state;
+      if (!step(to, c)) continue;
+      const RegexId next = node(arena, to);
+      if (next != RegexArena::empty()) groups[next.v].add(static_cast<uint8_t>(c));
+    }
+    std::vector<RegexId> parts;
+    for (const auto& [to, bytes] : groups) parts.push_back(arena.cat(arena.bytes(bytes), RegexId{to}));
+    if (accepts(state)) parts.push_back(RegexArena::epsilon());
+    return unfolded_[index] = arena.alt(parts);
+  }
+
+ private:
+  enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
+  struct State {
+    Phase phase = kBegin;
+    bool free = false;     // past the first bound, and there is no last: only r matters
+    bool nonzero = false;  // the last digit of the fraction was not 0; canonical only
+    uint32_t n = 0;        // digits read, in the fraction: after the point, at most s + 1
+    uint64_t r = 0;        // P mod c
+    Wide p = 0;            // P; states that differ in nothing else are one, see key()
+  };
+  using Key = std::tuple<uint8_t, bool, bool, uint32_t, uint64_t, int, int>;
+
+  // P against the digits of a bound that come first: -1, 0, 1. `digits`: of the bound's whole part.
+  int side(const State& q, Wide bound, uint32_t digits) const {
+    const uint32_t left = q.phase == kFraction ? s_ - std::min(q.n, s_) : s_ + (digits > q.n ? digits - q.n : 0);
+    const Wide prefix = bound / power(left);
+    return q.p < prefix ? -1 : q.p > prefix;
+  }
+  // P that equals a bound's prefix is known by that. Otherwise only its remainder matters: with the same number of
+  // digits to come, what it may become lies on one side of the bound as a whole.
+  Key key(const State& q) const {
+    const bool sides = !q.free && q.phase >= kWhole;
+    return {q.phase, q.free, q.nonzero, q.n, q.r, sides ? side(q, first_, first_digits_) : 0,
+            sides && !endless_ ? side(q, last_, last_digits_) : 0};
+  }
+
+  bool step(State& q, char c) const {
+    if (c == '.') {
+      if (q.phase != kZero && q.phase != kWhole) return false;
+      q.phase = kFraction;
+      q.n = 0;
+      q.nonzero = false;
+      return true;
+    }
+    const auto d = static_cast<uint32_t>(c - '0');
+    if (q.phase == kZero || (mantissa_ && (q.phase == kWhole || (q.phase == kBegin && d == 0)))) return false;
+    if (q.phase == kBegin) q.phase = d == 0 ? kZero : kWhole;
+    const bool beyond = q.phase == kFraction && q.n >= s_;
+    if (beyond && (d != 0 || canonical_)) return false;
+    if (!beyond) {
+      q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
+      if (!q.free) q.p = q.p * 10 + d;
+    }
+    q.nonzero = canonical_ && q.phase == kFraction && d != 0;
+    if (q.phase == kFraction) q.n = std::min(q.n + 1, s_ + 1);
+    else if (!q.free && q.phase == kWhole) ++q.n;
+    if (endless_ && !q.free && q.phase != kZero) {
+      const uint32_t zeros = q.phase == kFraction ? s_ - std::min(q.n, s_) : s_;
+      if (q.p * power(zeros) >= first_) {
+        q.free = true;
+        q.p = 0;
+        if (q.phase == kWhole) q.n = 0;
+      }
+    }
+    return true;
+  }
+
+  // Some multiple of c in [from, to], inside the bounds?
+  bool any(Wide from, Wide to) const {
+    from = std::max(from, first_);
+    if (!endless_) to = std::min(to, last_);
+    return from <= to && (from + c_ - 1) / c_ * c_ <= to;
+  }
+
+  bool accepts(const State& q) const {
+    if (q.phase == kBegin || (mantissa_ && q.phase == kWhole)) return false;
+    const uint32_t zeros = q.phase == kFraction ? s_ - std::min(q.n, s_) : s_;
+    if (q.phase == kFraction && (q.n == 0 || (canonical_ && !q.nonzero))) return false;
+    if (q.free) return times_power(q.r, zeros) == 0;
+    return any(q.p * power(zeros), q.p * power(zeros));
+  }
+
+  bool alive(const State& q) const {
+    if (q.phase == kBegin || accepts(q)) return true;
+    if (q.phase == kWhole && !mantissa_) {
+      if (endless_) return true;
+      for (Wide unit = power(s_); q.p * unit <= last_; unit *= 10)
+        if (any(q.p * unit, q.p * unit + unit - 1)) return true;
+      return false;
+    }
+    const uint32_t zeros = s_ - std::min(q.phase == kFraction ? q.n : 0, s_);
+    const Wide unit = power(zeros), from = canonical_ && !q.nonzero ? 1 : 0;  // ends in a digit that is not 0
+    if (from >= unit) return false;
+    if (!q.free) return any(q.p * unit + from, q.p * unit + unit - 1);
+    const Wide start = static_cast<Wide>(times_power(q.r, zeros)) + from;
+    return (start + c_ - 1) / c_ * c_ <= start - from + unit - 1;
+  }
+
+  uint64_t times_power(uint64_t r, uint32_t n) const {
+    Wide v = r;
+    for (uint32_t i = 0; i < n; ++i) v = v * 10 % c_;
+    return static_cast<uint64_t>(v);
+  }
+
+  RegexId node(RegexArena& arena, const State& q) {
+    if (!alive(q)) return RegexArena::empty();
+    const auto [it, fresh] = index_.try_emplace(key(q), static_cast<uint32_t>(states_.size()));
+    if (fresh) states_.push_back(q);
+    return arena.lazy(definition_, it->second, accepts(q), false);
+  }
+
+  const uint64_t c_;
+  const uint32_t s_;
+  const Wide first_, last_;
+  const bool endless_, canonical_, mantissa_;
+  const uint32_t first_digits_, last_digits_;  // of the bounds' whole parts
+  uint32_t definition_ = 0;
+  std::vector<State> states_;
+  std::map<Key, uint32_t> index_;
+  std::unordered_map<uint32_t, RegexId> unfolded_;
+};
+
+}  // namespace
+
+// Unsigned multiples between two magnitudes; no `high`: without end. False: the bounds have too many digits.
+bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero, RegexId& out) {
+  Wide first = 0, last = 0;
+  bool whole = true;
+  if (d.s > static_cast<uint32_t>(kMaxDigits) || !scaled(low.value, d.s, true, first, whole)) return false;
+  if (low.open && whole) ++first;
+  if (canonical_ && !with_zero) first = std::max<Wide>(first, 1);
+  first = (first + d.c - 1) / d.c * d.c;
+  out = RegexArena::empty();
+  if (high) {
+    if (!scaled(high->value, d.s, false, last, whole)) return false;
+    if (high->open && whole) {
+      if (last == 0) return true;
+      --last;
+    }
+    last = last / d.c * d.c;
+    if (first > last) return true;
+  }
+  out = MultiplesBetween::make(arena_, std::make_unique<MultiplesBetween>(d.c, d.s, first, last, !high, canonical_, false));
+  if (canonical_) return true;
+  // Scientific lexemes. Those with a fraction are from 10^16 on or below 10^-4 (narrow), where few bounds are.
+  const Decimal huge{false, "1", kLongMin}, tiny{false, "1", kLongMax + 1};
+  const auto within = [&](RegexId lexemes, bool from, bool to) {
+    if (from) lexemes = arena_.both(lexemes, above(low.value, low.open));
+    return to ? arena_.both(lexemes, below(high->value, high->open, false)) : lexemes;
+  };
+  const bool from = !low.value.zero(), to = high != nullptr;
+  out = arena_.alt(out, within(one_digit_multiples(d), from, to));
+  if (!high)
+    out = arena_.alt(out, within(fraction_multiples(d, true, false), compare_magnitude(low.value, huge) > 0, false));
+  for (int64_t x = kLongMin; high && x <= high->value.scientific_exponent(); ++x) {
+    // d.ddd of 16 digits at most, times 10^x: a number with x + s digits to come whose last are zeros.
+    const auto places = static_cast<uint32_t>(x) + d.s;
+    const Wide zeros = power(places - kMantissaDigits), c = d.c / std::gcd(d.c, static_cast<uint64_t>(zeros)) * zeros;
+    if (zeros > kMaxDivisor || c > kMaxDivisor) return false;
+    const Wide from_here = (first + c - 1) / c * c, to_here = last / c * c;
+    if (from_here > to_here) continue;
+    const RegexId parts[] = {MultiplesBetween::make(arena_, std::make_unique<MultiplesBetween>(
+                                                                static_cast<uint64_t>(c), places, from_here,
+                                                                to_here, false, false, true)),
+                             e_, long_exponent(x, x)};
+    out = arena_.alt(out, arena_.cat(parts));
+  }
+  if (compare_magnitude(low.value, tiny) < 0)
+    out = arena_.alt(out, within(fraction_multiples(d, false, true), from, to && compare_magnitude(high->value, tiny) < 0));
+  if (first == 0) out = arena_.alt(out, zero_);
+  return true;
+}
+
+bool NumberLanguage::multiples_between(const Decimal& divisor, const Bound* low, const Bound* high, RegexId& out) {
+  if (!narrow_ && !canonical_) return false;
+  const Divisor d(divisor);
+  const auto size = [](Bound b) {
+    b.value.negative = false;
+    return b;
+  };
+  const Bound zero{Decimal{}, false};
+  RegexId positive = RegexArena::empty(), negative = RegexArena::empty();
+  // From max(low, 0) up to high; and with a minus sign from max(-high, 0) up to -low.
+  if (!high || !high->value.negative) {
+    const bool above_zero = low && !low->value.negative;
+    if (!magnitudes_between(d, above_zero ? *low : zero, high, true, positive)) return false;
+  }
+  if (!low || low->value.negative || low->value.zero()) {
+    const bool below_zero = high && (high->value.negative || high->value.zero());
+    const Bound end = low ? size(*low) : zero;
+    if (!magnitudes_between(d, below_zero ? size(*high) : zero, low ? &end : nullptr, false, negative)) return false;
+  }
+  out = arena_.alt(positive, minus_sign(negative));
+  return true;
+}
+
+}  // namespace structgen
