@@ -240,6 +240,7 @@ NB_MODULE(_core, m) {
              return out;
            })
       .def_prop_ro("warnings", [](const Grammar& g) { return g.warnings(); })
+      .def_prop_ro("captures", [](const Grammar& g) { return g.captures(); })
       .def("collect",
            [](Grammar& g) {
              std::lock_guard hold(g.world().lock);
@@ -329,6 +330,18 @@ NB_MODULE(_core, m) {
       .def("shortest_completion", [](Matcher& self) { return to_bytes(self.shortest_completion()); })
       .def("forced_bytes", [](Matcher& self) { return to_bytes(self.forced_bytes()); })
       .def("forced_tokens", &Matcher::forced_tokens)
+      .def("captures",
+           [](Matcher& self) {
+             std::vector<Matcher::Capture> found;
+             {
+               nb::gil_scoped_release release;
+               found = self.captures();
+             }
+             std::vector<std::tuple<std::string, std::size_t, std::size_t, std::size_t, std::size_t, nb::bytes>> out;
+             for (const Matcher::Capture& c : found)
+               out.emplace_back(c.name, c.begin, c.end, c.first_token, c.last_token, to_bytes(c.text));
+             return out;
+           })
       .def("live_bytes", [](Matcher& self) {
         std::string out;
         self.live().for_each([&](uint8_t b) { out.push_back(static_cast<char>(b)); });

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "parse/spans.h"
 
 namespace structgen {
 
@@ -70,12 +71,14 @@ bool Matcher::accept_token(TokenId t) {
   if (is_terminated()) {
     if (!v.is_eos(t) && !v.is_special(t) && !v.bytes(t).empty()) return false;  // padding ids carry no text
     history_.push_back(current());
+    remember({});
     ++terminated_;
     return true;
   }
   if (v.is_eos(t)) {
     if (!is_accepting()) return false;
     history_.push_back(current());
+    remember({});
     ++terminated_;
     return true;
   }
@@ -84,6 +87,7 @@ bool Matcher::accept_token(TokenId t) {
   const StateId s = walk(current(), bytes);
   if (s == Parser::dead()) return false;
   history_.push_back(s);
+  remember(bytes);
   return true;
 }
 
@@ -103,6 +107,7 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   const StateId s = walk(current(), bytes);
   if (s == Parser::dead()) return false;
   history_.push_back(s);
+  remember(bytes);
   return true;
 }
 
@@ -130,7 +135,50 @@ void Matcher::rollback(std::size_t n) {
     throw Error(ErrorKind::kValue, "cannot roll back " + std::to_string(n) + " steps, only " +
                                        std::to_string(history()) + " were accepted");
   history_.resize(history_.size() - n);
+  if (!ends_.empty()) {
+    ends_.resize(history());
+    text_.resize(ends_.empty() ? 0 : ends_.back());
+  }
   terminated_ -= std::min(terminated_, n);
+}
+
+void Matcher::remember(std::string_view bytes) {
+  if (grammar_->captures().empty()) return;
+  text_ += bytes;
+  ends_.push_back(text_.size());
+}
+
+std::vector<Matcher::Capture> Matcher::captures() {
+  std::vector<Capture> out;
+  if (grammar_->captures().empty()) return out;
+  std::vector<Span> spans;
+  {
+    std::lock_guard hold(grammar_->world().lock);
+    refresh();
+    spans = find_spans(epoch_->parser, grammar_->productions(), grammar_->start_rule(), text_,
+                       is_terminated() || is_accepting());
+  }
+  std::string shown;                     // without special tokens
+  std::vector<std::size_t> at(1, 0);     // in it, at the beginning of each step
+  for (std::size_t i = 0, begin = 0; i < ends_.size(); begin = ends_[i++]) {
+    if (begin < ends_[i] && text_[begin] != kMark) shown.append(text_, begin, ends_[i] - begin);
+    at.push_back(shown.size());
+  }
+  const auto place = [&](std::size_t x) {
+    const std::size_t step = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), x) - ends_.begin());
+    const std::size_t begin = step == 0 ? 0 : ends_[step - 1];
+    return std::min(at[step] + (x - begin), at[std::min(step + 1, at.size() - 1)]);
+  };
+  for (const Span& s : spans) {
+    Capture c{grammar_->captures()[s.name], place(s.begin), place(s.end), 0, 0, {}};
+    c.first_token = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), s.begin) - ends_.begin());
+    c.last_token = s.begin == s.end
+                       ? c.first_token
+                       : static_cast<std::size_t>(std::lower_bound(ends_.begin(), ends_.end(), s.end) - ends_.begin()) + 1;
+    c.text = shown.substr(c.begin, c.end - c.begin);
+    out.push_back(std::move(c));
+  }
+  return out;
 }
 
 void Matcher::reset() { rollback(history()); }

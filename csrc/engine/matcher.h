@@ -41,6 +41,15 @@ class Matcher {
   bool fill_row_fast(uint32_t* row);  // only when the mask is known: takes no lock
   std::string forced_bytes(std::size_t limit = 4096);
   std::vector<TokenId> forced_tokens();
+  // The named parts of what was read, by begin, longer ones first; see parse/spans.h. Bytes count text only: a
+  // special token has none. Tokens count steps of the history. Throws kBudgetExceeded.
+  struct Capture {
+    std::string name;
+    std::size_t begin, end;              // bytes
+    std::size_t first_token, last_token;  // behind the last one
+    std::string text;
+  };
+  std::vector<Capture> captures();
   ByteSet live();
   const Grammar& grammar() const { return *grammar_; }
 
@@ -55,6 +64,9 @@ class Matcher {
   std::shared_ptr<Grammar> grammar_;
   std::shared_ptr<Epoch> epoch_;
   std::vector<StateId> history_;  // [0] = start
+  void remember(std::string_view bytes);
+  std::string text_;               // what was read, and where each step ended: only where there are captures
+  std::vector<std::size_t> ends_;
   std::size_t terminated_ = 0;    // entries at the end that are EOS or padding
 };
 

@@ -173,7 +173,12 @@ class _Grammar:
                 gap = self.b.repeat(self.b.choice(lexemes), 0, -1)
             else:
                 gap = self.b.gap(lexemes)
-            self.gap = gap
+            captures = any("capture" in a for a in self.scanned.attributes.values())
+            self.gap = self.b.capture("", gap) if captures else gap  # noted: no part of a capture's end
+        for name, attributes in self.scanned.attributes.items():  # names in the order of the text
+            if "capture" in attributes:
+                given = attributes["capture"]
+                self.b.capture(name if given is True else _text_of(given), self.b.literal(b""))
         first = self.rule(start, {})
         while self.todo:
             number, name, arguments = self.todo.pop()
