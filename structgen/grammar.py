@@ -219,8 +219,15 @@ class Matcher:
         return self._core.forced_bytes()
 
     def forced_tokens(self) -> list[int]:
-        """Tokens of the forced text, but for an end that a longer token could still change."""
-        return self._core.forced_tokens()
+        """The tokens that the tokenizer makes of the forced text after the tokens accepted so far.
+
+        Whatever comes next: an end that a longer token, or a blank that goes with the next word, could still
+        change is held back. Where the tokenizer would have cut the text so far in another way there are none,
+        nor where it changes the text. See `_forced`; costs an encoding of the forced text or a few.
+        """
+        from ._forced import forced_tokens
+
+        return forced_tokens(self._core, self.grammar.vocabulary)
 
     def captures(self) -> dict[str, list[Capture]]:
         """The named parts of the text so far: for each name of the grammar its matches, by start.
@@ -238,9 +245,9 @@ class Matcher:
             BudgetExceeded: more than 5000 readings are open at one place.
         """
         found: dict[str, list[Capture]] = {name: [] for name in self.grammar.capture_names}
-        for name, *rest in self._core.captures():
+        for name, start, end, start_token, end_token, text in self._core.captures():
             if name:
-                found[name].append(Capture(*rest))
+                found[name].append(Capture(start, end, start_token, end_token, text))
         return found
 
     def live_bytes(self) -> bytes:

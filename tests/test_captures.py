@@ -1,7 +1,8 @@
 """Captures against brute force, and what happens to them at token boundaries, forks and rollbacks.
 
-The oracle writes down every text of a random grammar with its marks, "<" and ">" with a number, by iterating the
-rules' equations; of the marked forms of one text it takes the one that the rule for captures prefers.
+The oracle writes down every text of a random grammar with its marks (a number and whether it opens), by
+iterating the rules' equations; of the marked forms of one text it takes the one that the rule for captures
+prefers.
 """
 
 from __future__ import annotations
@@ -266,7 +267,8 @@ def anywhere(source: Source) -> None:
     matcher = compiled.matcher()
     tokens, at = [], 0
     while at < len(text):
-        fits = [t for t in range(262) if VOCABULARY.tokens[t] and text[at:].encode().startswith(VOCABULARY.tokens[t])]
+        rest = text[at:].encode()
+        fits = [t for t in range(262) if VOCABULARY.tokens[t] and rest.startswith(VOCABULARY.tokens[t])]
         tokens.append(source.pick(fits))
         at += len(VOCABULARY.tokens[tokens[-1]])
     for n, token in enumerate(tokens):

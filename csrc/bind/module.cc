@@ -329,7 +329,13 @@ NB_MODULE(_core, m) {
       .def("tokens_needed", &Matcher::tokens_needed, nb::call_guard<nb::gil_scoped_release>())
       .def("shortest_completion", [](Matcher& self) { return to_bytes(self.shortest_completion()); })
       .def("forced_bytes", [](Matcher& self) { return to_bytes(self.forced_bytes()); })
-      .def("forced_tokens", &Matcher::forced_tokens)
+      .def("tail", &Matcher::tail, "most"_a)
+      .def(
+          "open_places",
+          [](Matcher& self, const nb::bytes& text, const nb::bytes& forced) {
+            return self.open_places(from_bytes(text), from_bytes(forced));
+          },
+          "text"_a, "forced"_a)
       .def("captures",
            [](Matcher& self) {
              std::vector<Matcher::Capture> found;
