@@ -361,6 +361,20 @@ def test_extensions(text, inside, outside) -> None:
     assert [t for t in outside if harness.verdict(found, t)] == []
 
 
+def test_templates_that_hand_their_parameters_on() -> None:
+    """Each pair of a template and its arguments is one rule, however it is come by."""
+    found = COMPILER.lark("""
+        start: e{s}
+        e{g}: t{g} ("+" g e{g})?
+        t{g}: "1" g | "(" n e{n} ")" g
+        s: B?
+        n: N?
+        B: " "
+        N: /[ \\n]+/
+        """)
+    assert harness.verdict(found, "1 + (\n1 +\n1)") and not harness.verdict(found, "1\n+1")
+
+
 def test_special_tokens() -> None:
     for text in (
         'start: "a" <|tool|> "b"',

@@ -260,6 +260,9 @@ class _Grammar:
         if isinstance(tree, NonTerminal):
             return arguments.get(tree.name, tree)
         if isinstance(tree, Tree):
+            # Unwrapped: a template that hands its parameter on to itself asks for the same rule again.
+            if tree.data in ("value", "expansions", "expansion") and len(tree.children) == 1:
+                return self.substituted(tree.children[0], arguments)
             return Tree(tree.data, [self.substituted(k, arguments) for k in tree.children])
         return tree
 
