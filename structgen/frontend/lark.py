@@ -339,9 +339,10 @@ class _Grammar:
                 and isinstance(given, list)
                 and all(isinstance(g, str) for g in given)
             ):
-                return self.b.substring(given, 0)
+                return self.b.substring([source.sound(g) for g in given], 0)
             if kind in ("substring_words", "substring_chars") and isinstance(given, str):
-                return self.b.substring(source.units_of(given, kind.removeprefix("substring_")), 0)
+                units = source.units_of(source.sound(given), kind.removeprefix("substring_"))
+                return self.b.substring(units, 0)
         self.scanned.fail(
             "%regex takes one of substring_words and substring_chars (a text), substring_chunks (a list)",
             extension.at,
@@ -457,7 +458,7 @@ class _Grammar:
             return self.b.literal(pattern.value.encode("utf-8", "surrogatepass"))
         text = pattern.to_regexp()
         try:
-            node = self.b.pattern(text)
+            node = self.b.pattern(source.sound(text))
         except GrammarError as error:
             self.fail_in(name, f"in the pattern {text}: {error.message}")
         return self.b.shortest(node) if ends_at_first_match(text) else node
@@ -514,7 +515,7 @@ class _Grammar:
             body, _, flags = text[1:].rpartition("/")
             pattern = body.replace("\\/", "/")
             try:
-                return self.b.pattern(f"(?{flags}:{pattern})" if flags else pattern)
+                return self.b.pattern(source.sound(f"(?{flags}:{pattern})" if flags else pattern))
             except GrammarError as error:
                 self.scanned.fail(error.message, at)
         self.scanned.fail("expected a text, a pattern or a token", at)
@@ -585,7 +586,7 @@ def _text_of(value: Any) -> str:
 
     if value[0] != "string":
         raise GrammarError(f"expected a text, found {value[1]}")
-    return str(ast.literal_eval(value[1].removesuffix("i")))
+    return source.sound(str(ast.literal_eval(value[1].removesuffix("i"))))
 
 
 def ends_at_first_match(pattern: str) -> bool:

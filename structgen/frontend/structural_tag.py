@@ -38,7 +38,7 @@ def build(spec: Any, vocabulary: Vocabulary) -> tuple[_core.GrammarBuilder, int]
     if isinstance(spec, (str, bytes)):
         try:
             spec = json.loads(spec)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise GrammarError(f"the structural tag is not JSON: {error}") from None
     elif hasattr(spec, "model_dump"):
         spec = spec.model_dump(by_alias=True)
@@ -55,13 +55,16 @@ def build(spec: Any, vocabulary: Vocabulary) -> tuple[_core.GrammarBuilder, int]
 
 
 def _modern(spec: dict[str, Any]) -> dict[str, Any]:
+    structures = spec["structures"]
+    if not isinstance(structures, list) or not all(isinstance(s, dict) for s in structures):
+        raise GrammarError("'structures' must be a list of objects (at #/structures)")
     tags = [
         {
             "begin": s.get("begin"),
             "content": {"type": "json_schema", "json_schema": s.get("schema")},
             "end": s.get("end"),
         }
-        for s in spec["structures"]
+        for s in structures
     ]
     return {"type": "triggered_tags", "triggers": spec.get("triggers"), "tags": tags}
 
@@ -80,7 +83,7 @@ class _Formats:
         if not isinstance(spec, dict):
             self.fail("a format is an object with a 'type'", path)
         kind = spec.get("type") or ("tag" if "begin" in spec else None)
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             names = ", ".join(KINDS)
             hint = source.meant(str(kind), KINDS) or f"; known: {names}"
             self.fail(f"'{kind}' is no format{hint}", path)
@@ -97,13 +100,13 @@ class _Formats:
         value = spec.get(name)
         if not isinstance(value, str):
             self.fail(f"'{name}' must be a text", path)
-        return value
+        return source.sound(value)
 
     def texts(self, spec: dict[str, Any], name: str, path: str) -> list[str]:
         value = spec.get(name) or []
         if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
             self.fail(f"'{name}' must be a list of texts", path)
-        return list(dict.fromkeys(value))
+        return list(dict.fromkeys(map(source.sound, value)))
 
     def items(self, spec: dict[str, Any], name: str, path: str) -> list[Any]:
         value = spec.get(name)
@@ -135,7 +138,10 @@ class _Formats:
     def json_schema(self, spec: dict[str, Any], path: str) -> int:
         schema = spec.get("json_schema", spec.get("schema"))
         if isinstance(schema, str):
-            schema = json.loads(schema)
+            try:
+                schema = json.loads(schema)
+            except (ValueError, RecursionError):
+                self.fail("'json_schema' is a text that is not JSON", path)
         if not isinstance(schema, (dict, bool)):
             self.fail("'json_schema' must be a schema", path)
         style = "qwen_xml" if spec.get("type") == "qwen_xml_parameter" else spec.get("style", "json")
