@@ -40,12 +40,17 @@ const char* kind_name(ErrorKind k) {
   return "value";
 }
 
+// Text for people: JSON may name half a surrogate pair, which Python's UTF-8 refuses.
+nb::str shown(const std::string& text) {
+  return nb::steal<nb::str>(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+}
+
 void translate(const std::exception_ptr& p, void*) {
   try {
     std::rethrow_exception(p);
   } catch (const Error& e) {
     nb::object error = nb::module_::import_("structgen.errors")
-                           .attr("from_core")(kind_name(e.kind()), e.what(), e.pointer(), e.keyword(), e.offset());
+                           .attr("from_core")(kind_name(e.kind()), shown(e.what()), shown(e.pointer()), shown(e.keyword()), e.offset());
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
   }
 }
@@ -235,8 +240,8 @@ NB_MODULE(_core, m) {
   nb::class_<Grammar>(m, "Grammar")
       .def("report",
            [](const Grammar& g) {
-             std::vector<std::tuple<std::string, std::string, std::string>> out;
-             for (const ReportEntry& e : g.report()) out.emplace_back(e.pointer, e.keyword, e.reason);
+             std::vector<std::tuple<nb::str, nb::str, nb::str>> out;
+             for (const ReportEntry& e : g.report()) out.emplace_back(shown(e.pointer), shown(e.keyword), shown(e.reason));
              return out;
            })
       .def_prop_ro("warnings", [](const Grammar& g) { return g.warnings(); })
