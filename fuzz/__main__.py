@@ -73,7 +73,8 @@ def _inside(options: argparse.Namespace) -> int:
         from .targets import TARGETS
     words = options.out / options.target / "words"
     words.write_text("".join(f'"{_escaped(w)}"\n' for w in DICTIONARIES[options.target]))
-    arguments = [sys.argv[0], str(corpus), f"-max_total_time={options.seconds}", f"-dict={words}"]
+    arguments = [sys.argv[0], str(corpus), f"-max_total_time={options.seconds}"]
+    arguments += [f"-dict={words}"] if DICTIONARIES[options.target] else []
     arguments += [f"-artifact_prefix={crashes}/", "-timeout=60", "-rss_limit_mb=4096", "-max_len=4096"]
     atheris.Setup([*arguments, "-print_final_stats=1", "-verbosity=1"], TARGETS[options.target])
     atheris.Fuzz()

@@ -383,6 +383,18 @@ def test_nested_lists() -> None:
     }
 
 
+def test_ends() -> None:
+    grammar = lark("""
+        start: t u
+        t[capture, stop="</t>", stop_capture="end"]: /.*/
+        u[suffix=/[;,]/, capture]: /.*/
+        """)
+    assert grammar.capture_names == ("t", "end", "u")
+    matcher = grammar.matcher()
+    assert matcher.accept_bytes("a<b</t>c;")
+    assert texts(matcher) == {"t": [b"a<b"], "end": [b"</t>"], "u": [b"c"]}
+
+
 def test_special_tokens_have_no_bytes() -> None:
     grammar = lark("""
         start: <|tool|> call <|tool|> rest

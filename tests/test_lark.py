@@ -350,6 +350,7 @@ EXTENSIONS = [
     ('start: text "!"\ntext[lazy]: /.*;/', [";!", "a b;!"], ["a;b;!", "a!"]),
     ('start: text "!"\ntext[suffix="</t>"]: /(.|\\n)*/', ["</t>!", "a<b\n</t>!"], ["a</t>b</t>!", "a!"]),
     ('start: text "!"\ntext[stop="aa", capture]: /.*/', ["aa!", "baa!"], ["aaa!", "ba!", "aabaa!"]),
+    ('start: t "!"\nt[stop=/[;,]/, stop_capture="e", capture]: /.*/', [";!", "ab,!"], [";;!", "a,;!", "a!"]),
     ('start: "[" %lark { start: "a"+\n%ignore "-"\n } "]"', ["[a-a]", "[-a]"], ["[]", "[-]", "-[a]"]),
 ]
 
@@ -433,6 +434,32 @@ ERRORS = [
     ("start: <|tol|>", "'<|tol|>' is no special token of the vocabulary; did you mean '<|tool|>'?", 1, 8),
     ("start: @other", "references to other grammars are not supported; write %lark {...}", 1, 8),
     ("start: start", "no text matches this grammar", None, None),
+    (
+        'start: "a"\nt[max_tokens=5]: /a/',
+        "'max_tokens' is not supported: what a text means would depend on how it is cut into tokens; "
+        "bound the characters, as in /.{0,200}/",
+        2,
+        14,
+    ),
+    (
+        "start: t\nt[capture, temperature=0.7]: /a/",
+        "'temperature' is not supported: a grammar says which texts there are, not how they are drawn",
+        2,
+        24,
+    ),
+    ('start: t\nt[lazy="x"]: /a/', "'lazy' takes no value", 2, 8),
+    ("start: t\nt[stop]: /a/", "'stop' needs a text, a pattern or a token", 2, 3),
+    ("start: t\nt[capture=/a/]: /a/", "'capture' takes a name in quotes", 2, 11),
+    ('start: t\nt[capture=""]: /a/', "a capture has a name", 2, 11),
+    ('start: t\nt[stop="a", suffix="b"]: /a/', "'stop' and 'suffix' are the same; write one", 2, 20),
+    ('start: t\nt[stop_capture="a"]: /a/', "'stop_capture' needs a 'stop'", 2, 16),
+    (
+        "start: t\nt[capture, stop=/ab/]: /.*/",
+        "the end of a capture is a text, a token or a pattern of one character",
+        2,
+        17,
+    ),
+    ('start: t\nt[lazy]: /a/\nt[lazy]: /b/', "'t' is defined twice", 3, 1),
 ]
 
 

@@ -161,9 +161,7 @@ class _Grammar:
         for name, (_, tree) in self.rules.items():
             if tree is None:
                 raise GrammarError(f"rule '{name}' is declared and never defined")
-        for name in self.scanned.attributes:
-            if name not in self.rules:
-                raise GrammarError(f"rule '{name}' is not defined")
+        self.check_attributes()
         if start not in self.rules:
             hint = source.meant(start, self.rules)
             source.fail(f"there is no rule '{start}' to start with{hint}", self.scanned.original, 0)
@@ -173,12 +171,12 @@ class _Grammar:
                 gap = self.b.repeat(self.b.choice(lexemes), 0, -1)
             else:
                 gap = self.b.gap(lexemes)
-            captures = any("capture" in a for a in self.scanned.attributes.values())
+            captures = any({"capture", "stop_capture"} & set(a) for a in self.scanned.attributes.values())
             self.gap = self.b.capture("", gap) if captures else gap  # noted: no part of a capture's end
         for name, attributes in self.scanned.attributes.items():  # names in the order of the text
-            if "capture" in attributes:
-                given = attributes["capture"]
-                self.b.capture(name if given is True else _text_of(given), self.b.literal(b""))
+            for kind in ("capture", "stop_capture"):
+                if label := self.label(name, attributes, kind):
+                    self.b.capture(label, self.b.literal(b""))
         first = self.rule(start, {})
         while self.todo:
             number, name, arguments = self.todo.pop()
@@ -473,14 +471,7 @@ class _Grammar:
     # ---- attributes ----
 
     def with_attributes(self, name: str, tree: Any, arguments: dict[str, Any], given: dict[str, Any]) -> int:
-        if "max_tokens" in given:
-            self.scanned.fail(
-                "'max_tokens' is not supported: what a text means would depend on how it is cut into tokens; "
-                "bound the characters, as in /.{0,200}/",
-                given["max_tokens"][2] if given["max_tokens"] is not True else 0,
-            )
-        capture = given.get("capture")
-        label = name if capture is True else _text_of(capture) if capture else None
+        label, end_label = (self.label(name, given, kind) for kind in ("capture", "stop_capture"))
         ends = given.get("suffix") or given.get("stop")
         if "lazy" not in given and ends is None:
             node = self.node(tree, arguments)
@@ -489,10 +480,8 @@ class _Grammar:
         if ends is None:
             node = self.b.shortest(body)
             return self.followed(self.b.capture(label, node) if label else node)
-        if ends is True:
-            raise GrammarError(f"'suffix' and 'stop' of rule '{name}' need a value")
         end = self.attribute_node(ends)
-        if label is None:
+        if not label and not end_label:
             return self.followed(self.b.shortest(self.b.sequence([body, end])))
         # The body as far as the end does not occur in it, so that the capture has a place to stop.
         b = self.b
@@ -502,8 +491,61 @@ class _Grammar:
             for k in range(1, len(text)):
                 if text.endswith(text[: len(text) - k]) and text[k:] == text[: len(text) - k]:
                     never.append(b.sequence([source.any_text(b), b.literal(text[:k].encode())]))
+        elif ends[0] == "regexp" and not _one_character(ends[1]):
+            message = "the end of a capture is a text, a token or a pattern of one character"
+            self.scanned.fail(message, ends[2])
         inside = b.both([body, b.negate(b.choice(never))])
-        return self.followed(b.sequence([b.capture(label, inside), end]))
+        return self.followed(
+            b.sequence(
+                [
+                    b.capture(label, inside) if label else inside,
+                    b.capture(end_label, end) if end_label else end,
+                ]
+            )
+        )
+
+    def label(self, name: str, given: dict[str, Any], kind: str) -> str | None:
+        """The name of a capture; that of the rule where none is given."""
+        if kind not in given:
+            return None
+        what, text, at = given[kind]
+        if what not in ("nothing", "string"):
+            self.scanned.fail(f"'{kind}' takes a name in quotes", at)
+        found = name if what == "nothing" else _text_of(given[kind])
+        if not found:
+            self.scanned.fail("a capture has a name", at)
+        return found
+
+    def check_attributes(self) -> None:
+        """What cannot be kept is refused, whether or not the rule is used."""
+        for name, given in self.scanned.attributes.items():
+            if name not in self.rules:
+                known = source.meant(name, self.rules)
+                self.scanned.fail(f"rule '{name}' is not defined{known}", _where(self.scanned.original, name))
+            for kind, (what, _, at) in given.items():
+                if kind == "max_tokens":
+                    self.scanned.fail(
+                        "'max_tokens' is not supported: what a text means would depend on how it is cut into "
+                        "tokens; bound the characters, as in /.{0,200}/",
+                        at,
+                    )
+                if kind == "temperature":
+                    self.scanned.fail(
+                        "'temperature' is not supported: a grammar says which texts there are, not how they "
+                        "are drawn",
+                        at,
+                    )
+                if kind == "lazy" and what != "nothing":
+                    self.scanned.fail("'lazy' takes no value", at)
+                if kind in ("stop", "suffix") and what == "nothing":
+                    self.scanned.fail(f"'{kind}' needs a text, a pattern or a token", at)
+                self.label(name, given, "capture")
+            if "stop" in given and "suffix" in given:
+                self.scanned.fail("'stop' and 'suffix' are the same; write one", given["suffix"][2])
+            if "stop_capture" in given:
+                self.label(name, given, "stop_capture")
+                if "stop" not in given and "suffix" not in given:
+                    self.scanned.fail("'stop_capture' needs a 'stop'", given["stop_capture"][2])
 
     def attribute_node(self, value: tuple[str, str, int]) -> int:
         kind, text, at = value
@@ -587,6 +629,18 @@ def _text_of(value: Any) -> str:
     if value[0] != "string":
         raise GrammarError(f"expected a text, found {value[1]}")
     return source.sound(str(ast.literal_eval(value[1].removesuffix("i"))))
+
+
+def _one_character(pattern: str) -> bool:
+    """Whether ``/.../flags`` matches texts of one character alone."""
+    from re import _parser
+
+    body, _, flags = pattern[1:].rpartition("/")
+    try:
+        width = _parser.parse(f"(?{flags}:{body})" if flags else body).getwidth()
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return tuple(width) == (1, 1)
 
 
 def ends_at_first_match(pattern: str) -> bool:
