@@ -447,6 +447,8 @@ ERRORS = [
         2,
         24,
     ),
+    ("start: t\nt{x}: x", "'t' takes 1 argument and is given none", 1, 8),
+    ('start: t{"a"}\nt: "b"', "'t' is no template and is given 1", 1, 8),
     ('start: t\nt[lazy="x"]: /a/', "'lazy' takes no value", 2, 8),
     ("start: t\nt[stop]: /a/", "'stop' needs a text, a pattern or a token", 2, 3),
     ("start: t\nt[capture=/a/]: /a/", "'capture' takes a name in quotes", 2, 11),

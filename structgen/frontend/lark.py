@@ -105,6 +105,9 @@ def _translate(message: str, scanned: Scanned, loader: Any) -> NoReturn:
     if match is not None:
         second = _where(text, match[1], definition=2)
         scanned.fail(f"'{match[1]}' is defined twice", second)
+    match = re.search(r"used for (\w+) \(expected (\d+), got (\d+)\)", message)
+    if match is not None:
+        scanned.fail(_miscounted(match[1], int(match[2]), int(match[3])), _where(text, match[1]))
     names = re.findall(r"[A-Za-z_]\w*", message.split("(")[-1])
     places = [at for n in names if (at := _where(text, n)) > 0]
     head = PLACEHOLDER.sub("...", message.strip()).split("\n")[0]
@@ -112,6 +115,11 @@ def _translate(message: str, scanned: Scanned, loader: Any) -> NoReturn:
     if places:
         scanned.fail(head, places[0])
     raise GrammarError(head, text=text)
+
+
+def _miscounted(name: str, expected: int, given: int) -> str:
+    kind = f"takes {expected} argument{'' if expected == 1 else 's'}" if expected else "is no template"
+    return f"'{name}' {kind} and is given {given or 'none'}"
 
 
 def _where(text: str, name: str, definition: int = 0) -> int:
@@ -177,6 +185,7 @@ class _Grammar:
             for kind in ("capture", "stop_capture"):
                 if label := self.label(name, attributes, kind):
                     self.b.capture(label, self.b.literal(b""))
+        self.parameters(start, 0)
         first = self.rule(start, {})
         while self.todo:
             number, name, arguments = self.todo.pop()
@@ -188,6 +197,14 @@ class _Grammar:
         return whole
 
     # ---- rules ----
+
+    def parameters(self, name: str, given: int) -> list[str]:
+        """A rule's parameters, of which so many are given."""
+        names = list(self.rules[name][0] or ())
+        if len(names) != given:
+            at = _where(self.scanned.original, name)
+            self.scanned.fail(_miscounted(name, len(names), given), at)
+        return names
 
     def rule(self, name: str, arguments: dict[str, Any]) -> int:
         key = (name, *(repr(a) for a in arguments.values()))
@@ -215,6 +232,7 @@ class _Grammar:
         if isinstance(tree, NonTerminal):
             if tree.name in arguments:
                 return self.node(arguments[tree.name], {})
+            self.parameters(tree.name, 0)
             return self.b.call(self.rule(tree.name, {}))
         if isinstance(tree, Token):
             raise GrammarError(f"unexpected {tree}")
@@ -247,7 +265,7 @@ class _Grammar:
         name, *given = tree.children
         if name.name in arguments:
             raise GrammarError(f"the template parameter '{name.name}' is used as a template")
-        names = self.rules[name.name][0]
+        names = self.parameters(name.name, len(given))
         values = [self.substituted(g, arguments) for g in given]
         return self.b.call(self.rule(name.name, dict(zip(names, values, strict=True))))
 
