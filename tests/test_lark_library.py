@@ -1,6 +1,6 @@
 """The library's Lark grammars against Lark: what they accept, what they refuse, and mutations of both.
 
-Lark's Earley parser with its dynamic lexer reads any context-free grammar; of these grammars only PDDL and SyGuS
+Lark's Earley parser with its dynamic lexer reads any context-free grammar; of these only PDDL and SyGuS
 are LALR(1). `lexer="dynamic"` here has to say the same. What it accepts and the contextual lexer refuses is
 explained in docs/grammars.md: words that run together, and operators cut in two.
 """
