@@ -7,6 +7,7 @@ checked against the others. Cost: milliseconds.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -31,6 +32,13 @@ VOCABULARY = Vocabulary.from_bytes(
     special_token_ids={"</s>": len(TOKENS) - 2, "<|tool|>": len(TOKENS) - 1},
 )
 _compiler: list[Compiler] = []
+
+
+@atexit.register
+def _release() -> None:
+    """Before the interpreter ends: nanobind counts what is left then."""
+    _compiler.clear()
+    VOCABULARY._core_object = None
 
 
 class Wrong(AssertionError):

@@ -54,8 +54,17 @@ class Frontend:
         self.depth += 1
         if self.depth > 20:
             raise GrammarError("grammars nest too deeply")
+        scanned = scan(text)
         try:
-            return _Grammar(self, scan(text)).run(start)
+            return _Grammar(self, scanned).run(start)
+        except RecursionError:
+            raise GrammarError("the grammar nests too deeply") from None
+        except Exception as error:
+            if not type(error).__module__.startswith("lark."):
+                raise
+            # Lark looks at a literal when it is used: one that Python cannot read, say.
+            reason = error.args[-1] if error.args else error
+            raise GrammarError(f"{str(reason).splitlines()[0]}", text=text) from None
         finally:
             self.depth -= 1
 
@@ -646,7 +655,12 @@ def _text_of(value: Any) -> str:
 
     if value[0] != "string":
         raise GrammarError(f"expected a text, found {value[1]}")
-    return source.sound(str(ast.literal_eval(value[1].removesuffix("i"))))
+    try:
+        return source.sound(str(ast.literal_eval(value[1].removesuffix("i"))))
+    except (SyntaxError, ValueError) as error:
+        if isinstance(error, GrammarError):
+            raise
+        raise GrammarError(f"{value[1]} cannot be read: {str(error).splitlines()[0]}") from None
 
 
 def _one_character(pattern: str) -> bool:
