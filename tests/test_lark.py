@@ -337,6 +337,7 @@ def test_random_grammars(law) -> None:
 EXTENSIONS = [
     (r"start: NAME" "\n" r"NAME: /[a-z]+/ & ~/if|for/", ["iff", "a"], ["if", "for", "", "A"]),
     ('start: X\nX: /[ab]+/ & /[bc]+/ | "z"', ["b", "bbb", "z"], ["a", "ab", "c", "zz"]),
+    ("start: A & ~B\nA: /[ab]+/\nB: /a+/", ["b", "ab"], ["a", "aa", ""]),
     ('start: X\nX: "a" ~"b" & /.../', ["abb", "aab"], ["ab", "abbb"]),
     ('start: a{2,3}\na: "x" b{2}\nb: "y"', ["xyyxyy", "xyyxyyxyy"], ["xyy", "xyxy"]),
     ('start: "a" %json {"type": "integer", "minimum": 3} "b"\n%ignore " "', ["a3b", "a 14 b"], ["a2b", "ab"]),
@@ -447,6 +448,7 @@ ERRORS = [
         2,
         24,
     ),
+    ('start: "a" ~ t\nt: "x"', "'&' and '~' stand between terminals alone, and 't' is a rule", 1, 14),
     ("start: t\nt{x}: x", "'t' takes 1 argument and is given none", 1, 8),
     ('start: t{"a"}\nt: "b"', "'t' is no template and is given 1", 1, 8),
     ('start: t\nt[lazy="x"]: /a/', "'lazy' takes no value", 2, 8),

@@ -396,7 +396,7 @@ class _Grammar:
         return self.lexemes[key]
 
     def made_lexeme(self, tree: Any) -> int:
-        return self.make("", self.terminal(tree, ""), 0, False)
+        return self.make("", self.terminal(self.as_terminal(tree, ""), ""), 0, False)
 
     def make(self, name: str, node: int, priority: int, literal: bool) -> int:
         if self.owner.lexer == "scannerless":
@@ -597,6 +597,9 @@ class _Grammar:
         if isinstance(tree, Terminal):
             return self.terminals[tree.name][0]
         if isinstance(tree, NonTerminal):
+            if not name:
+                message = f"'&' and '~' stand between terminals alone, and '{tree.name}' is a rule"
+                self.scanned.fail(message, _where(self.scanned.original, tree.name))
             raise GrammarError(f"rule '{name}' is lazy or has an end, so it is made of terminals alone")
         if isinstance(tree, Tree):
             if tree.data == "alias":
