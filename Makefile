@@ -16,10 +16,13 @@ SOURCES := CMakeLists.txt $(shell find csrc -type f)
 STUB := -m structgen._core -o structgen/_core.pyi -M structgen/py.typed -q
 ASAN := build/asan
 TSAN := build/tsan
+FUZZ := build/fuzz-core
+FUZZ_SECONDS ?= 120
+CLANG ?= $(firstword $(foreach v,19 18 17 16,$(shell command -v clang++-$(v))))
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test test-asan test-tsan model bench bench-speculation stubs clean
+.PHONY: help setup demo test test-asan test-tsan fuzz model bench bench-speculation stubs clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -48,6 +51,15 @@ test-tsan: setup  ## compiles, fills and batches from many threads on a build wi
 	@$(VENV)/bin/cmake --build $(TSAN) -j $(JOBS)
 	@LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libtsan.so) TSAN_OPTIONS=suppressions=tests/tsan.supp \
 	  STRUCTGEN_CORE=$(TSAN) setarch -R $(PY) -m pytest -q -p tests.sanitized_core tests/test_threads.py
+
+fuzz: setup  ## every text that is read, fuzzed for FUZZ_SECONDS (120) each; fuzz/README.md
+	@$(PIP) atheris || echo "without atheris: seeds are mutated at random" >&2
+	@if [ -n "$(CLANG)" ]; then \
+	  CC=$(subst ++,,$(CLANG)) CXX=$(CLANG) $(VENV)/bin/cmake -S . -B $(FUZZ) -G Ninja -DCMAKE_BUILD_TYPE=Release \
+	    -DSTRUCTGEN_FUZZ=ON -DPython_EXECUTABLE=$(abspath $(PY)) -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja) && \
+	  $(VENV)/bin/cmake --build $(FUZZ) -j $(JOBS) || exit 1; \
+	else echo "without clang 16 or later: the C++ core is not instrumented" >&2; fi
+	@$(if $(CLANG),STRUCTGEN_CORE=$(FUZZ)) nice $(PY) -m fuzz all --seconds $(FUZZ_SECONDS) --out build/fuzz
 
 model: $(VENV)/.train $(CORE)  ## train both embedded models (hours; resumes) and put them into the package
 	@for model in target draft; do \

@@ -24,7 +24,7 @@ from .errors import (
     UnsupportedSchema,
     VocabularyError,
 )
-from .grammar import CompiledGrammar, Matcher, ReportEntry, fill_bitmasks
+from .grammar import Capture, CompiledGrammar, Matcher, ReportEntry, fill_bitmasks
 from .logits import allocate_bitmask, apply_bitmask, masked_log_softmax, masked_logsumexp
 from .vocabulary import Vocabulary
 
@@ -36,6 +36,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BudgetExceeded",
+    "Capture",
     "CompiledGrammar",
     "Compiler",
     "GrammarError",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core, _metaschemas
 from .errors import GrammarError
+from .frontend.source import sound
 from .grammar import CompiledGrammar
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Compiler:
         number = _draft_number(draft)
         parse: Callable[[str | bytes], Any] | None = None
         if isinstance(schema, (str, bytes)):
-            text = schema.decode() if isinstance(schema, bytes) else schema
+            text = sound(_decoded(schema) if isinstance(schema, bytes) else schema)
         elif isinstance(schema, bool):
             text = _to_text(schema)
         elif isinstance(schema, dict):
@@ -140,7 +141,7 @@ class Compiler:
 
     def regex(self, pattern: str) -> CompiledGrammar:
         """Texts that match the whole pattern; Python's ``re`` syntax without back-references."""
-        key = ("regex", pattern)
+        key = ("regex", sound(pattern))
         return self._known(key) or self._remember(
             key, CompiledGrammar(self._core.regex(pattern), self.vocabulary, pattern, _as_text)
         )
@@ -151,7 +152,7 @@ class Compiler:
         Raises:
             GrammarError: with line, column and the likely fix.
         """
-        key = ("gbnf", text, root)
+        key = ("gbnf", sound(text), root)
         if (known := self._known(key)) is not None:
             return known
         from .frontend import gbnf
@@ -179,7 +180,7 @@ class Compiler:
         """
         if lexer not in ("contextual", "dynamic", "scannerless"):
             raise ValueError(f"lexer is 'contextual', 'dynamic' or 'scannerless', not {lexer!r}")
-        key = ("lark", text, start, lexer)
+        key = ("lark", sound(text), start, lexer)
         if (known := self._known(key)) is not None:
             return known
         from .frontend import lark
@@ -236,7 +237,7 @@ class Compiler:
             raise GrammarError("the text is empty, so it has no spans")
         builder = _core.GrammarBuilder()
         rule = builder.rule("span")
-        builder.define(rule, builder.substring(units_of(text, unit), 1))
+        builder.define(rule, builder.substring(units_of(sound(text), unit), 1))
         return self._built(builder, rule, text)
 
     def _built(self, builder: _core.GrammarBuilder, start: int, source: Any) -> CompiledGrammar:
@@ -244,7 +245,7 @@ class Compiler:
 
     def choice(self, texts: Iterable[str]) -> CompiledGrammar:
         """Exactly one of the texts."""
-        options = list(texts)
+        options = [sound(text) for text in texts]
         if not options:
             raise GrammarError("a choice needs at least one text")
         return CompiledGrammar(self._core.choice(options), self.vocabulary, options, _as_text)
@@ -287,6 +288,13 @@ class Compiler:
             excess -= self._core.retire(grammar._core)
             del grammar
         self._core.reap()
+
+
+def _decoded(schema: bytes) -> str:
+    try:
+        return schema.decode()
+    except UnicodeDecodeError as error:
+        raise GrammarError(f"the schema is not UTF-8: byte {error.start}") from None
 
 
 def _as_text(text: str | bytes) -> str:

@@ -31,6 +31,21 @@ class ReportEntry:
         return f"#{self.pointer}: {self.keyword}: {self.reason}"
 
 
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One named part of a text: where it stands in bytes and in tokens (end exclusive), and the bytes.
+
+    Bytes count as in ``Vocabulary.decode``, where special tokens have none. A token that lies partly inside
+    counts. An ``accept_bytes`` call is one token here, as it is one step of the history.
+    """
+
+    start: int
+    end: int
+    start_token: int
+    end_token: int
+    text: bytes
+
+
 class CompiledGrammar:
     """A grammar over one vocabulary, shared by any number of matchers and threads."""
 
@@ -67,6 +82,11 @@ class CompiledGrammar:
     def warnings(self) -> tuple[str, ...]:
         """Rules of a grammar's text that are never used or match nothing."""
         return tuple(self._core.warnings)
+
+    @property
+    def capture_names(self) -> tuple[str, ...]:
+        """The names of the grammar's captures, in the order of their first mention."""
+        return tuple(name for name in self._core.captures if name)
 
     def parse(self, text: str | bytes) -> Any:
         """The value of a complete text: the Python type that was compiled, or parsed JSON."""
@@ -199,8 +219,36 @@ class Matcher:
         return self._core.forced_bytes()
 
     def forced_tokens(self) -> list[int]:
-        """Tokens of the forced text, but for an end that a longer token could still change."""
-        return self._core.forced_tokens()
+        """The tokens that the tokenizer makes of the forced text after the tokens accepted so far.
+
+        Whatever comes next: an end that a longer token, or a blank that goes with the next word, could still
+        change is held back. Where the tokenizer would have cut the text so far in another way there are none,
+        nor where it changes the text. See `_forced`; costs an encoding of the forced text or a few.
+        """
+        from ._forced import forced_tokens
+
+        return forced_tokens(self._core, self.grammar.vocabulary)
+
+    def captures(self) -> dict[str, list[Capture]]:
+        """The named parts of the text so far: for each name of the grammar its matches, by start.
+
+        A rule that repeats has one match a repetition. Where a text can be read in several ways, one reading
+        counts for all names: from left to right, a capture begins wherever one can, and ends only where it
+        cannot go on (leftmost, then longest). Where the text may end here it is taken to end here; else it
+        is a beginning, and what did not end yet is left out. What ``%ignore`` names is not part of the end of
+        a capture. Empty text in front of a left-recursive rule is not reported.
+
+        Cost: the text is read again, microseconds a byte; nothing is kept. Only grammars with captures keep
+        the text: one byte a byte.
+
+        Raises:
+            BudgetExceeded: more than 5000 readings are open at one place.
+        """
+        found: dict[str, list[Capture]] = {name: [] for name in self.grammar.capture_names}
+        for name, start, end, start_token, end_token, text in self._core.captures():
+            if name:
+                found[name].append(Capture(start, end, start_token, end_token, text))
+        return found
 
     def live_bytes(self) -> bytes:
         """Every byte that may come next, ascending."""

@@ -261,6 +261,20 @@ class Vocabulary:
             return found
         return self._longest_match(data)
 
+    def canonical(self, text: bytes) -> list[int] | None:
+        """The tokenizer's own ids of a text; None where it changes the text or no token spells it.
+
+        Without a tokenizer those are the longest matches from the left.
+        """
+        if not text:
+            return []
+        if self._encode is not None:
+            return self._canonical(text)
+        try:
+            return self._longest_match(text)
+        except VocabularyError:
+            return None
+
     def _canonical(self, data: bytes) -> list[int] | None:
         """The tokenizer's ids, None where they are not this text. See `_SENTINELS`."""
         assert self._encode is not None

@@ -337,6 +337,7 @@ def test_random_grammars(law) -> None:
 EXTENSIONS = [
     (r"start: NAME" "\n" r"NAME: /[a-z]+/ & ~/if|for/", ["iff", "a"], ["if", "for", "", "A"]),
     ('start: X\nX: /[ab]+/ & /[bc]+/ | "z"', ["b", "bbb", "z"], ["a", "ab", "c", "zz"]),
+    ("start: A & ~B\nA: /[ab]+/\nB: /a+/", ["b", "ab"], ["a", "aa", ""]),
     ('start: X\nX: "a" ~"b" & /.../', ["abb", "aab"], ["ab", "abbb"]),
     ('start: a{2,3}\na: "x" b{2}\nb: "y"', ["xyyxyy", "xyyxyyxyy"], ["xyy", "xyxy"]),
     ('start: "a" %json {"type": "integer", "minimum": 3} "b"\n%ignore " "', ["a3b", "a 14 b"], ["a2b", "ab"]),
@@ -350,6 +351,7 @@ EXTENSIONS = [
     ('start: text "!"\ntext[lazy]: /.*;/', [";!", "a b;!"], ["a;b;!", "a!"]),
     ('start: text "!"\ntext[suffix="</t>"]: /(.|\\n)*/', ["</t>!", "a<b\n</t>!"], ["a</t>b</t>!", "a!"]),
     ('start: text "!"\ntext[stop="aa", capture]: /.*/', ["aa!", "baa!"], ["aaa!", "ba!", "aabaa!"]),
+    ('start: t "!"\nt[stop=/[;,]/, stop_capture="e", capture]: /.*/', [";!", "ab,!"], [";;!", "a,;!", "a!"]),
     ('start: "[" %lark { start: "a"+\n%ignore "-"\n } "]"', ["[a-a]", "[-a]"], ["[]", "[-]", "-[a]"]),
 ]
 
@@ -359,6 +361,20 @@ def test_extensions(text, inside, outside) -> None:
     found = COMPILER.lark(text)
     assert [t for t in inside if not harness.verdict(found, t)] == []
     assert [t for t in outside if harness.verdict(found, t)] == []
+
+
+def test_templates_that_hand_their_parameters_on() -> None:
+    """Each pair of a template and its arguments is one rule, however it is come by."""
+    found = COMPILER.lark("""
+        start: e{s}
+        e{g}: t{g} ("+" g e{g})?
+        t{g}: "1" g | "(" n e{n} ")" g
+        s: B?
+        n: N?
+        B: " "
+        N: /[ \\n]+/
+        """)
+    assert harness.verdict(found, "1 + (\n1 +\n1)") and not harness.verdict(found, "1\n+1")
 
 
 def test_special_tokens() -> None:
@@ -419,6 +435,35 @@ ERRORS = [
     ("start: <|tol|>", "'<|tol|>' is no special token of the vocabulary; did you mean '<|tool|>'?", 1, 8),
     ("start: @other", "references to other grammars are not supported; write %lark {...}", 1, 8),
     ("start: start", "no text matches this grammar", None, None),
+    (
+        'start: "a"\nt[max_tokens=5]: /a/',
+        "'max_tokens' is not supported: what a text means would depend on how it is cut into tokens; "
+        "bound the characters, as in /.{0,200}/",
+        2,
+        14,
+    ),
+    (
+        "start: t\nt[capture, temperature=0.7]: /a/",
+        "'temperature' is not supported: a grammar says which texts there are, not how they are drawn",
+        2,
+        24,
+    ),
+    ('start: "a" ~ t\nt: "x"', "'&' and '~' stand between terminals alone, and 't' is a rule", 1, 14),
+    ("start: t\nt{x}: x", "'t' takes 1 argument and is given none", 1, 8),
+    ('start: t{"a"}\nt: "b"', "'t' is no template and is given 1", 1, 8),
+    ('start: t\nt[lazy="x"]: /a/', "'lazy' takes no value", 2, 8),
+    ("start: t\nt[stop]: /a/", "'stop' needs a text, a pattern or a token", 2, 3),
+    ("start: t\nt[capture=/a/]: /a/", "'capture' takes a name in quotes", 2, 11),
+    ('start: t\nt[capture=""]: /a/', "a capture has a name", 2, 11),
+    ('start: t\nt[stop="a", suffix="b"]: /a/', "'stop' and 'suffix' are the same; write one", 2, 20),
+    ('start: t\nt[stop_capture="a"]: /a/', "'stop_capture' needs a 'stop'", 2, 16),
+    (
+        "start: t\nt[capture, stop=/ab/]: /.*/",
+        "the end of a capture is a text, a token or a pattern of one character",
+        2,
+        17,
+    ),
+    ('start: t\nt[lazy]: /a/\nt[lazy]: /b/', "'t' is defined twice", 3, 1),
 ]
 
 

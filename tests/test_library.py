@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import datetime
 import importlib.metadata
+import io
 import json
 import random
 import sysconfig
+import tokenize
 import warnings
 from pathlib import Path
 
@@ -126,6 +128,75 @@ def test_broken_expressions() -> None:
                 else:
                     refused += 1
     assert refused > 100 and accepted < refused / 10, (refused, accepted)
+
+
+def test_modules_of_the_standard_library() -> None:
+    """Whole files, but for what the grammar says it leaves out."""
+    grammar = COMPILER.grammar(library.load("python").text)
+    seen = 0
+    for path in sorted(STANDARD.glob("*.py")):
+        if path.stat().st_size > 12_000:
+            continue
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        assert not any(isinstance(node, ast.Match) for node in ast.walk(tree)), path.name
+        seen += 1
+        assert harness.verdict(grammar, text), path.name
+        if seen == 40:
+            break
+    assert seen > 20
+
+
+def by_fours(text: str) -> bool:
+    """Whether each block is indented by four blanks and the last line ends."""
+    widths = [0]
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.DEDENT:
+            widths.pop()
+        elif token.type == tokenize.INDENT:
+            if token.string != " " * (widths[-1] + 4):
+                return False
+            widths.append(widths[-1] + 4)
+    return text.endswith("\n")
+
+
+def test_broken_modules() -> None:
+    """What Python's parser refuses is refused, but for what its compiler alone knows and for words that run
+    together."""
+    grammar = COMPILER.grammar(library.load("python").text)
+    source = random.Random(2)
+    samples = [t for t in library.load("python").accepted if len(t) > 20]
+    refused = accepted = kept = 0
+    for _ in range(500):
+        lines = source.choice(samples).split("\n")
+        at = source.randrange(len(lines))
+        line = lines[at]
+        kind = source.randrange(5)
+        if kind == 0:
+            del lines[at]
+        elif kind == 1:
+            lines[at] = "    " + line if source.random() < 0.5 else line.removeprefix("    ")
+        elif kind == 2:
+            lines[at] = source.choice([" ", "  ", "      "]) + line
+        elif kind == 3 and line:
+            i = source.randrange(len(line))
+            lines[at] = line[:i] + source.choice(["", ":", "(", ")", " if ", ",", "="]) + line[i + 1 :]
+        else:
+            other = source.randrange(len(lines))
+            lines[at], lines[other] = lines[other], line
+        text = "\n".join(lines)
+        here = harness.verdict(grammar, text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                ast.parse(text)
+            except (SyntaxError, ValueError):
+                accepted, refused = accepted + here, refused + (not here)
+            else:
+                if by_fours(text):
+                    kept += 1
+                    assert here, text
+    assert refused > 100 and kept > 50 and accepted < refused / 10, (refused, accepted, kept)
 
 
 def test_json_files_of_installed_packages() -> None:

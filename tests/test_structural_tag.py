@@ -175,11 +175,74 @@ def test_marks_may_be_special_tokens() -> None:
     assert free.accept_bytes("text") and free.accept_token(257) and not free.accept_bytes("x")
 
 
+TOOL = {"type": "tag", "begin": {"type": "token", "token": "<tool_call>"}, "content": INTEGER, "end": {"type": "token", "token": 258}}
+TOKENS = [
+    ({"type": "token", "token": 259}, [[259]], [[], [257], [259, 259], list(b"a")]),
+    (TOOL, [[257, *b"12", 258]], [[257, *b"x", 258], [*b"<tool_call>1", 258], [257, *b"1"]]),
+    ({"type": "exclude_token", "exclude_tokens": [257]}, [[259], [258], list(b"a")], [[257], [259, 259], []]),
+    ({"type": "any_tokens", "exclude_tokens": ["<tool_call>"]}, [[], [259, *b"a", 258]], [[257], [*b"a", 257]]),
+    (
+        {"type": "token_triggered_tags", "trigger_tokens": [257], "tags": [TOOL]},
+        [[], list(b"text"), [*b"a", 257, *b"1", 258, *b"b", 257, *b"2", 258], [259, *b"a"]],
+        [[257], [257, *b"x", 258], [*b"a", 257, *b"1"]],
+    ),
+    (
+        {"type": "token_triggered_tags", "trigger_tokens": [257], "tags": [TOOL], "at_least_one": True, "stop_after_first": True},
+        [[257, *b"1", 258]],
+        [[], list(b"a"), [257, *b"1", 258, *b"a"], [257, *b"1", 258] * 2],
+    ),
+    (
+        {"type": "token_dispatch", "rules": [[257, INTEGER], ["[TOOL_CALLS]", {"type": "const_string", "value": "x"}]]},
+        [[], [257, *b"1"], [*b"a", 259, *b"x", 257, *b"2"]],
+        [[257, *b"x"], [259], [259, *b"y"]],
+    ),
+    (
+        {"type": "token_dispatch", "rules": [[257, INTEGER]], "loop": False, "exclude_tokens": [259]},
+        [list(b"a"), [*b"a", 257, *b"1"]],
+        [[259], [257, *b"1", 257, *b"1"]],
+    ),
+    ({"type": "json_schema", "json_schema": {"type": "array"}, "max_whitespace_cnt": 1}, [list(b"[ ]"), list(b"[]")], [list(b"[  ]")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec, inside, outside", TOKENS)
+def test_tokens(spec, inside, outside) -> None:
+    grammar = COMPILER.structural_tag(wrapped(spec))
+
+    def verdict(tokens: list[int]) -> bool:
+        matcher = grammar.matcher()
+        return matcher.accept_tokens(tokens) and matcher.is_accepting()
+
+    assert [t for t in inside if not verdict(t)] == []
+    assert [t for t in outside if verdict(t)] == []
+
+
+def test_every_field_of_xgrammar_is_known() -> None:
+    """Kept or refused, never passed over."""
+    tags = pytest.importorskip("xgrammar.structural_tag")
+    from structgen.frontend.structural_tag import FIELDS
+
+    seen = 0
+    for model in vars(tags).values():
+        fields = getattr(model, "model_fields", {})
+        kind = getattr(fields.get("type"), "default", None)
+        if isinstance(kind, str) and kind in FIELDS:
+            seen += 1
+            assert set(fields) - {"type"} <= set(FIELDS[kind]), kind
+    assert seen >= 20
+
+
 ERRORS = [
     ({"type": "tagg"}, "'tagg' is no format; did you mean 'tag'? (at #/format)"),
     (
         {"type": "sequence", "elements": [{"type": "const_string"}]},
         "'value' must be a text (at #/format/elements/0)",
+    ),
+    ({**TAG_A, "contnet": 1}, "'contnet' is no field of this format; did you mean 'content'? (at #/format)"),
+    ({"type": "any_text", "max_tokens": 4}, "'max_tokens' is not supported (at #/format)"),
+    (
+        {"type": "json_schema", "json_schema": True, "max_whitespace_cnt": -1},
+        "'max_whitespace_cnt' is a number of blanks (at #/format)",
     ),
     (
         {"type": "triggered_tags", "triggers": ["<c>"], "tags": [TAG_A]},

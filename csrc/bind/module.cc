@@ -40,12 +40,17 @@ const char* kind_name(ErrorKind k) {
   return "value";
 }
 
+// Text for people: JSON may name half a surrogate pair, which Python's UTF-8 refuses.
+nb::str shown(const std::string& text) {
+  return nb::steal<nb::str>(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+}
+
 void translate(const std::exception_ptr& p, void*) {
   try {
     std::rethrow_exception(p);
   } catch (const Error& e) {
     nb::object error = nb::module_::import_("structgen.errors")
-                           .attr("from_core")(kind_name(e.kind()), e.what(), e.pointer(), e.keyword(), e.offset());
+                           .attr("from_core")(kind_name(e.kind()), shown(e.what()), shown(e.pointer()), shown(e.keyword()), e.offset());
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
   }
 }
@@ -235,11 +240,12 @@ NB_MODULE(_core, m) {
   nb::class_<Grammar>(m, "Grammar")
       .def("report",
            [](const Grammar& g) {
-             std::vector<std::tuple<std::string, std::string, std::string>> out;
-             for (const ReportEntry& e : g.report()) out.emplace_back(e.pointer, e.keyword, e.reason);
+             std::vector<std::tuple<nb::str, nb::str, nb::str>> out;
+             for (const ReportEntry& e : g.report()) out.emplace_back(shown(e.pointer), shown(e.keyword), shown(e.reason));
              return out;
            })
       .def_prop_ro("warnings", [](const Grammar& g) { return g.warnings(); })
+      .def_prop_ro("captures", [](const Grammar& g) { return g.captures(); })
       .def("collect",
            [](Grammar& g) {
              std::lock_guard hold(g.world().lock);
@@ -328,7 +334,25 @@ NB_MODULE(_core, m) {
       .def("tokens_needed", &Matcher::tokens_needed, nb::call_guard<nb::gil_scoped_release>())
       .def("shortest_completion", [](Matcher& self) { return to_bytes(self.shortest_completion()); })
       .def("forced_bytes", [](Matcher& self) { return to_bytes(self.forced_bytes()); })
-      .def("forced_tokens", &Matcher::forced_tokens)
+      .def("tail", &Matcher::tail, "most"_a)
+      .def(
+          "open_places",
+          [](Matcher& self, const nb::bytes& text, const nb::bytes& forced) {
+            return self.open_places(from_bytes(text), from_bytes(forced));
+          },
+          "text"_a, "forced"_a)
+      .def("captures",
+           [](Matcher& self) {
+             std::vector<Matcher::Capture> found;
+             {
+               nb::gil_scoped_release release;
+               found = self.captures();
+             }
+             std::vector<std::tuple<std::string, std::size_t, std::size_t, std::size_t, std::size_t, nb::bytes>> out;
+             for (const Matcher::Capture& c : found)
+               out.emplace_back(c.name, c.begin, c.end, c.first_token, c.last_token, to_bytes(c.text));
+             return out;
+           })
       .def("live_bytes", [](Matcher& self) {
         std::string out;
         self.live().for_each([&](uint8_t b) { out.push_back(static_cast<char>(b)); });

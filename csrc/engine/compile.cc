@@ -107,7 +107,8 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
     all->add(std::move(part), root);
   }
   const RuleId root = all->root();
-  auto grammar = std::make_shared<Grammar>(w, std::move(all), root, std::move(report_of), std::move(warnings));
+  auto grammar = std::make_shared<Grammar>(w, std::move(all), root, std::move(report_of), std::move(warnings),
+                                           std::move(source.captures));
   if (grammar->start() == Parser::dead()) throw Error(ErrorKind::kGrammar, "no text matches this grammar");
   return grammar;
 }

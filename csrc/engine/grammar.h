@@ -49,14 +49,18 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
  public:
   // `report_of`: the schemas in it. The world's lock must be held.
   Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
-          std::vector<const SchemaSet*> report_of, std::vector<std::string> warnings = {});
+          std::vector<const SchemaSet*> report_of, std::vector<std::string> warnings = {},
+          std::vector<std::string> captures = {});
   ~Grammar();
 
   World& world() const { return *world_; }
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
   std::vector<ReportEntry> report() const;
   const std::vector<std::string>& warnings() const { return warnings_; }
+  const std::vector<std::string>& captures() const { return captures_; }  // names; "" is a gap
   StateId start() const { return start_; }
+  RuleId start_rule() const { return start_rule_; }
+  Productions& productions() const { return *productions_; }  // under the world's lock
 
   // Under the world's lock:
   std::shared_ptr<Epoch> epoch() const { return epoch_; }
@@ -77,6 +81,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   RuleId start_rule_;
   std::vector<const SchemaSet*> report_of_;
   std::vector<std::string> warnings_;
+  std::vector<std::string> captures_;
   std::size_t published_ = 0;  // bytes of the productions
   std::atomic<std::size_t> published_all_{0};
   std::atomic<bool> retired_{false};

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "parse/spans.h"
 
 namespace structgen {
 
@@ -70,12 +71,16 @@ bool Matcher::accept_token(TokenId t) {
   if (is_terminated()) {
     if (!v.is_eos(t) && !v.is_special(t) && !v.bytes(t).empty()) return false;  // padding ids carry no text
     history_.push_back(current());
+    tokens_.push_back(t);
+    remember({});
     ++terminated_;
     return true;
   }
   if (v.is_eos(t)) {
     if (!is_accepting()) return false;
     history_.push_back(current());
+    tokens_.push_back(t);
+    remember({});
     ++terminated_;
     return true;
   }
@@ -84,6 +89,8 @@ bool Matcher::accept_token(TokenId t) {
   const StateId s = walk(current(), bytes);
   if (s == Parser::dead()) return false;
   history_.push_back(s);
+  tokens_.push_back(t);
+  remember(bytes);
   return true;
 }
 
@@ -103,6 +110,8 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   const StateId s = walk(current(), bytes);
   if (s == Parser::dead()) return false;
   history_.push_back(s);
+  tokens_.push_back(-1);
+  remember(bytes);
   return true;
 }
 
@@ -130,7 +139,51 @@ void Matcher::rollback(std::size_t n) {
     throw Error(ErrorKind::kValue, "cannot roll back " + std::to_string(n) + " steps, only " +
                                        std::to_string(history()) + " were accepted");
   history_.resize(history_.size() - n);
+  tokens_.resize(history());
+  if (!ends_.empty()) {
+    ends_.resize(history());
+    text_.resize(ends_.empty() ? 0 : ends_.back());
+  }
   terminated_ -= std::min(terminated_, n);
+}
+
+void Matcher::remember(std::string_view bytes) {
+  if (grammar_->captures().empty()) return;
+  text_ += bytes;
+  ends_.push_back(text_.size());
+}
+
+std::vector<Matcher::Capture> Matcher::captures() {
+  std::vector<Capture> out;
+  if (grammar_->captures().empty()) return out;
+  std::vector<Span> spans;
+  {
+    std::lock_guard hold(grammar_->world().lock);
+    refresh();
+    spans = find_spans(epoch_->parser, grammar_->productions(), grammar_->start_rule(), text_,
+                       is_terminated() || is_accepting());
+  }
+  std::string shown;                     // without special tokens
+  std::vector<std::size_t> at(1, 0);     // in it, at the beginning of each step
+  for (std::size_t i = 0, begin = 0; i < ends_.size(); begin = ends_[i++]) {
+    if (begin < ends_[i] && text_[begin] != kMark) shown.append(text_, begin, ends_[i] - begin);
+    at.push_back(shown.size());
+  }
+  const auto place = [&](std::size_t x) {
+    const std::size_t step = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), x) - ends_.begin());
+    const std::size_t begin = step == 0 ? 0 : ends_[step - 1];
+    return std::min(at[step] + (x - begin), at[std::min(step + 1, at.size() - 1)]);
+  };
+  for (const Span& s : spans) {
+    Capture c{grammar_->captures()[s.name], place(s.begin), place(s.end), 0, 0, {}};
+    c.first_token = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), s.begin) - ends_.begin());
+    c.last_token = s.begin == s.end
+                       ? c.first_token
+                       : static_cast<std::size_t>(std::lower_bound(ends_.begin(), ends_.end(), s.end) - ends_.begin()) + 1;
+    c.text = shown.substr(c.begin, c.end - c.begin);
+    out.push_back(std::move(c));
+  }
+  return out;
 }
 
 void Matcher::reset() { rollback(history()); }
@@ -282,37 +335,51 @@ std::string Matcher::forced_bytes(std::size_t limit) {
   return out;
 }
 
-// Longest tokens of the forced text. The end is held back as long as some token reaches beyond it: the
-// tokenizer might have preferred that one.
-std::vector<TokenId> Matcher::forced_tokens() {
-  const std::string text = forced_bytes();
+std::vector<TokenId> Matcher::tail(std::size_t most) const {
+  std::size_t n = 0;
+  const Vocabulary& v = grammar_->vocabulary();
+  while (n < most && n < tokens_.size()) {
+    const TokenId t = tokens_[tokens_.size() - 1 - n];
+    if (t < 0 || v.is_special(t) || v.is_eos(t)) break;
+    ++n;
+  }
+  return {tokens_.end() - static_cast<std::ptrdiff_t>(n), tokens_.end()};
+}
+
+// Whether some token whose text begins at the node is longer than it, by bytes that may come next.
+bool Matcher::longer(uint32_t node, StateId s) {
   const TokenTrie& trie = grammar_->vocabulary().trie();
-  std::vector<TokenId> out;
-  std::size_t at = 0;
-  while (at < text.size()) {
+  if (trie.leaf(node) || s == Parser::dead()) return false;
+  const TokenTrie::Kids& kids = trie.kids(node);
+  const ByteSet next = kids.set & epoch_->parser.live(s);
+  bool found = false;
+  next.for_each([&](uint8_t b) {
+    if (found) return;
+    const uint32_t child = trie.child(kids, b);
+    found = !trie.tokens(child).empty() || longer(child, epoch_->parser.step(s, b));
+  });
+  return found;
+}
+
+std::vector<std::size_t> Matcher::open_places(std::string_view text, std::string_view forced) {
+  std::vector<std::size_t> out;
+  std::lock_guard hold(grammar_->world().lock);
+  refresh();
+  StateId s = current();
+  for (char b : forced) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
+  const TokenTrie& trie = grammar_->vocabulary().trie();
+  const std::size_t longest = grammar_->vocabulary().longest();
+  for (std::size_t at = text.size() > longest ? text.size() - longest : 0; at < text.size(); ++at) {
     uint32_t node = 0;
-    std::size_t end = at, best_end = at;
-    TokenId best = -1;
-    bool open = false;
-    while (true) {
-      if (trie.leaf(node)) break;
-      if (end == text.size()) {
-        open = true;
-        break;
-      }
+    std::size_t end = at;
+    while (end < text.size() && !trie.leaf(node)) {
       const TokenTrie::Kids& kids = trie.kids(node);
       const uint8_t b = static_cast<uint8_t>(text[end]);
       if (!kids.set.has(b)) break;
       node = trie.child(kids, b);
       ++end;
-      if (const auto tokens = trie.tokens(node); !tokens.empty()) {
-        best = tokens.front();
-        best_end = end;
-      }
     }
-    if (open || best < 0) break;
-    out.push_back(best);
-    at = best_end;
+    if (end == text.size() && longer(node, s)) out.push_back(at);
   }
   return out;
 }

@@ -40,7 +40,20 @@ class Matcher {
   std::string shortest_completion();
   bool fill_row_fast(uint32_t* row);  // only when the mask is known: takes no lock
   std::string forced_bytes(std::size_t limit = 4096);
-  std::vector<TokenId> forced_tokens();
+  // The last tokens, at most `most`, back to the last step that was none of text.
+  std::vector<TokenId> tail(std::size_t most) const;
+  // Where in `text`, which ends with the `forced` bytes that come next, a token could begin that goes beyond its
+  // end, in every way the grammar allows. Cost: a walk over such tokens until one is found.
+  std::vector<std::size_t> open_places(std::string_view text, std::string_view forced);
+  // The named parts of what was read, by begin, longer ones first; see parse/spans.h. Bytes count text only: a
+  // special token has none. Tokens count steps of the history. Throws kBudgetExceeded.
+  struct Capture {
+    std::string name;
+    std::size_t begin, end;              // bytes
+    std::size_t first_token, last_token;  // behind the last one
+    std::string text;
+  };
+  std::vector<Capture> captures();
   ByteSet live();
   const Grammar& grammar() const { return *grammar_; }
 
@@ -49,12 +62,17 @@ class Matcher {
   StateId step(StateId s, uint8_t byte);
   StateId walk(StateId s, std::string_view bytes);
   std::size_t needed(StateId s);  // under the lock
+  bool longer(uint32_t node, StateId s);  // under the lock
   void migrate();  // under the lock: takes this matcher's states into the grammar's current epoch
   void refresh();  // under the lock: rotates and migrates where needed
 
   std::shared_ptr<Grammar> grammar_;
   std::shared_ptr<Epoch> epoch_;
   std::vector<StateId> history_;  // [0] = start
+  std::vector<TokenId> tokens_;   // of each step; -1: bytes
+  void remember(std::string_view bytes);
+  std::string text_;               // what was read, and where each step ended: only where there are captures
+  std::vector<std::size_t> ends_;
   std::size_t terminated_ = 0;    // entries at the end that are EOS or padding
 };
 

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "grammar/substring.h"
+#include "parse/productions.h"
 #include "regex/regex.h"
 #include "regex/syntax.h"
 
@@ -324,11 +325,13 @@ class Lowering {
       case NodeOp::kPart: out.push_back({CfgSymbol::kPart, n.a}); return;
       case NodeOp::kGap: out.push_back({CfgSymbol::kGap, n.a}); return;
       case NodeOp::kChoice: out.push_back({CfgSymbol::kRule, helper(node)}); return;
-      case NodeOp::kCapture:
-        out.push_back({CfgSymbol::kNote, 2 * n.a});
+      case NodeOp::kCapture: {
+        const bool gap = source_.captures[n.a].empty();
+        out.push_back({CfgSymbol::kNote, note_number(gap ? NoteKind::kGap : NoteKind::kOpen, n.a)});
         symbols(n.kids[0], out);
-        out.push_back({CfgSymbol::kNote, 2 * n.a + 1});
+        out.push_back({CfgSymbol::kNote, note_number(gap ? NoteKind::kGapEnd : NoteKind::kClose, n.a)});
         return;
+      }
       case NodeOp::kRepeat: {
         if (n.a == 0 && n.b == 1) {
           out.push_back({CfgSymbol::kRule, helper(node)});

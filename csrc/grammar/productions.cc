@@ -57,8 +57,12 @@ const CfgProductions::Group& CfgProductions::group(uint32_t number) {
     for (const CfgSequence& sequence : cfg_.rules[r].alternatives)
       for_each_first(sequence, [&](std::size_t i) {
         const CfgSymbol first = sequence[i];
-        Corner corner{r, first, {sequence.begin() + static_cast<std::ptrdiff_t>(i) + 1, sequence.end()}};
+        Corner corner{r, first, {sequence.begin() + static_cast<std::ptrdiff_t>(i) + 1, sequence.end()},
+                      notes(sequence, i)};
         if (first.kind == CfgSymbol::kRule && cfg_.rules[first.id].group == number) {
+          for (CfgSymbol& n : corner.notes)
+            n.id = note_number(note_kind(n.id) == NoteKind::kOpen ? NoteKind::kOpened : NoteKind::kClosed, note_name(n.id));
+          slot->noted = slot->noted || !corner.notes.empty();
           if (first.id != r || !corner.rest.empty()) slot->ups[first.id].push_back(std::move(corner));
         } else {
           slot->starts.push_back(std::move(corner));
@@ -92,7 +96,9 @@ void CfgProductions::expand_some(uint32_t id, Alternatives& out) {
     for_each_first(alternative, [&](std::size_t i) {
       const Symbol first = some(alternative[i]);
       if (first.kind() == Symbol::kTerminal && first.regex() == RegexArena::empty()) return;
-      sequence.assign(1, first);
+      sequence.clear();
+      append(notes(alternative, i), sequence);
+      sequence.push_back(first);
       append({alternative.begin() + static_cast<std::ptrdiff_t>(i) + 1, alternative.end()}, sequence);
       if (rule.counted && rule.max != 1) {  // a body that may be empty need not be repeated
         bool empty = true;
@@ -102,6 +108,13 @@ void CfgProductions::expand_some(uint32_t id, Alternatives& out) {
       }
       out.add(sequence);
     });
+}
+
+std::vector<CfgSymbol> CfgProductions::notes(const CfgSequence& sequence, std::size_t n) {
+  std::vector<CfgSymbol> out;
+  for (std::size_t i = 0; i < n; ++i)
+    if (sequence[i].kind == CfgSymbol::kNote) out.push_back(sequence[i]);
+  return out;
 }
 
 void CfgProductions::append(const std::vector<CfgSymbol>& from, std::vector<Symbol>& to) const {
@@ -125,7 +138,10 @@ void CfgProductions::expand(RuleId id, const Reading&, Alternatives& out) {
     for (const Corner& c : group(rule.group).starts) {
       const Symbol first = some(c.first);
       if (first.kind() == Symbol::kTerminal && first.regex() == RegexArena::empty()) continue;
-      sequence.assign(1, first);
+      sequence.clear();
+      if (group(rule.group).noted) sequence.push_back(Symbol::note(note_number(NoteKind::kEnter, 0)));
+      append(c.notes, sequence);
+      sequence.push_back(first);
       append(c.rest, sequence);
       sequence.push_back(made(Made::kTail, local, c.rule, 0));
       out.add(sequence);
@@ -137,12 +153,14 @@ void CfgProductions::expand(RuleId id, const Reading&, Alternatives& out) {
   const Made m = made_[local - static_cast<uint32_t>(cfg_.rules.size())];
   if (m.kind == Made::kSome) return expand_some(m.a, out);
   if (m.kind == Made::kTail) {
-    if (m.a == m.b) out.add({});
     const Group& g = group(cfg_.rules[m.a].group);
+    if (m.a == m.b && g.noted) out.add({Symbol::note(note_number(NoteKind::kLeave, 0))});
+    if (m.a == m.b && !g.noted) out.add({});
     const auto ups = g.ups.find(m.b);
     if (ups == g.ups.end()) return;
     for (const Corner& c : ups->second) {
       sequence.clear();
+      append(c.notes, sequence);
       append(c.rest, sequence);
       sequence.push_back(made(Made::kTail, m.a, c.rule, 0));
       out.add(sequence);

@@ -8,6 +8,8 @@
 // its group, X of an alternative B -> X w, reads w, and goes on with tail(A, B): nothing where B is A, or
 // whatever w follows B in an alternative C -> B w, then tail(A, C). Symbols in front of X that match the empty
 // text are left out one by one and X itself is read as some text, so hidden left recursion is no special case.
+// Notes in front of X stay: where X is a rule of the group, it was read already, so they say that it began where
+// the group was entered.
 // Source: the left-corner transform (Rosenkrantz & Lewis 1970), restricted to left-recursive rules as in
 // Moore, "Removing Left Recursion from Context-Free Grammars" (NAACL 2000).
 #pragma once
@@ -52,10 +54,12 @@ class CfgProductions : public Productions {
     uint32_t rule;
     CfgSymbol first;
     std::vector<CfgSymbol> rest;
+    std::vector<CfgSymbol> notes;  // that stand in front
   };
   struct Group {
     std::vector<Corner> starts;                          // first is no rule of the group
     std::unordered_map<uint32_t, std::vector<Corner>> ups;  // by the rule of the group that is first
+    bool noted = false;  // some of these have notes: where the group is entered is noted too
   };
   Symbol symbol(CfgSymbol s) const;
   Symbol made(Made::Kind kind, uint32_t a, uint32_t b, uint32_t c);
@@ -72,6 +76,8 @@ class CfgProductions : public Productions {
     }
   }
   void append(const std::vector<CfgSymbol>& from, std::vector<Symbol>& to) const;
+  // The notes among the first n symbols of a sequence.
+  static std::vector<CfgSymbol> notes(const CfgSequence& sequence, std::size_t n);
 
   RegexArena& regexes_;
   Cfg cfg_;

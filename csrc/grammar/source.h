@@ -30,7 +30,7 @@ enum class NodeOp : uint8_t {
   kPart,       // a = a grammar of another kind
   kTokens,     // one of the texts `units`: those of tokens `ids`, filled in once the vocabulary is known
   kSubstring,  // a run of the texts `units`, at least a of them
-  kCapture,    // kids[0], remembered under the name a
+  kCapture,    // kids[0], remembered under the name a; without a name: a gap that ends no other capture
   kGap,        // what may stand after lexemes: any number of the lexemes of gap a
 };
 

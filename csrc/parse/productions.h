@@ -15,6 +15,15 @@
 
 namespace structgen {
 
+// What a note says: a named part begins or ends here. In a left-recursive rule a part that begins with the rule
+// itself is known only once its first part was read: then it began (and an empty one ended) where the rule was
+// entered; see grammar/productions.h.
+// A gap is what stands between lexemes: a part that ends behind one ends in front of it.
+enum class NoteKind : uint32_t { kOpen, kClose, kOpened, kClosed, kEnter, kLeave, kGap, kGapEnd };
+inline uint32_t note_number(NoteKind kind, uint32_t name) { return name * 8 + static_cast<uint32_t>(kind); }
+inline NoteKind note_kind(uint32_t number) { return static_cast<NoteKind>(number % 8); }
+inline uint32_t note_name(uint32_t number) { return number / 8; }
+
 // A pending symbol of a stack.
 struct Symbol {
   enum Kind : uint32_t {
@@ -24,7 +33,7 @@ struct Symbol {
     kReader = 3,    // a nonterminal whose expansion depends on the completed label or captured text
     kLexeme = 4,    // a terminal whose end depends on what else could be read there; see Productions::lexeme
     kFollow = 5,    // nothing to read: the next byte is none of a set (a kBytes regex)
-    kNote = 6,      // nothing to read: a place that is looked for when captures are asked for
+    kNote = 6,      // nothing to read: a place that is looked for when captures are asked for; see parse/spans.h
     kAfter = 7,     // nothing to read: lexemes that come next are read in a context
   };
   uint32_t v = 0;

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import VocabularyError
-from .parts import Encode, Parts, by_id
+from .parts import Encode, Parts, by_id, reading
 
 # The pre-tokenization patterns of the families that ship bare `.tiktoken` files. A file does not say
 # which one it was trained with; its longest run of digits tells the two apart.
@@ -55,11 +55,13 @@ class _LazyEncoder:
         if self._made is None:
             import tiktoken
 
-            encoding = tiktoken.Encoding(
-                "structgen", pat_str=self._pattern, mergeable_ranks=self._ranks, special_tokens={}
-            )
+            with reading("tiktoken"):
+                encoding = tiktoken.Encoding(
+                    "structgen", pat_str=self._pattern, mergeable_ranks=self._ranks, special_tokens={}
+                )
             self._made = BytePairEncoder(encoding, self._shift)
-        return self._made(text)
+        with reading("tiktoken"):
+            return self._made(text)
 
     def __getstate__(self) -> tuple[str, dict[bytes, int], int]:
         return self._pattern, self._ranks, self._shift

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import VocabularyError
 from . import sentencepiece_model
-from .parts import Parts, by_id
+from .parts import Parts, by_id, reading
 from .pieces import Hints, spelling, to_bytes
 
 Added = tuple[int, str, bool]  # id, text, special
@@ -34,8 +34,10 @@ class FileEncoder:
         if self._made is None:
             import tokenizers
 
-            self._made = tokenizers.Tokenizer.from_buffer(self._data)
-        ids: list[int] = self._made.encode(text, add_special_tokens=False).ids
+            with reading("tokenizers"):
+                self._made = tokenizers.Tokenizer.from_buffer(self._data)
+        with reading("tokenizers"):
+            ids: list[int] = self._made.encode(text, add_special_tokens=False).ids
         return ids
 
     def __getstate__(self) -> bytes:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+
+from ..errors import VocabularyError
 
 Encode = Callable[[str], Sequence[int]]
 
@@ -24,6 +27,18 @@ class Parts:
     never: set[int] = field(default_factory=set)
     eos: list[int] = field(default_factory=list)
     encode: Encode | None = None
+
+
+@contextmanager
+def reading(package: str) -> Iterator[None]:
+    """What a package raises over a file, a panic of its Rust code included, is a VocabularyError."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise VocabularyError(f"{package} cannot use this tokenizer: {reason}") from None
 
 
 def by_id(entries: dict[int, bytes]) -> list[bytes]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import VocabularyError
-from .parts import Encode, Parts
+from .parts import Encode, Parts, reading
 from .pieces import BYTE_PIECES
 
 _NORMAL, _USER, _BYTE = 1, 4, 6
@@ -35,8 +35,10 @@ class SentencePieceEncoder:
         if self._made is None:
             import sentencepiece
 
-            self._made = sentencepiece.SentencePieceProcessor(model_proto=self._data)
-        ids: list[int] = self._made.encode(text)
+            with reading("sentencepiece"):
+                self._made = sentencepiece.SentencePieceProcessor(model_proto=self._data)
+        with reading("sentencepiece"):
+            ids: list[int] = self._made.encode(text)
         return ids
 
     def __getstate__(self) -> bytes:

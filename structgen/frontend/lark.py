@@ -54,8 +54,17 @@ class Frontend:
         self.depth += 1
         if self.depth > 20:
             raise GrammarError("grammars nest too deeply")
+        scanned = scan(text)
         try:
-            return _Grammar(self, scan(text)).run(start)
+            return _Grammar(self, scanned).run(start)
+        except RecursionError:
+            raise GrammarError("the grammar nests too deeply") from None
+        except Exception as error:
+            if not type(error).__module__.startswith("lark."):
+                raise
+            # Lark looks at a literal when it is used: one that Python cannot read, say.
+            reason = error.args[-1] if error.args else error
+            raise GrammarError(f"{str(reason).splitlines()[0]}", text=text) from None
         finally:
             self.depth -= 1
 
@@ -105,6 +114,9 @@ def _translate(message: str, scanned: Scanned, loader: Any) -> NoReturn:
     if match is not None:
         second = _where(text, match[1], definition=2)
         scanned.fail(f"'{match[1]}' is defined twice", second)
+    match = re.search(r"used for (\w+) \(expected (\d+), got (\d+)\)", message)
+    if match is not None:
+        scanned.fail(_miscounted(match[1], int(match[2]), int(match[3])), _where(text, match[1]))
     names = re.findall(r"[A-Za-z_]\w*", message.split("(")[-1])
     places = [at for n in names if (at := _where(text, n)) > 0]
     head = PLACEHOLDER.sub("...", message.strip()).split("\n")[0]
@@ -112,6 +124,11 @@ def _translate(message: str, scanned: Scanned, loader: Any) -> NoReturn:
     if places:
         scanned.fail(head, places[0])
     raise GrammarError(head, text=text)
+
+
+def _miscounted(name: str, expected: int, given: int) -> str:
+    kind = f"takes {expected} argument{'' if expected == 1 else 's'}" if expected else "is no template"
+    return f"'{name}' {kind} and is given {given or 'none'}"
 
 
 def _where(text: str, name: str, definition: int = 0) -> int:
@@ -161,9 +178,7 @@ class _Grammar:
         for name, (_, tree) in self.rules.items():
             if tree is None:
                 raise GrammarError(f"rule '{name}' is declared and never defined")
-        for name in self.scanned.attributes:
-            if name not in self.rules:
-                raise GrammarError(f"rule '{name}' is not defined")
+        self.check_attributes()
         if start not in self.rules:
             hint = source.meant(start, self.rules)
             source.fail(f"there is no rule '{start}' to start with{hint}", self.scanned.original, 0)
@@ -173,7 +188,13 @@ class _Grammar:
                 gap = self.b.repeat(self.b.choice(lexemes), 0, -1)
             else:
                 gap = self.b.gap(lexemes)
-            self.gap = gap
+            captures = any({"capture", "stop_capture"} & set(a) for a in self.scanned.attributes.values())
+            self.gap = self.b.capture("", gap) if captures else gap  # noted: no part of a capture's end
+        for name, attributes in self.scanned.attributes.items():  # names in the order of the text
+            for kind in ("capture", "stop_capture"):
+                if label := self.label(name, attributes, kind):
+                    self.b.capture(label, self.b.literal(b""))
+        self.parameters(start, 0)
         first = self.rule(start, {})
         while self.todo:
             number, name, arguments = self.todo.pop()
@@ -185,6 +206,14 @@ class _Grammar:
         return whole
 
     # ---- rules ----
+
+    def parameters(self, name: str, given: int) -> list[str]:
+        """A rule's parameters, of which so many are given."""
+        names = list(self.rules[name][0] or ())
+        if len(names) != given:
+            at = _where(self.scanned.original, name)
+            self.scanned.fail(_miscounted(name, len(names), given), at)
+        return names
 
     def rule(self, name: str, arguments: dict[str, Any]) -> int:
         key = (name, *(repr(a) for a in arguments.values()))
@@ -212,6 +241,7 @@ class _Grammar:
         if isinstance(tree, NonTerminal):
             if tree.name in arguments:
                 return self.node(arguments[tree.name], {})
+            self.parameters(tree.name, 0)
             return self.b.call(self.rule(tree.name, {}))
         if isinstance(tree, Token):
             raise GrammarError(f"unexpected {tree}")
@@ -244,7 +274,7 @@ class _Grammar:
         name, *given = tree.children
         if name.name in arguments:
             raise GrammarError(f"the template parameter '{name.name}' is used as a template")
-        names = self.rules[name.name][0]
+        names = self.parameters(name.name, len(given))
         values = [self.substituted(g, arguments) for g in given]
         return self.b.call(self.rule(name.name, dict(zip(names, values, strict=True))))
 
@@ -255,6 +285,9 @@ class _Grammar:
         if isinstance(tree, NonTerminal):
             return arguments.get(tree.name, tree)
         if isinstance(tree, Tree):
+            # Unwrapped: a template that hands its parameter on to itself asks for the same rule again.
+            if tree.data in ("value", "expansions", "expansion") and len(tree.children) == 1:
+                return self.substituted(tree.children[0], arguments)
             return Tree(tree.data, [self.substituted(k, arguments) for k in tree.children])
         return tree
 
@@ -331,9 +364,10 @@ class _Grammar:
                 and isinstance(given, list)
                 and all(isinstance(g, str) for g in given)
             ):
-                return self.b.substring(given, 0)
+                return self.b.substring([source.sound(g) for g in given], 0)
             if kind in ("substring_words", "substring_chars") and isinstance(given, str):
-                return self.b.substring(source.units_of(given, kind.removeprefix("substring_")), 0)
+                units = source.units_of(source.sound(given), kind.removeprefix("substring_"))
+                return self.b.substring(units, 0)
         self.scanned.fail(
             "%regex takes one of substring_words and substring_chars (a text), substring_chunks (a list)",
             extension.at,
@@ -362,7 +396,7 @@ class _Grammar:
         return self.lexemes[key]
 
     def made_lexeme(self, tree: Any) -> int:
-        return self.make("", self.terminal(tree, ""), 0, False)
+        return self.make("", self.terminal(self.as_terminal(tree, ""), ""), 0, False)
 
     def make(self, name: str, node: int, priority: int, literal: bool) -> int:
         if self.owner.lexer == "scannerless":
@@ -449,7 +483,7 @@ class _Grammar:
             return self.b.literal(pattern.value.encode("utf-8", "surrogatepass"))
         text = pattern.to_regexp()
         try:
-            node = self.b.pattern(text)
+            node = self.b.pattern(source.sound(text))
         except GrammarError as error:
             self.fail_in(name, f"in the pattern {text}: {error.message}")
         return self.b.shortest(node) if ends_at_first_match(text) else node
@@ -464,14 +498,7 @@ class _Grammar:
     # ---- attributes ----
 
     def with_attributes(self, name: str, tree: Any, arguments: dict[str, Any], given: dict[str, Any]) -> int:
-        if "max_tokens" in given:
-            self.scanned.fail(
-                "'max_tokens' is not supported: what a text means would depend on how it is cut into tokens; "
-                "bound the characters, as in /.{0,200}/",
-                given["max_tokens"][2] if given["max_tokens"] is not True else 0,
-            )
-        capture = given.get("capture")
-        label = name if capture is True else _text_of(capture) if capture else None
+        label, end_label = (self.label(name, given, kind) for kind in ("capture", "stop_capture"))
         ends = given.get("suffix") or given.get("stop")
         if "lazy" not in given and ends is None:
             node = self.node(tree, arguments)
@@ -480,10 +507,8 @@ class _Grammar:
         if ends is None:
             node = self.b.shortest(body)
             return self.followed(self.b.capture(label, node) if label else node)
-        if ends is True:
-            raise GrammarError(f"'suffix' and 'stop' of rule '{name}' need a value")
         end = self.attribute_node(ends)
-        if label is None:
+        if not label and not end_label:
             return self.followed(self.b.shortest(self.b.sequence([body, end])))
         # The body as far as the end does not occur in it, so that the capture has a place to stop.
         b = self.b
@@ -493,8 +518,61 @@ class _Grammar:
             for k in range(1, len(text)):
                 if text.endswith(text[: len(text) - k]) and text[k:] == text[: len(text) - k]:
                     never.append(b.sequence([source.any_text(b), b.literal(text[:k].encode())]))
+        elif ends[0] == "regexp" and not _one_character(ends[1]):
+            message = "the end of a capture is a text, a token or a pattern of one character"
+            self.scanned.fail(message, ends[2])
         inside = b.both([body, b.negate(b.choice(never))])
-        return self.followed(b.sequence([b.capture(label, inside), end]))
+        return self.followed(
+            b.sequence(
+                [
+                    b.capture(label, inside) if label else inside,
+                    b.capture(end_label, end) if end_label else end,
+                ]
+            )
+        )
+
+    def label(self, name: str, given: dict[str, Any], kind: str) -> str | None:
+        """The name of a capture; that of the rule where none is given."""
+        if kind not in given:
+            return None
+        what, text, at = given[kind]
+        if what not in ("nothing", "string"):
+            self.scanned.fail(f"'{kind}' takes a name in quotes", at)
+        found = name if what == "nothing" else _text_of(given[kind])
+        if not found:
+            self.scanned.fail("a capture has a name", at)
+        return found
+
+    def check_attributes(self) -> None:
+        """What cannot be kept is refused, whether or not the rule is used."""
+        for name, given in self.scanned.attributes.items():
+            if name not in self.rules:
+                known = source.meant(name, self.rules)
+                self.scanned.fail(f"rule '{name}' is not defined{known}", _where(self.scanned.original, name))
+            for kind, (what, _, at) in given.items():
+                if kind == "max_tokens":
+                    self.scanned.fail(
+                        "'max_tokens' is not supported: what a text means would depend on how it is cut into "
+                        "tokens; bound the characters, as in /.{0,200}/",
+                        at,
+                    )
+                if kind == "temperature":
+                    self.scanned.fail(
+                        "'temperature' is not supported: a grammar says which texts there are, not how they "
+                        "are drawn",
+                        at,
+                    )
+                if kind == "lazy" and what != "nothing":
+                    self.scanned.fail("'lazy' takes no value", at)
+                if kind in ("stop", "suffix") and what == "nothing":
+                    self.scanned.fail(f"'{kind}' needs a text, a pattern or a token", at)
+                self.label(name, given, "capture")
+            if "stop" in given and "suffix" in given:
+                self.scanned.fail("'stop' and 'suffix' are the same; write one", given["suffix"][2])
+            if "stop_capture" in given:
+                self.label(name, given, "stop_capture")
+                if "stop" not in given and "suffix" not in given:
+                    self.scanned.fail("'stop_capture' needs a 'stop'", given["stop_capture"][2])
 
     def attribute_node(self, value: tuple[str, str, int]) -> int:
         kind, text, at = value
@@ -506,7 +584,7 @@ class _Grammar:
             body, _, flags = text[1:].rpartition("/")
             pattern = body.replace("\\/", "/")
             try:
-                return self.b.pattern(f"(?{flags}:{pattern})" if flags else pattern)
+                return self.b.pattern(source.sound(f"(?{flags}:{pattern})" if flags else pattern))
             except GrammarError as error:
                 self.scanned.fail(error.message, at)
         self.scanned.fail("expected a text, a pattern or a token", at)
@@ -519,6 +597,9 @@ class _Grammar:
         if isinstance(tree, Terminal):
             return self.terminals[tree.name][0]
         if isinstance(tree, NonTerminal):
+            if not name:
+                message = f"'&' and '~' stand between terminals alone, and '{tree.name}' is a rule"
+                self.scanned.fail(message, _where(self.scanned.original, tree.name))
             raise GrammarError(f"rule '{name}' is lazy or has an end, so it is made of terminals alone")
         if isinstance(tree, Tree):
             if tree.data == "alias":
@@ -577,7 +658,24 @@ def _text_of(value: Any) -> str:
 
     if value[0] != "string":
         raise GrammarError(f"expected a text, found {value[1]}")
-    return str(ast.literal_eval(value[1].removesuffix("i")))
+    try:
+        return source.sound(str(ast.literal_eval(value[1].removesuffix("i"))))
+    except (SyntaxError, ValueError) as error:
+        if isinstance(error, GrammarError):
+            raise
+        raise GrammarError(f"{value[1]} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _one_character(pattern: str) -> bool:
+    """Whether ``/.../flags`` matches texts of one character alone."""
+    from re import _parser
+
+    body, _, flags = pattern[1:].rpartition("/")
+    try:
+        width = _parser.parse(f"(?{flags}:{body})" if flags else body).getwidth()
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return tuple(width) == (1, 1)
 
 
 def ends_at_first_match(pattern: str) -> bool:

@@ -19,7 +19,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from ..errors import GrammarError
 from . import source
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
@@ -61,7 +60,8 @@ class Scanned:
     original: str
     text: str = ""
     extensions: list[Extension] = field(default_factory=list)
-    attributes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # by rule, by name: kind of value, its text, its place
+    attributes: dict[str, dict[str, tuple[str, str, int]]] = field(default_factory=dict)
     _starts: list[int] = field(default_factory=list)  # in `text`
     _places: list[int] = field(default_factory=list)  # in `original`
 
@@ -183,7 +183,7 @@ def _attributes(found: Scanned, head: re.Match[str]) -> int | None:
     """Reads ``[...]`` after a rule's name; None where it is no list of attributes."""
     text, at = found.original, head.end()
     name = head[1]
-    values: dict[str, Any] = {}
+    values: dict[str, tuple[str, str, int]] = {}
     while True:
         match = _ATTRIBUTE.match(text, at)
         if match is None:
@@ -192,7 +192,7 @@ def _attributes(found: Scanned, head: re.Match[str]) -> int | None:
         if key not in _KNOWN:
             hint = source.meant(key, _KNOWN)
             source.fail(f"'{key}' is no attribute of a rule{hint}", text, match.start("name"))
-        value: Any = True
+        value = ("nothing", "", match.start("name"))
         for kind in ("string", "regexp", "token", "number"):
             if match[kind] is not None:
                 value = (kind, match[kind], match.start(kind))
@@ -204,6 +204,6 @@ def _attributes(found: Scanned, head: re.Match[str]) -> int | None:
     if not rest.startswith(":"):
         return None
     if name in found.attributes:
-        raise GrammarError(f"rule '{name}' is defined twice")
+        source.fail(f"'{name}' is defined twice", text, head.start(1))
     found.attributes[name] = values
     return at

@@ -28,6 +28,19 @@ def fail(message: str, text: str, at: int) -> NoReturn:
     raise GrammarError(message, text=text, line=line, column=column)
 
 
+def sound(text: str) -> str:
+    """The text itself. GrammarError where it has half a surrogate pair, which no UTF-8 text has."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        line = text.count("\n", 0, error.start) + 1
+        column = error.start - text.rfind("\n", 0, error.start)
+        found = f"\\u{ord(text[error.start]):04x}"
+        message = f"{found} is half a surrogate pair and no character"
+        raise GrammarError(message, line=line, column=column) from None
+    return text
+
+
 def meant(name: str, known: Iterable[str]) -> str:
     """``; did you mean 'value'?`` where a known name is close, else nothing."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)

@@ -38,7 +38,7 @@ def build(spec: Any, vocabulary: Vocabulary) -> tuple[_core.GrammarBuilder, int]
     if isinstance(spec, (str, bytes)):
         try:
             spec = json.loads(spec)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise GrammarError(f"the structural tag is not JSON: {error}") from None
     elif hasattr(spec, "model_dump"):
         spec = spec.model_dump(by_alias=True)
@@ -55,13 +55,16 @@ def build(spec: Any, vocabulary: Vocabulary) -> tuple[_core.GrammarBuilder, int]
 
 
 def _modern(spec: dict[str, Any]) -> dict[str, Any]:
+    structures = spec["structures"]
+    if not isinstance(structures, list) or not all(isinstance(s, dict) for s in structures):
+        raise GrammarError("'structures' must be a list of objects (at #/structures)")
     tags = [
         {
             "begin": s.get("begin"),
             "content": {"type": "json_schema", "json_schema": s.get("schema")},
             "end": s.get("end"),
         }
-        for s in spec["structures"]
+        for s in structures
     ]
     return {"type": "triggered_tags", "triggers": spec.get("triggers"), "tags": tags}
 
@@ -80,10 +83,11 @@ class _Formats:
         if not isinstance(spec, dict):
             self.fail("a format is an object with a 'type'", path)
         kind = spec.get("type") or ("tag" if "begin" in spec else None)
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             names = ", ".join(KINDS)
             hint = source.meant(str(kind), KINDS) or f"; known: {names}"
             self.fail(f"'{kind}' is no format{hint}", path)
+        self.known(spec, FIELDS[kind], path)
         self.depth += 1
         if self.depth > source.DEPTH:
             self.fail("formats nest too deeply", path)
@@ -93,17 +97,24 @@ class _Formats:
 
     # ---- fields ----
 
+    def known(self, spec: dict[str, Any], names: tuple[str, ...], path: str) -> None:
+        """A field that means nothing here would otherwise be a constraint that is not kept."""
+        for name in spec:
+            if name != "type" and name not in names and spec[name] is not None:
+                hint = source.meant(str(name), names)
+                self.fail(f"'{name}' is no field of this format{hint}", path)
+
     def text(self, spec: dict[str, Any], name: str, path: str) -> str:
         value = spec.get(name)
         if not isinstance(value, str):
             self.fail(f"'{name}' must be a text", path)
-        return value
+        return source.sound(value)
 
     def texts(self, spec: dict[str, Any], name: str, path: str) -> list[str]:
         value = spec.get(name) or []
         if not isinstance(value, list) or not all(isinstance(v, str) and v for v in value):
             self.fail(f"'{name}' must be a list of texts", path)
-        return list(dict.fromkeys(value))
+        return list(dict.fromkeys(map(source.sound, value)))
 
     def items(self, spec: dict[str, Any], name: str, path: str) -> list[Any]:
         value = spec.get(name)
@@ -135,7 +146,10 @@ class _Formats:
     def json_schema(self, spec: dict[str, Any], path: str) -> int:
         schema = spec.get("json_schema", spec.get("schema"))
         if isinstance(schema, str):
-            schema = json.loads(schema)
+            try:
+                schema = json.loads(schema)
+            except (ValueError, RecursionError):
+                self.fail("'json_schema' is a text that is not JSON", path)
         if not isinstance(schema, (dict, bool)):
             self.fail("'json_schema' must be a schema", path)
         style = "qwen_xml" if spec.get("type") == "qwen_xml_parameter" else spec.get("style", "json")
@@ -145,10 +159,22 @@ class _Formats:
             self.fail(f"style '{style}' is not supported; known: json, {', '.join(XML_STYLES)}", path)
         if spec.get("excludes"):
             self.fail("'excludes' of a schema is not supported", path)
-        return self.schema(schema, bool(spec.get("any_order", False)))
+        return self.schema(schema, bool(spec.get("any_order", False)), self.whitespace(spec, path))
 
-    def schema(self, schema: Any, any_order: bool = False) -> int:
-        return self.b.json(json.dumps(schema), [], "flexible", any_order, False, True, 0)
+    def whitespace(self, spec: dict[str, Any], path: str) -> str:
+        most = spec.get("max_whitespace_cnt")
+        if most is None:
+            return "flexible"
+        if not isinstance(most, int) or most < 0:
+            self.fail("'max_whitespace_cnt' is a number of blanks", path)
+        return rf"[ \n\t\r]{{0,{most}}}"
+
+    def schema(self, schema: Any, any_order: bool = False, whitespace: str = "flexible") -> int:
+        try:
+            text = json.dumps(schema)
+        except RecursionError:
+            raise GrammarError("the schema nests too deeply") from None
+        return self.b.json(text, [], whitespace, any_order, False, True, 0)
 
     def parameters(self, schema: Any, style: str, path: str) -> int:
         """An object as elements, one a property, in the schema's order; required ones must be there."""
@@ -157,17 +183,23 @@ class _Formats:
         before, after = XML_STYLES[style]
         gap = self.b.chars([(9, 10), (13, 13), (32, 32)])
         blank = self.b.repeat(gap, 0, 4)
-        required = set(schema.get("required", ()))
+        names = schema.get("required", [])
+        if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+            self.fail("'required' must be a list of texts", path)
+        required = set(names)
         definitions = {k: schema[k] for k in ("$defs", "definitions") if k in schema}
         parts = [blank]
         for name, inner in schema.get("properties", {}).items():
-            begin = self.spell(before.format(name=name))
+            begin = self.spell(before.format(name=source.sound(name)))
             if isinstance(inner, dict) and inner.get("type") == "string" and not (set(inner) & _NARROW):
                 value = source.up_to(self.b, after, [after], self.spell)
             elif (
-                isinstance(inner, dict) and "enum" in inner and all(isinstance(v, str) for v in inner["enum"])
+                isinstance(inner, dict)
+                and isinstance(inner.get("enum"), list)
+                and inner["enum"]
+                and all(isinstance(v, str) for v in inner["enum"])
             ):
-                choices = self.b.choice([self.b.literal(v.encode()) for v in inner["enum"]])
+                choices = self.b.choice([self.b.literal(source.sound(v).encode()) for v in inner["enum"]])
                 value = self.b.sequence([blank, choices, blank, self.spell(after)])
             else:
                 whole = {**inner, **definitions} if isinstance(inner, dict) else inner
@@ -195,7 +227,9 @@ class _Formats:
         most = spec.get("max_chars")
         if most is None:
             return node
-        return self.b.both([node, self.b.repeat(source.any_char(self.b), 0, int(most))])
+        if not isinstance(most, int) or most < 0:
+            self.fail("'max_chars' is a number of characters", path)
+        return self.b.both([node, self.b.repeat(source.any_char(self.b), 0, most)])
 
     def token_format(self, spec: dict[str, Any], path: str) -> int:
         return self.b.tokens([self.token(spec, path)])
@@ -235,15 +269,21 @@ class _Formats:
         )
         return self.b.sequence([start, self.rest_of_tag(spec, path)])
 
+    def tag_fields(self, tag: Any, path: str) -> None:
+        if not isinstance(tag, dict):
+            self.fail("a tag is an object with 'begin', 'content' and 'end'", path)
+        self.known(tag, FIELDS["tag"], path)
+
     def rest_of_tag(self, spec: dict[str, Any], path: str) -> int:
         """The content and the end; free content ends at the first end."""
         end, content = spec.get("end", ""), spec.get("content", {"type": "any_text"})
         free = isinstance(content, dict) and content.get("type") == "any_text"
         if free and content.get("max_chars") is None and not isinstance(end, dict):
             self.unsupported(content, path, "max_tokens")
-            ends = [end] if isinstance(end, str) else list(end)
+            ends = [end] if isinstance(end, str) else end if isinstance(end, list) else []
             excludes = self.texts(content, "excludes", f"{path}/content")
-            if all(isinstance(e, str) and e for e in ends):
+            if ends and all(isinstance(e, str) and e for e in ends):
+                ends = list(map(source.sound, ends))
                 return gbnf.dispatch(
                     self.b, [], stops=ends, excludes=excludes, may_end=False, spell=self.spell
                 )
@@ -251,9 +291,9 @@ class _Formats:
         if isinstance(end, dict):
             last = self.b.tokens([self.token(end, path)])
         elif isinstance(end, str):
-            last = self.spell(end)
-        elif isinstance(end, list) and all(isinstance(e, str) for e in end):
-            last = self.b.choice([self.spell(e) for e in end])
+            last = self.spell(source.sound(end))
+        elif isinstance(end, list) and end and all(isinstance(e, str) for e in end):
+            last = self.b.choice([self.spell(source.sound(e)) for e in end])
         else:
             self.fail("'end' must be a text, a list of texts or a token", path)
         return self.b.sequence([inner, last])
@@ -266,6 +306,7 @@ class _Formats:
         whole: list[int] = []
         for i, tag in enumerate(self.items(spec, "tags", path)):
             at = f"{path}/tags/{i}"
+            self.tag_fields(tag, at)
             begin = self.text(tag, "begin", at)
             fitting = [t for t in triggers if begin.startswith(t)]
             if not fitting:
@@ -294,7 +335,7 @@ class _Formats:
                 or not rule[0]
             ):
                 self.fail("a rule is a pair of a text and a format", f"{path}/rules/{i}")
-            pairs.append((rule[0], self.format(rule[1], f"{path}/rules/{i}/1")))
+            pairs.append((source.sound(rule[0]), self.format(rule[1], f"{path}/rules/{i}/1")))
         excludes = self.texts(spec, "excludes", path)
         return gbnf.dispatch(
             self.b, pairs, excludes=excludes, loop=bool(spec.get("loop", True)), spell=self.spell
@@ -322,6 +363,7 @@ class _Formats:
         else:
             for i, tag in enumerate(self.items(spec, "tags", path)):
                 at = f"{path}/tags/{i}"
+                self.tag_fields(tag, at)
                 pairs.append((self.token(tag.get("begin"), at), self.rest_of_tag(tag, at)))
         triggers = [self.token(t, path) for t in spec.get("trigger_tokens") or [p[0] for p in pairs]]
         excluded = [self.token(t, path) for t in spec.get("exclude_tokens") or []]
@@ -337,6 +379,30 @@ class _Formats:
 
 
 _NARROW = {"enum", "const", "pattern", "format", "minLength", "maxLength"}
+
+FIELDS = {
+    "const_string": ("value",),
+    "json_schema": ("json_schema", "schema", "style", "any_order", "max_whitespace_cnt", "excludes"),
+    "qwen_xml_parameter": ("json_schema", "schema"),
+    "grammar": ("grammar",),
+    "regex": ("pattern", "excludes"),
+    "any_text": ("excludes", "max_tokens", "max_chars"),
+    "token": ("token",),
+    "exclude_token": ("exclude_tokens", "max_tokens"),
+    "any_tokens": ("exclude_tokens", "max_tokens"),
+    "sequence": ("elements",),
+    "or": ("elements",),
+    "optional": ("content",),
+    "plus": ("content",),
+    "star": ("content",),
+    "repeat": ("content", "min", "max"),
+    "tag": ("begin", "content", "end"),
+    "triggered_tags": ("triggers", "tags", "at_least_one", "stop_after_first", "excludes"),
+    "tags_with_separator": ("tags", "separator", "at_least_one", "stop_after_first"),
+    "dispatch": ("rules", "loop", "excludes"),
+    "token_dispatch": ("rules", "loop", "exclude_tokens"),
+    "token_triggered_tags": ("trigger_tokens", "tags", "exclude_tokens", "at_least_one", "stop_after_first"),
+}
 
 KINDS: dict[str, Callable[[_Formats, dict[str, Any], str], int]] = {
     "const_string": _Formats.const_string,

@@ -1,0 +1,481 @@
+#include "parse/spans.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr uint32_t kMaxItems = 5'000;    // at one place
+constexpr uint32_t kMaxNodes = 200'000;  // between two bytes
+constexpr uint32_t kMaxDepth = 20'000;   // of stacks that differ only there
+constexpr uint32_t kNone = 0xFFFFFFFFu;
+constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+
+[[noreturn]] void too_much(const char* what) { throw Error(ErrorKind::kBudgetExceeded, what); }
+
+// What is between two bytes: a set of stacks, or one symbol above a set of rests. What may not come next and
+// the context of lexemes are those of kFollow and kAfter symbols that were passed (see parse/alive.h).
+struct Key {
+  bool set;
+  uint32_t top;
+  uint32_t stack;
+  uint32_t capture;
+  uint32_t follow;
+  uint32_t context;
+  uint32_t label;
+  friend auto operator<=>(const Key&, const Key&) = default;
+};
+
+struct Edge {
+  enum Kind : uint8_t { kPop, kExpand, kSame, kNote } kind;
+  uint32_t to;
+  std::span<const Symbol> pushed;  // kExpand: what stands between the first symbol and the rest
+};
+
+struct Reads {  // a symbol that reads the next byte
+  uint32_t item;
+  std::optional<Symbol> pushed;
+};
+
+struct Node {
+  Key key;
+  std::vector<Edge> out;
+  std::vector<Reads> reads;
+  StackId good = StackArena::none();  // those of its stacks that lead to the end
+};
+
+struct Place {  // before byte i
+  std::vector<Item> items;
+  std::vector<StackId> good;    // of each item
+  std::vector<uint32_t> stays;  // item of the place before -> what it is here, or kNone
+  std::vector<uint32_t> ends;   // item of the place before -> node behind its end, or kNone
+  std::vector<Node> nodes;
+};
+
+class Search {
+ public:
+  Search(Parser& parser, Productions& productions, std::string_view text, bool complete)
+      : parser_(parser), productions_(productions), regexes_(parser.regexes()), stacks_(parser.stacks()), text_(text),
+        complete_(complete), places_(text.size() + 1) {}
+
+  std::vector<Span> run(RuleId start) {
+    forwards(stacks_.push(Symbol::rule(start), StackArena::end()));
+    backwards();
+    choose();
+    std::stable_sort(spans_.begin(), spans_.end(), [](const Span& x, const Span& y) {
+      return std::tuple(x.begin, y.end) < std::tuple(y.begin, x.end);
+    });
+    return std::move(spans_);
+  }
+
+ private:
+  // ---- forwards: every derivation ----
+
+  void forwards(StackId start) {
+    at_ = 0;
+    begin_place();
+    node({true, 0, start.v, 0, RegexArena::empty().v, kNone, kNone});
+    grow();
+    for (at_ = 1; at_ < places_.size(); ++at_) {
+      begin_place();
+      Place& now = places_[at_];
+      const uint8_t byte = static_cast<uint8_t>(text_[at_ - 1]);
+      const std::vector<Item>& before = places_[at_ - 1].items;
+      now.stays.assign(before.size(), kNone);
+      now.ends.assign(before.size(), kNone);
+      for (std::size_t p = 0; p < before.size(); ++p) {
+        const RegexId d = regexes_.next(before[p].regex, byte);
+        if (d == RegexArena::empty()) continue;
+        const CaptureId capture = parser_.captures().append(before[p].capture, byte);
+        const RegexNode& n = regexes_.node(d);
+        if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone)
+          now.stays[p] = item(d, before[p].stack, capture);
+        if (n.nullable)
+          now.ends[p] = node({true, 0, before[p].stack.v, capture.v, RegexArena::empty().v, kNone,
+                              n.kind == RegexKind::kDone ? n.min : kNone});
+      }
+      grow();
+    }
+  }
+
+  void begin_place() {
+    numbers_.clear();
+    items_.clear();
+    todo_.clear();
+  }
+
+  uint32_t item(RegexId regex, StackId stack, CaptureId capture) {
+    std::vector<Item>& items = places_[at_].items;
+    const auto [it, fresh] = items_.try_emplace(std::pair(regex.v, capture.v), static_cast<uint32_t>(items.size()));
+    if (fresh) {
+      if (items.size() > kMaxItems) too_much("too many readings of the text are open to find captures");
+      items.push_back({regex, stack, capture});
+    } else {
+      items[it->second].stack = stacks_.unite(items[it->second].stack, stack);
+    }
+    return it->second;
+  }
+
+  uint32_t node(const Key& key) {
+    std::vector<Node>& nodes = places_[at_].nodes;
+    const auto [it, fresh] = numbers_.try_emplace(key, static_cast<uint32_t>(nodes.size()));
+    if (fresh) {
+      if (nodes.size() > kMaxNodes) too_much("too many readings of the text are open to find captures");
+      nodes.emplace_back().key = key;
+      todo_.push_back(it->second);
+    }
+    return it->second;
+  }
+
+  void edge(uint32_t from, Edge::Kind kind, const Key& to, std::span<const Symbol> pushed = {}) {
+    const uint32_t number = node(to);
+    places_[at_].nodes[from].out.push_back({kind, number, pushed});
+  }
+
+  void grow() {
+    while (!todo_.empty()) {
+      const uint32_t n = todo_.back();
+      todo_.pop_back();
+      const Key key = places_[at_].nodes[n].key;
+      if (key.set) {
+        for (const StackEntry& e : stacks_.entries(StackId{key.stack})) {
+          Key to = key;
+          to.set = false;
+          to.top = e.top.v;
+          to.stack = e.rest.v;
+          edge(n, Edge::kPop, to);
+        }
+      } else {
+        symbol(n, key);
+      }
+    }
+  }
+
+  void symbol(uint32_t n, const Key& key) {
+    const Symbol top{key.top};
+    const StackId rest{key.stack};
+    Key below = key;  // the rest alone
+    below.set = true;
+    below.top = 0;
+    below.label = kNone;
+    switch (top.kind()) {
+      case Symbol::kTerminal: {
+        if (!parser_.alive().stack(rest)) return;
+        const RegexNode& whole = regexes_.node(top.regex());
+        if (whole.nullable) {
+          Key after = below;
+          if (whole.kind == RegexKind::kDone) after.label = whole.min;
+          edge(n, Edge::kSame, after);
+        }
+        reads(n, parser_.restricted(top.regex(), RegexId{key.follow}), rest, CaptureId{key.capture}, {});
+        return;
+      }
+      case Symbol::kLexeme:
+        if (key.context == kNone) return;
+        for (const LexemePart& part : productions_.lexeme(top.number(), key.context)) {
+          std::optional<Symbol> pushed;
+          if (part.follow != RegexArena::empty()) pushed = Symbol::follow(part.follow);
+          const StackId stack = pushed ? stacks_.push(*pushed, rest) : rest;
+          if (!parser_.alive().stack(stack)) continue;
+          reads(n, parser_.restricted(part.regex, RegexId{key.follow}), stack, CaptureId{key.capture}, pushed);
+        }
+        return;
+      case Symbol::kCapture:
+        below.capture = parser_.captures().start(CaptureId{key.capture}).v;
+        return edge(n, Edge::kSame, below);
+      case Symbol::kAfter:
+        below.context = top.number();
+        return edge(n, Edge::kSame, below);
+      case Symbol::kFollow:
+        below.follow = top.regex().v;
+        if (key.follow != RegexArena::empty().v)
+          below.follow = regexes_
+                             .bytes(regexes_.byte_set(regexes_.node(top.regex()).a) |
+                                    regexes_.byte_set(regexes_.node(RegexId{key.follow}).a))
+                             .v;
+        return edge(n, Edge::kSame, below);
+      case Symbol::kNote: return edge(n, Edge::kNote, below);
+      case Symbol::kRule: {
+        const auto [it, fresh] = expansions_.try_emplace(top.rule_id().v);
+        if (fresh) productions_.expand(top.rule_id(), Reading{}, it->second);
+        return expand(n, it->second, rest, key, below);
+      }
+      case Symbol::kReader: {
+        Reading r;
+        r.kind = Reading::kUnknown;
+        CaptureId outer{key.capture};
+        if (key.label != kNone) {
+          r.kind = Reading::kLabel;
+          r.label = key.label;
+        } else if (key.capture > 1) {
+          r.kind = Reading::kText;
+          r.text = parser_.captures().finish(CaptureId{key.capture}, outer);
+        }
+        productions_.expand(top.rule_id(), r, read_.emplace_back());
+        Key inside = key;
+        inside.capture = below.capture = outer.v;
+        return expand(n, read_.back(), rest, inside, below);
+      }
+    }
+  }
+
+  void expand(uint32_t n, const Alternatives& alternatives, StackId rest, const Key& key, const Key& below) {
+    uint32_t begin = 0;
+    for (uint32_t end : alternatives.ends) {
+      if (begin == end) {
+        edge(n, Edge::kSame, below);
+      } else {
+        const std::span<const Symbol> tail(alternatives.symbols.data() + begin + 1, end - begin - 1);
+        Key to = key;
+        to.label = kNone;
+        to.top = alternatives.symbols[begin].v;
+        to.stack = stacks_.push(tail, rest).v;
+        edge(n, Edge::kExpand, to, tail);
+      }
+      begin = end;
+    }
+  }
+
+  void reads(uint32_t n, RegexId regex, StackId stack, CaptureId capture, std::optional<Symbol> pushed) {
+    const RegexNode& r = regexes_.node(regex);
+    if (regex == RegexArena::empty() || regex == RegexArena::poison() || r.kind == RegexKind::kEpsilon ||
+        r.kind == RegexKind::kDone)
+      return;
+    const uint32_t number = item(regex, stack, capture);
+    places_[at_].nodes[n].reads.push_back({number, pushed});
+  }
+
+  // ---- backwards: what leads to the end ----
+
+  void backwards() {
+    for (at_ = places_.size(); at_-- > 0;) {
+      Place& now = places_[at_];
+      now.good.assign(now.items.size(), StackArena::none());
+      if (at_ + 1 == places_.size()) {
+        if (!complete_)
+          for (std::size_t k = 0; k < now.items.size(); ++k) now.good[k] = now.items[k].stack;
+      } else {
+        const Place& next = places_[at_ + 1];
+        for (std::size_t k = 0; k < now.items.size(); ++k) {
+          const StackId all = now.items[k].stack;
+          if (next.stays[k] != kNone) now.good[k] = common(next.good[next.stays[k]], all);
+          if (next.ends[k] != kNone) now.good[k] = stacks_.unite(now.good[k], next.nodes[next.ends[k]].good);
+        }
+      }
+      for (bool changed = true; changed;) {  // rules that match the empty text may go in circles
+        changed = false;
+        for (std::size_t n = now.nodes.size(); n-- > 0;) {
+          const StackId good = judged(now, now.nodes[n]);
+          changed = changed || good != now.nodes[n].good;
+          now.nodes[n].good = good;
+        }
+      }
+    }
+  }
+
+  StackId judged(const Place& now, const Node& n) {
+    StackId good = n.good;
+    if (n.key.set && complete_ && at_ + 1 == places_.size() && stacks_.has_end(StackId{n.key.stack}))
+      good = stacks_.unite(good, StackArena::end());
+    for (const Edge& e : n.out) {
+      const StackId to = now.nodes[e.to].good;
+      if (to == StackArena::none()) continue;
+      if (e.kind == Edge::kPop)
+        good = stacks_.unite(good, stacks_.push(Symbol{now.nodes[e.to].key.top}, to));
+      else
+        good = stacks_.unite(good, stripped(to, e.pushed));
+    }
+    for (const Reads& r : n.reads) {
+      const StackId all = r.pushed ? stacks_.push(*r.pushed, StackId{n.key.stack}) : StackId{n.key.stack};
+      const StackId to = common(now.good[r.item], all);
+      good = stacks_.unite(good, r.pushed ? stripped(to, {&*r.pushed, 1}) : to);
+    }
+    return good;
+  }
+
+  // The rests of those stacks that begin with these symbols.
+  StackId stripped(StackId s, std::span<const Symbol> symbols) const {
+    for (Symbol top : symbols) {
+      StackId below = StackArena::none();
+      for (const StackEntry& e : stacks_.entries(s))
+        if (e.top == top) below = e.rest;
+      s = below;
+    }
+    return s;
+  }
+
+  StackId common(StackId a, StackId b, uint32_t depth = 0) {
+    if (a == b || a == StackArena::none()) return a;
+    if (b == StackArena::none()) return b;
+    if (depth > kMaxDepth) too_much("the text nests too deeply to find captures");
+    if (b < a) std::swap(a, b);
+    const uint64_t key = (static_cast<uint64_t>(a.v) << 32) | b.v;
+    if (const auto it = common_.find(key); it != common_.end()) return it->second;
+    StackId out = stacks_.has_end(a) && stacks_.has_end(b) ? StackArena::end() : StackArena::none();
+    const auto x = stacks_.entries(a), y = stacks_.entries(b);
+    for (const StackEntry& e : x)
+      for (const StackEntry& f : y)
+        if (e.top == f.top) {
+          const StackId rest = common(e.rest, f.rest, depth + 1);
+          if (rest != StackArena::none()) out = stacks_.unite(out, stacks_.push(e.top, rest));
+        }
+    common_.emplace(key, out);
+    return out;
+  }
+
+  // ---- forwards again: one derivation's notes ----
+
+  using Chosen = std::map<uint32_t, StackId>;  // item or node -> which of its stacks
+
+  void choose() {
+    Chosen items;
+    for (at_ = 0; at_ < places_.size(); ++at_) {
+      const Place& now = places_[at_];
+      Chosen here, next;
+      const auto add = [&](Chosen& to, uint32_t number, StackId s, StackId good) {
+        s = common(s, good);
+        if (s == StackArena::none()) return;
+        const auto [it, fresh] = to.try_emplace(number, s);
+        if (!fresh) it->second = stacks_.unite(it->second, s);
+      };
+      if (at_ == 0) {
+        if (!now.nodes.empty()) add(here, 0, StackId{now.nodes[0].key.stack}, now.nodes[0].good);
+      } else {
+        for (const auto& [k, s] : items) {
+          if (now.stays[k] != kNone) add(next, now.stays[k], s, now.good[now.stays[k]]);
+          if (now.ends[k] != kNone) add(here, now.ends[k], s, now.nodes[now.ends[k]].good);
+        }
+      }
+      std::vector<Chosen> met;
+      while (true) {
+        met.push_back(here);
+        // Everything that can be reached without a note, then the best note.
+        bool end = false;
+        std::map<std::pair<int, uint32_t>, Chosen> notes;
+        std::vector<uint32_t> todo;
+        for (const auto& [n, s] : here) todo.push_back(n);
+        while (!todo.empty()) {
+          const uint32_t n = todo.back();
+          todo.pop_back();
+          const Node& from = now.nodes[n];
+          const StackId s = here[n];
+          if (from.key.set && stacks_.has_end(s)) end = true;
+          for (const Reads& r : from.reads)
+            add(next, r.item, r.pushed ? stacks_.push(*r.pushed, s) : s, now.good[r.item]);
+          for (const Edge& e : from.out) {
+            const Node& to = now.nodes[e.to];
+            StackId passed = s;
+            if (e.kind == Edge::kPop)
+              passed = stripped(s, std::array{Symbol{to.key.top}});
+            else if (e.kind == Edge::kExpand)
+              passed = stacks_.push(e.pushed, s);
+            if (e.kind == Edge::kNote) {
+              const uint32_t number = Symbol{from.key.top}.number();
+              add(notes[{rank(number), number}], e.to, passed, to.good);
+              continue;
+            }
+            const auto known = here.find(e.to);
+            const StackId before = known == here.end() ? StackArena::none() : known->second;
+            add(here, e.to, passed, to.good);
+            if (const auto after = here.find(e.to); after != here.end() && after->second != before)
+              todo.push_back(e.to);
+          }
+        }
+        const Chosen* best = nullptr;
+        for (const auto& [what, to] : notes) {
+          if (what.first > 0 && (end || !next.empty())) break;
+          if (to.empty() || std::find(met.begin(), met.end(), to) != met.end()) continue;
+          best = &to;
+          note(what.second);
+          break;
+        }
+        if (!best) break;
+        if (met.size() > kMaxItems) too_much("too many captures begin at one place");
+        here = Chosen(*best);
+        next.clear();
+      }
+      items = std::move(next);
+    }
+  }
+
+  // Below 0: before the next byte is read, above 0: only if it cannot be read.
+  static int rank(uint32_t number) {
+    switch (note_kind(number)) {
+      case NoteKind::kEnter: return -3;
+      case NoteKind::kOpen: return -2;
+      case NoteKind::kOpened:
+      case NoteKind::kClosed: return -1;
+      case NoteKind::kGap:
+      case NoteKind::kGapEnd:
+      case NoteKind::kLeave: return 1;
+      case NoteKind::kClose: return 2;
+    }
+    return 0;
+  }
+
+  void note(uint32_t number) {
+    const uint32_t name = note_name(number);
+    const auto close = [&](std::size_t end) {  // a gap behind it is no part of it
+      for (std::size_t i = open_.size(); i-- > 0;)
+        if (open_[i].name == name) {
+          if (gap_.end == end && gap_.begin >= open_[i].begin) end = gap_.begin;
+          spans_.push_back({name, open_[i].begin, end});
+          open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(i));
+          return;
+        }
+    };
+    const std::size_t entered = entered_.empty() ? 0 : entered_.back();
+    switch (note_kind(number)) {
+      case NoteKind::kEnter: return entered_.push_back(at_);
+      case NoteKind::kLeave:
+        if (!entered_.empty()) entered_.pop_back();
+        return;
+      case NoteKind::kOpen: return open_.push_back({name, at_, 0});
+      case NoteKind::kOpened: return open_.push_back({name, entered, 0});
+      case NoteKind::kClose: return close(at_);
+      case NoteKind::kClosed: return close(entered);
+      case NoteKind::kGap:
+        gap_.begin = at_;
+        return;
+      case NoteKind::kGapEnd:
+        gap_.end = at_;
+        return;
+    }
+  }
+
+  Parser& parser_;
+  Productions& productions_;
+  RegexArena& regexes_;
+  StackArena& stacks_;
+  std::string_view text_;
+  const bool complete_;
+  std::vector<Place> places_;
+  std::size_t at_ = 0;
+  std::map<Key, uint32_t> numbers_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> items_;
+  std::vector<uint32_t> todo_;
+  std::unordered_map<uint32_t, Alternatives> expansions_;
+  std::deque<Alternatives> read_;
+  std::unordered_map<uint64_t, StackId> common_;
+  std::vector<Span> open_, spans_;
+  std::vector<std::size_t> entered_;
+  Span gap_{0, kNowhere, kNowhere};  // the last one
+};
+
+}  // namespace
+
+std::vector<Span> find_spans(Parser& parser, Productions& productions, RuleId start, std::string_view text,
+                             bool complete) {
+  return Search(parser, productions, text, complete).run(start);
+}
+
+}  // namespace structgen

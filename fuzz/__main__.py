@@ -1,0 +1,124 @@
+"""Runs one target, or each in turn: `python -m fuzz regex --seconds 60`.
+
+In: a target's name, seconds, a folder for what was found (corpus/ and crashes/ in it). Out: exit status 1 and
+the input's file where something crashed. With Atheris installed its libFuzzer leads (fuzz/README.md says how
+the core is built for it); without it, seeds are mutated at random.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from .seeds import DICTIONARIES, seeds
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m fuzz", description="fuzz what structgen reads")
+    parser.add_argument("target", help="a target of fuzz/targets.py, or 'all'")
+    parser.add_argument("--seconds", type=int, default=120, help="for each target")
+    parser.add_argument("--out", type=Path, default=Path("build/fuzz"))
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.inside:
+        return _inside(options)
+    names = list(DICTIONARIES) if options.target == "all" else [options.target]
+    failed = []
+    for name in names:
+        command = [sys.executable, "-m", "fuzz", name, "--seconds", str(options.seconds)]
+        found = subprocess.run([*command, "--out", str(options.out), "--inside"], env=_environment())
+        crashes = sorted((options.out / name / "crashes").glob("*"))
+        print(f"{name}: exit {found.returncode}, {len(crashes)} crash inputs", flush=True)
+        if found.returncode:
+            failed.append(name)
+    return 1 if failed else 0
+
+
+def _environment() -> dict[str, str]:
+    """With a core built for libFuzzer its runtime has to be there before the core is."""
+    environment = dict(os.environ)
+    core = environment.get("STRUCTGEN_CORE")
+    try:
+        import atheris
+    except ImportError:
+        return environment
+    if core:
+        runtime = Path(atheris.path()) / "asan_with_fuzzer.so"
+        preload = [str(runtime), environment.get("LD_PRELOAD", "")]
+        environment["LD_PRELOAD"] = " ".join(filter(None, preload))
+        # leaks at exit are the interpreter's; its own allocator hides nothing from us that is worth the time
+        environment.setdefault("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1")
+    return environment
+
+
+def _inside(options: argparse.Namespace) -> int:
+    if os.environ.get("STRUCTGEN_CORE"):
+        import tests.sanitized_core  # noqa: F401
+    corpus, crashes = options.out / options.target / "corpus", options.out / options.target / "crashes"
+    for folder in (corpus, crashes):
+        folder.mkdir(parents=True, exist_ok=True)
+    for text in seeds(options.target):
+        (corpus / hashlib.sha1(text).hexdigest()[:16]).write_bytes(text)
+    try:
+        import atheris
+    except ImportError:
+        return _mutate(options, corpus, crashes)
+    with atheris.instrument_imports(include=["structgen", "lark"]):
+        from .targets import TARGETS
+    words = options.out / options.target / "words"
+    words.write_text("".join(f'"{_escaped(w)}"\n' for w in DICTIONARIES[options.target]))
+    arguments = [sys.argv[0], str(corpus), f"-max_total_time={options.seconds}"]
+    arguments += [f"-dict={words}"] if DICTIONARIES[options.target] else []
+    arguments += [f"-artifact_prefix={crashes}/", "-timeout=60", "-rss_limit_mb=4096", "-max_len=4096"]
+    atheris.Setup([*arguments, "-print_final_stats=1", "-verbosity=1"], TARGETS[options.target])
+    atheris.Fuzz()
+    return 0
+
+
+def _escaped(word: str) -> str:
+    return "".join(c if c.isalnum() else f"\\x{b:02x}" for c in word for b in c.encode()[:1])
+
+
+def _mutate(options: argparse.Namespace, corpus: Path, crashes: Path) -> int:
+    from .targets import TARGETS
+
+    pool = [f.read_bytes() for f in sorted(corpus.iterdir())]
+    words = [w.encode() for w in DICTIONARIES[options.target]] or [b"a"]
+    chance, end, count = random.Random(0), time.monotonic() + options.seconds, 0
+    while time.monotonic() < end:
+        data = bytearray(chance.choice(pool))
+        for _ in range(chance.randint(1, 6)):
+            at = chance.randint(0, len(data))
+            kind = chance.randint(0, 4)
+            if kind == 0:
+                data[at:at] = chance.choice(words)
+            elif kind == 1:
+                del data[at : at + chance.randint(1, 8)]
+            elif kind == 2 and data:
+                data[min(at, len(data) - 1)] = chance.randrange(256)
+            elif kind == 3:
+                data[at:at] = data[: chance.randint(0, 40)]
+            else:
+                other = chance.choice(pool)
+                data[at:] = other[chance.randint(0, len(other)) :]
+        (crashes / "running").write_bytes(data)  # what is left after a crash of the process
+        try:
+            TARGETS[options.target](bytes(data))
+        except Exception:
+            (crashes / hashlib.sha1(data).hexdigest()).write_bytes(data)
+            (crashes / "running").unlink()
+            raise
+        count += 1
+    (crashes / "running").unlink(missing_ok=True)
+    print(f"{count} inputs")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,290 @@
+"""What a fuzzer starts from: small texts of every kind, and the words that occur in them.
+
+In: a target's name. Out: byte strings. Cost: reads a few files of the repository.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_GRAMMARS = ROOT / "structgen" / "grammars"
+
+REGEXES = [
+    "",
+    "a|b",
+    "(a|b)*abb",
+    r"\d{1,3}(\.\d{1,3}){3}",
+    r"[^\W\d_]+",
+    "(?i:abc)",
+    r"(?P<year>\d{4})-(?P<m>\d\d)",
+    r"^\w+$",
+    r"a{2,}?b",
+    r"(?=a)a",
+    r"(?<!a)b",
+    r"\bword\b",
+    r"[\u4e00-\u9fff]+",
+    r"(?s:.)*",
+    r"[a-z&&[^b]]",
+    r"\p{L}",
+    r"(?:(?:a?){3}){4}",
+    r"\x41\u00e9\N{BULLET}",
+    "[]a]",
+    r"\1",
+    "(",
+    "a{999999999}",
+    r"(?x: a b )",
+    r"\Aab\Z",
+]
+LARK = [
+    'start: "a" | B\nB: /b+/\n%ignore " "',
+    'start: x+\nx[capture="n", lazy]: /[a-z]+/\n',
+    'start: %json {"type": "integer"} <|tool|> <[1-3]>\n',
+    'start: _sep{A, ","}\n_sep{x, s}: x (s x)*\nA.2: "a".."f"~1..3 & ~"c"\n',
+    'start: %regex {"substring_words": "a b c"} | %lark { start: "x"{2,3} }\n%import common.NUMBER\n',
+    'start: x\nx[suffix="</x>", capture]: /.*/\n?y: y "+" y -> z\n!z: "1"\n%declare FOO\n',
+    'start: a\na: b? "x"\nb: a | "y"\n%import common (WS, INT -> N)\n%ignore WS\n',
+]
+GBNF = [
+    'root ::= "a" | [b-d]{2,3} # c\n',
+    'root ::= (x ws)* \nx ::= root "+" x | "1"\nws ::= [ \\t\\n]*\n',
+    'root ::= "\\x41\\u00e9" (="b") [^"\\\\\\x00-\\x1f]+ .?\n',
+    'root ::= /[a-z]+/ | TagDispatch("a", b)\n',
+]
+TAGS = [
+    {"type": "structural_tag", "format": {"type": "const_string", "value": "ab"}},
+    {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": {"type": "integer"}}},
+    {
+        "type": "structural_tag",
+        "format": {
+            "type": "sequence",
+            "elements": [
+                {"type": "tag", "begin": "<think>", "content": {"type": "any_text"}, "end": "</think>"},
+                {
+                    "type": "triggered_tags",
+                    "triggers": ["<f"],
+                    "tags": [
+                        {"begin": "<f=x>", "content": {"type": "regex", "pattern": "[a-z]+"}, "end": "</f>"}
+                    ],
+                    "at_least_one": True,
+                    "stop_after_first": False,
+                },
+            ],
+        },
+    },
+    {
+        "type": "structural_tag",
+        "format": {
+            "type": "tags_with_separator",
+            "separator": ",",
+            "at_least_one": False,
+            "tags": [
+                {
+                    "type": "tag",
+                    "begin": "[",
+                    "content": {"type": "grammar", "grammar": 'root ::= "a"'},
+                    "end": "]",
+                }
+            ],
+        },
+    },
+    {
+        "type": "structural_tag",
+        "structures": [{"begin": "<a>", "schema": {"type": "object"}, "end": "</a>"}],
+        "triggers": ["<a"],
+    },
+    {
+        "type": "structural_tag",
+        "format": {
+            "type": "or",
+            "elements": [
+                {"type": "const_string", "value": "x"},
+                {"type": "qwen_xml_parameter", "json_schema": {"type": "object"}},
+            ],
+        },
+    },
+]
+
+DICTIONARIES: dict[str, list[str]] = {
+    "json_schema": [
+        '"type":',
+        '"object"',
+        '"properties":{',
+        '"$ref":"#',
+        '"$defs":',
+        '"not":',
+        '"oneOf":[',
+        '"allOf":[',
+        "true",
+        '"if":',
+        '"then":',
+        '"patternProperties":',
+        '"uniqueItems":true',
+        '"contains":',
+        '"minContains":',
+        '"const":',
+        '"enum":[',
+        '"minLength":',
+        '"maximum":',
+        '"multipleOf":',
+        '"pattern":"',
+        '"format":"',
+        '"prefixItems":[',
+        '"unevaluatedProperties":false',
+        '"dependentSchemas":',
+        '"propertyNames":',
+        '"$dynamicRef":"#',
+        '"$id":"',
+        '"additionalProperties":false',
+        '"required":["',
+        "1e400",
+        "-0.0",
+        "\\ud800",
+    ],
+    "regex": [
+        "(?:",
+        "(?P<a>",
+        "(?=",
+        "(?!",
+        "(?<=",
+        "(?i)",
+        "{2,5}",
+        "*?",
+        "\\b",
+        "\\d",
+        "\\W",
+        "[^",
+        "\\u00e9",
+        "|",
+        "$",
+        "^",
+    ],
+    "gbnf": ["::=", "root", "{2,3}", '"a"', "[^a-z]", "(=", "TagDispatch(", "#", "\\x41", "\\U0001F600"],
+    "lark": [
+        "start:",
+        "%ignore ",
+        "%import common.",
+        "%json {",
+        "%regex {",
+        "%lark {",
+        "<|tool|>",
+        "<[1-9]>",
+        "~1..3",
+        "-> x",
+        "[lazy]",
+        '[suffix="a"]',
+        "[capture]",
+        "&",
+        "~",
+        "{2,}",
+        "_x{a,b}",
+        "/a+?/s",
+        '"a".."z"',
+        "%override",
+        "%extend",
+        "%declare A",
+    ],
+    "structural_tag": [
+        '"type":"tag"',
+        '"type":"any_text"',
+        '"type":"sequence"',
+        '"type":"or"',
+        '"type":"triggered_tags"',
+        '"begin":"',
+        '"end":"',
+        '"content":',
+        '"triggers":["',
+        '"tags":[',
+        '"excludes":["',
+        '"at_least_one":true',
+        '"stop_after_first":true',
+        '"type":"token"',
+        '"elements":[',
+        '"type":"optional"',
+        '"type":"star"',
+    ],
+    "tokenizer_file": [
+        '"model":',
+        '"vocab":',
+        '"merges":',
+        '"type":"BPE"',
+        '"added_tokens":',
+        '"decoder":',
+        '"pattern":',
+    ],
+    "saved_vocabulary": [],
+}
+
+
+def seeds(target: str) -> list[bytes]:
+    match target:
+        case "json_schema":
+            texts = [f.read_text() for f in sorted((ROOT / "examples").glob("*.schema.json"))]
+            for file in sorted((ROOT / "tests" / "cases").glob("*.json")):
+                texts += [json.dumps(case["schema"]) for case in json.loads(file.read_text(encoding="utf-8"))]
+            return [t.encode() for t in texts if len(t) < 4_000]
+        case "regex":
+            return [t.encode() for t in REGEXES]
+        case "gbnf":
+            return [t.encode() for t in GBNF] + [f.read_bytes() for f in sorted(_GRAMMARS.glob("*.gbnf"))]
+        case "lark":
+            return [t.encode() for t in LARK] + [f.read_bytes() for f in sorted(_GRAMMARS.glob("*.lark"))]
+        case "structural_tag":
+            return [json.dumps(t).encode() for t in TAGS]
+        case "tokenizer_file":
+            return _tokenizers()
+        case "saved_vocabulary":
+            return [b"", bytes(range(64)), b"\x00\x00\x00\xff", b"\x10\x00\x00"]
+    raise ValueError(f"no target '{target}'; there are {', '.join(DICTIONARIES)}")
+
+
+def _tokenizers() -> list[bytes]:
+    def line(text: bytes) -> str:
+        return base64.b64encode(text).decode()
+
+    bpe = {
+        "added_tokens": [{"id": 5, "content": "</s>", "special": True}],
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+        "decoder": {"type": "ByteLevel"},
+        "model": {
+            "type": "BPE",
+            "vocab": {"a": 0, "b": 1, "ab": 2, "Ġ": 3, "Ġa": 4},
+            "merges": ["a b", "Ġ a"],
+        },
+    }
+    tekken = {
+        "config": {
+            "pattern": r"\S+|\s+",
+            "num_vocab_tokens": 259,
+            "default_vocab_size": 260,
+            "default_num_special_tokens": 3,
+            "version": "v3",
+        },
+        "vocab": [{"rank": i, "token_bytes": line(bytes([i])), "token_str": None} for i in range(256)],
+    }
+    tiktoken = "".join(f"{line(bytes([i]))} {i}\n" for i in range(256)) + f"{line(b'ab')} 256\n"
+    pieces = b"".join(  # SentencePiece: field 1, (text, score, kind)
+        b"\x0a"
+        + bytes([len(text) + 9])
+        + b"\x0a"
+        + bytes([len(text)])
+        + text
+        + b"\x15\0\0\0\0\x18"
+        + bytes([kind])
+        for text, kind in (
+            (b"<unk>", 2),
+            (b"<s>", 3),
+            (b"</s>", 3),
+            (b"\xe2\x96\x81a", 1),
+            (b"a", 1),
+            (b"<0x0A>", 6),
+        )
+    )
+    return [
+        b"\0" + json.dumps(bpe).encode(),
+        b"\1" + pieces,
+        b"\2" + tiktoken.encode()[-300:],
+        b"\3" + json.dumps(tekken).encode()[:4_000],
+    ]

@@ -1,0 +1,153 @@
+"""What a fuzzer feeds: one function for each text that structgen reads from outside.
+
+In: bytes. Out: nothing, if the text was read or refused with the right exception within the time; else an
+exception that names what is wrong. A text that is read is also used: a few tokens, a mask, a fork, each
+checked against the others. Cost: milliseconds.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import struct
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import structgen
+from structgen import Compiler, Vocabulary
+from structgen.errors import StructgenError
+
+SECONDS = 60.0 if "STRUCTGEN_CORE" in os.environ else 10.0  # of processor time; instrumented code is slow
+WORDS = ["{", "}", '"', '{"', '": ', ", ", "true", "null", "if", "abc", "def", "  ", "\n", "12", "é", "日本"]
+TOKENS = [bytes([i]) for i in range(256)] + [w.encode() for w in WORDS] + [b"\xe6\x97", b"", b""]
+VOCABULARY = Vocabulary.from_bytes(
+    TOKENS,
+    eos_token_ids=len(TOKENS) - 2,
+    special_token_ids={"</s>": len(TOKENS) - 2, "<|tool|>": len(TOKENS) - 1},
+)
+_compiler: list[Compiler] = []
+
+
+@atexit.register
+def _release() -> None:
+    """Before the interpreter ends: nanobind counts what is left then."""
+    _compiler.clear()
+    VOCABULARY._core_object = None
+
+
+class Wrong(AssertionError):
+    """What a text did that no text may do."""
+
+
+def compiler() -> Compiler:
+    """A small cache, and a fresh one every thousand texts: what one text left behind is found again."""
+    if not _compiler or len(_compiler) > 1_000:
+        _compiler[:] = [Compiler(VOCABULARY, cache_bytes=8 << 20)]
+    _compiler.append(_compiler[0])
+    return _compiler[0]
+
+
+def used(grammar: structgen.CompiledGrammar, seed: int) -> None:
+    """A short walk: a mask bit is an accepted token, and no mask is empty."""
+    matcher = grammar.matcher()
+    mask = np.zeros((1, (VOCABULARY.vocab_size + 31) // 32), np.int32)
+    for step in range(8):
+        matcher.fill_bitmask(mask)
+        bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: VOCABULARY.vocab_size]
+        allowed = np.flatnonzero(bits)
+        if not allowed.size:
+            raise Wrong(f"a dead end after {step} tokens")
+        token = int(allowed[(seed >> step) % allowed.size])
+        other = int((seed >> (2 * step)) % VOCABULARY.vocab_size)
+        if matcher.fork().accept_token(other) != bool(bits[other]):
+            raise Wrong(f"token {other} is masked {bits[other]} and accepted otherwise")
+        if not matcher.accept_token(token):
+            raise Wrong(f"token {token} is allowed and refused")
+        if matcher.is_terminated():
+            break
+        forced = [] if step else matcher.forced_tokens()
+        if matcher.validate_tokens(forced) != len(forced):
+            raise Wrong("forced tokens are refused")
+    matcher.captures()
+    matcher.rollback(matcher.num_steps)
+
+
+def _compiles(build: Callable[[Compiler, str], structgen.CompiledGrammar]) -> Callable[[bytes], None]:
+    def target(data: bytes) -> None:
+        start = time.process_time()
+        with contextlib.suppress(StructgenError, UnicodeError):
+            used(build(compiler(), data.decode("utf-8", "surrogateescape")), len(data) * 2_654_435_761)
+        if time.process_time() - start > SECONDS:
+            raise Wrong(f"took {time.process_time() - start:.1f} s")
+
+    return target
+
+
+def _spec(data: str) -> object:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return data
+
+
+def tokenizer_file(data: bytes) -> None:
+    """The first byte chooses the name, the rest is the file."""
+    name = ("tokenizer.json", "tokenizer.model", "qwen.tiktoken", "tekken.json")[data[0] % 4 if data else 0]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / name
+        file.write_bytes(data[1:])
+        try:
+            vocabulary = Vocabulary.from_file(file)
+            vocabulary.encode("a b")
+            Compiler(vocabulary).regex("a|b").matcher().tokens_needed()
+        except (StructgenError, OSError):
+            pass
+
+
+_saved: list[bytes] = []
+
+
+def saved_file() -> bytes:
+    if not _saved:
+        with tempfile.TemporaryDirectory() as folder:
+            VOCABULARY.save(Path(folder) / "v")
+            _saved.append((Path(folder) / "v").read_bytes())
+    return _saved[0]
+
+
+def saved_vocabulary(data: bytes) -> None:
+    """Edits of a file that was saved: places of 3 bytes with a byte each, a length; or the file itself."""
+    whole = bytearray(data)
+    if not data.startswith(saved_file()[:4]):
+        whole = bytearray(saved_file())
+        for i in range(0, len(data) - 3, 4):
+            (place,) = struct.unpack_from("<I", data[i : i + 3] + b"\0")
+            whole[place % len(whole)] = data[i + 3]
+        if len(data) % 4 == 3:
+            del whole[int.from_bytes(data[-3:], "little") % len(whole) :]
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "v"
+        file.write_bytes(whole)
+        try:
+            loaded = Vocabulary.load(file)
+        except StructgenError:
+            return
+        if list(loaded.tokens) != list(VOCABULARY.tokens):
+            raise Wrong("a damaged file was read")
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "json_schema": _compiles(lambda c, text: c.json_schema(text)),
+    "regex": _compiles(lambda c, text: c.regex(text)),
+    "gbnf": _compiles(lambda c, text: c.gbnf(text)),
+    "lark": _compiles(lambda c, text: c.lark(text)),
+    "structural_tag": _compiles(lambda c, text: c.structural_tag(_spec(text))),
+    "tokenizer_file": tokenizer_file,
+    "saved_vocabulary": saved_vocabulary,
+}

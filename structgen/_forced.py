@@ -1,0 +1,104 @@
+"""The tokens of text that must come next, as the tokenizer itself cuts it.
+
+In: a matcher, a vocabulary with its tokenizer's encoder. Out: token ids. Cost: the tokenizer's encoding of
+the last tokens and the forced text, once for each place where a token could begin that goes beyond the end
+(a handful), and once for each kind of character that may follow.
+
+What comes after the forced text is not known, so a token counts only if no continuation can change it. In a
+tokenization t1 ... tn of any text, t1 ... tk is the tokenization of its own text: of byte pair encoding
+(Berglund & van der Merwe, "Formalizing BPE Tokenization", 2023), of the best path of a unigram model, and of
+the longest match. One token of the whole text covers the end of the forced text or ends there; where it
+begins is one of the places that `open_places` finds in the vocabulary and the grammar. The tokens in front of
+it are then the tokenization of the text in front of it, so what all those tokenizations have in common
+stands. Patterns that cut a text before byte pairs are merged can look one character ahead (`\\s+(?!\\S)`):
+hence a look at each kind of character that may follow.
+
+A text is cut from a few tokens before its end on, not from its beginning: a sequence of byte pair tokens is a
+tokenization if every two neighbours are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from . import _core
+    from .vocabulary import Vocabulary
+
+_BACK = 12  # tokens of the text so far that are cut again
+_KINDS = (  # of characters that may follow
+    (b"aeinrst", b"AEINST", b"0123456789", b" ", b"\n", b"\t")
+    + (b'"\'', b".,:;-_/", b"()[]{}<>", b"=+*#$%&@!?")
+)
+
+
+def forced_tokens(matcher: _core.Matcher, vocabulary: Vocabulary) -> list[int]:
+    forced = matcher.forced_bytes()
+    if not forced:
+        return []
+    taken = matcher.tail(_BACK)
+    before = vocabulary.decode(taken)
+    while taken and _inside(before):  # a character begun in front of it: cut at its beginning
+        taken = taken[1:]
+        before = vocabulary.decode(taken)
+    text = before + forced
+    end = len(text)
+    while _cut(text, end):
+        end -= 1
+    if end < len(text):  # whole characters; what follows may be anything
+        forced, text = forced[: max(0, end - len(before))], text[:end]
+    common = vocabulary.canonical(text)
+    if common is None:
+        return []
+    todo, seen = list(matcher.open_places(text, forced)), set()
+    while todo and len(common) > len(taken):
+        at = todo.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        if _cut(text, at):
+            todo.append(at - 1)
+            continue
+        common = _shared(common, vocabulary.canonical(text[:at]))
+    if len(common) > len(taken):
+        common = _as_followed(matcher, vocabulary, text, forced, common)
+    if common[: len(taken)] != taken:
+        return []
+    return common[len(taken) :]
+
+
+def _as_followed(
+    matcher: _core.Matcher, vocabulary: Vocabulary, text: bytes, forced: bytes, common: list[int]
+) -> list[int]:
+    probe = matcher.fork()
+    if not probe.accept_bytes(forced):
+        return []
+    live = probe.live_bytes()
+    for kind in _KINDS:
+        byte = next((bytes([b]) for b in kind if b in live), None)
+        if byte is not None:
+            common = _shared(common, vocabulary.canonical(text + byte))
+    return common
+
+
+def _shared(one: list[int], two: list[int] | None) -> list[int]:
+    if two is None:
+        return []
+    for i, (a, b) in enumerate(zip(one, two, strict=False)):
+        if a != b:
+            return one[:i]
+    return one[: len(two)]
+
+
+def _inside(text: bytes) -> bool:
+    """Whether a text begins inside a UTF-8 character."""
+    return bool(text) and text[0] & 0xC0 == 0x80
+
+
+def _cut(text: bytes, at: int) -> bool:
+    """Whether a text, cut here, ends inside a UTF-8 character."""
+    for back in range(1, min(4, at) + 1):
+        lead = text[at - back]
+        if lead & 0xC0 != 0x80:
+            return back < (1 if lead < 0x80 else 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4)
+    return False
