@@ -2,7 +2,7 @@
 C++ core of structgen; use the classes of the structgen package instead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 class Vocabulary:
@@ -102,7 +102,7 @@ class GrammarBuilder:
 class Compiler:
     def __init__(self, vocabulary: Vocabulary, cache: bool, cache_bytes: int) -> None: ...
 
-    def json_schema(self, schema: str, registry: Sequence[tuple[str, str]], whitespace: str, any_order: bool, canonical_numbers: bool, enforce_formats: bool, draft: int) -> Grammar: ...
+    def json_schema(self, schema: str, registry: Sequence[tuple[str, str]] | None, metaschemas: Callable, whitespace: str, any_order: bool, canonical_numbers: bool, enforce_formats: bool, draft: int) -> Grammar: ...
 
     def regex(self, pattern: str) -> Grammar: ...
 

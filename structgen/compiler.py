@@ -8,7 +8,6 @@ before is returned from a cache.
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -29,8 +28,6 @@ _DRAFTS = {
     "2019-09": 2019, "2019": 2019, "draft2019-09": 2019,
     "2020-12": 2020, "2020": 2020, "draft2020-12": 2020,
 }  # fmt: skip
-# It begins with a literal, so that the search is one for a substring.
-_META_REFERENCE = re.compile(r'ef"\s*:\s*"(?i:https?://json-schema\.org/)')
 _CACHED_GRAMMARS = 1024
 _KEPT = 0.75  # of cache_bytes, once it was exceeded
 
@@ -120,7 +117,8 @@ class Compiler:
                 return known
         core = self._core.json_schema(
             text,
-            _documents(registry, text),
+            None if registry is None else _documents(registry),
+            _metaschemas.documents,
             whitespace,
             property_order == "any",
             numbers == "canonical",
@@ -128,13 +126,7 @@ class Compiler:
             number,
         )
         grammar = CompiledGrammar(core, self.vocabulary, schema, parse)
-        grammar._options = (
-            text,
-            {
-                "whitespace": whitespace, "property_order": property_order, "numbers": numbers,
-                "formats": formats, "draft": draft, "registry": registry,
-            },
-        )  # fmt: skip
+        grammar._options = (text, whitespace, property_order, numbers, formats, draft, registry)
         if registry is None and parse is None:
             self._remember(key, grammar)
         return grammar
@@ -343,13 +335,10 @@ def _draft_number(draft: str | int | None) -> int:
     return number
 
 
-def _documents(registry: Any, schema: str) -> list[tuple[str, str]]:
+def _documents(registry: Any) -> list[tuple[str, str]]:
     """URI and JSON text of every document that references may name."""
-    out: list[tuple[str, str]] = []
     if isinstance(registry, dict):
         out = [(uri, doc if isinstance(doc, str) else _to_text(doc)) for uri, doc in registry.items()]
-    elif registry is not None:
+    else:
         out = [(uri, _to_text(registry.contents(uri))) for uri in registry]
-    if registry is not None or _META_REFERENCE.search(schema):
-        out += _metaschemas.documents()
-    return out
+    return out + _metaschemas.documents()

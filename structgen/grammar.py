@@ -59,7 +59,7 @@ class CompiledGrammar:
         self._source = source
         self._parse = parse
         self._report: tuple[ReportEntry, ...] | None = None
-        self._options: tuple[Any, dict[str, Any]] | None = None  # of a JSON Schema: its text and options
+        self._options: tuple[Any, ...] | None = None  # a JSON Schema's text and arguments
 
     def matcher(self) -> Matcher:
         """A new matcher at the start of the text."""
@@ -107,8 +107,9 @@ class CompiledGrammar:
             raise ValueError("only texts of a JSON Schema can be explained")
         from .explain import explain
 
-        schema, options = self._options
-        return explain(schema, text, **options)
+        schema, *options = self._options
+        names = ("whitespace", "property_order", "numbers", "formats", "draft", "registry")
+        return explain(schema, text, **dict(zip(names, options, strict=True)))
 
     @property
     def byte_size(self) -> int:

@@ -3,6 +3,7 @@
 // In/out: Python objects. Cost: a call is 0.1-0.3 us; known masks are copied without releasing the GIL,
 // because releasing costs more than the copy.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -157,11 +158,37 @@ Draft to_draft(int d) {
   }
 }
 
-std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
-                                     const std::vector<std::pair<std::string, std::string>>& registry,
-                                     const std::string& whitespace, bool any_order, bool canonical_numbers,
+// Does a reference name one of the specification's own schemas? Their texts are handed over only then.
+bool names_metaschema(std::string_view schema) {
+  constexpr std::string_view kHost = "json-schema.org/";
+  for (std::size_t at = 0; (at = schema.find(kHost, at)) != std::string_view::npos; at += kHost.size()) {
+    std::string_view before = schema.substr(0, at);
+    const auto strip = [&](std::string_view part) {
+      if (!before.ends_with(part)) return false;
+      before.remove_suffix(part.size());
+      return true;
+    };
+    const auto blanks = [&] { before = before.substr(0, before.find_last_not_of(" \t\r\n") + 1); };
+    if (!strip("https://") && !strip("http://")) continue;
+    if (!strip("\"")) continue;
+    blanks();
+    if (!strip(":")) continue;
+    blanks();
+    if (before.ends_with("ef\"")) return true;  // $ref, $dynamicRef, $recursiveRef
+  }
+  return false;
+}
+
+using Documents = std::vector<std::pair<std::string, std::string>>;
+
+// `registry`: the documents that references may name, or None: then `metaschemas` gives them where they are named.
+std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema, const std::optional<Documents>& given,
+                                     const nb::callable& metaschemas, const std::string& whitespace, bool any_order, bool canonical_numbers,
                                      bool enforce_formats, int draft) {
   const JsonOptions o = json_options(whitespace, any_order, canonical_numbers, enforce_formats, draft);
+  Documents registry;
+  if (given) registry = *given;
+  else if (names_metaschema(schema)) registry = nb::cast<Documents>(metaschemas());
   nb::gil_scoped_release release;
   return c.json_schema(schema, registry, o);
 }
@@ -269,7 +296,7 @@ NB_MODULE(_core, m) {
             new (self) Compiler(std::move(v), cache, cache_bytes);
           },
           "vocabulary"_a, "cache"_a, "cache_bytes"_a)
-      .def("json_schema", &json_schema, "schema"_a, "registry"_a, "whitespace"_a, "any_order"_a, "canonical_numbers"_a,
+      .def("json_schema", &json_schema, "schema"_a, "registry"_a.none(), "metaschemas"_a, "whitespace"_a, "any_order"_a, "canonical_numbers"_a,
            "enforce_formats"_a, "draft"_a)
       .def(
           "regex",

@@ -14,9 +14,7 @@ Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std
 std::shared_ptr<World> Compiler::world() {
   std::lock_guard hold(lock_);
   if (world_) {
-    std::lock_guard inner(world_->lock);
-    world_->publish();
-    if (world_->byte_size() <= cache_bytes_ / 2) return world_;
+    if (world_->published.load(std::memory_order_relaxed) <= cache_bytes_ / 2) return world_;
     std::erase_if(worlds_, [](const std::weak_ptr<World>& w) { return w.expired(); });
     worlds_.push_back(world_);
   }
