@@ -7,6 +7,7 @@ finished walks are in the language            collecting the arena changes nothi
 
 from __future__ import annotations
 
+import random
 import re
 import threading
 
@@ -424,3 +425,37 @@ def test_large_vocabulary(seed, tekken, tekken_vocabulary) -> None:
             break
     mask = oracle.mask_of(matcher, len(tekken.text))
     assert (mask == oracle.naive_mask(matcher, len(tekken.text))).all()
+
+
+COUNTED = [
+    {"type": "string", "maxLength": 70, "pattern": r"^$|(^(?:\S+\s+){0,20}\S+$)"},
+    {"type": "string", "minLength": 1, "maxLength": 25, "pattern": r"^(?:\S+\s+){0,6}\S+$"},
+    {"type": "string", "pattern": r"^(?:[a-z]{1,3},){0,12}$"},
+    {"type": "string", "pattern": r"^(?:a|bc|\"){2,19}$", "maxLength": 30},
+    {"type": "string", "pattern": r"^(?:(?:[ab]{0,5}-){0,7};){0,9}$"},
+    {"type": "string", "pattern": r"^(?:\w+ ?){0,9}$", "not": {"pattern": r"^(?:a ){3,9}"}, "maxLength": 40},
+]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("schema", COUNTED)
+def test_counters_that_share_masks(schema, seed) -> None:
+    """Masks taken over from a regex with other limits are those of a plain walk, down to the last count."""
+    texts = [bytes([b]) for b in range(256)] + [b"a b", b" a", b"b c d", b", ", b"a,b,", b"-;", b";;-", b"bc"]
+    vocabulary = structgen.Vocabulary.from_bytes([*texts, b""], eos_token_ids=[len(texts)])
+    fast = structgen.Compiler(vocabulary)
+    grammar, plain = (c.json_schema(schema) for c in (fast, structgen.Compiler(vocabulary, cache=False)))
+    chance = random.Random(seed)
+    mask, other = (structgen.allocate_bitmask(1, vocabulary.vocab_size) for _ in range(2))
+    for _ in range(3):
+        left, right = grammar.matcher(), plain.matcher()
+        for _ in range(60):
+            left.fill_bitmask(mask)
+            right.fill_bitmask(other)
+            assert (mask == other).all()
+            allowed = [t for t in range(vocabulary.vocab_size) if mask[0, t // 32] >> (t % 32) & 1]
+            inner = [t for t in allowed if b'"' not in vocabulary.token_bytes(t)]
+            token = chance.choice(inner if inner and chance.random() < 0.97 else allowed)
+            assert left.accept_token(token) and right.accept_token(token)
+            if left.is_terminated():
+                break

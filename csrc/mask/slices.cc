@@ -1,5 +1,7 @@
 #include "mask/slices.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 
 #include "mask/suffixes.h"
@@ -14,6 +16,9 @@ bool get_bit(const Words& w, TokenId t) { return (w[static_cast<uint32_t>(t) >> 
 
 constexpr uint32_t kPairBudget = 4'000;        // pairs looked at by one containment test
 constexpr uint32_t kNever = 0xFFFFFFFFu;
+// Limits of counters that tokens stay below: of words, of groups of punctuation; of characters, beyond the longest
+// token, for what completes the text.
+constexpr uint32_t kCounts[] = {4, 16}, kSpare = 8;
 // Trie nodes of a difference: first a few, where only names are excluded; many, before the whole walk.
 constexpr uint32_t kDifferenceBudget[] = {1'500, 5'000};
 constexpr std::size_t kSparseLimit = 1'500;    // tokens kept as a list rather than a row
@@ -179,7 +184,7 @@ const TerminalMask& Slices::terminal(RegexId regex) {
   if (const auto known = terminals_.find(regex.v); known != terminals_.end()) return *known->second;
   auto mask = std::make_unique<TerminalMask>();
   if (!run_terminal(regex, *mask) && !difference(regex, kDifferenceBudget[0], *mask) && !contained(regex, *mask) &&
-      !difference(regex, kDifferenceBudget[1], *mask))
+      !counted(regex, *mask) && !difference(regex, kDifferenceBudget[1], *mask))
     whole(regex, *mask);
   const std::size_t size =
       sizeof(TerminalMask) +
@@ -192,6 +197,7 @@ const TerminalMask& Slices::terminal(RegexId regex) {
 void Slices::trim(std::size_t limit) {
   if (terminal_bytes_ <= limit) return;
   terminals_.clear();
+  counted_.clear();
   bytes_ -= terminal_bytes_;
   terminal_bytes_ = 0;
 }
@@ -367,6 +373,53 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   bytes_ += row->size() * 4;
   owned_.push_back(std::move(row));
   out.base = owned_.back().get();
+}
+
+// Counters that no token reads to their end. A text of at most 5000 characters and 100 words has a state of its own
+// after every character, and their masks are the same until few words are left. L(lower) <= L(regex) <= L(upper),
+// where the counters' limits are cut or lifted: if those two have the same mask, so has every regex between them.
+bool Slices::counted(RegexId regex, TerminalMask& out) {
+  if (regexes_.node(regex).labelled) return false;
+  const uint32_t characters = vocabulary_.longest() + kSpare;
+  for (uint32_t others : kCounts) {
+    const RegexId lower = regexes_.limited(regex, characters, others, false);
+    const RegexId upper = regexes_.limited(regex, characters, others, true);
+    if (lower == upper) return false;
+    const uint64_t key = (static_cast<uint64_t>(lower.v) << 32) | upper.v;
+    auto known = counted_.find(key);
+    if (known == counted_.end()) {
+      if (++uncounted_[upper.v] == 1) return false;  // met once: it may be all there is
+      known = counted_.emplace(key, between(lower, upper)).first;
+    }
+    if (!known->second) continue;
+    out = *known->second;
+    return true;
+  }
+  return false;
+}
+
+// The mask of both; null where they differ.
+std::unique_ptr<TerminalMask> Slices::between(RegexId lower, RegexId upper) {
+  try {
+    if (regexes_.is_empty(lower)) return nullptr;
+  } catch (const Error&) {  // too large to tell
+    return nullptr;
+  }
+  auto mask = std::make_unique<TerminalMask>();
+  TerminalMask less;
+  whole(upper, *mask);
+  const std::size_t rows = owned_.size();
+  whole(lower, less);
+  const bool same = less.exits == mask->exits && less.added == mask->added && !less.base == !mask->base &&
+                    (!less.base || *less.base == *mask->base);
+  while (owned_.size() > rows - (same || !mask->base ? 0 : 1)) {
+    bytes_ -= owned_.back()->size() * 4;
+    owned_.pop_back();
+  }
+  const std::size_t size = 64 + (same ? sizeof(TerminalMask) + 4 * (mask->added.capacity() + mask->exits.capacity()) : 0);
+  bytes_ += size;
+  terminal_bytes_ += size;
+  return same ? std::move(mask) : nullptr;
 }
 
 // Whether every text made of elements can be completed to a text of the regex, and then by how many elements

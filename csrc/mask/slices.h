@@ -135,6 +135,8 @@ class Slices {
 
  private:
   bool contained(RegexId regex, TerminalMask& out);
+  bool counted(RegexId regex, TerminalMask& out);
+  std::unique_ptr<TerminalMask> between(RegexId lower, RegexId upper);
   bool meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max, uint32_t safe,
                    TerminalMask& out);
   uint32_t completes(RegexId regex, RegexId element);
@@ -151,6 +153,8 @@ class Slices {
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
   std::unordered_map<uint64_t, uint32_t> completes_;  // by (regex, element)
+  std::unordered_map<uint64_t, std::unique_ptr<TerminalMask>> counted_;  // by (lower, upper); null: they differ
+  std::unordered_map<uint32_t, uint32_t> uncounted_;  // by upper: asked for and not computed
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;
   std::size_t terminal_bytes_ = 0;

@@ -610,6 +610,36 @@ ByteSet RegexArena::first_bytes(RegexId r) {
   }
 }
 
+// ---- counters ----
+
+RegexId RegexArena::limited(RegexId r, uint32_t characters, uint32_t others, bool lift) {
+  const RegexNode n = nodes_[r.v];
+  if (n.kind != RegexKind::kCat && n.kind != RegexKind::kAlt && n.kind != RegexKind::kAnd && n.kind != RegexKind::kRepeat)
+    return r;  // under a complement more texts would be fewer
+  if (const auto it = limited_.find({r.v, characters, 2 * others + lift}); it != limited_.end()) return it->second;
+  RegexId out = r;
+  if (n.kind == RegexKind::kCat) {
+    const RegexId a = limited(RegexId{n.a}, characters, others, lift), b = limited(RegexId{n.b}, characters, others, lift);
+    if (a.v != n.a || b.v != n.b) out = cat(a, b);
+  } else if (n.kind == RegexKind::kRepeat) {
+    const RegexId a = limited(RegexId{n.a}, characters, others, lift);
+    uint32_t max = n.max;
+    const uint32_t from = nodes_[n.a].character ? characters : others;
+    if (max != kUnbounded && max >= from) max = lift ? kUnbounded : std::max(n.min, from);
+    if (a.v != n.a || max != n.max) out = repeat(a, n.min, max);
+  } else {
+    std::vector<RegexId> kids;
+    bool changed = false;
+    for (uint32_t i = 0; i < n.n; ++i) {
+      kids.push_back(limited(RegexId{n.kids[i]}, characters, others, lift));
+      changed = changed || kids.back().v != n.kids[i];
+    }
+    if (changed) out = n.kind == RegexKind::kAlt ? alt(std::span<const RegexId>(kids)) : both(std::span<const RegexId>(kids));
+  }
+  if (out != r && out.v > 3 && n.body && !nodes_[out.v].body) nodes_[out.v].body = n.body;
+  return limited_[{r.v, characters, 2 * others + lift}] = out;
+}
+
 // ---- emptiness ----
 
 bool RegexArena::is_empty(RegexId r) {

@@ -140,6 +140,10 @@ class RegexArena {
     return *static_cast<T*>(known.get());
   }
 
+  // r with less or more texts: limits of counters, of characters from `characters` on and of anything else from
+  // `others` on, are cut to those, or lifted.
+  RegexId limited(RegexId r, uint32_t characters, uint32_t others, bool lift);
+
   // ---- questions ----
   const RegexNode& node(RegexId r) const { return nodes_[r.v]; }
   bool nullable(RegexId r) const { return nodes_[r.v].nullable; }
@@ -192,6 +196,10 @@ class RegexArena {
   std::array<RegexId, 256> byte_{};
   std::unordered_map<uint32_t, RegexId> remembered_;
   std::unordered_map<uint32_t, std::shared_ptr<void>> attached_;
+  struct LimitedHash {
+    std::size_t operator()(const std::array<uint32_t, 3>& key) const { return hash_words(key, 3); }
+  };
+  std::unordered_map<std::array<uint32_t, 3>, RegexId, LimitedHash> limited_;
 };
 
 }  // namespace structgen
