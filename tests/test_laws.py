@@ -437,25 +437,27 @@ COUNTED = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("schema", COUNTED)
-def test_counters_that_share_masks(schema, seed) -> None:
-    """Masks taken over from a regex with other limits are those of a plain walk, down to the last count."""
-    texts = [bytes([b]) for b in range(256)] + [b"a b", b" a", b"b c d", b", ", b"a,b,", b"-;", b";;-", b"bc"]
-    vocabulary = structgen.Vocabulary.from_bytes([*texts, b""], eos_token_ids=[len(texts)])
-    fast = structgen.Compiler(vocabulary)
-    grammar, plain = (c.json_schema(schema) for c in (fast, structgen.Compiler(vocabulary, cache=False)))
-    chance = random.Random(seed)
+def test_counters_that_share_masks(schema, tekken_vocabulary) -> None:
+    """Masks taken over from a regex with other limits are those of a plain walk, down to the last count.
+
+    Only a large vocabulary gets that far: with a small one the differences to a plain string are few.
+    """
+    vocabulary = tekken_vocabulary
+    simple = re.compile(rb' ?[abc]{1,3} ?|[-;, "]')
+    short = [t for t, text in enumerate(vocabulary.tokens) if simple.fullmatch(text)]
+    fast, plain = (structgen.Compiler(vocabulary, cache=c).json_schema(schema) for c in (True, False))
+    chance = random.Random(str(schema))
     mask, other = (structgen.allocate_bitmask(1, vocabulary.vocab_size) for _ in range(2))
-    for _ in range(3):
-        left, right = grammar.matcher(), plain.matcher()
-        for _ in range(60):
-            left.fill_bitmask(mask)
+    left, right = fast.matcher(), plain.matcher()
+    for step in range(45):
+        left.fill_bitmask(mask)
+        if step % 3 == 0 or step > 30:
             right.fill_bitmask(other)
-            assert (mask == other).all()
-            allowed = [t for t in range(vocabulary.vocab_size) if mask[0, t // 32] >> (t % 32) & 1]
-            inner = [t for t in allowed if b'"' not in vocabulary.token_bytes(t)]
-            token = chance.choice(inner if inner and chance.random() < 0.97 else allowed)
-            assert left.accept_token(token) and right.accept_token(token)
-            if left.is_terminated():
-                break
+            assert (mask == other).all(), step
+        allowed = [t for t in short if mask[0, t // 32] >> (t % 32) & 1]
+        inner = [t for t in allowed if b'"' not in vocabulary.token_bytes(t)] if step else allowed
+        if not inner:
+            break
+        token = chance.choice(inner)
+        assert left.accept_token(token) and right.accept_token(token)
