@@ -148,7 +148,7 @@ class Matcher:
                 a token whose only way in time is a completion that is longer in bytes and shorter in tokens;
                 and, where what was read in a key or an item decides how the text can be finished, tokens past
                 the first 2,000 that have to be tried one by one. Costs a walk over the vocabulary (some
-                milliseconds at 131k tokens) where many tokens may stand and the budget is not known to be loose.
+                milliseconds at 131k tokens) where many may stand and the budget is not known to be loose.
 
         Raises:
             ValueError: wrong dtype, shape or row.

@@ -1,5 +1,5 @@
-"""Masks under a budget: exact against tokens_needed, equal to the plain mask where loose, and cheap and small
-where nearly any token may stand. That walks end is tested where the grammars are (`test_laws.test_budgets`)."""
+"""Masks under a budget: exact against tokens_needed, equal to the plain mask where loose, cheap and small
+where nearly any token may stand. That walks end is tested where the grammars are."""
 
 from __future__ import annotations
 
@@ -15,7 +15,24 @@ import structgen
 from . import oracle
 
 TEXTS = [bytes([b]) for b in range(32, 127)] + [
-    *(b'{"', b'":', b'","', b'"]', b'"}', b'",', b"ab", b"abc", b'a"', b'ab":', b'b","', b"[[", b'["', b'":"', b"true", b"\\u"),
+    *(
+        b'{"',
+        b'":',
+        b'","',
+        b'"]',
+        b'"}',
+        b'",',
+        b"ab",
+        b"abc",
+        b'a"',
+        b'ab":',
+        b'b","',
+        b"[[",
+        b'["',
+        b'":"',
+        b"true",
+        b"\\u",
+    ),
     *(b"\xc3", b"\xa9", b"12", b"]}", b"{}", b'""', b'"a"', b'"a":', b',"a', b'a","b'),
 ]
 SIZE = len(TEXTS) + 1
@@ -34,9 +51,19 @@ SCHEMAS = [
     FREE,
     COUNTED,
     DIFFERENT,
-    {"type": "object", "patternProperties": {"^[ab]$": {}}, "additionalProperties": False, "minProperties": 2},
+    {
+        "type": "object",
+        "patternProperties": {"^[ab]$": {}},
+        "additionalProperties": False,
+        "minProperties": 2,
+    },
     {"type": "array", "items": {"enum": ["a", "b", "abc", 1, 12]}, "minItems": 4, "uniqueItems": True},
-    {"type": "array", "items": {"type": "object", "required": ["a"], "minProperties": 2}, "minItems": 2, "uniqueItems": True},
+    {
+        "type": "array",
+        "items": {"type": "object", "required": ["a"], "minProperties": 2},
+        "minItems": 2,
+        "uniqueItems": True,
+    },
 ]
 
 
@@ -74,7 +101,7 @@ def bound(matcher: structgen.Matcher, size: int, left: int) -> tuple[np.ndarray,
 
 @pytest.mark.parametrize("schema", [FREE, COUNTED, DIFFERENT], ids=["free", "counted", "different"])
 def test_any_token_may_stand(schema: dict[str, Any], tekken_vocabulary: structgen.Vocabulary) -> None:
-    """127,000 tokens are open; a tight mask costs milliseconds, and neither time nor memory for each of them."""
+    """127,000 tokens are open; a mask costs milliseconds, and neither time nor memory for each of them."""
     size = len(tekken_vocabulary)
     compiler = structgen.Compiler(tekken_vocabulary)
     matcher = compiler.json_schema(schema).matcher()
