@@ -94,7 +94,7 @@ def main() -> None:
             continue
         try:
             least = grammar.matcher().tokens_needed()
-        except errors.BudgetExceeded as error:
+        except structgen.StructgenError as error:
             unknown += 1
             print(f"{name}: {error}", flush=True)
             continue
