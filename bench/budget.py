@@ -23,18 +23,22 @@ from structgen import errors
 from . import data
 
 FACTORS = (1.0, 1.2, 2.0)
+SLOW = 0.5  # seconds of one mask that are worth a line
 
 
 def walk(
-    grammar: structgen.CompiledGrammar, budget: int, source: random.Random, size: int
+    grammar: structgen.CompiledGrammar, budget: int, source: random.Random, size: int, steps: list[float]
 ) -> tuple[bool, bytes]:
-    """Whether a random walk of at most `budget` tokens ended whole, and its text."""
+    """Whether a random walk of at most `budget` tokens ended whole, and its text. `steps` gets the CPU
+    seconds of each mask."""
     matcher = grammar.matcher()
     mask = structgen.allocate_bitmask(1, size)
     text = b""
     for left in range(budget, 0, -1):
         try:
+            began = time.process_time()
             matcher.fill_bitmask(mask, 0, left)
+            steps.append(time.process_time() - began)
         except errors.UnsatisfiableBudget:
             return False, text
         allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
@@ -70,6 +74,7 @@ def main() -> None:
     walks, cut, wrong, unknown, refused, spent = dict.fromkeys(FACTORS, 0), 0, 0, 0, 0, 0.0
     began = time.monotonic()
     seen, held, previous = 0, memory(), ""
+    steps: list[float] = []
     print(f"{held} MB before the first schema")
     for name in data.select(data.maskbench_names(), count=options.count, seed=options.seed):
         schema = data.maskbench_case(name).schema
@@ -89,19 +94,22 @@ def main() -> None:
             continue
         try:
             least = grammar.matcher().tokens_needed()
-        except errors.BudgetExceeded as error:
+        except structgen.StructgenError as error:
             unknown += 1
             print(f"{name}: {error}", flush=True)
             continue
         for factor in FACTORS:
             budget = min(max(least, int(least * factor)), least + options.longest)
+            before = len(steps)
             try:
                 source = random.Random(f"{options.seed} {name} {factor}")
-                whole, text = walk(grammar, budget, source, len(vocabulary))
-            except errors.BudgetExceeded as error:
+                whole, text = walk(grammar, budget, source, len(vocabulary), steps)
+            except structgen.StructgenError as error:
                 print(f"{name} at {factor}: {error}", flush=True)
                 whole, text = False, b""
             walks[factor] += 1
+            if max(steps[before:], default=0) > SLOW:
+                print(f"{name} at {factor}: {max(steps[before:]):.1f} s for one mask", flush=True)
             if not whole:
                 cut += 1
                 print(f"{name} at {factor}: cut off after {text[:80]!r}", flush=True)
@@ -112,6 +120,10 @@ def main() -> None:
     spent = time.monotonic() - began
     print(f"{seen} schemas, {refused} refused, {unknown} whose minimum was not found, {spent:.0f} s")
     print(f"{memory()} MB at the most, {compiler._core.byte_size >> 20} MB counted by the compiler")
+    steps.sort()
+    if steps:
+        at = [steps[min(len(steps) - 1, int(len(steps) * q))] * 1e3 for q in (0.5, 0.9, 0.99, 0.999, 1.0)]
+        print(f"{len(steps)} masks, ms at p50 p90 p99 p99.9 max: " + " ".join(f"{x:.2f}" for x in at))
     each = ", ".join(f"{n} at {f}x" for f, n in walks.items())
     print(f"walks {each}: {cut} cut off, {wrong} not accepted")
 

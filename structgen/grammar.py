@@ -142,7 +142,13 @@ class Matcher:
                 Bit t % 32 of word t // 32 is 1 where token t is allowed.
             row: the row to write.
             max_tokens: tokens left, this one included. When given, only tokens are allowed after which the
-                text can still be completed (end-of-sequence token included) within what is left.
+                text can still be completed (end-of-sequence token included) within what is left, by the count
+                of `tokens_needed`. After such a token the next mask is never empty, and with enough to spare
+                the mask is the one without a budget. Two things are refused though they could be finished:
+                a token whose only way in time is a completion that is longer in bytes and shorter in tokens;
+                and, where what was read in a key or an item decides how the text can be finished, tokens past
+                the first 2,000 that have to be tried one by one. Costs a walk over the vocabulary (some
+                milliseconds at 131k tokens) where many may stand and the budget is not known to be loose.
 
         Raises:
             ValueError: wrong dtype, shape or row.
@@ -159,7 +165,8 @@ class Matcher:
             )
 
     def tokens_needed(self) -> int:
-        """Tokens that surely complete the text from here, the end-of-sequence token included."""
+        """Tokens that surely complete the text from here, the end-of-sequence token included: those of a
+        completion that is shortest in bytes, cut into as few tokens as it takes. Another may take fewer."""
         return self._core.tokens_needed()
 
     def shortest_completion(self) -> bytes:

@@ -20,6 +20,12 @@
 
 namespace structgen {
 
+// How a text is finished: the tokens that it takes, EOS included, and the next one of them (EOS: -1).
+struct Finish {
+  std::size_t tokens;
+  TokenId next;
+};
+
 struct Epoch {
   Epoch(World& of, Productions& productions)
       : world(of),
@@ -28,7 +34,8 @@ struct Epoch {
         completion(parser, productions) {}
   ~Epoch() { world.grammars.fetch_sub(published, std::memory_order_relaxed); }
   std::size_t byte_size() const {
-    return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() + needed.size() * 48;
+    return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() + needed.size() * 56 + loose.size() * 48 +
+           likely.size() * 400;
   }
   // Under the world's lock: adds what was allocated since to the world's account.
   std::size_t publish() {
@@ -41,7 +48,10 @@ struct Epoch {
   Parser parser;
   MaskBuilder masks;
   Completion completion;
-  std::unordered_map<uint32_t, std::size_t> needed;  // tokens that finish from a state
+  // What budgets asked for (engine/budget.cc), by state.
+  std::unordered_map<uint32_t, Finish> needed;
+  std::unordered_map<uint32_t, std::size_t> loose;  // from which budget on no token is refused
+  std::unordered_map<uint32_t, std::vector<std::string>> likely;  // completions for most captured texts
   std::size_t limit = 0;  // size at which the next epoch starts
 };
 

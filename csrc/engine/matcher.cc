@@ -1,8 +1,8 @@
 #include "engine/matcher.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <optional>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -23,7 +23,15 @@ Matcher::Matcher(std::shared_ptr<Grammar> grammar) : grammar_(std::move(grammar)
 void Matcher::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
-  const StateId old = current();
+  std::optional<std::string> kept;  // what is known to suffice here still has to
+  if (budgeted_ && !is_terminated()) {
+    try {
+      needed(current());
+      kept = promised(current());
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kBudgetExceeded) throw;
+    }
+  }
   std::unordered_map<uint32_t, StateId> moved;
   Parser::ImportMemo stacks;
   for (StateId& s : history_) {
@@ -31,13 +39,9 @@ void Matcher::migrate() {
     if (fresh) it->second = next->parser.import(epoch_->parser, s, stacks);
     s = it->second;
   }
-  // What is known to suffice here still does.
-  if (const auto bound = epoch_->needed.find(old.v); bound != epoch_->needed.end()) {
-    const auto [slot, fresh] = next->needed.try_emplace(current().v, bound->second);
-    slot->second = std::min(slot->second, bound->second);
-  }
   epoch_ = next;
   next->limit = std::max(next->limit, 2 * next->byte_size());
+  if (kept) promise(current(), *kept);
 }
 
 void Matcher::refresh() {
@@ -219,97 +223,6 @@ void Matcher::fill_row(uint32_t* row) {
   std::vector<TokenId> scratch;
   epoch_->masks.uncached(current(), scratch, m);
   write_row(m, v, row);
-}
-
-namespace {
-constexpr std::size_t kTooMany = static_cast<std::size_t>(-1) / 2;
-constexpr std::size_t kPromised = 1 << 16;  // bytes of a completion whose states are remembered
-}
-
-// Upper bound on the tokens that finish from s: longest-match tokens of a shortest completion, and EOS.
-std::size_t Matcher::needed(StateId s) {
-  const auto [it, fresh] = epoch_->needed.try_emplace(s.v, std::size_t{0});
-  if (!fresh) return it->second;
-  std::string text;
-  try {
-    text = epoch_->completion.of(s);
-  } catch (const Error& e) {
-    if (e.kind() != ErrorKind::kBudgetExceeded || s == current()) {
-      epoch_->needed.erase(s.v);
-      throw;
-    }
-    return epoch_->needed[s.v] = kTooMany;  // not shown to fit, so not offered
-  }
-  const TokenTrie& trie = grammar_->vocabulary().trie();
-  std::vector<std::size_t> ends;  // of the tokens
-  for (std::size_t at = 0; at < text.size(); at = ends.back()) {
-    uint32_t node = 0;
-    std::size_t end = at, best = at;
-    while (end < text.size() && !trie.leaf(node)) {
-      const TokenTrie::Kids& kids = trie.kids(node);
-      const uint8_t b = static_cast<uint8_t>(text[end]);
-      if (!kids.set.has(b)) break;
-      node = trie.child(kids, b);
-      ++end;
-      if (!trie.tokens(node).empty()) best = end;
-    }
-    if (best == at) return epoch_->needed[s.v] = kTooMany;  // the vocabulary cannot spell it
-    ends.push_back(best);
-  }
-  const std::size_t tokens = ends.size() + 1;
-  epoch_->needed[s.v] = tokens;
-  // What is promised here has to be kept on the way: another completion of the same length, found from a
-  // state further on, may take more tokens. A state that is near enough already has a way of its own.
-  StateId on = s;
-  for (std::size_t i = 0, at = 0; i < ends.size() && at < kPromised; ++i) {
-    for (; at < ends[i]; ++at) on = epoch_->parser.step(on, static_cast<uint8_t>(text[at]));
-    if (on == Parser::dead()) break;
-    const auto [known, unknown] = epoch_->needed.try_emplace(on.v, tokens - 1 - i);
-    if (unknown) continue;
-    if (known->second <= tokens - 1 - i) break;
-    known->second = tokens - 1 - i;
-  }
-  return tokens;
-}
-
-std::size_t Matcher::tokens_needed() {
-  if (is_terminated()) return 0;
-  std::lock_guard hold(grammar_->world().lock);
-  refresh();
-  return needed(current());
-}
-
-std::string Matcher::shortest_completion() {
-  if (is_terminated()) return {};
-  std::lock_guard hold(grammar_->world().lock);
-  refresh();
-  return epoch_->completion.of(current());
-}
-
-bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& need) {
-  fill_row(row);
-  need = 0;
-  if (is_terminated()) return true;
-  const Vocabulary& v = grammar_->vocabulary();
-  std::lock_guard hold(grammar_->world().lock);
-  refresh();
-  need = needed(current());
-  if (need > budget) return false;
-  // With tokens to spare, those that stay inside a run of characters need no look: they leave the rest as it
-  // is, and a character begun takes at most kSpare more bytes.
-  constexpr std::size_t kSpare = 16;
-  const Mask* m = grammar_->world().cache ? epoch_->masks.peek(current()) : nullptr;
-  const uint32_t* skip = m && m->inside_run && budget > need + kSpare ? m->dense : nullptr;
-  for (uint32_t w = 0; w < v.words(); ++w) {
-    for (uint32_t bits = skip ? row[w] & ~skip[w] : row[w]; bits; bits &= bits - 1) {
-      const TokenId t = static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits)));
-      if (v.is_eos(t)) continue;
-      StateId s = current();
-      for (char b : v.bytes(t)) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
-      if (needed(s) + 1 > budget) row[w] &= ~(1u << (t & 31));
-    }
-  }
-  return true;
 }
 
 ByteSet Matcher::live() {

@@ -61,7 +61,22 @@ class Matcher {
   StateId current() const { return history_.back(); }
   StateId step(StateId s, uint8_t byte);
   StateId walk(StateId s, std::string_view bytes);
-  std::size_t needed(StateId s);  // under the lock
+  // ---- engine/budget.cc, all under the lock ----
+  struct Piece {
+    std::size_t end;  // in a text, of a token
+    TokenId token;
+  };
+  struct Trial;
+  std::size_t needed(StateId s);
+  bool spell(std::string_view text, std::vector<Piece>& out) const;
+  std::size_t promise(StateId s, std::string_view text);
+  std::string promised(StateId s);
+  bool tired(StateId s, Trial& trial) const;
+  void judge(std::span<const TokenId> tokens, StateId s, bool blind, Trial& trial);
+  void judge_all(StateId from, Trial& trial);
+  void judge_one(TokenId t, StateId from, Trial& trial);
+  void judge_texts(Trial& trial);
+
   bool longer(uint32_t node, StateId s);  // under the lock
   void migrate();  // under the lock: takes this matcher's states into the grammar's current epoch
   void refresh();  // under the lock: rotates and migrates where needed
@@ -74,6 +89,7 @@ class Matcher {
   std::string text_;               // what was read, and where each step ended: only where there are captures
   std::vector<std::size_t> ends_;
   std::size_t terminated_ = 0;    // entries at the end that are EOS or padding
+  bool budgeted_ = false;         // a budget was asked for: what was promised goes with the states
 };
 
 }  // namespace structgen

@@ -55,7 +55,9 @@ class MaskBuilder {
   const Mask* mask(StateId s);
   // Computed by the plain walk, kept nowhere; `scratch` owns the storage.
   void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
-  std::size_t byte_size() const { return pool_.byte_size() + bytes_ + lexemes_.byte_size(); }
+  // A state reached inside a walk, without the text it captures: texts would make every step a new state.
+  StateId blind(StateId s);
+  std::size_t byte_size() const { return pool_.byte_size() + bytes_ + lexemes_.byte_size() + blind_.size() * 40; }
 
  private:
   struct Part {  // the share of one wide item, independent of captured text
@@ -90,8 +92,6 @@ class MaskBuilder {
   const Ending& ending(const Suffixes& suffixes, StateId from);
   bool sure(StateId s) const;
   void set_part(const Item& item, Part& out);
-  // A state reached inside a walk, without the text it captures: texts would make every step a new state.
-  StateId blind(StateId s);
   bool accepts(StateId s, std::string_view bytes);
   RegexId clamp(RegexId r);
   const Mask* finish(StateId s, const Words* base, const std::vector<TokenId>* shared, std::vector<TokenId>& removed,

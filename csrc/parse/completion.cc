@@ -103,7 +103,10 @@ Completion::Ways Completion::symbol(Symbol s, Pending from) {
   parser_.alive().steps(s, from, steps);
   Ways out;
   for (const Alive::Step& step : steps)
-    if (step.regex != RegexArena::poison()) keep(out, step.to, shortest(step.regex), {});
+    if (step.regex == RegexArena::poison())
+      poison_ = true;
+    else
+      keep(out, step.to, shortest(step.regex), {});
   return out;
 }
 
@@ -133,7 +136,10 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
         s.kind() == Symbol::kTerminal && parser_.regexes().node(s.regex()).labelled && i + 1 < symbols.size();
     Ways next;
     for (const Way& w : now) {
-      if (s.kind() == Symbol::kTerminal && s.regex() == RegexArena::poison()) continue;
+      if (s.kind() == Symbol::kTerminal && s.regex() == RegexArena::poison()) {
+        poison_ = true;
+        continue;
+      }
       CaptureId here = w.capture;
       const Ways parts = labels                          ? labelled(s.regex(), symbols[i + 1].rule_id())
                          : s.kind() == Symbol::kReader ? read(s.rule_id(), here, w.to)
@@ -155,7 +161,10 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   if (!parser_.alive().plain(r)) from = Alive::kClear;
   const Key key{(static_cast<uint64_t>(r.v) << 32) | (reading.kind == Reading::kLabel ? reading.label + 1 : 0), from};
   if (memo) {
-    if (const auto it = rules_.find(key); it != rules_.end()) return it->second;
+    if (const auto it = rules_.find(key); it != rules_.end()) {
+      poison_ = poison_ || tainted_rules_.contains(key);
+      return it->second;
+    }
     if (const auto it = found_.find(key); it != found_.end()) return it->second;
     for (const auto* met : {&open_, &failed_})
       if (const auto it = met->find(key); it != met->end()) {
@@ -165,8 +174,11 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   }
   if (depth_ >= kMaxDepth || ++steps_ > 10 * kMaxSteps)
     throw Error(ErrorKind::kBudgetExceeded, "the shortest completion takes too long to find");
+  ++work_;
   const uint32_t before = low_, mine = depth_++;
+  const bool poison_before = poison_;
   low_ = kClean;
+  poison_ = false;
   if (memo) open_.emplace(key, mine);
   Alternatives alts;
   productions_.expand_shortest(r, reading, alts);
@@ -198,6 +210,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
     if (low_ >= mine) {
       rules_.emplace(key, best);
       bytes_ += size_of(best);
+      if (poison_) tainted_rules_.insert(key);
     } else if (!best.empty()) {
       found_.emplace(key, best);
     } else {
@@ -205,6 +218,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
     }
   }
   low_ = low_ >= mine ? before : std::min(low_, before);
+  poison_ = poison_ || poison_before;
   return best;
 }
 
@@ -212,6 +226,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
 Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
   Ways done, now{{from, "", c}};
   while (!now.empty()) {
+    for (const Way& w : now) work_ += 1 + w.text.size() / 256;
     if (parser_.stacks().has_end(s)) {
       for (Way& w : now) keep(done, Alive::kClear, std::move(w.text), {});
       break;
@@ -224,7 +239,10 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
         Ways best;
         if (memo && known != stacks_.end()) {
           best = known->second;
+          poison_ = poison_ || tainted_stacks_.contains({s.v, w.to});
         } else {
+          const bool poison_before = poison_;
+          poison_ = false;
           for (const StackEntry& e : entries) {
             const Symbol top = e.top;
             for (const Way& first : sequence({&top, 1}, w.to, w.capture))
@@ -234,7 +252,9 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
           if (memo && !best.empty() && best[0].text.size() < 4096) {
             stacks_.emplace(std::pair{s.v, w.to}, best);
             bytes_ += size_of(best);
+            if (poison_) tainted_stacks_.insert({s.v, w.to});
           }
+          poison_ = poison_ || poison_before;
         }
         for (const Way& rest : best) keep(done, Alive::kClear, w.text + rest.text, {});
       }
@@ -255,7 +275,10 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
 }
 
 Completion::Ways Completion::item(const Item& i) {
-  if (i.regex == RegexArena::poison()) return {};
+  if (i.regex == RegexArena::poison()) {
+    poison_ = true;
+    return {};
+  }
   Ways best;
   CaptureId c = i.capture;
   if (!parser_.regexes().node(i.regex).labelled) {
@@ -280,6 +303,7 @@ const std::string& Completion::of(StateId s) {
   steps_ = 0;
   depth_ = 0;
   low_ = kClean;
+  poison_ = false;
   open_.clear();
   found_.clear();
   failed_.clear();
@@ -289,11 +313,13 @@ const std::string& Completion::of(StateId s) {
     for (const Item& i : parser_.items(s))
       for (Way& w : item(i)) keep(all, Alive::kClear, std::move(w.text), {});
     if (all.empty()) throw Error(ErrorKind::kBudgetExceeded, "no completion was found");
+    if (poison_) tainted_states_.insert(s.v);
     std::string& out = states_[s.v] = std::move(all[0].text);
     out.shrink_to_fit();
     bytes_ += size_of(out);
     return out;
   } catch (...) {
+    tainted_states_.insert(s.v);  // the search may not have got as far as poison
     states_.erase(s.v);
     throw;
   }

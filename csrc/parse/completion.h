@@ -9,9 +9,11 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "parse/state.h"
@@ -23,7 +25,14 @@ class Completion {
   Completion(Parser& parser, Productions& productions) : parser_(parser), productions_(productions) {}
   // Empty for an accepting state. Throws kBudgetExceeded where none was found within the search's limits.
   const std::string& of(StateId s);
-  std::size_t byte_size() const { return bytes_; }
+  // Whether the search from a state that of() was asked for met poison: with the captured text known, a shorter
+  // completion may exist.
+  bool text_matters(StateId s) const { return tainted_states_.contains(s.v); }
+  // Rules and stack entries looked at, ever: what a caller bounds its own work by.
+  uint64_t work() const { return work_; }
+  std::size_t byte_size() const {
+    return bytes_ + (tainted_states_.size() + tainted_stacks_.size() + tainted_rules_.size()) * 64;
+  }
 
  private:
   using Pending = Alive::Pending;
@@ -59,6 +68,10 @@ class Completion {
   std::unordered_map<uint32_t, std::string> states_, regexes_;
   std::map<std::pair<uint32_t, Pending>, Ways> stacks_;
   std::map<Key, Ways> rules_;
+  // Of these, the ones in which poison was met; of states also such for which nothing was found.
+  std::unordered_set<uint32_t> tainted_states_;
+  std::set<std::pair<uint32_t, Pending>> tainted_stacks_;
+  std::set<Key> tainted_rules_;
   // While one state is looked at. A text found while other rules were open is a completion, if perhaps not a
   // shortest; that none was found holds until the rule that was met while open is closed.
   std::map<Key, Ways> found_;
@@ -66,7 +79,9 @@ class Completion {
   std::map<Key, uint32_t> open_;    // rules in progress -> depth
   uint32_t low_ = 0xFFFFFFFFu;      // smallest depth of an open rule that was met
   uint32_t depth_ = 0;
+  bool poison_ = false;             // met since it was last put back
   uint64_t steps_ = 0;
+  uint64_t work_ = 0;
   std::size_t bytes_ = 0;
 };
 

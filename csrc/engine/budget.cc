@@ -1,0 +1,336 @@
+// Finishing within a budget: the tokens after which a text can still be completed in time.
+//
+// In: a matcher's state, tokens left. Out: its mask, less the tokens that leave too little. Cost: one walk over
+// the trie (milliseconds at 131k tokens) and one completion a state that the walk meets; nothing a token where
+// the state is known to be loose, or where its tokens stay inside a run of characters and some are to spare.
+//
+// The tokens that finish from a state are counted along a shortest completion's text, cut into as few tokens as
+// it takes. That is an upper bound: another text may be longer and take fewer. What is promised is kept: the
+// states along the text remember what they need and the token that keeps to it.
+//
+// Inside a captured key or item every token would make states of its own. The walk goes without the captured
+// text (mask/fill.h): what finishes whatever the text is, finishes. Where the text matters, a few tokens are
+// tried as they are, and a completion that worked serves every other token that writes what is not in it: texts
+// matter only by being equal to one that comes later. What is still open past kTrials is refused.
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "engine/matcher.h"
+
+namespace structgen {
+
+namespace {
+constexpr std::size_t kTooMany = static_cast<std::size_t>(-1) / 2;
+constexpr std::size_t kPromised = 1 << 16;  // bytes of a completion whose states are remembered
+constexpr std::size_t kSpare = 16;          // bytes that a character begun takes at most, and what follows it
+constexpr std::size_t kTrials = 2'000;      // tokens of one mask that are stepped with their own text
+constexpr std::size_t kTrialBytes = 16u << 20;  // that their states may take
+constexpr uint64_t kWork = 1'000'000;       // of one mask's completions, about a second
+constexpr std::size_t kLikely = 4;          // completions remembered for a state whose text is not known
+constexpr std::size_t kAttempts = 3;        // of tokens alike, to find one
+constexpr std::size_t kFew = 4'000;         // tokens up to which each is walked by itself
+
+// Whether the strings that a token writes into cannot be equal to one in the text: it holds a piece of a string
+// (letters, other than those of numbers, or beyond ASCII) that the text does not hold, and neither is escaped.
+bool differs(std::string_view token, std::string_view text) {
+  if (token.find('\\') != std::string_view::npos || text.find('\\') != std::string_view::npos) return false;
+  if (token.find('"') != std::string_view::npos && token.find('"') + 1 < token.size()) return false;
+  const std::string_view piece = token.substr(0, token.find('"'));
+  const bool letters = std::ranges::any_of(piece, [](char c) {
+    const uint8_t b = static_cast<uint8_t>(c);
+    return b >= 0x80 || ((b | 32) >= 'a' && (b | 32) <= 'z' && (b | 32) != 'e');
+  });
+  return letters && text.find(piece) == std::string_view::npos;
+}
+}  // namespace
+
+// Cuts a text into as few tokens as it takes; false where the vocabulary cannot spell it.
+bool Matcher::spell(std::string_view text, std::vector<Piece>& out) const {
+  const TokenTrie& trie = grammar_->vocabulary().trie();
+  constexpr uint32_t kNever = 0xFFFFFFFFu;
+  struct Best {
+    uint32_t tokens, end;
+    TokenId token;
+  };
+  std::vector<Best> best(text.size() + 1, Best{kNever, 0, -1});
+  best[text.size()].tokens = 0;
+  for (std::size_t at = text.size(); at-- > 0;) {
+    uint32_t node = 0;
+    for (std::size_t end = at; end < text.size() && !trie.leaf(node);) {
+      const TokenTrie::Kids& kids = trie.kids(node);
+      const uint8_t b = static_cast<uint8_t>(text[end]);
+      if (!kids.set.has(b)) break;
+      node = trie.child(kids, b);
+      ++end;
+      const auto tokens = trie.tokens(node);
+      if (!tokens.empty() && best[end].tokens != kNever && best[end].tokens + 1 <= best[at].tokens)
+        best[at] = {best[end].tokens + 1, static_cast<uint32_t>(end), tokens[0]};
+    }
+  }
+  out.clear();
+  if (best[0].tokens == kNever) return false;
+  for (std::size_t at = 0; at < text.size(); at = best[at].end) out.push_back({best[at].end, best[at].token});
+  return true;
+}
+
+// Takes a text that is said to complete s; the tokens it takes, or kTooMany where it does not. The states along
+// it learn what they need: another completion of the same length, found from one of them, may take more.
+std::size_t Matcher::promise(StateId s, std::string_view text) {
+  std::vector<Piece> pieces;
+  if (!spell(text, pieces)) return kTooMany;
+  Parser& parser = epoch_->parser;
+  std::vector<StateId> on{s};
+  StateId state = s;
+  std::size_t at = 0;
+  for (const Piece& p : pieces) {
+    if (at >= kPromised) break;
+    for (; at < p.end; ++at) state = parser.step(state, static_cast<uint8_t>(text[at]));
+    if (state == Parser::dead()) return kTooMany;
+    on.push_back(state);
+  }
+  if (at == text.size() && !parser.state(state).accepting) return kTooMany;
+  std::size_t left = pieces.size() + 1;
+  for (std::size_t i = 0; i < on.size(); ++i, --left) {
+    const TokenId next = i < pieces.size() ? pieces[i].token : -1;
+    const auto [known, fresh] = epoch_->needed.try_emplace(on[i].v, Finish{left, next});
+    if (fresh) continue;
+    if (known->second.tokens <= left) {
+      if (i == 0) return known->second.tokens;
+      break;
+    }
+    known->second = {left, next};
+  }
+  return pieces.size() + 1;
+}
+
+// The text that keeps what is promised to s.
+std::string Matcher::promised(StateId s) {
+  std::string out;
+  for (;;) {
+    const auto it = epoch_->needed.find(s.v);
+    if (it == epoch_->needed.end() || it->second.tokens >= kTooMany) return out + epoch_->completion.of(s);
+    if (it->second.next < 0) return out;
+    const std::string_view bytes = grammar_->vocabulary().bytes(it->second.next);
+    for (char b : bytes) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
+    out += bytes;
+  }
+}
+
+// Upper bound on the tokens that finish from s, EOS included.
+std::size_t Matcher::needed(StateId s) {
+  if (const auto it = epoch_->needed.find(s.v); it != epoch_->needed.end()) return it->second.tokens;
+  std::size_t best = kTooMany;
+  const StateId blind = epoch_->masks.blind(s);
+  if (blind != s) {
+    if (needed(blind) < kTooMany) best = promise(s, promised(blind));
+    if (const auto it = epoch_->likely.find(blind.v); it != epoch_->likely.end())
+      for (const std::string& text : it->second) best = std::min(best, promise(s, text));
+  }
+  try {
+    const std::string text = epoch_->completion.of(s);
+    best = std::min(best, promise(s, text));
+  } catch (const Error& e) {
+    const bool limit = e.kind() == ErrorKind::kBudgetExceeded || e.kind() == ErrorKind::kSchemaTooComplex;
+    if (!limit || (best == kTooMany && s == current())) throw;
+  }
+  if (best == kTooMany) epoch_->needed[s.v] = {kTooMany, -1};  // not shown to fit, so not offered
+  return best;
+}
+
+std::size_t Matcher::tokens_needed() {
+  if (is_terminated()) return 0;
+  std::lock_guard hold(grammar_->world().lock);
+  refresh();
+  budgeted_ = true;
+  return needed(current());
+}
+
+std::string Matcher::shortest_completion() {
+  if (is_terminated()) return {};
+  std::lock_guard hold(grammar_->world().lock);
+  refresh();
+  return epoch_->completion.of(current());
+}
+
+// Tokens of one mask that are looked at, and what becomes of them.
+struct Matcher::Trial {
+  Trial(std::size_t b, const std::vector<uint32_t>& asked, uint64_t work)
+      : budget(b), until(work + kWork), open(asked.data()), keep(asked.size(), 0) {}
+  const std::size_t budget;
+  const uint64_t until;        // completion work
+  const uint32_t* const open;  // a row: tokens that are asked for
+  std::vector<uint32_t> keep;  // a row
+  std::size_t most = 0;        // tokens that the worst of them needs, itself included
+  bool tired = false;
+  StateId last = Parser::unknown();
+  std::size_t last_needed = 0;
+  std::unordered_map<uint32_t, std::vector<TokenId>> alike;  // by the state that they lead to without their text
+  std::vector<TokenId> alone;
+  bool asks(TokenId t) const { return open[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1; }
+  void take(TokenId t) { keep[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
+};
+
+// Whether s was never looked at and the work of one mask is done: it will not be, this time.
+bool Matcher::tired(StateId s, Trial& trial) const {
+  if (epoch_->completion.work() < trial.until || epoch_->needed.contains(s.v)) return false;
+  trial.tired = true;
+  return true;
+}
+
+// Tokens that lead to s; `blind`: it is without the text that was captured on the way.
+void Matcher::judge(std::span<const TokenId> tokens, StateId s, bool blind, Trial& trial) {
+  if (s != trial.last) {
+    trial.last = s;
+    trial.last_needed = tired(s, trial) ? kTooMany : needed(s) + 1;
+  }
+  trial.most = std::max(trial.most, trial.last_needed);
+  for (TokenId t : tokens) {
+    if (!trial.asks(t)) continue;
+    if (trial.last_needed <= trial.budget)
+      trial.take(t);
+    else if (blind && epoch_->completion.text_matters(s))
+      trial.alike[s.v].push_back(t);
+  }
+}
+
+// Down the trie in depth-first order, with the state of each depth at hand.
+void Matcher::judge_all(StateId from, Trial& trial) {
+  const TokenTrie& trie = grammar_->vocabulary().trie();
+  std::vector<std::pair<StateId, bool>> at(grammar_->vocabulary().longest() + 2);
+  at[0] = {from, from != current()};
+  for (uint32_t i = 1; i < trie.size();) {
+    const TokenTrie::Node& node = trie.node(i);
+    const auto [before, was_blind] = at[node.depth - 1];
+    const StateId next = epoch_->parser.step(before, static_cast<uint8_t>(node.byte));
+    if (next == Parser::dead()) {
+      i = node.end;
+      continue;
+    }
+    if (next == before) {
+      at[node.depth] = at[node.depth - 1];
+    } else {
+      const StateId into = epoch_->masks.blind(next);
+      at[node.depth] = {into, was_blind || into != next};
+      const State& st = epoch_->parser.state(into);
+      if (st.poisoned && st.n == 1 && !st.accepting) {  // its text decides everything that follows
+        for (TokenId t : trie.subtree_tokens(i))
+          if (trial.asks(t)) trial.alone.push_back(t);
+        i = node.end;
+        continue;
+      }
+    }
+    if (const auto tokens = trie.tokens(i); !tokens.empty())
+      judge(tokens, at[node.depth].first, at[node.depth].second, trial);
+    ++i;
+  }
+}
+
+void Matcher::judge_one(TokenId t, StateId from, Trial& trial) {
+  bool blind = from != current();
+  StateId s = from;
+  for (char b : grammar_->vocabulary().bytes(t)) {
+    const StateId next = epoch_->parser.step(s, static_cast<uint8_t>(b));
+    s = epoch_->masks.blind(next);
+    blind = blind || s != next;
+    const State& st = epoch_->parser.state(s);
+    if (st.poisoned && st.n == 1 && !st.accepting) {
+      trial.alone.push_back(t);
+      return;
+    }
+  }
+  judge({&t, 1}, s, blind, trial);
+}
+
+// Tokens whose text decides: each as it is, within limits, or by a completion that some other token had.
+void Matcher::judge_texts(Trial& trial) {
+  const std::size_t before = epoch_->byte_size();
+  std::size_t trials = 0;
+  const auto fits = [&](TokenId t) {
+    if (trials >= kTrials) return Parser::dead();
+    if (epoch_->completion.work() > trial.until || (trials++ % 64 == 63 && epoch_->byte_size() > before + kTrialBytes)) {
+      trials = kTrials;
+      return Parser::dead();
+    }
+    StateId s = current();
+    for (char b : grammar_->vocabulary().bytes(t)) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
+    return s != Parser::dead() && needed(s) + 1 <= trial.budget ? s : Parser::dead();
+  };
+  std::vector<uint32_t> order;  // of the states; the same in every run
+  for (const auto& [state, tokens] : trial.alike) order.push_back(state);
+  std::sort(order.begin(), order.end());
+  for (const uint32_t state : order) {
+    const std::vector<TokenId>& tokens = trial.alike[state];
+    std::vector<std::string>& likely = epoch_->likely[state];
+    std::size_t i = 0;
+    bool any = false;
+    for (; i < tokens.size() && !any && i < kAttempts; ++i) {
+      const StateId s = fits(tokens[i]);
+      if (s == Parser::dead()) continue;
+      any = true;
+      trial.take(tokens[i]);
+      std::string text = promised(s);
+      if (likely.size() < kLikely && std::find(likely.begin(), likely.end(), text) == likely.end())
+        likely.push_back(std::move(text));
+    }
+    if (!any) continue;
+    std::vector<const std::string*> usable;
+    std::vector<Piece> pieces;
+    for (const std::string& text : likely)
+      if (spell(text, pieces) && pieces.size() + 2 <= trial.budget) usable.push_back(&text);
+    for (; i < tokens.size(); ++i) {
+      const std::string_view bytes = grammar_->vocabulary().bytes(tokens[i]);
+      if (std::ranges::any_of(usable, [&](const std::string* text) { return differs(bytes, *text); }) ||
+          fits(tokens[i]) != Parser::dead())
+        trial.take(tokens[i]);
+    }
+  }
+  for (TokenId t : trial.alone)
+    if (fits(t) != Parser::dead()) trial.take(t);
+}
+
+bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& need) {
+  fill_row(row);
+  need = 0;
+  if (is_terminated()) return true;
+  const Vocabulary& v = grammar_->vocabulary();
+  std::lock_guard hold(grammar_->world().lock);
+  refresh();
+  budgeted_ = true;
+  need = needed(current());
+  if (need > budget) return false;
+  const StateId from = epoch_->masks.blind(current());
+  const auto loose = epoch_->loose.find(from.v);
+  if (loose != epoch_->loose.end() && budget >= loose->second) return true;
+  // With tokens to spare, those that stay inside a run of characters need no look: they leave the rest as it
+  // is, whatever was captured, and a character begun takes at most kSpare more bytes.
+  const Mask* m = grammar_->world().cache ? epoch_->masks.peek(current()) : nullptr;
+  const uint32_t* skip = m && m->inside_run && budget > needed(from) + kSpare ? m->dense : nullptr;
+  std::vector<uint32_t> open(row, row + v.words());
+  std::size_t n = 0;
+  for (TokenId t : v.eos()) open[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
+  for (uint32_t w = 0; w < v.words(); ++w) {
+    if (skip) open[w] &= ~skip[w];
+    n += static_cast<std::size_t>(std::popcount(open[w]));
+  }
+  Trial trial(budget, open, epoch_->completion.work());
+  if (n > kFew) {
+    judge_all(from, trial);
+  } else {
+    for (uint32_t w = 0; w < v.words(); ++w)
+      for (uint32_t bits = open[w]; bits; bits &= bits - 1)
+        judge_one(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))), from, trial);
+  }
+  if (trial.alike.empty() && trial.alone.empty()) {
+    // Whatever the budget is, from here on no token needs more than the worst of these.
+    if (!skip && !trial.tired) epoch_->loose[from.v] = trial.most;
+  } else {
+    judge_texts(trial);
+  }
+  if (const TokenId next = epoch_->needed.at(current().v).next; next >= 0) trial.take(next);  // as was promised
+  for (uint32_t w = 0; w < v.words(); ++w) row[w] &= ~open[w] | trial.keep[w];
+  return true;
+}
+
+}  // namespace structgen
