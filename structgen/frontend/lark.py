@@ -54,6 +54,8 @@ class Frontend:
         self.depth += 1
         if self.depth > 20:
             raise GrammarError("grammars nest too deeply")
+        if (zero := text.find("\0")) >= 0:  # Lark reads literals as Python's, which must not have it
+            source.fail(r"a zero byte; write \x00", text, zero)
         scanned = scan(text)
         try:
             return _Grammar(self, scanned).run(start)
