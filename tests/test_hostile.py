@@ -197,7 +197,8 @@ def work(compiler, job: tuple[str, str], emit) -> None:
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
-    child = Worker("tests.test_hostile:setup", "tests.test_hostile:work", {}, limit=300.0 if SANITIZED else 10.0)
+    limit = 300.0 if SANITIZED else 10.0
+    child = Worker("tests.test_hostile:setup", "tests.test_hostile:work", {}, limit=limit)
     yield child
     child.stop()
 
