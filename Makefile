@@ -51,7 +51,7 @@ test-tsan: setup  ## compiles, fills and batches from many threads on a build wi
 	@$(VENV)/bin/cmake -S . -B $(TSAN) -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTRUCTGEN_TSAN=ON \
 	  -DPython_EXECUTABLE=$(abspath $(PY)) -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja)
 	@$(VENV)/bin/cmake --build $(TSAN) -j $(JOBS)
-	@LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libtsan.so) TSAN_OPTIONS=suppressions=tests/tsan.supp \
+	@LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libtsan.so) TSAN_OPTIONS=suppressions=tests/tsan.supp:die_after_fork=0 \
 	  STRUCTGEN_CORE=$(TSAN) setarch -R $(PY) -m pytest -q -p tests.sanitized_core tests/test_threads.py
 
 fuzz: setup  ## every text that is read, fuzzed for FUZZ_SECONDS (120) each; fuzz/README.md
