@@ -125,7 +125,7 @@ class Matcher:
     """One sequence under a grammar. Belongs to one thread at a time.
 
     Every accepted token (and every ``accept_bytes`` call) is one step of the history that ``rollback``
-    counts. Forking costs a copy of that history, four bytes a step.
+    counts. Forking costs a copy of that history, eight bytes a step.
     """
 
     __slots__ = ("_core", "grammar")

@@ -72,27 +72,8 @@ bool Objects::within(uint32_t plan_id, FormulaId p, const Gone& gone, uint32_t n
 
 // Some member meets the literal, and the order of members is free: it may as well be the next.
 bool Objects::within_literal(uint32_t plan_id, FormulaId p, FormulaId literal, const Gone& gone, uint32_t n) {
-  Plan& plan = plans_[plan_id];
-  const Formula l = formulas_[literal];
-  const auto attempt = [&](uint32_t name, uint32_t cls) {
-    if (!plans_.hits(plan, RegionId{l.a}, name, cls)) return false;
-    const FormulaId d = formulas_.both(plans_.derive(plan, p, name, cls), formulas_.val(FormulaId{l.b}));
-    Gone next = gone;
-    if (name != kNoName) add_bit(next.names, name);
-    else take_one(plan, cls, next.taken);
-    bool found = false;
-    std::vector<Cell> cells;
-    Solver::Judges both = judges(plan_id, [&](FormulaId rest) { return found = found || within(plan_id, rest, next, n - 1); });
-    both.enough = &found;
-    solver_.split(d, name != kNoName ? plan.value[name] : plans_.class_value(plan, cls), both, cells);
-    return found;
-  };
-  for (uint32_t i = 0; i < plan.names.size(); ++i)
-    if (!has_bit(gone.names, i) && attempt(i, 0)) return true;
-  plans_.find_classes(plan);
-  for (uint32_t c = 0; c < plan.classes.size(); ++c)
-    if (remaining(plan, c, gone.taken) > 0 && attempt(kNoName, c)) return true;
-  return false;
+  return some_member(plan_id, p, literal, gone,
+                     [&](FormulaId rest, const Gone& next) { return within(plan_id, rest, next, n - 1); });
 }
 
 uint32_t Objects::distance(uint32_t plan_id, FormulaId p, const Gone& gone) {

@@ -228,6 +228,13 @@ bool Objects::take_alike(uint32_t plan_id, FormulaId& p, Gone& gone, FormulaId l
 }
 
 bool Objects::search_literal(uint32_t plan_id, FormulaId p, FormulaId literal, const Gone& gone) {
+  return some_member(plan_id, p, literal, gone,
+                     [&](FormulaId rest, const Gone& next) { return search(plan_id, rest, next); });
+}
+
+// Is there a member that meets the literal, and `then` what it leaves?
+bool Objects::some_member(uint32_t plan_id, FormulaId p, FormulaId literal, const Gone& gone,
+                          const std::function<bool(FormulaId, const Gone&)>& then) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
   const auto attempt = [&](uint32_t name, uint32_t cls) {
@@ -238,7 +245,7 @@ bool Objects::search_literal(uint32_t plan_id, FormulaId p, FormulaId literal, c
     else take_one(plan, cls, next.taken);
     bool found = false;
     std::vector<Cell> cells;
-    Solver::Judges both = judges(plan_id, [&](FormulaId rest) { return found = found || search(plan_id, rest, next); });
+    Solver::Judges both = judges(plan_id, [&](FormulaId rest) { return found = found || then(rest, next); });
     both.enough = &found;
     solver_.split(d, name != kNoName ? plan.value[name] : plans_.class_value(plan, cls), both, cells);
     return found;

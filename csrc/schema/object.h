@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -105,6 +106,8 @@ class Objects {
   bool take_forced(uint32_t plan, FormulaId& p, Gone& gone, bool& dead);
   bool take_alike(uint32_t plan, FormulaId& p, Gone& gone, FormulaId literal, bool& dead);
   bool search_literal(uint32_t plan, FormulaId p, FormulaId literal, const Gone& gone);
+  bool some_member(uint32_t plan, FormulaId p, FormulaId literal, const Gone& gone,
+                   const std::function<bool(FormulaId, const Gone&)>& then);
   bool possible(uint32_t plan, const Left& left, const Gone& gone);
   Solver::Judges judges(uint32_t plan_id, Solver::Judge productive);
   bool may_write(uint32_t s, const Parts& parts, uint32_t name, const Bits& next);

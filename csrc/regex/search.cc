@@ -1,0 +1,294 @@
+// Questions about a whole language: is it empty, a witness, all its strings, how many.
+//
+// In: a regex. Out: the answer, found by walking derivatives. Cost: none where the structure tells, else the nodes
+// visited, under a budget; what a search found out about the nodes on its way is kept in them.
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <tuple>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "regex/regex.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kEmptinessBudget = 60'000;  // nodes visited by one emptiness search
+constexpr uint32_t kLazyBudget = 10'000;       // the same where lazy nodes are involved, which cost more
+
+[[noreturn]] void too_complex(const char* what) { throw Error(ErrorKind::kSchemaTooComplex, what); }
+}  // namespace
+
+// ---- emptiness ----
+
+bool RegexArena::is_empty(RegexId r) {
+  const RegexNode& n = nodes_[r.v];
+  if (n.nullable) return false;
+  if (!n.boolean) return r == empty();
+  if (n.emptiness) return n.emptiness == 1;
+  if (n.lazy) return search_empty(r);
+  bool result = false;
+  switch (n.kind) {
+    case RegexKind::kCat:
+      result = is_empty(RegexId{n.a}) || is_empty(RegexId{n.b});
+      break;
+    case RegexKind::kAlt:
+      result = true;
+      for (uint32_t i = 0; i < n.n && result; ++i) result = is_empty(RegexId{n.kids[i]});
+      break;
+    case RegexKind::kRepeat:
+      result = n.min > 0 && is_empty(RegexId{n.a});
+      break;
+    default:
+      if (!plainly_infinite(r)) return search_empty(r);
+  }
+  nodes_[r.v].emptiness = result ? 1 : 2;
+  return result;
+}
+
+// An infinite language less finitely many strings: what is left of "any key but these".
+bool RegexArena::plainly_infinite(RegexId r) const {
+  const RegexNode& n = nodes_[r.v];
+  if (n.kind != RegexKind::kAnd) return false;
+  uint32_t rest = 0;
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexNode& k = nodes_[n.kids[i]];
+    if (k.kind == RegexKind::kNot) {
+      if (!nodes_[k.a].finite) return false;
+    } else if (k.boolean || k.finite || ++rest > 1) {
+      return false;
+    }
+  }
+  return true;
+}
+
+namespace {
+// Where a search for one spelling stands inside a JSON string body.
+enum Spelled : uint8_t {
+  kAnywhere = 0,  // the language is no body: every byte counts
+  kCharacter = 1, // 2, 3, 4: one, two, three continuation bytes to come
+  kEscape = 5,    // after a backslash: only what has no raw spelling follows
+  kEscapeU = 6,   // 7, 8, 9: after u0, u00, u000 or u001
+};
+
+uint8_t spelled_after(uint8_t at, uint8_t b) {
+  if (at == kAnywhere) return kAnywhere;
+  if (at > kCharacter && at <= 4) return static_cast<uint8_t>(at - 1);
+  if (at == kCharacter) {
+    if (b == '\\') return kEscape;
+    return b < 0xC0 ? uint8_t{kCharacter} : b < 0xE0 ? uint8_t{2} : b < 0xF0 ? uint8_t{3} : uint8_t{4};
+  }
+  if (at == kEscape) return b == 'u' ? uint8_t{kEscapeU} : uint8_t{kCharacter};
+  return at == 9 ? uint8_t{kCharacter} : static_cast<uint8_t>(at + 1);
+}
+
+// The bytes that a body may continue with there; classes need not respect this boundary.
+std::string_view spelled_bytes(uint8_t at) {
+  switch (at) {
+    case kEscape: return "\"\\u";
+    case kEscapeU: case 7: return "0";
+    case 8: return "01";
+    default: return "0123456789abcdef";
+  }
+}
+}  // namespace
+
+uint8_t RegexArena::body_after(uint8_t body, uint8_t b) {
+  if (body > 1) return static_cast<uint8_t>(body - 1);
+  if (b == '"' || b == '\\' || b < 0x20) return 0;
+  return spelled_after(body, b);
+}
+
+// Best-first search for a nullable node, nearest first by structure and by what was read so far: depth-first would
+// count a counter down to its end, breadth-first would try every escape, and by structure alone a character of
+// several bytes would wait until every text in ASCII was tried. The path to a witness is non-empty; when nothing
+// is found, everything visited is empty (of a body: everything visited at a character).
+bool RegexArena::search_empty(RegexId start) {
+  const uint32_t budget = nodes_[start.v].lazy ? kLazyBudget : kEmptinessBudget;
+  struct Visit {
+    uint32_t id, parent, depth;
+    uint8_t spelled;
+  };
+  std::vector<Visit> visits;
+  std::unordered_set<uint64_t> seen;
+  using Entry = std::pair<uint64_t, uint32_t>;  // twice the structural distance and the depth, visit
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
+  const auto push = [&](uint32_t id, uint8_t spelled, uint32_t parent) {
+    if (!seen.insert((static_cast<uint64_t>(id) << 8) | spelled).second) return;
+    const uint32_t at = static_cast<uint32_t>(visits.size());
+    visits.push_back({id, parent, at == 0 ? 0 : visits[parent].depth + 1, spelled});
+    open.emplace(2ull * nodes_[id].shortest + visits[at].depth, at);
+  };
+  const auto found = [&](uint32_t at) {
+    for (;; at = visits[at].parent) {
+      nodes_[visits[at].id].emptiness = 2;
+      if (at == visits[at].parent) return false;
+    }
+  };
+  push(start.v, nodes_[start.v].body, 0);
+  while (!open.empty()) {
+    const uint32_t at = open.top().second;
+    open.pop();
+    const Visit v = visits[at];
+    const ClassMap& c = classes(RegexId{v.id});
+    const std::string_view bytes = v.spelled >= kEscape
+                                       ? spelled_bytes(v.spelled)
+                                       : std::string_view(reinterpret_cast<const char*>(c.search_order()), c.n);
+    for (char ch : bytes) {
+      const uint8_t b = static_cast<uint8_t>(ch);
+      const RegexId d = derive(RegexId{v.id}, b);
+      const RegexNode& n = nodes_[d.v];
+      if (n.nullable || (!n.boolean && d != empty()) || n.emptiness == 2) return found(at);
+      if (d == empty() || n.emptiness == 1) continue;
+      // A node that is not & or ~ itself is decided by its parts.
+      if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kNot && !n.lazy) {
+        if (!is_empty(d)) return found(at);
+        continue;
+      }
+      push(d.v, spelled_after(v.spelled, b), at);
+    }
+    if (visits.size() > budget) too_complex("an intersection of patterns is too large to decide");
+  }
+  for (const Visit& v : visits)
+    if (v.spelled <= kCharacter) nodes_[v.id].emptiness = 1;
+  return true;
+}
+
+bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out) {
+  // Depth-first over live bytes; a node met again on the path means an infinite language, because
+  // dead nodes are never entered.
+  struct Frame {
+    RegexId id;
+    int byte;
+  };
+  out.clear();
+  if (is_empty(r)) return true;
+  std::vector<Frame> path{{r, -1}};
+  std::vector<uint32_t> on_path{r.v};
+  std::string text;
+  uint32_t steps = 0;
+  if (nullable(r)) out.push_back(text);
+  while (!path.empty()) {
+    Frame& f = path.back();
+    int b = f.byte + 1;
+    const ByteSet& l = live(f.id);
+    while (b < 256 && !l.has(static_cast<uint8_t>(b))) ++b;
+    if (b == 256) {
+      path.pop_back();
+      on_path.pop_back();
+      if (!text.empty()) text.pop_back();
+      continue;
+    }
+    f.byte = b;
+    const RegexId d = next(f.id, static_cast<uint8_t>(b));
+    if (++steps > limit * 64 + 4096 || std::find(on_path.begin(), on_path.end(), d.v) != on_path.end()) return false;
+    text.push_back(static_cast<char>(b));
+    if (nullable(d)) {
+      if (out.size() == limit) return false;
+      out.push_back(text);
+    }
+    path.push_back({d, -1});
+    on_path.push_back(d.v);
+  }
+  return true;
+}
+
+// Else depth-first over live bytes, as in enumerate(): every node can be completed, so a node met again on its
+// own path means infinitely many strings.
+uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
+  constexpr uint64_t kMany = ~0ull, kEnough = 1ull << 40;
+  constexpr int kLevels = 48;
+  exact = true;
+  if (is_empty(start)) return 0;
+  // By length first: distinct live prefixes of one length begin distinct strings, so a few levels tell that there
+  // are more strings than anybody counts.
+  std::unordered_map<uint32_t, uint64_t> level{{start.v, 1}};
+  uint64_t shorter = 0;
+  for (int k = 0; k < kLevels && level.size() <= nodes / kLevels; ++k) {
+    std::unordered_map<uint32_t, uint64_t> longer;
+    uint64_t paths = 0;
+    for (const auto& [id, n] : level) {
+      if (nodes_[id].nullable) shorter += n;
+      const ByteSet bytes = live(RegexId{id});
+      const ClassMap& c = classes(RegexId{id});
+      uint16_t of_class[256] = {};
+      for (int b = 0; b < 256; ++b)
+        if (bytes.has(static_cast<uint8_t>(b))) ++of_class[c.of[b]];
+      for (uint16_t i = 0; i < c.n; ++i)
+        if (of_class[i]) {
+          longer[next(RegexId{id}, c.rep[i]).v] += n * of_class[i];
+          paths += n * of_class[i];
+        }
+    }
+    if (shorter + paths >= kEnough) return kMany;
+    if (longer.empty()) return shorter;
+    level = std::move(longer);
+  }
+  struct Frame {
+    uint32_t id;
+    int byte;
+    uint64_t sum;
+  };
+  const auto add = [](uint64_t& sum, uint64_t more) { sum = sum + more < sum ? kMany : sum + more; };
+  std::unordered_map<uint32_t, uint64_t> known;
+  std::unordered_set<uint32_t> on_path{start.v};
+  std::vector<Frame> path{{start.v, -1, nullable(start)}};
+  while (true) {
+    Frame& f = path.back();
+    const ByteSet& bytes = live(RegexId{f.id});
+    int b = f.byte + 1;
+    while (b < 256 && !bytes.has(static_cast<uint8_t>(b))) ++b;
+    f.byte = b;
+    if (b == 256) {
+      const uint64_t sum = f.sum;
+      known.emplace(f.id, sum);
+      on_path.erase(f.id);
+      path.pop_back();
+      if (path.empty()) return sum;
+      add(path.back().sum, sum);
+      continue;
+    }
+    const RegexId d = next(RegexId{f.id}, static_cast<uint8_t>(b));
+    if (on_path.count(d.v)) return kMany;
+    if (const auto it = known.find(d.v); it != known.end()) {
+      add(f.sum, it->second);
+      continue;
+    }
+    if (known.size() + path.size() > nodes) {
+      exact = false;
+      uint64_t sum = 0;  // what was completed beside each prefix of the path
+      for (const Frame& g : path) add(sum, g.sum);
+      return sum;
+    }
+    on_path.insert(d.v);
+    path.push_back({d.v, -1, nullable(d)});
+  }
+}
+
+bool RegexArena::witness(RegexId r, std::string& out) {
+  out.clear();
+  if (is_empty(r)) return false;
+  // Breadth-first over distinct nodes.
+  std::deque<uint32_t> queue{r.v};
+  std::unordered_map<uint32_t, std::pair<uint32_t, uint8_t>> from{{r.v, {r.v, 0}}};
+  while (!queue.empty()) {
+    const uint32_t id = queue.front();
+    queue.pop_front();
+    if (nodes_[id].nullable) {
+      for (uint32_t at = id; at != r.v; at = from[at].first) out.push_back(static_cast<char>(from[at].second));
+      std::reverse(out.begin(), out.end());
+      return true;
+    }
+    if (from.size() > kEmptinessBudget) too_complex("a pattern is too large to find a witness");
+    const ClassMap& c = classes(RegexId{id});
+    for (uint16_t k = 0; k < c.n; ++k) {
+      const RegexId d = next(RegexId{id}, c.rep[k]);
+      if (d != empty() && from.emplace(d.v, std::pair{id, c.rep[k]}).second) queue.push_back(d.v);
+    }
+  }
+  return false;
+}
+
+}  // namespace structgen
