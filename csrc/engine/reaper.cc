@@ -87,6 +87,9 @@ void Reaper::take(std::vector<std::shared_ptr<Grammar>> grammars) {
   state_->more.notify_one();
 }
 
-std::size_t Reaper::pending() const { return state_ ? state_->pending.load(std::memory_order_relaxed) : 0; }
+// What the parent had not freed when it forked is not waited for in the child: nobody there would free it.
+std::size_t Reaper::pending() const {
+  return state_ && state_->owner == process() ? state_->pending.load(std::memory_order_relaxed) : 0;
+}
 
 }  // namespace structgen
