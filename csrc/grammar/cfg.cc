@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "grammar/automata.h"
 #include "regex/regex.h"
 
 namespace structgen {
@@ -316,6 +317,9 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
   }
   fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
   give_contexts(cfg, regexes);
+  fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
+  group(cfg, regexes);
+  to_automata(cfg, regexes);
   do {
     fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
     group(cfg, regexes);

@@ -25,6 +25,7 @@ using CfgSequence = std::vector<CfgSymbol>;
 struct CfgRule {
   std::string name;
   std::vector<CfgSequence> alternatives;
+  bool part = false;  // a part of another rule, and nothing else
   // A counted rule instead: its one alternative is the body of {min,max}.
   bool counted = false;
   uint32_t min = 0, max = 0;

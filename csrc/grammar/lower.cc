@@ -239,6 +239,7 @@ class Lowering {
     const auto [it, first] = helpers_.try_emplace(node, 0);
     if (first) {
       it->second = fresh("");
+      out_.cfg.rules[it->second].part = true;
       todo_.emplace_back(it->second, node);
     }
     return it->second;

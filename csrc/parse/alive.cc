@@ -10,9 +10,6 @@ namespace {
 constexpr uint32_t kNoContext = 0xFFFFFFFFu;
 constexpr uint32_t kMaxDepth = 2'000;  // stacks this deep below a new one were asked about while they grew
 uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
-void add(std::vector<Alive::Pending>& to, Alive::Pending p) {
-  if (std::find(to.begin(), to.end(), p) == to.end()) to.push_back(p);
-}
 }  // namespace
 
 Alive::Alive(RegexArena& regexes, Productions& productions, StackArena& stacks)
@@ -65,52 +62,75 @@ void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
   }
 }
 
-void Alive::out(Symbol s, Pending from, std::vector<Pending>& to) {
+// Adds to a set that begins where its pendings' marks were last renewed.
+void Alive::Set::add(Pending p) {
+  if (marks.size() <= p) marks.resize(p + 1, 0);
+  if (marks[p] == mark) return;
+  marks[p] = mark;
+  list.push_back(p);
+}
+
+void Alive::out(Symbol s, Pending from, Set& to) {
   if (s.kind() == Symbol::kRule && productions_.plain(s.rule_id())) {
-    for (Pending p : rule(s.rule_id(), from).out) add(to, p);
+    for (Pending p : rule(s.rule_id(), from).out) to.add(p);
     return;
   }
-  std::vector<Step> found;
-  steps(s, from, found);
-  for (const Step& step : found) add(to, step.to);
+  steps_.clear();
+  steps(s, from, steps_);
+  for (const Step& step : steps_) to.add(step.to);
 }
 
 Alive::Rule& Alive::rule(RuleId r, Pending from) {
   const auto [it, fresh] = rules_.try_emplace(key(r.v, from));
+  Rule& out = it->second;
   if (fresh) open_.push_back(it->first);
-  return it->second;
+  if (fresh) todo_.push_back(it->first);
+  if (!out.done && at_ != kNone && (out.users.empty() || out.users.back() != at_)) out.users.push_back(at_);
+  return out;
 }
 
-// All rules asked for, again and again until nothing is added.
+// Least fixpoint: a rule is looked at again when one that it asked for has grown. The newest come first, so that
+// rules are mostly known before those that ask for them.
 void Alive::solve() {
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (std::size_t i = 0; i < open_.size(); ++i) {
-      const uint64_t at = open_[i];
-      const RuleId r{static_cast<uint32_t>(at >> 32)};
-      const Pending from = static_cast<Pending>(at);
-      Alternatives alternatives;
-      productions_.expand(r, Reading{}, alternatives);
-      uint32_t begin = 0;
-      std::vector<Pending> found, now, next;
-      for (uint32_t end : alternatives.ends) {
-        now.assign(1, from);
-        for (uint32_t k = begin; k < end && !now.empty(); ++k) {
-          next.clear();
-          for (Pending p : now) out(alternatives.symbols[k], p, next);
-          now.swap(next);
-        }
-        for (Pending p : now) add(found, p);
-        begin = end;
+  Alternatives alternatives;
+  while (!todo_.empty()) {
+    at_ = todo_.back();
+    todo_.pop_back();
+    rules_[at_].waiting = false;
+    const RuleId r{static_cast<uint32_t>(at_ >> 32)};
+    const Pending from = static_cast<Pending>(at_);
+    alternatives.symbols.clear();
+    alternatives.ends.clear();
+    productions_.expand(r, Reading{}, alternatives);
+    uint32_t begin = 0;
+    found_.clear();
+    for (uint32_t end : alternatives.ends) {
+      now_.clear();
+      now_.add(from);
+      for (uint32_t k = begin; k < end && !now_.list.empty(); ++k) {
+        next_.clear();
+        for (Pending p : now_.list) out(alternatives.symbols[k], p, next_);
+        std::swap(now_, next_);
       }
-      Rule& rule = rules_[at];
-      if (found.size() != rule.out.size()) {
-        rule.out = std::move(found);
-        changed = true;
-      }
+      for (Pending p : now_.list) found_.add(p);
+      begin = end;
+    }
+    Rule& rule = rules_[at_];
+    if (found_.list.size() == rule.out.size()) continue;
+    rule.out = found_.list;
+    for (uint64_t user : rule.users) {
+      Rule& u = rules_[user];
+      if (u.waiting) continue;
+      u.waiting = true;
+      todo_.push_back(user);
     }
   }
-  for (uint64_t at : open_) rules_[at].done = true;
+  at_ = kNone;
+  for (uint64_t at : open_) {
+    Rule& rule = rules_[at];
+    rule.done = true;
+    rule.users = {};
+  }
   open_.clear();
 }
 
@@ -120,12 +140,14 @@ bool Alive::stack(StackId s, Pending from, uint32_t depth) {
   if (known != stacks_known_.end()) return known->second;
   bool found = false;
   for (const StackEntry& e : stacks_.entries(s)) {
-    std::vector<Pending> after;
+    std::vector<Pending> after;  // its own: what is asked below uses the sets again
     if (e.top.kind() == Symbol::kRule && productions_.plain(e.top.rule_id())) {
       if (!rule(e.top.rule_id(), from).done) solve();
       after = rule(e.top.rule_id(), from).out;
     } else {
-      out(e.top, from, after);
+      next_.clear();
+      out(e.top, from, next_);
+      after = next_.list;
     }
     for (Pending p : after)
       if (stack(e.rest, p, depth + 1)) {

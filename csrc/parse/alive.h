@@ -49,13 +49,26 @@ class Alive {
       return std::pair(x.follow.v, x.context) <=> std::pair(y.follow.v, y.context);
     }
   };
+  static constexpr uint64_t kNone = ~0ull;
   struct Rule {
     std::vector<Pending> out;
+    std::vector<uint64_t> users;  // rules that asked for it before it was done
     bool done = false;
+    bool waiting = true;  // to be looked at, again
+  };
+  struct Set {
+    std::vector<Pending> list;
+    std::vector<uint32_t> marks;  // by pending
+    uint32_t mark = 1;
+    void clear() {
+      list.clear();
+      ++mark;
+    }
+    void add(Pending p);
   };
   Pending pending(Value v);
   bool stack(StackId s, Pending from, uint32_t depth);
-  void out(Symbol s, Pending from, std::vector<Pending>& to);
+  void out(Symbol s, Pending from, Set& to);
   Rule& rule(RuleId r, Pending from);
   void solve();
 
@@ -66,6 +79,10 @@ class Alive {
   std::map<Value, Pending> numbers_;
   std::unordered_map<uint64_t, Rule> rules_;
   std::vector<uint64_t> open_;  // rules asked for whose solution is not final
+  std::vector<uint64_t> todo_;  // those to be looked at
+  uint64_t at_ = kNone;         // the one looked at
+  Set now_, next_, found_;
+  std::vector<Step> steps_;
   std::unordered_map<uint64_t, bool> stacks_known_;
 };
 

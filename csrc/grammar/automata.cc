@@ -1,0 +1,407 @@
+#include "grammar/automata.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "regex/regex.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr uint32_t kUnlimited = 0xFFFFFFFFu;
+constexpr uint32_t kMaxNodes = 1'000;   // of one rule's automaton before it is made deterministic
+constexpr uint32_t kMaxStates = 400;    // and after
+constexpr uint32_t kMaxNesting = 200;   // rules taken in within rules taken in
+constexpr uint32_t kSmall = 16;         // symbols of a rule that is taken in everywhere
+
+// What is known of the rules before any is changed.
+class Calls {
+ public:
+  explicit Calls(const Cfg& cfg, RegexArena& regexes) : cfg_(cfg), regexes_(regexes) {
+    components();
+    sizes();
+    const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
+    std::vector<uint32_t> members(cfg.groups + 1, 0);
+    for (const CfgRule& r : cfg.rules) ++members[r.group];
+    left_.assign(n, kPlain);
+    for (uint32_t r = 0; r < n; ++r)
+      if (cfg.rules[r].group != 0) left_[r] = members[cfg.rules[r].group] == 1 && direct(r) ? kDirect : kHidden;
+  }
+  bool recursive(uint32_t r) const { return recursive_[r]; }
+  bool together(uint32_t a, uint32_t b) const { return component_[a] == component_[b]; }
+  bool small(uint32_t r) const { return size_[r] <= kSmall; }
+  bool left_recursive(uint32_t r) const { return left_[r] == kDirect; }
+  bool fixed(uint32_t r) const { return left_[r] == kHidden; }  // left recursion of another kind
+
+ private:
+  enum Left : uint8_t { kPlain, kDirect, kHidden };
+
+  // Left-recursive by its own first symbols only: r -> r a | b.
+  bool direct(uint32_t r) const {
+    for (const CfgSequence& sequence : cfg_.rules[r].alternatives)
+      for (std::size_t i = 0; i < sequence.size(); ++i) {
+        const CfgSymbol s = sequence[i];
+        if (i > 0 && s == CfgSymbol{CfgSymbol::kRule, r}) return false;
+        if (i == 0 && s == CfgSymbol{CfgSymbol::kRule, r}) {
+          if (cfg_.rules[r].nullable) return false;
+          break;
+        }
+        const bool empty = s.kind == CfgSymbol::kRule       ? cfg_.rules[s.id].nullable
+                           : s.kind == CfgSymbol::kTerminal ? regexes_.nullable(RegexId{s.id})
+                                                            : s.kind == CfgSymbol::kAfter;
+        if (!empty) break;
+      }
+    return !cfg_.rules[r].counted;
+  }
+
+  // Strongly connected components of all calls (Tarjan 1972, with an explicit stack).
+  void components() {
+    const uint32_t n = static_cast<uint32_t>(cfg_.rules.size());
+    std::vector<std::vector<uint32_t>> calls(n);
+    for (uint32_t r = 0; r < n; ++r)
+      for (const CfgSequence& sequence : cfg_.rules[r].alternatives)
+        for (CfgSymbol s : sequence)
+          if (s.kind == CfgSymbol::kRule) calls[r].push_back(s.id);
+    component_.assign(n, 0);
+    recursive_.assign(n, false);
+    std::vector<uint32_t> order(n, 0), low(n, 0), open;
+    std::vector<bool> is_open(n, false);
+    uint32_t time = 0, found = 0;
+    struct Frame {
+      uint32_t rule, next;
+    };
+    for (uint32_t root = 0; root < n; ++root) {
+      if (order[root]) continue;
+      std::vector<Frame> frames{{root, 0}};
+      while (!frames.empty()) {
+        const uint32_t r = frames.back().rule;
+        if (!order[r]) {
+          order[r] = low[r] = ++time;
+          open.push_back(r);
+          is_open[r] = true;
+        }
+        if (frames.back().next < calls[r].size()) {
+          const uint32_t to = calls[r][frames.back().next++];
+          if (!order[to])
+            frames.push_back({to, 0});
+          else if (is_open[to])
+            low[r] = std::min(low[r], order[to]);
+          continue;
+        }
+        if (low[r] == order[r]) {
+          const bool many = open.back() != r || std::find(calls[r].begin(), calls[r].end(), r) != calls[r].end();
+          ++found;
+          while (true) {
+            const uint32_t member = open.back();
+            open.pop_back();
+            is_open[member] = false;
+            component_[member] = found;
+            recursive_[member] = many;
+            finished_.push_back(member);
+            if (member == r) break;
+          }
+        }
+        frames.pop_back();
+        if (!frames.empty()) low[frames.back().rule] = std::min(low[frames.back().rule], low[r]);
+      }
+    }
+  }
+
+  // Symbols of a rule with everything it calls; a recursive one counts as large. Callees are finished first.
+  void sizes() {
+    size_.assign(cfg_.rules.size(), kSmall + 1);
+    for (uint32_t r : finished_) {
+      if (recursive_[r]) continue;
+      uint32_t size = 0;
+      for (const CfgSequence& sequence : cfg_.rules[r].alternatives)
+        for (CfgSymbol s : sequence) size = std::min(kSmall + 1, size + (s.kind == CfgSymbol::kRule ? size_[s.id] : 1));
+      size_[r] = size;
+    }
+  }
+
+  const Cfg& cfg_;
+  RegexArena& regexes_;
+  std::vector<uint32_t> component_, finished_, size_;
+  std::vector<bool> recursive_;
+  std::vector<Left> left_;
+};
+
+struct Edge {
+  CfgSymbol symbol;
+  uint32_t to;
+};
+
+// One rule with what is taken in. A node stands for what may still be read: node(rule, to) for the texts of the rule
+// followed by what may be read at `to`. So a call whose `to` was met before is an edge to a node there is.
+class Network {
+ public:
+  // `recursive`: whether rules of the root's own recursion are taken in.
+  Network(const Cfg& cfg, const Calls& calls, uint32_t root, bool recursive)
+      : cfg_(cfg), calls_(calls), root_(root), recursive_(recursive) {
+    end_ = node();
+    start_ = rule(root, end_, true, true);
+  }
+  bool fits() const { return nodes_.size() <= kMaxNodes && !deep_; }
+  uint32_t start() const { return start_; }
+  uint32_t end() const { return end_; }
+  const std::vector<Edge>& edges(uint32_t n) const { return nodes_[n].edges; }
+  const std::vector<uint32_t>& empty(uint32_t n) const { return nodes_[n].empty; }
+  uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }
+
+ private:
+  struct Node {
+    std::vector<Edge> edges;
+    std::vector<uint32_t> empty;
+  };
+  uint32_t node() {
+    nodes_.emplace_back();
+    return static_cast<uint32_t>(nodes_.size() - 1);
+  }
+
+  // `first`: nothing of the rule it is a part of was read before. `last`: nothing of it follows.
+  uint32_t rule(uint32_t r, uint32_t to, bool first, bool last) {
+    const auto [it, fresh] = made_.try_emplace((static_cast<uint64_t>(r) << 32) | to, 0);
+    if (!fresh) return it->second;
+    const uint32_t entry = it->second = node();
+    if (path_.size() >= kMaxNesting || !fits()) {
+      deep_ = true;
+      return entry;
+    }
+    path_.push_back(r);
+    uint32_t exit = to;
+    const bool left = calls_.left_recursive(r);  // r -> r a | b is b, then any number of a
+    if (left) {
+      exit = node();
+      nodes_[exit].empty.push_back(to);
+    }
+    for (const CfgSequence& alternative : cfg_.rules[r].alternatives) {
+      const bool again = left && alternative.front() == CfgSymbol{CfgSymbol::kRule, r};
+      sequence(alternative, again ? 1 : 0, again ? exit : entry, exit, first && !again, last);
+    }
+    path_.pop_back();
+    return entry;
+  }
+
+  void sequence(const CfgSequence& symbols, std::size_t begin, uint32_t from, uint32_t to, bool first, bool last) {
+    if (begin == symbols.size()) nodes_[from].empty.push_back(to);
+    for (std::size_t i = begin; i < symbols.size(); ++i) {
+      const bool ends = i + 1 == symbols.size();
+      const uint32_t target = ends ? to : node();
+      place(symbols[i], from, target, first && i == begin, last && ends, i != begin);
+      from = target;
+    }
+  }
+
+  // `own`: no other edge leaves or enters `from` but what stands in front of the symbol.
+  void place(CfgSymbol s, uint32_t from, uint32_t to, bool first, bool last, bool own) {
+    if (s.kind != CfgSymbol::kRule) {
+      nodes_[from].edges.push_back({s, to});
+      return;
+    }
+    const CfgRule& r = cfg_.rules[s.id];
+    if (r.counted && r.max == kUnlimited && r.min <= 1 && r.group == 0) {
+      const CfgSequence& body = r.alternatives[0];
+      uint32_t at = from;
+      if (r.min == 1) {
+        at = node();
+        sequence(body, 0, from, at, first, false);
+      } else if (!own) {
+        at = node();
+        nodes_[from].empty.push_back(at);
+      }
+      sequence(body, 0, at, at, false, false);
+      nodes_[at].empty.push_back(to);
+      return;
+    }
+    if (taken_in(s.id, to, first || last)) {
+      const bool named = !r.part;
+      const uint32_t entry = rule(s.id, to, named || first, named || last);
+      nodes_[from].empty.push_back(entry);
+    } else {
+      nodes_[from].edges.push_back({s, to});
+    }
+  }
+
+  bool taken_in(uint32_t r, uint32_t to, bool bare) const {
+    if (made_.count((static_cast<uint64_t>(r) << 32) | to)) return true;
+    if (cfg_.rules[r].counted || calls_.fixed(r)) return false;
+    if (std::find(path_.begin(), path_.end(), r) != path_.end()) return false;
+    if (cfg_.rules[r].part && (calls_.together(r, root_) || !calls_.recursive(r))) return true;
+    if (calls_.recursive(r)) return recursive_ && bare && calls_.together(r, root_);
+    return calls_.small(r);
+  }
+
+  const Cfg& cfg_;
+  const Calls& calls_;
+  const uint32_t root_;
+  const bool recursive_;
+  std::vector<Node> nodes_;
+  std::unordered_map<uint64_t, uint32_t> made_;  // (rule, to) -> entry
+  std::vector<uint32_t> path_;
+  uint32_t start_ = 0, end_ = 0;
+  bool deep_ = false;
+};
+
+struct Automaton {
+  struct State {
+    std::vector<Edge> edges;  // by symbol
+    bool accepting = false;
+  };
+  std::vector<State> states;  // 0 is the start
+};
+
+bool determinise(const Network& network, Automaton& out) {
+  std::map<std::vector<uint32_t>, uint32_t> numbers;
+  std::vector<std::vector<uint32_t>> sets;
+  std::vector<bool> seen(network.size());
+  const auto number = [&](std::vector<uint32_t> set) {
+    std::vector<uint32_t> todo = set, closed;
+    for (uint32_t n : set) seen[n] = true;
+    while (!todo.empty()) {
+      const uint32_t n = todo.back();
+      todo.pop_back();
+      closed.push_back(n);
+      for (uint32_t e : network.empty(n))
+        if (!seen[e]) {
+          seen[e] = true;
+          todo.push_back(e);
+        }
+    }
+    for (uint32_t n : closed) seen[n] = false;
+    // Nodes without edges of their own tell nothing apart.
+    std::erase_if(closed, [&](uint32_t n) { return network.edges(n).empty() && n != network.end(); });
+    std::sort(closed.begin(), closed.end());
+    const auto [it, fresh] = numbers.try_emplace(std::move(closed), static_cast<uint32_t>(sets.size()));
+    if (fresh) sets.push_back(it->first);
+    return it->second;
+  };
+  number({network.start()});
+  for (uint32_t s = 0; s < sets.size(); ++s) {
+    if (sets.size() > kMaxStates) return false;
+    std::map<CfgSymbol, std::vector<uint32_t>> next;
+    bool accepting = false;
+    for (uint32_t n : sets[s]) {
+      accepting = accepting || n == network.end();
+      for (const Edge& e : network.edges(n)) next[e.symbol].push_back(e.to);
+    }
+    Automaton::State state;
+    state.accepting = accepting;
+    for (auto& [symbol, to] : next) {
+      std::sort(to.begin(), to.end());
+      to.erase(std::unique(to.begin(), to.end()), to.end());
+      state.edges.push_back({symbol, number(std::move(to))});
+    }
+    out.states.push_back(std::move(state));
+  }
+  return true;
+}
+
+// States that the same sequences lead to the end from are one. Classes are split until they are stable.
+void minimise(Automaton& a) {
+  std::vector<uint32_t> of(a.states.size());
+  for (std::size_t s = 0; s < of.size(); ++s) of[s] = a.states[s].accepting;
+  for (std::size_t classes = 0;;) {
+    std::map<std::vector<uint32_t>, uint32_t> numbers;
+    std::vector<uint32_t> next(of.size());
+    for (std::size_t s = 0; s < of.size(); ++s) {
+      std::vector<uint32_t> key{of[s]};
+      for (const Edge& e : a.states[s].edges) {
+        key.push_back(e.symbol.kind);
+        key.push_back(e.symbol.id);
+        key.push_back(of[e.to]);
+      }
+      next[s] = numbers.try_emplace(std::move(key), static_cast<uint32_t>(numbers.size())).first->second;
+    }
+    of = std::move(next);
+    if (numbers.size() == classes) break;
+    classes = numbers.size();
+  }
+  // The start is met first, so it is class 0.
+  Automaton out;
+  for (std::size_t s = 0; s < of.size(); ++s)
+    if (of[s] == out.states.size()) {
+      out.states.push_back(std::move(a.states[s]));
+      for (Edge& e : out.states.back().edges) e.to = of[e.to];
+    }
+  a = std::move(out);
+}
+
+bool automaton(const Cfg& cfg, const Calls& calls, uint32_t root, Automaton& out) {
+  for (const bool recursive : {true, false}) {
+    if (!recursive && !calls.recursive(root)) break;
+    out.states.clear();
+    const Network network(cfg, calls, root, recursive);
+    if (network.fits() && determinise(network, out)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void to_automata(Cfg& cfg, RegexArena& regexes) {
+  for (const CfgRule& r : cfg.rules)
+    for (const CfgSequence& sequence : r.alternatives)
+      for (CfgSymbol s : sequence)
+        if (s.kind == CfgSymbol::kNote) return;
+  const Calls calls(cfg, regexes);
+  const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
+  std::vector<CfgRule> made;
+  std::vector<std::vector<CfgSequence>> rewritten(n);
+  std::vector<bool> met(n, false), done(n, false);
+  std::vector<uint32_t> todo;
+  const auto need = [&](uint32_t r) {
+    if (met[r]) return;
+    met[r] = true;
+    todo.push_back(r);
+  };
+  need(cfg.start);
+  while (!todo.empty()) {
+    const uint32_t root = todo.back();
+    todo.pop_back();
+    const auto keep = [&] {
+      for (const CfgSequence& sequence : cfg.rules[root].alternatives)
+        for (CfgSymbol s : sequence)
+          if (s.kind == CfgSymbol::kRule) need(s.id);
+    };
+    if (cfg.rules[root].counted || calls.fixed(root)) {
+      keep();
+      continue;
+    }
+    Automaton a;
+    if (!automaton(cfg, calls, root, a)) {
+      keep();
+      continue;
+    }
+    minimise(a);
+    const uint32_t first = n + static_cast<uint32_t>(made.size());
+    const auto number = [&](uint32_t state) { return state == 0 ? root : first + state - 1; };
+    for (uint32_t s = 0; s < a.states.size(); ++s) {
+      std::vector<CfgSequence> alternatives;
+      if (a.states[s].accepting) alternatives.push_back({});
+      for (const Edge& e : a.states[s].edges) {
+        if (e.symbol.kind == CfgSymbol::kRule) need(e.symbol.id);
+        CfgSequence sequence{e.symbol};
+        const Automaton::State& to = a.states[e.to];
+        if (!to.accepting || !to.edges.empty()) sequence.push_back({CfgSymbol::kRule, number(e.to)});
+        alternatives.push_back(std::move(sequence));
+      }
+      if (s == 0) {
+        rewritten[root] = std::move(alternatives);
+        done[root] = true;
+      } else {
+        made.emplace_back();
+        made.back().productive = true;
+        made.back().alternatives = std::move(alternatives);
+      }
+    }
+  }
+  for (uint32_t r = 0; r < n; ++r) {
+    if (done[r]) cfg.rules[r].alternatives = std::move(rewritten[r]);
+    if (!met[r]) cfg.rules[r].alternatives.clear();
+  }
+  for (CfgRule& r : made) cfg.rules.push_back(std::move(r));
+}
+
+}  // namespace structgen
