@@ -139,7 +139,7 @@ def checksum(data: bytes) -> int:
 
 def signed(data: bytearray) -> bytes:
     """`data` with its checksums made right again."""
-    end = 24 + 9 * 16
+    end = 24 + 10 * 16
     size = end + 24
     data[end : end + 8] = struct.pack("<Q", len(data))
     data[end + 8 : end + 16] = struct.pack("<Q", checksum(bytes(data[size:])))
@@ -151,11 +151,11 @@ def test_wrong_indices_behind_a_right_checksum_never_crash(file, tmp_path) -> No
     """Refused, or harmless: the masks may be wrong, the process lives. In a child, which a crash may end."""
     data = file.read_bytes()
     assert signed(bytearray(data)) == data
-    begins = struct.unpack("<9Q", data[24 : 24 + 72])
-    sizes = struct.unpack("<9Q", data[96 : 96 + 72])
+    begins = struct.unpack("<10Q", data[24 : 24 + 80])
+    sizes = struct.unpack("<10Q", data[104 : 104 + 80])
     chance = random.Random(1)
     count = 0
-    for section in range(2, 9):  # offsets, eos, special, nodes, kids, children, tokens
+    for section in range(2, 10):  # offsets, eos, special, nodes, kids, children, tokens, what lies below
         for value in (0, 1, 0x7FFFFFFF, 0xFFFFFFFF, None, None, None, None):
             if not sizes[section]:
                 continue

@@ -88,20 +88,24 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
       if (at == endings.end()) endings.push_back(after);
     }
     const ClassMap* classes = regexes_.class_maps().product(&regexes_.classes(p.r), &regexes_.classes(p.c));
-    std::unordered_map<uint32_t, ByteSet> targets;
-    std::vector<uint32_t> to_of(classes->n, 0xFFFFFFFFu);
+    std::vector<ByteSet> bytes_of(classes->n);
+    for (int b = 0; b < 256; ++b) bytes_of[classes->of[b]].add(static_cast<uint8_t>(b));
+    std::vector<std::pair<ByteSet, uint32_t>> next;
     for (uint16_t k = 0; k < classes->n; ++k) {
       const RegexId r = regexes_.next(p.r, classes->rep[k]);
       if (r == RegexArena::empty()) continue;
       const RegexId c = regexes_.next(p.c, classes->rep[k]);
       const auto [it, fresh] = index.try_emplace(key(r, c), static_cast<uint32_t>(pairs.size()));
       if (fresh) pairs.push_back({r, c});
-      to_of[k] = it->second;
+      const uint32_t to = it->second;
+      const auto same = std::find_if(next.begin(), next.end(), [&](const auto& e) { return e.second == to; });
+      if (same == next.end())
+        next.emplace_back(bytes_of[k], to);
+      else
+        same->first |= bytes_of[k];
     }
-    for (int b = 0; b < 256; ++b)
-      if (const uint32_t to = to_of[classes->of[b]]; to != 0xFFFFFFFFu) targets[to].add(static_cast<uint8_t>(b));
     if (states.size() < pairs.size()) states.resize(pairs.size());
-    for (const auto& [to, bytes] : targets) states[i].next.emplace_back(bytes, to);
+    states[i].next = std::move(next);
     if (pairs.size() > kMaxPairs || endings.size() > kMaxEndings)
       throw Error(ErrorKind::kSchemaTooComplex, "a terminal and those that begin like it have too many states");
   }

@@ -1,7 +1,9 @@
 #include "mask/lexeme_slices.h"
 
 #include <algorithm>
+#include <bit>
 
+#include "mask/subtrees.h"
 #include "mask/walk_table.h"
 
 namespace structgen {
@@ -10,6 +12,7 @@ namespace {
 constexpr int kWideBytes = 40;              // live bytes of a regex that is wide at once
 constexpr int kOpenBytes = 20;              // of one that stays so with some byte: names, hexadecimal numbers
 constexpr std::size_t kListed = 500;        // tokens kept as a list rather than a row
+constexpr uint32_t kLoop = 1;               // trie nodes below one from which it is asked whether all of them loop
 constexpr uint32_t kDifference = 3'000;     // trie nodes looked at for what a difference takes away
 }  // namespace
 
@@ -46,13 +49,23 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
   std::vector<uint32_t> at(vocabulary_.longest() + 1);
   const uint32_t top = trie.node(node).depth;
   at[top] = table.state(regex);
+  Loops loops(trie, table);
+  Categories open_categories = 0;
+  open.for_each([&](uint8_t b) { open_categories |= category(b); });
   std::vector<char> ends{0, regexes_.nullable(regex)};  // by state
-  std::vector<TokenId> inside;
+  // As a row from the start: as a list, the tokens of a comment would be half a megabyte of fresh pages.
+  auto inside = std::make_shared<LexemeSlice::Words>(vocabulary_.words());
+  std::size_t count = 0;
+  const auto take = [&](std::span<const TokenId> tokens) {
+    for (TokenId t : tokens) (*inside)[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+    count += tokens.size();
+  };
   std::vector<SuffixText> left;
   const auto leave = [&](uint32_t child) {
     const uint32_t depth = trie.node(child).depth - 1;
     for (TokenId t : trie.subtree_tokens(child)) left.push_back({vocabulary_.bytes(t).substr(depth), {t, depth}});
   };
+  const auto may_end = [&](uint32_t s) { return regexes_.nullable(table.regex(s)); };
   for (uint32_t i = node + 1, end = trie.node(node).end; i < end;) {
     const TokenTrie::Node& n = trie.node(i);
     const uint32_t from = at[n.depth - 1];
@@ -64,20 +77,26 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
       continue;
     }
     if (ends.size() <= to) ends.push_back(regexes_.nullable(table.regex(to)));
+    if (n.end > i + kLoop && loops.seen(from, to) && loops.cover(i, to, ends[to] ? open_categories : 0, may_end)) {
+      take(trie.subtree_tokens(i));
+      i = n.end;
+      continue;
+    }
     at[n.depth] = to;
-    for (TokenId t : trie.tokens(i)) inside.push_back(t);
+    take(trie.tokens(i));
     ++i;
   }
   out.exits = std::make_shared<Suffixes>();
   build_suffixes(left, *out.exits);
   bytes_ += out.exits->nodes.capacity() * sizeof(Suffixes::Node) + out.exits->entries.capacity() * sizeof(Suffixes::Entry);
-  if (inside.size() <= kListed) {
-    out.few = std::move(inside);
+  if (count > kListed) {
+    out.inside = std::move(inside);
+    bytes_ += 4ull * vocabulary_.words();
     return;
   }
-  out.inside = std::make_shared<LexemeSlice::Words>(vocabulary_.words());
-  for (TokenId t : inside) (*out.inside)[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
-  bytes_ += 4ull * vocabulary_.words();
+  for (uint32_t w = 0; w < inside->size(); ++w)
+    for (uint32_t bits = (*inside)[w]; bits; bits &= bits - 1)
+      out.few.push_back(static_cast<TokenId>(32 * w + static_cast<uint32_t>(std::countr_zero(bits))));
 }
 
 // regex = base & not(some words): walks both and goes down only where they differ.
@@ -105,14 +124,12 @@ bool LexemeSlices::difference(RegexId regex, uint32_t node, RegexId forbidden, L
     const Frame f = todo.back();
     todo.pop_back();
     const TokenTrie::Kids& kids = trie.kids(f.node);
-    const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(f.r), &regexes_.classes(f.b));
-    bool differs[256];
-    for (uint16_t k = 0; k < c->n; ++k) differs[k] = regexes_.next(f.r, c->rep[k]) != regexes_.next(f.b, c->rep[k]);
     bool fits = true;
     kids.set.for_each([&](uint8_t b) {
-      if (!fits || !differs[c->of[b]]) return;
-      const uint32_t child = trie.child(kids, b);
+      if (!fits) return;
       const RegexId r = regexes_.next(f.r, b), to = regexes_.next(f.b, b);
+      if (r == to) return;
+      const uint32_t child = trie.child(kids, b);
       if (r == RegexArena::empty() && regexes_.live(to).any()) {  // more is lost than a word: not worth it
         fits = false;
         return;

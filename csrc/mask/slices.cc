@@ -3,7 +3,9 @@
 #include "base/error.h"
 
 #include <algorithm>
+#include <bit>
 
+#include "mask/subtrees.h"
 #include "mask/suffixes.h"
 #include "mask/walk_table.h"
 
@@ -15,6 +17,7 @@ void set_bit(Words& w, TokenId t) { w[static_cast<uint32_t>(t) >> 5] |= 1u << (t
 bool get_bit(const Words& w, TokenId t) { return (w[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1; }
 
 constexpr uint32_t kPairBudget = 4'000;        // pairs looked at by one containment test
+constexpr uint32_t kLoop = 1;                  // trie nodes below one from which it is asked whether all of them loop
 constexpr uint32_t kNever = 0xFFFFFFFFu;
 // Limits of counters that tokens stay below: of words, of groups of punctuation; of characters, beyond the longest
 // token, for what completes the text.
@@ -351,25 +354,38 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   WalkTable table(regexes_);
   std::vector<uint32_t> at(vocabulary_.longest() + 1);
   at[0] = table.state(regex);
-  std::vector<TokenId> inside;
+  Loops loops(trie, table);
+  const auto may_end = [&](uint32_t s) { return regexes_.nullable(table.regex(s)); };
+  auto row = std::make_unique<Words>(vocabulary_.words());
+  std::size_t count = 0;
+  const auto take = [&](std::span<const TokenId> tokens) {
+    for (TokenId t : tokens) set_bit(*row, t);
+    count += tokens.size();
+  };
   for (uint32_t i = 1; i < trie.size();) {
     const TokenTrie::Node& n = trie.node(i);
-    const uint32_t to = table.next(at[n.depth - 1], static_cast<uint8_t>(n.byte));
+    const uint32_t from = at[n.depth - 1];
+    const uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
     if (to == WalkTable::kDead) {
       i = n.end;
       continue;
     }
+    if (n.end > i + kLoop && loops.seen(from, to) && !may_end(to) && loops.cover(i, to, 0, may_end)) {
+      take(trie.subtree_tokens(i));
+      i = n.end;
+      continue;
+    }
     at[n.depth] = to;
-    for (TokenId t : trie.tokens(i)) inside.push_back(t);
+    take(trie.tokens(i));
     if (n.kids && regexes_.nullable(table.regex(to))) out.exits.push_back(i);
     ++i;
   }
-  if (inside.size() <= kSparseLimit) {
-    out.added = std::move(inside);
+  if (count <= kSparseLimit) {
+    for (uint32_t w = 0; w < row->size(); ++w)
+      for (uint32_t bits = (*row)[w]; bits; bits &= bits - 1)
+        out.added.push_back(static_cast<TokenId>(32 * w + static_cast<uint32_t>(std::countr_zero(bits))));
     return;
   }
-  auto row = std::make_unique<Words>(vocabulary_.words());
-  for (TokenId t : inside) set_bit(*row, t);
   bytes_ += row->size() * 4;
   owned_.push_back(std::move(row));
   out.base = owned_.back().get();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "mask/subtrees.h"
+
 namespace structgen {
 
 void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) {
@@ -60,6 +62,7 @@ void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) 
   kids_.own(std::move(kids));
   children_.own(std::move(children));
   order_.own(std::move(order));
+  below_.own(categories_below(*this));
 }
 
 void TokenTrie::view(const Parts& parts) {
@@ -67,10 +70,12 @@ void TokenTrie::view(const Parts& parts) {
   kids_.view(parts.kids);
   children_.view(parts.children);
   order_.view(parts.order);
+  below_.view(parts.below);
 }
 
 bool TokenTrie::sound(uint32_t vocabulary, uint32_t longest) const {
-  if (nodes_.size() < 2 || kids_.size() < 1 || order_.size() > vocabulary) return false;
+  if (nodes_.size() < 2 || kids_.size() < 1 || order_.size() > vocabulary || below_.size() + 1 != nodes_.size())
+    return false;
   const uint32_t count = size();
   if (nodes_[0].end != count || nodes_[0].depth != 0 || nodes_[0].rank != 0 || nodes_[count].rank != order_.size())
     return false;

@@ -1,7 +1,7 @@
 // The tokens as a byte trie in depth-first order.
 //
 // In: token byte strings. Out: nodes 0..n-1 in depth-first order (0 = root, the subtree of i is
-// [i, end(i))), children by byte through a 256-bit set and a rank. Cost: 16 bytes a node, 48 an inner node.
+// [i, end(i))), children by byte through a 256-bit set and a rank. Cost: 20 bytes a node, 48 an inner node.
 #pragma once
 
 #include <bit>
@@ -36,6 +36,7 @@ class TokenTrie {
     std::span<const Kids> kids;
     std::span<const uint32_t> children;
     std::span<const TokenId> order;
+    std::span<const uint32_t> below;
   };
 
   // tokens[i] = (bytes, id); empty byte strings must have been left out.
@@ -43,7 +44,7 @@ class TokenTrie {
 
   // A trie built before, in memory that outlives this one.
   void view(const Parts& parts);
-  Parts parts() const { return {nodes_.all(), kids_.all(), children_.all(), order_.all()}; }
+  Parts parts() const { return {nodes_.all(), kids_.all(), children_.all(), order_.all(), below_.all()}; }
   // Whether every index leads to something: what a walk takes for granted of a trie that was loaded.
   bool sound(uint32_t vocabulary, uint32_t longest) const;
 
@@ -63,8 +64,10 @@ class TokenTrie {
   std::span<const TokenId> subtree_tokens(uint32_t i) const {
     return {order_.data() + nodes_[i].rank, nodes_[nodes_[i].end].rank - nodes_[i].rank};
   }
+  // Categories of the bytes below the node; see mask/subtrees.h.
+  uint32_t below(uint32_t i) const { return below_[i]; }
   std::size_t byte_size() const {
-    return nodes_.byte_size() + kids_.byte_size() + children_.byte_size() + order_.byte_size();
+    return nodes_.byte_size() + kids_.byte_size() + children_.byte_size() + order_.byte_size() + below_.byte_size();
   }
 
  private:
@@ -72,6 +75,7 @@ class TokenTrie {
   Column<Kids> kids_;   // [0] = no children
   Column<uint32_t> children_;
   Column<TokenId> order_;
+  Column<uint32_t> below_;
 };
 
 }  // namespace structgen

@@ -306,17 +306,9 @@ StateId Parser::intern(const std::vector<Item>& items, bool accepting) {
         s.items = pool_.copy(std::span<const Item>(items)).data();
         s.n = static_cast<uint32_t>(items.size());
         s.accepting = accepting;
-        const ClassMap* c = regexes_.class_maps().one();
         for (const Item& i : items) {
-          c = regexes_.class_maps().product(c, &regexes_.classes(i.regex));
           s.capturing = s.capturing || i.capture.v > 1;
           s.poisoned = s.poisoned || i.regex == RegexArena::poison();
-        }
-        s.classes = c;
-        if (!s.capturing) {
-          uint32_t* next = pool_.allocate<uint32_t>(c->n);
-          std::fill(next, next + c->n, unknown().v);
-          s.next = next;
         }
         return k;
       });
@@ -378,10 +370,24 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
   return intern(f.items, f.accepting);
 }
 
+// Not made with the state: every second one that a walk meets is where a token ends, and steps no further.
+uint32_t* Parser::make_row(StateId s) {
+  State& st = states_[s.v];
+  const ClassMap* c = regexes_.class_maps().one();
+  for (const Item& i : items(s)) c = regexes_.class_maps().product(c, &regexes_.classes(i.regex));
+  uint32_t* next = pool_.allocate<uint32_t>(c->n);
+  std::fill(next, next + c->n, unknown().v);
+  st.classes = c;
+  st.next.store(next, std::memory_order_release);
+  return next;
+}
+
 StateId Parser::step(StateId s, uint8_t byte) {
   State& st = states_[s.v];
-  if (st.next) {
-    std::atomic_ref<uint32_t> slot(st.next[st.classes->of[byte]]);
+  if (!st.capturing && s != dead()) {
+    uint32_t* next = st.next.load(std::memory_order_relaxed);
+    if (!next) next = make_row(s);
+    std::atomic_ref<uint32_t> slot(next[st.classes->of[byte]]);
     const uint32_t known = slot.load(std::memory_order_relaxed);
     if (known != unknown().v) return StateId{known};
     const StateId out = step_uncached(s, st.classes->rep[st.classes->of[byte]]);

@@ -47,7 +47,7 @@ struct State {
   bool poisoned = false;   // some item is RegexArena::poison()
   bool live_known = false;
   const ClassMap* classes = nullptr;
-  uint32_t* next = nullptr;             // per class; read with atomic_ref
+  std::atomic<uint32_t*> next{nullptr};  // per class, made with the first step; read with atomic_ref
   ByteSet live;                         // valid once live_known
   std::atomic<const void*> mask{nullptr};  // owned by mask/cache.h
 };
@@ -66,8 +66,9 @@ class Parser {
   // The known successor, or unknown(). Takes no lock.
   StateId peek(StateId s, uint8_t byte) const {
     const State& st = states_[s.v];
-    if (!st.next) return unknown();
-    const uint32_t v = std::atomic_ref<uint32_t>(st.next[st.classes->of[byte]]).load(std::memory_order_acquire);
+    uint32_t* next = st.next.load(std::memory_order_acquire);
+    if (!next) return unknown();
+    const uint32_t v = std::atomic_ref<uint32_t>(next[st.classes->of[byte]]).load(std::memory_order_acquire);
     return StateId{v};
   }
   StateId step(StateId s, uint8_t byte);
@@ -123,6 +124,7 @@ class Parser {
   const Alternatives& expand(RuleId rule);
   void normalise(std::vector<Item>& items);
   StateId intern(const std::vector<Item>& items, bool accepting);
+  uint32_t* make_row(StateId s);
   StateId step_uncached(StateId s, uint8_t byte);
   StackId import_stack(Parser& from, StackId s, ImportMemo& memo);
 
