@@ -132,7 +132,10 @@ class Compiler:
         return grammar
 
     def regex(self, pattern: str) -> CompiledGrammar:
-        """Texts that match the whole pattern; Python's ``re`` syntax without back-references."""
+        """Texts that match the whole pattern; Python's ``re`` syntax without back-references.
+
+        Named groups, ``(?P<name>...)``, are the grammar's captures: ``Matcher.captures()``.
+        """
         key = ("regex", sound(pattern))
         return self._known(key) or self._remember(
             key, CompiledGrammar(self._core.regex(pattern), self.vocabulary, pattern, _as_text)

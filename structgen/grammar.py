@@ -245,12 +245,15 @@ class Matcher:
         cannot go on (leftmost, then longest). Where the text may end here it is taken to end here; else it
         is a beginning, and what did not end yet is left out. What ``%ignore`` names is not part of the end of
         a capture. Empty text in front of a left-recursive rule is not reported.
+        In a regex the reading is the one that Python's ``re`` prefers: the first alternative, the longest
+        repetition or the shortest lazy one. A group that repeats has one match a repetition (``re`` keeps the
+        last), and groups inside an assertion have none.
 
         Cost: the text is read again, microseconds a byte; nothing is kept. Only grammars with captures keep
         the text: one byte a byte.
 
         Raises:
-            BudgetExceeded: more than 5000 readings are open at one place.
+            BudgetExceeded: more than 5000 readings are open at one place; a pattern takes too many steps.
         """
         found: dict[str, list[Capture]] = {name: [] for name in self.grammar.capture_names}
         for name, start, end, start_token, end_token, text in self._core.captures():

@@ -12,6 +12,7 @@ import warnings
 
 import pytest
 
+import structgen
 from structgen import _core, errors
 
 TOO_COMPLEX = errors.SchemaTooComplex
@@ -247,3 +248,14 @@ def test_random_patterns_match_as_re_does(seed):
             check(pattern, text, compiled.search(text) is not None, rnd, python=True)
         except TOO_COMPLEX:
             return  # an assertion that needs more states than the budget
+
+
+def test_look_aheads_in_a_loop_do_not_nest_for_ever() -> None:
+    """x | (x & y) used to grow by a level a character, until it was too deep."""
+    vocabulary = structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256)
+    compiler = structgen.Compiler(vocabulary)
+    for pattern in ("(?:.|(?=[ab]*é)b)+", "(?:(?:a|(?=b+é)b)|(?!.*a)b|é)*"):
+        for text in ("b", "bbé", "abab", "bébé"):
+            matcher = compiler.regex(pattern).matcher()
+            accepted = matcher.accept_bytes(text.encode()) and matcher.is_accepting()
+            assert accepted == (re.fullmatch(pattern, text) is not None), (pattern, text)

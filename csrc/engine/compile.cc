@@ -72,10 +72,12 @@ std::shared_ptr<Grammar> Compiler::terminal(World& world, std::shared_ptr<World>
 }
 
 std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern) {
-  const Pattern p = parse_pattern(pattern, Flavor::kPython);
+  Pattern p = parse_pattern(pattern, Flavor::kPython);
   const std::shared_ptr<World> w = world();
   std::lock_guard hold(w->lock);
-  return terminal(*w, w, lower_utf8(w->regexes, p, Match::kFull));
+  std::shared_ptr<Grammar> grammar = terminal(*w, w, lower_utf8(w->regexes, p, Match::kFull));
+  if (!p.groups.empty()) grammar->set_groups(std::move(p));
+  return grammar;
 }
 
 std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas) {

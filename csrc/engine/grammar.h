@@ -16,6 +16,7 @@
 #include "parse/completion.h"
 #include "parse/productions.h"
 #include "parse/state.h"
+#include "regex/syntax.h"
 #include "schema/resolve.h"
 
 namespace structgen {
@@ -68,6 +69,12 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::vector<ReportEntry> report() const;
   const std::vector<std::string>& warnings() const { return warnings_; }
   const std::vector<std::string>& captures() const { return captures_; }  // names; "" is a gap
+  // A regex whose named groups are its captures; before anyone else has the grammar.
+  void set_groups(Pattern pattern) {
+    captures_ = pattern.names;
+    groups_ = std::make_unique<const Pattern>(std::move(pattern));
+  }
+  const Pattern* groups() const { return groups_.get(); }
   StateId start() const { return start_; }
   RuleId start_rule() const { return start_rule_; }
   Productions& productions() const { return *productions_; }  // under the world's lock
@@ -92,6 +99,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::vector<const SchemaSet*> report_of_;
   std::vector<std::string> warnings_;
   std::vector<std::string> captures_;
+  std::unique_ptr<const Pattern> groups_;  // or null
   std::size_t published_ = 0;  // bytes of the productions
   std::atomic<std::size_t> published_all_{0};
   std::atomic<bool> retired_{false};

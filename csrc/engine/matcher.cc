@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "parse/spans.h"
+#include "regex/groups.h"
 
 namespace structgen {
 
@@ -161,7 +162,10 @@ std::vector<Matcher::Capture> Matcher::captures() {
   std::vector<Capture> out;
   if (grammar_->captures().empty()) return out;
   std::vector<Span> spans;
-  {
+  if (const Pattern* pattern = grammar_->groups()) {
+    for (const GroupSpan& g : find_groups(*pattern, text_, is_terminated() || is_accepting()))
+      spans.push_back({g.name, g.begin, g.end});
+  } else {
     std::lock_guard hold(grammar_->world().lock);
     refresh();
     spans = find_spans(epoch_->parser, grammar_->productions(), grammar_->start_rule(), text_,

@@ -320,7 +320,27 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
     for (uint32_t k : kids) again.push_back(RegexId{k});
     return alt(std::span<const RegexId>(again));
   }
+  absorb(RegexKind::kAnd, kids);
   return nary(RegexKind::kAlt, kids);
+}
+
+// x | (x & y) = x, and x & (x | y) = x: drops the kids of this kind that hold another kid. Without it the states of a
+// look-ahead in a loop nest in each other for ever.
+void RegexArena::absorb(RegexKind kind, std::vector<uint32_t>& kids) {
+  constexpr std::size_t kMost = 64;  // quadratic
+  if (kids.size() < 2 || kids.size() > kMost) return;
+  const auto held = [&](uint32_t k) {
+    const RegexNode& n = nodes_[k];
+    if (n.kind != kind) return false;
+    for (uint32_t i = 0; i < n.n; ++i)
+      if (std::binary_search(kids.begin(), kids.end(), n.kids[i])) return true;
+    return false;
+  };
+  if (std::none_of(kids.begin(), kids.end(), held)) return;
+  std::vector<uint32_t> kept;
+  for (uint32_t k : kids)
+    if (!held(k)) kept.push_back(k);
+  kids = std::move(kept);
 }
 
 RegexId RegexArena::both(RegexId a, RegexId b) {
@@ -367,6 +387,7 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
       return epsilon();
     }
   }
+  absorb(RegexKind::kAlt, kids);
   return nary(RegexKind::kAnd, kids);
 }
 

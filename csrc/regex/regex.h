@@ -169,6 +169,7 @@ class RegexArena {
 
  private:
   RegexId add(RegexNode node, std::span<const uint32_t> kids, std::string_view text);
+  void absorb(RegexKind kind, std::vector<uint32_t>& kids);
   RegexId nary(RegexKind kind, std::vector<uint32_t>& kids);
   bool merge_repeats(std::vector<uint32_t>& kids);
   bool split_repeat(uint32_t id, uint32_t& element, uint32_t& min, uint32_t& max, uint32_t& tail) const;

@@ -3,6 +3,7 @@
 // Recursive descent with a depth limit; an alternation's flags end with its group.
 #include "regex/syntax.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -46,7 +47,7 @@ class Parser {
   uint32_t quantified(uint32_t node);
   bool counter(uint32_t& min, uint32_t& max);
   bool number(uint32_t& value);
-  void group_name(char close, std::size_t start);
+  uint32_t named_group(char close, std::size_t start);
   bool inline_flags(std::size_t start, bool& scoped);
   void skip_verbose();
   uint32_t character(uint32_t c);
@@ -212,8 +213,7 @@ uint32_t Parser::extended_group(std::size_t start) {
   if (in_.eat("<!")) return look(PatternKind::kLookbehind, true, start);
   if (in_.eat("<")) {
     if (in_.flavor == Flavor::kPython) in_.fail("(?< is not Python's re; write (?P<name>...)", start);
-    group_name('>', start);
-    return group_body(start);
+    return named_group('>', start);
   }
   if (in_.looking_at(">")) in_.fail("atomic groups are not supported; write (?:...)", start);
   if (in_.looking_at("(")) in_.fail("conditional groups are not regular", start);
@@ -227,18 +227,23 @@ uint32_t Parser::extended_group(std::size_t start) {
 
 uint32_t Parser::python_group(std::size_t start) {
   if (in_.eat("<")) {  // (?P<name>...), which other engines share
-    group_name('>', start);
-    return group_body(start);
+    return named_group('>', start);
   }
   if (in_.looking_at("=")) in_.fail("back-references are not regular and cannot be enforced", start);
   in_.fail("unknown group syntax after '(?P'", start);
 }
 
-void Parser::group_name(char close, std::size_t start) {
+uint32_t Parser::named_group(char close, std::size_t start) {
   const std::size_t begin = in_.at;
   while (!in_.done() && in_.peek() != close && in_.peek() != ')') in_.next_char();
   if (in_.at == begin || in_.peek() != close) in_.fail("the group's name is not closed or empty", start);
+  const std::string name(in_.text.substr(begin, in_.at - begin));
   ++in_.at;
+  const uint32_t node = group_body(start);
+  const auto at = std::find(out_.names.begin(), out_.names.end(), name);
+  out_.groups.push_back({static_cast<uint32_t>(at - out_.names.begin()), node});
+  if (at == out_.names.end()) out_.names.push_back(name);
+  return node;
 }
 
 // (?i) or, when `scoped`, the head of (?i:...). Leaves the cursor alone and returns false when the
@@ -301,7 +306,7 @@ uint32_t Parser::quantified(uint32_t node) {
     return node;
   }
   if (in_.looking_at("+")) in_.fail("possessive quantifiers are not supported; drop the '+'");
-  in_.eat("?");  // lazy: the same language
+  const bool lazy = in_.eat("?");
   const char c = in_.peek();
   uint32_t again_min, again_max;
   const std::size_t here = in_.at;
@@ -312,7 +317,9 @@ uint32_t Parser::quantified(uint32_t node) {
   // An assertion consumes nothing: it holds once or is not asked.
   if (assertion && n.kind != PatternKind::kCat && n.kind != PatternKind::kAlt)
     return min == 0 ? out_.add_empty() : node;
-  return out_.add_repeat(node, min, max);
+  const uint32_t made = out_.add_repeat(node, min, max);
+  if (made != node) out_.nodes[made].lazy = lazy;
+  return made;
 }
 
 // {n} {n,} {n,m}, in Python also {,m}; otherwise the cursor stays.

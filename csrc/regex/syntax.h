@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -46,10 +47,15 @@ struct PatternNode {
   PatternKind kind = PatternKind::kEmpty;
   bool negated = false;
   bool asserts = false;  // the subtree contains an assertion
+  bool lazy = false;     // kRepeat: fewer are preferred; the same language
   uint32_t a = 0;        // child, set, code point, or first index into kids
   uint32_t n = 0;        // number of kids
   uint32_t min = 0, max = 0;        // kRepeat; max kNoLimit = unbounded
   uint32_t shortest = 0, longest = 0;  // code points matched; longest kNoLimit = unbounded
+};
+
+struct PatternGroup {
+  uint32_t name, node;
 };
 
 struct Pattern {
@@ -58,6 +64,8 @@ struct Pattern {
   std::vector<CodepointSet> sets;
   CodepointSet word;  // what \b calls a word character
   uint32_t root = 0;
+  std::vector<std::string> names;    // of groups, each once
+  std::vector<PatternGroup> groups;  // inner ones before outer ones; see groups.h
 
   std::span<const uint32_t> kids_of(const PatternNode& n) const { return {kids.data() + n.a, n.n}; }
 

@@ -1,0 +1,284 @@
+#include "regex/groups.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/utf8.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr std::size_t kMaxOps = 200'000;         // of a pattern, counters written out
+constexpr uint64_t kMaxSteps = 100'000'000;      // of one search
+constexpr std::size_t kMaxEvents = 10'000'000;   // ends of groups remembered
+constexpr uint32_t kNone = 0xFFFFFFFFu;
+
+[[noreturn]] void too_much() {
+  throw Error(ErrorKind::kBudgetExceeded, "finding the groups of this pattern in this text takes too long");
+}
+
+struct Op {
+  enum Kind : uint8_t { kChar, kClass, kSplit, kJump, kOpen, kClose, kAssert, kMatch } kind;
+  uint32_t a = 0, b = 0;  // a character, set, group or node; the preferred and the other way
+};
+
+class Program {
+ public:
+  // `root` of the pattern; groups are marked where they are asked for.
+  Program(const Pattern& pattern, uint32_t root, bool groups) : pattern_(pattern), groups_(groups) {
+    emit(root);
+    push(Op::kMatch);
+  }
+  const std::vector<Op>& ops() const { return ops_; }
+
+ private:
+  uint32_t push(Op::Kind kind, uint32_t a = 0, uint32_t b = 0) {
+    if (ops_.size() >= kMaxOps) too_much();
+    ops_.push_back({kind, a, b});
+    return static_cast<uint32_t>(ops_.size() - 1);
+  }
+  uint32_t here() const { return static_cast<uint32_t>(ops_.size()); }
+
+  void emit(uint32_t node) {
+    if (groups_)  // an outer group was closed after the ones in it
+      for (std::size_t i = pattern_.groups.size(); i-- > 0;)
+        if (pattern_.groups[i].node == node) push(Op::kOpen, pattern_.groups[i].name);
+    emit_bare(node);
+    if (groups_)
+      for (const PatternGroup& g : pattern_.groups)
+        if (g.node == node) push(Op::kClose, g.name);
+  }
+
+  void emit_bare(uint32_t node) {
+    const PatternNode& n = pattern_.nodes[node];
+    switch (n.kind) {
+      case PatternKind::kEmpty: return;
+      case PatternKind::kChar: push(Op::kChar, n.a); return;
+      case PatternKind::kClass: push(Op::kClass, n.a); return;
+      case PatternKind::kCat:
+        for (uint32_t k : pattern_.kids_of(n)) emit(k);
+        return;
+      case PatternKind::kAlt: {
+        std::vector<uint32_t> ends;
+        const auto kids = pattern_.kids_of(n);
+        for (std::size_t i = 0; i < kids.size(); ++i) {
+          const bool last = i + 1 == kids.size();
+          const uint32_t split = last ? kNone : push(Op::kSplit);
+          if (!last) ops_[split].a = here();
+          emit(kids[i]);
+          if (last) break;
+          ends.push_back(push(Op::kJump));
+          ops_[split].b = here();
+        }
+        for (uint32_t e : ends) ops_[e].a = here();
+        return;
+      }
+      case PatternKind::kRepeat: {
+        for (uint32_t i = 0; i < n.min; ++i) emit(n.a);
+        if (n.max == kNoLimit) {
+          const uint32_t split = push(Op::kSplit);
+          const uint32_t body = here();
+          emit(n.a);
+          push(Op::kJump, split);
+          choose(split, body, here(), n.lazy);
+          return;
+        }
+        std::vector<std::pair<uint32_t, uint32_t>> splits;  // each with its body
+        for (uint32_t i = n.min; i < n.max; ++i) {
+          const uint32_t split = push(Op::kSplit);
+          splits.emplace_back(split, here());
+          emit(n.a);
+        }
+        for (const auto& [split, body] : splits) choose(split, body, here(), n.lazy);
+        return;
+      }
+      case PatternKind::kStart:
+      case PatternKind::kEnd:
+      case PatternKind::kBoundary:
+      case PatternKind::kLookahead:
+      case PatternKind::kLookbehind: push(Op::kAssert, node); return;
+    }
+  }
+
+  void choose(uint32_t split, uint32_t body, uint32_t out, bool lazy) {
+    ops_[split].a = lazy ? out : body;
+    ops_[split].b = lazy ? body : out;
+  }
+
+  const Pattern& pattern_;
+  const bool groups_;
+  std::vector<Op> ops_;
+};
+
+class Search {
+ public:
+  Search(const Pattern& pattern, std::string_view text, bool complete)
+      : pattern_(pattern), text_(text), complete_(complete) {}
+
+  std::vector<GroupSpan> groups() {
+    const Program program(pattern_, pattern_.root, true);
+    const uint32_t last = run(program.ops(), 0, kWhole);
+    std::vector<uint32_t> order;
+    for (uint32_t e = last; e != kNone; e = events_[e].before) order.push_back(e);
+    std::vector<GroupSpan> out;
+    std::vector<std::vector<std::size_t>> open(pattern_.names.size());
+    for (std::size_t i = order.size(); i-- > 0;) {
+      const Event& e = events_[order[i]];
+      if (!e.close) {
+        open[e.name].push_back(e.at);
+        continue;
+      }
+      out.push_back({e.name, open[e.name].back(), e.at});
+      open[e.name].pop_back();
+    }
+    std::stable_sort(out.begin(), out.end(), [](const GroupSpan& x, const GroupSpan& y) {
+      return x.begin != y.begin ? x.begin < y.begin : x.end > y.end;
+    });
+    return out;
+  }
+
+ private:
+  struct Event {  // a group was opened or closed, in the reading that ends with it
+    uint32_t name;
+    bool close;
+    std::size_t at;
+    uint32_t before;
+  };
+  struct Thread {
+    uint32_t op, events;
+  };
+  static constexpr std::size_t kWhole = ~std::size_t{0}, kSome = kWhole - 1;
+
+  // Reads from `begin`. kWhole: to the end of the text, the events of the preferred reading or kNone. kSome: 0 as
+  // soon as a beginning matches. A place: 0 where the text up to there matches. kNone where nothing does.
+  uint32_t run(const std::vector<Op>& ops, std::size_t begin, std::size_t end) {
+    std::vector<Thread> now, next;
+    std::vector<uint32_t> seen(ops.size(), kNone);
+    uint32_t step = 0;
+    uint32_t matched = kNone;
+    bool found = false;
+    const bool whole = end == kWhole;
+    std::size_t at = begin;
+    add(ops, {0, kNone}, at, step, seen, now, found, matched);
+    const std::size_t stop = end < kSome ? end : text_.size();
+    while (at < stop) {
+      if (found && end == kSome) return 0;
+      if (now.empty()) return kNone;
+      uint32_t length;
+      const uint32_t c = decode_utf8(text_, at, length);
+      if (length == 0) break;  // the beginning of a character
+      at += length;
+      ++step;
+      found = false;
+      matched = kNone;
+      next.clear();
+      for (const Thread& t : now) {
+        const Op& op = ops[t.op];
+        if (op.kind == Op::kChar ? op.a == c : op.kind == Op::kClass && pattern_.sets[op.a].contains(c))
+          add(ops, {t.op + 1, t.events}, at, step, seen, next, found, matched);
+      }
+      now.swap(next);
+    }
+    if (!whole) return found && (end == kSome || at == end) ? 0 : kNone;
+    if (complete_) return found ? matched : kNone;
+    return now.empty() ? kNone : now.front().events;
+  }
+
+  // All that is reached from a thread without reading, in the order of preference.
+  void add(const std::vector<Op>& ops, Thread from, std::size_t at, uint32_t step, std::vector<uint32_t>& seen,
+           std::vector<Thread>& out, bool& found, uint32_t& matched) {
+    const std::size_t floor = todo_.size();
+    todo_.push_back(from);
+    while (todo_.size() > floor) {
+      Thread t = todo_.back();
+      todo_.pop_back();
+      if (seen[t.op] == step) continue;
+      seen[t.op] = step;
+      if (++steps_ > kMaxSteps) too_much();
+      const Op& op = ops[t.op];
+      switch (op.kind) {
+        case Op::kChar:
+        case Op::kClass: out.push_back(t); break;
+        case Op::kSplit:
+          todo_.push_back({op.b, t.events});
+          todo_.push_back({op.a, t.events});
+          break;
+        case Op::kJump: todo_.push_back({op.a, t.events}); break;
+        case Op::kOpen:
+        case Op::kClose:
+          if (events_.size() >= kMaxEvents) too_much();
+          events_.push_back({op.a, op.kind == Op::kClose, at, t.events});
+          todo_.push_back({t.op + 1, static_cast<uint32_t>(events_.size() - 1)});
+          break;
+        case Op::kAssert:
+          if (holds(op.a, at)) todo_.push_back({t.op + 1, t.events});
+          break;
+        case Op::kMatch:
+          if (!found) matched = t.events;
+          found = true;
+          out.push_back(t);  // where the text may go on, it stands for "ends here"
+          break;
+      }
+    }
+  }
+
+  bool word_at(std::size_t at) const {
+    uint32_t length;
+    const uint32_t c = decode_utf8(text_, at, length);
+    return length != 0 && pattern_.word.contains(c);
+  }
+  // The place of the character before.
+  std::size_t back(std::size_t at) const {
+    do --at;
+    while (at > 0 && (static_cast<uint8_t>(text_[at]) & 0xC0) == 0x80);
+    return at;
+  }
+
+  const Program& program(uint32_t node) {
+    return programs_.try_emplace(node, pattern_, node, false).first->second;
+  }
+
+  bool holds(uint32_t node, std::size_t at) {
+    const PatternNode& n = pattern_.nodes[node];
+    switch (n.kind) {
+      case PatternKind::kStart: return at == 0;
+      case PatternKind::kEnd: return complete_ && at == text_.size();
+      case PatternKind::kBoundary: {
+        const bool before = at > 0 && word_at(back(at));
+        return (before != (at < text_.size() && word_at(at))) != n.negated;
+      }
+      case PatternKind::kLookahead: return (run(program(n.a).ops(), at, kSome) == 0) != n.negated;
+      default: break;
+    }
+    const PatternNode& child = pattern_.nodes[n.a];
+    std::size_t begin = at;
+    bool found = false;
+    for (uint32_t back_by = 0;; ++back_by) {
+      if (back_by >= child.shortest && run(program(n.a).ops(), begin, at) == 0) {
+        found = true;
+        break;
+      }
+      if (begin == 0 || back_by >= child.longest) break;
+      begin = back(begin);
+    }
+    return found != n.negated;
+  }
+
+  const Pattern& pattern_;
+  const std::string_view text_;
+  const bool complete_;
+  std::unordered_map<uint32_t, Program> programs_;  // of what assertions look for
+  std::vector<Event> events_;
+  std::vector<Thread> todo_;
+  uint64_t steps_ = 0;
+};
+
+}  // namespace
+
+std::vector<GroupSpan> find_groups(const Pattern& pattern, std::string_view text, bool complete) {
+  return Search(pattern, text, complete).groups();
+}
+
+}  // namespace structgen
