@@ -1,7 +1,7 @@
 """Named groups of regexes as captures: against Python's `re`, and in time that does not explode.
 
-`re` keeps the last match of a group that repeats, so the last of ours is compared; patterns whose repeated part
-may be empty are left out of the comparison, because there `re` stops after one empty round by rules of its own.
+`re` keeps the last match of a group that repeats, so the last of ours is compared; repeated parts that may be
+empty are not tried, because there `re` stops after one empty round by rules of its own.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ def in_bytes(text: str, span: tuple[int, int]) -> tuple[int, int] | None:
     return None if span[0] < 0 else (len(text[: span[0]].encode()), len(text[: span[1]].encode()))
 
 
+SIGNS = ["*", "+", "?", "*?", "+?", "??", "{1,2}", "{2}", "{0,2}?"]
+
+
 class Patterns:
     """Random patterns over a, b and one wide letter; each group has a name."""
 
@@ -55,9 +58,7 @@ class Patterns:
             return f"(?:{one[0]}|{two[0]})", one[1] or two[1]
         if kind <= 8:
             inner, empty = self.pattern(depth - 1)
-            sign = self.source.pick(
-                ["?"] if empty else ["*", "+", "?", "*?", "+?", "??", "{1,2}", "{2}", "{0,2}?"]
-            )
+            sign = self.source.pick(["?"] if empty else SIGNS)
             return f"(?:{inner}){sign}", empty or sign[0] not in "+{" or sign.startswith("{0")
         if kind == 9:
             inner, empty = self.pattern(depth - 1)

@@ -10,6 +10,7 @@ namespace structgen {
 namespace {
 constexpr uint32_t kUnknownNext = 0xFFFFFFFFu;
 constexpr uint32_t kMaxKids = 50'000;        // of one | or &
+constexpr uint16_t kNested = 8;  // levels from which lazy & of | is flattened
 constexpr uint16_t kMaxHeight = 4'000;       // recursion depth of a derivative
 
 uint32_t add_counts(uint32_t a, uint32_t b) {
@@ -388,7 +389,26 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
     }
   }
   absorb(RegexKind::kAlt, kids);
+  if (const RegexId flat = distributed(kids); flat != poison()) return flat;
   return nary(RegexKind::kAnd, kids);
+}
+
+// x & (y | z) = (x & y) | (x & z), for what is lazy (look-aheads) and nests already: of flat terms there are finitely
+// many, of nested ones there is a new one a character. poison(): left as it is.
+RegexId RegexArena::distributed(const std::vector<uint32_t>& kids) {
+  for (std::size_t i = 0; i < kids.size(); ++i) {
+    const RegexNode n = nodes_[kids[i]];
+    if (n.kind != RegexKind::kAlt || !n.lazy || !n.boolean || n.height < kNested) continue;
+    std::vector<RegexId> terms;
+    for (uint32_t k = 0; k < n.n; ++k) {
+      std::vector<RegexId> term{RegexId{n.kids[k]}};
+      for (std::size_t j = 0; j < kids.size(); ++j)
+        if (j != i) term.push_back(RegexId{kids[j]});
+      terms.push_back(both(std::span<const RegexId>(term)));
+    }
+    return alt(std::span<const RegexId>(terms));
+  }
+  return poison();
 }
 
 RegexId RegexArena::nary(RegexKind kind, std::vector<uint32_t>& kids) {

@@ -169,6 +169,7 @@ class RegexArena {
 
  private:
   RegexId add(RegexNode node, std::span<const uint32_t> kids, std::string_view text);
+  RegexId distributed(const std::vector<uint32_t>& kids);
   void absorb(RegexKind kind, std::vector<uint32_t>& kids);
   RegexId nary(RegexKind kind, std::vector<uint32_t>& kids);
   bool merge_repeats(std::vector<uint32_t>& kids);
