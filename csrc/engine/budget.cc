@@ -26,7 +26,8 @@ constexpr std::size_t kTooMany = static_cast<std::size_t>(-1) / 2;
 constexpr std::size_t kPromised = 1 << 16;  // bytes of a completion whose states are remembered
 constexpr std::size_t kSpare = 16;          // bytes that a character begun takes at most, and what follows it
 constexpr std::size_t kTrials = 2'000;      // tokens of one mask that are stepped with their own text
-constexpr std::size_t kTrialBytes = 16u << 20;  // that their states may take
+constexpr std::size_t kTrialBytes = 16u << 20;  // that their states and regexes may take
+constexpr std::size_t kFull = 2;            // times the cache's bytes that regexes take, from which none are tried
 constexpr uint64_t kWork = 1'000'000;       // of one mask's completions, about a second
 constexpr std::size_t kLikely = 4;          // completions remembered for a state whose text is not known
 constexpr std::size_t kAttempts = 3;        // of tokens alike, to find one
@@ -245,11 +246,14 @@ void Matcher::judge_one(TokenId t, StateId from, Trial& trial) {
 
 // Tokens whose text decides: each as it is, within limits, or by a completion that some other token had.
 void Matcher::judge_texts(Trial& trial) {
-  const std::size_t before = epoch_->byte_size();
-  std::size_t trials = 0;
+  // The regexes that a text makes stay as long as the grammar's world, so texts that nobody wrote must not fill it.
+  const World& world = grammar_->world();
+  const auto size = [&] { return epoch_->byte_size() + grammar_->productions().byte_size() + world.byte_size(); };
+  const std::size_t before = size();
+  std::size_t trials = world.byte_size() > kFull * world.cache_bytes ? kTrials : 0;
   const auto fits = [&](TokenId t) {
     if (trials >= kTrials) return Parser::dead();
-    if (epoch_->completion.work() > trial.until || (trials++ % 64 == 63 && epoch_->byte_size() > before + kTrialBytes)) {
+    if (epoch_->completion.work() > trial.until || (trials++ % 16 == 15 && size() > before + kTrialBytes)) {
       trials = kTrials;
       return Parser::dead();
     }
