@@ -24,6 +24,9 @@ constexpr uint32_t kNever = 0xFFFFFFFFu;
 constexpr uint32_t kCounts[] = {4, 16}, kSpare = 8;
 // Trie nodes of a difference: first a few, where only names are excluded; many, before the whole walk.
 constexpr uint32_t kDifferenceBudget[] = {1'500, 5'000};
+// Tokens tried one by one near the limit of a run; characters below which that is not worth it.
+constexpr std::size_t kTried = 4'000;
+constexpr uint32_t kNear = 8;
 constexpr std::size_t kSparseLimit = 1'500;    // tokens kept as a list rather than a row
 
 }  // namespace
@@ -187,7 +190,7 @@ const TerminalMask& Slices::terminal(RegexId regex) {
   if (const auto known = terminals_.find(regex.v); known != terminals_.end()) return *known->second;
   auto mask = std::make_unique<TerminalMask>();
   if (!run_terminal(regex, *mask) && !difference(regex, kDifferenceBudget[0], *mask) && !contained(regex, *mask) &&
-      !counted(regex, *mask) && !difference(regex, kDifferenceBudget[1], *mask))
+      !shorter(regex, *mask) && !counted(regex, *mask) && !difference(regex, kDifferenceBudget[1], *mask))
     whole(regex, *mask);
   const std::size_t size =
       sizeof(TerminalMask) +
@@ -339,6 +342,7 @@ bool Slices::run_terminal(RegexId regex, TerminalMask& out) {
   const RunExits& exits = run->exits(close);
   out.base = &exits.unbounded;
   out.left = &exits;
+  out.slack = 1;  // an element begun counts as read
   return true;
 }
 
@@ -380,6 +384,8 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
     if (n.kids && regexes_.nullable(table.regex(to))) out.exits.push_back(i);
     ++i;
   }
+  out.slack = 0;
+  for (uint32_t i = 1; i < table.size() && out.slack != kNever; ++i) out.slack = std::max(out.slack, slack(table.regex(i)));
   if (count <= kSparseLimit) {
     for (uint32_t w = 0; w < row->size(); ++w)
       for (uint32_t bits = (*row)[w]; bits; bits &= bits - 1)
@@ -389,6 +395,88 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   bytes_ += row->size() * 4;
   owned_.push_back(std::move(row));
   out.base = owned_.back().get();
+}
+
+// Bytes of a text of the regex, a short one; kNever where that cannot be read off it. Twice as many levels as a
+// pattern has are never needed.
+uint32_t Slices::slack(RegexId regex) {
+  const RegexNode n = regexes_.node(regex);
+  if (n.boolean || n.lazy || n.labelled) return kNever;
+  switch (n.kind) {
+    case RegexKind::kEpsilon: return 0;
+    case RegexKind::kBytes:
+    case RegexKind::kLiteral: return n.shortest;
+    case RegexKind::kCat:
+    case RegexKind::kAlt:
+    case RegexKind::kRepeat: break;
+    default: return kNever;
+  }
+  const auto [it, fresh] = slacks_.try_emplace(regex.v, kNever);
+  if (!fresh) return it->second;
+  uint64_t out = kNever;
+  if (n.kind == RegexKind::kCat) {
+    out = std::min<uint64_t>(kNever, static_cast<uint64_t>(slack(RegexId{n.a})) + slack(RegexId{n.b}));
+  } else if (n.kind == RegexKind::kRepeat) {
+    out = n.min == 0 ? 0 : std::min<uint64_t>(kNever, static_cast<uint64_t>(slack(RegexId{n.a})) * n.min);
+  } else {
+    for (uint32_t i = 0; i < n.n; ++i) out = std::min<uint64_t>(out, slack(RegexId{n.kids[i]}));
+  }
+  bytes_ += 40;
+  return slacks_[regex.v] = static_cast<uint32_t>(out);
+}
+
+// regex = E{0,max} and a quote, and a pattern P whose texts inside are completed by few characters more: while max is
+// far, the mask is P's. What remains is tokens that come near max, which are tried one by one.
+bool Slices::shorter(RegexId regex, TerminalMask& out) {
+  const RegexNode n = regexes_.node(regex);
+  const RegexId any = regexes_.remembered(1);
+  if (n.kind != RegexKind::kAnd || any == RegexArena::empty()) return false;
+  uint32_t min = 0, max = kUnbounded;
+  RegexId pattern = RegexArena::empty();
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexId kid{n.kids[i]};
+    RegexId element, tail;
+    uint32_t from, to;
+    if (as_run(regexes_, kid, element, from, to, tail) && element == any && tail == regexes_.byte('"')) {
+      min = std::max(min, from);
+      max = std::min(max, to);
+    } else if (pattern == RegexArena::empty() && regexes_.node(kid).body) {
+      pattern = kid;
+    } else {
+      return false;
+    }
+  }
+  if (pattern == RegexArena::empty() || max == kUnbounded || min > 1) return false;
+  const TerminalMask& of = terminal(pattern);
+  if (of.slack == kNever || (of.left && !of.blocked.empty()) || max < of.slack + kNear) return false;
+  RunClass* run = this->run(any);
+  const uint32_t safe = max - of.slack;
+  if (!run || run->tokens_between(safe, run->longest()) > kTried) return false;
+  out = of;
+  out.slack = kNever;
+  const TokenTrie& trie = vocabulary_.trie();
+  const auto lose = [&](TokenId t) {
+    if (out.base && get_bit(*out.base, t)) out.removed.push_back(t);
+    std::erase(out.added, t);
+  };
+  const auto holds = [&](TokenId t) {
+    return (out.base && get_bit(*out.base, t)) || std::find(out.added.begin(), out.added.end(), t) != out.added.end();
+  };
+  run->for_each_between(safe, run->longest(), [&](TokenId t) {
+    if (holds(t) && regexes_.run(regex, vocabulary_.bytes(t)) == RegexArena::empty()) lose(t);
+  });
+  // Where the pattern ends: too soon or too late for the count, or where tokens end with the quote.
+  if (min == 1 || safe < run->longest()) {
+    const auto ends = [&](uint32_t node) { return regexes_.nullable(regexes_.run(regex, path(node))); };
+    std::erase_if(out.exits, [&](uint32_t node) { return !ends(node); });
+    for (const Exit& e : run->exits('"').children) {
+      if ((e.count >= min && e.count <= safe) || ends(e.node)) continue;
+      for (TokenId t : trie.tokens(e.node)) lose(t);
+      if (out.left) block(e.node, out);
+    }
+    std::sort(out.blocked.begin(), out.blocked.end());
+  }
+  return true;
 }
 
 // Counters that no token reads to their end. A text of at most 5000 characters and 100 words has a state of its own
@@ -428,6 +516,7 @@ std::unique_ptr<TerminalMask> Slices::between(RegexId lower, RegexId upper) {
   whole(lower, less);
   const bool same = less.exits == mask->exits && less.added == mask->added && !less.base == !mask->base &&
                     (!less.base || *less.base == *mask->base);
+  mask->slack = less.slack;
   while (owned_.size() > rows - (same || !mask->base ? 0 : 1)) {
     bytes_ -= owned_.back()->size() * 4;
     owned_.pop_back();
@@ -452,6 +541,7 @@ uint32_t Slices::completes(RegexId regex, RegexId element) {
   std::unordered_map<uint64_t, uint32_t> seen{{key(regex, element), 0}};
   std::vector<Edge> edges;
   uint32_t result = 0;
+  bool too_many = false;
   for (uint32_t i = 0; i < pairs.size() && result != kNever; ++i) {
     const auto [r, e] = pairs[i];
     const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(r), &regexes_.classes(e));
@@ -464,6 +554,7 @@ uint32_t Slices::completes(RegexId regex, RegexId element) {
       // Where the regex may end inside the run, its exits are not those of the run.
       if (r2 == RegexArena::empty() || regexes_.nullable(r2) || pairs.size() > kPairBudget) {
         result = kNever;
+        too_many = pairs.size() > kPairBudget;
         break;
       }
       const auto [it, fresh] = seen.emplace(key(r2, e2), static_cast<uint32_t>(pairs.size()));
@@ -473,8 +564,11 @@ uint32_t Slices::completes(RegexId regex, RegexId element) {
   }
   constexpr std::size_t kEntry = 40;  // a hash node and its share of the buckets
   if (result == kNever) {
-    bytes_ += kEntry;
-    return completes_[key(regex, element)] = kNever;
+    // Where it was too many, it is so from those that were met as well: not to be counted again after every character.
+    if (!too_many) seen = {{key(regex, element), 0}};
+    for (const auto& [k, unused] : seen) completes_.try_emplace(k, kNever);
+    bytes_ += seen.size() * kEntry;
+    return kNever;
   }
   // Elements to the nearest end, backwards from where a quote may follow.
   std::vector<uint32_t> distance(pairs.size(), kNever);

@@ -102,6 +102,8 @@ struct TerminalMask {
   std::vector<uint32_t> exits;    // inner trie nodes at which the regex may end, or:
   const RunExits* left = nullptr;      // it ends where a run is left, but for
   std::vector<TokenId> blocked;        // these tokens (sorted)
+  static constexpr uint32_t kUnknown = 0xFFFFFFFFu;
+  uint32_t slack = kUnknown;           // bytes that complete every text inside it, at most
 };
 
 // Tokens against a whole table of literals, read from the start: valid for every subset of the table.
@@ -136,6 +138,8 @@ class Slices {
  private:
   bool contained(RegexId regex, TerminalMask& out);
   bool counted(RegexId regex, TerminalMask& out);
+  bool shorter(RegexId regex, TerminalMask& out);
+  uint32_t slack(RegexId regex);
   std::unique_ptr<TerminalMask> between(RegexId lower, RegexId upper);
   bool meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max, uint32_t safe,
                    TerminalMask& out);
@@ -154,6 +158,7 @@ class Slices {
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
   std::unordered_map<uint64_t, uint32_t> completes_;  // by (regex, element)
   std::unordered_map<uint64_t, std::unique_ptr<TerminalMask>> counted_;  // by (lower, upper); null: they differ
+  std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex
   std::unordered_map<uint32_t, uint32_t> uncounted_;  // by upper: asked for and not computed
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;

@@ -33,6 +33,7 @@ class WalkTable {
     return to;
   }
   RegexId regex(uint32_t s) const { return ids_[s]; }
+  uint32_t size() const { return static_cast<uint32_t>(ids_.size()); }
 
  private:
   RegexArena& regexes_;
