@@ -261,8 +261,7 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
   });
 }
 
-void MaskBuilder::terminal_part(const Item& item, RegexId clamped, Part& out) {
-  const TerminalMask& t = slices_.terminal(clamped);
+void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& out) {
   out.base = t.base;
   out.added = t.added;
   out.removed = t.removed;
@@ -299,9 +298,39 @@ bool MaskBuilder::few_exits(const RunClass& run, const Item& item, RegexId tail)
   return n < kManyExits;
 }
 
-const MaskBuilder::Part& MaskBuilder::part(const Item& item) {
+// Keys told apart by patterns are several items whose insides overlap: a key that holds `foo` and one that does not.
+// Anything can still become the first, so the second, whose inside is no run, needs no look but where it ends.
+const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
+  if (wide_items.size() < 2) return nullptr;
+  RegexArena& regexes = parser_.regexes();
+  enum Form { kPattern, kLess, kOther };  // a run less some literals has a quicker way, and covers nothing
+  const auto form = [&](RegexId r) {
+    const RegexNode n = regexes.node(r);
+    if (n.kind != RegexKind::kAnd) return n.kind == RegexKind::kJsonSet ? kLess : kOther;
+    bool literals = false;
+    for (uint32_t i = 0; i < n.n; ++i) {
+      const RegexNode& k = regexes.node(RegexId{n.kids[i]});
+      RegexId element, tail;
+      uint32_t min, max;
+      if (k.kind == RegexKind::kNot && regexes.node(RegexId{k.a}).finite)
+        literals = true;
+      else if (!as_run(regexes, RegexId{n.kids[i]}, element, min, max, tail))
+        return kPattern;
+    }
+    return literals ? kLess : kPattern;
+  };
+  bool patterns = false;
+  for (const Item& i : wide_items) patterns = patterns || form(i.regex) == kPattern;
+  if (!patterns) return nullptr;
+  for (const Item& i : wide_items)
+    if (form(i.regex) != kLess && slices_.covers(i.regex)) return &i;
+  return nullptr;
+}
+
+const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   const RegexId clamped = clamp(item.regex);
-  auto& memo = parts_[item.capture.v != 0];
+  covered = covered && parser_.regexes().node(clamped).kind == RegexKind::kAnd;
+  auto& memo = parts_[2 * covered + (item.capture.v != 0)];
   std::unique_ptr<Part>& slot = memo[(static_cast<uint64_t>(clamped.v) << 32) | item.stack.v];
   if (slot) return *slot;
   auto out = std::make_unique<Part>();
@@ -315,10 +344,11 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item) {
   uint32_t min, max;
   RunClass* run = nullptr;
   if (as_run(parser_.regexes(), clamped, element, min, max, tail)) run = slices_.run(element);
+  const TerminalMask* leaving = covered ? slices_.leaving(clamped) : nullptr;
   if (run && few_exits(*run, item, tail))
     run_part(clamped_item, *run, min, max, tail, *out);
   else
-    terminal_part(clamped_item, clamped, *out);
+    terminal_part(clamped_item, leaving ? *leaving : slices_.terminal(clamped), *out);
   bytes_ += 200 + 4 * (out->added.capacity() + out->removed.capacity() + out->unsure.capacity());
   slot = std::move(out);
   return *slot;
@@ -384,8 +414,9 @@ const Mask* MaskBuilder::mask(StateId s) {
   const std::vector<TokenId>* shared = nullptr;
   Words joined;
   bool runs = true;
+  const Item* const by = cover(wide_items);
   for (const Item& item : wide_items) {
-    const Part& p = part(item);
+    const Part& p = part(item, by && by != &item);
     RegexId element, tail;
     uint32_t min, max;
     if (p.base)

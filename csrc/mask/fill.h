@@ -78,10 +78,12 @@ class MaskBuilder {
   };
   bool wide(RegexId r);
   void split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items);
-  const Part& part(const Item& item);
+  // `covered`: another item allows all tokens of JSON string characters.
+  const Part& part(const Item& item, bool covered);
   void run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail, Part& out);
   bool few_exits(const RunClass& run, const Item& item, RegexId tail);
-  void terminal_part(const Item& item, RegexId clamped, Part& out);
+  void terminal_part(const Item& item, const TerminalMask& t, Part& out);
+  const Item* cover(const std::vector<Item>& wide_items);
   void walk(uint32_t node, StateId from, Collected& out);
   bool lexed(StateId s);
   bool any_wide(StateId s);
@@ -105,7 +107,7 @@ class MaskBuilder {
   const bool context_free_;
   BumpPool pool_;
   std::size_t bytes_ = 0;  // of parts and endings
-  std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[2];  // [capturing]; key (regex, stack)
+  std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[4];  // [capturing, covered]; key (regex, stack)
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Ending>>> endings_;  // by state
   std::unordered_map<uint32_t, bool> any_wide_;
   std::unordered_map<uint32_t, uint32_t> clamped_;

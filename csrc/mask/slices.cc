@@ -203,6 +203,7 @@ const TerminalMask& Slices::terminal(RegexId regex) {
 void Slices::trim(std::size_t limit) {
   if (terminal_bytes_ <= limit) return;
   terminals_.clear();
+  leaving_.clear();
   counted_.clear();
   bytes_ -= terminal_bytes_;
   terminal_bytes_ = 0;
@@ -662,6 +663,40 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
       if (regexes_.run(regex, vocabulary_.bytes(t)) != RegexArena::empty()) out.added.push_back(t);
     });
   return true;
+}
+
+bool Slices::covers(RegexId regex) {
+  const RegexId any = regexes_.remembered(1);
+  if (any == RegexArena::empty() || regexes_.nullable(regex)) return false;
+  return (regexes_.live(any) & ~regexes_.live(regex)).none() && completes(regex, any) != kNever;
+}
+
+const TerminalMask* Slices::leaving(RegexId regex) {
+  const auto [it, fresh] = leaving_.try_emplace(regex.v);
+  if (!fresh) return it->second.get();
+  const RegexId any = regexes_.remembered(1);
+  RunClass* run = any == RegexArena::empty() || regexes_.nullable(regex) ? nullptr : this->run(any);
+  if (!run) return nullptr;
+  auto out = std::make_unique<TerminalMask>();
+  const RunExits& exits = run->exits('"');
+  out->left = &exits;
+  for (const Exit& e : exits.children) {
+    const RegexId to = regexes_.run(regex, path(e.node));
+    if (to == RegexArena::epsilon()) {
+      const auto tokens = vocabulary_.trie().tokens(e.node);
+      out->added.insert(out->added.end(), tokens.begin(), tokens.end());
+    } else if (to == RegexArena::empty()) {
+      block(e.node, *out);
+    } else {
+      return nullptr;
+    }
+  }
+  std::sort(out->blocked.begin(), out->blocked.end());
+  const std::size_t size = sizeof(TerminalMask) + 4 * (out->added.capacity() + out->blocked.capacity());
+  bytes_ += size;
+  terminal_bytes_ += size;
+  leaving_[regex.v] = std::move(out);
+  return leaving_[regex.v].get();
 }
 
 const TableMask& Slices::table(uint32_t id) {

@@ -127,6 +127,11 @@ class Slices {
   // Null where E cannot be run.
   RunClass* run(RegexId element);
   const TerminalMask& terminal(RegexId regex);
+  // Whether all tokens made of JSON string characters lie inside the regex.
+  bool covers(RegexId regex);
+  // Of a regex whose texts are bodies of JSON strings: what ends with the closing quote or after it; the tokens inside
+  // are left out. Null where it is none of those.
+  const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
   // The same from any state of a set, kept nowhere; its subset is observed, so that every range is exact.
   void read_literals(const JsonSet& start, TableMask& out) const;
@@ -155,6 +160,7 @@ class Slices {
   std::unique_ptr<NodeIndex> index_;  // made with the first run
   std::unordered_map<uint32_t, std::unique_ptr<RunClass>> runs_;
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
+  std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> leaving_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
   std::unordered_map<uint64_t, uint32_t> completes_;  // by (regex, element)
   std::unordered_map<uint64_t, std::unique_ptr<TerminalMask>> counted_;  // by (lower, upper); null: they differ
