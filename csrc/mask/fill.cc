@@ -7,7 +7,7 @@
 namespace structgen {
 
 namespace {
-constexpr int kWideBytes = 30;                // live bytes from which an item is wide
+constexpr int kWideBytes = 24;                // live bytes from which an item is wide
 constexpr uint32_t kCountedRun = 8;           // bounded runs from this length are taken as runs
 constexpr uint32_t kManyExits = 7;            // new bytes that leave a run, from which it is taken as a terminal
 constexpr std::size_t kShared = 64;           // tokens below a node from which what lexemes share is used
