@@ -74,6 +74,28 @@ CASES += [
 ]
 
 
+ARGUMENTS = {
+    "type": "object",
+    "properties": {"a": {"type": "string"}, "n": {"type": "integer"}, "e": {"type": "string", "enum": ["x", "y"]}},
+    "required": ["a", "n"],
+    "additionalProperties": False,
+}
+D = "｜DSML｜"
+WRITTEN = {
+    "deepseek_xml": f'<{D}parameter name="a" string="true">1 < 2</{D}parameter>\n<{D}parameter name="n" string="false">3</{D}parameter>',
+    "deepseek_v4_1_xml": f'<{D} parameter name="a" string="true">1 < 2</{D} parameter>\n<{D} parameter name="n" string="false">3</{D} parameter>',
+    "kimi_k3_xml": '<|open|>argument key="a" type="string"<|sep|>1 < 2<|close|>argument<|sep|><|open|>argument key="n" type="number"<|sep|>3<|close|>argument<|sep|>',
+}  # fmt: skip
+CASES += [
+    (
+        {"type": "json_schema", "style": style, "json_schema": ARGUMENTS},
+        [text, text + text[: text.index("\n") if "\n" in text else text.index('<|open|>argument key="n"')].replace('"a"', '"e"').replace("1 < 2", "x")],
+        [text.replace("3", "x"), text.replace('"true"', '"false"').replace('"string"', '"number"'), text[: len(text) // 2]],
+    )
+    for style, text in WRITTEN.items()
+]  # fmt: skip
+
+
 def wrapped(spec: dict) -> dict:
     return spec if "structures" in spec else {"type": "structural_tag", "format": spec}
 

@@ -21,11 +21,15 @@ from . import gbnf, source
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-# How parameters are written outside JSON: before and after a value; strings stand there as they are.
+# How parameters are written outside JSON: before and after a value; strings stand there as they are. `text` is "true"
+# in front of those, `type` is the schema's, with one name for numbers.
 XML_STYLES = {
     "qwen_xml": ("<parameter={name}>", "</parameter>"),
     "minimax_xml": ('<parameter name="{name}">', "</parameter>"),
     "glm_xml": ("<arg_key>{name}</arg_key>\n<arg_value>", "</arg_value>"),
+    "deepseek_xml": ('<｜DSML｜parameter name="{name}" string="{text}">', "</｜DSML｜parameter>"),
+    "deepseek_v4_1_xml": ('<｜DSML｜ parameter name="{name}" string="{text}">', "</｜DSML｜ parameter>"),
+    "kimi_k3_xml": ('<|open|>argument key="{name}" type="{type}"<|sep|>', "<|close|>argument<|sep|>"),
 }
 
 
@@ -190,17 +194,21 @@ class _Formats:
         definitions = {k: schema[k] for k in ("$defs", "definitions") if k in schema}
         parts = [blank]
         for name, inner in schema.get("properties", {}).items():
-            begin = self.spell(before.format(name=source.sound(name)))
-            if isinstance(inner, dict) and inner.get("type") == "string" and not (set(inner) & _NARROW):
+            fields = inner if isinstance(inner, dict) else {}
+            kind, choices = fields.get("type"), fields.get("enum")
+            texts = isinstance(choices, list) and choices and all(isinstance(v, str) for v in choices)
+            kind = "number" if kind == "integer" else "string" if texts else kind
+            if "{type}" in before and not isinstance(kind, str):
+                self.fail(f"style '{style}' writes a type: give parameter '{name}' one", path)
+            free = kind == "string" and not texts and not set(fields) & _NARROW
+            text = "true" if free or texts else "false"
+            begin = self.spell(before.format(name=source.sound(name), text=text, type=kind))
+            if free:
                 value = source.up_to(self.b, after, [after], self.spell)
-            elif (
-                isinstance(inner, dict)
-                and isinstance(inner.get("enum"), list)
-                and inner["enum"]
-                and all(isinstance(v, str) for v in inner["enum"])
-            ):
-                choices = self.b.choice([self.b.literal(source.sound(v).encode()) for v in inner["enum"]])
-                value = self.b.sequence([blank, choices, blank, self.spell(after)])
+            elif texts:
+                choice = self.b.choice([self.b.literal(source.sound(v).encode()) for v in fields["enum"]])
+                around = [] if "{text}" in before else [blank]
+                value = self.b.sequence([*around, choice, *around, self.spell(after)])
             else:
                 whole = {**inner, **definitions} if isinstance(inner, dict) else inner
                 value = self.b.sequence([blank, self.schema(whole), blank, self.spell(after)])
