@@ -75,6 +75,7 @@ class Vocabulary:
 
     __slots__ = (
         "__dict__",
+        "__weakref__",
         "_core_object",
         "_encode",
         "_lock",

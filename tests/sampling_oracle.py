@@ -79,7 +79,10 @@ def brute_force(
     found: dict[tuple[int, ...], float] = {}
 
     def row(tokens: tuple[int, ...]) -> np.ndarray:
-        scores = lm.vector((*prompt, *tokens)).astype(np.float64) / temperature
+        scores = lm.vector((*prompt, *tokens)).astype(np.float64)
+        if (temperature, top_k, top_p) != (1.0, None, None):
+            # What defines P is written in the model's own precision.
+            scores = ((scores - scores.max()) / temperature).astype(np.float32).astype(np.float64)
         p = np.exp(scores - scores.max())
         p /= p.sum()
         order = sorted(range(len(p)), key=lambda i: (-p[i], i))

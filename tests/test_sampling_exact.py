@@ -459,7 +459,7 @@ def fixed_walk(walker: Walker, tokens: tuple[int, ...]) -> Walk:
     for token in tokens:
         walker.expand([walk])
         node = walk.node
-        walker.take(walk, int(np.searchsorted(node.ids, token)), node.log_mass, False)
+        walker.take(walk, int(np.searchsorted(node.row.ids, token)), node.row.log_mass, False)
         walker.judge(walk, IMPORTANCE)
     return walk
 
@@ -540,11 +540,11 @@ def test_a_bound_read_after_it_changed_is_caught(monkeypatch: pytest.MonkeyPatch
 def test_wrong_normalisers_of_awrs_are_caught(monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
     from structgen.sampling import walk as module
 
-    def wrong(walker: Walker, walk: Walk, total: float, sums: np.ndarray, extra: int) -> Any:
+    def wrong(walker: Walker, walk: Walk, total: float, lot: Any, extra: int) -> Any:
         from structgen.sampling.awrs import _ask
 
-        weights = np.diff(sums, prepend=0.0)
-        scale = float(sums[-1])
+        weights = lot.weights(0)
+        scale = float(weights.sum())
         valid, taken = 0.0, -1
         rest = weights.copy()
         while taken < 0:

@@ -22,78 +22,78 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
+from .logspace import NEVER
+from .vector import Urn, Vector
 
 if TYPE_CHECKING:
-    from .trie import Edge
     from .walk import Walk, Walker
 
 __all__ = ["estimate"]
 
 
 def estimate(
-    walker: Walker, walk: Walk, total: float, sums: np.ndarray, extra: int
+    walker: Walker, walk: Walk, total: float, lot: Vector | Urn, extra: int
 ) -> tuple[int, float] | None:
     """The slot drawn and the log normaliser; None where the condition refuses every token.
 
     Args:
         total: log of the normaliser without the condition.
-        sums: ascending cumulated weights of the slots.
+        lot: what tokens are drawn from.
         extra: K, at least 1.
     """
-    weights = np.diff(sums, prepend=0.0)
-    scale = float(sums[-1])
-    valid, taken, known = 0.0, -1, np.zeros(weights.size, bool)
     node = walk.node
+    urn = Urn(lot) if isinstance(lot, Vector) else lot.copy()
+    scale = urn.total()
+    if scale <= 0.0:
+        return None
+    valid, known = 0.0, set[int]()
     for edge in node.edges.values():
-        if edge.verdict is not None:
-            known[edge.slot] = edge.verdict
-            if edge.verdict:
-                valid += float(weights[edge.slot])
-            else:
-                weights[edge.slot] = 0.0
+        if edge.verdict:
+            known.add(edge.slot)
+            valid += urn.weight(edge.slot)
+        elif edge.verdict is not None:
+            urn.set(edge.slot, NEVER)
     # 1. The token: draws without replacement among everything not refused.
-    while taken < 0:
-        cumulated = np.cumsum(weights)
-        if cumulated[-1] <= 0.0:
+    while True:
+        if urn.total() <= 0.0:
             return None
-        slot = walk.chance.choose(cumulated)
-        if known[slot] or _ask(walker, walk, slot):
-            if not known[slot]:
-                valid += float(weights[slot])
-                known[slot] = True
-            taken = slot
-        else:
-            weights[slot] = 0.0
+        taken = urn.choose(walk.chance)
+        if taken in known:
+            break
+        if _ask(walker, walk, taken):
+            known.add(taken)
+            valid += urn.weight(taken)
+            break
+        urn.set(taken, NEVER)
     # 2. The normaliser: K draws from what is untested.
-    rest = np.where(known, 0.0, weights)
+    for slot in known:
+        urn.set(slot, NEVER)
     for left in range(extra, 0, -1):
-        cumulated = np.cumsum(rest)
-        open_mass = float(cumulated[-1])
+        open_mass = urn.total()
         if open_mass <= 0.0:
             break
-        slot = walk.chance.choose(cumulated)
+        slot = urn.choose(walk.chance)
+        weight = urn.weight(slot)
         accepted = _ask(walker, walk, slot)
         if left == 1:
             valid += open_mass if accepted else 0.0
         elif accepted:
-            valid += float(weights[slot])
-        rest[slot] = 0.0
+            valid += weight
+        urn.set(slot, NEVER)
     return taken, total + math.log(min(valid, scale)) - math.log(scale)
 
 
 def _ask(walker: Walker, walk: Walk, slot: int) -> bool:
     """The condition's verdict on one token, kept at its edge."""
     node = walk.node
-    assert node.ids is not None
-    token = int(node.ids[slot])
-    edge: Edge = node.edge(token, slot)
+    token = int(node.row.ids[slot])
+    edge = node.edge(token, slot)
     tokens, data, ended = walk.tokens, walk.data, walk.ended
     walk.tokens = [*tokens, token]
     if token == walker.target.end:
         walk.ended = True
     else:
         walk.data = data + walker.target.vocabulary.token_bytes(token)
-    accepted = walker.allowed(walk, edge)
+    accepted = walker.allowed(walk, node, edge)
     walk.tokens, walk.data, walk.ended = tokens, data, ended
     return accepted

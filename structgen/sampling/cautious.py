@@ -12,13 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from .chance import Seeds
 from .outcome import Purpose
 from .search import Found
 from .target import Target
-from .trie import Node
 from .walk import LOCAL, Walk, Walker
 
 __all__ = ["cautious", "trials"]
@@ -51,7 +48,7 @@ def cautious(
     while not walk.ended:
         walker.expand([walk])
         ways = []
-        for _ in range(trials(_entropy(walk.node))):
+        for _ in range(trials(walk.node.row.entropy)):
             ways.append(walk.fork(seeds.stream(Purpose.SEARCH, count)))
             count += 1
         begin = len(walk.tokens)
@@ -74,11 +71,6 @@ def _run(walker: Walker, ways: list[Walk], ends: tuple[bytes, ...], begin: int, 
             for way in going
             if not way.ended and not way.data.endswith(ends) and len(way.tokens) - begin < span
         ]
-
-
-def _entropy(node: Node) -> float:
-    logs = node.score - node.log_mass
-    return float(-(np.exp(logs) * logs).sum()) if len(logs) else 0.0
 
 
 def _perplexity(way: Walk, begin: int, target: Target) -> float:

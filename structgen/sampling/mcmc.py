@@ -24,7 +24,6 @@ import numpy as np
 from .chance import Chance, Seeds
 from .logspace import NEVER, logsumexp
 from .outcome import Outcome, Purpose
-from .trie import Node
 from .walk import Mode, Walk, Walker
 
 __all__ = ["Proposal", "draw", "log_acceptance", "positions"]
@@ -114,14 +113,9 @@ def positions(state: Walk, proposal: Proposal) -> np.ndarray:
         return np.full(count, -math.log(count))
     if proposal == "restart":
         return np.array([0.0] + [NEVER] * (count - 1))
-    entropies = np.array([_entropy(node) for node in state.path[:count]])
+    # The exponential of the entropy is the perplexity, at least 1.
+    entropies = np.array([node.row.entropy for node in state.path[:count]])
     return entropies - logsumexp(entropies)
-
-
-def _entropy(node: Node) -> float:
-    """Entropy in nats of the local masked distribution; its exponential is the perplexity, at least 1."""
-    logs = node.score - node.log_mass
-    return float(-(np.exp(logs) * logs).sum())
 
 
 def log_acceptance(x: Walk, y: Walk, proposal: Proposal) -> float:
@@ -140,7 +134,7 @@ def _log_target(walk: Walk) -> float:
 def _log_draw(walk: Walk, first: int) -> float:
     """log Q(x[first:] | x[:first]) of local masking."""
     return sum(
-        score - node.log_mass
+        score - node.row.log_mass
         for score, node in zip(walk.scores[first:], walk.path[first : len(walk.tokens)], strict=True)
     )
 

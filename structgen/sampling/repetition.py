@@ -12,6 +12,7 @@ factor `decay` ** (l - shortest + 1), once per repetition.
 
 from __future__ import annotations
 
+import hashlib
 import math
 
 import numpy as np
@@ -73,18 +74,17 @@ def penalised(walker: Walker, seed: int = 0, *, decay: float = 0.9, shortest: in
 
 
 def _step(walker: Walker, walk: Walk, trace: Trace, decay: float, shortest: int) -> None:
-    node = walk.node
-    assert node.ids is not None
-    if not node.ids.size:
-        walk.kill(node.reason or "dead end")
+    row = walk.node.row
+    if not len(row):
+        walk.kill(row.reason or "dead end")
         return
-    trace.enter(node.ids.tobytes())
-    score = node.score.copy()
+    trace.enter(hashlib.blake2b(row.ids.tobytes(), digest_size=16).digest())
+    score = row.scores()
     for token, steps in trace.penalties(shortest).items():
-        slot = int(np.searchsorted(node.ids, token))
-        if slot < len(node.ids) and node.ids[slot] == token:
+        slot = row.slot(token)
+        if slot is not None:
             score[slot] += max(_LEAST, steps * math.log(decay))
-    slot = walk.chance.choose(np.cumsum(np.exp(score - score.max())))
-    trace.take(int(node.ids[slot]))
-    walker.take(walk, slot, node.log_mass, False)
+    drawn = walk.chance.choose(np.cumsum(np.exp(score - score.max())))
+    trace.take(int(row.ids[drawn]))
+    walker.take(walk, drawn, row.log_mass, False)
     walker.judge(walk, LOCAL)

@@ -113,16 +113,15 @@ def _extend(
     """The best `size` one-token extensions of a group that the condition allows."""
     pool: list[tuple[float, int, int]] = []  # ranked by, beam, slot
     for at, beam in enumerate(group):
-        node = beam.walk.node
-        assert node.ids is not None
-        if not node.ids.size:
+        row = beam.walk.node.row
+        if not len(row):
             continue
-        ranks = beam.walk.logp + node.logp
+        ranks = row.logps()
+        ranks += beam.walk.logp
         for token, count in taken.items():
-            slot = int(np.searchsorted(node.ids, token))
-            if slot < len(node.ids) and node.ids[slot] == token:
-                ranks = ranks.copy() if count else ranks
-                ranks[slot] -= penalty * count
+            at_token = row.slot(token)
+            if at_token is not None:
+                ranks[at_token] -= penalty * count
         # A guide may prefer what is not among the most probable: it sees four times as many.
         count = min(len(ranks), size if guide is None else 4 * size)
         for slot in np.argpartition(-ranks, count - 1)[:count]:
@@ -134,7 +133,7 @@ def _extend(
         if len(beams) == wanted:
             break
         walk = group[at].walk.fork(group[at].walk.chance)
-        walker.take(walk, slot, walk.node.log_mass, False)
+        walker.take(walk, slot, walk.node.row.log_mass, False)
         walker.judge(walk, LOCAL)
         if walk.alive:
             beams.append(_Beam(walk, rank))
@@ -163,11 +162,11 @@ def _goals(walker: Walker, beams: list[_Beam], guide: Guide) -> list[float]:
         going = [walk for walk in ahead if not walk.ended]
         walker.expand(going)
         for walk in going:
-            node = walk.node
-            if not len(node.logp):
+            row = walk.node.row
+            if not len(row):
                 walk.kill("dead end")
                 continue
-            walker.take(walk, int(np.argmax(node.logp)), node.log_mass, False)
+            walker.take(walk, int(np.argmax(row.raw)), row.log_mass, False)
     values = [0.0] * len(beams)
     for goal in guide.goals:
         spelled = walker.target.vocabulary.encode(goal)
@@ -186,13 +185,12 @@ def _spelled(walker: Walker, walk: Walk, at: int, tokens: Sequence[int]) -> floa
     total = 0.0
     for token in tokens:
         walker.expand([probe])
-        node = probe.node
-        assert node.ids is not None
-        slot = int(np.searchsorted(node.ids, token))
-        if slot == len(node.ids) or node.ids[slot] != token:
+        row = probe.node.row
+        slot = row.slot(token)
+        if slot is None:
             return NEVER
-        total += float(node.logp[slot])
-        walker.take(probe, slot, node.log_mass, False)
+        total += row.logp(slot)
+        walker.take(probe, slot, row.log_mass, False)
     return total
 
 

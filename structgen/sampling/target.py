@@ -7,8 +7,9 @@ log-probability under the model. Cost of an answer: one row of a forward, one ma
 The law is  P_L(s) = P(s) * 1[s in L] * phi(s) / Z  over token strings s that end with end-of-sequence:
 
 - P is the model *after* temperature, top-k and top-p, applied to its raw logits before any mask, then
-  normalised in double precision. They are part of the definition, not of the sampler. Where the valid
-  tokens lie outside the nucleus the support is empty there, and such a prefix has probability 0.
+  normalised in double precision, after all ends were merged. They are part of the definition, not of the
+  sampler. Where the valid tokens lie outside the nucleus the support is empty there, and such a prefix has
+  probability 0.
 - All end-of-sequence ids are one event, written as the first of them.
 - L holds the texts of the grammar that end within `max_tokens`, end-of-sequence included. With
   budget="mask" tokens are allowed only while the shortest completion still fits (no dead ends; L loses
@@ -20,11 +21,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -34,16 +35,17 @@ from ..grammar import fill_bitmasks
 from ..logits import allocate_bitmask, masked_logsumexp
 from .logspace import NEVER, Doubles
 from .potential import Potential, Prefix, Product, identity, weight
+from .vector import Vector
 
 if TYPE_CHECKING:
     from ..grammar import CompiledGrammar
     from ..lm.base import Context, LanguageModel
     from ..vocabulary import Vocabulary
 
-__all__ = ["AnyText", "Expansion", "Law", "Spent", "Target"]
+__all__ = ["AnyText", "Law", "Spent", "Target"]
 
 Ids = npt.NDArray[np.int32]
-_ROW_BYTES = 64 << 20  # double-precision rows that lie in memory at once
+_ROW_BYTES = 64 << 20  # rows that lie in memory at once
 _LOSS = -1e-6  # log mass from which a diagnostic names the token that was lost
 
 
@@ -70,25 +72,44 @@ class Law:
             raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
 
     def apply(self, logprobs: npt.NDArray[np.float32]) -> Doubles:
-        """Rows of P: float64, the shape of the input, each normalised; -inf outside the nucleus."""
-        rows = logprobs.astype(np.float64)
-        if self.temperature != 1.0:
-            rows -= rows.max(axis=-1, keepdims=True)  # keeps a tiny temperature finite
-            rows /= self.temperature
-        if self.top_k is not None or self.top_p is not None:
-            for row in rows:
-                self._cut(row)
-        # The fused kernel: a third of the time of numpy's, which writes rows of temporaries.
-        rows -= masked_logsumexp(rows, allocate_bitmask(1, rows.shape[-1])[0])[..., None]
+        """Rows of log P: float64, the shape of the input, each normalised; -inf outside the nucleus."""
+        scores = self.scores(logprobs)
+        rows: Doubles = scores.astype(np.float64)
+        rows -= normaliser(scores)[..., None]
         return rows
 
-    def _cut(self, row: Doubles) -> None:
+    def scores(self, logprobs: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """log P up to a constant a row, in the precision of the model: float32, and what defines P.
+
+        The rows come back as they are where nothing changes them.
+        """
+        if self.temperature == 1.0 and self.top_k is None and self.top_p is None:
+            return logprobs
+        rows = logprobs.astype(np.float64)
+        rows -= rows.max(axis=-1, keepdims=True)  # keeps a tiny temperature finite
+        rows /= self.temperature
+        made = rows.astype(np.float32)
+        if self.top_k is not None or self.top_p is not None:
+            for row in made:
+                self._cut(row)
+        return made
+
+    def _cut(self, row: npt.NDArray[np.float32]) -> None:
         order = np.argsort(-row, kind="stable")
         keep = row.size if self.top_k is None else min(self.top_k, row.size)
         if self.top_p is not None and self.top_p < 1:
-            sums = np.cumsum(np.exp(row[order[:keep]] - row[order[0]]))
+            sums = np.cumsum(np.exp(row[order[:keep]].astype(np.float64) - float(row[order[0]])))
             keep = min(keep, int(np.searchsorted(sums, self.top_p * sums[-1] * (1 - 1e-12))) + 1)
         row[order[keep:]] = NEVER
+
+
+def normaliser(scores: npt.NDArray[np.float32]) -> Doubles:
+    """log of the summed exponentials of float32 rows, to double precision.
+
+    By the fused kernel, in a third of numpy's time. It is given doubles: float32 is right to 1e-8 only.
+    """
+    everything = allocate_bitmask(1, scores.shape[-1])[0]
+    return np.asarray(masked_logsumexp(scores.astype(np.float64), everything))
 
 
 @dataclass(slots=True)
@@ -106,29 +127,6 @@ class Spent:
     def saved(self) -> int:
         """Forwards that known prefixes saved; what was fetched ahead in vain counts against it."""
         return self.visits - self.positions
-
-
-@dataclass(slots=True)
-class Expansion:
-    """What a prefix allows.
-
-    Attributes:
-        ids: the tokens with weight, ascending, int32, shape (k,); end-of-sequence as its first id.
-        logp: log P of each, float64, shape (k,).
-        score: logp plus the shaping potentials; the same array where there are none.
-        log_mass: log of the summed exp(score): the exact local normaliser.
-        sums: ascending cumulated weights in proportion to exp(score), float64, shape (k,).
-        lost: the most probable token that is not allowed, (id, log P); empty if nothing is lost.
-        reason: why nothing is allowed; empty where something is.
-    """
-
-    ids: Ids
-    logp: Doubles
-    score: Doubles
-    log_mass: float
-    sums: Doubles
-    lost: tuple[tuple[int, float], ...] = ()
-    reason: str = ""
 
 
 class AnyText:
@@ -175,6 +173,7 @@ class Target:
         self.end = self.ends[0]
         self.spent = Spent()
         self.cancelled = threading.Event()
+        self._ids: WeakValueDictionary[bytes, Ids] = WeakValueDictionary()
         if self.max_tokens < 1:
             raise ValueError(f"max_tokens must be at least 1, not {self.max_tokens}")
         if self.shaping is not None and self.shaping.prefix(Prefix((), b"")) != 0.0:
@@ -218,27 +217,30 @@ class Target:
         """The bytes of ids, end-of-sequence left out."""
         return self.vocabulary.decode([t for t in tokens if t not in self.ends])
 
-    def expand(self, cursors: Sequence[Cursor]) -> list[Expansion]:
-        """The expansions of distinct prefixes: the missing vectors in one batch, the masks in another."""
-        found: list[Expansion] = []
-        at_once = max(1, _ROW_BYTES // (8 * self.vocabulary.vocab_size))
+    def expand(self, cursors: Sequence[Cursor]) -> list[Vector]:
+        """The vectors of distinct prefixes: the missing vectors in one batch, the masks in another."""
+        found: list[Vector] = []
+        at_once = max(1, _ROW_BYTES // (4 * self.vocabulary.vocab_size))
         for first in range(0, len(cursors), at_once):
             if self.cancelled.is_set():
                 raise StructgenError("sampling was cancelled")
             found += self._expand(cursors[first : first + at_once])
         return found
 
-    def _expand(self, cursors: Sequence[Cursor]) -> list[Expansion]:
+    def _expand(self, cursors: Sequence[Cursor]) -> list[Vector]:
         for cursor in cursors:
             self._sync(cursor)
-        raw = self.lm.logprobs([cursor.context for cursor in cursors])
+        raw = self.law.scores(_own(self.lm.logprobs([cursor.context for cursor in cursors])))
         self.spent.calls += 1
         self.spent.positions += len(cursors)
-        rows = self.law.apply(raw)
+        self._merge_ends(raw)
+        shifts = normaliser(raw)
         masks = self._masks(cursors)
         self.spent.masks += len(cursors)
-        self._merge_ends(rows)
-        return [self._expansion(*each) for each in zip(cursors, rows, masks, strict=True)]
+        return [
+            self._vector(cursor, row, float(shift), mask)
+            for cursor, row, shift, mask in zip(cursors, raw, shifts, masks, strict=True)
+        ]
 
     def _sync(self, cursor: Cursor) -> None:
         """Bring the context and the matcher, which known prefixes leave behind, up to the tokens."""
@@ -278,44 +280,50 @@ class Target:
             words[end // 32] |= 1 << (end % 32)
         return words.astype(np.uint32).view(np.int32)
 
-    def _merge_ends(self, rows: Doubles) -> None:
+    def _merge_ends(self, rows: npt.NDArray[np.float32]) -> None:
         """All end-of-sequence ids become the first, with their summed probability."""
         for other in self.ends[1:]:
-            rows[:, self.end] = np.logaddexp(rows[:, self.end], rows[:, other])
+            rows[:, self.end] = np.logaddexp(rows[:, self.end], rows[:, other], dtype=np.float64)
             rows[:, other] = NEVER
 
-    def _expansion(self, cursor: Cursor, row: Doubles, mask: npt.NDArray[np.int32]) -> Expansion:
-        bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: row.size]
-        ids = np.flatnonzero(bits).astype(np.int32)
-        logp = score = row[ids]
+    def _vector(
+        self, cursor: Cursor, row: npt.NDArray[np.float32], shift: float, mask: npt.NDArray[np.int32]
+    ) -> Vector:
+        allowed = self._allowed(mask)
+        ids, raw, factor = allowed, row[allowed], None
         if self.shaping is not None:
             self.spent.tests += 1
             text = Prefix(tuple(cursor.tokens), self.text(cursor.tokens))
             factor = np.asarray(self.shaping.logw_next(text), np.float64)[ids]
             if ids.size:
                 weight(float(factor.max()), text, self.shaping.bounded)  # NaN is the largest
-            score = logp + factor
-        if ids.size and not score.min() > NEVER:
-            alive = score > NEVER
-            whole = score is logp
-            ids, logp = ids[alive], logp[alive]
-            score = logp if whole else score[alive]
+        if ids.size and not (raw.min() > NEVER and (factor is None or factor.min() > NEVER)):
+            alive = raw > NEVER if factor is None else (raw > NEVER) & (factor > NEVER)
+            ids, raw = ids[alive], raw[alive]
+            factor = None if factor is None else factor[alive]
         if not ids.size:
-            return Expansion(ids, logp, score, NEVER, score, (), self._why_empty(cursor, bits))
-        top = float(score.max())
-        weights = np.exp(score - top)
-        mass = top + math.log(float(weights.sum()))
-        if self.shaping is None:
-            mass = min(mass, 0.0)
-        lost: tuple[tuple[int, float], ...] = ()
-        if mass < _LOSS:
+            return Vector(ids, raw, shift, factor, (), self._why_empty(cursor, allowed))
+        found = Vector(ids, raw, shift, factor)
+        if found.log_mass < _LOSS:
             row[ids] = NEVER
             best = int(np.argmax(row))
-            lost = ((best, float(row[best])),) if row[best] > NEVER else ()
-        return Expansion(ids, logp, score, mass, np.cumsum(weights), lost)
+            if row[best] > NEVER:
+                found.lost = ((best, float(row[best]) - shift),)
+        return found
 
-    def _why_empty(self, cursor: Cursor, bits: npt.NDArray[np.uint8]) -> str:
-        if not bits.any():
+    def _allowed(self, mask: npt.NDArray[np.int32]) -> Ids:
+        """The ids of a mask; equal masks that are in use give one array."""
+        key = hashlib.blake2b(mask.tobytes(), digest_size=16).digest()
+        found = self._ids.get(key)
+        if found is None:
+            bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: self.vocabulary.vocab_size]
+            found = np.flatnonzero(bits).astype(np.int32)
+            found.flags.writeable = False
+            self._ids[key] = found
+        return found
+
+    def _why_empty(self, cursor: Cursor, allowed: Ids) -> str:
+        if not allowed.size:
             return "length" if len(cursor.tokens) >= self.max_tokens - 1 else "dead end"
         if self.law.top_k is not None or self.law.top_p is not None:
             return "nucleus"
@@ -332,12 +340,8 @@ class Target:
 
     def key(self) -> str:
         """A digest of everything that the numbers of a trie depend on, but for the model's weights."""
-        tokens = self.vocabulary.tokens
-        parts = hashlib.sha256()
-        for text in tokens:
-            parts.update(len(text).to_bytes(4, "little") + text)
         record = {
-            "vocabulary": parts.hexdigest(),
+            "vocabulary": _digest(self.vocabulary),
             "ends": self.ends,
             "prompt": hashlib.sha256(np.asarray(self.start.tokens, np.int64).tobytes()).hexdigest(),
             "grammar": _spelled(self.grammar.source),
@@ -347,6 +351,26 @@ class Target:
             "potentials": [identity(p) for p in (self.shaping, self.condition, self.critic)],
         }
         return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+_digests: WeakKeyDictionary[Vocabulary, str] = WeakKeyDictionary()
+
+
+def _digest(vocabulary: Vocabulary) -> str:
+    """Of the bytes of every token; remembered, because 131,072 of them take 70 ms."""
+    found = _digests.get(vocabulary)
+    if found is None:
+        parts = hashlib.sha256()
+        for text in vocabulary.tokens:
+            parts.update(len(text).to_bytes(4, "little") + text)
+        found = _digests[vocabulary] = parts.hexdigest()
+    return found
+
+
+def _own(rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """Rows that may be written to, whatever a model handed out."""
+    mine = rows.base is None and rows.flags.writeable and rows.dtype == np.float32
+    return rows if mine else np.array(rows, np.float32)
 
 
 def _one(factors: list[Potential]) -> Potential | None:

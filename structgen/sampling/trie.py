@@ -2,8 +2,8 @@
 
 Enters: expansions of prefixes, and the paths of finished walks. Leaves: for every prefix u an upper and a
 lower bound on c(u) = P(L | u), the probability that the model completes u to a text of the language.
-Cost: a backup touches the explored children of the nodes of one path; memory is 20 bytes per allowed
-token of a node, under a budget.
+Cost: a backup sums one block of 512 tokens anew for each node of one path; memory is 4 bytes per allowed
+token of a node (`vector.py`), under a budget.
 
     upper(u) = sum over allowed b of P(b|u) * upper(ub)      upper of an unvisited prefix is 1
     lower(u) = sum over explored b of P(b|u) * lower(ub)     lower of an unvisited prefix is 0
@@ -11,8 +11,8 @@ token of a node, under a budget.
 
 The upper bounds are those of ASAp (Park et al. 2024, "Grammar-Aligned Decoding"); the lower bound at the
 root is the summed probability of the distinct texts seen, so lower <= Z <= upper is certified at any time.
-Only explored children are stored. upper(u) is formed as mass(u) - sum P(b|u)(1 - upper(ub)), which is exact
-while little is removed, and summed anew over all tokens where that would cancel.
+Only explored children are stored. Sums of upper bounds are kept by blocks and formed anew where one changed;
+lower bounds only rise, and what is new is added in log space. Neither subtracts, so neither drifts.
 
 A node may be *known* (its vector is here, so a walk over it costs no forward) without being *visited*: only
 visits count towards bounds, so bounds do not depend on what was fetched ahead. Evicting a node forgets its
@@ -29,18 +29,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .logspace import NEVER, logsumexp
-from .target import Expansion
+from .logspace import NEVER
+from .vector import Urn, Vector
 
 __all__ = ["Edge", "Node", "Trie"]
 
-_NODE_BYTES = 600  # Python objects of a node and its edge
-_EDGE_BYTES = 200
-_CANCELS = 0.5  # removing more than this share of the mass is summed anew
+_NODE_BYTES = 900  # Python objects of a node and its vector
+_EDGE_BYTES = 280
 
 
 class Edge:
-    """An explored token of a node. `verdict` remembers what a condition said about it."""
+    """An explored token of a node. `verdict` remembers what a condition said about it.
+
+    `upper` and `lower` are changed through the node (`Node.bound`, `Node.lift`), which keeps their sums.
+    """
 
     __slots__ = ("logp", "lower", "node", "score", "slot", "upper", "verdict")
 
@@ -55,45 +57,37 @@ class Edge:
 
 
 class Node:
-    """A prefix. Known once `fill` was called; visited once a walk that learns has passed."""
+    """A prefix. Known once it has its vector; visited once a walk that learns has passed."""
 
-    __slots__ = ("__weakref__", "_sums", "edges", "ids", "log_mass", "logp", "lost", "parent", "reason",
-                 "score", "token", "visited")  # fmt: skip
+    __slots__ = ("__weakref__", "edges", "lower", "parent", "token", "urn", "vector", "visited")
 
     def __init__(self, parent: Node | None, token: int) -> None:
         self.parent = parent
         self.token = token
         self.edges: dict[int, Edge] = {}
         self.visited = False
-        self.ids: np.ndarray | None = None
-        self._sums: np.ndarray | None = None
+        self.lower = NEVER  # log of the summed P(b|u) * lower(ub) over explored tokens
+        self.vector: Vector | None = None
+        self.urn: Urn | None = None  # the vector with the upper bounds as factors, once there are some
 
     @property
     def known(self) -> bool:
-        return self.ids is not None
+        return self.vector is not None
 
-    def fill(self, found: Expansion) -> None:
-        self.restore(found.ids, found.logp, found.score, found.log_mass, found.lost, found.reason, False)
-        self._sums = found.sums
-
-    def restore(
-        self, ids: np.ndarray, logp: np.ndarray, score: np.ndarray, log_mass: float,
-        lost: tuple[tuple[int, float], ...], reason: str, visited: bool,
-    ) -> None:  # fmt: skip
-        self.ids, self.logp, self.score, self.log_mass = ids, logp, score, log_mass
-        self.lost, self.reason, self.visited = lost, reason, visited
-        self._sums = None
+    @property
+    def row(self) -> Vector:
+        """The vector of a known node."""
+        assert self.vector is not None
+        return self.vector
 
     def edge(self, token: int, slot: int | None = None) -> Edge:
         """The explored child by this token, made if need be. KeyError: it is not allowed here."""
         found = self.edges.get(token)
         if found is None:
-            assert self.ids is not None
+            slot = self.row.slot(token) if slot is None else slot
             if slot is None:
-                slot = int(np.searchsorted(self.ids, token))
-                if slot == len(self.ids) or self.ids[slot] != token:
-                    raise KeyError(token)
-            found = Edge(slot, float(self.logp[slot]), float(self.score[slot]))
+                raise KeyError(token)
+            found = Edge(slot, self.row.logp(slot), self.row.score(slot))
             self.edges[token] = found
         return found
 
@@ -103,59 +97,47 @@ class Node:
             edge.node = Node(self, token)
         return edge.node
 
-    def proposal(self, bounds: bool) -> tuple[float, np.ndarray]:
-        """The log normaliser of score (plus bounds), and ascending cumulated weights."""
-        assert self.ids is not None
-        if not self.ids.size:
-            return NEVER, self.score
-        if bounds:
-            learned = [e for e in self.edges.values() if e.upper < 0.0]
-            if learned:
-                score = self.score.copy()
-                for edge in learned:
-                    score[edge.slot] += edge.upper
-                return self.upper(), _cumulated(score)
-        if self._sums is None:
-            self._sums = _cumulated(self.score)
-        return self.log_mass, self._sums
+    def bound(self, edge: Edge, upper: float) -> None:
+        """Set the upper bound of one of this node's edges."""
+        if upper != edge.upper:
+            edge.upper = upper
+            if self.urn is None:
+                self.urn = Urn(self.row)
+            self.urn.set(edge.slot, upper)
+
+    def lift(self, edge: Edge, lower: float) -> None:
+        """Raise the lower bound of one of this node's edges; nothing where it is no higher."""
+        if lower <= edge.lower:
+            return
+        # log(exp(lower) - exp(edge.lower)): only what is new is added, so nothing cancels.
+        gain = lower + (0.0 if edge.lower == NEVER else math.log(-math.expm1(edge.lower - lower)))
+        self.lower = float(np.logaddexp(self.lower, edge.score + gain))
+        edge.lower = lower
+
+    def settle(self, edge: Edge, log_weight: float) -> None:
+        """What a text that ended with this edge weighs; -inf for what is out."""
+        self.bound(edge, min(edge.upper, log_weight))
+        if log_weight > NEVER:
+            self.lift(edge, edge.upper)
+
+    def proposal(self, bounds: bool) -> tuple[float, Vector | Urn]:
+        """The log normaliser of score (plus bounds), and what to draw from."""
+        row = self.row
+        if bounds and self.urn is not None and row.log_mass > NEVER:
+            return self.urn.log_total(), self.urn
+        return row.log_mass, row
 
     def upper(self) -> float:
         """log of the summed P(b|u) * upper(ub)."""
-        assert self.ids is not None
-        if self.log_mass == NEVER:
-            return NEVER
-        top = self.log_mass
-        removed = math.fsum(
-            math.exp(e.score - top) * -math.expm1(e.upper) for e in self.edges.values() if e.upper < 0.0
-        )
-        if removed == 0.0:
-            return top
-        if removed < _CANCELS:
-            return top + math.log1p(-removed)
-        score = self.score.copy()
-        for edge in self.edges.values():
-            if edge.upper < 0.0:
-                score[edge.slot] += edge.upper
-        return min(top, logsumexp(score))
-
-    def lower(self) -> float:
-        """log of the summed P(b|u) * lower(ub) over explored tokens."""
-        return logsumexp([e.score + e.lower for e in self.edges.values() if e.lower > NEVER])
+        return self.proposal(True)[0]
 
     @property
     def nbytes(self) -> int:
-        if self.ids is None:
+        """Without the ids, which the trie counts once for all nodes that share them."""
+        if self.vector is None:
             return _NODE_BYTES
-        own = self.ids.nbytes + self.logp.nbytes + (0 if self.score is self.logp else self.score.nbytes)
-        own += self.logp.nbytes  # the cumulated weights
+        own = self.vector.nbytes + (0 if self.urn is None else self.urn.nbytes)
         return _NODE_BYTES + own + _EDGE_BYTES * len(self.edges)
-
-
-def _cumulated(score: np.ndarray) -> np.ndarray:
-    top = float(score.max())
-    if top == NEVER:
-        return np.zeros(score.shape, np.float64)
-    return np.cumsum(np.exp(score - top))
 
 
 class Trie:
@@ -181,6 +163,7 @@ class Trie:
         self._upper = 0.0
         # Least recently visited first, parents after their children.
         self._nodes: OrderedDict[Node, int] = OrderedDict()
+        self._users: dict[int, int] = {}  # id of an array of token ids -> nodes whose vectors hold it
         self.bytes = 0
 
     @property
@@ -232,7 +215,7 @@ class Trie:
 
     def _raise(self, node: Node) -> None:
         """One step of the backup: from a node to the edge that leads to it."""
-        upper, lower = node.upper(), node.lower()
+        upper, lower = node.upper(), node.lower
         if node.parent is None:
             if node is self.root:
                 # Never above what was known: sums in another order differ in the last bit.
@@ -242,23 +225,29 @@ class Trie:
             return
         edge = node.parent.edges.get(node.token)
         if edge is not None and edge.node is node:
-            edge.upper = min(edge.upper, upper)
-            edge.lower = max(edge.lower, min(lower, edge.upper))
-
-    @staticmethod
-    def settle(edge: Edge, log_weight: float) -> None:
-        """What a text that ended here weighs; -inf for what is out."""
-        edge.upper = min(edge.upper, log_weight)
-        if log_weight > NEVER:
-            edge.lower = max(edge.lower, edge.upper)
+            node.parent.bound(edge, min(edge.upper, upper))
+            node.parent.lift(edge, min(lower, edge.upper))
 
     def touch(self, node: Node) -> None:
         """Note the use of a node and what it weighs now. Called from the leaf to the root."""
         if not node.known or (node.parent is None and node is not self.root):
             return  # evicted while a walk stood on it
-        now = node.nbytes
-        self.bytes += now - self._nodes.pop(node, 0)
+        now, before = node.nbytes, self._nodes.pop(node, None)
+        if before is None:
+            before = 0
+            self._share(node.row.ids, 1)
+        self.bytes += now - before
         self._nodes[node] = now
+
+    def _share(self, ids: np.ndarray, change: int) -> None:
+        """Count ids with the first vector that holds them, and discount them with the last."""
+        users = self._users.get(id(ids), 0) + change
+        if users:
+            self._users[id(ids)] = users
+        else:
+            del self._users[id(ids)]
+        if users == max(0, change):  # the first came, or the last went
+            self.bytes += change * ids.nbytes
 
     def shrink(self) -> None:
         """Evict until a fifth of the budget is free again, then recompute the bounds above the gaps."""
@@ -271,6 +260,7 @@ class Trie:
                 self._nodes[node] = weight
                 continue
             self.bytes -= weight
+            self._share(node.row.ids, -1)
             self.evicted += 1
             dirty.pop(node, None)
             parent, node.parent = node.parent, None  # a walk that stands here goes on, and teaches nobody
@@ -279,7 +269,7 @@ class Trie:
             edge = parent.edges[node.token]
             edge.node = None
             if edge.upper > NEVER:
-                edge.upper = 0.0
+                parent.bound(edge, 0.0)
             dirty[parent] = None
         for parent in dirty:
             self._reset(parent)
@@ -294,7 +284,7 @@ class Trie:
                     self._upper = upper
                 return
             edge = at.parent.edges[at.token]
-            edge.upper = upper
+            at.parent.bound(edge, upper)
             at = at.parent
 
     def restore(self, upper: float, lower: float, best: float) -> None:

@@ -19,10 +19,11 @@ import numpy as np
 
 from ..errors import StructgenError
 from .trie import Edge, Node, Trie
+from .vector import Vector
 
 __all__ = ["load_trie", "save_trie"]
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 def save_trie(trie: Trie, path: str | os.PathLike[str]) -> None:
@@ -30,6 +31,9 @@ def save_trie(trie: Trie, path: str | os.PathLike[str]) -> None:
     order = {id(node): i for i, node in enumerate(trie._nodes)}
     nodes = list(trie.nodes())
     number = {id(node): i for i, node in enumerate(nodes)}
+    rows = [node.row for node in nodes]
+    shared = list({id(row.ids): row.ids for row in rows}.values())
+    which = {id(ids): i for i, ids in enumerate(shared)}
     edges = [(i, token, edge) for i, node in enumerate(nodes) for token, edge in node.edges.items()]
     arrays: dict[str, Any] = {
         "meta": np.frombuffer(
@@ -39,14 +43,16 @@ def save_trie(trie: Trie, path: str | os.PathLike[str]) -> None:
         "parent": np.array([-1 if n.parent is None else number[id(n.parent)] for n in nodes], np.int64),
         "token": np.array([n.token for n in nodes], np.int64),
         "visited": np.array([n.visited for n in nodes], np.bool_),
-        "log_mass": np.array([n.log_mass for n in nodes], np.float64),
+        "lower": np.array([n.lower for n in nodes], np.float64),
         "order": np.array([order.get(id(n), 0) for n in nodes], np.int64),
-        "count": np.array([0 if n.ids is None else len(n.ids) for n in nodes], np.int64),
-        "shaped": np.array([n.score is not n.logp for n in nodes], np.bool_),
-        "ids": _joined([n.ids for n in nodes], np.int32),
-        "logp": _joined([n.logp for n in nodes], np.float64),
-        "score": _joined([n.score for n in nodes if n.score is not n.logp], np.float64),
-        "notes": np.frombuffer(json.dumps([[n.reason, n.lost] for n in nodes]).encode(), np.uint8),
+        "allowed": np.array([which[id(row.ids)] for row in rows], np.int64),
+        "sizes": np.array([len(ids) for ids in shared], np.int64),
+        "ids": _joined(shared, np.int32),
+        "raw": _joined([row.raw for row in rows], np.float32),
+        "shift": np.array([row.shift for row in rows], np.float64),
+        "shaped": np.array([row.factor is not None for row in rows], np.bool_),
+        "factor": _joined([row.factor for row in rows if row.factor is not None], np.float64),
+        "notes": np.frombuffer(json.dumps([[row.reason, row.lost] for row in rows]).encode(), np.uint8),
         "edge_node": np.array([i for i, _, _ in edges], np.int64),
         "edge_token": np.array([token for _, token, _ in edges], np.int64),
         "edge_upper": np.array([e.upper for _, _, e in edges], np.float64),
@@ -81,29 +87,39 @@ def _built(meta: dict[str, Any], found: dict[str, Any]) -> Trie:
     trie = Trie(int(meta["max_bytes"]))
     trie.key = meta["key"]
     trie.unverified = True
-    count = found["count"]
+    ends = np.cumsum(found["sizes"])
+    shared = [found["ids"][end - size : end].copy() for end, size in zip(ends, found["sizes"], strict=True)]
+    for ids in shared:
+        ids.flags.writeable = False
+    count = found["sizes"][found["allowed"]]
     starts = np.concatenate([[0], np.cumsum(count)])
     shaped = np.concatenate([[0], np.cumsum(np.where(found["shaped"], count, 0))])
+    if int(starts[-1]) != len(found["raw"]) or int(shaped[-1]) != len(found["factor"]):
+        raise ValueError("its arrays do not fit together")
     notes = json.loads(found["notes"].tobytes())
     nodes: list[Node] = []
     for i in range(len(count)):
         parent = int(found["parent"][i])
         node = trie.root if parent < 0 else Node(nodes[parent], int(found["token"][i]))
-        span = slice(starts[i], starts[i + 1])
-        logp = found["logp"][span].copy()
-        score = found["score"][shaped[i] : shaped[i + 1]].copy() if found["shaped"][i] else logp
         reason, lost = notes[i]
-        node.restore(
-            found["ids"][span].copy(), logp, score, float(found["log_mass"][i]),
-            tuple((int(t), float(p)) for t, p in lost), str(reason), bool(found["visited"][i]),
-        )  # fmt: skip
+        node.vector = Vector(
+            shared[int(found["allowed"][i])],
+            found["raw"][starts[i] : starts[i + 1]].copy(),
+            float(found["shift"][i]),
+            found["factor"][shaped[i] : shaped[i + 1]].copy() if found["shaped"][i] else None,
+            tuple((int(t), float(p)) for t, p in lost),
+            str(reason),
+        )
+        node.visited = bool(found["visited"][i])
         nodes.append(node)
     columns = ("edge_node", "edge_token", "edge_upper", "edge_lower", "edge_verdict")
     for at, token, upper, lower, verdict in zip(*(found[c].tolist() for c in columns), strict=True):
         edge: Edge = nodes[at].edge(token)
-        edge.upper, edge.lower = upper, lower
+        nodes[at].bound(edge, upper)
+        edge.lower = lower
         edge.verdict = None if verdict < 0 else bool(verdict)
-    for node in nodes:
+    for node, lower in zip(nodes, found["lower"].tolist(), strict=True):
+        node.lower = lower
         if node.parent is not None:
             node.parent.edges[node.token].node = node
     for i in np.argsort(found["order"], kind="stable"):

@@ -141,8 +141,8 @@ class Diary:
     def note(self, at: int, node: Node) -> None:
         entry = self.steps.setdefault(at, [0.0, 0.0])
         entry[0] += 1
-        entry[1] += max(node.log_mass, -1e3)
-        for token, logp in node.lost:
+        entry[1] += max(node.row.log_mass, -1e3)
+        for token, logp in node.row.lost:
             self.lost[at, token] = self.lost.get((at, token), 0.0) + math.exp(logp)
 
 
@@ -171,10 +171,9 @@ class Walker:
         if self.trie.unverified and self.trie.root.known:
             probe = Walk(Node(None, -1), Source(np.random.default_rng(0)))
             found = self.target.expand([probe])[0]
-            old = self.trie.root
-            assert old.ids is not None
+            old = self.trie.root.row
             alike = np.array_equal(found.ids, old.ids) and (
-                0.5 * np.abs(np.exp(found.logp) - np.exp(old.logp)).sum() < _SAME_MODEL
+                0.5 * np.abs(np.exp(found.logps()) - np.exp(old.logps())).sum() < _SAME_MODEL
             )
             if not alike:
                 raise StructgenError("the saved trie was made with another model: begin a new one")
@@ -187,7 +186,7 @@ class Walker:
         """Give every walk's last node its vector: one batch for the prefixes that have none."""
         wanted = list({id(walk.node): walk for walk in walks if not walk.node.known}.values())
         for walk, found in zip(wanted, self.target.expand(wanted), strict=True):
-            walk.node.fill(found)
+            walk.node.vector = found
             self.trie.touch(walk.node)
 
     def run(self, walks: Sequence[Walk], mode: Mode, ahead: bool = False) -> None:
@@ -208,22 +207,22 @@ class Walker:
         if not ahead:
             self.target.spent.visits += 1
             self.diary.note(len(walk.tokens), node)
-        total, sums = node.proposal(mode.bounds)
-        if total == NEVER or not sums.size or sums[-1] <= 0.0:
-            walk.kill(node.reason or "dead end")
+        total, lot = node.proposal(mode.bounds)
+        if total == NEVER:
+            walk.kill(node.row.reason or "dead end")
             return
         if mode.coin and total < walk.bound and not walk.chance.coin(math.exp(total - walk.bound)):
             walk.kill("rejected")
             return
         condition = self.target.condition
         if mode.extra is not None and condition is not None and not ahead:
-            found = estimate(self, walk, total, sums, mode.extra)
+            found = estimate(self, walk, total, lot, mode.extra)
             if found is None:
                 walk.kill("condition")
                 return
             slot, total = found
         else:
-            slot = walk.chance.choose(sums)
+            slot = lot.choose(walk.chance)
         self.take(walk, slot, total, mode.bounds)
         if not ahead:
             self.judge(walk, mode)
@@ -231,8 +230,7 @@ class Walker:
     def take(self, walk: Walk, slot: int, total: float, bounds: bool) -> None:
         """Append the token of a slot; `total` is the log normaliser of its draw."""
         node = walk.node
-        assert node.ids is not None
-        token = int(node.ids[slot])
+        token = int(node.row.ids[slot])
         edge = node.edge(token, slot)
         walk.steps.append(total - walk.bound)
         walk.scores.append(edge.score)
@@ -248,13 +246,14 @@ class Walker:
 
     def judge(self, walk: Walk, mode: Mode) -> None:
         """Ask the condition about the token just taken; a text that ended gets the weight of its end."""
-        edge = (walk.path[-1] if walk.ended else walk.path[-2]).edges[walk.tokens[-1]]
-        if not self.allowed(walk, edge):
+        node = walk.path[-1] if walk.ended else walk.path[-2]
+        edge = node.edges[walk.tokens[-1]]
+        if not self.allowed(walk, node, edge):
             if not walk.ended:
                 walk.path.pop()
             walk.kill("condition")
         elif walk.ended:
-            value = self.end_weight(walk, edge)
+            value = self.end_weight(walk, node, edge)
             if value == NEVER:
                 walk.kill("critic")
             elif mode.coin and value < walk.bound and not walk.chance.coin(math.exp(value - walk.bound)):
@@ -265,7 +264,7 @@ class Walker:
                 walk.steps[-1] += value - walk.bound
                 walk.twist = 0.0
 
-    def allowed(self, walk: Walk, edge: Edge) -> bool:
+    def allowed(self, walk: Walk, node: Node, edge: Edge) -> bool:
         """The condition's verdict on the walk as it stands, remembered at the edge that led there."""
         condition = self.target.condition
         if condition is None or not (walk.ended or condition.guides):
@@ -278,16 +277,16 @@ class Walker:
         value = condition.complete(text) if walk.ended else condition.prefix(text)
         edge.verdict = weight(value, text) > NEVER
         if not edge.verdict:
-            self.trie.settle(edge, NEVER)
+            node.settle(edge, NEVER)
             if self.watch is not None and not walk.ended:
                 self.watch(text)
         return edge.verdict
 
-    def end_weight(self, walk: Walk, edge: Edge) -> float:
+    def end_weight(self, walk: Walk, node: Node, edge: Edge) -> float:
         """The critic's weight of a whole text that the condition allows; the trie learns it."""
         critic = self.target.critic
         if critic is None:
-            self.trie.settle(edge, 0.0)
+            node.settle(edge, 0.0)
             return 0.0
         if critic.bounded and (edge.lower > NEVER or edge.upper == NEVER):
             self.target.spent.tests_saved += 1
@@ -296,7 +295,7 @@ class Walker:
         text = walk.prefix()
         value = weight(critic.complete(text), text, critic.bounded)
         if critic.bounded:
-            self.trie.settle(edge, value)
+            node.settle(edge, value)
         return value
 
     def finish(self, walk: Walk, mode: Mode) -> None:
