@@ -123,8 +123,8 @@ def random_language(seed: int, letters: str = "abc", longest: int = 3, size: int
     return sorted(texts[int(i)] for i in random.choice(len(texts), count, replace=False))
 
 
-def random_cfg_language(seed: int, longest: int = 4) -> list[str]:
-    """The short texts of a random context-free grammar, derived by brute force."""
+def random_rules(seed: int) -> dict[str, list[str]]:
+    """A random context-free grammar; S begins. Capital letters are rules, others terminals."""
     random = np.random.default_rng([seed, 6])
     rules: dict[str, list[str]] = {}
     for name in "ST":
@@ -133,6 +133,12 @@ def random_cfg_language(seed: int, longest: int = 4) -> list[str]:
             size = int(random.integers(0, 4))
             rules[name].append("".join(random.choice(list("abcSSTT"[: 3 + 4])) for _ in range(size)))
         rules[name].append(str(random.choice(list("abc"))))
+    return rules
+
+
+def random_cfg_language(seed: int, longest: int = 4) -> list[str]:
+    """The short texts of a random context-free grammar, derived by brute force."""
+    rules = random_rules(seed)
     found: set[str] = set()
     seen, todo = {"S"}, ["S"]
     while todo and len(seen) < 4000:
@@ -147,6 +153,30 @@ def random_cfg_language(seed: int, longest: int = 4) -> list[str]:
                 seen.add(made)
                 todo.append(made)
     return sorted(text for text in found if len(text) <= longest)
+
+
+def recognises(rules: dict[str, list[str]], text: str) -> bool:
+    """Whether S derives a text: the spans of every rule, grown until nothing is new."""
+    spans: dict[str, set[tuple[int, int]]] = {name: set() for name in rules}
+
+    def ends(body: str, begin: int) -> set[int]:
+        at = {begin}
+        for symbol in body:
+            if symbol in rules:
+                at = {stop for start, stop in spans[symbol] if start in at}
+            else:
+                at = {i + 1 for i in at if i < len(text) and text[i] == symbol}
+        return at
+
+    grown = True
+    while grown:
+        grown = False
+        for name, bodies in rules.items():
+            for begin in range(len(text) + 1):
+                new = {(begin, end) for body in bodies for end in ends(body, begin)} - spans[name]
+                grown = grown or bool(new)
+                spans[name] |= new
+    return (0, len(text)) in spans["S"]
 
 
 def target(

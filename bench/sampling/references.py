@@ -3,7 +3,8 @@
 - `ReferenceAsap`: the algorithm of transformers-GAD, written anew from its description, in linear space and
   with its costs: every token of every draw is a forward, every accepted token becomes a child. An oracle
   too: given the same uniform numbers it draws the same texts as `structgen.sampling.asap`.
-- `awrs`: genlm-control's own AWRS over the same model and grammar, with counters.
+- `awrs`: genlm-control's own AWRS over the same model and grammar, with counters. Its grammar is asked about
+  whole contexts; the matcher of the context before is kept for it, so that a question costs one token.
 """
 
 from __future__ import annotations
@@ -143,19 +144,38 @@ def awrs(
             end = np.logaddexp.reduce(row[ends])
             return self.make_lazy_weights(np.concatenate([row[words], [end]]))
 
+    matchers: dict[tuple[int, ...], Any] = {}
+
+    def matcher_at(context: tuple[int, ...]) -> Any:
+        """The matcher of a context, None where the grammar refuses it; the last 4096 are kept."""
+        if context not in matchers:
+            if len(matchers) > 4096:
+                matchers.clear()
+            if not context:
+                matchers[context] = task.grammar.matcher()
+            else:
+                before = matcher_at(context[:-1])
+                found = None if before is None else before.fork()
+                matchers[context] = found if found is not None and found.accept_token(context[-1]) else None
+        return matchers[context]
+
     class Condition(Potential):  # type: ignore[misc]
         async def prefix(self, context: Any) -> float:
             cost.evaluations += 1
-            fine = task.grammar.matcher().accept_tokens(list(context))
+            fine = True
+            if context:
+                before = matcher_at(tuple(context[:-1]))
+                fine = before is not None and before.accept_token(context[-1])
+                if fine:
+                    before.rollback(1)
             if fine and predicate is not None:
                 fine = predicate(lm.vocabulary.decode(context))
             return 0.0 if fine else -math.inf
 
         async def complete(self, context: Any) -> float:
             cost.evaluations += 1
-            matcher = task.grammar.matcher()
-            fine = matcher.accept_tokens(list(context)) and matcher.is_accepting()
-            return 0.0 if fine else -math.inf
+            matcher = matcher_at(tuple(context))
+            return 0.0 if matcher is not None and matcher.is_accepting() else -math.inf
 
     async def run() -> Any:
         sampler = AWRS(Model(words), Condition(words), seed=seed)

@@ -1,8 +1,8 @@
 """`structgen sample`: texts of the model's own distribution given a schema, with weights.
 
-In: a prompt and a schema. Out: one JSON record a line (text, log-probability, log weight); what is known
-about them all (law, evidence, bracket, forwards) on standard error, or as one record with --summary. Cost: as
-`sg.sample`; --trie keeps what was learned for the next call.
+In: a prompt and a schema or grammar. Out: one JSON record a line (text, log-probability, log weight); what is
+known about them all (law, evidence, bracket, forwards) on standard error, or as one record with --summary.
+Cost: as `sg.sample`; --trie keeps what was learned for the next call.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--prompt", required=True, metavar="TEXT", help="one request in plain words")
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--schema", metavar="FILE", help="a JSON Schema file, or -")
+    source.add_argument("--grammar", metavar="FILE", help="a grammar file, GBNF or Lark, or -")
     source.add_argument("--regex", metavar="PATTERN", help="a pattern that the whole text matches")
     parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
     parser.add_argument(
@@ -69,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
     compiler = Compiler(lm.vocabulary)
     if options.regex is not None:
         grammar = compiler.regex(options.regex)
+    elif options.grammar is not None:
+        grammar = compiler.grammar(Inputs().read(options.grammar, "grammar"))
     else:
         grammar = compile_schema(compiler, Inputs().read(options.schema, "schema"), options.schema, options)
     found = sample(

@@ -17,6 +17,7 @@ from .cautious import cautious
 from .contract import check_laws
 from .extract import Span, exact_extract
 from .potential import (
+    Canonical,
     GrammarPotential,
     JsonSchemaValid,
     LanguageModelPotential,
@@ -35,6 +36,7 @@ from .trie import Trie
 from .trie_file import load_trie, save_trie
 
 __all__ = [
+    "Canonical",
     "Diagnostics",
     "Found",
     "GrammarPotential",

@@ -80,10 +80,10 @@ def sample(
             weight 0. Part of the target.
         potential: a `Potential`, a function of the text (True or False), or a list of these.
         extra: K of AWRS, for Boolean potentials with at="token" or "unit" (methods smc and awrs).
-        until_tv: stop early once the certified bracket on Z is this tight (local, importance, asap, cars).
+        until_tv: stop early once the certified bracket on Z is this tight; not for smc and mcmc.
         max_trials: of CARS; 100 n, at least 1000, by default.
         steps, proposal: of MCMC; "restart", "uniform" or "priority".
-        smc_options: see `smc.Options`.
+        smc_options: see `smc.Options`; its `extra` then counts, not the one here.
         trie: what an earlier call with the same target learned (`Samples.trie`, `load_trie`).
         trie_bytes: memory of a new trie.
         batch: walks that share a forward.
@@ -168,6 +168,8 @@ class _Run:
         self.until_tv: float | None = options["until_tv"]
         if self.until_tv is not None and not 0 < self.until_tv < 1:
             raise ValueError(f"until_tv is between 0 and 1, not {self.until_tv}")
+        if self.until_tv is not None and self.method in ("smc", "awrs", "mcmc"):
+            raise ValueError(f"{self.method} does not stop at a bracket: leave until_tv out")
         self.seeds = Seeds(options["seed"])
         self.target = _target(options)
         trie: Trie | None = options["trie"]
@@ -196,7 +198,7 @@ class _Run:
             raise ValueError("max_trials must be positive")
         extra: int | None = options["extra"]
         if self.method == "auto":
-            return auto.draw(walker, seeds, n, max_trials=trials, extra=extra)
+            return auto.draw(walker, seeds, n, max_trials=trials, extra=extra, until_tv=self.until_tv)
         if self.method == "cars":
             return cars.draw(walker, seeds, n, max_trials=trials, until_tv=self.until_tv)
         if self.method == "asap":

@@ -27,7 +27,15 @@ PARTICLES = 16  # a population smaller than this is not worth its name
 _PROBES = 16
 
 
-def draw(walker: Walker, seeds: Seeds, n: int, *, max_trials: int, extra: int | None) -> Outcome:
+def draw(
+    walker: Walker,
+    seeds: Seeds,
+    n: int,
+    *,
+    max_trials: int,
+    extra: int | None,
+    until_tv: float | None = None,
+) -> Outcome:
     """n texts by whichever sampler the pilot favours; a population has at least PARTICLES."""
     if not walker.target.bounded:
         out = smc.draw(walker, seeds, max(n, PARTICLES), smc.Options(extra=extra))
@@ -39,7 +47,7 @@ def draw(walker: Walker, seeds: Seeds, n: int, *, max_trials: int, extra: int | 
         out.notes.append(f"no text has weight: {trials} trials proved that Z is 0")
         return out
     if rate >= ACCEPTED and rate * max_trials >= n:
-        out = cars.draw(walker, seeds, n, max_trials=max_trials)
+        out = cars.draw(walker, seeds, n, max_trials=max_trials, until_tv=until_tv)
         out.notes.insert(0, f"cars: about {rate:.0%} of trials are accepted after a pilot of {trials}")
         return out
     share = _evenness(walker, seeds)
@@ -48,7 +56,7 @@ def draw(walker: Walker, seeds: Seeds, n: int, *, max_trials: int, extra: int | 
         out = smc.draw(walker, seeds, max(n, PARTICLES), smc.Options(extra=extra))
         out.notes.insert(0, f"smc: {said}, but {share:.0%} of weighted draws are effective")
         return out
-    out = asap.draw(walker, seeds, n, extra=extra)
+    out = asap.draw(walker, seeds, n, extra=extra, until_tv=until_tv)
     out.notes.insert(
         0,
         f"asap, approximate: {said}, and {share:.0%} of weighted draws are effective; "

@@ -28,8 +28,10 @@ from .logspace import NEVER, Doubles
 if TYPE_CHECKING:
     from ..grammar import CompiledGrammar
     from ..lm.base import LanguageModel
+    from ..vocabulary import Vocabulary
 
 __all__ = [
+    "Canonical",
     "GrammarPotential",
     "JsonSchemaValid",
     "LanguageModelPotential",
@@ -239,6 +241,25 @@ class JsonSchemaValid(Potential):
         return 0.0 if self._validator.is_valid(value) else NEVER
 
 
+class Canonical(Potential):
+    """Texts spelled as the vocabulary spells them: of all token strings with these bytes, its own one.
+
+    A target is a law over token strings, and a model gives some probability to odd spellings. Asked of whole
+    texts alone, because what is odd so far may be canonical with the next token.
+    """
+
+    name = "canonical"  # the vocabulary is in the key of a trie already
+    boolean = True
+    bounded = True
+    guides = False
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+
+    def complete(self, text: Prefix) -> float:
+        return 0.0 if tuple(self.vocabulary.encode(text.data)) == text.tokens else NEVER
+
+
 class GrammarPotential(Potential):
     """A second grammar over the same vocabulary; the texts of both languages remain.
 
@@ -278,7 +299,9 @@ class GrammarPotential(Potential):
 class LanguageModelPotential(Potential):
     """A second model over the same vocabulary, to a power: phi(s) = P2(s | prompt) ** power.
 
-    With power 1 the target is the product of both experts. Its log-probabilities shape the proposal.
+    With power 1 the target is the product of both experts. Its log-probabilities shape the proposal. With the
+    model that is sampled itself, and power a - 1, the target is P(s)^a: whole texts sharpened, which no
+    temperature does, because it sharpens token by token.
     """
 
     bounded = True

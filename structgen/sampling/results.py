@@ -59,6 +59,8 @@ class Diagnostics:
         brackets: (draws, log lower, log upper) bounds on Z, over the run.
         stopped: why the run ended early; empty where it did not.
         seed: repeats the run.
+        target: what defines the law beside model, prompt and grammar: temperature, top_k, top_p, max_tokens,
+            budget, and the names of the potentials.
     """
 
     method: str
@@ -80,6 +82,7 @@ class Diagnostics:
     brackets: list[tuple[int, float, float]]
     stopped: str
     seed: int
+    target: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,11 @@ class Samples(Sequence[Sample]):
     def weights(self) -> Doubles:
         """Weights that sum to 1."""
         return normalised(self.log_weights)
+
+    @property
+    def acceptance(self) -> float | None:
+        """A certified lower bound on the share of CARS trials that would be accepted from now on."""
+        return None if self.tv_bound is None else self.trie.acceptance
 
     @property
     def ess(self) -> float:
@@ -185,6 +193,7 @@ def samples_of(outcome: Outcome, method: str, target: Target, trie: Trie, diary:
         brackets=outcome.brackets,
         stopped=outcome.stopped,
         seed=seed,
+        target=target.definition(),
     )
     bounded = target.bounded
     return Samples(

@@ -338,6 +338,22 @@ class Target:
             return False
         return True
 
+    def definition(self) -> dict[str, Any]:
+        """What defines the law beside model, prompt and grammar, to be kept with results."""
+        return {
+            "temperature": self.law.temperature,
+            "top_k": self.law.top_k,
+            "top_p": self.law.top_p,
+            "max_tokens": self.max_tokens,
+            "budget": self.budget,
+            "potentials": [
+                factor.name or type(factor).__name__
+                for part in (self.shaping, self.condition, self.critic)
+                if part is not None
+                for factor in (part.factors if isinstance(part, Product) else [part])
+            ],
+        }
+
     def key(self) -> str:
         """A digest of everything that the numbers of a trie depend on, but for the model's weights."""
         record = {

@@ -121,7 +121,9 @@ class Walk:
         self.ended, self.reason, self.log_weight = True, reason, NEVER
 
     def prefix(self) -> Prefix:
-        return Prefix(tuple(self.tokens), self.data)
+        """The text as potentials see it, without end-of-sequence."""
+        whole = self.ended and not self.reason
+        return Prefix(tuple(self.tokens[:-1] if whole else self.tokens), self.data)
 
 
 @dataclass(slots=True)
