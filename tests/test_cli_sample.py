@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,19 @@ def test_too_few_texts_is_status_1(capsys) -> None:
         capsys, "--regex", "qqqq[0-9]{9}zz", "-n", "3", "--method", "cars", "--max-trials", "2", "--seed", "1"
     )
     assert status == 1 and len(lines) < 3 and "2 trials" in err
+
+
+def test_a_grammar_file(capsys, tmp_path: Path) -> None:
+    """GBNF and Lark by what they look like; a mistake is told with its place."""
+    gbnf, lark, bad = tmp_path / "a.gbnf", tmp_path / "a.lark", tmp_path / "b.gbnf"
+    gbnf.write_text('root ::= "{" ws "}" | "[" [0-9] ("," [0-9])* "]"\nws ::= "" | " "\n')
+    lark.write_text('start: "yes" | "no"\n')
+    bad.write_text('root ::= "a" | missing\n')
+    how = ("-n", "4", "--seed", "1", "--method", "importance")
+    status, lines, _ = call(capsys, "--grammar", str(gbnf), *how)
+    assert status == 0 and all(re.fullmatch(r"\{ ?\}|\[\d(,\d)*\]", line["text"]) for line in lines)
+    status, lines, _ = call(capsys, "--grammar", str(lark), "-n", "4", "--seed", "1", "--summary")
+    assert status == 0 and {line["text"] for line in lines[:4]} <= {"yes", "no"}
+    assert lines[4]["target"]["temperature"] == 1.0 and lines[4]["target"]["budget"] == "mask"
+    status, lines, err = call(capsys, "--grammar", str(bad))
+    assert status == 2 and not lines and "missing" in err

@@ -443,7 +443,7 @@ def transition_matrix(law: Any, proposal: Any, states: list[tuple[int, ...]]) ->
             walker = Walker(law, trie, 1)
             x = fixed_walk(walker, s)
             y = mcmc.propose(walker, x, chance, proposal)
-            walker.run([y], IMPORTANCE)
+            walker.run([y], Mode(entropies=True))
             if y.alive and chance.coin(math.exp(mcmc.log_acceptance(x, y, proposal))):
                 return tuple(y.tokens)
             return s
@@ -459,6 +459,7 @@ def fixed_walk(walker: Walker, tokens: tuple[int, ...]) -> Walk:
     for token in tokens:
         walker.expand([walk])
         node = walk.node
+        walk.entropies.append(node.row.entropy)
         walker.take(walk, int(np.searchsorted(node.row.ids, token)), node.row.log_mass, False)
         walker.judge(walk, IMPORTANCE)
     return walk

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import weakref
 from collections import defaultdict
 from typing import Any
 
@@ -15,7 +16,7 @@ from structgen.sampling import Predicate, sample, vector
 from structgen.sampling.logspace import NEVER, logsumexp
 from structgen.sampling.trie import Trie
 from structgen.sampling.vector import Urn, Vector
-from structgen.sampling.walk import Mode
+from structgen.sampling.walk import Mode, Walker
 from tests.sampling_oracle import TableModel, brute_force, choice, every_outcome, target, trained
 from tests.test_sampling_exact import ASAP, EXACT, IMPORTANCE, cars_is_exact, case, proper
 
@@ -175,6 +176,61 @@ def test_what_is_evicted_is_no_longer_counted() -> None:
     # A node is weighed when it is touched; a bound that is taken back later makes it a little lighter.
     assert sum(trie._nodes.values()) == pytest.approx(sum(node.nbytes for node in trie._nodes), rel=0.1)
     assert trie._users == {key: sum(id(n.row.ids) == key for n in trie._nodes) for key in shared}
+
+
+@pytest.mark.parametrize("method", ["importance", "asap", "cars", "smc", "mcmc", "awrs"])
+def test_walks_hold_no_vectors_that_the_trie_let_go(method: Any) -> None:
+    """Particles, chains and finished draws know their paths; vectors stay within the budget all the same."""
+    lm = large(2_000)
+    grammar = sg.Compiler(lm.vocabulary).regex('"[a-z0-9]{0,200}"')
+    trie = Trie(max_bytes=100_000)
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+    honest = Vector.__init__
+
+    class Counted(Vector):
+        __slots__ = ("__weakref__",)
+
+        def __init__(self, *args: Any, **how: Any) -> None:
+            honest(self, *args, **how)
+            alive.add(self)
+
+    rule = Predicate(lambda t: "q" not in t, at="token", monotone=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("structgen.sampling.target.Vector", Counted)
+        most = 0
+        expand = Walker.expand
+
+        def watched(self: Walker, walks: Any) -> None:
+            nonlocal most
+            most = max(most, sum(v.nbytes for v in alive))
+            expand(self, walks)
+
+        patch.setattr(Walker, "expand", watched)
+        how = {"max_trials": 60, "steps": 4, "potential": rule if method == "awrs" else None}
+        sample(lm, [], grammar, method=method, n=24, seed=0, max_tokens=40, trie=trie, batch=4, **how)
+    assert trie.evicted > 10
+    # The vectors of one step of all walks may come on top, before the trie is shrunk.
+    assert most < trie.max_bytes + 26 * 10_000
+
+
+@pytest.mark.parametrize("method", ["importance", "asap", "cars", "smc", "mcmc"])
+def test_forgotten_vectors_change_no_law(method: Any) -> None:
+    """With room for a handful of nodes everything is evicted under way, and the texts are still right."""
+    lm = TableModel(7, sharp=0.5)
+    texts = [x + y for x in "abc" for y in "abc"]
+    wanted: dict[str, float] = defaultdict(float)
+    for tokens, p in brute_force(lm, {t.encode() for t in texts}.__contains__, 4).items():
+        wanted[lm.vocabulary.decode(tokens[:-1]).decode()] += p
+    z = sum(wanted.values())
+    count = 300 if method == "mcmc" else 500
+    for proposal in ("restart", "priority") if method == "mcmc" else ("restart",):
+        found = sample(
+            lm, [], choice(lm, texts), method=method, n=count, seed=1, max_tokens=4,
+            trie_bytes=4500, max_trials=10**6, budget="reject", proposal=proposal, steps=12,
+        )  # fmt: skip
+        assert found.trie.evicted >= 10
+        posterior = found.posterior()
+        assert 0.5 * sum(abs(posterior.get(t, 0.0) - p / z) for t, p in wanted.items()) < 0.1
 
 
 def test_a_draw_does_not_pass_over_the_vocabulary() -> None:

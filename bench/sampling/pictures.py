@@ -34,6 +34,14 @@ from structgen.sampling.awrs import estimate
 from structgen.sampling.chance import Seeds
 
 _WIDTH = 34  # characters of a label
+BV4 = "BV4/find_inv_bvsge_bvnot_4bit+"
+SLIA = "SLIA/dr-name+"
+CP = "CP/CP_re_ptb_486+"
+COLOURS = {
+    "local": "C7", "importance": "C1", "asap": "C2", "cars": "C3", "mcmc": "C4", "smc": "C0", "floor": "k",
+    "reference-asap": "C2", "genlm-awrs": "C5", "genlm-awrs-smc": "C5",
+}  # fmt: skip
+STYLES = {"floor": "--", "reference-asap": ":", "genlm-awrs": "--", "genlm-awrs-smc": ":"}
 
 
 def main() -> None:
@@ -56,18 +64,24 @@ def main() -> None:
 def save(draw: Callable[..., None], records: list[dict[str, Any]], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.4, 3.0), layout="constrained")
-    left, right = figure.subplots(1, 2)
-    draw(left, right, records)
-    for axes in (left, right):
+    many = draw is compare
+    figure = Figure(figsize=(8.4, 5.6 if many else 3.0), layout="constrained")
+    panels = list(figure.subplots(2 if many else 1, 2).flat)
+    if many:
+        draw(panels, records)
+        lines, names = panels[0].get_legend_handles_labels()
+        figure.legend(lines, names, loc="outside right center", fontsize=7, frameon=False)
+    else:
+        draw(*panels, records)
+    for axes in panels:
         axes.title.set_fontsize(9)
         axes.xaxis.label.set_fontsize(8)
         axes.yaxis.label.set_fontsize(8)
         axes.tick_params(labelsize=7)
         axes.spines[["top", "right"]].set_visible(False)
-        if axes.get_legend_handles_labels()[0]:
+        if not many and axes.get_legend_handles_labels()[0]:
             axes.legend(fontsize=7, frameon=False)
-    figure.savefig(path, dpi=90)
+    figure.savefig(path, dpi=110)
 
 
 def label(text: str) -> str:
@@ -78,33 +92,43 @@ def label(text: str) -> str:
     return text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..."
 
 
+def posterior(task: str) -> dict[str, float]:
+    """Text -> probability, by the exact law: 20,000 true draws."""
+    law, lm = tasks.law(task), tasks.gad(task).lm
+    assert law is not None
+    random = np.random.default_rng(0)
+    counts = Counter(lm.vocabulary.decode(law.draw(random)[:-1]).decode() for _ in range(20_000))
+    return {text: n / 20_000 for text, n in counts.most_common()}
+
+
 def local(left: Any, right: Any, records: Any) -> None:
-    task = tasks.gad("BV4/find_inv_bvsge_bvnot_4bit", depth=1)
-    truth = call(task, "asap", 3000, 1, until_tv=0.003)
-    exact = call(task, "cars", 4000, 2, trie=truth.trie).posterior()
-    plain = call(task, "local", 2000, 3)
+    exact = posterior(BV4)
+    plain = call(tasks.gad(BV4), "local", 4000, 3)
     counts = Counter(s.text for s in plain)
-    shown = list(dict.fromkeys([*list(exact)[:7], *[t for t, _ in counts.most_common(5)]]))[::-1]
+    shown = list(dict.fromkeys([*list(exact)[:6], *[t for t, _ in counts.most_common(6)]]))[::-1]
     at = np.arange(len(shown))
-    left.barh(at + 0.2, [exact.get(t, 0) for t in shown], 0.4, label="the model, given the grammar")
-    left.barh(at - 0.2, [counts[t] / len(plain) for t in shown], 0.4, label="token by token")
+    left.barh(
+        at + 0.2, [exact.get(t, 0) for t in shown], 0.4, color="k", label="the model, given the grammar"
+    )
+    left.barh(at - 0.2, [counts[t] / len(plain) for t in shown], 0.4, color="C7", label="token by token")
     left.set_yticks(at, [label(t) for t in shown])
     left.set_title("BV4: local masking is another distribution")
     left.set_xlabel("probability")
     mass = [lost for _, lost in plain.diagnostics.mass_lost]
-    right.bar(np.arange(len(mass)), mass)
+    right.bar(np.arange(len(mass)), mass, color="C7")
+    right.set_ylim(0, 1)
     right.set_title("probability that the mask removed, by position")
     right.set_xlabel("token")
 
 
 def importance(left: Any, right: Any, records: Any) -> None:
-    curves(left, records, "BV4/find_inv_bvsge_bvnot_4bit", ("floor", "local", "importance"), "n")
+    curves(left, records, BV4, ("floor", "local", "importance"), "n")
     left.set_title("BV4: the same draws, with and without weights")
-    task = tasks.gad("BV4/find_inv_bvsge_bvnot_4bit", depth=1)
-    found = call(task, "importance", 300, 5)
+    found = call(tasks.gad(BV4), "importance", 300, 5)
     weights = np.sort(found.weights)[::-1]
-    right.plot(np.arange(1, len(weights) + 1), np.cumsum(weights))
+    right.plot(np.arange(1, len(weights) + 1), np.cumsum(weights), color=COLOURS["importance"])
     right.set_xscale("log")
+    right.set_ylim(0, 1.02)
     right.set_title(f"few draws carry the weight (effective: {found.ess:.0f} of {len(found)})")
     right.set_xlabel("heaviest draws")
     right.set_ylabel("share of the weight")
@@ -129,7 +153,7 @@ def asap(left: Any, right: Any, records: Any) -> None:
 
 
 def cars(left: Any, right: Any, records: Any) -> None:
-    for seed, task in enumerate((tasks.json_task(), tasks.gad("SLIA/firstname_small", depth=1))):
+    for seed, task in enumerate((tasks.json_task(), tasks.gad(SLIA))):
         found = call(task, "cars", 200, seed)
         about = found.diagnostics
         at, lows, highs = np.array(about.brackets).T
@@ -148,13 +172,16 @@ def cars(left: Any, right: Any, records: Any) -> None:
 
 def mcmc(left: Any, right: Any, records: Any) -> None:
     task = tasks.toy()
-    truth = call(task, "asap", 4000, 1, until_tv=0.002)
-    exact = call(task, "cars", 20000, 2, trie=truth.trie).posterior()
+    law = tasks.law("toy")
+    assert law is not None
+    random = np.random.default_rng(0)
+    drawn = [tuple(law.draw(random)) for _ in range(20_000)]
+    exact = {s: n / 20_000 for s, n in Counter(drawn).items()}
     for proposal in ("restart", "uniform", "priority"):
         distances = []
         for steps in (0, 1, 2, 5, 10, 20):
             found = call(task, "mcmc", 600, 3, steps=steps, proposal=proposal)
-            counts = Counter(s.text for s in found)
+            counts = Counter(tuple(s.tokens) for s in found)
             total = sum(counts.values())
             distances.append(0.5 * sum(abs(counts[t] / total - exact.get(t, 0))
                                        for t in counts.keys() | exact.keys()))  # fmt: skip
@@ -168,21 +195,22 @@ def mcmc(left: Any, right: Any, records: Any) -> None:
 
 
 def smc(left: Any, right: Any, records: Any) -> None:
-    task = tasks.gad("BV4/find_inv_bvsge_bvnot_4bit", depth=1)
-    for threshold in (0.0, 0.5):
-        options = SmcOptions(ess_threshold=threshold)
-        found = call(task, "smc", 64, 1, smc_options=options)
+    task = tasks.gad(SLIA)
+    for threshold, colour in ((0.0, "C7"), (0.5, COLOURS["smc"])):
+        found = call(task, "smc", 64, 1, smc_options=SmcOptions(ess_threshold=threshold))
         about = found.diagnostics
-        left.plot(np.arange(1, len(about.ess) + 1), about.ess, label=f"resample below {threshold:g} N")
+        name = "resample below half" if threshold else "never resample"
+        left.plot(np.arange(1, len(about.ess) + 1), about.ess, color=colour, label=name)
         if threshold:
             for step in about.resampled:
-                left.axvline(step, color="grey", linewidth=0.5)
-            right.plot(about.resampled, about.unique, marker=".")
-    left.set_title("BV4, 64 particles: effective sample size")
+                left.axvline(step, color="grey", linewidth=0.4)
+            steps = [0, *about.resampled, len(about.ess)]
+            right.step(steps, [64, *about.unique, about.unique[-1]], where="post", color=colour)
+    left.set_title("SLIA, 64 particles: effective sample size")
     left.set_xlabel("token")
     left.set_ylim(bottom=0)
     right.set_ylim(bottom=0)
-    right.set_title("distinct ancestors left after each resampling")
+    right.set_title("ancestors that have descendants left")
     right.set_xlabel("token")
 
 
@@ -207,7 +235,7 @@ def awrs(left: Any, right: Any, records: Any) -> None:
     left.plot(calls, spreads, marker="o")
     for k, x, y in zip(ks, calls, spreads, strict=True):
         left.annotate(f"K={k}", (x, y), fontsize=7, xytext=(4, 4), textcoords="offset points")
-    left.set_ylim(bottom=0)
+    left.set_ylim(0, 1.15 * max(spreads))
     left.set_title("error of a local normaliser, 40 tokens")
     left.set_xlabel("evaluations of the condition")
     left.set_ylabel("standard deviation / mean")
@@ -246,34 +274,29 @@ def search(left: Any, right: Any, records: Any) -> None:
     ]
     rows["cautious"] = [f.logprob for s in range(12) if (f := cautious(walker(), s))]
     rows["penalised"] = [f.logprob for s in range(12) if (f := penalised(walker(), s, decay=0.5, shortest=2))]
+    least = -45.0
     for at, values in enumerate(rows.values()):
-        left.plot(values, np.full(len(values), at), "|", markersize=9)
+        left.plot(
+            [v for v in values if v >= least], [at] * sum(v >= least for v in values), "|", markersize=9
+        )
+        if beyond := sum(v < least for v in values):
+            left.text(least - 9, at, f"{beyond} below", fontsize=6, va="center")
+    left.set_xlim(least - 10, 0)
     left.set_yticks(np.arange(len(rows)), list(rows))
     left.set_title("json: log P of what each finds")
-    found = beam_search(walker(), 8)
-    right.barh(np.arange(len(found))[::-1], [math.exp(f.logprob) for f in found])
-    right.set_yticks(np.arange(len(found))[::-1], [label(f.text) for f in found])
-    right.set_title("the eight texts of a beam")
+    mass: dict[str, float] = {}
+    for f in beam_search(walker(), 8):  # two spellings of a text are two token strings
+        mass[f.text] = mass.get(f.text, 0.0) + math.exp(f.logprob)
+    right.barh(np.arange(len(mass))[::-1], list(mass.values()))
+    right.set_yticks(np.arange(len(mass))[::-1], [label(t) for t in mass])
+    right.set_title("the texts of a beam of eight")
     right.set_xlabel("P")
 
 
-NAMED = ("json", "BV4/find_inv_bvsge_bvnot_4bit")
-STYLE = {"floor": "k--", "reference-asap": "C7:", "genlm-awrs": "C8:", "genlm-awrs-smc": "C9:"}
-
-
-def compare(left: Any, right: Any, records: Any) -> None:
-    methods = (
-        "floor",
-        "local",
-        "importance",
-        "asap",
-        "cars",
-        "mcmc",
-        "smc",
-        "reference-asap",
-        "genlm-awrs-smc",
-    )
-    for axes, task in zip((left, right), NAMED, strict=True):
+def compare(panels: list[Any], records: Any) -> None:
+    methods = ("floor", "local", "importance", "asap", "cars", "mcmc", "smc", "reference-asap",
+               "genlm-awrs-smc")  # fmt: skip
+    for axes, task in zip(panels, ("json", BV4, SLIA, CP), strict=True):
         curves(axes, records, task, methods, "forwards")
         axes.set_title(f"{task.split('/')[0]}: distance against forwards")
 
@@ -282,18 +305,18 @@ def curves(axes: Any, records: Any, task: str, methods: tuple[str, ...], against
     """KL against n or forwards, means over seeds."""
     by = defaultdict(list)
     for r in records:
-        if r["task"] == task and r["kl"] is not None:
+        if r["task"] == task and r.get("kl") is not None:
             by[r["method"], r["n"]].append(r)
     for method in methods:
         rows = [by[method, n] for n in COUNTS if by.get((method, n))]
         if not rows:
             continue
         ys = [max(1e-3, float(np.mean([r["kl"] for r in row]))) for row in rows]
-        xs = [float(np.mean([r[against] for r in row])) for row in rows]
+        xs = [float(np.mean([r.get(against, 0) for r in row])) for row in rows]
         if method == "floor" and against == "forwards":
             axes.axhline(ys[-1], color="k", linestyle="--", linewidth=0.8, label="100 true draws")
             continue
-        axes.plot(xs, ys, STYLE.get(method, "-"), marker=".", label=method)
+        axes.plot(xs, ys, STYLES.get(method, "-"), color=COLOURS[method], marker=".", label=method)
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):  # less than a decade: labels of minor ticks would overlap

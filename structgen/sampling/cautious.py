@@ -63,6 +63,7 @@ def cautious(
 def _run(walker: Walker, ways: list[Walk], ends: tuple[bytes, ...], begin: int, span: int) -> None:
     going = list(ways)
     while going:
+        walker.tidy(going)
         walker.expand(going)
         for way in going:
             walker.step(way, LOCAL)

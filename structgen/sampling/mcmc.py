@@ -41,7 +41,7 @@ def draw(walker: Walker, seeds: Seeds, n: int, *, steps: int = 10, proposal: Pro
         raise ValueError(f"proposal is 'restart', 'uniform' or 'priority', not {proposal!r}")
     if steps < 0:
         raise ValueError("steps must not be negative")
-    mode = Mode(learns=walker.target.bounded)
+    mode = Mode(learns=walker.target.bounded, entropies=proposal == "priority")
     out = Outcome(law="approximate")
     moved = 0
     if proposal == "restart":
@@ -114,7 +114,7 @@ def positions(state: Walk, proposal: Proposal) -> np.ndarray:
     if proposal == "restart":
         return np.array([0.0] + [NEVER] * (count - 1))
     # The exponential of the entropy is the perplexity, at least 1.
-    entropies = np.array([node.row.entropy for node in state.path[:count]])
+    entropies = np.array(state.entropies)
     return entropies - logsumexp(entropies)
 
 
@@ -133,10 +133,7 @@ def _log_target(walk: Walk) -> float:
 
 def _log_draw(walk: Walk, first: int) -> float:
     """log Q(x[first:] | x[:first]) of local masking."""
-    return sum(
-        score - node.row.log_mass
-        for score, node in zip(walk.scores[first:], walk.path[first : len(walk.tokens)], strict=True)
-    )
+    return sum(score - mass for score, mass in zip(walk.scores[first:], walk.masses[first:], strict=True))
 
 
 def _log_q(x: Walk, y: Walk, proposal: Proposal) -> float:

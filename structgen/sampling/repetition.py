@@ -66,6 +66,7 @@ def penalised(walker: Walker, seed: int = 0, *, decay: float = 0.9, shortest: in
     walk = walker.start(Seeds(seed).stream(Purpose.DRAW, 0))
     trace = Trace()
     while not walk.ended:
+        walker.tidy([walk])
         walker.expand([walk])
         _step(walker, walk, trace, decay, shortest)
     if not walk.alive:

@@ -87,6 +87,7 @@ def beam_search(
     done: list[list[Found]] = [[] for _ in range(groups)]
     size = width // groups
     while any(live):
+        walker.tidy([beam.walk for group in live for beam in group])
         walker.expand([beam.walk for group in live for beam in group])
         taken: Counter[int] = Counter()
         for g, group in enumerate(live):
@@ -103,7 +104,6 @@ def beam_search(
             plain = length_power == 0 and guide is None
             if plain and len(done[g]) == size and best <= done[g][-1].score:
                 live[g] = []
-        walker.trie.shrink()
     return sorted((f for group in done for f in group), key=lambda f: -f.score)
 
 

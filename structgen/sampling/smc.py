@@ -113,6 +113,7 @@ class _Population:
     def advance(self) -> None:
         """One token for every particle that goes on, then the critics' word on it."""
         going = [walk for walk in self.walks if not walk.ended]
+        self.walker.tidy(going)
         self.walker.expand(going)
         for walk in going:
             self.walker.step(walk, self.mode)
@@ -122,7 +123,6 @@ class _Population:
             walk.twist = value
             if value == NEVER:
                 walk.kill("critic")
-        self.walker.trie.shrink()
 
     def twists(self, walks: list[Walk]) -> list[float]:
         critic = self.walker.target.critic

@@ -16,9 +16,9 @@ lower bounds only rise, and what is new is added in log space. Neither subtracts
 
 A node may be *known* (its vector is here, so a walk over it costs no forward) without being *visited*: only
 visits count towards bounds, so bounds do not depend on what was fetched ahead. Evicting a node forgets its
-vector and its upper bound, which becomes 1 again: a bound kept while the details below it are forgotten
-would lie under what a new visit finds there, and a coin with that probability would exceed 1. Lower bounds
-survive, and so does the smallest upper bound ever proved.
+vector, also for walks that hold it, and its upper bound, which becomes 1 again: a bound kept while the
+details below it are forgotten would lie under what a new visit finds there, and a coin with that probability
+would exceed 1. Lower bounds survive, and so does the smallest upper bound ever proved.
 """
 
 from __future__ import annotations
@@ -119,6 +119,12 @@ class Node:
         self.bound(edge, min(edge.upper, log_weight))
         if log_weight > NEVER:
             self.lift(edge, edge.upper)
+
+    def forget(self) -> None:
+        """Drop everything learned and known here; walks that hold the node keep next to nothing."""
+        self.vector = self.urn = None
+        self.edges = {}
+        self.lower, self.visited = NEVER, False
 
     def proposal(self, bounds: bool) -> tuple[float, Vector | Urn]:
         """The log normaliser of score (plus bounds), and what to draw from."""
@@ -230,7 +236,7 @@ class Trie:
 
     def touch(self, node: Node) -> None:
         """Note the use of a node and what it weighs now. Called from the leaf to the root."""
-        if not node.known or (node.parent is None and node is not self.root):
+        if not node.known:
             return  # evicted while a walk stood on it
         now, before = node.nbytes, self._nodes.pop(node, None)
         if before is None:
@@ -249,9 +255,13 @@ class Trie:
         if users == max(0, change):  # the first came, or the last went
             self.bytes += change * ids.nbytes
 
+    @property
+    def full(self) -> bool:
+        return self.bytes > self.max_bytes
+
     def shrink(self) -> None:
         """Evict until a fifth of the budget is free again, then recompute the bounds above the gaps."""
-        if self.bytes <= self.max_bytes:
+        if not self.full:
             return
         dirty: dict[Node, None] = {}
         while self.bytes > self.max_bytes * 4 // 5 and len(self._nodes) > 1:
@@ -263,10 +273,12 @@ class Trie:
             self._share(node.row.ids, -1)
             self.evicted += 1
             dirty.pop(node, None)
-            parent, node.parent = node.parent, None  # a walk that stands here goes on, and teaches nobody
-            if parent is None:
+            # A walk that stands here fetches the vector again, goes on, and teaches nobody.
+            parent, node.parent = node.parent, None
+            node.forget()
+            edge = None if parent is None else parent.edges.get(node.token)
+            if parent is None or edge is None or edge.node is not node:
                 continue
-            edge = parent.edges[node.token]
             edge.node = None
             if edge.upper > NEVER:
                 parent.bound(edge, 0.0)
@@ -283,7 +295,9 @@ class Trie:
                 if at is self.root:
                     self._upper = upper
                 return
-            edge = at.parent.edges[at.token]
+            edge = at.parent.edges.get(at.token)
+            if edge is None or edge.node is not at:
+                return  # below a node that was evicted first
             at.parent.bound(edge, upper)
             at = at.parent
 

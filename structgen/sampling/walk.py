@@ -51,28 +51,37 @@ class Mode:
         learns: back bounds up when the walk has ended.
         extra: None asks the condition about the drawn token alone; K asks it during the draw (AWRS), with
             K tokens more for the normaliser.
+        entropies: keep the entropy of each local distribution (a pass over it, once a prefix).
     """
 
     bounds: bool = False
     coin: bool = False
     learns: bool = False
     extra: int | None = None
+    entropies: bool = False
 
 
 LOCAL = Mode()
 
 
 class Walk:
-    """One text in the making. `path` holds its nodes, one more than its tokens while it goes on."""
+    """One text in the making. `path` holds its nodes, one more than its tokens while it goes on.
 
-    __slots__ = ("bound", "chance", "context", "data", "ended", "log_weight", "logp", "matcher", "origin",
-                 "path", "reason", "scores", "steps", "synced", "tokens", "twist")  # fmt: skip
+    What was drawn is kept as numbers beside it: a node that the trie evicts meanwhile loses its vector.
+    """
+
+    __slots__ = ("bound", "chance", "context", "data", "ended", "entropies", "log_weight", "logp", "logps",
+                 "masses", "matcher", "origin", "path", "reason", "scores", "steps", "synced", "tokens",
+                 "twist")  # fmt: skip
 
     def __init__(self, root: Node, chance: Chance, bound: float = 0.0) -> None:
         self.tokens: list[int] = []
         self.path: list[Node] = [root]
         self.steps: list[float] = []  # lZ - lt of each step, the end's weight in the last
         self.scores: list[float] = []  # log P, shaped, of each token
+        self.logps: list[float] = []  # log P of each token
+        self.masses: list[float] = []  # log of the local normaliser of each step
+        self.entropies: list[float] = []  # of the local distributions, where the mode asks for them
         self.data = b""
         self.logp = 0.0
         self.log_weight = 0.0
@@ -100,6 +109,8 @@ class Walk:
         twin = Walk(self.path[0], chance, self.bound)
         twin.tokens, twin.path = list(self.tokens), list(self.path)
         twin.steps, twin.scores = list(self.steps), list(self.scores)
+        twin.logps, twin.masses = list(self.logps), list(self.masses)
+        twin.entropies = list(self.entropies)
         twin.data, twin.logp, twin.log_weight = self.data, self.logp, self.log_weight
         twin.twist, twin.ended, twin.reason = self.twist, self.ended, self.reason
         twin.origin = self.origin
@@ -113,7 +124,9 @@ class Walk:
         twin.tokens, twin.path = self.tokens[:length], self.path[: length + 1]
         twin.steps, twin.scores = self.steps[:length], self.scores[:length]
         twin.data = target.text(twin.tokens)
-        twin.logp = sum(node.edges[token].logp for node, token in zip(twin.path, twin.tokens, strict=False))
+        twin.logps, twin.masses = self.logps[:length], self.masses[:length]
+        twin.entropies = self.entropies[:length]
+        twin.logp = sum(twin.logps)
         twin.log_weight, twin.origin = sum(twin.steps), self.origin
         return twin
 
@@ -191,10 +204,22 @@ class Walker:
             walk.node.vector = found
             self.trie.touch(walk.node)
 
+    def tidy(self, walks: Sequence[Walk]) -> None:
+        """Keep the trie within its budget while walks go on; to be called before vectors are asked for.
+
+        The paths of these walks count as used just now, so that what goes is old, and leaves go first.
+        """
+        if self.trie.full:
+            for walk in walks:
+                for node in reversed(walk.path):
+                    self.trie.touch(node)
+            self.trie.shrink()
+
     def run(self, walks: Sequence[Walk], mode: Mode, ahead: bool = False) -> None:
         """Take walks to their ends, in step. `ahead`: for their vectors alone."""
         going = [walk for walk in walks if not walk.ended]
         while going:
+            self.tidy(going)
             self.expand(going)
             for walk in going:
                 self.step(walk, mode, ahead)
@@ -225,6 +250,8 @@ class Walker:
             slot, total = found
         else:
             slot = lot.choose(walk.chance)
+        if mode.entropies:
+            walk.entropies.append(node.row.entropy)
         self.take(walk, slot, total, mode.bounds)
         if not ahead:
             self.judge(walk, mode)
@@ -236,6 +263,8 @@ class Walker:
         edge = node.edge(token, slot)
         walk.steps.append(total - walk.bound)
         walk.scores.append(edge.score)
+        walk.logps.append(edge.logp)
+        walk.masses.append(node.row.log_mass)
         walk.log_weight += total - walk.bound
         walk.bound = edge.upper if bounds else 0.0
         walk.logp += edge.logp
