@@ -13,6 +13,7 @@ import pytest
 
 import structgen as sg
 from structgen.errors import StructgenError
+from structgen.lm.base import LanguageModelError
 from structgen.sampling import (
     GrammarPotential,
     JsonSchemaValid,
@@ -413,6 +414,38 @@ def test_a_grammar_of_another_vocabulary_is_refused() -> None:
     other = TableModel(0, [b"x", b"y", b""], ends=(2,))
     with pytest.raises(sg.VocabularyError):
         sample(lm, [], choice(other, ["x"]))
+
+
+@pytest.mark.parametrize("how", ["nan", "inf", "narrow"])
+def test_a_model_that_gives_no_law_is_refused(how: str) -> None:
+    class Broken(TableModel):
+        def logprobs(self, contexts: Any) -> np.ndarray:
+            rows = super().logprobs(contexts)
+            if how == "narrow":
+                return rows[:, :-1]
+            rows[:, 1] = float(how)
+            return rows
+
+    lm = Broken(0)
+    with pytest.raises(LanguageModelError):
+        sample(lm, [], choice(lm, TEXTS), method="importance", n=2, seed=0)
+
+
+def test_a_model_may_keep_its_rows() -> None:
+    """What a model hands out is not written to, even if it should have been a fresh array."""
+
+    class Frugal(TableModel):
+        def logprobs(self, contexts: Any) -> np.ndarray:
+            self.asked += [tuple(c.tokens) for c in contexts]
+            return self.vector(tuple(contexts[0].tokens))[None]
+
+    lm, plain = Frugal(0), TableModel(0)
+    how: dict[str, Any] = {"method": "importance", "n": 20, "seed": 0, "max_tokens": 6, "batch": 1}
+    found = sample(lm, [], choice(lm, TEXTS), **how)
+    same = sample(plain, [], choice(plain, TEXTS), **how)
+    assert [s.log_weight for s in found] == [s.log_weight for s in same]
+    for tokens in lm.asked:
+        assert np.array_equal(lm.vector(tokens), TableModel(0).vector(tokens))
 
 
 def test_without_a_grammar_every_text_counts() -> None:

@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from ..grammar import fill_bitmasks
+from ..lm.base import LanguageModelError
 from ..logits import allocate_bitmask, masked_logsumexp
 from .logspace import NEVER, Doubles
 from .potential import Potential, Prefix, Product, identity, weight
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["AnyText", "Law", "Spent", "Target"]
 
 Ids = npt.NDArray[np.int32]
-_ROW_BYTES = 64 << 20  # rows that lie in memory at once
+_ROW_BYTES = 32 << 20  # float32 rows that lie in memory at once
+_DOUBLES = 1 << 20  # how many numbers are held in double precision on the way
 _LOSS = -1e-6  # log mass from which a diagnostic names the token that was lost
 
 
@@ -109,7 +111,10 @@ def normaliser(scores: npt.NDArray[np.float32]) -> Doubles:
     By the fused kernel, in a third of numpy's time. It is given doubles: float32 is right to 1e-8 only.
     """
     everything = allocate_bitmask(1, scores.shape[-1])[0]
-    return np.asarray(masked_logsumexp(scores.astype(np.float64), everything))
+    if scores.size <= _DOUBLES or scores.ndim == 1:
+        return np.asarray(masked_logsumexp(scores.astype(np.float64), everything))
+    step = max(1, _DOUBLES // scores.shape[-1])
+    return np.concatenate([normaliser(scores[at : at + step]) for at in range(0, len(scores), step)])
 
 
 @dataclass(slots=True)
@@ -230,11 +235,19 @@ class Target:
     def _expand(self, cursors: Sequence[Cursor]) -> list[Vector]:
         for cursor in cursors:
             self._sync(cursor)
-        raw = self.law.scores(_own(self.lm.logprobs([cursor.context for cursor in cursors])))
+        rows = _own(self.lm.logprobs([cursor.context for cursor in cursors]))
+        if rows.shape != (len(cursors), self.vocabulary.vocab_size):
+            raise LanguageModelError(
+                f"the model gave log-probabilities of shape {rows.shape} for {len(cursors)} contexts and "
+                f"{self.vocabulary.vocab_size} tokens"
+            )
+        raw = self.law.scores(rows)
         self.spent.calls += 1
         self.spent.positions += len(cursors)
         self._merge_ends(raw)
         shifts = normaliser(raw)
+        if not np.all(shifts < np.inf):
+            raise LanguageModelError("the model gave NaN or infinite log-probabilities: its output is no law")
         masks = self._masks(cursors)
         self.spent.masks += len(cursors)
         return [
