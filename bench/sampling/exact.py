@@ -195,5 +195,6 @@ class Exact:
                 tree, at = todo.pop()
                 found += [(token, at) for token in tree.get(-1, ())]
                 todo += [(tree[byte], after) for byte, after in self._stacks.next(at).items() if byte in tree]
+            found.sort()  # sets have no order: draws must be the same in every run
             self._tokens[state] = found
         return found
