@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import math
 from collections import Counter
@@ -209,8 +210,9 @@ def test_a_saved_trie_is_the_same_trie(method: Any, tmp_path: Any) -> None:
 
 
 def test_a_trie_knows_its_target_and_its_model(tmp_path: Any) -> None:
-    lm, grammar = setting(5)
-    trie = sample(lm, [], grammar, n=3, seed=1, method="asap", max_tokens=6).trie
+    lm, grammar = setting(5, sharp=0.5)
+    trie = sample(lm, [], grammar, n=20, seed=1, method="asap", max_tokens=6).trie
+    assert len(trie) > 4
     with pytest.raises(StructgenError, match="another target"):
         sample(lm, [0], grammar, n=1, trie=trie, max_tokens=6)
     with pytest.raises(StructgenError, match="another target"):
@@ -227,6 +229,16 @@ def test_a_trie_knows_its_target_and_its_model(tmp_path: Any) -> None:
             sample(lm, [], grammar, n=1, potential=other_rule, trie=ruled, max_tokens=6)
     save_trie(trie, tmp_path / "t.npz")
     other = TableModel(6)
+    with pytest.raises(StructgenError, match="another model"):
+        sample(other, [], choice(other, TEXTS), n=1, trie=trie, max_tokens=6)
+    adapted = TableModel(5, sharp=0.5)  # the same first vector, and others after it
+    adapted._table[()] = adapted.vector(())
+    adapted._seed = 6
+    with pytest.raises(StructgenError, match="another model"):
+        sample(adapted, [], choice(adapted, TEXTS), n=1, trie=trie, max_tokens=6)
+    twin = TableModel(5, sharp=0.5)  # another object, the same model: four vectors are computed to see it
+    again = sample(twin, [], choice(twin, TEXTS), method="asap", n=3, seed=1, trie=trie, max_tokens=6)
+    assert len(twin.asked) == again.diagnostics.positions and len(twin.asked) <= 4 + 6
     with pytest.raises(StructgenError, match="another model"):
         sample(other, [], choice(other, TEXTS), n=1, trie=load_trie(tmp_path / "t.npz"), max_tokens=6)
     (tmp_path / "bad.npz").write_bytes((tmp_path / "t.npz").read_bytes()[:300])
@@ -381,6 +393,23 @@ def test_auto_says_what_it_chose_and_why() -> None:
     assert len(found) == 0 and "Z is 0" in found.diagnostics.reasons[0]
     never = sample(lm, [], grammar, n=3, seed=0, potential=lambda t: False, max_tokens=6)
     assert len(never) == 0 and never.log_evidence == -math.inf
+
+
+def test_auto_predicts_what_a_short_pilot_does_not_show() -> None:
+    """Acceptance begins near 0 and rises as bounds are learned: weights tell before a trial is accepted."""
+    lm = TableModel(1, sharp=1.0)
+    texts = ["".join(t) + "bcb" for t in itertools.product("abc", repeat=3)]
+    found = sample(lm, [], choice(lm, texts), n=20, seed=2, max_tokens=8)
+    assert found.law == "exact" and len(found) == 20
+    assert "by the weights" in found.diagnostics.reasons[0]
+
+
+def test_auto_warns_where_the_language_has_next_to_no_probability() -> None:
+    lm = TableModel(3, sharp=5.0)
+    random = np.random.default_rng(0)
+    texts = sorted({"".join(random.choice(list("abc"), 14)) for _ in range(300)})
+    found = sample(lm, [], choice(lm, texts), n=4, seed=0, max_tokens=15, max_trials=50)
+    assert found.law != "exact" and any("e^-" in reason for reason in found.diagnostics.reasons)
 
 
 def test_support_outside_the_nucleus_is_reported() -> None:

@@ -38,7 +38,7 @@ from structgen.sampling.logspace import effective_size
 COUNTS = (3, 10, 30, 100)
 MORE = 400  # for the methods of the first bar alone
 RULES = {"toy": b"de", "BV4/find_inv_bvsge_bvnot_4bit+": b"bvs", "CP/CP_re_ptb_486+": b"NP"}  # in no text
-OURS = ("local", "importance", "asap", "cars", "mcmc", "smc")
+OURS = ("local", "importance", "asap", "cars", "mcmc", "smc", "auto")
 THEIRS = ("reference-asap", "genlm-awrs", "genlm-awrs-smc")
 FIRST_BAR = ("asap", "cars", "smc", "importance")
 REPEATS = 10  # prefixes repeat: true draws hold this many tokens for every distinct prefix

@@ -3,17 +3,19 @@
 Enters: a walker, seeds, n. Leaves: an `Outcome` of the chosen sampler, its notes first. Cost: a pilot of at
 most 32 CARS trials; what it learned (vectors and bounds) stays in the trie, so its forwards are not lost.
 
-Exact draws where trials are accepted often enough; weighted particles, twisted by the learned bounds, where
-they are not but weights are even enough; else ASAp, whose law is named approximate. The texts of the pilot
-are thrown away: whether it ends in CARS depends on which texts it met, so keeping them would bias the
-result, while CARS is exact whatever the trie holds when it starts.
+Exact draws where trials are accepted often enough, or weights say that they will be; weighted particles,
+twisted by the learned bounds, where they are not but weights are even enough; else ASAp, whose law is named
+approximate. The texts of the pilot are thrown away: whether it ends in CARS depends on which texts it met, so
+keeping them would bias the result, while CARS is exact whatever the trie holds when it starts.
 """
 
 from __future__ import annotations
 
+import math
+
 from . import asap, cars, smc
 from .chance import Seeds
-from .logspace import NEVER, effective_size
+from .logspace import NEVER, effective_size, logsumexp
 from .outcome import Outcome, Purpose
 from .walk import Walk, Walker
 
@@ -22,8 +24,10 @@ __all__ = ["ACCEPTED", "EVEN", "TRIALS", "draw"]
 TRIALS = 32
 ENOUGH = 8  # accepted texts that end the pilot early
 ACCEPTED = 0.05  # acceptance from which exact draws are worth their trials
+RISING = 0.02  # the same for an acceptance that weights predict: it rises with every trial
 EVEN = 0.1  # share of effective draws from which weights are worth keeping
 PARTICLES = 16  # a population smaller than this is not worth its name
+UNLIKELY = -20.0  # log Z below which no sampler helps much
 _PROBES = 16
 
 
@@ -50,11 +54,16 @@ def draw(
         out = cars.draw(walker, seeds, n, max_trials=max_trials, until_tv=until_tv)
         out.notes.insert(0, f"cars: about {rate:.0%} of trials are accepted after a pilot of {trials}")
         return out
-    share = _evenness(walker, seeds)
+    share, rate = _probes(walker, seeds)
     said = f"about {rate:.1%} of CARS trials would be accepted"
+    if share >= EVEN and rate >= RISING and rate * max_trials >= n:
+        out = cars.draw(walker, seeds, n, max_trials=max_trials, until_tv=until_tv)
+        out.notes.insert(0, f"cars: {said} by the weights of {_PROBES} draws after a pilot of {trials}")
+        return out
     if share >= EVEN:
         out = smc.draw(walker, seeds, max(n, PARTICLES), smc.Options(extra=extra))
         out.notes.insert(0, f"smc: {said}, but {share:.0%} of weighted draws are effective")
+        _warn(out)
         return out
     out = asap.draw(walker, seeds, n, extra=extra, until_tv=until_tv)
     out.notes.insert(
@@ -62,7 +71,16 @@ def draw(
         f"asap, approximate: {said}, and {share:.0%} of weighted draws are effective; "
         "a prompt or a grammar that fits the model better helps most",
     )
+    _warn(out)
     return out
+
+
+def _warn(out: Outcome) -> None:
+    if NEVER < out.log_evidence < UNLIKELY:
+        out.notes.append(
+            f"the language has a probability of about e^{out.log_evidence:.0f}: these texts may be far from "
+            "the target, whatever their weights say; change the prompt or widen the grammar"
+        )
 
 
 def _pilot(walker: Walker, seeds: Seeds) -> tuple[float, int]:
@@ -81,8 +99,12 @@ def _pilot(walker: Walker, seeds: Seeds) -> tuple[float, int]:
     return max(sum(late) / len(late), walker.trie.acceptance), len(accepted)
 
 
-def _evenness(walker: Walker, seeds: Seeds) -> float:
-    """The share of effective draws among draws twisted by the bounds learned so far."""
+def _probes(walker: Walker, seeds: Seeds) -> tuple[float, float]:
+    """The share of effective draws among draws twisted by the bounds, and the acceptance they promise.
+
+    A short pilot may end before CARS has learned enough to accept anything, or meet no accepted trial by
+    chance; the mean weight estimates Z without waiting for one, and acceptance is Z / upper(root).
+    """
     weights: list[float] = []
 
     def make(index: int) -> Walk:
@@ -94,4 +116,6 @@ def _evenness(walker: Walker, seeds: Seeds) -> float:
 
     walker.in_turn(make, asap.MODE, wanted, lambda: _PROBES - len(weights))
     late = weights[len(weights) // 2 :]
-    return effective_size(late) / len(late)
+    mean = logsumexp(late) - math.log(len(late))
+    rate = 0.0 if mean == NEVER else math.exp(min(0.0, mean - walker.trie.theta))
+    return effective_size(late) / len(late), rate

@@ -24,8 +24,10 @@ would exceed 1. Lower bounds survive, and so does the smallest upper bound ever 
 from __future__ import annotations
 
 import math
+import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -146,6 +148,10 @@ class Node:
         return _NODE_BYTES + own + _EDGE_BYTES * len(self.edges)
 
 
+def _nobody() -> None:
+    """Stands for a model that is not known."""
+
+
 class Trie:
     """Prefixes of one target, under a memory budget. Belongs to one thread at a time.
 
@@ -163,7 +169,7 @@ class Trie:
         self.root = Node(None, -1)
         self.key: str | None = None
         self.evicted = 0
-        self.unverified = False  # loaded from a file: the model was not seen yet
+        self._model: Callable[[], Any] = _nobody  # the model whose vectors these are, while it lives
         self.lower_bound = NEVER  # log of the best certified bounds on Z
         self.upper_bound = 0.0
         self._upper = 0.0
@@ -171,6 +177,39 @@ class Trie:
         self._nodes: OrderedDict[Node, int] = OrderedDict()
         self._users: dict[int, int] = {}  # id of an array of token ids -> nodes whose vectors hold it
         self.bytes = 0
+
+    def made_by(self, lm: Any) -> bool:
+        """Whether this very object gave the vectors; a trie from a file was made by nobody known."""
+        return self._model() is lm
+
+    def adopt(self, lm: Any) -> None:
+        try:
+            self._model = weakref.ref(lm)
+        except TypeError:  # an object without weak references is looked at anew each time
+            self._model = _nobody
+
+    def latest(self, count: int) -> list[Node]:
+        """The root and the nodes touched last that can be reached from it, `count` in all at most."""
+        found = [self.root]
+        for node in reversed(self._nodes):
+            if len(found) == count:
+                break
+            at = node
+            while at.parent is not None:
+                at = at.parent
+            if at is self.root and node is not self.root:
+                found.append(node)
+        return found
+
+    @staticmethod
+    def tokens(node: Node) -> list[int]:
+        """The ids that lead to a node."""
+        found = []
+        at = node
+        while at.parent is not None:
+            found.append(at.token)
+            at = at.parent
+        return found[::-1]
 
     @property
     def theta(self) -> float:

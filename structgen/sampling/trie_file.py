@@ -4,7 +4,7 @@ Enters: a `Trie`, a path. Leaves: a file in numpy's .npz form (no pickles), or t
 same draws as before. Cost: one pass over the nodes; a file is about as large as the trie in memory.
 
 The file holds the key of its target (prompt, grammar, sampling parameters, vocabulary), so that the wrong
-target is refused. The model itself is recognised by the vector of the empty text, when the trie is used.
+target is refused. The model itself is recognised by the vectors of a few prefixes, when the trie is used.
 """
 
 from __future__ import annotations
@@ -86,7 +86,6 @@ def load_trie(path: str | os.PathLike[str]) -> Trie:
 def _built(meta: dict[str, Any], found: dict[str, Any]) -> Trie:
     trie = Trie(int(meta["max_bytes"]))
     trie.key = meta["key"]
-    trie.unverified = True
     ends = np.cumsum(found["sizes"])
     shared = [found["ids"][end - size : end].copy() for end, size in zip(ends, found["sizes"], strict=True)]
     for ids in shared:

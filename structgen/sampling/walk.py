@@ -37,8 +37,10 @@ from .trie import Edge, Node, Trie
 
 __all__ = ["Diary", "Mode", "Walk", "Walker"]
 
-# Total variation between two first vectors of one model: other kernels and types differ by less.
-_SAME_MODEL = 0.1
+# Between two vectors of one model for one prefix: total variation over what is allowed, and nats of its mass.
+# Other kernels and types differ by less.
+_SAME_MODEL, _SAME_MASS = 0.1, 0.3
+_PROBES = 4  # prefixes that are compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,16 +185,32 @@ class Walker:
                 "the trie belongs to another target (vocabulary, prompt, grammar, sampling parameters or "
                 "potentials differ): begin a new one"
             )
-        if self.trie.unverified and self.trie.root.known:
+        if self.trie.root.known and not self.trie.made_by(self.target.lm) and not self._alike():
+            raise StructgenError("the trie was made with another model: begin a new one")
+        self.trie.adopt(self.target.lm)
+
+    def _alike(self) -> bool:
+        """Whether the model gives the vectors that the trie holds, but for rounding: at the start and at the
+        prefixes visited last. A key cannot say which weights (or adapters) a model has."""
+        nodes = self.trie.latest(_PROBES)
+        probes = []
+        for node in nodes:
             probe = Walk(Node(None, -1), Source(np.random.default_rng(0)))
-            found = self.target.expand([probe])[0]
-            old = self.trie.root.row
-            alike = np.array_equal(found.ids, old.ids) and (
-                0.5 * np.abs(np.exp(found.logps()) - np.exp(old.logps())).sum() < _SAME_MODEL
-            )
-            if not alike:
-                raise StructgenError("the saved trie was made with another model: begin a new one")
-        self.trie.unverified = False
+            probe.tokens = self.trie.tokens(node)
+            probe.data = self.target.text(probe.tokens)
+            probes.append(probe)
+        for node, found in zip(nodes, self.target.expand(probes), strict=True):
+            old = node.row
+            if not np.array_equal(found.ids, old.ids):
+                return False
+            if not len(old):
+                continue
+            given = np.exp(found.scores() - found.log_mass), np.exp(old.scores() - old.log_mass)
+            if 0.5 * np.abs(given[0] - given[1]).sum() >= _SAME_MODEL:
+                return False
+            if abs(found.log_mass - old.log_mass) >= _SAME_MASS:
+                return False
+        return True
 
     def start(self, chance: Chance, mode: Mode = LOCAL) -> Walk:
         return Walk(self.trie.root, chance, self.trie.theta if mode.coin else 0.0)
