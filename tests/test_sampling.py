@@ -298,6 +298,31 @@ def test_laws_of_potentials() -> None:
         check_laws(Crooked(grammar), lm.vocabulary, words)
 
 
+def test_a_second_grammar_reads_a_text_once() -> None:
+    lm = TableModel(8)
+    grammar = sg.Compiler(lm.vocabulary).regex("(a|b|ab)*c?")
+    begun = 0
+
+    class Counting:
+        vocabulary = grammar.vocabulary
+
+        def matcher(self) -> Any:
+            nonlocal begun
+            begun += 1
+            return grammar.matcher()
+
+    potential: Any = GrammarPotential(Counting())  # type: ignore[arg-type]
+    tokens = tuple(int(t) for t in np.random.default_rng(0).integers(0, 3, 3000))
+    for at in range(len(tokens) + 1):
+        text = Prefix(tokens[:at], lm.vocabulary.decode(tokens[:at]))
+        assert potential.prefix(text) == 0.0 and potential.complete(text) == 0.0
+        assert np.array_equal(np.flatnonzero(np.isfinite(potential.logw_next(text))), np.arange(5))
+    assert begun <= 1 + 3000 // 1000
+    odd = (*tokens, 3, 0)
+    assert potential.prefix(Prefix(odd, lm.vocabulary.decode(odd))) == -math.inf
+    assert potential.prefix(Prefix((*odd, 1), lm.vocabulary.decode((*odd, 1)))) == -math.inf
+
+
 def test_a_weight_above_one_is_refused_where_it_would_break_the_bound() -> None:
     lm, grammar = setting(8)
 

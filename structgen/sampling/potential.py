@@ -26,7 +26,7 @@ from ..errors import StructgenError
 from .logspace import NEVER, Doubles
 
 if TYPE_CHECKING:
-    from ..grammar import CompiledGrammar
+    from ..grammar import CompiledGrammar, Matcher
     from ..lm.base import LanguageModel
     from ..vocabulary import Vocabulary
 
@@ -44,6 +44,9 @@ __all__ = [
     "weight",
     "identity",
 ]
+
+
+_MATCHERS = 1024  # that a GrammarPotential remembers
 
 
 class PotentialError(StructgenError):
@@ -277,23 +280,44 @@ class GrammarPotential(Potential):
         self.grammar = grammar
         self._size = grammar.vocabulary.vocab_size
         self._mask = allocate_bitmask
+        self._known: dict[tuple[int, ...], Matcher | None] = {}
 
     def prefix(self, text: Prefix) -> float:
-        return 0.0 if self.grammar.matcher().accept_tokens(text.tokens) else NEVER
+        return 0.0 if self._matcher(text.tokens) is not None else NEVER
 
     def complete(self, text: Prefix) -> float:
-        matcher = self.grammar.matcher()
-        return 0.0 if matcher.accept_tokens(text.tokens) and matcher.is_accepting() else NEVER
+        matcher = self._matcher(text.tokens)
+        return 0.0 if matcher is not None and matcher.is_accepting() else NEVER
 
     def logw_next(self, text: Prefix) -> Doubles:
-        matcher = self.grammar.matcher()
+        matcher = self._matcher(text.tokens)
         out = np.full(self._size, NEVER)
-        if matcher.accept_tokens(text.tokens):
+        if matcher is not None:
             mask = self._mask(1, self._size)
             matcher.fill_bitmask(mask)
             bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: self._size]
             out[bits.astype(bool)] = 0.0
         return out
+
+    def _matcher(self, tokens: tuple[int, ...]) -> Matcher | None:
+        """The matcher after these tokens, not to be moved; None where they are refused.
+
+        Made from that of the tokens but the last where it is known: a text of n tokens is read once, not n
+        times.
+        """
+        known = self._known
+        if tokens in known:
+            return known[tokens]
+        before = known.get(tokens[:-1]) if tokens else None
+        if before is not None:
+            found, rest = before.fork(), tokens[-1:]
+        else:
+            found, rest = self.grammar.matcher(), tokens
+        made = found if found.accept_tokens(rest) else None
+        if len(known) >= _MATCHERS:
+            known.clear()
+        known[tokens] = made
+        return made
 
 
 class LanguageModelPotential(Potential):
