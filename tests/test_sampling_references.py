@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 
 from bench.sampling.references import ReferenceAsap
@@ -13,6 +15,7 @@ from structgen.sampling import asap
 from structgen.sampling.api import prepare
 from structgen.sampling.chance import Seeds
 from structgen.sampling.outcome import Purpose
+from tests.conftest import need
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -49,3 +52,60 @@ def test_bounded_grammars_nest_no_deeper() -> None:
     assert defined('root ::= "a" A | "b" B\nA ::= C\nB ::= "\\"" | A\n') == 'root ::= "b" B\nB ::= "\\""\n'
     with pytest.raises(ValueError):
         bounded("root ::= A\nA ::= A", 2)
+
+
+def test_the_report_says_what_was_measured_and_what_took_too_long(capsys: pytest.CaptureFixture[str]) -> None:
+    from bench.sampling.run import COUNTS, MORE, Bench, Stopped, bars, limited, report, table
+
+    bench = Bench(toy(), 1, 20)
+    assert bench.width == 0.0, "the law of the table is computed, not bracketed"
+    records = [{**bench.known, **r} for r in bench._about()]
+    for n in (*COUNTS, MORE):
+        for method in ("asap", "cars"):
+            for r in bench._timed(method, n, lambda m=method, n=n: bench._ours(m, n, 0)):  # type: ignore[misc]
+                records.append({**bench.known, "seed": 0, **r})
+    records += [{**bench.known, "seed": 0, **r} for r in bench._reference(0)]
+    bench.limit = 0.05
+
+    def forever() -> dict[str, float]:
+        while True:
+            pass
+
+    late = list(bench._timed("mcmc", 30, forever))
+    assert late == [{"method": "mcmc", "n": 30, "kl": None, "stopped": 0.05}]
+    assert not list(bench._timed("mcmc", 100, forever)), "what took too long is not tried with a larger n"
+    with pytest.raises(Stopped), limited(0.05):
+        forever()
+    records += [{**bench.known, "seed": 0, **late[0]}]
+    for show in (report, bars, table):
+        show(records)
+    said = capsys.readouterr().out
+    assert "log Z -2.740, exact" in said and "over the limit at n = 30" in said
+    error = next(r["value"] for r in records if r["method"] == "normaliser")
+    assert error < 1e-12, "local normalisers are exact"
+    line = next(line for line in said.splitlines() if line.startswith("toy") and f" {MORE} " in line)
+    assert float(line.split()[5]) <= 0.1, "CARS takes a tenth of the reference's forwards"
+
+
+@pytest.mark.parametrize("depth", [1, None])
+def test_brackets_hold_what_dynamic_programming_computes(data_root: Any, depth: int | None) -> None:
+    """Grammars of real tasks, read by the engine and by sets of stacks; CP's are finite uncut."""
+    from bench.sampling import tasks
+    from bench.sampling.run import call
+
+    chosen = (
+        ("CP/CP_re_ptb_486", "CP/CP_re_ptb_486+") if depth is None else ("CP/CP_re_ptb_486+", tasks.NAMES[1])
+    )
+    need(bool(tasks.names()), f"no GAD tasks under {data_root}")
+    for name in chosen:
+        law = tasks.law(name)
+        assert law is not None
+        found = call(tasks.gad(name, depth), "asap", 40, 0)
+        low, high = found.log_bracket or (0.0, 0.0)
+        assert low - 1e-9 <= law.log_z <= high + 1e-9, name
+        # Texts of the samplers are texts of the law, and the other way round.
+        exact = {tuple(s.tokens): s.logprob for s in found}
+        assert max(exact.values()) < law.log_z + 1e-9
+        matcher = tasks.gad(name, depth).grammar.matcher()
+        drawn = law.draw(np.random.default_rng(1))
+        assert matcher.accept_tokens(list(drawn[:-1])) and matcher.is_accepting()
