@@ -21,8 +21,8 @@ from . import gbnf, source
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-# How parameters are written outside JSON: before and after a value; strings stand there as they are. `text` is "true"
-# in front of those, `type` is the schema's, with one name for numbers.
+# How parameters are written outside JSON: before and after a value; strings stand there as they are. `text`
+# is "true" in front of those, `type` is the schema's, with one name for numbers.
 XML_STYLES = {
     "qwen_xml": ("<parameter={name}>", "</parameter>"),
     "minimax_xml": ('<parameter name="{name}">', "</parameter>"),
