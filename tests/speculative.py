@@ -96,7 +96,11 @@ class Adversary:
         return [int(t) for t in self._random.integers(len(TEXTS), size=3)]
 
     def accept(self, step: Step) -> None:
-        assert len(step.contexts) == len(step.tokens) == len(step.vectors) > 0
+        assert step.tokens
+        likely = step.likely
+        if likely is not None:
+            assert len(likely.contexts) == len(likely.ids) == len(likely.logprobs) >= len(step.tokens)
+            assert (np.diff(likely.logprobs, axis=1) <= 0).all() and (likely.logprobs <= 0).all()
 
     def close(self) -> None:
         pass

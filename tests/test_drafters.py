@@ -17,6 +17,7 @@ from structgen._draws import Noise
 from structgen.speculation import (
     Forced,
     Here,
+    Likely,
     LogitNgrams,
     Lookahead,
     PromptLookup,
@@ -46,14 +47,20 @@ def start(prompt: Sequence[int], schema: Any = None, noise: Noise | None = None)
     return Start(prompt, VOCABULARY, grammar, 1.0 if noise else 0.0, noise)
 
 
-def step(contexts: Sequence[int], tokens: Sequence[int], vectors: Any = None, probes: Any = ()) -> Step:
-    return Step(contexts, tokens, vectors or [None] * len(tokens), probes)
+def likely(*places: tuple[Sequence[int], dict[int, float]]) -> Likely:
+    """(the last tokens, probabilities of the next) at some places."""
+    width = max(len(p) for _, p in places)
+    ids, logprobs = np.zeros((len(places), width), np.int64), np.full((len(places), width), -np.inf)
+    for i, (_, p) in enumerate(places):
+        best = sorted(p, key=lambda t: -p[t])
+        ids[i, : len(best)] = best
+        logprobs[i, : len(best)] = np.log([p[t] for t in best])
+    return Likely([tuple(c) for c, _ in places], ids, logprobs.astype(np.float32))
 
 
-def follow(session: Any, tokens: Sequence[int], last: int = 0) -> None:
+def follow(session: Any, tokens: Sequence[int]) -> None:
     for token in tokens:
-        session.accept(step([last], [token]))
-        last = token
+        session.accept(Step([token]))
 
 
 HERE = Here(None, 0)
@@ -191,13 +198,13 @@ def test_stores_serve_several_threads() -> None:
         try:
             for _ in range(30):
                 sessions = [d.open(start([1, 2])) for d in drafters]
-                last = 2
+                text = [1, 2]
                 for token in random.integers(0, 5, size=12).tolist():
-                    vector = random.normal(size=len(TEXTS)).astype(np.float32)
+                    seen = likely((text[-8:], dict(enumerate(random.dirichlet(np.ones(5)).tolist()))))
                     for session in sessions:
-                        session.accept(step([last], [token], [vector]))
+                        session.accept(Step([token], lambda seen=seen: seen))
                         drafted(session, 4)
-                    last = token
+                    text.append(token)
                 for session in sessions:
                     session.close()
         except BaseException as error:
@@ -213,31 +220,47 @@ def test_stores_serve_several_threads() -> None:
 
 
 def test_token_recycling_keeps_the_last_successors() -> None:
-    table = TokenRecycling(width=2)
+    table = TokenRecycling(longest=1, width=2)
     session = table.open(start([3]))
     assert session.cursor().children(HERE) == ()  # nothing known is nothing offered
-    vector = np.full(len(TEXTS), -np.inf, np.float32)
-    vector[[4, 5]] = -0.1, -2.0
-    session.accept(step([3], [4], [vector]))
-    vector = vector.copy()
-    vector[6] = -0.05
-    session.accept(step([4], [3], [vector]))
+    session.accept(Step([4], lambda: likely(([3], {4: 0.9, 5: 0.1}))))
+    session.accept(Step([3], lambda: likely(([4], {6: 0.6, 4: 0.3, 5: 0.1}))))
     assert [t for t, _ in session.cursor().children(HERE)] == [4, 5]
     assert [t for t, _ in session.cursor().step(4).children(HERE)] == [6, 4]
     assert drafted(table.open(start([4])), 1) == [6]
+    # The later of two places is what stays, also within one step: the text comes behind refused drafts.
+    session.accept(Step([4], lambda: likely(([3], {7: 1.0}), ([4], {9: 1.0}), ([3], {8: 1.0}))))
+    assert drafted(table.open(start([3])), 1) == [8] and drafted(table.open(start([4])), 1) == [9]
+
+
+def test_token_recycling_asks_the_longest_context_first_and_forgets_the_oldest() -> None:
+    table = TokenRecycling(longest=2, contexts=5)
+    table.learn(likely(([1, 2], {5: 0.7, 6: 0.3}), ([9, 2], {7: 1.0})))
+    for context, best in (([1, 2], 5), ([9, 2], 7), ([8, 2], 7)):
+        assert drafted(table.open(start(context)), 1) == [best]
+    assert table.open(start([8, 8])).cursor().children(HERE) == ()
+    for i in range(40):
+        table.learn(likely(([i, i + 1], {i: 1.0})))
+        assert len(table._slots) <= 5 and table.row([i, i + 1])[0] == 2
+    assert table.row([1, 2]) is None and table.row([38, 39])[1][0] == 38
+    # Many rows at once, the table growing meanwhile.
+    table = TokenRecycling()
+    table.learn(likely(*(([i, i + 1, i + 2], {i % 7: 1.0}) for i in range(3000))))
+    for i in (0, 1, 1500, 2999):
+        assert drafted(table.open(start([i, i + 1, i + 2])), 1) == [i % 7]
+    # With noise, the first offer is the token that the noise prefers.
+    noise = Noise(3)
+    table.learn(likely(([1, 2, 3], {5: 0.6, 6: 0.4})))
+    for position in range(20):
+        ids = np.array([5, 6])
+        want = ids[np.argmax(np.log([0.6, 0.4]) + noise.gumbel(position, ids))]
+        cursor = table.open(start([1, 2, 3], noise=noise)).cursor()
+        assert cursor.children(Here(None, position))[0][0] == want
 
 
 def test_logit_ngrams_average_and_prefer_the_longest() -> None:
     store = LogitNgrams(2)
-
-    def vector(**p: float) -> Any:
-        row = np.full(len(TEXTS), 1e-9)
-        for name, value in p.items():
-            row[int(name[1:])] = value
-        return np.log(row / row.sum()).astype(np.float32)
-
-    store.learn([1, 2], vector(t5=0.6, t6=0.4))
-    store.learn([9, 2], vector(t7=1.0))
+    store.learn(likely(([1, 2], {5: 0.6, 6: 0.4}), ([9, 2], {7: 1.0})))
     assert store.known([1, 2])[0] == 2 and store.known([8, 2])[0] == 1 and store.known([8, 8])[0] == 0
     mixed = store.known([8, 2])[1]
     assert mixed[7] == pytest.approx(0.5) and mixed[5] == pytest.approx(0.3)
@@ -272,15 +295,15 @@ def test_lookahead_turns_probes_into_ngrams() -> None:
     session = Lookahead(window=3, longest=3).open(start([1, 2, 3, 4]))
     guesses = list(session.probes())
     assert len(guesses) == 3
-    session.accept(step([4], [guesses[0]], None, [20, 21, 22]))
+    session.accept(Step([guesses[0]], None, [20, 21, 22]))
     # guesses[0] is text now, and what the target said after each guess are the next guesses.
     assert list(session.probes()) == [20, 21, 22]
     cursor = session.cursor()
     assert 20 in [t for t, _ in cursor.children(HERE)]
-    session.accept(step([9], [9, 9], None, ()))
+    session.accept(Step([9, 9]))
     assert len(session.probes()) == 3
     for i in range(200):
-        session.accept(step([i], [i + 1], None, [(7 * i) % 40, i % 40, 3]))
+        session.accept(Step([i + 1], None, [(7 * i) % 40, i % 40, 3]))
     assert all(len(grams) <= 6 for grams in session._pool.values())
 
 
@@ -392,7 +415,7 @@ def test_schema_order_drafts_names_and_reads_habits() -> None:
     session = SchemaOrder().open(start([1], schema))
     assert VOCABULARY.decode(drafted(session, 20)) == b'{"abc":'
     follow(session, VOCABULARY.encode('{"abc": 12'))
-    session.accept(step([1], VOCABULARY.encode(', "')))
+    session.accept(Step(VOCABULARY.encode(', "')))
     assert VOCABULARY.decode(drafted(session, 9)).startswith(b'b": "')
     for other in (None, {"type": "integer"}):
         assert drafted(SchemaOrder().open(start([1], other)), 5) == []

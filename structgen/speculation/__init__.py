@@ -6,7 +6,7 @@ and `Speculation`, to set limits. What is generated does not depend on any of it
 
 from __future__ import annotations
 
-from .base import Cursor, Drafter, Here, Session, Start, Step
+from .base import Cursor, Drafter, Here, Likely, Session, Start, Step
 from .drafters import (
     DraftModel,
     Forced,
@@ -34,6 +34,7 @@ __all__ = [
     "DrafterStatistics",
     "Forced",
     "Here",
+    "Likely",
     "LogitNgrams",
     "Lookahead",
     "PromptLookup",

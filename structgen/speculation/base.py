@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from ..grammar import CompiledGrammar, Matcher
     from ..vocabulary import Vocabulary
 
-__all__ = ["Cursor", "Drafter", "Here", "Session", "Start", "Step"]
+__all__ = ["CONTEXT", "Cursor", "Drafter", "Here", "LIKELY", "Likely", "Session", "Start", "Step"]
 
 Vector = npt.NDArray[np.float32]
+
+# Tokens of a `Likely` context, and tokens that are reported of each distribution.
+CONTEXT = 8
+LIKELY = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +70,38 @@ class Here:
 
 
 @dataclass(slots=True)
+class Likely:
+    """What the target found likely at n scored places, refused drafts first, then the text in its order.
+
+    Attributes:
+        contexts: for each place the last tokens before it, at most `CONTEXT`, prompt included.
+        ids: the most probable tokens, shape (n, at most `LIKELY`), best first.
+        logprobs: their natural-log probabilities, float32, of the same shape.
+    """
+
+    contexts: Sequence[tuple[int, ...]]
+    ids: npt.NDArray[np.int64]
+    logprobs: npt.NDArray[np.float32]
+
+
+@dataclass(slots=True)
 class Step:
     """What one forward brought.
 
     Attributes:
-        contexts: the token before each emitted one.
         tokens: the emitted tokens, at least one.
-        vectors: the target's log-probabilities from which each was drawn, shape (V,) each; None where only
-            the allowed rows of the head were computed.
+        look: computes `likely`; called only where somebody asks.
         probes: for each node that was scored for this drafter alone, the most probable token after it.
     """
 
-    contexts: Sequence[int]
     tokens: Sequence[int]
-    vectors: Sequence[Vector | None]
+    look: Callable[[], Likely | None] | None = None
     probes: Sequence[int] = ()
+
+    @property
+    def likely(self) -> Likely | None:
+        """None where only the allowed rows of the head were computed, and for steps that are told late."""
+        return None if self.look is None else self.look()
 
 
 class Cursor(Protocol):

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._draws import Noise, Shape
-from .base import Session, Start, Step, Vector
+from .base import CONTEXT, LIKELY, Likely, Session, Start, Step
 from .goodput import Bench, Calibration, Goodput
 from .options import Speculation
 from .statistics import DrafterStatistics, Statistics
@@ -72,14 +72,6 @@ class Row:
     stopped: bool = False
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """What a benched session has not been told yet."""
-
-    contexts: list[int] = field(default_factory=list)
-    tokens: list[int] = field(default_factory=list)
-
-
 class _Live:
     """A row and what only the run knows of it."""
 
@@ -89,9 +81,9 @@ class _Live:
             row.prompt, run.vocabulary, row.grammar, run.how.temperature, row.noise, run.compile, row.text
         )
         self.taken: list[int] = list(row.prompt)
-        self.last = int(row.prompt[-1])
         self.sessions: list[Session] = [d.open(start) for d in run.options.drafters]
-        self.waiting = [_Waiting() for _ in self.sessions]
+        # What a benched session has not been told yet.
+        self.waiting: list[list[int]] = [[] for _ in self.sessions]
         self.calibration = Calibration(len(self.sessions), run.options.calibration)
         self.bench = Bench()
         self.asked: list[int] = []
@@ -117,6 +109,38 @@ class _Live:
     @property
     def left(self) -> int:
         return self.row.room - len(self.row.tokens)
+
+
+class _Look:
+    """`Step.look` of one step: computed once, for whichever drafters ask, and not at all for none."""
+
+    def __init__(self, item: _Live, scores: Scores, path: Sequence[int], emitted: int) -> None:
+        self._item, self._scores, self._path, self._emitted = item, scores, path, emitted
+        self._found: Likely | None = None
+        self._done = False
+
+    def __call__(self) -> Likely | None:
+        if not self._done:
+            self._done = True
+            self._found = self._computed()
+        return self._found
+
+    def _computed(self) -> Likely | None:
+        found = self._scores.top(LIKELY)
+        if found is None:
+            return None
+        row, tree = self._item.row, self._item.built.tree
+        before = row.tokens[: -self._emitted][-CONTEXT:]
+        if len(before) < CONTEXT:
+            before = [*row.prompt[len(before) - CONTEXT :], *before]
+        contexts = [tuple(before)]
+        for token, parent in zip(tree.tokens, tree.parents, strict=True):
+            contexts.append((*contexts[parent + 1], token)[-CONTEXT:])
+        # Nodes without an offer are probes, whose text need not be valid.
+        last = {-1, *self._path}
+        order = [n for n, offers in enumerate(tree.offers) if offers and n not in last] + [-1, *self._path]
+        rows = [n + 1 for n in order]
+        return Likely([contexts[r] for r in rows], found[0][rows], found[1][rows])
 
 
 class Run:
@@ -192,24 +216,27 @@ class Run:
             self._draft(item)
         drafted = time.perf_counter()
         blocks = [(i.taken, i.built.tree.tokens, i.built.tree.parents) for i in self._live]
+        clock = self.scorer.clock()
         scores = self.scorer.score(blocks, bool(self.restricted))
         eager = self.options.eager
         if self.scorer.overlaps if eager is None else eager:
             # The model is still running; its scores are waited for when they are first looked at.
             for item in self._live:
                 item.masks = self._tree_masks(item)
+        self.scorer.wait()
+        clock = self.scorer.clock() - clock
         scored = time.perf_counter()
         stats.forwards += 1
         stats.row_forwards += len(self._live)
         if all(len(i.taken) == 1 for i in self._live):
-            self.options.cost.observe(self.scorer.width, scored - drafted)
+            self.options.cost.observe(self.scorer.width, clock)
         results = [self._verify(item, s) for item, s in zip(self._live, scores, strict=True)]
         verified = time.perf_counter()
         self.scorer.keep([path for path, _ in results])
         kept = time.perf_counter()
         rows = len(self._live)
-        for item, s, (path, step) in zip(self._live, scores, results, strict=True):
-            self._learn(item, s, path, step, rows, (kept - verified) / rows)
+        for item, s, (path, emitted) in zip(self._live, scores, results, strict=True):
+            self._learn(item, s, path, emitted, rows, (kept - verified) / rows)
         self._leave()
         end = time.perf_counter()
         nodes = sum(len(b[1]) for b in blocks)
@@ -289,28 +316,18 @@ class Run:
         self.statistics.masks += 1 + len(item.built.tree)
         return tree_masks(row.matcher, item.built.tree, self.vocabulary.vocab_size, budget)
 
-    def _verify(self, item: _Live, scores: Scores) -> tuple[list[int], Step]:
-        """Draw along the tree: the accepted nodes, and what was emitted."""
-        row, tree, drawer = item.row, item.built.tree, item.drawer
-        contexts: list[int] = []
+    def _verify(self, item: _Live, scores: Scores) -> tuple[list[int], list[int]]:
+        """Draw along the tree: the accepted nodes, and the emitted tokens."""
+        row, tree = item.row, item.built.tree
         emitted: list[int] = []
-        vectors: list[Vector | None] = []
         path: list[int] = []
-        node, last = -1, item.last
+        node = -1
         while True:
-            position = len(row.tokens)
-            budget = None if row.budget is None else row.budget - position
-            mask = None if item.masks is None else item.masks[node + 1]
-            token = drawer.draw(scores, node + 1, position, budget, mask)
-            vector = None if self.restricted else scores.vector(node + 1)
-            contexts.append(last)
+            token = self._choose(item, scores, node)
             emitted.append(token)
-            vectors.append(vector)
             row.tokens.append(token)
-            if self.logprobs and vector is not None:
-                row.logprobs.append(float(vector[token]))
-            last = token
-            row.done = drawer.done
+            if self.logprobs:
+                row.logprobs.append(float(scores.vector(node + 1)[token]))
             told_to_stop = row.on_tokens is not None and row.on_tokens([token])
             if row.done or len(row.tokens) >= row.room:
                 break
@@ -322,29 +339,39 @@ class Run:
                 break
             path.append(child)
             node = child
-        item.last = last
-        item.taken = [last]
+        item.taken = [emitted[-1]]
         item.masks = None
-        return path, Step(contexts, emitted, vectors)
+        return path, emitted
+
+    def _choose(self, item: _Live, scores: Scores, node: int) -> int:
+        """The token after a node (-1: after the text); the row's matcher has accepted it, `done` is set."""
+        row = item.row
+        position = len(row.tokens)
+        budget = None if row.budget is None else row.budget - position
+        mask = None if item.masks is None else item.masks[node + 1]
+        token = item.drawer.draw(scores, node + 1, position, budget, mask)
+        row.done = item.drawer.done
+        return token
 
     def _learn(
-        self, item: _Live, scores: Scores, path: list[int], step: Step, rows: int, keeping: float
+        self, item: _Live, scores: Scores, path: list[int], emitted: list[int], rows: int, keeping: float
     ) -> None:
         """Count what was accepted, tell the drafters, and see who paid."""
         begin = time.perf_counter()
         stats, tree, row = self.statistics, item.built.tree, item.row
-        stats.tokens += len(step.tokens)
+        stats.tokens += len(emitted)
         stats.drafted += len(tree)
         # The last token is a node, too, when the text ended on one.
         at = path[-1] if path else -1
-        ended = tree.child(at, step.tokens[-1]) if len(step.tokens) > len(path) else None
+        ended = tree.child(at, emitted[-1]) if len(emitted) > len(path) else None
         accepted = path if ended is None else [*path, ended]
         stats.accepted += len(accepted)
         stats.idle += not len(tree)
-        credit = self._credit(item, step.tokens, accepted)
+        credit = self._credit(item, emitted, accepted)
         base = self.options.cost(rows) / rows
         dear = 0.0
         finished = row.done or row.stopped or len(row.tokens) >= row.room
+        look = _Look(item, scores, path, len(emitted))
         for number in item.asked:
             if finished:
                 # Stores learn from the last step as well.
@@ -352,7 +379,7 @@ class Run:
             start = time.perf_counter()
             nodes = tree.probes.get(number, ())
             said = [scores.best(node + 1) for node in nodes] if nodes else ()
-            item.sessions[number].accept(Step(step.contexts, step.tokens, step.vectors, said))
+            item.sessions[number].accept(Step(emitted, look, said))
             now = time.perf_counter()
             item.built.seconds[number] = item.built.seconds.get(number, 0.0) + now - start
             stats.drafters[self.options.drafters[number].name].seconds += item.built.seconds[number]
@@ -362,8 +389,7 @@ class Run:
                 dear += spent
         for number in range(len(item.sessions)):
             if number not in item.asked:
-                item.waiting[number].contexts += step.contexts
-                item.waiting[number].tokens += step.tokens
+                item.waiting[number] += emitted
         if self.options.adaptive and item.asked:
             # The width of forwards is goodput's business, and a dear drafter's time its own: what is left is
             # the price of asking at all. (Counting everything here silenced good drafters for a bad one, and
@@ -399,10 +425,9 @@ class Run:
 
     def _tell(self, item: _Live, number: int) -> None:
         """What a session missed while it sat out."""
-        waiting = item.waiting[number]
-        if waiting.tokens:
-            item.sessions[number].accept(Step(waiting.contexts, waiting.tokens, [None] * len(waiting.tokens)))
-            item.waiting[number] = _Waiting()
+        if item.waiting[number]:
+            item.sessions[number].accept(Step(item.waiting[number]))
+            item.waiting[number] = []
 
     def _finish_without_choice(self, item: _Live) -> None:
         """An end that has no alternative needs no forward when nobody asks for its probability."""

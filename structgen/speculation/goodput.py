@@ -14,6 +14,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+import numpy as np
+
 __all__ = ["Bench", "Calibration", "CostTable", "Goodput"]
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -21,10 +23,20 @@ _BUCKETS = 8
 # Forwards between two looks at what was measured.
 _REFRESH = 16
 _REACH = 8
+# A width's own mean counts as much as the line through all widths when it was measured this often.
+_TRUST = 6.0
+# Of the best rate, for a larger tree.
+_SLACK = 0.05
+# A token more is taken to cost this share of a forward, until widths that differ by `_SPREAD` were measured.
+_SLOPE, _SPREAD = 0.02, 4.0
 
 
 class CostTable:
     """Seconds of a forward by its width in tokens; thread-safe, refined by every forward.
+
+    A line through all that was measured, and on it the mean of each width as far as it was measured often.
+    The line is what keeps a few slow forwards of one width from ruling that width out for good: widths that
+    are not tried are judged by those that are.
 
     Args:
         seconds: {width: seconds} to begin with; without it a forward is taken to cost 1 + 0.02 (q - 1).
@@ -36,6 +48,8 @@ class CostTable:
         self._lock = threading.Lock()
         self._sums: dict[int, float] = {}
         self._weights: dict[int, float] = {}
+        # Decayed sums of 1, x, y, x x, x y over forwards of x tokens and y seconds.
+        self._line = [0.0] * 5
         self._table: list[float] | None = None
         self._plans: dict[tuple[int, int], tuple[list[float], list[float]]] = {}
         self._age = 0
@@ -57,6 +71,8 @@ class CostTable:
             decay = 0.95
             self._sums[bucket] = self._sums.get(bucket, 0.0) * decay + seconds
             self._weights[bucket] = known * decay + 1.0
+            terms = (1.0, width, seconds, width * width, width * seconds)
+            self._line = [0.99 * old + new for old, new in zip(self._line, terms, strict=True)]
             self._age += 1
             if not known or self._age >= _REFRESH:
                 self._table, self._age = None, 0
@@ -103,24 +119,50 @@ class CostTable:
 
     def _interpolated(self) -> list[float]:
         points = [(WIDTHS[b], self._sums[b] / self._weights[b]) for b in sorted(self._weights)]
+        widths = range(WIDTHS[-1] + 1)
         if not points:
-            return [1.0 + 0.02 * (q - 1) for q in range(WIDTHS[-1] + 1)]
-        # Noise must not make a wider forward look cheaper: a running maximum is monotone, but one slow
-        # sample would raise all that follow, so each point is first held against the next one.
-        for i in range(len(points) - 2, -1, -1):
-            points[i] = (points[i][0], min(points[i][1], points[i + 1][1]))
-        if len(points) == 1:
-            width, value = points[0]
-            return [value * (1.0 + 0.02 * (q - width)) if q > width else value for q in range(WIDTHS[-1] + 1)]
-        table: list[float] = []
-        at = 0
-        for q in range(WIDTHS[-1] + 1):
-            while at + 2 < len(points) and points[at + 1][0] < q:
-                at += 1
-            (x0, y0), (x1, y1) = points[at], points[at + 1]
-            value = y0 + (y1 - y0) * (q - x0) / (x1 - x0) if q > x0 else y0
-            table.append(max(value, table[-1] if table else 0.0))
-        return table
+            return [1.0 + _SLOPE * (q - 1) for q in widths]
+        if not self._learn:
+            return _through(points)
+        start, slope = self._fitted(points)
+        pulled = []
+        for width, value in points:
+            weight = self._weights[_bucket(width)]
+            pulled.append((width, (weight * value + _TRUST * (start + slope * width)) / (weight + _TRUST)))
+        table = _through(pulled)
+        last, top = pulled[-1]
+        return [table[q] if q <= last else top + slope * (q - last) for q in widths]
+
+    def _fitted(self, points: Sequence[tuple[int, float]]) -> tuple[float, float]:
+        """Seconds at width 0 and a token more, by least squares with a cautious prior of the slope."""
+        count, x, y, xx, xy = self._line
+        if not count:  # given, and nothing measured yet
+            count, x, y = len(points), sum(w for w, _ in points), sum(v for _, v in points)
+            xx, xy = sum(w * w for w, _ in points), sum(w * v for w, v in points)
+        mean_x, mean_y = x / count, y / count
+        strength = count * _SPREAD**2 / 8.0
+        spread = max(xx - count * mean_x * mean_x, 0.0)
+        shared = xy - count * mean_x * mean_y
+        slope = max((shared + strength * _SLOPE * mean_y) / (spread + strength), 0.0)
+        return max(mean_y - slope * mean_x, 0.0), slope
+
+
+def _through(points: Sequence[tuple[int, float]]) -> list[float]:
+    """Seconds for widths 0 .. 128, straight between the points, never decreasing."""
+    values = [value for _, value in points]
+    # Noise must not make a wider forward look cheaper: a running maximum is monotone, but one slow sample
+    # would raise all that follow, so each point is first held against the next one.
+    for i in range(len(values) - 2, -1, -1):
+        values[i] = min(values[i], values[i + 1])
+    xs = [width for width, _ in points]
+    table: list[float] = np.interp(range(WIDTHS[-1] + 1), xs, np.maximum.accumulate(values)).tolist()
+    if len(points) > 1:
+        (x0, x1), (y0, y1) = xs[-2:], values[-2:]
+        slope = max((y1 - y0) / (x1 - x0), 0.0)
+    else:
+        x1, y1 = xs[0], values[0]
+        slope = _SLOPE * y1
+    return [table[q] if q <= x1 else y1 + slope * (q - x1) for q in range(WIDTHS[-1] + 1)]
 
 
 def _bucket(width: int) -> int:
@@ -165,43 +207,56 @@ class Calibration:
 
 
 class Goodput:
-    """The size of one tree. `rows` sequences share the forward, and are taken to be alike."""
+    """The size of one tree. `rows` sequences share the forward, and are taken to be alike.
+
+    The rate is flat around its maximum, and drafts that are refused still teach the stores what the model
+    finds likely. So the largest tree is taken that gives up at most `_SLACK` of the best rate, and at most
+    a quarter of what drafting brings at all: where that is nothing, nothing is given up.
+    """
 
     def __init__(self, cost: CostTable, rows: int, taken: int) -> None:
         self._costs, self._slopes = cost.plan(rows, taken)
         self._expected = 1.0
-        self._count = 0
-        self._best = 0
-        self._rate = 1.0 / self._costs[0] if self._costs[0] > 0 else 0.0
+        self._rates = [1.0 / self._costs[0] if self._costs[0] > 0 else 0.0]
+        self._rate = self._rates[0]
+        self._certain = 0
 
     def worth(self, chance: float) -> bool:
-        """Whether nodes of this path probability may still raise the rate."""
-        n = min(self._count, len(self._slopes) - 1)
-        return chance >= 1.0 or chance > self._rate * self._slopes[n]
+        """Whether nodes of this path probability may still be among those to keep."""
+        if chance >= 1.0:
+            return True
+        n = min(len(self._rates) - 1, len(self._slopes) - 1)
+        slack = 1.0 if self._rate <= self._rates[0] else 1.0 - 3.0 * _SLACK
+        return chance > slack * self._rate * self._slopes[n]
 
     def added(self, chance: float) -> None:
         self._expected += chance
-        self._count += 1
-        if self._count < len(self._costs):
-            rate = self._expected / self._costs[self._count]
-            # A token that is certain is worth its place in any forward.
-            if rate > self._rate or chance >= 1.0:
-                self._rate, self._best = rate, self._count
+        count = len(self._rates)
+        rate = self._expected / self._costs[min(count, len(self._costs) - 1)]
+        self._rates.append(rate)
+        # A token that is certain is worth its place in any forward.
+        if chance >= 1.0:
+            self._certain = count
+        self._rate = max(self._rate, rate)
 
     def best(self) -> int:
         """The number of nodes to keep."""
-        return self._best
+        least = max((1.0 - _SLACK) * self._rate, 0.25 * self._rates[0] + 0.75 * self._rate)
+        count = next(n for n in range(len(self._rates) - 1, -1, -1) if self._rates[n] >= least)
+        return max(count, self._certain)
 
 
 class Bench:
     """Whom to ask: a drafter that costs more than it saves sits out, twice as long each time.
 
-    One object a text. Also used for drafting as a whole, as drafter -1.
+    One object a text. Also used for drafting as a whole, as drafter -1. Who comes back is on trial for a few
+    steps only: what it costs to ask in vain is paid again and again.
     """
 
-    _FIRST, _LONGEST, _TRIAL = 2, 64, 8
+    _FIRST, _LONGEST, _TRIAL, _AGAIN = 2, 64, 8, 2
 
     def __init__(self) -> None:
+        self._typical: dict[int, float] = {}
         self._cost: dict[int, float] = {}
         self._gain: dict[int, float] = {}
         self._steps: dict[int, int] = {}
@@ -221,13 +276,21 @@ class Bench:
 
     def observe(self, drafter: int, cost: float, gain: float) -> None:
         """Seconds that a step of it took and seconds that its accepted tokens saved."""
+        if drafter in self._typical:
+            # Nor does a step that waited for another process.
+            cost = min(cost, 3.0 * self._typical[drafter])
+        known = self._typical.get(drafter, cost)
+        self._typical[drafter] = known + 0.1 * (cost - known)
         self._cost[drafter] = self._cost.get(drafter, 0.0) * 0.9 + cost
         self._gain[drafter] = self._gain.get(drafter, 0.0) * 0.9 + gain
         steps = self._steps[drafter] = self._steps.get(drafter, 0) + 1
         if self._gain[drafter] >= self._cost[drafter]:
-            self._length[drafter] = self._FIRST
-        elif steps >= self._TRIAL:
+            self._length.pop(drafter, None)
+        elif steps >= (self._AGAIN if drafter in self._length else self._TRIAL):
             length = self._length.get(drafter, self._FIRST)
             self._out[drafter] = length
             self._length[drafter] = min(self._LONGEST, length * 2)
             self._steps[drafter] = 0
+            # When it comes back, what was before counts little: the text may be another by then.
+            self._cost[drafter] *= 0.25
+            self._gain[drafter] *= 0.25

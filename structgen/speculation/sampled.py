@@ -12,7 +12,7 @@ depends on the number of nodes before it, never on which tokens they are.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from .._draws import probabilities
 from ..logits import allocate_bitmask, apply_bitmask
-from .base import Cursor, Here, Step, Vector
+from .base import Cursor, Here
 from .engine import Row, Run, _Live
 from .options import Rule
-from .rules import Chance, Floats, k_seq, recursive
+from .rules import Floats, k_seq, recursive
 from .score import Scores
 from .tree import Built, DraftTree, Walk
 
@@ -136,47 +136,9 @@ class SampledRun(Run):
                 made.append((child, after))
         return made
 
-    def _verify(self, item: _Live, scores: Scores) -> tuple[list[int], Step]:
-        row, tree = item.row, item.built.tree
-        drafts = self._drafts[id(item)]
-        chance = RandomChance(self._random[id(item)])
-        contexts: list[int] = []
-        emitted: list[int] = []
-        vectors: list[Vector | None] = []
-        path: list[int] = []
-        node, last = -1, item.last
-        while True:
-            vector = scores.vector(node + 1)
-            token = self._choose(row, vector, drafts.get(node), chance)
-            contexts.append(last)
-            emitted.append(token)
-            vectors.append(vector)
-            row.tokens.append(token)
-            row.logprobs.append(float(vector[token]))
-            last = token
-            row.done = token in self.ends if row.matcher is None else self._accepted(row.matcher, token)
-            told_to_stop = row.on_tokens is not None and row.on_tokens([token])
-            if row.done or len(row.tokens) >= row.room:
-                break
-            if told_to_stop:
-                row.stopped = True
-                break
-            child = tree.child(node, token)
-            if child is None:
-                break
-            path.append(child)
-            node = child
-        item.last, item.taken = last, [last]
-        return path, Step(contexts, emitted, vectors)
-
-    def _accepted(self, matcher: Any, token: int) -> bool:
-        matcher.accept_token(token)
-        return bool(matcher.is_terminated())
-
-    def _choose(
-        self, row: Row, vector: Vector, drafted: tuple[Floats, Sequence[int]] | None, chance: Chance
-    ) -> int:
-        """One place: the rule where there are drafts, a draw of the target's own elsewhere."""
+    def _choose(self, item: _Live, scores: Scores, node: int) -> int:
+        """The rule where there are drafts, a draw of the target's own elsewhere."""
+        row, vector = item.row, scores.vector(node + 1)
         if row.matcher is not None:
             mask = allocate_bitmask(1, self.vocabulary.vocab_size)
             budget = None if row.budget is None else row.budget - len(row.tokens)
@@ -186,8 +148,16 @@ class SampledRun(Run):
         ids, weights = probabilities(vector, self.how)
         p = np.zeros(self.vocabulary.vocab_size)
         p[ids] = weights
+        chance = RandomChance(self._random[id(item)])
+        drafted = self._drafts[id(item)].get(node)
         if drafted is None:
-            return chance.draw(p)
-        q, drawn = drafted
-        rule = k_seq if self.options.rule == "k-seq" else recursive
-        return rule(p, q, drawn, chance)[0]
+            token = chance.draw(p)
+        else:
+            rule = k_seq if self.options.rule == "k-seq" else recursive
+            token = rule(p, *drafted, chance)[0]
+        if row.matcher is None:
+            row.done = token in self.ends
+        else:
+            row.matcher.accept_token(token)
+            row.done = row.matcher.is_terminated()
+        return token

@@ -7,12 +7,14 @@ Cost: that of the model. A row of scores is normalised only when it is looked at
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from .._draws import top
 from ..lm.base import LanguageModelError
 
 if TYPE_CHECKING:
@@ -43,6 +45,11 @@ class Scores(Protocol):
 
     def best(self, place: int) -> int:
         """The most probable token."""
+        ...
+
+    def top(self, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]] | None:
+        """The `count` most probable tokens of every place and their log-probabilities, best first, shape
+        (places, count); None where whole distributions were not computed."""
         ...
 
 
@@ -78,6 +85,15 @@ class Scorer(Protocol):
         """Whether the forward runs on while Python goes on."""
         ...
 
+    def wait(self) -> None:
+        """Until the last forward is done."""
+        ...
+
+    def clock(self) -> float:
+        """Seconds by which to tell what a forward costs: of this thread where the model runs in it, since
+        what other processes take on a busy machine says nothing about widths; else of the world."""
+        ...
+
     @property
     def restricts(self) -> bool:
         """Whether `score` can leave the head to `Scores.some`."""
@@ -99,6 +115,7 @@ class TreeRows:
     def __init__(self, lm: Any) -> None:
         self._scorer = lm.tree_scorer()
         self._plain: bool | None = None
+        self._last: Any = None
         self.width = 0
 
     def add(self, prompts: Sequence[Sequence[int]]) -> None:
@@ -124,6 +141,7 @@ class TreeRows:
         made = [TreeBlock(*block) for block in blocks]
         found = self._scorer.score(made, hidden=restricted)
         self.width = self._scorer.last_width
+        self._last = found[0]
         if restricted:
             return [cast(Scores, _Hidden(part, self._scorer)) for part in found]
         return [cast(Scores, _Logits(part)) for part in found]
@@ -134,6 +152,13 @@ class TreeRows:
     @property
     def overlaps(self) -> bool:
         return bool(self._scorer.device.type != "cpu")
+
+    def wait(self) -> None:
+        if self.overlaps and self._last is not None:
+            self._last.flatten()[:1].cpu()
+
+    def clock(self) -> float:
+        return time.perf_counter() if self.overlaps else time.thread_time()
 
     @property
     def restricts(self) -> bool:
@@ -168,6 +193,15 @@ class _Logits:
     def best(self, place: int) -> int:
         return int(self._logits[place].argmax())
 
+    def top(self, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        import torch
+
+        with torch.inference_mode():
+            logits = self._logits.float()
+            values, ids = logits.topk(min(count, logits.shape[-1]), dim=-1)
+            values = values - logits.logsumexp(dim=-1, keepdim=True)
+        return ids.cpu().numpy(), values.cpu().numpy()
+
 
 class _Hidden:
     """Last hidden states; the head is applied to what is asked for."""
@@ -192,12 +226,21 @@ class _Hidden:
     def best(self, place: int) -> int:
         return int(np.argmax(self.some(place, np.arange(self._scorer.vocab_size))))
 
+    def top(self, count: int) -> None:
+        return None
+
 
 class ContextRows:
     """Any language model: nodes are contexts of its prefix tree."""
 
     restricts = False
     overlaps = False
+
+    def wait(self) -> None:
+        pass
+
+    def clock(self) -> float:
+        return time.perf_counter()  # who knows where such a model computes
 
     def __init__(self, lm: LanguageModel) -> None:
         self._lm = lm
@@ -261,3 +304,7 @@ class _Rows:
 
     def best(self, place: int) -> int:
         return int(np.argmax(self.vector(place)))
+
+    def top(self, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        ids = np.stack([top(row, count) for row in self._rows])
+        return ids, np.take_along_axis(self._rows, ids, axis=1)

@@ -1,7 +1,7 @@
 """N-grams with the target's own probabilities, averaged over visits (STAND).
 
-Enters: the target's distributions at verified places. Leaves: for the longest known n-gram its most
-probable successors. Cost: a partial sort and `longest` dictionary entries a place; `grams` entries at most.
+Enters: the target's most probable tokens at every scored place. Leaves: for the longest known n-gram its most
+probable successors. Cost: `longest` dictionary entries a place; `grams` entries at most.
 
 Song et al. 2025, *Accelerated test-time scaling with model-free speculative sampling*. Stored probabilities
 say more than stored tokens when answers are sampled. Where the draws have noise, the noise is added to the
@@ -18,8 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..._draws import top
-from ..base import Cursor, Here, Quiet, Start, Step, Vector
+from ..base import CONTEXT, Cursor, Here, Likely, Quiet, Start, Step
 from .ranking import ranked
 
 __all__ = ["LogitNgrams"]
@@ -47,8 +46,8 @@ class LogitNgrams:
     name = "logit n-grams"
 
     def __init__(self, longest: int = 4, grams: int = 1 << 17) -> None:
-        if longest < 1 or grams < 1:
-            raise ValueError("longest and grams must be at least 1")
+        if not 1 <= longest <= CONTEXT or grams < 1:
+            raise ValueError(f"longest is 1 to {CONTEXT}, grams at least 1")
         self.longest = longest
         self._limit = grams
         self._entries: OrderedDict[tuple[int, ...], _Entry] = OrderedDict()
@@ -57,14 +56,16 @@ class LogitNgrams:
     def open(self, start: Start) -> _Session:
         return _Session(self, start)
 
-    def learn(self, context: Sequence[int], vector: Vector) -> None:
-        """The log-probabilities after a context."""
-        ids = top(vector, _KEPT)
-        chances = np.exp(vector[ids].astype(np.float64)).tolist()
-        seen = dict(zip(ids.tolist(), chances, strict=True))
+    def learn(self, likely: Likely) -> None:
+        """The most probable tokens after some contexts."""
+        chances = np.exp(likely.logprobs.astype(np.float64)).tolist()
+        for context, ids, row in zip(likely.contexts, likely.ids.tolist(), chances, strict=True):
+            self._learn(context, {t: p for t, p in zip(ids, row, strict=True) if p > 0.0})
+
+    def _learn(self, context: tuple[int, ...], seen: dict[int, float]) -> None:
         with self._lock:
             for n in range(1, min(self.longest, len(context)) + 1):
-                gram = tuple(context[-n:])
+                gram = context[-n:]
                 entry = self._entries.get(gram)
                 if entry is None:
                     entry = self._entries[gram] = _Entry()
@@ -95,10 +96,9 @@ class _Session(Quiet):
         self._recent = list(start.prompt[-store.longest :])
 
     def accept(self, step: Step) -> None:
-        for token, vector in zip(step.tokens, step.vectors, strict=True):
-            if vector is not None:
-                self._store.learn(self._recent, vector)
-            self._recent = [*self._recent, token][-self._store.longest :]
+        if (likely := step.likely) is not None:
+            self._store.learn(likely)
+        self._recent = [*self._recent, *step.tokens][-self._store.longest :]
 
     def cursor(self) -> Cursor | None:
         return _Cursor(self._store, self._start, tuple(self._recent))

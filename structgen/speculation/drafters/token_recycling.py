@@ -1,11 +1,13 @@
-"""Token recycling: after a token, what the model last found likely after it.
+"""Token recycling: after the last tokens, what the model last found likely after them.
 
-Enters: the target's distributions at every place that was verified. Leaves: up to eight children of any
-token. Cost: 32 bytes a token of the vocabulary, and a partial sort of a distribution a verified place.
+Enters: the target's most probable tokens at every place that was scored, those of refused drafts too.
+Leaves: up to eight children of any token. Cost: 96 bytes and a dictionary entry a context, `contexts` of
+them at most; `longest` dictionary operations a scored place.
 
-Luo et al. 2024, *Turning Trash into Treasure*. An empty row offers nothing (the reference drafts token 0),
-and rows are written in the order of the text, so the latest wins. The tree that the paper fixes in advance
-is grown here by path probability like any other.
+Luo et al. 2024, *Turning Trash into Treasure*. The paper keeps one row a token; here the last two and three
+tokens have rows as well, which are asked first. An empty row offers nothing (the reference drafts token 0),
+and rows are written in the order of the text behind those of refused drafts, so the latest wins. The tree
+that the paper fixes in advance is grown here by path probability like any other.
 """
 
 from __future__ import annotations
@@ -15,75 +17,114 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..._draws import top
-from ..base import Cursor, Here, Quiet, Start, Step, Vector
+from ..base import LIKELY, Cursor, Here, Likely, Quiet, Start, Step
+from .ranking import ranked
 
 __all__ = ["TokenRecycling"]
 
-_KEPT = 8
-# How often the token of each rank came, over many models; running acceptance corrects it.
-_RANKS = (0.45, 0.16, 0.09, 0.06, 0.04, 0.03, 0.025, 0.02)
+_FIRST = 1024  # rows to begin with; they double
 
 
 class TokenRecycling:
     """Drafts from a table of successors, shared by all texts.
 
     Args:
-        vocab_size: of the target; None takes the first text's.
+        longest: tokens of a context at most.
         width: children offered.
+        contexts: kept at most; the first written go first.
     """
 
     name = "token recycling"
 
-    def __init__(self, vocab_size: int | None = None, width: int = 4) -> None:
-        if not 1 <= width <= _KEPT:
-            raise ValueError(f"width is 1 to {_KEPT}, not {width}")
-        self.width = width
-        self._rows: dict[int, tuple[tuple[int, float], ...]] = {}
-        self._limit = vocab_size
+    def __init__(self, longest: int = 3, width: int = LIKELY, contexts: int = 1 << 16) -> None:
+        if longest < 1 or contexts < 1 or not 1 <= width <= LIKELY:
+            raise ValueError(f"longest and contexts are at least 1, width is 1 to {LIKELY}")
+        self.longest, self.width = longest, width
+        self._limit = contexts
+        self._slots: dict[tuple[int, ...], int] = {}
+        self._owners: list[tuple[int, ...]] = []
+        self._next = 0
+        self._ids = np.empty((_FIRST, LIKELY), np.int64)
+        self._logprobs = np.empty((_FIRST, LIKELY), np.float32)
         self._lock = threading.Lock()
 
     def open(self, start: Start) -> _Session:
-        if self._limit is None:
-            self._limit = start.vocabulary.vocab_size
-        return _Session(self, start.prompt[-1])
+        return _Session(self, start)
 
-    def row(self, token: int) -> tuple[tuple[int, float], ...]:
-        """(successor, probability), most probable first; empty where nothing is known."""
-        return self._rows.get(token, ())
-
-    def learn(self, token: int, vector: Vector) -> None:
-        """The distribution after a token, as log-probabilities."""
-        best = top(vector, _KEPT)[: self.width]
-        row = tuple((int(t), p) for t, p in zip(best, _RANKS, strict=False) if vector[t] > -np.inf)
+    def row(self, context: Sequence[int]) -> tuple[int, np.ndarray, np.ndarray] | None:
+        """Of the longest known end of a context: its length, the tokens after it, their log-probabilities."""
         with self._lock:
-            self._rows[token] = row
+            for n in range(min(self.longest, len(context)), 0, -1):
+                slot = self._slots.get(tuple(context[-n:]))
+                if slot is not None:
+                    return n, self._ids[slot].copy(), self._logprobs[slot].copy()
+        return None
+
+    def learn(self, likely: Likely) -> None:
+        """What was likely at some places; of two that end alike the later stays."""
+        width = likely.ids.shape[1]
+        with self._lock:
+            for n in range(1, self.longest + 1):
+                slots = [self._slot(c[-n:]) for c in likely.contexts if len(c) >= n]
+                long = [i for i, c in enumerate(likely.contexts) if len(c) >= n]
+                # numpy writes in order: where a slot comes twice, the last row is what stays.
+                self._ids[slots, :width] = likely.ids[long]
+                self._logprobs[slots, :width] = likely.logprobs[long]
+                self._logprobs[slots, width:] = -np.inf
+
+    def _slot(self, context: tuple[int, ...]) -> int:
+        slot = self._slots.get(context)
+        if slot is not None:
+            return slot
+        slot = self._next
+        if slot < len(self._owners):
+            del self._slots[self._owners[slot]]
+            self._owners[slot] = context
+        else:
+            self._owners.append(context)
+            if slot == len(self._ids):
+                self._ids = np.concatenate([self._ids, np.empty_like(self._ids)])
+                self._logprobs = np.concatenate([self._logprobs, np.empty_like(self._logprobs)])
+        self._slots[context] = slot
+        self._next = (slot + 1) % self._limit
+        return slot
 
 
 class _Session(Quiet):
-    def __init__(self, table: TokenRecycling, last: int) -> None:
+    def __init__(self, table: TokenRecycling, start: Start) -> None:
         self._table = table
-        self._last = last
+        self._start = start
+        self._recent = tuple(start.prompt[-table.longest :])
 
     def accept(self, step: Step) -> None:
-        for context, vector in zip(step.contexts, step.vectors, strict=True):
-            if vector is not None:
-                self._table.learn(context, vector)
-        self._last = step.tokens[-1]
+        if (likely := step.likely) is not None:
+            self._table.learn(likely)
+        self._recent = (*self._recent, *step.tokens)[-self._table.longest :]
 
     def cursor(self) -> Cursor | None:
-        return _Cursor(self._table, self._last)
+        return _Cursor(self._table, self._start, self._recent)
 
 
 class _Cursor:
-    __slots__ = ("_table", "_token")
+    __slots__ = ("_recent", "_start", "_table")
 
-    def __init__(self, table: TokenRecycling, token: int) -> None:
+    def __init__(self, table: TokenRecycling, start: Start, recent: tuple[int, ...]) -> None:
         self._table = table
-        self._token = token
+        self._start = start
+        self._recent = recent
 
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
-        return self._table.row(self._token)
+        table, start = self._table, self._start
+        found = table.row(self._recent)
+        if found is None:
+            return ()
+        n, ids, logprobs = found
+        trust = n / (n + 0.25)
+        if start.noise is None:  # in order already
+            chances = np.exp(logprobs[: table.width], dtype=np.float64) * trust
+            return [(t, p) for t, p in zip(ids.tolist(), chances.tolist(), strict=False) if p > 0.0]
+        offers = ranked(ids, logprobs, start.temperature, start.noise, here.position, table.width)
+        return [(token, p * trust) for token, p in offers]
 
-    def step(self, token: int) -> _Cursor | None:
-        return _Cursor(self._table, token)
+    def step(self, token: int) -> _Cursor:
+        return _Cursor(self._table, self._start, (*self._recent, token)[-self._table.longest :])
