@@ -339,6 +339,13 @@ def test_forced_text_is_offered_in_canonical_tokens() -> None:
         [TEXTS[t] for t in text] == [b"abc", b"abc", b"x", b""] and offers == () and matcher.is_terminated()
     )
     assert Forced().open(start([1])).cursor() is None
+    # What was forced at one place is not offered at the next.
+    grammar = sg.Compiler(VOCABULARY).regex("abc[xyz]12")
+    session, matcher = Forced().open(Start([1], VOCABULARY, grammar, 0.0, None)), grammar.matcher()
+    for text, forced in ((b"", [b"abc"]), (b"abc", []), (b"x", [b"12"])):
+        assert matcher.accept_bytes(text)
+        found = session.cursor().children(Here(matcher, matcher.num_steps))
+        assert [TEXTS[t] for t, _ in found] == forced
 
 
 VALUES = st.recursive(

@@ -210,13 +210,13 @@ class Run:
 
     def step(self) -> None:
         """One forward; every live row gets at least one token."""
-        begin = time.perf_counter()
+        begin, building = time.perf_counter(), self.scorer.clock()
         stats = self.statistics
         for item in self._live:
             self._draft(item)
         drafted = time.perf_counter()
         blocks = [(i.taken, i.built.tree.tokens, i.built.tree.parents) for i in self._live]
-        clock = self.scorer.clock()
+        running = self.scorer.clock()
         scores = self.scorer.score(blocks, bool(self.restricted))
         eager = self.options.eager
         if self.scorer.overlaps if eager is None else eager:
@@ -224,12 +224,12 @@ class Run:
             for item in self._live:
                 item.masks = self._tree_masks(item)
         self.scorer.wait()
-        clock = self.scorer.clock() - clock
+        seconds = self.scorer.clock() - running
         scored = time.perf_counter()
         stats.forwards += 1
         stats.row_forwards += len(self._live)
         if all(len(i.taken) == 1 for i in self._live):
-            self.options.cost.observe(self.scorer.width, clock)
+            self.options.cost.observe(self.scorer.width, seconds)
         results = [self._verify(item, s) for item, s in zip(self._live, scores, strict=True)]
         verified = time.perf_counter()
         self.scorer.keep([path for path, _ in results])
@@ -239,16 +239,15 @@ class Run:
             self._learn(item, s, path, emitted, rows, (kept - verified) / rows)
         self._leave()
         end = time.perf_counter()
-        nodes = sum(len(b[1]) for b in blocks)
-        self.options.cost.observe_drafting(nodes, drafted - begin)
-        for part, seconds in (
+        self.options.cost.observe_drafting(sum(len(b[1]) for b in blocks), running - building)
+        for part, spent in (
             ("draft", drafted - begin),
             ("forward", scored - drafted),
             ("verify", verified - scored),
             ("keep", kept - verified),
             ("learn", end - kept),
         ):
-            stats.add(part, seconds)
+            stats.add(part, spent)
 
     def run(self) -> None:
         """Until every row is finished."""

@@ -12,6 +12,7 @@ size beats none, nothing is drafted, and looking again gets rarer.
 from __future__ import annotations
 
 import threading
+from bisect import bisect
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,7 +20,8 @@ import numpy as np
 __all__ = ["Bench", "Calibration", "CostTable", "Goodput"]
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-_BUCKETS = 8
+# Offered probabilities that share one count of acceptance.
+_EDGES = (0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 # Forwards between two looks at what was measured.
 _REFRESH = 16
 _REACH = 8
@@ -29,6 +31,30 @@ _TRUST = 6.0
 _SLACK = 0.05
 # A token more is taken to cost this share of a forward, until widths that differ by `_SPREAD` were measured.
 _SLOPE, _SPREAD = 0.02, 4.0
+
+
+class _Line:
+    """Least squares through decayed observations, with a cautious prior of the slope."""
+
+    def __init__(self) -> None:
+        # Of 1, x, y, x x, x y.
+        self._sums = [0.0] * 5
+
+    def observe(self, x: float, y: float) -> None:
+        terms = (1.0, x, y, x * x, x * y)
+        self._sums = [0.99 * old + new for old, new in zip(self._sums, terms, strict=True)]
+
+    def fitted(self, slope: float) -> tuple[float, float]:
+        """(y at 0, y a step of x). `slope`, as a share of the mean y, is believed until x has spread."""
+        count, x, y, xx, xy = self._sums
+        if not count:
+            return 0.0, 0.0
+        mean_x, mean_y = x / count, y / count
+        strength = count * _SPREAD**2 / 8.0
+        spread = max(xx - count * mean_x * mean_x, 0.0)
+        shared = xy - count * mean_x * mean_y
+        found = max((shared + strength * slope * mean_y) / (spread + strength), 0.0)
+        return max(mean_y - found * mean_x, 0.0), found
 
 
 class CostTable:
@@ -48,8 +74,8 @@ class CostTable:
         self._lock = threading.Lock()
         self._sums: dict[int, float] = {}
         self._weights: dict[int, float] = {}
-        # Decayed sums of 1, x, y, x x, x y over forwards of x tokens and y seconds.
-        self._line = [0.0] * 5
+        self._line = _Line()
+        self._drafting = _Line()
         self._table: list[float] | None = None
         self._plans: dict[tuple[int, int], tuple[list[float], list[float]]] = {}
         self._age = 0
@@ -57,6 +83,7 @@ class CostTable:
         for width, value in (seconds or {}).items():
             self._sums[_bucket(width)] = value
             self._weights[_bucket(width)] = 1.0
+            self._line.observe(width, value)
 
     def observe(self, width: int, seconds: float) -> None:
         """One forward of `width` tokens took this long."""
@@ -65,23 +92,27 @@ class CostTable:
         with self._lock:
             bucket = _bucket(width)
             known = self._weights.get(bucket, 0.0)
-            mean = self._sums[bucket] / known if known else seconds
             # A forward that waited for another process says nothing about its width.
-            seconds = min(seconds, 2.0 * mean)
+            if known:
+                seconds = min(seconds, 1.5 * self._sums[bucket] / known)
+            elif self._weights:
+                seconds = min(seconds, 1.5 * self._interpolated()[width])
             decay = 0.95
             self._sums[bucket] = self._sums.get(bucket, 0.0) * decay + seconds
             self._weights[bucket] = known * decay + 1.0
-            terms = (1.0, width, seconds, width * width, width * seconds)
-            self._line = [0.99 * old + new for old, new in zip(self._line, terms, strict=True)]
+            self._line.observe(width, seconds)
             self._age += 1
             if not known or self._age >= _REFRESH:
                 self._table, self._age = None, 0
                 self._plans.clear()
 
     def observe_drafting(self, nodes: int, seconds: float) -> None:
-        """Building and verifying a tree of `nodes` nodes took this long outside the model."""
+        """Building a tree of `nodes` nodes took this long. What a node more takes is a cost of width."""
         if self._learn and nodes:
-            self.extra += 0.05 * (seconds / nodes - self.extra)
+            with self._lock:
+                start, slope = self._drafting.fitted(0.0)
+                self._drafting.observe(nodes, min(seconds, 2.0 * (start + slope * nodes) or seconds))
+                self.extra = self._drafting.fitted(0.0)[1]
 
     def __call__(self, width: int) -> float:
         """Seconds of a forward of `width` tokens, never decreasing in it."""
@@ -124,7 +155,7 @@ class CostTable:
             return [1.0 + _SLOPE * (q - 1) for q in widths]
         if not self._learn:
             return _through(points)
-        start, slope = self._fitted(points)
+        start, slope = self._line.fitted(_SLOPE)
         pulled = []
         for width, value in points:
             weight = self._weights[_bucket(width)]
@@ -132,19 +163,6 @@ class CostTable:
         table = _through(pulled)
         last, top = pulled[-1]
         return [table[q] if q <= last else top + slope * (q - last) for q in widths]
-
-    def _fitted(self, points: Sequence[tuple[int, float]]) -> tuple[float, float]:
-        """Seconds at width 0 and a token more, by least squares with a cautious prior of the slope."""
-        count, x, y, xx, xy = self._line
-        if not count:  # given, and nothing measured yet
-            count, x, y = len(points), sum(w for w, _ in points), sum(v for _, v in points)
-            xx, xy = sum(w * w for w, _ in points), sum(w * v for w, v in points)
-        mean_x, mean_y = x / count, y / count
-        strength = count * _SPREAD**2 / 8.0
-        spread = max(xx - count * mean_x * mean_x, 0.0)
-        shared = xy - count * mean_x * mean_y
-        slope = max((shared + strength * _SLOPE * mean_y) / (spread + strength), 0.0)
-        return max(mean_y - slope * mean_x, 0.0), slope
 
 
 def _through(points: Sequence[tuple[int, float]]) -> list[float]:
@@ -181,15 +199,15 @@ class Calibration:
     """
 
     def __init__(self, drafters: int, parent: Calibration | None = None) -> None:
-        self._tried = [[0.0] * _BUCKETS for _ in range(drafters)]
-        self._accepted = [[0.0] * _BUCKETS for _ in range(drafters)]
+        self._tried = [[0.0] * (len(_EDGES) + 1) for _ in range(drafters)]
+        self._accepted = [[0.0] * (len(_EDGES) + 1) for _ in range(drafters)]
         self._parent = parent
 
     def chance(self, drafter: int, p: float) -> float:
         """The probability that a draft offered with probability p is accepted where its parent was."""
         if p >= 1.0:
             return 1.0
-        bucket = int(p * _BUCKETS)
+        bucket = bisect(_EDGES, p)
         tried, accepted = self._tried[drafter][bucket], self._accepted[drafter][bucket]
         prior = p if self._parent is None else self._parent.chance(drafter, p)
         found = (accepted + 3.0 * prior) / (tried + 3.0)
@@ -199,7 +217,7 @@ class Calibration:
         """A draft whose parent was accepted was accepted or not."""
         if p >= 1.0:
             return
-        bucket = int(p * _BUCKETS)
+        bucket = bisect(_EDGES, p)
         self._tried[drafter][bucket] = self._tried[drafter][bucket] * 0.97 + 1.0
         self._accepted[drafter][bucket] = self._accepted[drafter][bucket] * 0.97 + accepted
         if self._parent is not None:

@@ -38,17 +38,17 @@ class Forced:
 
 class _Session(Quiet):
     def __init__(self, start: Start) -> None:
-        self._cursor = None if start.grammar is None else _Cursor(start, ())
+        self._start = start
 
     def cursor(self) -> Cursor | None:
-        return self._cursor
+        return None if self._start.grammar is None else _Cursor(self._start, ())
 
     def accept(self, step: Step) -> None:
         pass
 
 
 class _Cursor:
-    """`known`: the tokens of forced text that begins here, if a node above found them."""
+    """One place. `known`: the tokens of forced text that begins here, if a node above found them."""
 
     __slots__ = ("_known", "_start")
 
