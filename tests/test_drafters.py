@@ -346,6 +346,16 @@ def test_forced_text_is_offered_in_canonical_tokens() -> None:
         assert matcher.accept_bytes(text)
         found = session.cursor().children(Here(matcher, matcher.num_steps))
         assert [TEXTS[t] for t, _ in found] == forced
+    # A token is certain where the mask has no other: `ab` could be `a` first, behind it `z` is alone.
+    grammar = sg.Compiler(VOCABULARY).regex("ab(zx)?")
+    session, matcher = Forced().open(Start([1], VOCABULARY, grammar, 0.0, None)), grammar.matcher()
+    for text, certain in ((b"", False), (b"abz", True), (b"x", True)):
+        assert matcher.accept_bytes(text)
+        ((token, p),) = session.cursor().children(Here(matcher, matcher.num_steps))
+        mask = sg.allocate_bitmask(1, len(TEXTS))
+        matcher.fill_bitmask(mask)
+        assert matcher.validate_tokens([token]) == 1 and (p == 1.0) == certain
+        assert certain == (sum(bin(w & 0xFFFFFFFF).count("1") for w in mask[0].tolist()) == 1)
 
 
 VALUES = st.recursive(

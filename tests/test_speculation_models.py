@@ -16,6 +16,7 @@ from structgen.integrations.transformers_speculation import SpeculativeGenerate 
 from structgen.lm.base import LanguageModelError  # noqa: E402
 from structgen.lm.transformers import TransformersLM  # noqa: E402
 from structgen.speculation import DraftModel, Speculation, layer_skip, standard_drafters  # noqa: E402
+from structgen.speculation.base import Quiet  # noqa: E402
 from structgen.speculation.drafters.layer_skip import agreement, without_layers  # noqa: E402
 
 from .speculative import SCHEMAS, TEXTS, VOCABULARY, RandomModel  # noqa: E402
@@ -78,6 +79,56 @@ def test_the_restricted_head_is_used_where_masks_are_small(lm: TransformersLM) -
     stats = result.speculation
     assert result.tokens == sg.generate(lm, "ab", SCHEMAS[0], max_tokens=30).tokens
     assert stats is not None and 0 < stats.head_rows < stats.tokens * len(TEXTS)
+
+
+def test_what_was_likely_is_that_of_the_scored_places(lm: TransformersLM) -> None:
+    """Contexts, tokens and probabilities, of refused drafts too, against plain reads of the model."""
+    steps: list[Any] = []
+
+    class Listener(Quiet):
+        name = "listener"
+
+        def open(self, start: Any) -> Any:
+            return self
+
+        def cursor(self) -> Any:
+            return None
+
+        def accept(self, step: Any) -> None:
+            steps.append(step)
+            if step.likely is not None:
+                seen.append((list(step.tokens), step.likely))
+
+    seen: list[Any] = []
+    options = Speculation([*standard_drafters(), Listener()], adaptive=False, nodes=8)
+    for model in (lm, RandomModel(3)):
+        seen.clear()
+        result = sg.generate(model, "abcabcab12", SCHEMAS[0], max_tokens=24, speculate=options)
+        text, at, known, deep = model.start("abcabcab12").tokens, 0, 0, 0
+        assert [t for tokens, _ in seen for t in tokens] == result.tokens
+        for tokens, likely in seen:
+            # The text's own places come last.
+            for i, token in enumerate(tokens):
+                place = len(likely.contexts) - len(tokens) + i
+                assert likely.contexts[place] == tuple([*text, *result.tokens[: at + i]][-8:])
+                row = model.logprobs([model.start([*text, *result.tokens[: at + i]])])[0]
+                assert likely.logprobs[place] == pytest.approx(row[likely.ids[place]], abs=1e-5)
+                assert likely.logprobs[place, 0] == pytest.approx(row.max(), abs=1e-5)
+                assert row[token] <= likely.logprobs[place, 0] + 1e-5
+            taken = [*text, *result.tokens[:at]]
+            for context, ids, logprobs in zip(likely.contexts, likely.ids, likely.logprobs, strict=True):
+                # How deep the place lies is not told: one of the depths that fit must be it.
+                paths = [context[8 - d :] for d in range(8) if tuple(taken[-8:])[d:] == context[: 8 - d]]
+                rows = [model.logprobs([model.start([*taken, *path])])[0] for path in paths]
+                known += any(logprobs == pytest.approx(row[ids], abs=1e-5) for row in rows)
+                deep += not paths
+            at += len(tokens)
+        assert known + deep == sum(len(likely.contexts) for _, likely in seen)
+        assert known > len(result.tokens)  # refused ones, too
+    # Where only some rows of the head were computed nothing is known, and nothing is made up.
+    options.restricted_head, steps[:] = 12, []
+    sg.generate(lm, "ab", SCHEMAS[0], max_tokens=24, speculate=options, logprobs=False)
+    assert steps and all(s.likely is None for s in steps)
 
 
 def test_layers_left_out_share_their_weights() -> None:

@@ -14,7 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ...errors import VocabularyError
+from ...logits import allocate_bitmask
 from ..base import Cursor, Here, Quiet, Start, Step
 
 if TYPE_CHECKING:
@@ -38,48 +41,57 @@ class Forced:
 
 class _Session(Quiet):
     def __init__(self, start: Start) -> None:
-        self._start = start
+        self.start = start
+        self._mask = allocate_bitmask(1, start.vocabulary.vocab_size)
 
     def cursor(self) -> Cursor | None:
-        return None if self._start.grammar is None else _Cursor(self._start, ())
+        return None if self.start.grammar is None else _Cursor(self, ())
 
     def accept(self, step: Step) -> None:
         pass
+
+    def alone(self, matcher: Matcher) -> bool:
+        """Whether a single token is allowed: the target draws it, whatever it thinks."""
+        matcher.fill_bitmask(self._mask)
+        words = self._mask[0].view(np.uint32)
+        words = words[words != 0]
+        return len(words) == 1 and int(words[0]) & (int(words[0]) - 1) == 0
 
 
 class _Cursor:
     """One place. `known`: the tokens of forced text that begins here, if a node above found them."""
 
-    __slots__ = ("_known", "_start")
+    __slots__ = ("_known", "_session")
 
-    def __init__(self, start: Start, known: Sequence[int]) -> None:
-        self._start = start
+    def __init__(self, session: _Session, known: Sequence[int]) -> None:
+        self._session = session
         self._known = known
 
     def children(self, here: Here) -> Sequence[tuple[int, float]]:
-        if self._known:
-            return ((self._known[0], _CANONICAL),)
-        matcher = here.matcher
+        session, matcher = self._session, here.matcher
         if matcher is None or matcher.is_terminated():
             return ()
-        self._known = matcher.forced_tokens()
+        if not self._known:
+            self._known = matcher.forced_tokens()
         if self._known:
-            return ((self._known[0], _CANONICAL),)
+            # Inside a chain of forced tokens shorter ones are allowed as well, but for the last of them.
+            sure = len(self._known) == 1 and session.alone(matcher)
+            return ((self._known[0], 1.0 if sure else _CANONICAL),)
         text = matcher.forced_bytes()
         if text:
             return tuple((token, _OPEN) for token in self._spelled(matcher, text))
-        ends = self._start.vocabulary.eos_token_ids
+        ends = session.start.vocabulary.eos_token_ids
         if len(ends) == 1 and matcher.is_accepting() and not matcher.live_bytes():
             return ((ends[0], 1.0),)
         return ()
 
     def step(self, token: int) -> _Cursor | None:
         known = self._known
-        return _Cursor(self._start, known[1:] if known and known[0] == token else ())
+        return _Cursor(self._session, known[1:] if known and known[0] == token else ())
 
     def _spelled(self, matcher: Matcher, text: bytes) -> list[int]:
         """The first token of forced text whose end is open: as it stands alone."""
         try:
-            return self._start.vocabulary.encode(text)[:1]
+            return self._session.start.vocabulary.encode(text)[:1]
         except VocabularyError:  # no token for some byte of it: the grammar's text cannot be written
             return []
