@@ -22,6 +22,8 @@ from .ranking import ranked
 
 __all__ = ["TokenRecycling"]
 
+# Offers below this are hardly ever accepted, and each takes a check against the grammar.
+_LEAST = 0.003
 _FIRST = 1024  # rows to begin with; they double
 
 
@@ -122,9 +124,9 @@ class _Cursor:
         trust = n / (n + 0.25)
         if start.noise is None:  # in order already
             chances = np.exp(logprobs[: table.width], dtype=np.float64) * trust
-            return [(t, p) for t, p in zip(ids.tolist(), chances.tolist(), strict=False) if p > 0.0]
+            return [(t, p) for t, p in zip(ids.tolist(), chances.tolist(), strict=False) if p > _LEAST]
         offers = ranked(ids, logprobs, start.temperature, start.noise, here.position, table.width)
-        return [(token, p * trust) for token, p in offers]
+        return [(token, p * trust) for token, p in offers if p > _LEAST]
 
     def step(self, token: int) -> _Cursor:
         return _Cursor(self._table, self._start, (*self._recent, token)[-self._table.longest :])
