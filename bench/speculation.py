@@ -338,6 +338,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, help="every run as a JSON line")
     options = parser.parse_args()
+    for name in options.workloads.split(","):
+        if name not in WORKLOADS:
+            parser.error(f"there is no workload {name!r}: they are {', '.join(WORKLOADS)}")
     sys.stdout.reconfigure(line_buffering=True)  # minutes pass between tables
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     torch.set_num_threads(options.threads)
@@ -351,6 +354,7 @@ def main() -> None:
     out: list[Any] = []
     if 4 in figures:
         parts.cost_curve(bench.lm)
+        parts.unpredictable(bench)
     if figures & {1, 5}:
         for workload in options.workloads.split(","):
             run_workload(bench, workload, options.count, options.only, options.repeat, out)
@@ -358,8 +362,6 @@ def main() -> None:
         train, test = cases_json(bench, options.count)
         if test:
             parts.ablation(bench, train, test)
-    if 5 in figures:
-        parts.unpredictable(bench)
     if 6 in figures:
         parts.fidelity()
     if options.out is not None:

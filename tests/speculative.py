@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
+from bench.sampling.tasks import Context
 from structgen.speculation import Cursor, Here, Start, Step
 
 TEXTS = [
@@ -32,23 +33,6 @@ SCHEMAS: list[Any] = [
 ]
 
 
-class Text:
-    """A context of a `RandomModel`."""
-
-    def __init__(self, tokens: tuple[int, ...]) -> None:
-        self._tokens = tokens
-
-    @property
-    def tokens(self) -> list[int]:
-        return list(self._tokens)
-
-    def __len__(self) -> int:
-        return len(self._tokens)
-
-    def extend(self, token: int) -> Text:
-        return Text((*self._tokens, int(token)))
-
-
 class RandomModel:
     """Distributions that depend on the last `memory` tokens, so that texts repeat themselves."""
 
@@ -62,10 +46,10 @@ class RandomModel:
         self.calls = 0
         self._seed, self._memory, self._sharp = seed, memory, sharp
 
-    def start(self, prompt: str | Sequence[int]) -> Text:
-        return Text(tuple(self.vocabulary.encode(prompt) if isinstance(prompt, str) else prompt))
+    def start(self, prompt: str | Sequence[int]) -> Context:
+        return Context(tuple(self.vocabulary.encode(prompt) if isinstance(prompt, str) else prompt))
 
-    def logprobs(self, contexts: Sequence[Text]) -> np.ndarray:
+    def logprobs(self, contexts: Sequence[Context]) -> np.ndarray:
         self.calls += 1
         rows = []
         for context in contexts:
