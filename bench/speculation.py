@@ -5,10 +5,10 @@ tables on standard output, and with --out every run as a JSON line. Cost: some m
 
 `speed` is plain decoding's seconds over the method's, in all and (p50, p5) text by text; `cpu` the same for
 processor time, which other work on the machine disturbs less; where nothing is learned from text to text, the
-least of --repeat runs counts. Baselines run in the same process on the same prompts: structgen's plain
-decoding, the same loop without drafts, and transformers' own generation (plain, prompt lookup, assisted by
-the draft model), with structgen's LogitsProcessor. Beside every speed stands the share of texts that equal
-plain decoding's.
+least of --repeat runs counts. Baselines run in the same process on the same prompts, text by text in turn
+with all other methods: structgen's plain decoding, the same loop without drafts, and transformers' own
+generation (plain, prompt lookup, assisted by the draft model), with structgen's LogitsProcessor. Beside every
+speed stands the share of texts that equal plain decoding's.
 
 A model of two million parameters says something about drafters and grammars, and little about the speed of
 large models on other machines.
@@ -245,52 +245,62 @@ def run_workload(bench: Bench, workload: str, count: int, only: str, repeat: int
         print(f"\n## {workload}: no cases (set STRUCTGEN_DATA)")
         return
 
-    def least(run: Callable[[Case], Outcome]) -> list[Outcome]:
-        """One outcome a text, with the least seconds and processor time of some runs."""
-        found = [run(c) for c in test]
-        for _ in range(repeat - 1):
-            for first, again in zip(found, [run(c) for c in test], strict=True):
-                first.seconds, first.cpu = min(first.seconds, again.seconds), min(first.cpu, again.cpu)
-        return found
-
     for c in test:
         bench.plain(c)  # the first round compiles masks
-    plain = least(bench.plain)
-    wanted = {c.name: p.tokens for c, p in zip(test, plain, strict=True)}
-    total = sum(len(p.tokens) for p in plain)
+    runs = _runs(bench, train, test, only)
+    shown: dict[tuple[str, str], list[Outcome]] = {key: [] for key in runs}
+    for i in range(repeat):
+        for at, c in enumerate(test):  # methods in turn, so that a busy moment hits all of them
+            for (method, store), run in runs.items():
+                if i == 0:
+                    shown[method, store].append(run(c))
+                elif store in ("", "cold"):  # what others have learned from this text already
+                    first, again = shown[method, store][at], run(c)
+                    first.seconds, first.cpu = min(first.seconds, again.seconds), min(first.cpu, again.cpu)
+    plain = shown["plain", ""]
     head = "".join(
         f"{h:>{w}}" for h, w in (("s", 8), ("speed", 7), ("p50", 6), ("p5", 6), ("cpu", 6), ("equal", 7))
     )
+    total = sum(len(p.tokens) for p in plain)
     print(f"\n## {workload}: {len(test)} texts, {total} tokens, greedy")
     print(f"{'method':28}{'store':9}{'tok/fwd':>8} {'95% interval':>14}{head}")
-    shown: dict[tuple[str, str], list[Outcome]] = {}
-
-    def show(method: str, store: str, outcomes: list[Outcome]) -> None:
-        for o in outcomes:
-            o.same = o.tokens == wanted[o.case]
+    for (method, store), outcomes in shown.items():
+        for o, p in zip(outcomes, plain, strict=True):
+            o.same = o.tokens == p.tokens
             out.append({**vars(o), "workload": workload, "store": store})
-        shown[method, store] = outcomes
         print(_line(method, store, outcomes, plain))
-
-    show("plain", "", plain)
-    for method, make in methods(bench, test[0].prompt).items():
-        if not any(name in method for name in only.split(",")):
-            continue
-        show(method, "cold", least(lambda c, m=method, make=make: bench.speculative(c, m, make())))
-        if method in STORES:
-            options = make()
-            show(method, "running", [bench.speculative(c, method, options) for c in test])
-            options = make()
-            for c in train:
-                bench.speculative(c, method, options)
-            show(method, "warm", [bench.speculative(c, method, options) for c in test])
-    for method, arguments in THEIRS.items():
-        if any(name in method for name in only.split(",")):
-            show(method, "", least(lambda c, m=method, how=arguments: bench.theirs(c, m, **how)))
     theirs = shown.get(("transformers prompt lookup", ""))
     for store in ("cold", "running", "warm"):
         if theirs and ("fused (auto)", store) in shown:
             print(_against(f"fused (auto), {store}", shown["fused (auto)", store], theirs))
+
+
+def _runs(
+    bench: Bench, train: Sequence[Case], test: Sequence[Case], only: str
+) -> dict[tuple[str, str], Callable[[Case], Outcome]]:
+    """(method, store) -> a run of it."""
+    found: dict[tuple[str, str], Callable[[Case], Outcome]] = {("plain", ""): bench.plain}
+
+    def wanted(method: str) -> bool:
+        return any(name in method for name in only.split(","))
+
+    def add(method: str, store: str, options: Callable[[], Speculation]) -> None:
+        found[method, store] = lambda c: bench.speculative(c, method, options())
+
+    for method, make in methods(bench, test[0].prompt).items():
+        if not wanted(method):
+            continue
+        add(method, "cold", make)
+        if method in STORES:
+            for store in ("running", "warm"):
+                kept = make()
+                for c in train if store == "warm" else ():
+                    bench.speculative(c, method, kept)
+                add(method, store, lambda kept=kept: kept)
+    for method, arguments in THEIRS.items():
+        if wanted(method):
+            found[method, ""] = lambda c, m=method, how=arguments: bench.theirs(c, m, **how)
+    return found
 
 
 def _line(method: str, store: str, outcomes: list[Outcome], plain: list[Outcome]) -> str:

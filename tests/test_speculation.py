@@ -384,6 +384,10 @@ def test_a_cost_table_is_monotone_and_follows_measurements() -> None:
     assert all(a <= b + 1e-12 for a, b in zip(values, values[1:], strict=False))
     for width in (1, 8, 32):
         assert values[width] == pytest.approx(1.0 + 0.1 * width, rel=0.35)
+    for _ in range(200):  # a batch is wider than any row
+        width = int(random.integers(300, 600))
+        table.observe(width, 1.0 + 0.1 * width)
+    assert table(500) == pytest.approx(51.0, rel=0.2) and table(2000) == pytest.approx(201.0, rel=0.2)
 
 
 def test_a_slow_moment_does_not_rule_a_width_out() -> None:

@@ -12,14 +12,16 @@ size beats none, nothing is drafted, and looking again gets rarer.
 from __future__ import annotations
 
 import threading
-from bisect import bisect
+from bisect import bisect, bisect_left
 from collections.abc import Sequence
 
 import numpy as np
 
 __all__ = ["Bench", "Calibration", "CostTable", "Goodput"]
 
-WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+# All rows together; a batch of 32 rows with 16 drafts each is 544 tokens wide.
+WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_NODES = 128
 # Offered probabilities that share one count of acceptance.
 _EDGES = (0.03, 0.06, 0.1, 0.15, 0.22, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 # Forwards between two looks at what was measured.
@@ -121,7 +123,7 @@ class CostTable:
         return table[width] if width <= last else table[last] * width / last
 
     def table(self) -> list[float]:
-        """Seconds for widths 0 .. 128."""
+        """Seconds for widths 0 .. 1024."""
         found = self._table
         if found is None:
             with self._lock:
@@ -135,7 +137,7 @@ class CostTable:
         """
         found = self._plans.get((rows, taken))
         if found is None:
-            costs = [self(rows * (taken + n)) + self.extra * rows * n for n in range(WIDTHS[-1])]
+            costs = [self(rows * (taken + n)) + self.extra * rows * n for n in range(_NODES)]
             slopes = [
                 min((costs[m] - costs[n]) / (m - n) for m in range(n + 1, min(n + 1 + _REACH, len(costs))))
                 for n in range(len(costs) - 1)
@@ -166,7 +168,7 @@ class CostTable:
 
 
 def _through(points: Sequence[tuple[int, float]]) -> list[float]:
-    """Seconds for widths 0 .. 128, straight between the points, never decreasing."""
+    """Seconds for widths 0 .. 1024, straight between the points, never decreasing."""
     values = [value for _, value in points]
     # Noise must not make a wider forward look cheaper: a running maximum is monotone, but one slow sample
     # would raise all that follow, so each point is first held against the next one.
@@ -184,10 +186,7 @@ def _through(points: Sequence[tuple[int, float]]) -> list[float]:
 
 
 def _bucket(width: int) -> int:
-    for i, w in enumerate(WIDTHS):
-        if width <= w:
-            return i
-    return len(WIDTHS) - 1
+    return min(bisect_left(WIDTHS, width), len(WIDTHS) - 1)
 
 
 class Calibration:
