@@ -451,6 +451,26 @@ def test_the_bench_doubles_and_forgives() -> None:
     assert all(bench.asked([0]) for _ in range(20))
 
 
+def test_the_bench_remembers_earlier_texts_and_ends_a_dear_trial() -> None:
+    earlier = Bench()
+
+    def asked(cost: float, gain: float, patience: float = 100.0) -> int:
+        """Of a dozen steps."""
+        text, count = Bench(earlier), 0
+        for _ in range(12):
+            if text.asked([0]):
+                count += 1
+                text.observe(0, cost, gain, patience)
+        earlier.remember(text)
+        return count
+
+    first = asked(1.0, 0.0)
+    assert asked(1.0, 0.0) < first  # on trial from the beginning
+    assert asked(1.0, 3.0) == 12 and asked(1.0, 3.0) == 12  # a gain is heard at once, and remembered
+    earlier = Bench()
+    assert asked(1.0, 0.0, patience=2.5) < first and asked(1.0, 3.0, patience=0.5) == 12
+
+
 # --- the interface ---------------------------------------------------------------------------------------
 
 

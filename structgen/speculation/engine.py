@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["Row", "Run"]
 
 _ALL = -1  # the bench's number for drafting as a whole
+_PATIENCE = 3.0  # forwards' time that a dear drafter may lose before it sits out
 _DEAR = 0.1  # of a forward's time: a drafter that takes more in a step answers for itself
 
 
@@ -85,7 +86,7 @@ class _Live:
         # What a benched session has not been told yet.
         self.waiting: list[list[int]] = [[] for _ in self.sessions]
         self.calibration = Calibration(len(self.sessions), run.options.calibration)
-        self.bench = Bench()
+        self.bench = Bench(run.options.bench)
         self.asked: list[int] = []
         self.drawer = Drawer(
             row.matcher,
@@ -384,7 +385,7 @@ class Run:
             stats.drafters[self.options.drafters[number].name].seconds += item.built.seconds[number]
             spent = item.built.seconds[number]
             if self.options.adaptive and spent > _DEAR * base:
-                item.bench.observe(number, spent, credit.get(number, 0.0) * base)
+                item.bench.observe(number, spent, credit.get(number, 0.0) * base, _PATIENCE * base)
                 dear += spent
         for number in range(len(item.sessions)):
             if number not in item.asked:
@@ -448,6 +449,7 @@ class Run:
         for i, item in enumerate(self._live):
             row = item.row
             if row.done or row.stopped or len(row.tokens) >= row.room:
+                self.options.bench.remember(item.bench)
                 for number, session in enumerate(item.sessions):
                     self._tell(item, number)
                     session.close()

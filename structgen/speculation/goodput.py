@@ -11,6 +11,7 @@ size beats none, nothing is drafted, and looking again gets rarer.
 
 from __future__ import annotations
 
+import math
 import threading
 from bisect import bisect, bisect_left
 from collections.abc import Sequence
@@ -267,18 +268,33 @@ class Bench:
     """Whom to ask: a drafter that costs more than it saves sits out, twice as long each time.
 
     One object a text. Also used for drafting as a whole, as drafter -1. Who comes back is on trial for a few
-    steps only: what it costs to ask in vain is paid again and again.
+    steps only: what it costs to ask in vain is paid again and again. So is from the start who did not pay
+    in earlier texts.
+
+    Args:
+        earlier: what `remember` was told.
     """
 
     _FIRST, _LONGEST, _TRIAL, _AGAIN = 2, 64, 8, 2
 
-    def __init__(self) -> None:
+    def __init__(self, earlier: Bench | None = None) -> None:
+        # (cost, gain) of this text, in a bench that remembers of earlier ones.
+        self._totals: dict[int, tuple[float, float]] = {}
         self._typical: dict[int, float] = {}
         self._cost: dict[int, float] = {}
         self._gain: dict[int, float] = {}
         self._steps: dict[int, int] = {}
         self._out: dict[int, int] = {}
         self._length: dict[int, int] = {}
+        for drafter, (cost, gain) in () if earlier is None else list(earlier._totals.items()):
+            if gain < cost:
+                self._length[drafter] = self._FIRST
+
+    def remember(self, text: Bench) -> None:
+        """A text is finished; later ones begin with what it taught."""
+        for drafter, (cost, gain) in text._totals.items():
+            known = self._totals.get(drafter, (0.0, 0.0))
+            self._totals[drafter] = 0.5 * known[0] + cost, 0.5 * known[1] + gain
 
     def asked(self, drafters: Sequence[int]) -> list[int]:
         """Those that are not sitting out; one step passes."""
@@ -291,8 +307,11 @@ class Bench:
                 found.append(d)
         return found
 
-    def observe(self, drafter: int, cost: float, gain: float) -> None:
-        """Seconds that a step of it took and seconds that its accepted tokens saved."""
+    def observe(self, drafter: int, cost: float, gain: float, patience: float = math.inf) -> None:
+        """Seconds that a step of it took and seconds that its accepted tokens saved.
+
+        Once it has cost `patience` seconds more than it saved, its trial is over.
+        """
         if drafter in self._typical:
             # Nor does a step that waited for another process.
             cost = min(cost, 3.0 * self._typical[drafter])
@@ -300,10 +319,14 @@ class Bench:
         self._typical[drafter] = known + 0.1 * (cost - known)
         self._cost[drafter] = self._cost.get(drafter, 0.0) * 0.9 + cost
         self._gain[drafter] = self._gain.get(drafter, 0.0) * 0.9 + gain
+        total = self._totals.get(drafter, (0.0, 0.0))
+        self._totals[drafter] = total[0] + cost, total[1] + gain
         steps = self._steps[drafter] = self._steps.get(drafter, 0) + 1
         if self._gain[drafter] >= self._cost[drafter]:
             self._length.pop(drafter, None)
-        elif steps >= (self._AGAIN if drafter in self._length else self._TRIAL):
+        elif steps >= (self._AGAIN if drafter in self._length else self._TRIAL) or (
+            self._cost[drafter] - self._gain[drafter] > patience
+        ):
             length = self._length.get(drafter, self._FIRST)
             self._out[drafter] = length
             self._length[drafter] = min(self._LONGEST, length * 2)

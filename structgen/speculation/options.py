@@ -24,7 +24,7 @@ from .drafters import (
     TokenRecycling,
     Trigram,
 )
-from .goodput import Calibration, CostTable
+from .goodput import Bench, Calibration, CostTable
 
 __all__ = ["NAMED", "Rule", "Speculation", "named", "resolve", "standard_drafters"]
 
@@ -70,6 +70,7 @@ class Speculation:
     restricted_head: int = 0
     cost: CostTable = field(default_factory=CostTable)
     calibration: Calibration = field(init=False)
+    bench: Bench = field(init=False, default_factory=Bench)
 
     def __post_init__(self) -> None:
         if self.nodes < 0 or self.branches < 1 or self.depth < 1 or self.restricted_head < 0:
