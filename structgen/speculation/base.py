@@ -137,7 +137,11 @@ class Session(Protocol):
 
 
 class Drafter(Protocol):
-    """Proposes tokens. One object serves many texts, also at the same time."""
+    """Proposes tokens. One object serves many texts, also at the same time.
+
+    One that waits for something outside of this thread (another device, a server) says so by an attribute
+    `waits` that is True: its costs are then told by the clock on the wall.
+    """
 
     @property
     def name(self) -> str:

@@ -181,6 +181,9 @@ class Run:
         if not logprobs and options.restricted_head and scorer.restricts:
             self.restricted = options.restricted_head
         self._live: list[_Live] = []
+        # Of the seconds of drafting, those that were this thread's own and not another process's.
+        self._share = 1.0
+        self._waits = any(getattr(d, "waits", False) for d in options.drafters)
         for drafter in options.drafters:
             self.statistics.drafters.setdefault(drafter.name, DrafterStatistics())
 
@@ -218,6 +221,8 @@ class Run:
         drafted = time.perf_counter()
         blocks = [(i.taken, i.built.tree.tokens, i.built.tree.parents) for i in self._live]
         running = self.scorer.clock()
+        if not self._waits:
+            self._share = min(1.0, (running - building) / max(drafted - begin, 1e-9))
         scores = self.scorer.score(blocks, bool(self.restricted))
         eager = self.options.eager
         if self.scorer.overlaps if eager is None else eager:
@@ -383,7 +388,7 @@ class Run:
             now = time.perf_counter()
             item.built.seconds[number] = item.built.seconds.get(number, 0.0) + now - start
             stats.drafters[self.options.drafters[number].name].seconds += item.built.seconds[number]
-            spent = item.built.seconds[number]
+            spent = item.built.seconds[number] * self._share
             if self.options.adaptive and spent > _DEAR * base:
                 item.bench.observe(number, spent, credit.get(number, 0.0) * base, _PATIENCE * base)
                 dear += spent
@@ -394,7 +399,7 @@ class Run:
             # The width of forwards is goodput's business, and a dear drafter's time its own: what is left is
             # the price of asking at all. (Counting everything here silenced good drafters for a bad one, and
             # judging cheap ones one by one silenced them by chance.)
-            spent = item.seconds + keeping + time.perf_counter() - begin - dear
+            spent = item.seconds * self._share + keeping + time.perf_counter() - begin - dear
             item.bench.observe(_ALL, spent, len(accepted) * base)
         if not finished and not self.logprobs:
             self._finish_without_choice(item)

@@ -325,7 +325,7 @@ class Bench:
         if self._gain[drafter] >= self._cost[drafter]:
             self._length.pop(drafter, None)
         elif steps >= (self._AGAIN if drafter in self._length else self._TRIAL) or (
-            self._cost[drafter] - self._gain[drafter] > patience
+            steps > 1 and self._cost[drafter] - self._gain[drafter] > patience
         ):
             length = self._length.get(drafter, self._FIRST)
             self._out[drafter] = length

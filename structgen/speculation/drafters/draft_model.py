@@ -66,6 +66,12 @@ class DraftModel:
         self._grammar = grammar
         self._compiler: Compiler | None = None
 
+    @property
+    def waits(self) -> bool:
+        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
+        device = getattr(getattr(self.lm, "model", None), "device", None)
+        return getattr(device, "type", None) != "cpu"
+
     def open(self, start: Start) -> _Same | _Other:
         if list(self.lm.vocabulary.tokens) == list(start.vocabulary.tokens):
             return _Same(self, start)
