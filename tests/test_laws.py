@@ -190,11 +190,7 @@ def several_matchers_survive_collections(source: Source) -> None:
         (harness.compiler(), harness.nasty_compiler(), harness.nasty_compiler(cache_bytes=1 << 14))
     )
     words = harness.WORDS if using is harness.compiler() else harness.NASTY
-    plain = (
-        harness.compiler(cache=False)
-        if words is harness.WORDS
-        else harness.nasty_compiler(cache=False)
-    )
+    plain = harness.compiler(cache=False) if words is harness.WORDS else harness.nasty_compiler(cache=False)
     schema = strategies.keyed(source)
     pair = [harness.compiled(schema, using=each) for each in (using, plain)]
     if any(each is None or each is Empty for each in pair):
@@ -215,9 +211,7 @@ def several_matchers_survive_collections(source: Source) -> None:
         if source.chance(25):
             pair[0]._collect()
     for matcher, other in places:
-        assert (
-            oracle.mask_of(matcher, words.size) == oracle.mask_of(other, words.size)
-        ).all()
+        assert (oracle.mask_of(matcher, words.size) == oracle.mask_of(other, words.size)).all()
 
 
 def nasty_masks_are_accept(source: Source) -> None:
@@ -461,3 +455,63 @@ def test_counters_that_share_masks(schema, tekken_vocabulary) -> None:
             break
         token = chance.choice(inner)
         assert left.accept_token(token) and right.accept_token(token)
+
+
+PATTERNS = [
+    r"^\S+$",
+    r"^\s*x?\s*$",
+    r"^(?:\S+\s?)*$",
+    r"^[^\n]*$",
+    r"^[^\u2003]*$",
+    r"^[\u2000-\u200a\w]*$",
+    r"^[\p{L} ]*$",
+    r"^\W*$",
+    r"^[\u0080-\uffff]*a?$",
+    r"^.*[.!?]$",
+    r"^[a-z0-9-]+:[a-z.]*$",
+    r"^([a-z]|[ ])*$",
+]
+LOOPS = [
+    *(("pattern", {"type": "string", "pattern": p}) for p in PATTERNS),
+    *(("short", {"type": "string", "pattern": p, "minLength": 1, "maxLength": 40}) for p in PATTERNS[:6]),
+    *(("near", {"type": "string", "pattern": p, "minLength": 1, "maxLength": 14}) for p in PATTERNS[6:]),
+    ("keys", {"patternProperties": {"foo": {"type": "integer"}, "[0-9a-f]{4}": {"type": "string"}}}),
+    ("keys", {"patternProperties": {"fo+": {"type": "integer"}, ".*": {"type": "string"}}}),
+    ("keys", {"patternProperties": {"^x-": True, "a.b": False}, "propertyNames": {"maxLength": 9}}),
+    (
+        "lark",
+        r"""
+        start: (NAME | STRING | COMMENT)+
+        NAME: /[^\W\d]\w*/
+        STRING: /"[^"]*"/
+        COMMENT: /#[^\n]*/
+        %ignore /\s+/
+        """,
+    ),
+    ("lark", 'start: (WORD "," )* WORD\nWORD: /\\S+?/ & ~KEY\nKEY: "a" | "the"\n%ignore " "'),
+]
+
+
+@pytest.mark.parametrize("kind, text", LOOPS)
+def test_what_loops_is_skipped_rightly(kind, text, tekken_vocabulary) -> None:
+    """Subtrees taken whole, lengths beside patterns, keys that cover others: masks of the plain walk."""
+    vocabulary = tekken_vocabulary
+    if kind == "lark":
+        pytest.importorskip("lark")
+    compilers = (structgen.Compiler(vocabulary, cache=c) for c in (True, False))
+    left, right = ((c.lark(text) if kind == "lark" else c.json_schema(text)).matcher() for c in compilers)
+    chance = random.Random(str(text))
+    mask, other = (structgen.allocate_bitmask(1, vocabulary.vocab_size) for _ in range(2))
+    for step in range(14):
+        left.fill_bitmask(mask)
+        right.fill_bitmask(other)
+        assert (mask == other).all(), (
+            step,
+            np.flatnonzero(np.unpackbits((mask ^ other).view(np.uint8), bitorder="little"))[:5],
+        )
+        allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+        inner = [t for t in chance.choices(allowed, k=8) if b'"' not in vocabulary.token_bytes(int(t))]
+        token = int(inner[0]) if inner and step else int(chance.choice(allowed))
+        assert left.accept_token(token) and right.accept_token(token)
+        if left.is_terminated():
+            break

@@ -21,7 +21,7 @@ namespace structgen {
 namespace {
 
 constexpr char kMagic[8] = {'S', 'G', 'V', 'O', 'C', 'A', 'B', '\n'};
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 constexpr uint32_t kOrder = 0x01020304;  // reads otherwise where bytes are in the other order
 constexpr std::size_t kAlign = 64;
 

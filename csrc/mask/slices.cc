@@ -398,6 +398,9 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   out.base = owned_.back().get();
 }
 
+// Whether it counts words or the like, to many: no run can be told to fit without counting them all.
+bool Slices::counts_groups(RegexId regex) { return regexes_.limited(regex, kNever, kCounts[1], true) != regex; }
+
 // Bytes of a text of the regex, a short one; kNever where that cannot be read off it. Twice as many levels as a
 // pattern has are never needed.
 uint32_t Slices::slack(RegexId regex) {
@@ -621,7 +624,7 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
       if (!plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
       rest = regexes_.both(std::span<const RegexId>(others));
     }
-    if (!(regexes_.live(any) & ~regexes_.live(rest)).none()) continue;
+    if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts_groups(rest)) continue;
     const uint32_t more = completes(rest, any);
     if (more == kNever) continue;
     RunClass* run = this->run(any);

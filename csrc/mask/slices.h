@@ -143,6 +143,7 @@ class Slices {
  private:
   bool contained(RegexId regex, TerminalMask& out);
   bool counted(RegexId regex, TerminalMask& out);
+  bool counts_groups(RegexId regex);
   bool shorter(RegexId regex, TerminalMask& out);
   uint32_t slack(RegexId regex);
   std::unique_ptr<TerminalMask> between(RegexId lower, RegexId upper);

@@ -36,10 +36,28 @@ Reader read(Reader r, uint8_t b) {
   return kBad;
 }
 
+// White space beyond ASCII (ECMA-262's WhiteSpace and LineTerminator, and what Python adds), as its UTF-8 bytes in one
+// number.
+bool blank(uint32_t bytes) {
+  switch (bytes) {
+    case 0xC285: case 0xC2A0: case 0xE19A80: case 0xE280A8: case 0xE280A9: case 0xE280AF: case 0xE2819F: case 0xE38080:
+    case 0xEFBBBF: return true;
+    default: return bytes >= 0xE28080 && bytes <= 0xE2808A;
+  }
+}
+
+bool begins_blank(uint32_t bytes) {
+  switch (bytes) {
+    case 0xC2: case 0xE1: case 0xE19A: case 0xE2: case 0xE280: case 0xE281: case 0xE3: case 0xE380: case 0xEF: case 0xEFBB:
+      return true;
+    default: return false;
+  }
+}
+
 // Bytes that patterns tend to tell apart stand alone; the last group takes the rest.
 constexpr const char* kAlone[] = {"\t\r", "\n", " ", "\"", "'", "\\", "/",  "*", "-", ".", "_", "0123456789",
                                   "abcdef", "ABCDEF", "ghijklmnopqrstuvwxyz", "GHIJKLMNOPQRSTUVWXYZ", "<", ">", "()", "[]",
-                                  "{}", ",", ":", ";", "@", "#", "$", "+=", "`"};
+                                  "{}", ",", ":", ";", "@", "#", "$", "+="};
 
 constexpr std::array<Categories, 256> categories() {
   std::array<Categories, 256> out{};
@@ -50,10 +68,10 @@ constexpr std::array<Categories, 256> categories() {
   }
   for (int b = 0; b < 128; ++b)
     if (!out[b]) out[b] = 1u << n;
-  for (int b = 128; b < 256; ++b) out[b] = kWide;
+  for (int b = 128; b < 256; ++b) out[b] = kWide | kBlank;
   return out;
 }
-static_assert(std::size(kAlone) < 30);
+static_assert(std::size(kAlone) < 29);
 constexpr std::array<Categories, 256> kCategories = categories();
 
 }  // namespace
@@ -64,19 +82,29 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   std::vector<Categories> out(trie.size(), 0);
   std::vector<uint32_t> parents(trie.size(), 0), path{0};  // node at each depth
   std::vector<Reader> reader(trie.size(), kBetween);
+  std::vector<uint32_t> begun(trie.size(), 0);  // bytes of the character begun or just ended
+  std::vector<Categories> own(trie.size(), 0);
   for (uint32_t i = 1; i < trie.size(); ++i) {
     const TokenTrie::Node& n = trie.node(i);
     path.resize(n.depth);
-    parents[i] = path.back();
+    const uint32_t parent = parents[i] = path.back();
     path.push_back(i);
-    reader[i] = read(reader[parents[i]], static_cast<uint8_t>(n.byte));
+    const uint8_t byte = static_cast<uint8_t>(n.byte);
+    reader[i] = read(reader[parent], byte);
+    begun[i] = reader[parent] == kBetween ? byte : begun[parent] << 8 | byte;
+    if (byte < 0x80)
+      own[i] = kCategories[byte];
+    else if (reader[i] == kBetween)
+      own[i] = blank(begun[i]) ? kBlank : kWide;
+    else if (!trie.tokens(i).empty())
+      own[i] = kWide;  // ends inside a character: every such beginning is one of others than blanks, too
   }
   // Upwards: what is no UTF-8 is none wherever above one begins, and a node inside a character cannot be one to begin at.
   std::vector<bool> bad(trie.size(), false);
   for (uint32_t i = trie.size(); i-- > 1;) {
     bad[i] = bad[i] || reader[i] == kBad;
     if (bad[i]) bad[parents[i]] = true;
-    out[parents[i]] |= kCategories[trie.node(i).byte] | (out[i] & ~kBroken);
+    out[parents[i]] |= own[i] | (out[i] & ~kBroken);
     if (bad[i] || reader[i] != kBetween) out[i] |= kBroken;
   }
   if (bad[0]) out[0] |= kBroken;
@@ -84,31 +112,46 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
 }
 
 Categories Loops::ascii(uint32_t state) {
-  Categories out = kUnknown & ~(kBroken | kWide);
+  Categories out = kUnknown & ~(kBroken | kWide | kBlank);
   for (int b = 0; b < 128; ++b)
     if (table_.next(state, static_cast<uint8_t>(b)) != state) out &= ~kCategories[b];
   return out;
 }
 
-// Whether every character beyond ASCII leads back to the state. `inner`: the states inside those.
-bool Loops::wide(uint32_t state, std::vector<uint32_t>& inner) {
-  std::vector<std::pair<Reader, uint32_t>> todo{{kBetween, state}}, seen;
-  while (!todo.empty()) {
-    const auto [reader, at] = todo.back();
+// Which characters beyond ASCII all lead back to the state: the blanks, the others. `inner`: the states inside those.
+Categories Loops::wide(uint32_t state, std::vector<uint32_t>& inner) {
+  struct Place {
+    Reader reader;
+    uint32_t at, begun;  // bytes of a character that may become a blank, or 0
+    bool operator==(const Place&) const = default;
+  };
+  std::vector<Place> todo{{kBetween, state, 0}}, seen;
+  Categories out = kWide | kBlank;
+  while (!todo.empty() && out) {
+    const Place p = todo.back();
     todo.pop_back();
     for (int b = 128; b < 256; ++b) {
-      const Reader next = read(reader, static_cast<uint8_t>(b));
+      const Reader next = read(p.reader, static_cast<uint8_t>(b));
       if (next == kBad) continue;
-      const uint32_t to = table_.next(at, static_cast<uint8_t>(b));
-      if (to == WalkTable::kDead || (next == kBetween && to != state)) return false;
-      const std::pair<Reader, uint32_t> pair{next, to};
-      if (next == kBetween || std::find(seen.begin(), seen.end(), pair) != seen.end()) continue;
-      seen.push_back(pair);
-      todo.push_back(pair);
+      const uint32_t to = table_.next(p.at, static_cast<uint8_t>(b));
+      const uint32_t bytes = p.reader == kBetween ? static_cast<uint32_t>(b) : p.begun ? p.begun << 8 | static_cast<uint32_t>(b) : 0;
+      if (next == kBetween) {
+        if (to != state) out &= ~(blank(bytes) ? kBlank : kWide);
+        continue;
+      }
+      const bool may = begins_blank(bytes);
+      if (to == WalkTable::kDead) {
+        out &= may ? 0 : ~kWide;
+        continue;
+      }
+      const Place place{next, to, may ? bytes : 0};
+      if (std::find(seen.begin(), seen.end(), place) != seen.end()) continue;
+      seen.push_back(place);
+      todo.push_back(place);
       inner.push_back(to);
     }
   }
-  return true;
+  return out;
 }
 
 }  // namespace structgen

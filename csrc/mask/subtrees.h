@@ -18,7 +18,8 @@ namespace structgen {
 class WalkTable;
 
 using Categories = uint32_t;
-constexpr Categories kWide = 1u << 30;    // some character beyond ASCII, all of them well-formed
+constexpr Categories kBlank = 1u << 29;   // a blank beyond ASCII, which \s and \S tell from the rest
+constexpr Categories kWide = 1u << 30;    // some other character beyond ASCII, all of them well-formed
 constexpr Categories kBroken = 1u << 31;  // not UTF-8, or the node stands inside a character
 Categories category(uint8_t byte);        // a set of one
 // Of each node: the categories of the bytes below it, not of its own.
@@ -37,22 +38,24 @@ class Loops {
     if (below & (stops | kBroken)) return false;
     if (masks_.size() <= state) masks_.resize(state + 1, kUnknown);
     if (masks_[state] == kUnknown) masks_[state] = ascii(state);
-    if (below & ~(masks_[state] | kWide)) return false;
-    if (!(below & kWide)) return true;
+    if (below & ~(masks_[state] | kWide | kBlank)) return false;
+    const Categories beyond = below & (kWide | kBlank);
+    if (!beyond) return true;
     if (wide_.size() <= state) wide_.resize(state + 1, kUnknown);
     if (wide_[state] == kUnknown) {
       std::vector<uint32_t> inner;
-      bool found = wide(state, inner);
-      for (uint32_t s : inner) found = found && !ends(s);
+      Categories found = wide(state, inner);
+      for (uint32_t s : inner)
+        if (ends(s)) found = 0;
       wide_[state] = found;
     }
-    return wide_[state] == 1;
+    return (beyond & ~wide_[state]) == 0;
   }
 
  private:
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu;
   Categories ascii(uint32_t state);
-  bool wide(uint32_t state, std::vector<uint32_t>& inner);
+  Categories wide(uint32_t state, std::vector<uint32_t>& inner);
   const TokenTrie& trie_;
   WalkTable& table_;
   std::vector<uint32_t> masks_, wide_;  // by state
