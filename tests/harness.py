@@ -130,9 +130,7 @@ def long_token(source: Source, words: Words, allowed: np.ndarray) -> int:
     return int(source.pick(long) if long and source.chance(70) else source.pick(allowed))
 
 
-def long_walk(
-    source: Source, matcher: Any, words: Words, steps: int
-) -> Iterator[tuple[int, np.ndarray]]:
+def long_walk(source: Source, matcher: Any, words: Words, steps: int) -> Iterator[tuple[int, np.ndarray]]:
     """`walk`, with a taste for long tokens."""
     for _ in range(steps):
         mask = oracle.mask_of(matcher, words.size)

@@ -89,9 +89,7 @@ def _number(text: str) -> Decimal | int:
 
 def loads(text: str) -> Any:
     """Exact numbers (1.0 and 1e0 are the integer 1), duplicate keys refused."""
-    return json.loads(
-        text, parse_float=_number, object_pairs_hook=_object, parse_constant=_no_constant
-    )
+    return json.loads(text, parse_float=_number, object_pairs_hook=_object, parse_constant=_no_constant)
 
 
 def canonical(value: Any) -> Any:

@@ -33,8 +33,7 @@ class Source:
         """Distinct options in their order."""
         rest = list(range(len(options)))
         kept = [
-            rest.pop(self.integer(0, len(rest) - 1))
-            for _ in range(min(self.integer(low, high), len(rest)))
+            rest.pop(self.integer(0, len(rest) - 1)) for _ in range(min(self.integer(low, high), len(rest)))
         ]
         return [options[i] for i in sorted(kept)]
 
@@ -103,9 +102,7 @@ class Features:
     depth: int = 3
 
 
-PLAIN = Features(
-    combine=False, negate=False, refs=False, unique=False, contains=False, dependent=False
-)
+PLAIN = Features(combine=False, negate=False, refs=False, unique=False, contains=False, dependent=False)
 
 
 @dataclass(slots=True)
@@ -215,9 +212,7 @@ class _Builder:
             names = s.shuffled(s.some(KEYS, 1, 4))
             out["properties"] = {name: self.schema(depth - 1, True) for name in names}
         if s.chance(50):
-            out["required"] = s.some(
-                KEYS if s.chance(30) else list(out.get("properties", KEYS)), 0, 3
-            )
+            out["required"] = s.some(KEYS if s.chance(30) else list(out.get("properties", KEYS)), 0, 3)
         if s.chance(25):
             names = s.some(PATTERNS, 1, 2)
             out["patternProperties"] = {name: self.schema(depth - 1, True) for name in names}
@@ -481,9 +476,7 @@ class _Guide:
             if inner is None:
                 others = [*schema.get("patternProperties", {}).values()]
                 inner = (
-                    s.pick(others)
-                    if others and s.chance(70)
-                    else schema.get("additionalProperties", True)
+                    s.pick(others) if others and s.chance(70) else schema.get("additionalProperties", True)
                 )
             out[name] = self.value(inner, depth - 1)
         return out
@@ -587,9 +580,7 @@ def pattern(source: Source, depth: int = 3) -> str:
     """A pattern over a small alphabet in the syntax Python and ECMA-262 share."""
     s = source
     if depth <= 0 or s.chance(30):
-        return s.pick(
-            ("a", "b", "c", "é", "😀", ".", "[ab]", "[^a]", "[a-cé]", r"\.", r"[0-9]", r"\-", "")
-        )
+        return s.pick(("a", "b", "c", "é", "😀", ".", "[ab]", "[^a]", "[a-cé]", r"\.", r"[0-9]", r"\-", ""))
     kind = s.integer(0, 4)
     inner = pattern(s, depth - 1)
     if kind == 0:

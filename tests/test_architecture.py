@@ -54,9 +54,7 @@ def includes() -> Iterator[tuple[str, str, str]]:
     for path in sorted(base.rglob("*")):
         if path.suffix not in (".h", ".cc", ".inc"):
             continue
-        for name in re.findall(
-            r'^\s*#\s*include\s+"([^"]+)"', path.read_text("utf-8"), re.MULTILINE
-        ):
+        for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', path.read_text("utf-8"), re.MULTILINE):
             target = base / name
             if not target.exists():
                 target = (path.parent / name).resolve()
@@ -105,9 +103,7 @@ def imports() -> Iterator[tuple[str, str, str]]:
 
 def test_every_folder_has_a_row(table) -> None:
     folders = {p.name for p in (ROOT / "csrc").iterdir() if p.is_dir()}
-    folders |= {
-        p.name for p in (ROOT / "structgen").iterdir() if p.is_dir() and any(p.glob("*.py"))
-    }
+    folders |= {p.name for p in (ROOT / "structgen").iterdir() if p.is_dir() and any(p.glob("*.py"))}
     assert folders <= table.keys(), sorted(folders - table.keys())
 
 

@@ -463,7 +463,7 @@ ERRORS = [
         2,
         17,
     ),
-    ('start: t\nt[lazy]: /a/\nt[lazy]: /b/', "'t' is defined twice", 3, 1),
+    ("start: t\nt[lazy]: /a/\nt[lazy]: /b/", "'t' is defined twice", 3, 1),
 ]
 
 

@@ -7,6 +7,8 @@ finished walks are in the language            collecting the arena changes nothi
 
 from __future__ import annotations
 
+import functools
+import itertools
 import random
 import re
 import threading
@@ -470,6 +472,11 @@ PATTERNS = [
     r"^.*[.!?]$",
     r"^[a-z0-9-]+:[a-z.]*$",
     r"^([a-z]|[ ])*$",
+    r"^\S*b$",
+    r"^[é\u3000]*,$",
+    r"^[^\s,]*,\S*\.$",
+    r"^\D*\s*y$",
+    r"^[\s\S]*[^\u0000-\u2fff]$",
 ]
 LOOPS = [
     *(("pattern", {"type": "string", "pattern": p}) for p in PATTERNS),
@@ -492,10 +499,20 @@ LOOPS = [
 ]
 
 
+@functools.cache
+def dense_vocabulary() -> structgen.Vocabulary:
+    """Short texts of letters, of blanks, and of both, whole and cut off: subtrees of one kind and of several."""
+    kinds = ("éñ\U0001f600", "\u00a0\u3000\u2003", "é\u3000", "ab", "a ,", "aé\u00a0")
+    texts = {"".join(t).encode() for k in kinds for n in (1, 2, 3, 4) for t in itertools.product(k, repeat=n)}
+    texts |= {t[:-1] for t in texts if len(t) > 1} | {bytes([i]) for i in range(256)}
+    return structgen.Vocabulary.from_bytes([*sorted(texts), b""], len(texts))
+
+
+@pytest.mark.parametrize("dense", [True, False])
 @pytest.mark.parametrize("kind, text", LOOPS)
-def test_what_loops_is_skipped_rightly(kind, text, tekken_vocabulary) -> None:
+def test_what_loops_is_skipped_rightly(kind, text, dense, tekken_vocabulary) -> None:
     """Subtrees taken whole, lengths beside patterns, keys that cover others: masks of the plain walk."""
-    vocabulary = tekken_vocabulary
+    vocabulary = dense_vocabulary() if dense else tekken_vocabulary
     if kind == "lark":
         pytest.importorskip("lark")
     compilers = (structgen.Compiler(vocabulary, cache=c) for c in (True, False))

@@ -122,9 +122,7 @@ def spelled(text: str, rnd: random.Random) -> bytes:
     return (out + '"').encode()
 
 
-def check(
-    pattern: str, text: str, want: bool, rnd: random.Random, python: bool = False
-) -> None:
+def check(pattern: str, text: str, want: bool, rnd: random.Random, python: bool = False) -> None:
     plain = _core.Language.pattern(pattern, python=python)
     in_json = _core.Language.pattern(pattern, python=python, json=True)
     assert plain.matches(text.encode()) == want, (pattern, text)
@@ -219,9 +217,7 @@ def random_pattern(rnd: random.Random, depth: int) -> str:
         for _ in range(rnd.randint(0, 4)):
             kind = rnd.random()
             if depth and kind < 0.2:
-                branch += f"({random_pattern(rnd, depth - 1)})" + rnd.choice(
-                    QUANTIFIERS
-                )
+                branch += f"({random_pattern(rnd, depth - 1)})" + rnd.choice(QUANTIFIERS)
             elif depth and kind < 0.28:
                 branch += f"(?{rnd.choice('=!')}{random_pattern(rnd, depth - 1)})"
             else:
@@ -240,10 +236,7 @@ def test_random_patterns_match_as_re_does(seed):
         warnings.simplefilter("ignore")
         compiled = re.compile(pattern)
     for _ in range(12):
-        text = "".join(
-            rnd.choice(LETTERS[: rnd.choice((2, 4, 13))])
-            for _ in range(rnd.randint(0, 6))
-        )
+        text = "".join(rnd.choice(LETTERS[: rnd.choice((2, 4, 13))]) for _ in range(rnd.randint(0, 6)))
         try:
             check(pattern, text, compiled.search(text) is not None, rnd, python=True)
         except TOO_COMPLEX:

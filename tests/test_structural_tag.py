@@ -76,7 +76,11 @@ CASES += [
 
 ARGUMENTS = {
     "type": "object",
-    "properties": {"a": {"type": "string"}, "n": {"type": "integer"}, "e": {"type": "string", "enum": ["x", "y"]}},
+    "properties": {
+        "a": {"type": "string"},
+        "n": {"type": "integer"},
+        "e": {"type": "string", "enum": ["x", "y"]},
+    },
     "required": ["a", "n"],
     "additionalProperties": False,
 }
@@ -197,7 +201,12 @@ def test_marks_may_be_special_tokens() -> None:
     assert free.accept_bytes("text") and free.accept_token(257) and not free.accept_bytes("x")
 
 
-TOOL = {"type": "tag", "begin": {"type": "token", "token": "<tool_call>"}, "content": INTEGER, "end": {"type": "token", "token": 258}}
+TOOL = {
+    "type": "tag",
+    "begin": {"type": "token", "token": "<tool_call>"},
+    "content": INTEGER,
+    "end": {"type": "token", "token": 258},
+}
 TOKENS = [
     ({"type": "token", "token": 259}, [[259]], [[], [257], [259, 259], list(b"a")]),
     (TOOL, [[257, *b"12", 258]], [[257, *b"x", 258], [*b"<tool_call>1", 258], [257, *b"1"]]),

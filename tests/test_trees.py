@@ -182,9 +182,7 @@ def test_a_long_prompt_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> Non
     scorer = lm.tree_scorer()
     scorer.add(2)
     random = np.random.default_rng(0)
-    blocks = [
-        Block([int(t) for t in random.integers(V, size=n)], *random_tree(random, 4)) for n in (33, 5)
-    ]
+    blocks = [Block([int(t) for t in random.integers(V, size=n)], *random_tree(random, 4)) for n in (33, 5)]
     check(lm, [[], []], blocks, scorer.score(blocks))
     assert scorer.forwards > 4
 
