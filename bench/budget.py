@@ -63,6 +63,7 @@ def main() -> None:
     parser.add_argument("--vocabulary", default="tekken", choices=("tekken", "bytes"))
     parser.add_argument("--longest", type=int, default=300, help="tokens above the minimum at most")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="*", help="these schemas, by name")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this long")
     options = parser.parse_args()
     if options.vocabulary == "tekken":
@@ -76,7 +77,7 @@ def main() -> None:
     seen, held, previous = 0, memory(), ""
     steps: list[float] = []
     print(f"{held} MB before the first schema")
-    for name in data.select(data.maskbench_names(), count=options.count, seed=options.seed):
+    for name in options.only or data.select(data.maskbench_names(), count=options.count, seed=options.seed):
         schema = data.maskbench_case(name).schema
         if time.monotonic() - began > options.seconds:
             break

@@ -33,6 +33,10 @@ constexpr std::size_t kLikely = 4;          // completions remembered for a stat
 constexpr std::size_t kAttempts = 3;        // of tokens alike, to find one
 constexpr std::size_t kFew = 4'000;         // tokens up to which each is walked by itself
 
+bool is_limit(const Error& e) {
+  return e.kind() == ErrorKind::kBudgetExceeded || e.kind() == ErrorKind::kSchemaTooComplex;
+}
+
 // Whether the strings that a token writes into cannot be equal to one in the text: it holds a piece of a string
 // (letters, other than those of numbers, or beyond ASCII) that the text does not hold, and neither is escaped.
 bool differs(std::string_view token, std::string_view text) {
@@ -133,8 +137,7 @@ std::size_t Matcher::needed(StateId s) {
     const std::string text = epoch_->completion.of(s);
     best = std::min(best, promise(s, text));
   } catch (const Error& e) {
-    const bool limit = e.kind() == ErrorKind::kBudgetExceeded || e.kind() == ErrorKind::kSchemaTooComplex;
-    if (!limit || (best == kTooMany && s == current())) throw;
+    if (!is_limit(e) || (best == kTooMany && s == current())) throw;
   }
   if (best == kTooMany) epoch_->needed[s.v] = {kTooMany, -1};  // not shown to fit, so not offered
   return best;
@@ -294,9 +297,27 @@ void Matcher::judge_texts(Trial& trial) {
     if (fits(t) != Parser::dead()) trial.take(t);
 }
 
+// The token that keeps what is promised to the current state, and no other: where what else may stand is too much to
+// tell. False: nothing is promised, or not within the budget.
+bool Matcher::keep_promise(uint32_t* row, std::size_t budget, std::size_t& need) {
+  std::lock_guard hold(grammar_->world().lock);
+  const auto known = epoch_->needed.find(current().v);
+  if (known == epoch_->needed.end() || known->second.next < 0 || known->second.tokens > budget) return false;
+  need = known->second.tokens;
+  const uint32_t next = static_cast<uint32_t>(known->second.next);
+  std::fill(row, row + grammar_->vocabulary().words(), 0u);
+  row[next >> 5] |= 1u << (next & 31);
+  return true;
+}
+
 bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& need) {
-  fill_row(row);
   need = 0;
+  try {
+    fill_row(row);
+  } catch (const Error& e) {
+    if (!is_limit(e) || !keep_promise(row, budget, need)) throw;
+    return true;
+  }
   if (is_terminated()) return true;
   const Vocabulary& v = grammar_->vocabulary();
   std::lock_guard hold(grammar_->world().lock);
@@ -319,18 +340,22 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& ne
     n += static_cast<std::size_t>(std::popcount(open[w]));
   }
   Trial trial(budget, open, epoch_->completion.work());
-  if (n > kFew) {
-    judge_all(from, trial);
-  } else {
-    for (uint32_t w = 0; w < v.words(); ++w)
-      for (uint32_t bits = open[w]; bits; bits &= bits - 1)
-        judge_one(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))), from, trial);
-  }
-  if (trial.alike.empty() && trial.alone.empty()) {
-    // Whatever the budget is, from here on no token needs more than the worst of these.
-    if (!skip && !trial.tired) epoch_->loose[from.v] = trial.most;
-  } else {
-    judge_texts(trial);
+  try {
+    if (n > kFew) {
+      judge_all(from, trial);
+    } else {
+      for (uint32_t w = 0; w < v.words(); ++w)
+        for (uint32_t bits = open[w]; bits; bits &= bits - 1)
+          judge_one(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))), from, trial);
+    }
+    if (trial.alike.empty() && trial.alone.empty()) {
+      // Whatever the budget is, from here on no token needs more than the worst of these.
+      if (!skip && !trial.tired) epoch_->loose[from.v] = trial.most;
+    } else {
+      judge_texts(trial);
+    }
+  } catch (const Error& e) {
+    if (!is_limit(e)) throw;  // what was not judged yet is refused
   }
   if (const TokenId next = epoch_->needed.at(current().v).next; next >= 0) trial.take(next);  // as was promised
   for (uint32_t w = 0; w < v.words(); ++w) row[w] &= ~open[w] | trial.keep[w];

@@ -76,6 +76,7 @@ class Matcher {
   void judge_all(StateId from, Trial& trial);
   void judge_one(TokenId t, StateId from, Trial& trial);
   void judge_texts(Trial& trial);
+  bool keep_promise(uint32_t* row, std::size_t budget, std::size_t& need);
 
   bool longer(uint32_t node, StateId s);  // under the lock
   void migrate();  // under the lock: takes this matcher's states into the grammar's current epoch
