@@ -10,6 +10,7 @@ namespace {
 constexpr int kWideBytes = 24;                // live bytes from which an item is wide
 constexpr uint32_t kCountedRun = 8;           // bounded runs from this length are taken as runs
 constexpr uint32_t kManyExits = 7;            // new bytes that leave a run, from which it is taken as a terminal
+constexpr uint32_t kSimple = 3;               // patterns together that may be tried as a cover of others
 constexpr std::size_t kShared = 64;           // tokens below a node from which what lexemes share is used
 constexpr std::size_t kDenseLimit = 6'000;    // listed tokens from which a row is stored instead
 void set_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
@@ -322,8 +323,13 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   bool patterns = false;
   for (const Item& i : wide_items) patterns = patterns || form(i.regex) == kPattern;
   if (!patterns) return nullptr;
+  // What is put together from many patterns is dear to look through.
+  const auto simple = [&](RegexId r) {
+    const RegexNode n = regexes.node(r);
+    return !n.boolean || (n.kind == RegexKind::kAnd && n.n <= kSimple);
+  };
   for (const Item& i : wide_items)
-    if (form(i.regex) != kLess && slices_.covers(i.regex)) return &i;
+    if (simple(i.regex) && form(i.regex) != kLess && slices_.covers(i.regex)) return &i;
   return nullptr;
 }
 

@@ -17,6 +17,7 @@ void set_bit(Words& w, TokenId t) { w[static_cast<uint32_t>(t) >> 5] |= 1u << (t
 bool get_bit(const Words& w, TokenId t) { return (w[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1; }
 
 constexpr uint32_t kPairBudget = 4'000;        // pairs looked at by one containment test
+constexpr uint32_t kCoverBudget = 300;         // where it would only save the walk of another regex
 constexpr uint32_t kLoop = 1;                  // trie nodes below one from which it is asked whether all of them loop
 constexpr uint32_t kNever = 0xFFFFFFFFu;
 // Limits of counters that tokens stay below: of words, of groups of punctuation; of characters, beyond the longest
@@ -534,7 +535,7 @@ std::unique_ptr<TerminalMask> Slices::between(RegexId lower, RegexId upper) {
 // Whether every text made of elements can be completed to a text of the regex, and then by how many elements
 // and a quote at most: kNever where some text cannot. If it can, all tokens of a run are inside, and only those
 // that read a closing quote have to be looked at.
-uint32_t Slices::completes(RegexId regex, RegexId element) {
+uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   const auto key = [](RegexId r, RegexId e) { return (static_cast<uint64_t>(r.v) << 32) | e.v; };
   if (const auto it = completes_.find(key(regex, element)); it != completes_.end()) return it->second;
   struct Edge {
@@ -556,9 +557,9 @@ uint32_t Slices::completes(RegexId regex, RegexId element) {
       const bool ends = e2 == RegexArena::epsilon();
       if (ends) e2 = element;
       // Where the regex may end inside the run, its exits are not those of the run.
-      if (r2 == RegexArena::empty() || regexes_.nullable(r2) || pairs.size() > kPairBudget) {
+      if (r2 == RegexArena::empty() || regexes_.nullable(r2) || pairs.size() > budget) {
         result = kNever;
-        too_many = pairs.size() > kPairBudget;
+        too_many = pairs.size() > budget;
         break;
       }
       const auto [it, fresh] = seen.emplace(key(r2, e2), static_cast<uint32_t>(pairs.size()));
@@ -625,7 +626,7 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
       rest = regexes_.both(std::span<const RegexId>(others));
     }
     if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts_groups(rest)) continue;
-    const uint32_t more = completes(rest, any);
+    const uint32_t more = completes(rest, any, kPairBudget);
     if (more == kNever) continue;
     RunClass* run = this->run(any);
     if (!run) continue;
@@ -671,7 +672,7 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
 bool Slices::covers(RegexId regex) {
   const RegexId any = regexes_.remembered(1);
   if (any == RegexArena::empty() || regexes_.nullable(regex)) return false;
-  return (regexes_.live(any) & ~regexes_.live(regex)).none() && completes(regex, any) != kNever;
+  return (regexes_.live(any) & ~regexes_.live(regex)).none() && completes(regex, any, kCoverBudget) != kNever;
 }
 
 const TerminalMask* Slices::leaving(RegexId regex) {

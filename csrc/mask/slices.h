@@ -149,7 +149,7 @@ class Slices {
   std::unique_ptr<TerminalMask> between(RegexId lower, RegexId upper);
   bool meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max, uint32_t safe,
                    TerminalMask& out);
-  uint32_t completes(RegexId regex, RegexId element);
+  uint32_t completes(RegexId regex, RegexId element, uint32_t budget);
   void block(uint32_t node, TerminalMask& out);
   std::string path(uint32_t node) const;
   bool run_terminal(RegexId regex, TerminalMask& out);
