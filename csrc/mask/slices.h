@@ -25,6 +25,10 @@
 namespace structgen {
 
 using Words = std::vector<uint32_t>;
+inline void set_bit(Words& w, TokenId t) { w[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
+inline bool get_bit(const Words& w, TokenId t) { return (w[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1; }
+
+constexpr std::size_t kSparseLimit = 1'500;  // tokens kept as a list rather than a row
 
 struct Exit {
   uint32_t node;   // trie node where the run stands at an element boundary, or the child after it
@@ -141,6 +145,7 @@ class Slices {
   void trim(std::size_t limit);
 
  private:
+  // ---- mask/bounds.cc ----
   bool contained(RegexId regex, TerminalMask& out);
   bool counted(RegexId regex, TerminalMask& out);
   bool counts_groups(RegexId regex);
@@ -150,6 +155,7 @@ class Slices {
   bool meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max, uint32_t safe,
                    TerminalMask& out);
   uint32_t completes(RegexId regex, RegexId element, uint32_t budget);
+  // ---- mask/slices.cc ----
   void block(uint32_t node, TerminalMask& out);
   std::string path(uint32_t node) const;
   bool run_terminal(RegexId regex, TerminalMask& out);

@@ -1,0 +1,331 @@
+// Counters and bounds: masks that are those of a simpler regex, and when they are.
+//
+// In: a regex that counts, or that stands beside others. Out: its TerminalMask without a walk of the trie: a run's, a
+// pattern's, or that of the same regex with other limits. Cost: some hundred to some thousand pairs of states, kept.
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "mask/slices.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr uint32_t kPairBudget = 4'000;  // pairs looked at by one containment test
+constexpr uint32_t kCoverBudget = 300;   // where it would only save the walk of another regex
+constexpr uint32_t kNever = TerminalMask::kUnknown;
+// Limits of counters that tokens stay below: of words, of groups of punctuation; of characters, beyond the longest
+// token, for what completes the text.
+constexpr uint32_t kCounts[] = {4, 16}, kSpare = 8;
+// Tokens tried one by one near the limit of a run; characters below which that is not worth it.
+constexpr std::size_t kTried = 4'000;
+constexpr uint32_t kNear = 8;
+
+}  // namespace
+
+// Whether every text made of elements can be completed to a text of the regex, and then by how many elements
+// and a quote at most: kNever where some text cannot. If it can, all tokens of a run are inside, and only those
+// that read a closing quote have to be looked at.
+uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
+  const auto key = [](RegexId r, RegexId e) { return (static_cast<uint64_t>(r.v) << 32) | e.v; };
+  if (const auto it = completes_.find(key(regex, element)); it != completes_.end()) return it->second;
+  struct Edge {
+    uint32_t from, to;
+    bool counts;  // an element ends
+  };
+  std::vector<std::pair<RegexId, RegexId>> pairs{{regex, element}};
+  std::unordered_map<uint64_t, uint32_t> seen{{key(regex, element), 0}};
+  std::vector<Edge> edges;
+  uint32_t result = 0;
+  bool too_many = false;
+  for (uint32_t i = 0; i < pairs.size() && result != kNever; ++i) {
+    const auto [r, e] = pairs[i];
+    const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(r), &regexes_.classes(e));
+    for (uint16_t k = 0; k < c->n; ++k) {
+      RegexId e2 = regexes_.next(e, c->rep[k]);
+      if (e2 == RegexArena::empty()) continue;
+      const RegexId r2 = regexes_.next(r, c->rep[k]);
+      const bool ends = e2 == RegexArena::epsilon();
+      if (ends) e2 = element;
+      // Where the regex may end inside the run, its exits are not those of the run.
+      if (r2 == RegexArena::empty() || regexes_.nullable(r2) || pairs.size() > budget) {
+        result = kNever;
+        too_many = pairs.size() > budget;
+        break;
+      }
+      const auto [it, fresh] = seen.emplace(key(r2, e2), static_cast<uint32_t>(pairs.size()));
+      if (fresh) pairs.emplace_back(r2, e2);
+      edges.push_back({i, it->second, ends});
+    }
+  }
+  constexpr std::size_t kEntry = 40;  // a hash node and its share of the buckets
+  if (result == kNever) {
+    // Where it was too many, it is so from those that were met as well: not to be counted again after every character.
+    if (!too_many) seen = {{key(regex, element), 0}};
+    for (const auto& [k, unused] : seen) completes_.try_emplace(k, kNever);
+    bytes_ += seen.size() * kEntry;
+    return kNever;
+  }
+  // Elements to the nearest end, backwards from where a quote may follow.
+  std::vector<uint32_t> distance(pairs.size(), kNever);
+  for (uint32_t i = 0; i < pairs.size(); ++i)
+    if (pairs[i].second == element && regexes_.nullable(regexes_.next(pairs[i].first, '"'))) distance[i] = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t i = edges.size(); i-- > 0;) {
+      const Edge& e = edges[i];
+      if (distance[e.to] == kNever || distance[e.to] + e.counts >= distance[e.from]) continue;
+      distance[e.from] = distance[e.to] + e.counts;
+      changed = true;
+    }
+  }
+  result = *std::max_element(distance.begin(), distance.end());
+  const std::size_t before = completes_.size();
+  for (const auto& [k, unused] : seen) completes_[k] = result;
+  bytes_ += (completes_.size() - before) * kEntry;
+  return result;
+}
+
+// regex = E{min,max} and a quote, and something in which every run of E can be completed: the tokens of few
+// enough elements are inside, those near the limit are tried one by one.
+bool Slices::contained(RegexId regex, TerminalMask& out) {
+  const RegexNode n = regexes_.node(regex);
+  // The widest runs are those of any JSON character and any UTF-8 character.
+  for (uint32_t slot : {1u, 3u}) {
+    const RegexId any = regexes_.remembered(slot);
+    if (any == RegexArena::empty() || regexes_.nullable(regex)) continue;
+    uint32_t min = 0, max = kUnbounded;
+    RegexId rest = regex;
+    if (n.kind == RegexKind::kAnd && slot == 1) {
+      std::vector<RegexId> others;
+      bool plain = true;
+      for (uint32_t i = 0; i < n.n; ++i) {
+        plain = plain && regexes_.node(RegexId{n.kids[i]}).kind != RegexKind::kNot;
+        RegexId element, tail;
+        uint32_t from, to;
+        if (as_run(regexes_, RegexId{n.kids[i]}, element, from, to, tail) && element == any &&
+            tail == regexes_.byte('"')) {
+          min = std::max(min, from);
+          max = std::min(max, to);
+        } else {
+          others.push_back(RegexId{n.kids[i]});
+        }
+      }
+      if (others.empty()) continue;
+      // What is left must still be a language of string bodies.
+      if (!plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
+      rest = regexes_.both(std::span<const RegexId>(others));
+    }
+    if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts_groups(rest)) continue;
+    const uint32_t more = completes(rest, any, kPairBudget);
+    if (more == kNever) continue;
+    RunClass* run = this->run(any);
+    if (!run) continue;
+    if (slot == 3) {  // plain text is left on no byte of its own
+      out.base = &run->up_to(kUnbounded);
+      return true;
+    }
+    if (max != kUnbounded && min + more > max) continue;
+    const uint32_t safe = max == kUnbounded ? kUnbounded : max - more;
+    if (run->tokens_between(safe, max) > kSparseLimit) continue;
+    if (meets_exits(regex, rest, *run, min, max, safe, out)) return true;
+    out = TerminalMask{};
+  }
+  return false;
+}
+
+bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max, uint32_t safe,
+                         TerminalMask& out) {
+  const TokenTrie& trie = vocabulary_.trie();
+  const RunExits& exits = run.exits('"');
+  out.left = &exits;
+  out.base = safe >= run.longest() ? &exits.unbounded : &run.up_to(safe);
+  for (const Exit& e : exits.children) {
+    const RegexId to = regexes_.run(rest, path(e.node));
+    // Something that goes on after the quote is not a string body.
+    if (to != RegexArena::empty() && to != RegexArena::epsilon()) return false;
+    const bool ends = to == RegexArena::epsilon() && e.count >= min && e.count <= max;
+    const auto tokens = trie.tokens(e.node);
+    if (!ends) block(e.node, out);
+    if (out.base == &exits.unbounded ? !ends : ends) {
+      auto& list = ends ? out.added : out.removed;
+      list.insert(list.end(), tokens.begin(), tokens.end());
+    }
+  }
+  std::sort(out.blocked.begin(), out.blocked.end());
+  if (safe < run.longest())
+    run.for_each_between(safe, max, [&](TokenId t) {
+      if (regexes_.run(regex, vocabulary_.bytes(t)) != RegexArena::empty()) out.added.push_back(t);
+    });
+  return true;
+}
+
+bool Slices::covers(RegexId regex) {
+  const RegexId any = regexes_.remembered(1);
+  if (any == RegexArena::empty() || regexes_.nullable(regex)) return false;
+  return (regexes_.live(any) & ~regexes_.live(regex)).none() && completes(regex, any, kCoverBudget) != kNever;
+}
+
+const TerminalMask* Slices::leaving(RegexId regex) {
+  const auto [it, fresh] = leaving_.try_emplace(regex.v);
+  if (!fresh) return it->second.get();
+  const RegexId any = regexes_.remembered(1);
+  RunClass* run = any == RegexArena::empty() || regexes_.nullable(regex) ? nullptr : this->run(any);
+  if (!run) return nullptr;
+  auto out = std::make_unique<TerminalMask>();
+  const RunExits& exits = run->exits('"');
+  out->left = &exits;
+  for (const Exit& e : exits.children) {
+    const RegexId to = regexes_.run(regex, path(e.node));
+    if (to == RegexArena::epsilon()) {
+      const auto tokens = vocabulary_.trie().tokens(e.node);
+      out->added.insert(out->added.end(), tokens.begin(), tokens.end());
+    } else if (to == RegexArena::empty()) {
+      block(e.node, *out);
+    } else {
+      return nullptr;
+    }
+  }
+  std::sort(out->blocked.begin(), out->blocked.end());
+  const std::size_t size = sizeof(TerminalMask) + 4 * (out->added.capacity() + out->blocked.capacity());
+  bytes_ += size;
+  terminal_bytes_ += size;
+  leaving_[regex.v] = std::move(out);
+  return leaving_[regex.v].get();
+}
+
+// Whether it counts words or the like, to many: no run can be told to fit without counting them all.
+bool Slices::counts_groups(RegexId regex) { return regexes_.limited(regex, kNever, kCounts[1], true) != regex; }
+
+// Bytes of a text of the regex, a short one; kNever where that cannot be read off it. Twice as many levels as a
+// pattern has are never needed.
+uint32_t Slices::slack(RegexId regex) {
+  const RegexNode n = regexes_.node(regex);
+  if (n.boolean || n.lazy || n.labelled) return kNever;
+  switch (n.kind) {
+    case RegexKind::kEpsilon: return 0;
+    case RegexKind::kBytes:
+    case RegexKind::kLiteral: return n.shortest;
+    case RegexKind::kCat:
+    case RegexKind::kAlt:
+    case RegexKind::kRepeat: break;
+    default: return kNever;
+  }
+  const auto [it, fresh] = slacks_.try_emplace(regex.v, kNever);
+  if (!fresh) return it->second;
+  uint64_t out = kNever;
+  if (n.kind == RegexKind::kCat) {
+    out = std::min<uint64_t>(kNever, static_cast<uint64_t>(slack(RegexId{n.a})) + slack(RegexId{n.b}));
+  } else if (n.kind == RegexKind::kRepeat) {
+    out = n.min == 0 ? 0 : std::min<uint64_t>(kNever, static_cast<uint64_t>(slack(RegexId{n.a})) * n.min);
+  } else {
+    for (uint32_t i = 0; i < n.n; ++i) out = std::min<uint64_t>(out, slack(RegexId{n.kids[i]}));
+  }
+  bytes_ += 40;
+  return slacks_[regex.v] = static_cast<uint32_t>(out);
+}
+
+// regex = E{0,max} and a quote, and a pattern P whose texts inside are completed by few characters more: while max is
+// far, the mask is P's. What remains is tokens that come near max, which are tried one by one.
+bool Slices::shorter(RegexId regex, TerminalMask& out) {
+  const RegexNode n = regexes_.node(regex);
+  const RegexId any = regexes_.remembered(1);
+  if (n.kind != RegexKind::kAnd || any == RegexArena::empty()) return false;
+  uint32_t min = 0, max = kUnbounded;
+  RegexId pattern = RegexArena::empty();
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexId kid{n.kids[i]};
+    RegexId element, tail;
+    uint32_t from, to;
+    if (as_run(regexes_, kid, element, from, to, tail) && element == any && tail == regexes_.byte('"')) {
+      min = std::max(min, from);
+      max = std::min(max, to);
+    } else if (pattern == RegexArena::empty() && regexes_.node(kid).body) {
+      pattern = kid;
+    } else {
+      return false;
+    }
+  }
+  if (pattern == RegexArena::empty() || max == kUnbounded || min > 1) return false;
+  const TerminalMask& of = terminal(pattern);
+  if (of.slack == kNever || (of.left && !of.blocked.empty()) || max < of.slack + kNear) return false;
+  RunClass* run = this->run(any);
+  const uint32_t safe = max - of.slack;
+  if (!run || run->tokens_between(safe, run->longest()) > kTried) return false;
+  out = of;
+  out.slack = kNever;
+  const TokenTrie& trie = vocabulary_.trie();
+  const auto lose = [&](TokenId t) {
+    if (out.base && get_bit(*out.base, t)) out.removed.push_back(t);
+    std::erase(out.added, t);
+  };
+  const auto holds = [&](TokenId t) {
+    return (out.base && get_bit(*out.base, t)) || std::find(out.added.begin(), out.added.end(), t) != out.added.end();
+  };
+  run->for_each_between(safe, run->longest(), [&](TokenId t) {
+    if (holds(t) && regexes_.run(regex, vocabulary_.bytes(t)) == RegexArena::empty()) lose(t);
+  });
+  // Where the pattern ends: too soon or too late for the count, or where tokens end with the quote.
+  if (min == 1 || safe < run->longest()) {
+    const auto ends = [&](uint32_t node) { return regexes_.nullable(regexes_.run(regex, path(node))); };
+    std::erase_if(out.exits, [&](uint32_t node) { return !ends(node); });
+    for (const Exit& e : run->exits('"').children) {
+      if ((e.count >= min && e.count <= safe) || ends(e.node)) continue;
+      for (TokenId t : trie.tokens(e.node)) lose(t);
+      if (out.left) block(e.node, out);
+    }
+    std::sort(out.blocked.begin(), out.blocked.end());
+  }
+  return true;
+}
+
+// Counters that no token reads to their end. A text of at most 5000 characters and 100 words has a state of its own
+// after every character, and their masks are the same until few words are left. L(lower) <= L(regex) <= L(upper),
+// where the counters' limits are cut or lifted: if those two have the same mask, so has every regex between them.
+bool Slices::counted(RegexId regex, TerminalMask& out) {
+  if (regexes_.node(regex).labelled) return false;
+  const uint32_t characters = vocabulary_.longest() + kSpare;
+  for (uint32_t others : kCounts) {
+    const RegexId lower = regexes_.limited(regex, characters, others, false);
+    const RegexId upper = regexes_.limited(regex, characters, others, true);
+    if (lower == upper) return false;
+    const uint64_t key = (static_cast<uint64_t>(lower.v) << 32) | upper.v;
+    auto known = counted_.find(key);
+    if (known == counted_.end()) {
+      if (++uncounted_[upper.v] == 1) return false;  // met once: it may be all there is
+      known = counted_.emplace(key, between(lower, upper)).first;
+    }
+    if (!known->second) continue;
+    out = *known->second;
+    return true;
+  }
+  return false;
+}
+
+// The mask of both; null where they differ.
+std::unique_ptr<TerminalMask> Slices::between(RegexId lower, RegexId upper) {
+  try {
+    if (regexes_.is_empty(lower)) return nullptr;
+  } catch (const Error&) {  // too large to tell
+    return nullptr;
+  }
+  auto mask = std::make_unique<TerminalMask>();
+  TerminalMask less;
+  whole(upper, *mask);
+  const std::size_t rows = owned_.size();
+  whole(lower, less);
+  const bool same = less.exits == mask->exits && less.added == mask->added && !less.base == !mask->base &&
+                    (!less.base || *less.base == *mask->base);
+  mask->slack = less.slack;
+  while (owned_.size() > rows - (same || !mask->base ? 0 : 1)) {
+    bytes_ -= owned_.back()->size() * 4;
+    owned_.pop_back();
+  }
+  const std::size_t size = 64 + (same ? sizeof(TerminalMask) + 4 * (mask->added.capacity() + mask->exits.capacity()) : 0);
+  bytes_ += size;
+  terminal_bytes_ += size;
+  return same ? std::move(mask) : nullptr;
+}
+
+}  // namespace structgen
