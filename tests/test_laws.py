@@ -514,7 +514,7 @@ def test_what_loops_is_skipped_rightly(kind, text, dense, tekken_vocabulary) -> 
     """Subtrees taken whole, lengths beside patterns, keys that cover others: masks of the plain walk."""
     vocabulary = dense_vocabulary() if dense else tekken_vocabulary
     if kind == "lark":
-        pytest.importorskip("lark")
+        pytest.importorskip("lark", reason="lark is an extra; the schemas beside it are tested without")
     compilers = (structgen.Compiler(vocabulary, cache=c) for c in (True, False))
     left, right = ((c.lark(text) if kind == "lark" else c.json_schema(text)).matcher() for c in compilers)
     chance = random.Random(str(text))

@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/components.h"
 #include "regex/regex.h"
 
 namespace structgen {
@@ -20,7 +21,7 @@ constexpr uint32_t kSmall = 16;         // symbols of a rule that is taken in ev
 class Calls {
  public:
   explicit Calls(const Cfg& cfg, RegexArena& regexes) : cfg_(cfg), regexes_(regexes) {
-    components();
+    connect();
     sizes();
     const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
     std::vector<uint32_t> members(cfg.groups + 1, 0);
@@ -48,16 +49,12 @@ class Calls {
           if (cfg_.rules[r].nullable) return false;
           break;
         }
-        const bool empty = s.kind == CfgSymbol::kRule       ? cfg_.rules[s.id].nullable
-                           : s.kind == CfgSymbol::kTerminal ? regexes_.nullable(RegexId{s.id})
-                                                            : s.kind == CfgSymbol::kAfter;
-        if (!empty) break;
+        if (!nullable(cfg_, regexes_, s)) break;
       }
     return !cfg_.rules[r].counted;
   }
 
-  // Strongly connected components of all calls (Tarjan 1972, with an explicit stack).
-  void components() {
+  void connect() {
     const uint32_t n = static_cast<uint32_t>(cfg_.rules.size());
     std::vector<std::vector<uint32_t>> calls(n);
     for (uint32_t r = 0; r < n; ++r)
@@ -66,47 +63,15 @@ class Calls {
           if (s.kind == CfgSymbol::kRule) calls[r].push_back(s.id);
     component_.assign(n, 0);
     recursive_.assign(n, false);
-    std::vector<uint32_t> order(n, 0), low(n, 0), open;
-    std::vector<bool> is_open(n, false);
-    uint32_t time = 0, found = 0;
-    struct Frame {
-      uint32_t rule, next;
-    };
-    for (uint32_t root = 0; root < n; ++root) {
-      if (order[root]) continue;
-      std::vector<Frame> frames{{root, 0}};
-      while (!frames.empty()) {
-        const uint32_t r = frames.back().rule;
-        if (!order[r]) {
-          order[r] = low[r] = ++time;
-          open.push_back(r);
-          is_open[r] = true;
-        }
-        if (frames.back().next < calls[r].size()) {
-          const uint32_t to = calls[r][frames.back().next++];
-          if (!order[to])
-            frames.push_back({to, 0});
-          else if (is_open[to])
-            low[r] = std::min(low[r], order[to]);
-          continue;
-        }
-        if (low[r] == order[r]) {
-          const bool many = open.back() != r || std::find(calls[r].begin(), calls[r].end(), r) != calls[r].end();
-          ++found;
-          while (true) {
-            const uint32_t member = open.back();
-            open.pop_back();
-            is_open[member] = false;
-            component_[member] = found;
-            recursive_[member] = many;
-            finished_.push_back(member);
-            if (member == r) break;
-          }
-        }
-        frames.pop_back();
-        if (!frames.empty()) low[frames.back().rule] = std::min(low[frames.back().rule], low[r]);
+    uint32_t number = 0;
+    components(calls, [&](std::span<const uint32_t> members, bool recursive) {
+      ++number;
+      for (uint32_t member : members) {
+        component_[member] = number;
+        recursive_[member] = recursive;
       }
-    }
+      finished_.insert(finished_.end(), members.begin(), members.end());
+    });
   }
 
   // Symbols of a rule with everything it calls; a recursive one counts as large. Callees are finished first.

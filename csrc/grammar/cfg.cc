@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include "base/components.h"
 #include "base/error.h"
 #include "grammar/automata.h"
 #include "regex/regex.h"
 
 namespace structgen {
 
-namespace {
-
-constexpr uint32_t kMaxUnrolled = 2'000;  // rules made of counted repetitions inside left recursion
-
-// Whether a symbol can be read as nothing; rules as far as they are known.
 bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s) {
   switch (s.kind) {
     case CfgSymbol::kTerminal: return regexes.nullable(RegexId{s.id});
@@ -24,6 +20,10 @@ bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s) {
     default: return false;
   }
 }
+
+namespace {
+
+constexpr uint32_t kMaxUnrolled = 2'000;  // rules made of counted repetitions inside left recursion
 
 // Least fixpoint over alternatives: `holds(symbol)` decides what is no rule; a rule gets its flag once every
 // symbol of one alternative holds. Linear: each alternative counts what it still waits for.
@@ -79,59 +79,20 @@ void left_calls(const Cfg& cfg, RegexArena& regexes, uint32_t rule, F&& f) {
     }
 }
 
-// Strongly connected groups of left calls (Tarjan 1972, with an explicit stack).
+// Groups of rules that are left-recursive through each other.
 void group(Cfg& cfg, RegexArena& regexes) {
   const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
   std::vector<std::vector<uint32_t>> calls(n);
   for (uint32_t r = 0; r < n; ++r) {
     left_calls(cfg, regexes, r, [&](uint32_t to) { calls[r].push_back(to); });
-    std::sort(calls[r].begin(), calls[r].end());
-    calls[r].erase(std::unique(calls[r].begin(), calls[r].end()), calls[r].end());
     cfg.rules[r].group = 0;
   }
   cfg.groups = 0;
-  std::vector<uint32_t> order(n, 0), low(n, 0), open;
-  std::vector<bool> is_open(n, false);
-  uint32_t time = 0;
-  struct Frame {
-    uint32_t rule, next;
-  };
-  for (uint32_t root = 0; root < n; ++root) {
-    if (order[root]) continue;
-    std::vector<Frame> frames{{root, 0}};
-    while (!frames.empty()) {
-      Frame& f = frames.back();
-      const uint32_t r = f.rule;
-      if (f.next == 0) {
-        order[r] = low[r] = ++time;
-        open.push_back(r);
-        is_open[r] = true;
-      }
-      if (f.next < calls[r].size()) {
-        const uint32_t to = calls[r][f.next++];
-        if (!order[to]) {
-          frames.push_back({to, 0});
-        } else if (is_open[to]) {
-          low[r] = std::min(low[r], order[to]);
-        }
-        continue;
-      }
-      if (f.next == 0) f.next = 1;
-      if (low[r] == order[r]) {
-        const bool recursive = open.back() != r || std::binary_search(calls[r].begin(), calls[r].end(), r);
-        if (recursive) ++cfg.groups;
-        while (true) {
-          const uint32_t member = open.back();
-          open.pop_back();
-          is_open[member] = false;
-          if (recursive) cfg.rules[member].group = cfg.groups;
-          if (member == r) break;
-        }
-      }
-      frames.pop_back();
-      if (!frames.empty()) low[frames.back().rule] = std::min(low[frames.back().rule], low[r]);
-    }
-  }
+  components(calls, [&](std::span<const uint32_t> members, bool recursive) {
+    if (!recursive) return;
+    ++cfg.groups;
+    for (uint32_t member : members) cfg.rules[member].group = cfg.groups;
+  });
 }
 
 // Every place where something was read gets the set of lexemes that may begin there: those that the rest of

@@ -91,47 +91,37 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
 // enough elements are inside, those near the limit are tried one by one.
 bool Slices::contained(RegexId regex, TerminalMask& out) {
   const RegexNode n = regexes_.node(regex);
-  // The widest runs are those of any JSON character and any UTF-8 character.
-  for (uint32_t slot : {1u, 3u}) {
-    const RegexId any = regexes_.remembered(slot);
-    if (any == RegexArena::empty() || regexes_.nullable(regex)) continue;
-    uint32_t min = 0, max = kUnbounded;
-    RegexId rest = regex;
-    if (n.kind == RegexKind::kAnd && slot == 1) {
-      std::vector<RegexId> others;
-      bool plain = true;
-      for (uint32_t i = 0; i < n.n; ++i) {
-        plain = plain && regexes_.node(RegexId{n.kids[i]}).kind != RegexKind::kNot;
-        RegexId element, tail;
-        uint32_t from, to;
-        if (as_run(regexes_, RegexId{n.kids[i]}, element, from, to, tail) && element == any &&
-            tail == regexes_.byte('"')) {
-          min = std::max(min, from);
-          max = std::min(max, to);
-        } else {
-          others.push_back(RegexId{n.kids[i]});
-        }
+  const RegexId any = regexes_.remembered(1);
+  if (any == RegexArena::empty() || regexes_.nullable(regex)) return false;
+  uint32_t min = 0, max = kUnbounded;
+  RegexId rest = regex;
+  if (n.kind == RegexKind::kAnd) {
+    std::vector<RegexId> others;
+    bool plain = true;
+    for (uint32_t i = 0; i < n.n; ++i) {
+      plain = plain && regexes_.node(RegexId{n.kids[i]}).kind != RegexKind::kNot;
+      RegexId element, tail;
+      uint32_t from, to;
+      if (as_run(regexes_, RegexId{n.kids[i]}, element, from, to, tail) && element == any && tail == regexes_.byte('"')) {
+        min = std::max(min, from);
+        max = std::min(max, to);
+      } else {
+        others.push_back(RegexId{n.kids[i]});
       }
-      if (others.empty()) continue;
-      // What is left must still be a language of string bodies.
-      if (!plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
-      rest = regexes_.both(std::span<const RegexId>(others));
     }
-    if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts_groups(rest)) continue;
-    const uint32_t more = completes(rest, any, kPairBudget);
-    if (more == kNever) continue;
-    RunClass* run = this->run(any);
-    if (!run) continue;
-    if (slot == 3) {  // plain text is left on no byte of its own
-      out.base = &run->up_to(kUnbounded);
-      return true;
-    }
-    if (max != kUnbounded && min + more > max) continue;
-    const uint32_t safe = max == kUnbounded ? kUnbounded : max - more;
-    if (run->tokens_between(safe, max) > kSparseLimit) continue;
-    if (meets_exits(regex, rest, *run, min, max, safe, out)) return true;
-    out = TerminalMask{};
+    if (others.empty()) return false;
+    // What is left must still be a language of string bodies.
+    if (!plain) others.push_back(regexes_.cat(regexes_.star(any), regexes_.byte('"')));
+    rest = regexes_.both(std::span<const RegexId>(others));
   }
+  if (!(regexes_.live(any) & ~regexes_.live(rest)).none() || counts_groups(rest)) return false;
+  const uint32_t more = completes(rest, any, kPairBudget);
+  if (more == kNever || (max != kUnbounded && min + more > max)) return false;
+  RunClass* run = this->run(any);
+  const uint32_t safe = max == kUnbounded ? kUnbounded : max - more;
+  if (!run || run->tokens_between(safe, max) > kSparseLimit) return false;
+  if (meets_exits(regex, rest, *run, min, max, safe, out)) return true;
+  out = TerminalMask{};
   return false;
 }
 
@@ -256,15 +246,13 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   out = of;
   out.slack = kNever;
   const TokenTrie& trie = vocabulary_.trie();
-  const auto lose = [&](TokenId t) {
-    if (out.base && get_bit(*out.base, t)) out.removed.push_back(t);
-    std::erase(out.added, t);
-  };
+  std::sort(out.added.begin(), out.added.end());
+  std::vector<TokenId> lost;
   const auto holds = [&](TokenId t) {
-    return (out.base && get_bit(*out.base, t)) || std::find(out.added.begin(), out.added.end(), t) != out.added.end();
+    return (out.base && get_bit(*out.base, t)) || std::binary_search(out.added.begin(), out.added.end(), t);
   };
   run->for_each_between(safe, run->longest(), [&](TokenId t) {
-    if (holds(t) && regexes_.run(regex, vocabulary_.bytes(t)) == RegexArena::empty()) lose(t);
+    if (holds(t) && regexes_.run(regex, vocabulary_.bytes(t)) == RegexArena::empty()) lost.push_back(t);
   });
   // Where the pattern ends: too soon or too late for the count, or where tokens end with the quote.
   if (min == 1 || safe < run->longest()) {
@@ -272,11 +260,16 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
     std::erase_if(out.exits, [&](uint32_t node) { return !ends(node); });
     for (const Exit& e : run->exits('"').children) {
       if ((e.count >= min && e.count <= safe) || ends(e.node)) continue;
-      for (TokenId t : trie.tokens(e.node)) lose(t);
+      const auto tokens = trie.tokens(e.node);
+      lost.insert(lost.end(), tokens.begin(), tokens.end());
       if (out.left) block(e.node, out);
     }
     std::sort(out.blocked.begin(), out.blocked.end());
   }
+  std::sort(lost.begin(), lost.end());
+  std::erase_if(out.added, [&](TokenId t) { return std::binary_search(lost.begin(), lost.end(), t); });
+  for (TokenId t : lost)
+    if (out.base && get_bit(*out.base, t)) out.removed.push_back(t);
   return true;
 }
 

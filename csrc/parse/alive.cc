@@ -92,6 +92,24 @@ Alive::Rule& Alive::rule(RuleId r, Pending from) {
 // Least fixpoint: a rule is looked at again when one that it asked for has grown. The newest come first, so that
 // rules are mostly known before those that ask for them.
 void Alive::solve() {
+  try {
+    settle();
+  } catch (...) {  // what was found so far is not all: it is asked for anew
+    for (uint64_t at : open_) rules_.erase(at);
+    open_.clear();
+    todo_.clear();
+    at_ = kNone;
+    throw;
+  }
+  for (uint64_t at : open_) {
+    Rule& rule = rules_[at];
+    rule.done = true;
+    rule.users = {};
+  }
+  open_.clear();
+}
+
+void Alive::settle() {
   Alternatives alternatives;
   while (!todo_.empty()) {
     at_ = todo_.back();
@@ -126,12 +144,6 @@ void Alive::solve() {
     }
   }
   at_ = kNone;
-  for (uint64_t at : open_) {
-    Rule& rule = rules_[at];
-    rule.done = true;
-    rule.users = {};
-  }
-  open_.clear();
 }
 
 bool Alive::stack(StackId s, Pending from, uint32_t depth) {

@@ -71,6 +71,7 @@ class Alive {
   void out(Symbol s, Pending from, Set& to);
   Rule& rule(RuleId r, Pending from);
   void solve();
+  void settle();
 
   RegexArena& regexes_;
   Productions& productions_;

@@ -334,7 +334,7 @@ StateId Parser::continuation(StackId stack, CaptureId capture) {
     const Frontier& known = frontier(stack);
     if (known.lexemes.empty()) return intern(known.items, known.accepting);
     Frontier f = known;
-      normalise(f.items);
+    normalise(f.items);
     return intern(f.items, f.accepting);
   }
   Frontier f;
