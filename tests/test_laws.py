@@ -495,6 +495,17 @@ LOOPS = [
         %ignore /\s+/
         """,
     ),
+    ("json", {"type": "string", "pattern": r"^.*.ab$"}),
+    ("json", {"type": "string", "pattern": r"^[^a]+a[^ae]+(\.[^ae]*)*.be"}),
+    ("json", {"type": "string", "pattern": "^(é[ab]*è|[^é])*$"}),
+    ("json", {"type": "string", "pattern": r"^\S+(\s\S+){2}"}),
+    ("json", {"type": "string", "pattern": "^(a|b|\U0001f600|è )*x?$"}),
+    (
+        "json",
+        {"patternProperties": {"^[a-zé]*ab": {"type": "null"}}, "additionalProperties": {"type": "integer"}},
+    ),
+    ("lark", 'start: A ("," A)*\nA: /(ab|[^b,])+/'),
+    ("lark", 'start: (A | B)*\nA: /([^ab]|a[^b])*ab/\nB: /é(a|b)+/\n%ignore " "'),
     ("lark", 'start: (WORD "," )* WORD\nWORD: /\\S+?/ & ~KEY\nKEY: "a" | "the"\n%ignore " "'),
 ]
 

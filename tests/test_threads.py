@@ -164,3 +164,20 @@ def test_grammars_are_freed_behind_the_back_of_compiles() -> None:
         finally:
             os._exit(status)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_compilers_of_one_vocabulary_share_what_runs_are(tmp_path) -> None:
+    """Each thread with a compiler of its own, over one vocabulary, made or loaded: what they share they agree on."""
+    found = [s for s in schemas() if "enum" not in str(s)]
+    expected = [trail(compiler(), schema, 3) for schema in found]
+    made = vocabulary(WORDS)
+    made.save(tmp_path / "words.sgv")
+    for words in (made, structgen.Vocabulary.load(tmp_path / "words.sgv")):
+
+        def work(index: int, words: structgen.Vocabulary = words) -> None:
+            using = structgen.Compiler(words)
+            for i in range(len(found)):
+                k = (i + 5 * index) % len(found)
+                assert trail(using, found[k], 3) == expected[k], found[k]
+
+        together(work, 8)

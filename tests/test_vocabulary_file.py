@@ -139,7 +139,7 @@ def checksum(data: bytes) -> int:
 
 def signed(data: bytearray) -> bytes:
     """`data` with its checksums made right again."""
-    end = 24 + 10 * 16
+    end = 24 + 11 * 16
     size = end + 24
     data[end : end + 8] = struct.pack("<Q", len(data))
     data[end + 8 : end + 16] = struct.pack("<Q", checksum(bytes(data[size:])))
@@ -151,20 +151,22 @@ def test_wrong_indices_behind_a_right_checksum_never_crash(file, tmp_path) -> No
     """Refused, or harmless: the masks may be wrong, the process lives. In a child, which a crash may end."""
     data = file.read_bytes()
     assert signed(bytearray(data)) == data
-    begins = struct.unpack("<10Q", data[24 : 24 + 80])
-    sizes = struct.unpack("<10Q", data[104 : 104 + 80])
+    begins = struct.unpack("<11Q", data[24 : 24 + 88])
+    sizes = struct.unpack("<11Q", data[112 : 112 + 88])
     chance = random.Random(1)
     count = 0
-    for section in range(2, 10):  # offsets, eos, special, nodes, kids, children, tokens, what lies below
-        for value in (0, 1, 0x7FFFFFFF, 0xFFFFFFFF, None, None, None, None):
+    for section in range(
+        2, 11
+    ):  # offsets, eos, special, nodes, kids, children, tokens, what lies below, runs
+        for value in (0, 1, 0x7FFFFFFF, 0xFFFFFFFF, None, None, None, None) * (12 if section == 10 else 1):
             if not sizes[section]:
                 continue
             patched = bytearray(data)
             at = begins[section] + chance.randrange(sizes[section] // 4) * 4
             number = chance.randrange(1 << 18) if value is None else value
             patched[at : at + 4] = struct.pack("<I", number)
-            (tmp_path / f"{section}-{count}.sgv").write_bytes(signed(patched))
-            count += 1
+            (tmp_path / f"{section}-{number}-{at}.sgv").write_bytes(signed(patched))
+            count += section < 10  # runs that do not fit are made anew, not refused
     code = (
         "import sys, pathlib, tests.test_vocabulary_file as t, structgen\n"
         "refused = 0\n"

@@ -12,6 +12,8 @@
 #include <span>
 #include <utility>
 
+#include "base/pages.h"
+
 namespace structgen {
 
 inline uint64_t mix(uint64_t h, uint64_t v) {
@@ -64,7 +66,7 @@ class ZeroArray {
 
 class InternTable {
  public:
-  explicit InternTable(uint32_t initial_log2 = 6) : slots_(1ull << initial_log2) {}
+  explicit InternTable(uint32_t initial_log2 = 4) : slots_(1ull << initial_log2) {}
 
   // equal(id) -> bool; make() -> id.
   template <class Equal, class Make>
@@ -113,6 +115,7 @@ class InternTable {
     if (old_.empty() && (count_ + 1) * 2 > slots_.size()) {
       old_.swap(slots_);
       ZeroArray<Slot> larger(old_.size() * 2);
+      if (larger.size() * sizeof(Slot) >= kAheadBytes) make_ready(&larger[0], larger.size() * sizeof(Slot));
       slots_.swap(larger);
       drained_ = 0;
     }

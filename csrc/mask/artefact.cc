@@ -15,17 +15,19 @@
 
 #include "base/error.h"
 #include "base/intern.h"
+#include "mask/runs.h"
+#include "regex/charset.h"
 
 namespace structgen {
 
 namespace {
 
 constexpr char kMagic[8] = {'S', 'G', 'V', 'O', 'C', 'A', 'B', '\n'};
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 constexpr uint32_t kOrder = 0x01020304;  // reads otherwise where bytes are in the other order
 constexpr std::size_t kAlign = 64;
 
-enum Section : uint32_t { kMeta, kText, kOffsets, kEos, kSpecial, kNodes, kKids, kChildren, kTokens, kBelow, kSections };
+enum Section : uint32_t { kMeta, kText, kOffsets, kEos, kSpecial, kNodes, kKids, kChildren, kTokens, kBelow, kRuns, kSections };
 
 struct Header {
   char magic[8];
@@ -126,8 +128,12 @@ std::string_view raw(std::span<const T> values) {
 void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const std::string& path) {
   const Vocabulary::Parts v = vocabulary.parts();
   const TokenTrie::Parts t = vocabulary.trie().parts();
-  const std::string_view parts[kSections] = {meta,         raw(v.text), raw(v.offsets),  raw(v.eos),   raw(v.special),
-                                             raw(t.nodes), raw(t.kids), raw(t.children), raw(t.order), raw(t.below)};
+  RegexArena regexes;  // of its own, which goes: the runs stay
+  const auto strings = vocabulary.runs().of(regexes, json_any_char(regexes));
+  if (strings->ok()) strings->exits('"');
+  const std::string runs = vocabulary.runs().write();
+  const std::string_view parts[kSections] = {meta,         raw(v.text),     raw(v.offsets), raw(v.eos),   raw(v.special), raw(t.nodes),
+                                             raw(t.kids),  raw(t.children), raw(t.order),   raw(t.below), runs};
   Header h{};
   std::memcpy(h.magic, kMagic, sizeof(kMagic));
   h.version = kVersion;
@@ -181,7 +187,7 @@ std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string
     refuse(path, "was saved by another version or on another kind of machine; save it again");
   if (h.header != header_sum(h) || h.total != file->size()) refuse(path, "is damaged or cut off; save it again");
   constexpr std::size_t kElement[kSections] = {
-      1, 1, 4, 4, 4, sizeof(TokenTrie::Node), sizeof(TokenTrie::Kids), 4, 4, 4};
+      1, 1, 4, 4, 4, sizeof(TokenTrie::Node), sizeof(TokenTrie::Kids), 4, 4, 4, 1};
   for (uint32_t s = 0; s < kSections; ++s)
     if (h.begin[s] % kAlign != 0 || h.begin[s] > h.total || h.size[s] > h.total - h.begin[s] || h.size[s] % kElement[s] != 0)
       refuse(path, "is damaged; save it again");
@@ -202,6 +208,8 @@ std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string
   meta.assign(words.begin(), words.end());
   auto made = std::make_shared<Vocabulary>(v, t, file);
   if (!made->sound()) refuse(path, "is damaged; save it again");
+  const std::span<const char> runs = section<char>(*file, h, kRuns);
+  made->runs().view({runs.data(), runs.size()});
   return made;
 }
 

@@ -1,7 +1,7 @@
-// A vocabulary on disk: the bytes of its tokens and the finished trie, to be mapped into memory.
+// A vocabulary on disk: the bytes of its tokens, the finished trie, and its runs of characters, to be mapped into memory.
 //
 // In: a vocabulary and a path, or a path. Out: a file, or a vocabulary whose arrays lie in the mapped file.
-// Cost: saving writes about 16 MB for 131k tokens; loading maps it and reads it once, to check it (a few
+// Cost: saving writes about 20 MB for 131k tokens; loading maps it and reads it once, to check it (a few
 // milliseconds). The file is of this version, byte order and struct layout; another is refused, not converted.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace structgen {
 
-// Written beside the path and renamed, so a reader finds the old file or the new one. `meta` comes back from
+// Those of a JSON string are made for it where they are not known yet. Written beside the path and renamed, so a reader finds the old file or the new one. `meta` comes back from
 // loading. Throws kVocabulary where the file cannot be written.
 void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const std::string& path);
 

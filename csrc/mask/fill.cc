@@ -114,12 +114,42 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
       const bool is_sure = sure(next);
       for (TokenId t : trie.tokens(child)) (is_sure ? out.sure : out.unsure).push_back(t);
       if (trie.leaf(child)) return;
-      if (out.row && trie.subtree_tokens(child).size() >= kShared && any_wide(next))
+      const bool many = trie.subtree_tokens(child).size() >= kShared;
+      if (many && out.row && any_wide(next))
         gather(child, next, out);
-      else
+      else if (!many || out.plain || !skim(child, next, out))
         todo_.emplace_back(child, next);
     });
   }
+}
+
+// Below the node any JSON string goes on: what is inside is a look at a row, and the walk goes on behind the quote.
+bool MaskBuilder::skim(uint32_t node, StateId s, Collected& out) {
+  const State& st = parser_.state(s);
+  if (st.n != 1 || st.accepting || st.items[0].capture.v != 0) return false;
+  RegexArena& regexes = parser_.regexes();
+  RegexId element, tail;
+  uint32_t min, max;
+  if (!as_run(regexes, st.items[0].regex, element, min, max, tail) || min != 0 || max != kUnbounded ||
+      element != regexes.remembered(1) || tail != regexes.byte('"'))
+    return false;
+  RunClass* run = slices_.run(element);
+  if (!run || !run->boundary(node)) return false;
+  const TokenTrie& trie = vocabulary_.trie();
+  const Words& inside = run->up_to(kUnbounded);
+  for (TokenId t : trie.subtree_tokens(node).subspan(trie.tokens(node).size()))
+    if (get_bit(inside, t)) out.sure.push_back(t);
+  const std::vector<Exit>& exits = run->exits('"').children;
+  const StateId into = blind(parser_.step(s, '"'));
+  const uint32_t end = trie.node(node).end;
+  auto at = std::upper_bound(exits.begin(), exits.end(), node, [](uint32_t x, const Exit& e) { return x < e.node; });
+  for (; at != exits.end() && at->node < end; ++at) {
+    const auto tokens = trie.tokens(at->node);
+    std::vector<TokenId>& to = sure(into) ? out.sure : out.unsure;
+    to.insert(to.end(), tokens.begin(), tokens.end());
+    if (!trie.leaf(at->node)) todo_.emplace_back(at->node, into);
+  }
+  return true;
 }
 
 StateId MaskBuilder::blind(StateId s) {
@@ -289,9 +319,9 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
 
 // Runs that may be left on any of many bytes share little, and on a byte that also begins an element they can
 // be left at every element: one walk of the trie is then the cheaper way. Few tokens hold a backslash.
-bool MaskBuilder::few_exits(const RunClass& run, const Item& item, RegexId tail) {
+bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, RegexId tail) {
   const Item after{tail, item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()};
-  const ByteSet& element = parser_.regexes().live(run.element());
+  const ByteSet& element = parser_.regexes().live(of);
   uint32_t n = 0;
   parser_.live(parser_.make({&after, 1}, false)).for_each([&](uint8_t b) {
     if (!run.has_exits(b)) n += element.has(b) && b != '\\' ? kManyExits : 1;
@@ -351,7 +381,7 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   RunClass* run = nullptr;
   if (as_run(parser_.regexes(), clamped, element, min, max, tail)) run = slices_.run(element);
   const TerminalMask* leaving = covered ? slices_.leaving(clamped) : nullptr;
-  if (run && few_exits(*run, item, tail))
+  if (run && few_exits(*run, element, item, tail))
     run_part(clamped_item, *run, min, max, tail, *out);
   else
     terminal_part(clamped_item, leaving ? *leaving : slices_.terminal(clamped), *out);
@@ -470,6 +500,7 @@ const Mask* MaskBuilder::mask(StateId s) {
 
 void MaskBuilder::uncached(StateId s, std::vector<TokenId>& scratch, Mask& out) {
   Collected found;
+  found.plain = true;
   if (!vocabulary_.trie().leaf(0)) walk(0, s, found);
   scratch = std::move(found.sure);
   for (TokenId t : found.unsure)

@@ -70,6 +70,7 @@ class MaskBuilder {
     std::vector<TokenId> sure, unsure;
     Words* row = nullptr;  // takes what lexemes share, where there is one; the lists hold the rest
     bool row_used = false;
+    bool plain = false;  // nothing shared is used
   };
   // Tokens that leave a run and go on from a state: one walk for all the runs that end in that state. The
   // counts say after how many elements each leaves, for the runs that are bounded.
@@ -81,9 +82,10 @@ class MaskBuilder {
   // `covered`: another item allows all tokens of JSON string characters.
   const Part& part(const Item& item, bool covered);
   void run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail, Part& out);
-  bool few_exits(const RunClass& run, const Item& item, RegexId tail);
+  bool few_exits(const RunClass& run, RegexId element, const Item& item, RegexId tail);
   void terminal_part(const Item& item, const TerminalMask& t, Part& out);
   const Item* cover(const std::vector<Item>& wide_items);
+  bool skim(uint32_t node, StateId s, Collected& out);
   void walk(uint32_t node, StateId from, Collected& out);
   bool lexed(StateId s);
   bool any_wide(StateId s);

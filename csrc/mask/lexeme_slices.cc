@@ -12,7 +12,7 @@ namespace {
 constexpr int kWideBytes = 40;              // live bytes of a regex that is wide at once
 constexpr int kOpenBytes = 20;              // of one that stays so with some byte: names, hexadecimal numbers
 constexpr std::size_t kListed = 500;        // tokens kept as a list rather than a row
-constexpr uint32_t kLoop = 1;               // trie nodes below one from which it is asked whether all of them loop
+constexpr uint32_t kBelow = 1;              // trie nodes below one from which it is asked whether all of them stay inside
 constexpr uint32_t kDifference = 3'000;     // trie nodes looked at for what a difference takes away
 }  // namespace
 
@@ -49,10 +49,9 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
   std::vector<uint32_t> at(vocabulary_.longest() + 1);
   const uint32_t top = trie.node(node).depth;
   at[top] = table.state(regex);
-  Loops loops(trie, table);
+  Loops loops(trie, table, true);
   Categories open_categories = 0;
   open.for_each([&](uint8_t b) { open_categories |= category(b); });
-  std::vector<char> ends{0, regexes_.nullable(regex)};  // by state
   // As a row from the start: as a list, the tokens of a comment would be half a megabyte of fresh pages.
   auto inside = std::make_shared<LexemeSlice::Words>(vocabulary_.words());
   std::size_t count = 0;
@@ -65,19 +64,17 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
     const uint32_t depth = trie.node(child).depth - 1;
     for (TokenId t : trie.subtree_tokens(child)) left.push_back({vocabulary_.bytes(t).substr(depth), {t, depth}});
   };
-  const auto may_end = [&](uint32_t s) { return regexes_.nullable(table.regex(s)); };
   for (uint32_t i = node + 1, end = trie.node(node).end; i < end;) {
     const TokenTrie::Node& n = trie.node(i);
     const uint32_t from = at[n.depth - 1];
     // Not at the node itself: what follows the empty text is another item of the state.
-    if (ends[from] && open.has(static_cast<uint8_t>(n.byte)) && n.depth > top + 1) leave(i);
+    if (n.depth > top + 1 && open.has(static_cast<uint8_t>(n.byte)) && table.ends(from)) leave(i);
     const uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
     if (to == WalkTable::kDead) {
       i = n.end;
       continue;
     }
-    if (ends.size() <= to) ends.push_back(regexes_.nullable(table.regex(to)));
-    if (n.end > i + kLoop && loops.seen(from, to) && loops.cover(i, to, ends[to] ? open_categories : 0, may_end)) {
+    if (n.end > i + kBelow && loops.worth(i, to) && loops.cover(i, to, open_categories)) {
       take(trie.subtree_tokens(i));
       i = n.end;
       continue;

@@ -6,14 +6,13 @@
 #include <bit>
 
 #include "mask/subtrees.h"
-#include "mask/suffixes.h"
 #include "mask/walk_table.h"
 
 namespace structgen {
 
 namespace {
 
-constexpr uint32_t kLoop = 1;  // trie nodes below one from which it is asked whether all of them loop
+constexpr uint32_t kBelow = 1;  // trie nodes below one from which it is asked whether all of them stay inside
 constexpr uint32_t kNever = TerminalMask::kUnknown;
 // Trie nodes of a difference: first a few, where only names are excluded; many, before the whole walk.
 constexpr uint32_t kDifferenceBudget[] = {1'500, 5'000};
@@ -34,143 +33,13 @@ bool as_run(const RegexArena& regexes, RegexId r, RegexId& element, uint32_t& mi
   return true;
 }
 
-// ---- runs ----
-
-NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie.size(), 0) {
-  for (uint32_t i = 1; i < trie.size(); ++i) ++first_[trie.node(i).byte + 1];
-  for (int b = 0; b < 256; ++b) first_[b + 1] += first_[b];
-  uint32_t next[256];
-  std::copy(first_, first_ + 256, next);
-  std::vector<uint32_t> path{0};  // node at each depth
-  for (uint32_t i = 1; i < trie.size(); ++i) {
-    const TokenTrie::Node& n = trie.node(i);
-    path.resize(n.depth);
-    parents_[i] = path.back();
-    path.push_back(i);
-    nodes_[next[n.byte]++] = i;
-  }
-}
-
-RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, const NodeIndex& index, RegexId element,
-                   std::size_t& account)
-    : account_(account), element_(element), vocabulary_(vocabulary), index_(index),
-      boundary_(vocabulary.trie().size(), kNone) {
-  ok_ = vocabulary.longest() < kNone;
-  if (ok_) walk(regexes, element);
-  account_ += sizeof(RunClass) + boundary_.capacity() * sizeof(uint16_t);
-  for (const auto& b : buckets_) account_ += sizeof(b) + b.capacity() * sizeof(TokenId);
-}
-
-void RunClass::walk(RegexArena& regexes, RegexId element) {
-  if (regexes.nullable(element)) {
-    ok_ = false;
-    return;
-  }
-  const TokenTrie& trie = vocabulary_.trie();
-  WalkTable table(regexes);
-  const uint32_t start = table.state(element);
-  const uint32_t done = table.state(RegexArena::epsilon());  // an element just ended
-  std::vector<uint32_t> at(vocabulary_.longest() + 1), count(vocabulary_.longest() + 1);
-  at[0] = start;
-  boundary_[0] = 0;
-  for (uint32_t i = 1; i < trie.size();) {
-    const TokenTrie::Node& n = trie.node(i);
-    const uint32_t from = at[n.depth - 1];
-    uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
-    if (to == WalkTable::kDead) {
-      i = n.end;
-      continue;
-    }
-    count[n.depth] = count[n.depth - 1] + (from == start);
-    if (to == done) {
-      to = start;
-      boundary_[i] = static_cast<uint16_t>(count[n.depth]);
-    } else if (regexes.nullable(table.regex(to))) {
-      ok_ = false;  // not a prefix code
-      return;
-    }
-    at[n.depth] = to;
-    for (TokenId t : trie.tokens(i)) {
-      if (buckets_.size() < count[n.depth]) buckets_.resize(count[n.depth]);
-      buckets_[count[n.depth] - 1].push_back(t);
-    }
-    ++i;
-  }
-}
-
-const Words& RunClass::up_to(uint32_t k) {
-  k = std::min<uint32_t>(k, longest());
-  if (cumulative_.size() <= k) cumulative_.resize(k + 1);
-  if (!cumulative_[k]) {
-    auto w = std::make_unique<Words>(vocabulary_.words());
-    for (uint32_t i = 0; i < k; ++i)
-      for (TokenId t : buckets_[i]) set_bit(*w, t);
-    account_ += w->size() * 4;
-    cumulative_[k] = std::move(w);
-  }
-  return *cumulative_[k];
-}
-
-std::size_t RunClass::tokens_between(uint32_t low, uint32_t high) const {
-  std::size_t n = 0;
-  for (uint32_t k = low; k < std::min(high, longest()); ++k) n += buckets_[k].size();
-  return n;
-}
-
-const std::vector<TokenId>* RunClass::list_up_to(uint32_t k) {
-  if (tokens_ == 0)
-    for (const auto& b : buckets_) tokens_ += b.size();
-  if (tokens_ > kSparseLimit) return nullptr;
-  k = std::min<uint32_t>(k, longest());
-  if (lists_.size() <= k) lists_.resize(k + 1);
-  if (!lists_[k]) {
-    lists_[k] = std::make_unique<std::vector<TokenId>>();
-    for (uint32_t i = 0; i < k; ++i) lists_[k]->insert(lists_[k]->end(), buckets_[i].begin(), buckets_[i].end());
-    account_ += lists_[k]->capacity() * sizeof(TokenId);
-  }
-  return lists_[k].get();
-}
-
-const RunExits& RunClass::exits(uint8_t byte) {
-  std::unique_ptr<RunExits>& slot = exits_[byte];
-  if (slot) return *slot;
-  slot = std::make_unique<RunExits>();
-  const TokenTrie& trie = vocabulary_.trie();
-  slot->unbounded = up_to(kUnbounded);
-  for (uint32_t child : index_.of(byte)) {
-    const uint16_t count = boundary_[index_.parent(child)];
-    if (count == kNone) continue;
-    slot->children.push_back({child, count});
-    slot->longest = std::max<uint32_t>(slot->longest, count);
-    for (TokenId t : trie.tokens(child)) {
-      set_bit(slot->unbounded, t);
-      slot->ends.push_back({t, count});
-    }
-  }
-  std::vector<SuffixText> endings;
-  for (const Exit& e : slot->children)
-    for (TokenId t : trie.subtree_tokens(e.node).subspan(trie.tokens(e.node).size())) {
-      const std::string_view text = vocabulary_.bytes(t).substr(trie.node(e.node).depth);
-      endings.push_back({text, {t, e.count}});
-    }
-  build_suffixes(std::move(endings), slot->suffixes);
-  account_ += sizeof(RunExits) + slot->unbounded.size() * 4 + slot->children.capacity() * sizeof(Exit) +
-              slot->ends.capacity() * sizeof(slot->ends[0]) +
-              slot->suffixes.nodes.capacity() * sizeof(Suffixes::Node) +
-              slot->suffixes.entries.capacity() * sizeof(Suffixes::Entry);
-  return *slot;
-}
-
 RunClass* Slices::run(RegexId element) {
-  std::unique_ptr<RunClass>& slot = runs_[element.v];
-  if (!slot) {
-    if (!index_) {
-      index_ = std::make_unique<NodeIndex>(vocabulary_.trie());
-      bytes_ += index_->byte_size();
-    }
-    slot = std::make_unique<RunClass>(regexes_, vocabulary_, *index_, element, bytes_);
-  }
-  return slot->ok() ? slot.get() : nullptr;
+  Held& held = runs_[element.v];
+  if (!held.run) held.run = vocabulary_.runs().of(regexes_, element);
+  const std::size_t now = held.run->byte_size();
+  bytes_ += now - held.seen;
+  held.seen = now;
+  return held.run->ok() ? held.run.get() : nullptr;
 }
 
 // ---- terminals ----
@@ -348,8 +217,7 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   WalkTable table(regexes_);
   std::vector<uint32_t> at(vocabulary_.longest() + 1);
   at[0] = table.state(regex);
-  Loops loops(trie, table);
-  const auto may_end = [&](uint32_t s) { return regexes_.nullable(table.regex(s)); };
+  Loops loops(trie, table, false);
   auto row = std::make_unique<Words>(vocabulary_.words());
   std::size_t count = 0;
   const auto take = [&](std::span<const TokenId> tokens) {
@@ -364,14 +232,14 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
       i = n.end;
       continue;
     }
-    if (n.end > i + kLoop && loops.seen(from, to) && !may_end(to) && loops.cover(i, to, 0, may_end)) {
+    if (n.end > i + kBelow && loops.worth(i, to) && !table.ends(to) && loops.cover(i, to, 0)) {
       take(trie.subtree_tokens(i));
       i = n.end;
       continue;
     }
     at[n.depth] = to;
     take(trie.tokens(i));
-    if (n.kids && regexes_.nullable(table.regex(to))) out.exits.push_back(i);
+    if (n.kids && table.ends(to)) out.exits.push_back(i);
     ++i;
   }
   out.slack = 0;

@@ -1,13 +1,9 @@
-// Masks that belong to a regex and a vocabulary, shared by all grammars: the slices.
+// Masks that belong to a regex and a vocabulary, shared by all grammars of a world: the slices.
 //
-// In: regexes. Out:
-//  - Runs of an element class E (a prefix code such as "one JSON string character"): which tokens are
-//    made of at most k elements, for every k, and where a run can be left on a given byte. They serve
-//    every E{m,n} followed by anything: plain strings, maxLength, patterns.
-//  - TerminalMask of any other regex: tokens that stay inside it and the trie nodes where it may end,
-//    stored against a run where that is close.
-// Cost: a class is one walk of the trie, about a millisecond at 131k tokens, once per process and
-// vocabulary; after that a mask is a copy. Not thread-safe: the owner serialises.
+// In: regexes. Out: a TerminalMask: tokens that stay inside the regex and the trie nodes where it may end, stored
+// against a run (mask/runs.h) where that is close; tokens against a table of literals.
+// Cost: a walk of the trie at worst, a millisecond or two at 131k tokens, once a world; after that a mask is a copy.
+// Not thread-safe: the owner serialises.
 #pragma once
 
 #include <cstdint>
@@ -18,86 +14,11 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "mask/suffixes.h"
+#include "mask/runs.h"
 #include "mask/vocabulary.h"
 #include "regex/regex.h"
 
 namespace structgen {
-
-using Words = std::vector<uint32_t>;
-inline void set_bit(Words& w, TokenId t) { w[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
-inline bool get_bit(const Words& w, TokenId t) { return (w[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1; }
-
-constexpr std::size_t kSparseLimit = 1'500;  // tokens kept as a list rather than a row
-
-struct Exit {
-  uint32_t node;   // trie node where the run stands at an element boundary, or the child after it
-  uint32_t count;  // elements read to get there
-};
-
-// Where runs of E meet byte b: children of boundary nodes.
-struct RunExits {
-  std::vector<Exit> children;  // sorted by node
-  std::vector<Suffixes::Entry> ends;  // the tokens at the children: they end right after b
-  Suffixes suffixes;           // what comes after b
-  uint32_t longest = 0;        // elements before b, at most
-  Words unbounded;             // tokens of any run, and tokens that end right after b
-};
-
-// Trie nodes by their last byte, and the parent of each: where a run can be left on a byte is then a look at
-// the nodes of that byte, not at every place where an element ends. Two numbers a node.
-class NodeIndex {
- public:
-  explicit NodeIndex(const TokenTrie& trie);
-  std::span<const uint32_t> of(uint8_t byte) const {
-    return {nodes_.data() + first_[byte], nodes_.data() + first_[byte + 1]};
-  }
-  uint32_t parent(uint32_t node) const { return parents_[node]; }
-  std::size_t byte_size() const { return (nodes_.size() + parents_.size()) * 4; }
-
- private:
-  uint32_t first_[257] = {};
-  std::vector<uint32_t> nodes_;  // ascending for each byte
-  std::vector<uint32_t> parents_;
-};
-
-class RunClass {
- public:
-  // E must be non-nullable and a prefix code; ok() tells whether it was. What is kept is added to `account`.
-  RunClass(RegexArena& regexes, const Vocabulary& vocabulary, const NodeIndex& index, RegexId element,
-           std::size_t& account);
-  bool ok() const { return ok_; }
-  RegexId element() const { return element_; }
-  // Tokens of at most k elements (the last may be incomplete).
-  const Words& up_to(uint32_t k);
-  const RunExits& exits(uint8_t byte);
-  bool has_exits(uint8_t byte) const { return exits_.count(byte) != 0; }
-  // The same tokens as up_to(), as a list, where they are few; null otherwise.
-  const std::vector<TokenId>* list_up_to(uint32_t k);
-  // Tokens of more than `low` and at most `high` elements.
-  std::size_t tokens_between(uint32_t low, uint32_t high) const;
-  template <class F>
-  void for_each_between(uint32_t low, uint32_t high, F&& f) const {
-    for (uint32_t k = low; k < std::min(high, longest()); ++k)
-      for (TokenId t : buckets_[k]) f(t);
-  }
-  uint32_t longest() const { return static_cast<uint32_t>(buckets_.size()); }
-
- private:
-  void walk(RegexArena& regexes, RegexId element);
-  static constexpr uint16_t kNone = 0xFFFF;
-  std::size_t& account_;
-  RegexId element_;
-  const Vocabulary& vocabulary_;
-  const NodeIndex& index_;
-  bool ok_ = true;
-  std::vector<std::vector<TokenId>> buckets_;  // [k]: tokens of exactly k+1 elements
-  std::vector<uint16_t> boundary_;             // by node: elements read where one ends there, kNone elsewhere
-  std::vector<std::unique_ptr<Words>> cumulative_;
-  std::vector<std::unique_ptr<std::vector<TokenId>>> lists_;
-  std::size_t tokens_ = 0;
-  std::unordered_map<uint32_t, std::unique_ptr<RunExits>> exits_;
-};
 
 struct TerminalMask {
   const Words* base = nullptr;    // shared; null = nothing
@@ -164,8 +85,11 @@ class Slices {
   void whole(RegexId regex, TerminalMask& out);
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
-  std::unique_ptr<NodeIndex> index_;  // made with the first run
-  std::unordered_map<uint32_t, std::unique_ptr<RunClass>> runs_;
+  struct Held {
+    std::shared_ptr<RunClass> run;
+    std::size_t seen = 0;  // its bytes, as last counted
+  };
+  std::unordered_map<uint32_t, Held> runs_;  // by element
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> terminals_;
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> leaving_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;

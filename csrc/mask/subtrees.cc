@@ -72,6 +72,18 @@ constexpr std::array<Categories, 256> categories() {
   return out;
 }
 static_assert(std::size(kAlone) < 29);
+// Bytes from 128 on that the reader, or a blank, tells from the byte before.
+constexpr std::array<bool, 128> apart() {
+  std::array<bool, 128> out{};
+  for (int first : {0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4}) out[first - 128] = out[first + 1 - 128] = true;
+  out[0xEE - 128] = out[0xF5 - 128] = true;
+  for (int one : {0x81, 0x85, 0x8A, 0x9A, 0x9F, 0xA0, 0xA8, 0xA9, 0xAF, 0xBB, 0xBF, 0xC2, 0xE1, 0xE2, 0xE3, 0xEF}) {
+    out[one - 128] = true;
+    if (one < 255) out[one + 1 - 128] = true;
+  }
+  return out;
+}
+constexpr std::array<bool, 128> kApart = apart();
 constexpr std::array<Categories, 256> kCategories = categories();
 
 }  // namespace
@@ -111,47 +123,114 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   return out;
 }
 
-Categories Loops::ascii(uint32_t state) {
+bool Loops::stops(uint32_t state) const { return state == WalkTable::kDead || (!pass_ && table_.ends(state)); }
+
+// The categories whose bytes all lead on from a state.
+Categories Loops::alive(uint32_t state) {
+  if (alive_.size() <= state) alive_.resize(state + 1, kUnknown);
+  if (alive_[state] != kUnknown) return alive_[state];
+  Categories out = kUnknown & ~(kBroken | kWide | kBlank);
+  const ClassMap& classes = table_.classes(state);
+  std::array<int8_t, 256> stopped;
+  stopped.fill(-1);
+  for (int b = 0; b < 128; ++b) {
+    int8_t& known = stopped[classes.of[b] & 255];
+    if (known < 0) known = stops(table_.next(state, static_cast<uint8_t>(b)));
+    if (known) out &= ~kCategories[b];
+  }
+  alive_[state] = out;
+  return out;
+}
+
+// The categories whose bytes all lead back to it.
+Categories Loops::loop(uint32_t state) {
   Categories out = kUnknown & ~(kBroken | kWide | kBlank);
   for (int b = 0; b < 128; ++b)
     if (table_.next(state, static_cast<uint8_t>(b)) != state) out &= ~kCategories[b];
   return out;
 }
 
-// Which characters beyond ASCII all lead back to the state: the blanks, the others. `inner`: the states inside those.
-Categories Loops::wide(uint32_t state, std::vector<uint32_t>& inner) {
+// The states that a state reaches by categories that are alive in all of them. A category that leads to where another
+// is dead is left out: a backslash in a string leads to where hardly anything may follow. False: they are too many.
+bool Loops::close(Closed& c) {
+  c.ascii = alive(c.states[0]);
+  for (std::size_t i = 0; i < c.states.size(); ++i) {
+    const uint32_t from = c.states[i];
+    const ClassMap& classes = table_.classes(from);
+    uint32_t last = kUnknown;  // class of the byte before, where that leads into the set
+    for (int b = 0; b < 128; ++b) {
+      if (!(c.ascii & kCategories[b]) || last == classes.of[b]) continue;
+      const uint32_t to = table_.next(from, static_cast<uint8_t>(b));
+      if (std::find(c.states.begin(), c.states.end(), to) == c.states.end()) {
+        if (c.ascii & ~alive(to)) {
+          c.ascii &= ~kCategories[b];
+          continue;
+        }
+        if (c.states.size() == kStates) return false;
+        c.states.push_back(to);
+      }
+      last = classes.of[b];
+    }
+  }
+  return true;
+}
+
+void Loops::ask(uint32_t state) {
+  Closed c;
+  c.states = {state};
+  if (failed_ == kFailed || !close(c)) {
+    failed_ += failed_ < kFailed;
+    c.states = {state};
+    c.ascii = stops(state) ? 0 : loop(state);
+  }
+  if (!c.ascii) {
+    of_[state] = kNothing;
+    return;
+  }
+  for (uint32_t s : c.states) c.ends = c.ends || table_.ends(s);
+  if (of_.size() < table_.size()) of_.resize(table_.size(), kUnknown);
+  for (uint32_t s : c.states)
+    if (s == state || (of_[s] == kUnknown && alive(s) == c.ascii)) of_[s] = static_cast<uint32_t>(closed_.size());
+  closed_.push_back(std::move(c));
+}
+
+// Which characters beyond ASCII all lead from the set into it: the blanks, the others.
+void Loops::wide(Closed& closed) {
   struct Place {
     Reader reader;
     uint32_t at, begun;  // bytes of a character that may become a blank, or 0
     bool operator==(const Place&) const = default;
   };
-  std::vector<Place> todo{{kBetween, state, 0}}, seen;
-  Categories out = kWide | kBlank;
-  while (!todo.empty() && out) {
+  std::vector<Place> todo, seen;
+  for (uint32_t s : closed.states) todo.push_back({kBetween, s, 0});
+  closed.wide_known = true;
+  closed.wide = kWide | kBlank;
+  while (!todo.empty() && closed.wide) {
     const Place p = todo.back();
     todo.pop_back();
+    const ClassMap& classes = table_.classes(p.at);
     for (int b = 128; b < 256; ++b) {
+      if (b > 128 && !kApart[b - 128] && classes.of[b] == classes.of[b - 1]) continue;  // as the byte before
       const Reader next = read(p.reader, static_cast<uint8_t>(b));
       if (next == kBad) continue;
       const uint32_t to = table_.next(p.at, static_cast<uint8_t>(b));
       const uint32_t bytes = p.reader == kBetween ? static_cast<uint32_t>(b) : p.begun ? p.begun << 8 | static_cast<uint32_t>(b) : 0;
       if (next == kBetween) {
-        if (to != state) out &= ~(blank(bytes) ? kBlank : kWide);
+        if (std::find(closed.states.begin(), closed.states.end(), to) == closed.states.end())
+          closed.wide &= ~(blank(bytes) ? kBlank : kWide);
         continue;
       }
       const bool may = begins_blank(bytes);
-      if (to == WalkTable::kDead) {
-        out &= may ? 0 : ~kWide;
+      if (to == WalkTable::kDead || table_.ends(to)) {
+        closed.wide &= may ? 0 : ~kWide;
         continue;
       }
       const Place place{next, to, may ? bytes : 0};
       if (std::find(seen.begin(), seen.end(), place) != seen.end()) continue;
       seen.push_back(place);
       todo.push_back(place);
-      inner.push_back(to);
     }
   }
-  return out;
 }
 
 }  // namespace structgen

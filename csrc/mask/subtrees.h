@@ -1,11 +1,12 @@
-// What the tokens below each trie node are made of, and walks that do not go down where a regex only loops.
+// What the tokens below each trie node are made of, and walks that do not go down where a regex only goes round.
 //
-// In: a trie, which keeps one word a node: a set of byte categories. Out: for a state of a walk, the categories that
-// lead back to it. Where the first lies in the second, every token below the node ends in that state, or inside a
-// character that leads back to it. Cost: one pass over the trie when it is built; a few hundred loads a looping state.
+// In: a trie, which keeps one word a node: a set of byte categories. Out: for a state of a walk, a set of states that
+// it is in and the categories that lead from each of them into the set. Where what is below a node lies in those,
+// every token below it ends in the set, or inside a character that leads back into it. Cost: one pass over the trie
+// when it is built; a few hundred loads a state of a set.
 //
-// Reasoning: in a comment or a quoted text nearly every token only loops, and a walk of 130,000 of them to find that
-// out takes two milliseconds. Categories and not bytes: 32 bits a node, not 256.
+// Reasoning: in a comment, a quoted text, a key that must hold `foo` somewhere, nearly every token stays inside, and a
+// walk of 130,000 of them to find that out takes milliseconds. Categories and not bytes: 32 bits a node, not 256.
 #pragma once
 
 #include <cstdint>
@@ -27,38 +28,54 @@ std::vector<Categories> categories_below(const TokenTrie& trie);
 
 class Loops {
  public:
-  Loops(const TokenTrie& trie, WalkTable& table) : trie_(trie), table_(table) {}
-  // Whether the state is worth asking about: seen to lead back to itself, now or before.
-  bool seen(uint32_t from, uint32_t to) const { return from == to || (to < masks_.size() && masks_[to] != kUnknown); }
-  // Whether everything below the node stays in `state`, or comes back to it, and reads none of `stops`, a set of
-  // categories. `ends` tells whether a regex may end, which inside a character it must not.
-  template <class Ends>
-  bool cover(uint32_t node, uint32_t state, Categories stops, Ends&& ends) {
+  // `pass`: a regex may end inside, and it is the caller's to say after which bytes that counts.
+  Loops(const TokenTrie& trie, WalkTable& table, bool pass) : trie_(trie), table_(table), pass_(pass) {}
+  // Whether the state is worth asking about at the node.
+  bool worth(uint32_t node, uint32_t state) const {
+    if (state < of_.size() && of_[state] != kUnknown) return of_[state] != kNothing;
+    return trie_.subtree_tokens(node).size() >= kMany;
+  }
+  // Whether everything below the node stays where the regex lives and does not end, or, where it may, before none of
+  // the bytes of `open`, a set of categories.
+  bool cover(uint32_t node, uint32_t state, Categories open) {
     const Categories below = trie_.below(node);
-    if (below & (stops | kBroken)) return false;
-    if (masks_.size() <= state) masks_.resize(state + 1, kUnknown);
-    if (masks_[state] == kUnknown) masks_[state] = ascii(state);
-    if (below & ~(masks_[state] | kWide | kBlank)) return false;
+    if (below & kBroken) return false;
+    if (of_.size() <= state) of_.resize(state + 1, kUnknown);
+    if (of_[state] == kUnknown) ask(state);
+    if (of_[state] == kNothing) return false;
+    Closed& c = closed_[of_[state]];
     const Categories beyond = below & (kWide | kBlank);
+    if (below & ~(c.ascii | beyond) || (c.ends && below & open)) return false;
     if (!beyond) return true;
-    if (wide_.size() <= state) wide_.resize(state + 1, kUnknown);
-    if (wide_[state] == kUnknown) {
-      std::vector<uint32_t> inner;
-      Categories found = wide(state, inner);
-      for (uint32_t s : inner)
-        if (ends(s)) found = 0;
-      wide_[state] = found;
-    }
-    return (beyond & ~wide_[state]) == 0;
+    if (!c.wide_known) wide(c);
+    return (beyond & ~c.wide) == 0;
   }
 
  private:
-  static constexpr uint32_t kUnknown = 0xFFFFFFFFu;
-  Categories ascii(uint32_t state);
-  Categories wide(uint32_t state, std::vector<uint32_t>& inner);
+  static constexpr uint32_t kUnknown = 0xFFFFFFFFu, kNothing = 0xFFFFFFFEu;
+  static constexpr std::size_t kMany = 48;   // tokens below a node from which a state is looked at
+  static constexpr std::size_t kStates = 4;   // of one set; where there are more, the state alone is one
+  static constexpr uint32_t kFailed = 1;      // sets that were larger, from which none is looked for
+  struct Closed {
+    std::vector<uint32_t> states;
+    Categories ascii = 0;  // from each state into the set
+    Categories wide = 0;
+    bool ends = false;  // in some state the regex may end
+    bool wide_known = false;
+  };
+  void ask(uint32_t state);
+  bool close(Closed& closed);
+  Categories loop(uint32_t state);
+  Categories alive(uint32_t state);
+  void wide(Closed& closed);
+  bool stops(uint32_t state) const;
   const TokenTrie& trie_;
   WalkTable& table_;
-  std::vector<uint32_t> masks_, wide_;  // by state
+  const bool pass_;
+  uint32_t failed_ = 0;
+  std::vector<uint32_t> of_;  // by state: number of its set
+  std::vector<Closed> closed_;
+  std::vector<Categories> alive_;  // by state
 };
 
 }  // namespace structgen

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "mask/runs.h"
 
 namespace structgen {
 
@@ -18,7 +19,7 @@ std::string Vocabulary::special_path(TokenId t) {
 
 Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<TokenId> eos,
                        std::vector<TokenId> special)
-    : eos_(std::move(eos)), special_(std::move(special)) {
+    : eos_(std::move(eos)), special_(std::move(special)), runs_(std::make_unique<Runs>(*this)) {
   if (tokens.empty()) throw Error(ErrorKind::kVocabulary, "the vocabulary is empty");
   if (tokens.size() > 100'000'000) throw Error(ErrorKind::kVocabulary, "the vocabulary has too many ids");
   std::sort(eos_.begin(), eos_.end());
@@ -62,13 +63,16 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
 Vocabulary::Vocabulary(const Parts& parts, const TokenTrie::Parts& trie, std::shared_ptr<const void> keep)
     : keep_(std::move(keep)),
       eos_(parts.eos.begin(), parts.eos.end()),
-      special_(parts.special.begin(), parts.special.end()) {
+      special_(parts.special.begin(), parts.special.end()),
+      runs_(std::make_unique<Runs>(*this)) {
   text_.view(parts.text);
   offsets_.view(parts.offsets);
   trie_.view(trie);
   for (std::size_t i = 1; i < offsets_.size(); ++i)
     if (offsets_[i] > offsets_[i - 1]) longest_ = std::max(longest_, offsets_[i] - offsets_[i - 1]);
 }
+
+Vocabulary::~Vocabulary() = default;
 
 bool Vocabulary::sound() const {
   if (offsets_.size() < 2 || offsets_.size() > 100'000'001 || offsets_[0] != 0) return false;
@@ -87,7 +91,7 @@ bool Vocabulary::is_eos(TokenId t) const { return std::binary_search(eos_.begin(
 bool Vocabulary::is_special(TokenId t) const { return std::binary_search(special_.begin(), special_.end(), t); }
 
 std::size_t Vocabulary::byte_size() const {
-  return text_.byte_size() + offsets_.byte_size() + trie_.byte_size();
+  return text_.byte_size() + offsets_.byte_size() + trie_.byte_size() + runs_->byte_size();
 }
 
 }  // namespace structgen

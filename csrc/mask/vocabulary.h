@@ -19,6 +19,8 @@
 
 namespace structgen {
 
+class Runs;
+
 class Vocabulary {
  public:
   // Throws kVocabulary when there is no token, or an EOS id is out of range or carries text.
@@ -31,6 +33,7 @@ class Vocabulary {
   };
   // One that was made before, in memory that `keep` holds. Ask sound() before anything else.
   Vocabulary(const Parts& parts, const TokenTrie::Parts& trie, std::shared_ptr<const void> keep);
+  ~Vocabulary();
   Parts parts() const { return {text_.all(), offsets_.all(), eos_, special_}; }
   bool sound() const;
 
@@ -48,6 +51,8 @@ class Vocabulary {
   bool is_special(TokenId t) const;
   uint32_t longest() const { return longest_; }
   const TokenTrie& trie() const { return trie_; }
+  // What is known of runs of characters; thread-safe, and no part of what the vocabulary is.
+  Runs& runs() const { return *runs_; }
   std::size_t byte_size() const;
 
  private:
@@ -58,6 +63,7 @@ class Vocabulary {
   std::vector<TokenId> special_;  // sorted
   uint32_t longest_ = 0;
   TokenTrie trie_;
+  std::unique_ptr<Runs> runs_;
 };
 
 }  // namespace structgen

@@ -21,6 +21,7 @@ class WalkTable {
     const auto [it, fresh] = index_.try_emplace(r.v, static_cast<uint32_t>(ids_.size()));
     if (fresh) {
       ids_.push_back(r);
+      ends_.push_back(regexes_.nullable(r));
       rows_.resize(rows_.size() + 256, kUnknown);
     }
     return it->second;
@@ -33,11 +34,15 @@ class WalkTable {
     return to;
   }
   RegexId regex(uint32_t s) const { return ids_[s]; }
+  bool ends(uint32_t s) const { return ends_[s]; }
+  // Bytes of one class lead to the same state.
+  const ClassMap& classes(uint32_t s) { return regexes_.classes(ids_[s]); }
   uint32_t size() const { return static_cast<uint32_t>(ids_.size()); }
 
  private:
   RegexArena& regexes_;
   std::vector<RegexId> ids_;
+  std::vector<char> ends_{false};
   std::vector<uint32_t> rows_;
   std::unordered_map<uint32_t, uint32_t> index_;
 };

@@ -279,7 +279,7 @@ RegexId spell_class(RegexArena& arena, const CodepointSet& set, Spelling spellin
 RegexId utf8_any_char(RegexArena& arena) { return utf8_class(arena, CodepointSet::all()); }
 RegexId json_any_char(RegexArena& arena) {
   RegexId& known = arena.remembered(1);  // built once: every string needs it
-  if (known == RegexArena::empty()) known = json_class(arena, CodepointSet::all());
+  if (known == RegexArena::empty()) arena.mark_any_character(known = json_class(arena, CodepointSet::all()));
   return known;
 }
 

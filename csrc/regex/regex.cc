@@ -206,6 +206,10 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
        (nodes_[b.v].kind == RegexKind::kCat && nodes_[nodes_[b.v].a].kind == RegexKind::kRepeat)))
     return cat(repeat(RegexId{e1}, add_counts(m1, m2), add_counts(n1, n2)), RegexId{t2});
   if (a == anything() && b == anything()) return a;
+  // c{m,n} any* t  =  c{m} any* t, for the spellings of characters: patterns without an end are full of it
+  if (x.kind == RegexKind::kRepeat && x.max > x.min && nodes_[x.a].character && split_repeat(b.v, e2, m2, n2, t2) &&
+      m2 == 0 && n2 == kUnbounded && any_character_ != empty() && e2 == any_character_.v)
+    return cat(repeat(RegexId{x.a}, x.min, x.min), b);
   const RegexNode& y = nodes_[b.v];
   RegexNode n;
   n.kind = RegexKind::kCat;
@@ -388,9 +392,49 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
       return epsilon();
     }
   }
+  if (!join_runs(kids)) return empty();
   absorb(RegexKind::kAlt, kids);
   if (const RegexId flat = distributed(kids); flat != poison()) return flat;
   return nary(RegexKind::kAnd, kids);
+}
+
+// c{m,n}" & any{p,q}" = c{max(m,p),min(n,q)}", for the spellings of characters: a run is what masks know best. False: no
+// text is left.
+bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
+  if (any_character_ == empty() || kids.size() < 2) return true;
+  struct Run {
+    uint32_t kid, element, min, max, tail;
+  };
+  const auto read = [&](uint32_t kid, Run& out) {
+    const RegexNode& n = nodes_[kid];
+    if (n.kind != RegexKind::kCat || nodes_[n.a].kind != RegexKind::kRepeat || n.b != byte('"').v) return false;
+    out.kid = kid;
+    return split_repeat(kid, out.element, out.min, out.max, out.tail) && nodes_[out.element].character;
+  };
+  Run any{}, other{};
+  bool found = false, second = false;
+  for (uint32_t k : kids) {
+    Run r{};
+    if (!read(k, r)) continue;
+    if (!found && r.element == any_character_.v) {
+      any = r;
+      found = true;
+    } else if (!second) {
+      other = r;
+      second = true;
+    }
+  }
+  if (!found || !second) return true;
+  const uint32_t min = std::max(any.min, other.min), max = std::min(any.max, other.max);
+  if (min > max) return false;
+  const bool body = nodes_[any.kid].body == 1 || nodes_[other.kid].body == 1;
+  const RegexId joined = cat(repeat(RegexId{other.element}, min, max), byte('"'));
+  if (body) mark_body(joined);
+  std::erase_if(kids, [&](uint32_t k) { return k == any.kid || k == other.kid; });
+  kids.push_back(joined.v);
+  std::sort(kids.begin(), kids.end());
+  kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
+  return join_runs(kids);
 }
 
 // x & (y | z) = (x & y) | (x & z), for what is lazy (look-aheads) and nests already: of flat terms there are finitely

@@ -129,6 +129,8 @@ class RegexArena {
     if (!nodes_[r.v].body && r.v > 3) nodes_[r.v].body = 1;
     return r;
   }
+  // The marked regex that holds every other marked one.
+  void mark_any_character(RegexId r) { any_character_ = r; }
   bool is_character(RegexId r) const { return nodes_[r.v].character; }
   // A regex remembered under a small key of the caller's choice; empty() until set.
   RegexId& remembered(uint32_t key) { return remembered_[key]; }
@@ -170,6 +172,7 @@ class RegexArena {
  private:
   RegexId add(RegexNode node, std::span<const uint32_t> kids, std::string_view text);
   RegexId distributed(const std::vector<uint32_t>& kids);
+  bool join_runs(std::vector<uint32_t>& kids);
   void absorb(RegexKind kind, std::vector<uint32_t>& kids);
   RegexId nary(RegexKind kind, std::vector<uint32_t>& kids);
   bool merge_repeats(std::vector<uint32_t>& kids);
@@ -196,6 +199,7 @@ class RegexArena {
   std::vector<std::unique_ptr<LazyLanguage>> lazies_;
   ClassMaps class_maps_;
   std::array<RegexId, 256> byte_{};
+  RegexId any_character_{};
   std::unordered_map<uint32_t, RegexId> remembered_;
   std::unordered_map<uint32_t, std::shared_ptr<void>> attached_;
   struct LimitedHash {

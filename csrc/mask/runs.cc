@@ -1,0 +1,389 @@
+#include "mask/runs.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "mask/vocabulary.h"
+#include "mask/walk_table.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr std::size_t kKept = 24u << 20;    // bytes of classes that a vocabulary keeps for the next compiler
+constexpr std::size_t kKeyStates = 32;      // of an element's automaton; a larger one is not shared
+constexpr uint32_t kKeyNodes = 1'000;       // regexes that finding it may make: counters in counters make ever more
+
+// The automaton of a regex, its states numbered in the order of their discovery: equal for equal structures in
+// whatever arena. Empty where it is too large.
+std::string automaton(RegexArena& regexes, RegexId element) {
+  const RegexKind kind = regexes.node(element).kind;
+  if (!regexes.node(element).finite || (kind != RegexKind::kBytes && kind != RegexKind::kAlt)) return {};
+  const uint32_t nodes = regexes.size() + kKeyNodes;
+  std::vector<RegexId> states{element};
+  std::string out;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (states.size() > kKeyStates || regexes.size() > nodes) return {};
+    const ClassMap& classes = regexes.classes(states[i]);
+    out.push_back(regexes.nullable(states[i]) ? 'E' : 'I');
+    for (int b = 0; b < 256; ++b) {
+      if (b > 0 && classes.of[b] == classes.of[b - 1]) continue;
+      const RegexId to = regexes.next(states[i], static_cast<uint8_t>(b));
+      if (to != RegexArena::empty() && regexes.node(to).labelled) return {};
+      std::size_t number = 255;
+      if (to != RegexArena::empty()) {
+        number = static_cast<std::size_t>(std::find(states.begin(), states.end(), to) - states.begin());
+        if (number == states.size()) states.push_back(to);
+      }
+      out.push_back(static_cast<char>(b));
+      out.push_back(static_cast<char>(number));
+    }
+  }
+  return out;
+}
+
+// ---- saved classes: counts and arrays of 32-bit numbers, one after the other ----
+
+void put(std::string& out, uint32_t value) { out.append(reinterpret_cast<const char*>(&value), 4); }
+
+template <class T>
+void put_all(std::string& out, const std::vector<T>& values) {
+  put(out, static_cast<uint32_t>(values.size()));
+  out.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+  out.resize((out.size() + 3) / 4 * 4);
+}
+
+class Source {
+ public:
+  explicit Source(std::string_view from) : from_(from) {}
+  bool ok() const { return ok_; }
+  uint32_t number() {
+    uint32_t out = 0;
+    read(&out, 4);
+    return out;
+  }
+  template <class T>
+  void all(std::vector<T>& out) {
+    const uint32_t n = number();
+    if (n > from_.size() / sizeof(T)) ok_ = false;
+    if (!ok_) return;
+    out.resize(n);
+    read(out.data(), n * sizeof(T));
+    from_.remove_prefix(std::min<std::size_t>(from_.size(), (4 - n * sizeof(T) % 4) % 4));
+  }
+  std::string_view bytes(std::size_t n) {
+    if (n > from_.size()) ok_ = false;
+    if (!ok_) return {};
+    const std::string_view out = from_.substr(0, n);
+    from_.remove_prefix(n);
+    return out;
+  }
+
+ private:
+  void read(void* to, std::size_t n) {
+    const std::string_view found = bytes(n);
+    if (ok_ && n) std::memcpy(to, found.data(), n);
+  }
+  std::string_view from_;
+  bool ok_ = true;
+};
+
+}  // namespace
+
+NodeIndex::NodeIndex(const TokenTrie& trie) : nodes_(trie.size()), parents_(trie.size(), 0) {
+  for (uint32_t i = 1; i < trie.size(); ++i) ++first_[trie.node(i).byte + 1];
+  for (int b = 0; b < 256; ++b) first_[b + 1] += first_[b];
+  uint32_t next[256];
+  std::copy(first_, first_ + 256, next);
+  std::vector<uint32_t> path{0};  // node at each depth
+  for (uint32_t i = 1; i < trie.size(); ++i) {
+    const TokenTrie::Node& n = trie.node(i);
+    path.resize(n.depth);
+    parents_[i] = path.back();
+    path.push_back(i);
+    nodes_[next[n.byte]++] = i;
+  }
+}
+
+// ---- one class ----
+
+RunClass::RunClass(RegexArena& regexes, const Vocabulary& vocabulary, Runs& runs, RegexId element)
+    : vocabulary_(vocabulary), runs_(runs), boundary_(vocabulary.trie().size(), kNone) {
+  ok_ = vocabulary.longest() < kNone;
+  if (ok_) walk(regexes, element);
+  settle();
+}
+
+// What is known once the tokens are.
+void RunClass::settle() {
+  rows_ = std::make_unique<Slot<Words>[]>(buckets_.size() + 1);
+  lists_ = std::make_unique<Slot<std::vector<TokenId>>[]>(buckets_.size() + 1);
+  std::size_t bytes = sizeof(RunClass) + boundary_.capacity() * sizeof(uint16_t);
+  for (const auto& b : buckets_) {
+    tokens_ += b.size();
+    bytes += sizeof(b) + 2 * sizeof(void*) + b.capacity() * sizeof(TokenId);
+  }
+  bytes_ += bytes;
+}
+
+void RunClass::walk(RegexArena& regexes, RegexId element) {
+  if (regexes.nullable(element)) {
+    ok_ = false;
+    return;
+  }
+  const TokenTrie& trie = vocabulary_.trie();
+  WalkTable table(regexes);
+  const uint32_t start = table.state(element);
+  const uint32_t done = table.state(RegexArena::epsilon());  // an element just ended
+  std::vector<uint32_t> at(vocabulary_.longest() + 1), count(vocabulary_.longest() + 1);
+  at[0] = start;
+  boundary_[0] = 0;
+  for (uint32_t i = 1; i < trie.size();) {
+    const TokenTrie::Node& n = trie.node(i);
+    const uint32_t from = at[n.depth - 1];
+    uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
+    if (to == WalkTable::kDead) {
+      i = n.end;
+      continue;
+    }
+    count[n.depth] = count[n.depth - 1] + (from == start);
+    if (to == done) {
+      to = start;
+      boundary_[i] = static_cast<uint16_t>(count[n.depth]);
+    } else if (table.ends(to)) {
+      ok_ = false;  // not a prefix code
+      return;
+    }
+    at[n.depth] = to;
+    for (TokenId t : trie.tokens(i)) {
+      if (buckets_.size() < count[n.depth]) buckets_.resize(count[n.depth]);
+      buckets_[count[n.depth] - 1].push_back(t);
+    }
+    ++i;
+  }
+}
+
+const Words& RunClass::row(uint32_t k) {
+  std::atomic<const Words*>& slot = rows_[k].made;
+  if (const Words* known = slot.load(std::memory_order_relaxed)) return *known;
+  auto w = std::make_unique<Words>(vocabulary_.words());
+  for (uint32_t i = 0; i < k; ++i)
+    for (TokenId t : buckets_[i]) set_bit(*w, t);
+  bytes_ += w->size() * 4;
+  slot.store(w.get(), std::memory_order_release);
+  return *w.release();
+}
+
+const Words& RunClass::up_to(uint32_t k) {
+  k = std::min<uint32_t>(k, longest());
+  if (const Words* known = rows_[k].made.load(std::memory_order_acquire)) return *known;
+  std::lock_guard hold(lock_);
+  return row(k);
+}
+
+std::size_t RunClass::tokens_between(uint32_t low, uint32_t high) const {
+  std::size_t n = 0;
+  for (uint32_t k = low; k < std::min(high, longest()); ++k) n += buckets_[k].size();
+  return n;
+}
+
+const std::vector<TokenId>* RunClass::list_up_to(uint32_t k) {
+  if (tokens_ > kSparseLimit) return nullptr;
+  k = std::min<uint32_t>(k, longest());
+  std::atomic<const std::vector<TokenId>*>& slot = lists_[k].made;
+  if (const auto* known = slot.load(std::memory_order_acquire)) return known;
+  std::lock_guard hold(lock_);
+  if (const auto* known = slot.load(std::memory_order_relaxed)) return known;
+  auto list = std::make_unique<std::vector<TokenId>>();
+  for (uint32_t i = 0; i < k; ++i) list->insert(list->end(), buckets_[i].begin(), buckets_[i].end());
+  bytes_ += list->capacity() * sizeof(TokenId);
+  slot.store(list.get(), std::memory_order_release);
+  return list.release();
+}
+
+void RunClass::add(uint8_t byte, std::unique_ptr<RunExits> exits) {
+  bytes_ += sizeof(RunExits) + exits->unbounded.size() * 4 + exits->children.capacity() * sizeof(Exit) +
+            exits->ends.capacity() * sizeof(exits->ends[0]) +
+            exits->suffixes.nodes.capacity() * sizeof(Suffixes::Node) +
+            exits->suffixes.entries.capacity() * sizeof(Suffixes::Entry);
+  owned_.push_back(std::move(exits));
+  exits_[byte].store(owned_.back().get(), std::memory_order_release);
+}
+
+const RunExits& RunClass::exits(uint8_t byte) {
+  if (const RunExits* known = exits_[byte].load(std::memory_order_acquire)) return *known;
+  const NodeIndex& index = runs_.index();
+  std::lock_guard hold(lock_);
+  if (const RunExits* known = exits_[byte].load(std::memory_order_relaxed)) return *known;
+  auto made = std::make_unique<RunExits>();
+  const TokenTrie& trie = vocabulary_.trie();
+  made->unbounded = row(longest());
+  for (uint32_t child : index.of(byte)) {
+    const uint16_t count = boundary_[index.parent(child)];
+    if (count == kNone) continue;
+    made->children.push_back({child, count});
+    made->longest = std::max<uint32_t>(made->longest, count);
+    for (TokenId t : trie.tokens(child)) {
+      set_bit(made->unbounded, t);
+      made->ends.push_back({t, count});
+    }
+  }
+  std::vector<SuffixText> endings;
+  for (const Exit& e : made->children)
+    for (TokenId t : trie.subtree_tokens(e.node).subspan(trie.tokens(e.node).size())) {
+      const std::string_view text = vocabulary_.bytes(t).substr(trie.node(e.node).depth);
+      endings.push_back({text, {t, e.count}});
+    }
+  build_suffixes(std::move(endings), made->suffixes);
+  add(byte, std::move(made));
+  return *exits_[byte].load(std::memory_order_relaxed);
+}
+
+void RunClass::write(std::string& out) const {
+  put(out, ok_);
+  put(out, static_cast<uint32_t>(buckets_.size()));
+  for (const auto& b : buckets_) put_all(out, b);
+  put_all(out, boundary_);
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    const RunExits* e = exits_[byte].load(std::memory_order_acquire);
+    if (!e) continue;
+    put(out, byte);
+    put(out, e->longest);
+    put_all(out, e->children);
+    put_all(out, e->ends);
+    put_all(out, e->suffixes.entries);
+    put_all(out, e->unbounded);
+    put(out, e->suffixes.depth);
+    std::vector<uint32_t> nodes;  // field by field: the struct has a gap
+    for (const Suffixes::Node& n : e->suffixes.nodes) nodes.insert(nodes.end(), {n.end, n.first, n.depth, n.byte});
+    put_all(out, nodes);
+  }
+  put(out, 256);
+}
+
+RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& runs)
+    : vocabulary_(vocabulary), runs_(runs) {
+  const TokenTrie& trie = vocabulary.trie();
+  Source from(saved);
+  const auto tokens_fit = [&](const auto& list, auto&& token) {
+    for (const auto& x : list)
+      if (static_cast<uint32_t>(token(x)) >= vocabulary.size()) return false;
+    return true;
+  };
+  const auto entry = [](const Suffixes::Entry& e) { return e.token; };
+  bool sound = from.number() == 1;
+  const uint32_t n = from.number();
+  sound = sound && from.ok() && n <= vocabulary.longest();
+  if (sound) buckets_.resize(n);
+  for (auto& b : buckets_) {
+    from.all(b);
+    sound = sound && tokens_fit(b, [](TokenId t) { return t; });
+  }
+  from.all(boundary_);
+  sound = sound && from.ok() && boundary_.size() == trie.size();
+  while (sound) {
+    const uint32_t byte = from.number();
+    if (byte == 256 || !from.ok()) break;
+    auto e = std::make_unique<RunExits>();
+    e->longest = from.number();
+    from.all(e->children);
+    from.all(e->ends);
+    from.all(e->suffixes.entries);
+    from.all(e->unbounded);
+    e->suffixes.depth = from.number();
+    std::vector<uint32_t> nodes;
+    from.all(nodes);
+    sound = from.ok() && byte < 256 && tokens_fit(e->ends, entry) && tokens_fit(e->suffixes.entries, entry) &&
+            e->unbounded.size() == vocabulary.words() && nodes.size() % 4 == 0 && !nodes.empty() &&
+            e->suffixes.depth <= vocabulary.longest() &&
+            std::ranges::all_of(e->children, [&](const Exit& x) { return x.node > 0 && x.node < trie.size(); });
+    const uint32_t count = static_cast<uint32_t>(nodes.size() / 4);
+    uint32_t depth = 0;
+    for (uint32_t i = 0; i < count && sound; ++i) {
+      const Suffixes::Node node{nodes[4 * i], nodes[4 * i + 1], nodes[4 * i + 2], static_cast<uint8_t>(nodes[4 * i + 3])};
+      const bool last = i + 1 == count;
+      sound = node.first <= (last ? e->suffixes.entries.size() : nodes[4 * i + 5]) &&
+              (last ? node.first == e->suffixes.entries.size()
+                    : node.end > i && node.end < count && node.depth >= 1 && node.depth <= depth + 1 &&
+                          node.depth <= e->suffixes.depth);
+      depth = node.depth;
+      e->suffixes.nodes.push_back(node);
+    }
+    if (sound) add(static_cast<uint8_t>(byte), std::move(e));
+  }
+  ok_ = sound && from.ok();
+  if (!ok_) buckets_.clear();
+  settle();
+}
+
+// ---- all of a vocabulary ----
+
+const NodeIndex& Runs::index() {
+  std::call_once(indexed_, [&] { index_ = std::make_unique<NodeIndex>(vocabulary_.trie()); });
+  return *index_;
+}
+
+std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
+  const std::string key = automaton(regexes, element);
+  std::unique_lock hold(lock_, std::defer_lock);
+  if (!key.empty()) {
+    hold.lock();
+    for (auto it = known_.begin(); it != known_.end(); ++it)
+      if (it->key == key) {
+        known_.splice(known_.begin(), known_, it);
+        return it->run;
+      }
+  }
+  std::shared_ptr<RunClass> made;
+  if (const auto saved = saved_.find(key); !key.empty() && saved != saved_.end()) {
+    made = std::make_shared<RunClass>(saved->second, vocabulary_, *this);
+    if (!made->ok()) made = nullptr;
+  }
+  if (!made) made = std::make_shared<RunClass>(regexes, vocabulary_, *this, element);
+  if (key.empty()) return made;
+  known_.push_front({key, made});
+  std::size_t total = 0;
+  for (auto it = known_.begin(); it != known_.end();) {
+    total += it->run->byte_size();
+    it = total > kKept && it != known_.begin() ? known_.erase(it) : std::next(it);
+  }
+  return made;
+}
+
+std::string Runs::write() {
+  std::lock_guard hold(lock_);
+  std::string out;
+  for (const Known& k : known_) {
+    if (!k.run->ok()) continue;
+    std::string body;
+    k.run->write(body);
+    put(out, static_cast<uint32_t>(k.key.size()));
+    put(out, static_cast<uint32_t>(body.size()));
+    out += k.key;
+    out.resize((out.size() + 3) / 4 * 4);
+    out += body;
+  }
+  return out;
+}
+
+void Runs::view(std::string_view saved) {
+  std::lock_guard hold(lock_);
+  Source from(saved);
+  for (std::size_t left = saved.size(); left >= 8;) {
+    const uint32_t key = from.number(), body = from.number();
+    const std::size_t padded = (static_cast<std::size_t>(key) + 3) / 4 * 4;
+    const std::string_view name = from.bytes(padded), text = from.bytes(body);
+    if (!from.ok()) return;
+    saved_.emplace(name.substr(0, key), text);
+    left -= 8 + padded + body;
+  }
+}
+
+std::size_t Runs::byte_size() {
+  std::lock_guard hold(lock_);
+  std::size_t sum = index_ ? index_->byte_size() : 0;
+  for (const Known& k : known_) sum += k.run->byte_size();
+  return sum;
+}
+
+}  // namespace structgen
