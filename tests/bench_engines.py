@@ -65,5 +65,36 @@ def bad(tokens: Any) -> Bad:
 bad.version = "1"  # type: ignore[attr-defined]
 
 
+def plain(tokens: Any) -> Any:
+    """structgen behind an adapter that cannot be told how many tokens are left."""
+    from structgen.bench.engines.structgen import Engine
+
+    class Grammar:
+        unenforced: tuple[str, ...] = ()
+
+        def __init__(self, compiled: Any) -> None:
+            self._compiled = compiled
+
+        def sequence(self) -> Sequence:
+            made = self._compiled.sequence()
+            return Sequence(made.fill, made.accept, made.row)
+
+    class Plain:
+        name = "tests.bench_engines:plain"
+        version = "1"
+        notes: tuple[str, ...] = ()
+
+        def __init__(self) -> None:
+            self._engine = Engine(tokens)
+
+        def compile(self, schema: str) -> Grammar:
+            return Grammar(self._engine.compile(schema))
+
+    return Plain()
+
+
+plain.version = "1"  # type: ignore[attr-defined]
+
+
 def unloadable(tokens: Any) -> Bad:
     raise OSError("no licence file")

@@ -6,6 +6,8 @@ model's, so that no other package is needed.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 from pathlib import Path
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 from structgen.bench import comparison, corpus, endtoend, figures, markdown, named, page, report, runs
+from structgen.bench.engines.base import Sequence, row_of
 from structgen.bench.report import duration
 from structgen.bench.workers import Worker
 from structgen.cli import main
@@ -305,7 +308,8 @@ def test_named_cases_and_generation_have_their_parts(tmp_path) -> None:
     )
     built = report.build([runs.read(tmp_path / name) for name in ("cases", "end")], "t")
     assert built.cases[0].rows[0][:2] == ["structgen", "5 µs"]
-    assert built.endtoend[0].rows == [["structgen", "4", "50%", "25%", "50%", "1 ms", "2 ms", "3 ms"]]
+    times = ["1 ms", "2 ms", "3 ms"]
+    assert built.endtoend[0].rows == [["structgen", "no", "4", "50%", "25%", "50%", "0", "0", *times]]
     assert "End to end" in page.render(built) and "array of 100k tokens" in markdown.render(built)
 
 
@@ -431,6 +435,145 @@ def test_generation_with_the_embedded_model(tmp_path) -> None:
         assert row["valid"] and row["finish"] == "stop" and row["ttft_us"] > row["gct_us"] > 0
     assert not found["c", "structgen"]["declared"]
     assert found["c", "unconstrained"]["declared"]
+
+
+LONG = {
+    "type": "object",
+    "properties": {f"field_{i}": {"type": "string", "minLength": 4, "maxLength": 9} for i in range(40)},
+    "minProperties": 2,
+    "additionalProperties": False,
+}
+PLAIN = "tests.bench_engines:plain"
+
+
+def generated(base: Path, *more: str, limit: int = 30, engines: str = f"structgen,{PLAIN}") -> Path:
+    """A run over a long schema and one that no 30 tokens can hold; `said.txt` is what the command said."""
+    data = base / "data"
+    if not data.exists():
+        data.mkdir()
+        (data / "S---long.json").write_text(json.dumps(LONG))
+        (data / "S---huge.json").write_text(json.dumps({"type": "string", "minLength": 2000}))
+    path = base / f"run{len(list(base.iterdir()))}"
+    options = ("--data", data, "--engines", engines, "--max-tokens", str(limit), "--jobs", "1", "--out", path)
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        assert bench("generate", *options, *more) == 0
+    (path / "said.txt").write_text(said.getvalue())
+    return path
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory) -> tuple[Path, Path]:
+    """The same schemas with the limit told and not told."""
+    base = tmp_path_factory.mktemp("told")
+    return generated(base), generated(base, "--untold")
+
+
+def test_an_engine_that_is_told_the_limit_ends_in_time(told) -> None:
+    with_limit, without = (rows(path) for path in told)
+    row = with_limit["long", "structgen"]
+    assert row["limit_told"] and row["valid"] and row["finish"] == "stop" and row["num_tokens"] <= 30
+    row = without["long", "structgen"]
+    assert not row["limit_told"] and row["finish"] == "length" and row["num_tokens"] == 30
+    assert figures.outcome(row) == figures.CUT and row["declared"] and not row["valid"]
+    for found in (with_limit, without):  # the same engine behind an adapter without the feature
+        row = found["long", PLAIN]
+        assert not row["limit_told"] and figures.outcome(row) == figures.CUT
+    assert with_limit["long", PLAIN]["text"] == without["long", "structgen"]["text"]
+
+
+def test_a_limit_below_the_minimum_is_an_outcome_of_its_own(told) -> None:
+    with_limit, without = (rows(path) for path in told)
+    row = with_limit["huge", "structgen"]
+    assert (
+        row["declared"] and not row["valid"] and "compile_error" not in row and "generation_error" not in row
+    )
+    assert row["finish"] == endtoend.TOO_SMALL and figures.outcome(row) == figures.TOO_SMALL
+    assert row["num_tokens"] == 0 and re.search(r"within 30 tokens; it takes \d{3}", row["problem"])
+    assert figures.outcome(without["huge", "structgen"]) == figures.CUT
+
+
+def test_who_was_told_the_limit_is_said(told, capsys) -> None:
+    html, text = texts(list(told))
+    built = report.build([runs.read(path) for path in told], "t")
+    table = built.endtoend[0]
+    column = table.columns.index
+    lines = {line[0]: line for line in table.rows}
+    assert list(lines) == ["structgen", "structgen, not told the limit", PLAIN]
+    assert [line[column("limit told")] for line in lines.values()] == ["yes", "no", "no"]
+    assert [line[column("empirical")] for line in lines.values()] == ["50%", "0%", "0%"]
+    assert [line[column(figures.CUT)] for line in lines.values()] == ["0", "2", "2"]
+    assert [line[column(figures.TOO_SMALL)] for line in lines.values()] == ["1", "0", "0"]
+    for made in (html, text):
+        assert f"Without such a feature, and so cut off: {PLAIN}" in made
+        assert "finish in time: structgen" in made and "--untold" in made
+    print(figures.summary(runs.rows_of(told[0]), "generate"))
+    assert re.search(r"structgen +2 +100.0% +50.0% +50.0% +0 +1 +yes", capsys.readouterr().out)
+
+
+def test_the_missing_feature_is_said_at_the_start(told) -> None:
+    said = (told[0] / "said.txt").read_text()
+    assert f"{PLAIN} 1: cannot be told how many tokens are left" in said
+    assert "structgen" not in [line.split()[0] for line in said.splitlines() if "cannot be told" in line]
+
+
+def test_a_run_keeps_to_what_engines_were_told(told, capsys) -> None:
+    path = told[1]
+    options = ("--data", path.parent / "data", "--engines", "structgen", "--max-tokens", "30", "--out", path)
+    assert bench("generate", *options) == 2
+    assert "another tell_limit" in capsys.readouterr().err
+
+
+def test_grid_writes_its_completion_when_it_is_told(tmp_path) -> None:
+    pytest.importorskip("grid", reason="grid-guardrail is not installed (the extra `bench`)")
+    found = rows(generated(tmp_path, limit=80, engines="grid-guardrail"))
+    row = found["long", "grid-guardrail"]
+    assert row["limit_told"] and row["valid"] and row["num_tokens"] <= 80, row
+
+
+def test_a_prompt_that_fills_the_model_is_not_the_engines_fault() -> None:
+    from structgen.lm.base import ContextTooLong
+
+    class Model:
+        vocabulary = SimpleNamespace(special_tokens={}, decode=lambda _ids: b"")
+        max_context = 5
+        tokenizer = None
+
+        def start(self, prompt: str) -> Any:
+            if len(prompt) > 100:
+                raise ContextTooLong("the prompt has 101 tokens; the model reads 5")
+            return prompt
+
+    grammar = SimpleNamespace(unenforced=(), sequence=lambda: Sequence(print, print, row_of(1)))
+    engine = SimpleNamespace(name="x", compile=lambda _schema: grammar)
+    for schema in ('{"type": "null"}', '"' + "x" * 100 + '"'):
+        out: list[dict[str, Any]] = []
+        state = {"lm": Model(), "engine": engine, "max_tokens": 3, "tell": True}
+        state["lm"].eos_token_ids = ()  # type: ignore[attr-defined]
+        job = corpus.Case("a", "s", schema, ()).as_json()
+        endtoend.work(state, job, out.append)
+        assert figures.outcome(out[0]) == figures.NO_ROOM, out
+        assert out[0]["declared"] and not out[0]["valid"] and out[0]["finish"] in endtoend.FINISHES
+
+
+def test_coverage_is_what_the_paper_defines() -> None:
+    """Declared: taken without an error; empirical: valid, over all; compliance: their ratio."""
+    base = {"split": "s", "finish": "stop", "ttft_us": 1e3, "tpot_us": 1e3}
+    a = [
+        base | {"id": "1", "declared": True, "valid": True, "gct_us": 1e3},
+        base | {"id": "2", "declared": True, "valid": False, "gct_us": 9e3},
+        base | {"id": "3", "declared": True, "valid": False, "gct_us": 9e3, "finish": "length"},
+        {"id": "4", "split": "s", "declared": False, "valid": False, "generation_error": "broke"},
+        {"id": "5", "split": "s", "declared": False, "valid": False, "compile_error": "no"},
+        {"id": "6", "split": "s", "failure": "timeout"},
+    ]
+    b = [base | {"id": "1", "declared": True, "valid": True, "gct_us": 5e3}]
+    found = {"a": {str(r["id"]): r for r in a}, "b": {"1": b[0]}, "none": {"1": a[4] | {"id": "1"}}}
+    timed = figures.declared_by_all(found)
+    assert timed == {"1"}
+    c = figures.coverage(a, timed)
+    assert (c["declared"], c["empirical"], c["compliance"]) == (3 / 6, 1 / 6, 1 / 3)
+    assert (c["cut"], c["too_small"], c["gct_ms"]) == (1, 0, 1.0)
+    assert figures.coverage(a)["gct_ms"] == 9.0
 
 
 def test_ray_goes_on_with_a_run_of_this_machine(tmp_path, smoke) -> None:

@@ -1,7 +1,11 @@
 """One schema, one engine, a model: what JSONSchemaBench reports.
 
-Enters: a case as JSON. Leaves: one row: `declared` (the engine took the schema), `valid` (the text is JSON
-that `jsonschema` accepts, formats included), seconds of compile, to the first token and per further token.
+Enters: a case as JSON. Leaves: one row:
+    declared      the engine took the schema and did not break on it, as the paper (arXiv 2501.10868) means it
+    valid         the text came to its end and is JSON that `jsonschema` accepts, formats included
+    finish        how it ended: one of `FINISHES`; `problem` says more where it is not valid
+    limit_told    whether the engine was told, mask by mask, how many tokens are left
+    gct_us, ttft_us, tpot_us   compile, to the first token, per further token
 Tokens are the model's most probable among those allowed. Cost: a forward a token.
 """
 
@@ -16,11 +20,14 @@ import numpy as np
 
 from . import engines, tokens
 from .corpus import Case
-from .engines.base import Engine, Refused
+from .engines.base import Engine, LimitTooSmall, Refused
 
-__all__ = ["SETUP", "WORK", "generate", "judge", "setup", "work"]
+__all__ = ["FINISHES", "SETUP", "WORK", "generate", "judge", "setup", "work"]
 
 SETUP, WORK = "structgen.bench.endtoend:setup", "structgen.bench.endtoend:work"
+STOP, LENGTH, TOO_SMALL = "stop", "length", "no text is short enough"
+NO_ROOM, DEAD_END, TORN = "the prompt fills the model", "dead end", "the mask allows a token accept refuses"
+FINISHES = (STOP, LENGTH, TOO_SMALL, NO_ROOM, DEAD_END, TORN)
 _PROMPT = "Write a JSON value that the schema describes."
 
 
@@ -32,7 +39,7 @@ def setup(config: dict[str, Any]) -> dict[str, Any]:
     vocabulary = tokens.of_vocabulary(lm.vocabulary, config["model"])
     engine = engines.load(config["engine"], vocabulary)
     lm.logprobs([lm.start("warm")])
-    return {"lm": lm, "engine": engine, "max_tokens": config["max_tokens"]}
+    return {"lm": lm, "engine": engine, "max_tokens": config["max_tokens"], "tell": config["tell_limit"]}
 
 
 def prompt(lm: Any, schema: str) -> str | list[int]:
@@ -47,47 +54,72 @@ def prompt(lm: Any, schema: str) -> str | list[int]:
     return formatted(lm, text, None, "chat" if chat else "plain")
 
 
-def generate(lm: Any, engine: Engine, ends: set[int], schema: str, max_tokens: int) -> dict[str, Any]:
-    """A text and its times in microseconds; Refused where the engine does not take the schema."""
+def generate(
+    lm: Any, engine: Engine, ends: set[int], schema: str, max_tokens: int, tell: bool = True
+) -> dict[str, Any]:
+    """A text and its times in microseconds; Refused where the engine does not take the schema.
+
+    With `tell`, an engine that can use it learns at each mask how many tokens are left.
+    """
+    from ..lm.base import ContextTooLong
+
     clock = time.perf_counter_ns
-    context = lm.start(prompt(lm, schema))
     start = clock()
     grammar = engine.compile(schema)
     compiled = clock()
+    row: dict[str, Any] = {
+        "gct_us": (compiled - start) / 1e3,
+        "limit_told": False,
+        "num_tokens": 0,
+        "text": "",
+    }
+    if grammar.unenforced:
+        row["unenforced"] = list(grammar.unenforced)[:20]
+    try:
+        context = lm.start(prompt(lm, schema))
+    except ContextTooLong as error:  # the model's matter: the engine did take the schema
+        return row | {"finish": NO_ROOM, "detail": str(error)}
+    room = max_tokens if lm.max_context is None else min(max_tokens, lm.max_context - len(context))
+    begin = first = clock()
     sequence = grammar.sequence()
+    within = sequence.fill_within if tell else None
+    row["limit_told"] = within is not None
     taken: list[int] = []
-    finish = "length"
-    first = compiled
-    while len(taken) < max_tokens:
+    finish = LENGTH if room > 0 else NO_ROOM
+    while len(taken) < room:
+        try:
+            if within is None:
+                sequence.fill()
+            else:
+                within(room - len(taken))
+        except LimitTooSmall as error:
+            finish = TOO_SMALL
+            row["detail"] = str(error)
+            break
         scores = lm.logprobs([context])[0]
-        sequence.fill()
         allowed = np.unpackbits(sequence.row.view(np.uint8), bitorder="little")[: scores.size].view(bool)
         if not allowed.any():
-            finish = "dead end"
+            finish = DEAD_END
             break
         token = int(np.where(allowed, scores, -np.inf).argmax())
         taken.append(token)
         if len(taken) == 1:
             first = clock()
         if token in ends:
-            finish = "stop"
+            finish = STOP
             break
         if not sequence.accept(token):
-            finish = "the mask allows a token accept refuses"
+            finish = TORN
             break
         context = context.extend(token)
     end = clock()
-    row: dict[str, Any] = {
-        "gct_us": (compiled - start) / 1e3,
-        "ttft_us": (first - start) / 1e3,
-        "num_tokens": len(taken),
-        "finish": finish,
-        "text": lm.vocabulary.decode(taken).decode("utf-8", "replace"),
-    }
+    row["finish"] = finish
+    row["num_tokens"] = len(taken)
+    row["text"] = lm.vocabulary.decode(taken).decode("utf-8", "replace")
+    if taken:
+        row["ttft_us"] = row["gct_us"] + (first - begin) / 1e3
     if len(taken) > 1:
         row["tpot_us"] = (end - first) / 1e3 / (len(taken) - 1)
-    if grammar.unenforced:
-        row["unenforced"] = list(grammar.unenforced)[:20]
     return row
 
 
@@ -117,14 +149,18 @@ def work(state: dict[str, Any], job: dict[str, Any], emit: Callable[[dict[str, A
     row: dict[str, Any] = {"id": case.name, "split": case.split, "engine": engine.name}
     ends = set(state["lm"].eos_token_ids)
     try:
-        made = generate(state["lm"], engine, ends, case.schema, state["max_tokens"])
+        made = generate(state["lm"], engine, ends, case.schema, state["max_tokens"], state["tell"])
     except Refused as error:
         emit(row | {"declared": False, "valid": False, "compile_error": str(error)[:500]})
         return
-    except Exception as error:  # an engine that breaks, a prompt too long for the model
+    except Exception as error:  # an engine that breaks
         text = f"{type(error).__name__}: {error}"[:500]
         emit(row | {"declared": False, "valid": False, "generation_error": text})
         return
     finish = made["finish"]
-    problem = judge(case.schema, made["text"]) if finish == "stop" else f"unfinished: {finish}"
+    problem = (
+        judge(case.schema, made["text"])
+        if finish == STOP
+        else ": ".join(["unfinished", finish, *([made["detail"]] if "detail" in made else [])])
+    )
     emit(row | made | {"declared": True, "valid": not problem, "problem": problem})

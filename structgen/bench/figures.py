@@ -10,19 +10,26 @@ from __future__ import annotations
 import collections
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from . import endtoend
+
 __all__ = [
+    "CUT",
+    "NO_ROOM",
     "OUTCOMES",
     "TBM",
+    "TOO_SMALL",
     "TTFM",
     "by_engine",
     "cause",
     "common_steps",
+    "coverage",
+    "declared_by_all",
     "figures",
     "outcome",
     "pair",
@@ -36,6 +43,8 @@ Row = dict[str, Any]
 TTFM = ("p50", "mean", "p90", "p99", "max")
 TBM = ("p50", "mean", "p90", "p99", "p99.9", "max")
 OUTCOMES = ("right", "wrong", "refused", "failed")
+CUT, TOO_SMALL, NO_ROOM = "cut off", "limit too small", "no room"  # further outcomes of end-to-end rows
+_UNFINISHED = {endtoend.LENGTH: CUT, endtoend.TOO_SMALL: TOO_SMALL, endtoend.NO_ROOM: NO_ROOM}
 
 _KEYWORDS = (
     "unevaluatedProperties", "unevaluatedItems", "dependentSchemas", "dependentRequired", "dependencies",
@@ -49,13 +58,16 @@ _QUOTED = re.compile(r"[\"'`]\$?[A-Za-z]+[\"'`]")
 
 
 def outcome(row: Row) -> str:
-    """ "right": every verdict, or the generated value, is what the schema says. See `OUTCOMES`."""
+    """ "right": every verdict, or the generated value, is what the schema says. One of `OUTCOMES`.
+
+    Of a text also `CUT`, `TOO_SMALL` (the engine said so) or `NO_ROOM` (the prompt fills the model).
+    """
     if "failure" in row or "generation_error" in row:
         return "failed"
     if "compile_error" in row:
         return "refused"
     if "declared" in row:
-        return "right" if row["valid"] else "wrong"
+        return "right" if row["valid"] else _UNFINISHED.get(row.get("finish", ""), "wrong")
     return "wrong" if "validation_error" in row else "right"
 
 
@@ -174,14 +186,25 @@ def ratio(one: dict[str, float], other: dict[str, float]) -> dict[str, float]:
     return {key: one[key] / other[key] if other[key] else math.nan for key in one}
 
 
-def coverage(rows: Iterable[Row]) -> dict[str, Any]:
-    """An engine's end-to-end figures as JSONSchemaBench defines them; times are medians."""
+def coverage(rows: Iterable[Row], timed: Container[str] | None = None) -> dict[str, Any]:
+    """An engine's end-to-end figures as JSONSchemaBench (arXiv 2501.10868) defines them.
+
+    declared    the share of all schemas that the engine takes without an error
+    empirical   the share of all schemas for which the text is valid
+    compliance  empirical / declared
+    cut, too_small, no_room   texts without an end: cut off by the limit; the engine said that no text is so
+                              short; no room left by the prompt. They are declared and not valid.
+    gct_ms, ttft_ms, tpot_ms   medians over the declared schemas, of those in `timed` where it is given
+    """
     found = list(rows)
     declared = [row for row in found if row.get("declared")]
     valid = [row for row in declared if row["valid"]]
+    ends = collections.Counter(outcome(row) for row in declared)
 
     def median(key: str, scale: float) -> float:
-        values = [row[key] / scale for row in declared if key in row]
+        values = [
+            row[key] / scale for row in declared if key in row and (timed is None or row["id"] in timed)
+        ]
         return float(np.median(values)) if values else math.nan
 
     return {
@@ -189,11 +212,20 @@ def coverage(rows: Iterable[Row]) -> dict[str, Any]:
         "declared": len(declared) / len(found) if found else math.nan,
         "empirical": len(valid) / len(found) if found else math.nan,
         "compliance": len(valid) / len(declared) if declared else math.nan,
-        "unfinished": sum(row["finish"] != "stop" for row in declared),
+        "cut": ends[CUT],
+        "too_small": ends[TOO_SMALL],
+        "no_room": ends[NO_ROOM],
         "gct_ms": median("gct_us", 1e3),
         "ttft_ms": median("ttft_us", 1e3),
         "tpot_ms": median("tpot_us", 1e3),
     }
+
+
+def declared_by_all(engines: Mapping[str, Mapping[str, Row]]) -> set[str]:
+    """The schemas that every engine takes which takes any: what times are compared on, as in the paper."""
+    sets = [{name for name, row in rows.items() if row.get("declared")} for rows in engines.values()]
+    sets = [names for names in sets if names]
+    return set.intersection(*sets) if sets else set()
 
 
 def table(title: str, columns: Sequence[str], lines: Mapping[str, Sequence[str]]) -> str:
@@ -212,16 +244,24 @@ def summary(rows: Iterable[Row], mode: str) -> str:
     """What a run prints when it is done."""
     engines = by_engine(rows)
     if mode == "generate":
-        names = ("schemas", "declared", "empirical", "compliance", "gct ms", "ttft ms", "tpot ms")
+        names = (
+            *("schemas", "declared", "empirical", "compliance", CUT, TOO_SMALL, "limit told"),
+            *("gct ms", "ttft ms", "tpot ms"),
+        )
         lines: dict[str, Sequence[str]] = {}
+        timed = declared_by_all(engines)
         for engine, found in engines.items():
-            c = coverage(found.values())
+            c = coverage(found.values(), timed)
             lines[engine] = [
                 str(c["schemas"]),
                 *(f"{c[key]:.1%}" for key in ("declared", "empirical", "compliance")),
+                *(str(c[key]) for key in ("cut", "too_small")),
+                "yes" if any(row.get("limit_told") for row in found.values()) else "no",
                 *(f"{c[key]:.2f}" for key in ("gct_ms", "ttft_ms", "tpot_ms")),
             ]
-        return table("end to end; times are medians", names, lines)
+        return table(
+            f"end to end; times are medians over the {len(timed)} schemas that all take", names, lines
+        )
     all_of = {engine: whole(found.values()) for engine, found in engines.items()}
     parts = [
         table("schemas", OUTCOMES, {e: [str(w[kind]) for kind in OUTCOMES] for e, w in all_of.items()}),

@@ -24,10 +24,13 @@ METHOD = {
     ],
     "generate": [
         "End to end: the model's most probable allowed token at each step, one sequence, no batching. "
-        "Declared is the share of schemas the engine took; empirical, the share whose text came to "
-        "its end and is valid (jsonschema with formats); compliance is empirical over declared. Times "
-        "are medians over declared schemas: compile; from the start of compile to the first token "
-        "(the forward of the prompt included); per further token.",
+        "Declared is the share of all schemas that the engine takes without a refusal, an error or a "
+        "limit of time or memory; empirical, the share of all schemas whose text came to its end and is "
+        "valid (jsonschema with formats); compliance is empirical over declared. Cut off counts texts that "
+        "the limit of tokens ended; limit too small, those of which the engine said at once that no text "
+        "of the schema is so short. Both are declared and not valid. Times are medians over the schemas "
+        "that every engine takes: compile; from the start of compile to the first token (the forward of "
+        "the prompt included); per further token.",
     ],
 }
 FLATTERS = {
@@ -43,8 +46,11 @@ FLATTERS = {
         "At these sizes the median between masks measures the call from Python more than the engine.",
     ],
     "generate": [
-        "A small model writes short and repetitive texts; those that do not end within the limit of "
-        "tokens count against the engine, though the model is to blame. An engine that forces compact "
-        "JSON needs fewer tokens.",
+        "A small model runs on and repeats itself. A text that does not end within the limit counts against "
+        "the engine. Engines that can be told the limit end in time, which flatters them beside those "
+        "without such a feature; where nobody is told (--untold), the model is to blame as much as the "
+        "engine, and one that forces compact JSON or cuts recursion off needs fewer tokens.",
+        "A text that is steered to its end is valid, not good: the share of valid texts says nothing about "
+        "what they say.",
     ],
 }

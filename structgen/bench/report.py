@@ -95,7 +95,7 @@ def build(runs: list[Run], title: str) -> Report:
     for _, rows in groups["cases"]:
         report.cases += _case_tables(rows, report.engines)
     if groups["generate"]:
-        _endtoend(report, [row for _, rows in groups["generate"] for row in rows])
+        _endtoend(report, groups["generate"], abouts)
     _about(report, runs, abouts)
     return report
 
@@ -335,39 +335,67 @@ def _growth(steps: list[float]) -> float:
     return float(np.median(steps[-tenth:]) / np.median(steps[:tenth]))
 
 
-def _endtoend(report: Report, rows: list[Row]) -> None:
-    engines = fig.by_engine(rows)
-    names = [engine for engine in report.engines if engine in engines]
-    splits = sorted({row["split"] for row in rows})
+def _endtoend(report: Report, runs: list[tuple[Run, list[Row]]], abouts: dict[str, dict[str, Any]]) -> None:
+    """Runs in which engines were told the limit and runs in which they were not: one table, a line each."""
+    able = {name for name, about in abouts.items() if about.get("ends_in_time")}
+    untold = [run for run, _ in runs if not run.config.get("tell_limit")]
+    engines: dict[str, dict[str, Row]] = {}
+    for run, rows in runs:
+        for engine, found in fig.by_engine(rows).items():
+            apart = run in untold and len(untold) < len(runs) and engine in able
+            engines.setdefault(f"{engine}, not told the limit" if apart else engine, {}).update(found)
+    names = sorted(engines, key=lambda line: (report.engines.index(line.partition(",")[0]), line))
+    splits = sorted({row["split"] for found in engines.values() for row in found.values()})
     columns = [
-        "engine",
-        "schemas",
-        "declared",
-        "empirical",
-        "compliance",
-        "compile",
-        "first token",
-        "per token",
+        *("engine", "limit told", "schemas", "declared", "empirical", "compliance"),
+        *(fig.CUT, fig.TOO_SMALL, "compile", "first token", "per token"),
     ]
     for split in ["all", *splits] if len(splits) > 1 else splits:
+        chosen = {
+            engine: {name: row for name, row in engines[engine].items() if split in ("all", row["split"])}
+            for engine in names
+        }
+        timed = fig.declared_by_all(chosen)
         cells = []
-        for engine in names:
-            found = [row for row in engines[engine].values() if split in ("all", row["split"])]
+        for engine, found in chosen.items():
             if not found:
                 continue
-            c = fig.coverage(found)
+            c = fig.coverage(found.values(), timed)
             cells.append(
                 [
                     engine,
+                    "yes" if any(row.get("limit_told") for row in found.values()) else "no",
                     str(c["schemas"]),
                     *(
                         "–" if math.isnan(c[k]) else f"{c[k]:.0%}"
                         for k in ("declared", "empirical", "compliance")
                     ),
+                    *(str(c[k]) for k in ("cut", "too_small")),
                     *(duration(c[k] * 1e3) for k in ("gct_ms", "ttft_ms", "tpot_ms")),
                 ]
             )
-        report.endtoend.append(Table(split, columns, cells))
+        report.endtoend.append(
+            Table(f"{split}; times over the {len(timed)} schemas that all take", columns, cells)
+        )
+    _told(report, runs, abouts)
+
+
+def _told(report: Report, runs: list[tuple[Run, list[Row]]], abouts: dict[str, dict[str, Any]]) -> None:
+    """Who could be told the limit, in words: a lack is named, not left out."""
+    seen = [engine for engine in report.engines if engine in abouts and engine != known_engines.BASELINE]
+    seen = [e for e in seen if any(e in run.config["engines"] for run, _ in runs)]
+    able = [engine for engine in seen if abouts[engine].get("ends_in_time")]
+    lacking = [engine for engine in seen if engine not in able]
+    limits = sorted({run.config["max_tokens"] for run, _ in runs if "max_tokens" in run.config})
+    told = [run for run, _ in runs if run.config.get("tell_limit")]
+    said = f"Texts end at {', '.join(map(str, limits))} tokens." if limits else ""
+    if told and able:
+        said += f" Told at each mask how many are left, and so able to finish in time: {', '.join(able)}."
+    if told and lacking:
+        said += f" Without such a feature, and so cut off: {', '.join(lacking)}."
+    if len(told) < len(runs):
+        said += " In " + ("some runs" if told else "these runs") + " no engine was told the limit (--untold)."
+    report.method.append(said.strip())
 
 
 def _about(report: Report, runs: list[Run], abouts: dict[str, dict[str, Any]]) -> None:

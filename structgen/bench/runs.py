@@ -21,7 +21,7 @@ import structgen
 __all__ = ["Run", "RunError", "machine", "read", "rows_of", "versions"]
 
 # What must agree for rows to belong to one run.
-_SAME = ("mode", "tokenizer", "model", "max_tokens", "data", "scale", "limit", "memory")
+_SAME = ("mode", "tokenizer", "model", "max_tokens", "tell_limit", "data", "scale", "limit", "memory")
 
 
 class RunError(ValueError):

@@ -47,6 +47,11 @@ def add_parser(commands: Commands) -> None:
     _add_run_options(generate, "structgen")
     generate.add_argument("--model", default="embedded", help="embedded (the default), a folder, a hub name")
     generate.add_argument("--max-tokens", type=int, default=512, metavar="N", help="(default: 512)")
+    generate.add_argument(
+        "--untold",
+        action="store_true",
+        help="tell no engine how many tokens are left (default: those that can use it are told at each mask)",
+    )
     generate.set_defaults(run=run_generate)
 
     report = kinds.add_parser("report", help="one HTML page and one Markdown file from runs")
@@ -115,7 +120,8 @@ def run_masks(options: argparse.Namespace) -> int:
 def run_generate(options: argparse.Namespace) -> int:
     if options.max_tokens < 1:
         raise Failure("--max-tokens must be positive")
-    return _run("generate", {"model": options.model, "max_tokens": options.max_tokens}, options)
+    config = {"model": options.model, "max_tokens": options.max_tokens, "tell_limit": not options.untold}
+    return _run("generate", config, options)
 
 
 def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
@@ -166,6 +172,8 @@ def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
     for name, found in run.config["engines"].items():
         for remark in found["notes"]:
             note(f"{name} {found['version']}: {remark}")
+        if mode == "generate" and name != engines.BASELINE and not found.get("ends_in_time"):
+            note(f"{name} {found['version']}: cannot be told how many tokens are left: texts may be cut off")
     if run.done:
         note(f"{len(run.done)} rows are there already")
     drive.drive(run, task, source, chosen, lanes=lanes, executor=options.executor, address=options.address)

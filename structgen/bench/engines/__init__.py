@@ -95,4 +95,10 @@ def describe(_state: None, name: str, emit: Callable[[dict[str, Any]], None]) ->
     except Missing as error:
         emit({"missing": str(error)})
         return
-    emit({"version": str(getattr(found, "version", "")), "notes": list(getattr(found, "notes", ()))})
+    emit(
+        {
+            "version": str(getattr(found, "version", "")),
+            "notes": list(getattr(found, "notes", ())),
+            "ends_in_time": bool(getattr(found, "ends_in_time", False)),
+        }
+    )

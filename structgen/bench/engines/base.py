@@ -1,5 +1,7 @@
 """What a benchmark needs of an engine: compile a schema, start a sequence, fill a mask, accept a token.
 
+Where an engine can use it, a mask is filled for a number of tokens that are left.
+
 The timed calls are plain bound callables (`Sequence.fill`, `Sequence.accept`), prepared outside the clock, so
 that no engine pays for the adapter's own Python more than it must.
 """
@@ -13,13 +15,17 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Engine", "Grammar", "Missing", "Refused", "Row", "Sequence", "row_of"]
+__all__ = ["Engine", "Grammar", "LimitTooSmall", "Missing", "Refused", "Row", "Sequence", "row_of"]
 
 Row = npt.NDArray[np.int32]
 
 
 class Refused(Exception):
     """The engine does not take this schema; the text says why."""
+
+
+class LimitTooSmall(Exception):
+    """No text of the schema fits into the tokens that are left; the text says how many it takes."""
 
 
 class Missing(Exception):
@@ -32,12 +38,18 @@ def no_failure() -> str:
 
 @dataclass(slots=True)
 class Sequence:
-    """One sequence being matched. `fill()` writes the mask row; `accept(token)` is false on refusal."""
+    """One sequence being matched. `fill()` writes the mask row; `accept(token)` is false on refusal.
+
+    `fill_within(k)` is `fill` for an engine that is told how many tokens are left, the next one and the
+    end-of-sequence token included, and steers towards an end in time; it may raise `LimitTooSmall`. None: the
+    engine has no such feature.
+    """
 
     fill: Callable[[], Any]
     accept: Callable[[int], Any]
     row: Row  # bit t of word t // 32 is 1 where token t is allowed
     failure: Callable[[], str] = no_failure  # a message when the engine broke in mid-sequence, else ""
+    fill_within: Callable[[int], Any] | None = None
 
     def allows(self, token: int) -> bool:
         return bool((int(self.row[token >> 5]) >> (token & 31)) & 1)
@@ -57,7 +69,11 @@ class Grammar(Protocol):
 
 
 class Engine(Protocol):
-    """`notes` names what the engine lacks for a fair run, in words for the report."""
+    """`notes` names what the engine lacks for a fair run, in words for the report.
+
+    A class may also say `ends_in_time = True`: its sequences have `fill_within`. It is read before any engine
+    is built, so that a report can name those that lack it.
+    """
 
     name: str
     version: str

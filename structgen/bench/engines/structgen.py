@@ -9,7 +9,7 @@ import structgen
 from structgen import errors
 
 from ..tokens import Tokens
-from .base import Refused, Row, Sequence, row_of
+from .base import LimitTooSmall, Refused, Row, Sequence, row_of
 
 
 def vocabulary(tokens: Tokens) -> structgen.Vocabulary:
@@ -29,14 +29,38 @@ class Grammar:
 
     def sequence(self) -> Sequence:
         matcher = self._compiled.matcher()
-        fill = functools.partial(matcher.fill_bitmask, self._row, 0)
-        return Sequence(fill, matcher.accept_token, self._row)
+        row = self._row
+        fill = functools.partial(matcher.fill_bitmask, row, 0)
+        known: bool | None = None  # whether a shortest completion can be found at all, as `sg.generate` asks
+
+        def fill_within(left: int) -> None:
+            nonlocal known
+            if known is None:
+                known = _can_budget(matcher)
+            if not known:
+                fill()
+                return
+            try:
+                matcher.fill_bitmask(row, 0, max_tokens=left)
+            except errors.UnsatisfiableBudget as error:
+                raise LimitTooSmall(str(error)) from error
+
+        return Sequence(fill, matcher.accept_token, row, fill_within=fill_within)
+
+
+def _can_budget(matcher: structgen.Matcher) -> bool:
+    try:
+        matcher.tokens_needed()
+    except errors.BudgetExceeded:
+        return False
+    return True
 
 
 class Engine:
     name = "structgen"
     version = structgen.__version__
     notes: tuple[str, ...] = ()
+    ends_in_time = True
 
     def __init__(self, tokens: Tokens, **options: Any) -> None:
         self._compiler = structgen.Compiler(vocabulary(tokens))
