@@ -313,24 +313,113 @@ def test_named_cases_and_generation_have_their_parts(tmp_path) -> None:
     assert "End to end" in page.render(built) and "array of 100k tokens" in markdown.render(built)
 
 
-def test_the_export_is_what_maskbench_reads(troubled, tmp_path) -> None:
-    assert bench("export", troubled, tmp_path) == 0
-    folder = tmp_path / "out--tests.bench_engines-bad"
-    assert json.loads((folder / "meta.txt").read_text())["name"].endswith(" 1")
+def as_maskbench_counts(folder: Path) -> dict[str, Any]:
+    """The lines of the table that MaskBench's `scripts/maskbench_results.py` makes of a folder.
+
+    Told anew from what that script reads: which keys it asks of which rows, what it takes for a crash, how
+    it tells the two kinds of wrong verdicts, how it cuts percentiles and reads exit codes. A key that it
+    asks for and that is not there is an error here as it is there.
+    """
+    assert json.loads((folder / "meta.txt").read_text())["name"]
+    files = sorted(folder.glob("*.json"))
+    assert files
+    content = [json.loads(file.read_text()) for file in files]
+    rows = [row for part in content for row in (part if isinstance(part, list) else [part])]
+    finished = [row for row in rows if "num_tests" in row]
+    compiled = [row for row in finished if "compile_error" not in row]
+    assert sum(row["num_tests"] for row in finished) >= sum(
+        row["num_valid_tests"] + row["num_invalid_tests"] for row in compiled
+    )
+    assert all(row["max_ttfm_us"] >= row["ttfm_us"] > 0 for row in compiled)
+    assert all(
+        row["max_mask_us"] == max(row["all_mask_us"], default=0) for row in compiled if "masks_us" in row
+    )
+    wrong = [row["validation_error"] for row in compiled if "validation_error" in row]
+    rejecting = [text for text in wrong if "should reject" in text]
+    codes = [line.strip() for line in (folder / "log.txt").read_text().splitlines()]
+    lines: dict[str, Any] = {}
+    times = {
+        "TBM": [us for row in compiled for us in row["all_mask_us"]],
+        "TTFM": [r["ttfm_us"] for r in compiled],
+    }
+    for name, unsorted in times.items():
+        ordered = sorted(unsorted)
+        assert all(0 <= us < 1e10 for us in ordered)  # its histogram has ten decades of microseconds
+        lines[f"{name} avg (us)"] = sum(ordered) / len(ordered)
+        for p in (25, 50, 75, 90, 95, 99, 99.9, 100):
+            lines[f"{name} p{p}"] = ordered[min(int(len(ordered) * p / 100), len(ordered) - 1)]
+    return lines | {
+        "tokens": sum(row["num_tokens"] for row in compiled if "masks_us" in row),
+        "schemas": len(rows),
+        "passing": len(compiled) - len(wrong),
+        "crashes": len(rows) - len(finished),
+        "segv": codes.count("Exit code: -11"),
+        "oom": codes.count("Exit code: -6"),
+        "timeouts": codes.count("Exit code: -14"),
+        "compile errors": len(finished) - len(compiled),
+        "validation errors": len(wrong) - len(rejecting),
+        "invalidation errors": len(rejecting),
+    }
+
+
+def test_the_export_is_what_maskbench_reads(troubled, smoke, tmp_path) -> None:
+    for run in (troubled, smoke):
+        assert bench("export", run, tmp_path / run.name) == 0
+        for folder in sorted((tmp_path / run.name).glob("out--*")):
+            counted = as_maskbench_counts(folder)
+            ours = json.loads((folder / "entries.txt").read_text())  # with -q, this is all that it reads
+            assert list(ours) == list(counted)
+            assert ours == pytest.approx(counted, abs=0.01)
+            stats = json.loads((folder / "stats.txt").read_text())
+            assert stats["meta"]["name"].startswith(folder.name.removeprefix("out--").split("-bad")[0])
+            for value in ours.values():  # its table's cells; its plot divides by the smallest of a line
+                assert f"{value:,}"
+            assert all(value > 0 for line, value in ours.items() if line.startswith(("TBM", "TTFM")))
+            slow = [us for row in runs.rows_of(run) for us in row.get("all_mask_us", ()) if us >= 10_000]
+            assert slow or stats["num_masks_over_10ms"] == 0
+    bad = json.loads((tmp_path / troubled.name / "out--tests.bench_engines-bad" / "entries.txt").read_text())
+    assert {k: bad[k] for k in ("schemas", "passing", "crashes", "segv", "oom", "timeouts")} == {
+        "schemas": 8,
+        "passing": 0,
+        "crashes": 4,  # crash, exit, grow, hang
+        "segv": 1,
+        "oom": 1,
+        "timeouts": 1,
+    }
+    assert [bad[f"{kind} errors"] for kind in ("compile", "validation", "invalidation")] == [1, 2, 1]
+    log = (tmp_path / troubled.name / "out--tests.bench_engines-bad" / "log.txt").read_text()
+    assert sorted(log.split()[2::3]) == ["-11", "-14", "-6", "3"]
+    good = json.loads((tmp_path / smoke.name / "out--structgen" / "entries.txt").read_text())
+    assert good["passing"] == good["schemas"] == len(named.SMOKE)
+
+
+def test_the_export_gives_the_last_wrong_verdict_as_maskbench_does(tmp_path) -> None:
+    run = runs.Run.open(tmp_path / "run", config("structgen"))
+    texts = [
+        "test #0: should reject but didn't",
+        "test #3: EXN a; b",
+        "test #4: should accept but didn't (token 2)",
+    ]
+    run.write(
+        [
+            masks_row("structgen", "a", 1.0, [1.0], validation_error="; ".join(texts)),
+            {"id": "b", "split": "s", "engine": "structgen", "failure": "unreadable: no JSON"},
+            {"id": "c", "split": "s", "engine": "structgen", "num_tests": 2, "compile_error": "x"},
+        ]
+    )
+    assert bench("export", tmp_path / "run", tmp_path / "out") == 0
+    folder = tmp_path / "out" / "out--structgen"
     found = json.loads((folder / "rows.json").read_text())
-    crashed = [row for row in found if "num_tests" not in row]  # how its script tells them
-    assert len(crashed) == 4
-    assert sorted((folder / "log.txt").read_text().split()[2::3]) == ["-11", "-11", "-14", "-6"]
-    for row in found:
-        if row not in crashed and "compile_error" not in row:
-            assert {
-                "ttfm_us",
-                "max_ttfm_us",
-                "masks_us",
-                "max_mask_us",
-                "num_tokens",
-                "all_mask_us",
-            } <= row.keys()
+    assert [row["id"] for row in found] == ["a.json", "b.json", "c.json"]
+    assert found[0]["validation_error"] == texts[2]
+    assert found[2]["all_mask_us"] == [] and found[2]["ttfm_us"] == 0
+    assert (folder / "log.txt").read_text() == "Exit code: 1\n"
+    assert as_maskbench_counts(folder)["validation errors"] == 1
+    empty = runs.Run.open(tmp_path / "empty", config("structgen"))
+    assert (
+        bench("export", empty.path, tmp_path / "out") == 0
+    )  # nothing measured: its own script would divide by 0
+    assert figures.math.isnan(json.loads((folder / "entries.txt").read_text())["TBM p50"])
 
 
 # ---- comparison
@@ -358,6 +447,7 @@ def masks_row(engine: str, name: str, ttfm: float, steps: list[float], **more: A
         "num_valid_tests": 1,
         "num_invalid_tests": 0,
         "ttfm_us": ttfm,
+        "max_ttfm_us": ttfm,
         "steps": [len(steps)],
         "num_tokens": len(steps),
         "masks_us": sum(steps),

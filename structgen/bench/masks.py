@@ -6,7 +6,7 @@ Enters: a case as JSON. Leaves: one row:
                    invalid instance counts up to its refusal, which costs a mask and no accept
     steps          how many of those belong to each instance, so that reports can compare like with like
     num_valid_tests, num_invalid_tests   instances judged rightly; num_tests counts all
-    compile_error, validation_error      as MaskBench words them
+    compile_error, validation_error      as MaskBench words them; of several wrong verdicts, all
 Garbage collection is off inside the clock, and what the engine set up is frozen out of it.
 """
 

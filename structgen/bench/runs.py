@@ -148,24 +148,3 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
 def read(path: str | Path) -> Run:
     """A finished or unfinished run, for reading."""
     return Run(Path(path), read_config(Path(path)))
-
-
-def export(run: Run, folder: Path) -> list[Path]:
-    """A folder per engine in the layout that MaskBench's `maskbench_results.py` reads; the folders."""
-    if run.config["mode"] != "masks":
-        raise RunError(f"{run.path} is no run of masks")
-    by_engine: dict[str, list[dict[str, Any]]] = {name: [] for name in run.config["engines"]}
-    for row in rows_of(run.path):
-        by_engine.setdefault(row["engine"], []).append(row)
-    made = []
-    for engine, rows in by_engine.items():
-        path = folder / f"out--{engine.replace(':', '-')}"
-        path.mkdir(parents=True, exist_ok=True)
-        about = run.config["engines"].get(engine, {})
-        meta = {"name": f"{engine} {about.get('version', '')}".strip()}
-        (path / "meta.txt").write_text(json.dumps(meta), encoding="utf-8")
-        codes = [{"timeout": -14, "memory": -6}.get(row["failure"], -11) for row in rows if "failure" in row]
-        (path / "log.txt").write_text("".join(f"Exit code: {code}\n" for code in codes), encoding="utf-8")
-        (path / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
-        made.append(path)
-    return made
