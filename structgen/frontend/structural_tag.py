@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
 from ..errors import GrammarError
-from . import gbnf, source
+from . import gbnf, nested_xml, source
 
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
 # How parameters are written outside JSON: before and after a value; strings stand there as they are. `text`
-# is "true" in front of those, `type` is the schema's, with one name for numbers.
+# is "true" in front of those, `type` is the schema's, with one name for numbers. `nested_xml` has more.
 XML_STYLES = {
     "qwen_xml": ("<parameter={name}>", "</parameter>"),
     "minimax_xml": ('<parameter name="{name}">', "</parameter>"),
@@ -31,6 +31,8 @@ XML_STYLES = {
     "deepseek_v4_1_xml": ('<｜DSML｜ parameter name="{name}" string="{text}">', "</｜DSML｜ parameter>"),
     "kimi_k3_xml": ('<|open|>argument key="{name}" type="{type}"<|sep|>', "<|close|>argument<|sep|>"),
 }
+
+BLANKS = 4  # at most, between the elements of XML styles, where nothing else is said
 
 
 def build(spec: Any, vocabulary: Vocabulary) -> tuple[_core.GrammarBuilder, int]:
@@ -156,22 +158,25 @@ class _Formats:
                 self.fail("'json_schema' is a text that is not JSON", path)
         if not isinstance(schema, (dict, bool)):
             self.fail("'json_schema' must be a schema", path)
-        style = "qwen_xml" if spec.get("type") == "qwen_xml_parameter" else spec.get("style", "json")
-        if style in XML_STYLES:
-            return self.parameters(schema, style, path)
-        if style != "json":
-            self.fail(f"style '{style}' is not supported; known: json, {', '.join(XML_STYLES)}", path)
         if spec.get("excludes"):
             self.fail("'excludes' of a schema is not supported", path)
-        return self.schema(schema, bool(spec.get("any_order", False)), self.whitespace(spec, path))
-
-    def whitespace(self, spec: dict[str, Any], path: str) -> str:
         most = spec.get("max_whitespace_cnt")
-        if most is None:
-            return "flexible"
-        if not isinstance(most, int) or most < 0:
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
             self.fail("'max_whitespace_cnt' is a number of blanks", path)
-        return rf"[ \n\t\r]{{0,{most}}}"
+        style = "qwen_xml" if spec.get("type") == "qwen_xml_parameter" else spec.get("style", "json")
+        blanks = BLANKS if most is None else most
+        whitespace = "flexible" if most is None else rf"[ \n\t\r]{{0,{most}}}"
+        if not isinstance(style, str):
+            self.fail("'style' must be a text", path)
+        if style in XML_STYLES:
+            return self.parameters(schema, style, path, blanks, whitespace)
+        if style in nested_xml.STYLES:
+            at = f"{path}/{'json_schema' if 'json_schema' in spec else 'schema'}"
+            return nested_xml.build(self.b, schema, style, at, self.spell, blanks, self.schema)
+        if style != "json":
+            known = ", ".join(("json", *XML_STYLES, *nested_xml.STYLES))
+            self.fail(f"style '{style}' is not supported; known: {known}", path)
+        return self.schema(schema, bool(spec.get("any_order", False)), whitespace)
 
     def schema(self, schema: Any, any_order: bool = False, whitespace: str = "flexible") -> int:
         try:
@@ -180,13 +185,13 @@ class _Formats:
             raise GrammarError("the schema nests too deeply") from None
         return self.b.json(text, [], whitespace, any_order, False, True, 0)
 
-    def parameters(self, schema: Any, style: str, path: str) -> int:
+    def parameters(self, schema: Any, style: str, path: str, blanks: int, whitespace: str) -> int:
         """An object as elements, one a property, in the schema's order; required ones must be there."""
         if not isinstance(schema, dict) or not isinstance(schema.get("properties", {}), dict):
             self.fail("parameters outside JSON need an object schema", path)
         before, after = XML_STYLES[style]
         gap = self.b.chars([(9, 10), (13, 13), (32, 32)])
-        blank = self.b.repeat(gap, 0, 4)
+        blank = self.b.repeat(gap, 0, blanks)
         names = schema.get("required", [])
         if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
             self.fail("'required' must be a list of texts", path)
@@ -196,7 +201,8 @@ class _Formats:
         for name, inner in schema.get("properties", {}).items():
             fields = inner if isinstance(inner, dict) else {}
             kind, choices = fields.get("type"), fields.get("enum")
-            texts = isinstance(choices, list) and choices and all(isinstance(v, str) for v in choices)
+            listed = choices if isinstance(choices, list) else []
+            texts = listed if all(isinstance(v, str) for v in listed) else []
             kind = "number" if kind == "integer" else "string" if texts else kind
             if "{type}" in before and not isinstance(kind, str):
                 self.fail(f"style '{style}' writes a type: give parameter '{name}' one", path)
@@ -206,12 +212,14 @@ class _Formats:
             if free:
                 value = source.up_to(self.b, after, [after], self.spell)
             elif texts:
-                choice = self.b.choice([self.b.literal(source.sound(v).encode()) for v in fields["enum"]])
+                choice = self.b.choice([self.b.literal(source.sound(v).encode()) for v in texts])
                 around = [] if "{text}" in before else [blank]
                 value = self.b.sequence([*around, choice, *around, self.spell(after)])
             else:
                 whole = {**inner, **definitions} if isinstance(inner, dict) else inner
-                value = self.b.sequence([blank, self.schema(whole), blank, self.spell(after)])
+                value = self.b.sequence(
+                    [blank, self.schema(whole, False, whitespace), blank, self.spell(after)]
+                )
             element = self.b.sequence([begin, value, blank])
             parts.append(element if name in required else self.b.repeat(element, 0, 1))
         return self.b.sequence(parts)

@@ -1,0 +1,434 @@
+"""Arguments as nested elements: cases, what they mean to a reader, and verdicts beside xgrammar's."""
+
+# ruff: noqa: E501  (tables: a case is a line)
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import re
+import time
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+import pytest
+
+import structgen
+from structgen import errors
+from tests import harness
+from tests.strategies import Seeded
+
+BYTES = structgen.Compiler(structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256))
+M3, COHERE = STYLES = ("minimax_m3_xml", "cohere_xml")
+N = "]<]minimax[>["
+
+
+def tag(schema: Any, style: str, **fields: Any) -> dict[str, Any]:
+    return {
+        "type": "structural_tag",
+        "format": {"type": "json_schema", "style": style, "json_schema": schema, **fields},
+    }
+
+
+def grammar(schema: Any, style: str, **fields: Any) -> Any:
+    return BYTES.structural_tag(tag(schema, style, **fields))
+
+
+def m(name: str, text: str) -> str:
+    """An element as MiniMax M3 writes it."""
+    return f"{N}<{name}>{text}{N}</{name}>"
+
+
+def c(name: str | None, kind: str, text: str) -> str:
+    """An element as Cohere's models write it."""
+    head = "" if name is None else f' name="{name}"'
+    return f'<cofl:value{head} type="{kind}">{text}</cofl:value>'
+
+
+def object_of(required: list[str] | None = None, /, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required or []}
+
+
+INT, TEXT = {"type": "integer"}, {"type": "string"}
+NODE = {
+    "type": "object",
+    "properties": {"tree": {"$ref": "#/$defs/node"}},
+    "$defs": {"node": object_of(["v"], v=INT, kids={"type": "array", "items": {"$ref": "#/$defs/node"}})},
+}
+CASES: list[tuple[dict[str, Any], str, list[str], list[str]]] = [
+    (object_of(["a"], a=TEXT, n=INT), M3, [m("a", ""), m("a", "1 < 2") + "\n" + m("n", "3"), "  " + m("a", "\n") + "\n"], ["", m("n", "3"), m("n", "3") + m("a", ""), m("a", "x" + N), m("a", "x") * 2, m("b", "x"), m("a", "") + m("n", " 3"), m("a", "") + " " * 5]),
+    (object_of(["a"], a=TEXT, n=INT), COHERE, [c("a", "raw", ""), c("a", "raw", "1 < 2") + "\n" + c("n", "json", " 3\n")], ["", c("n", "json", "3"), c("a", "json", '"x"'), c("a", "raw", "x</cofl:value>"), c("a", "raw", "") + c("n", "raw", "3")]),
+    (object_of(o=object_of(["x"], x={"type": "number"})), M3, ["", m("o", m("x", "2.5")), m("o", " " + m("x", "0") + "\n")], [" ", m("o", ""), m("o", "{}"), m("x", "2")]),
+    (object_of(o=object_of(["x"], x={"type": "number"})), COHERE, ["", " ", c("o", "dict", "\n" + c("x", "json", "2.5") + "\n")], [c("o", "dict", ""), c("o", "json", '{"x": 2.5}')]),
+    (object_of(l={"type": "array", "items": TEXT}), M3, [m("l", ""), m("l", m("item", "a") + " " + m("item", "") + "\n")], [m("l", " "), m("l", "[]"), m("l", m("x", "a"))]),
+    (object_of(l={"type": "array", "items": TEXT}), COHERE, [c("l", "list", ""), c("l", "list", "\n" + c(None, "raw", "a") + c(None, "raw", "") + " ")], [c("l", "list", c(None, "raw", "a") + " " + c(None, "raw", "b")), c("l", "list", c("x", "raw", "a"))]),
+    (NODE, M3, [m("tree", m("v", "1") + m("kids", m("item", m("v", "2")) + m("item", m("v", "3") + m("kids", ""))))], [m("tree", m("kids", "")), m("tree", m("v", "1") + m("kids", m("item", "")))]),
+    (NODE, COHERE, [c("tree", "dict", c("v", "json", "1") + c("kids", "list", c(None, "dict", c("v", "json", "2"))))], [c("tree", "dict", c("kids", "list", ""))]),
+    (object_of(u={"anyOf": [INT, {"type": "null"}, object_of(["z"], z={"type": "boolean"})]}), M3, [m("u", "5"), m("u", "null"), m("u", m("z", "true"))], [m("u", "x"), m("u", "")]),
+    (object_of(u={"type": ["integer", "string"]}), COHERE, [c("u", "json", "5"), c("u", "raw", "5"), c("u", "raw", "x")], [c("u", "json", "x"), c("u", "dict", "")]),
+    (object_of(e={"enum": ["x", "y z", 1, None, [1, "b"], {"k": True}]}), M3, [m("e", "x"), m("e", "y z"), m("e", "1"), m("e", "null"), m("e", m("item", "1") + m("item", "b")), m("e", m("k", "true"))], [m("e", "y"), m("e", '"x"'), m("e", "2"), m("e", m("item", "1"))]),
+    (object_of(e={"enum": ["x", 1, {"k": True}]}), COHERE, [c("e", "raw", "x"), c("e", "json", "1"), c("e", "json", '{"k":true}')], [c("e", "json", '"x"'), c("e", "raw", "1"), c("e", "json", "{}")]),
+    (object_of(l={"type": "array", "items": INT, "minItems": 2, "maxItems": 3}), M3, [m("l", m("item", "1") * 2), m("l", m("item", "1") * 3)], [m("l", ""), m("l", m("item", "1")), m("l", m("item", "1") * 4)]),
+    (object_of(l={"type": "array", "prefixItems": [TEXT, INT], "items": False}), M3, [m("l", ""), m("l", m("item", "a")), m("l", m("item", "a") + m("item", "1"))], [m("l", m("item", "a") * 2), m("l", m("item", "a") + m("item", "1") * 2)]),
+    (object_of(l={"type": "array", "prefixItems": [TEXT], "items": INT, "minItems": 2, "maxItems": 3}), COHERE, [c("l", "list", c(None, "raw", "") + c(None, "json", "1") * 2)], [c("l", "list", c(None, "raw", "")), c("l", "list", c(None, "raw", "") + c(None, "json", "1") * 3)]),
+    ({**object_of(a=INT, b=INT, d=INT), "minProperties": 1, "maxProperties": 2}, M3, [m("a", "1"), m("b", "1") + m("d", "2")], ["", m("a", "1") + m("b", "1") + m("d", "1")]),
+    ({**object_of(["b"], a=INT, b=INT, d=INT), "minProperties": 2}, COHERE, [c("a", "json", "1") + c("b", "json", "1"), c("b", "json", "1") + c("d", "json", "1")], [c("b", "json", "1"), c("a", "json", "1") + c("d", "json", "1")]),
+    ({**object_of(a=INT), "additionalProperties": {"type": "boolean"}}, COHERE, [c("a", "json", "1") + c("b", "json", "true"), c("&lt;é&quot;", "json", "true"), c("ab", "json", "true")], [c("a", "json", "true"), c("b", "json", "1"), c("", "json", "true"), c("<", "json", "true"), c("b", "json", "true") + c("a", "json", "1")]),
+    ({**object_of(a=INT), "additionalProperties": True, "minProperties": 2, "maxProperties": 3}, COHERE, [c("a", "json", "1") + c("b", "raw", "x"), c("x", "list", c(None, "dict", c("y", "raw", ""))) * 3], [c("a", "json", "1"), c("x", "json", "1") * 4, c("a", "json", "1") + c("x", "raw", "") * 3]),
+    (object_of(o={"type": "object"}, l={"type": "array"}, v={}), COHERE, [c("o", "dict", c("x y", "raw", "t")) + c("l", "list", c(None, "json", "1") + c(None, "list", "")) + c("v", "json", "-1e5"), c("v", "dict", " ")], [c("o", "json", "{}"), c("v", "json", "x")]),
+    ({"type": "object"}, M3, [""], [m("a", "1"), " "]),
+    (object_of(**{'a<b&"c{d}': INT}), COHERE, [c("a&lt;b&amp;&quot;c{d}", "json", "1")], [c('a<b&"c{d}', "json", "1")]),
+    (object_of(**{'a<b&"c{d}': INT}), M3, [m('a<b&"c{d}', "1")], [m("a", "1")]),
+    (object_of(s={"type": "string", "pattern": "^[a-c]+$", "minLength": 2}, t={"type": "string", "pattern": "b", "maxLength": 3}), M3, [m("s", "abc"), m("t", "xby")], [m("s", "a"), m("s", "abd"), m("t", "xxby"), m("t", "x")]),
+    (object_of(s={"type": "string", "maxLength": 20}), COHERE, [c("s", "raw", "x" * 20)], [c("s", "raw", "x" * 21), c("s", "raw", "a</cofl:value>b")]),
+    (object_of(n={"type": "integer", "minimum": 3, "maximum": 12}), M3, [m("n", "3"), m("n", "12")], [m("n", "2"), m("n", "13")]),
+    (object_of(n={"oneOf": [TEXT, {"type": "null"}]}, k={"oneOf": [object_of(["t"], t={"const": "a"}), object_of(["t"], t={"const": "b"}, v=INT)]}), COHERE, [c("n", "json", "null"), c("k", "dict", c("t", "raw", "b") + c("v", "json", "1"))], [c("k", "dict", c("t", "raw", "a") + c("v", "json", "1"))]),
+    ({"anyOf": [object_of(["a"], a=INT), object_of(["b"], b=INT)]}, M3, [m("a", "1"), m("b", "1")], ["", m("a", "1") + m("b", "1")]),
+    (object_of(a={"allOf": [INT], "description": "x"}, gone=False), M3, [m("a", "1"), ""], [m("gone", "")]),
+    (object_of(f={"type": "string", "format": "nobody-knows"}), M3, [m("f", "x")], []),
+]  # fmt: skip
+
+ERRORS = [
+    (object_of(a={"not": INT}), M3, "'not' cannot be told in minimax_m3_xml (at #/format/json_schema/properties/a/not)"),
+    (object_of(a={}), M3, "a schema without a type cannot be told in minimax_m3_xml (at #/format/json_schema/properties/a)"),
+    (object_of(a={"type": "array"}), M3, "an array without 'items' cannot be told in minimax_m3_xml (at #/format/json_schema/properties/a)"),
+    ({**object_of(a=INT), "additionalProperties": True}, M3, "'additionalProperties' cannot be told in minimax_m3_xml (at #/format/json_schema/additionalProperties)"),
+    ({**object_of(a=INT), "patternProperties": {"x": INT}}, COHERE, "'patternProperties' cannot be told in cohere_xml (at #/format/json_schema/patternProperties)"),
+    ({**object_of(a=INT), "propertyNames": False}, COHERE, "'propertyNames' cannot be told in cohere_xml (at #/format/json_schema/propertyNames)"),
+    (object_of(a={"type": "array", "items": INT, "uniqueItems": True}), COHERE, "'uniqueItems' cannot be told in cohere_xml (at #/format/json_schema/properties/a/uniqueItems)"),
+    (object_of(a={"type": "string", "format": "date"}), COHERE, "'format' cannot be told in cohere_xml (at #/format/json_schema/properties/a/format)"),
+    (object_of(a={"allOf": [INT, {"minimum": 2}]}), COHERE, "'allOf' of several schemas cannot be told in cohere_xml (at #/format/json_schema/properties/a/allOf)"),
+    (object_of(a={"oneOf": [INT, {"type": "number"}]}), COHERE, "'oneOf' cannot be told in cohere_xml unless types or a required constant tell its schemas apart; write 'anyOf' (at #/format/json_schema/properties/a/oneOf/1)"),
+    (object_of(a={"anyOf": [INT, TEXT], "minimum": 3}), M3, "'anyOf' beside 'minimum' cannot be told in minimax_m3_xml (at #/format/json_schema/properties/a)"),
+    (object_of(a={"minimum": 3}), COHERE, "'minimum' needs a 'type' beside it (at #/format/json_schema/properties/a)"),
+    (object_of(a={"type": "int"}), M3, '"int" is no type; did you mean \'integer\'? (at #/format/json_schema/properties/a/type)'),
+    (object_of(a={"$ref": "#/$defs/x"}), M3, "'$ref' leads nowhere: #/$defs/x (at #/format/json_schema/properties/a/$ref)"),
+    (object_of(a={"$ref": "other.json"}), M3, "'$ref' leads out of the schema, or to a name: other.json (at #/format/json_schema/properties/a/$ref)"),
+    ({"$ref": "#"}, M3, "'$ref' leads back to itself: # (at #/$ref)"),
+    (object_of(["b"], a=INT), M3, "the required 'b' is no listed property (at #/format/json_schema/required)"),
+    (object_of(["a"], a=False), M3, "no value of the required 'a' can be told in minimax_m3_xml (at #/format/json_schema/properties/a)"),
+    (object_of(**{"a>b": INT}), M3, "the name 'a>b' cannot be told in minimax_m3_xml (at #/format/json_schema/properties/a>b)"),
+    (object_of(a={"const": "x" + N}), M3, f"a string with '{N}' cannot be told in minimax_m3_xml (at #/format/json_schema/properties/a)"),
+    ({**object_of(a=INT), "minProperties": 2}, COHERE, "no number of members fits 'minProperties', 'maxProperties' and 'required' (at #/format/json_schema)"),
+    (object_of(a={"type": "array", "prefixItems": [INT], "items": False, "minItems": 2}), COHERE, "no number of items fits 'minItems' (at #/format/json_schema/properties/a)"),
+    ({"type": "array", "items": INT}, COHERE, "parameters outside JSON need an object schema (at #/format/json_schema)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("schema, style, inside, outside", CASES)
+def test_cases(schema, style, inside, outside) -> None:
+    found = grammar(schema, style)
+    assert [t for t in inside if not harness.verdict(found, t)] == []
+    assert [t for t in outside if harness.verdict(found, t)] == []
+    assert found.warnings == ()
+
+
+@pytest.mark.parametrize("schema, style, message", ERRORS)
+def test_what_cannot_be_told_is_named(schema, style, message) -> None:
+    with pytest.raises(errors.GrammarError) as caught:
+        grammar(schema, style)
+    assert caught.value.message.replace("#/$ref", "#/format/json_schema/$ref") == message.replace("#/$ref", "#/format/json_schema/$ref")  # fmt: skip
+
+
+def test_hostile_schemas_end() -> None:
+    deep: Any = INT
+    for _ in range(3000):
+        deep = {"type": "array", "items": deep}
+    chain = {f"d{i}": object_of(x={"$ref": f"#/$defs/d{i + 1}"}) for i in range(500)} | {"d500": INT}
+    wide = object_of(**{f"p{i}": INT for i in range(300)})
+    for schema in (object_of(a=deep), {"$ref": "#/$defs/d0", "$defs": chain}, {**wide, "maxProperties": 200}):
+        for style in STYLES:
+            since = time.perf_counter()
+            with pytest.raises(errors.GrammarError, match="nests too deeply|cannot be told"):
+                grammar(schema, style)
+            assert time.perf_counter() - since < 10
+    for style in STYLES:
+        assert harness.verdict(grammar({**wide, "minProperties": 0}, style), "")
+        with pytest.raises(errors.GrammarError):
+            grammar({**wide, "minProperties": 10**12}, style)
+        with pytest.raises(errors.GrammarError, match="style"):
+            BYTES.structural_tag(
+                tag(wide, style) | {"format": tag(wide, style)["format"] | {"style": [style]}}
+            )
+
+
+def test_blanks_can_be_bounded() -> None:
+    schema = object_of(a=INT)
+    for style, element in ((M3, m("a", "1")), (COHERE, c("a", "json", "1"))):
+        found = grammar(schema, style, max_whitespace_cnt=1)
+        assert harness.verdict(found, f" {element}\n") and not harness.verdict(found, f"  {element}")
+        assert not harness.verdict(grammar(schema, style, max_whitespace_cnt=0), f" {element}")
+    flat = grammar(schema, "minimax_xml", max_whitespace_cnt=1)  # the flat styles read the field, too
+    assert harness.verdict(flat, '\n<parameter name="a"> 1\n</parameter>')
+    assert not harness.verdict(flat, '<parameter name="a">  1</parameter>')
+    for style in (*STYLES, "minimax_xml"):
+        with pytest.raises(errors.GrammarError, match="'excludes' of a schema is not supported"):
+            grammar(schema, style, excludes=["x"])
+
+
+# ---- random schemas
+
+
+class Maker:
+    """Random schemas that both styles can tell, values of them, and their texts."""
+
+    def __init__(self, seed: int, numbers: bool = True) -> None:
+        self.random = random.Random(seed)
+        self.numbers = numbers
+
+    def schema(self, depth: int = 3) -> dict[str, Any]:
+        pick = self.random.random
+        kinds = ["string", "boolean", "null", "enum", *(["integer", "number"] if self.numbers else [])]
+        kinds += ["object", "array", "any of"] * 2 if depth else []
+        kind = self.random.choice(kinds)
+        if kind == "object":
+            return self.object(depth - 1)
+        if kind == "array":
+            bounds = {"minItems": 1} if pick() < 0.3 else {}
+            bounds |= {"maxItems": 2} if pick() < 0.3 else {}
+            return {"type": "array", "items": self.schema(depth - 1), **bounds}
+        if kind == "any of":
+            return {"anyOf": [self.schema(depth - 1) for _ in range(2)]}
+        if kind == "enum":
+            pool = ["x", "y z", "xy", True, None, *([1, 20] if self.numbers else [])]
+            return {"enum": self.random.sample(pool, 3)}
+        return {"type": kind}
+
+    def object(self, depth: int) -> dict[str, Any]:
+        names = self.random.sample(["a", "b", "ab", "c d", "é"], self.random.randint(1, 3))
+        made = object_of(
+            [n for n in names if self.random.random() < 0.5], **{n: self.schema(depth) for n in names}
+        )
+        return made | {"additionalProperties": False}
+
+    def value(self, schema: dict[str, Any], most: int = 3) -> Any:
+        if "anyOf" in schema:
+            return self.value(self.random.choice(schema["anyOf"]), most)
+        if "enum" in schema:
+            return self.random.choice(schema["enum"])
+        kind = schema["type"]
+        if kind == "object":
+            return {
+                n: self.value(s, most)
+                for n, s in schema["properties"].items()
+                if n in schema["required"] or self.random.random() < 0.6
+            }
+        if kind == "array":
+            least = schema.get("minItems", 0)
+            return [
+                self.value(schema["items"], most)
+                for _ in range(self.random.randint(least, max(least, schema.get("maxItems", most))))
+            ]
+        texts = ["", "x", "a < b", "1", "]<]", "</cofl", "é\n"]
+        values = {
+            "string": texts,
+            "boolean": [True, False],
+            "null": [None],
+            "integer": [0, 7, 45],
+            "number": [3, 2.5],
+        }
+        return self.random.choice(values[kind])
+
+    def blank(self) -> str:
+        return self.random.choice(["", "", "", " ", "\n", " \n"])
+
+    def text(self, value: Any, style: str) -> str:
+        """The value as the style writes it, with blanks where a reader skips them."""
+        blank = self.blank
+        if isinstance(value, dict):
+            parts = [blank() + self.element(n, v, style) for n, v in value.items()]
+            return "".join(parts) + (blank() if parts or style == COHERE else "")
+        if isinstance(value, list):
+            parts = [self.element(None, v, style) for v in value]
+            between = [blank() if style == M3 else "" for _ in parts]
+            return "".join(map("".join, zip(between, parts, strict=True))) + (blank() if parts or style == COHERE else "")  # fmt: skip
+        return value if isinstance(value, str) else json.dumps(value)
+
+    def element(self, name: str | None, value: Any, style: str) -> str:
+        text = self.text(value, style)
+        if style == M3:
+            return m(name or "item", text)
+        kind = {dict: "dict", list: "list", str: "raw"}.get(type(value), "json")
+        padded = kind in ("json", "list")
+        return c(name, kind, self.blank() + text + self.blank() if padded else text)
+
+    def spoiled(self, text: str) -> str:
+        """A text that is close to it."""
+        at = self.random.randrange(len(text) + 1)
+        match self.random.randrange(6):
+            case 0:
+                return text[:at]
+            case 1:
+                return text[:at] + text[at + 1 :]
+            case 2:
+                return text[:at] + self.random.choice('x<>"/[]') + text[at:]
+            case 3:
+                kinds = ["raw", "json", "dict", "list", "a", "b", "item", "x", "true", "null"]
+                words = [w for w in re.finditer(r"\w+", text) if w[0] in kinds]
+                if not words:
+                    return text + "x"
+                word = self.random.choice(words)
+                return text[: word.start()] + self.random.choice(kinds) + text[word.end() :]
+            case 4:
+                parts = re.split(r"(?<=>)", text)
+                i = self.random.randrange(len(parts))
+                return "".join(parts[:i] + parts[i + 1 :])
+            case _:
+                parts = re.split(r"(?<=>)", text)
+                i = self.random.randrange(len(parts))
+                return "".join([*parts[: i + 1], *parts[i:]])
+
+
+def number(text: str) -> float:
+    """A JSON number with a fraction or an exponent; one that no float can hold becomes one of the same kind."""
+    try:
+        found = Decimal(text)
+    except InvalidOperation:  # the exponent is too long
+        return 0.5 if "-" in text.lower().partition("e")[2] else 10**300
+    if found != 0 and abs(found.adjusted()) > 300:
+        return 0.5 if found.adjusted() < 0 else 10**300
+    return float(found)
+
+
+def read_cohere(text: str) -> Any:
+    """What a reader of Cohere's format makes of an object's members: a parser that knows no schema."""
+    mark = re.compile(r'<cofl:value(?: name="([^"]*)")? type="(\w+)">')
+
+    def members(at: int, named: bool) -> tuple[list[tuple[str, Any]], int]:
+        found = []
+        while True:
+            after = re.compile(r"[ \n\r\t]*").match(text, at).end()  # type: ignore[union-attr]
+            begin = mark.match(text, after)
+            if begin is None:
+                return found, after
+            assert (begin[1] is not None) == named
+            name = begin[1] or ""
+            for char, written in (("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("&", "&amp;")):
+                name = name.replace(written, char)
+            if begin[2] in ("raw", "json"):
+                end = text.index("</cofl:value>", begin.end())
+                content = text[begin.end() : end]
+                value: Any = content if begin[2] == "raw" else json.loads(content, parse_float=number)
+            else:
+                inner, end = members(begin.end(), begin[2] == "dict")
+                value = dict(inner) if begin[2] == "dict" else [v for _, v in inner]
+            assert text.startswith("</cofl:value>", end)
+            found.append((name, value))
+            at = end + len("</cofl:value>")
+
+    found, end = members(0, True)
+    assert end == len(text)
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_values_can_be_written_and_nothing_leads_nowhere(style) -> None:
+    """Texts of random values are accepted; a random walk over the masks never sticks; what it writes in the style
+    that tells its types is, read back, an instance by jsonschema."""
+    jsonschema = pytest.importorskip("jsonschema")
+    walked = 0
+    for seed in range(40 * harness.LONG):
+        make = Maker(seed)
+        schema = make.object(2)
+        found = grammar(schema, style)
+        for _ in range(4):
+            value = make.value(schema)
+            text = make.text(value, style)
+            assert harness.verdict(found, text), (seed, text)
+            if style == COHERE:
+                assert read_cohere(text) == value
+        matcher = found.matcher()
+        tokens = []
+        for token, mask in itertools.islice(
+            harness.walk(Seeded(seed), matcher, 257, [256], 600, finish=400), 600
+        ):
+            assert bool(mask[token])
+            tokens.append(token)
+        if tokens[-1:] == [256]:
+            walked += 1
+            if style == COHERE:
+                text = bytes(tokens[:-1]).decode()
+                assert jsonschema.Draft202012Validator(schema).is_valid(read_cohere(text)), (seed, text)
+    assert walked > 30
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_masks_are_what_may_be_accepted(style) -> None:
+    for seed in range(6):
+        make = Maker(seed)
+        schema = make.object(2)
+        text = make.text(make.value(schema), style).encode()
+        matcher = grammar(schema, style).matcher()
+        for byte in text:
+            mask = np.zeros((257 + 31) // 32, np.int32)
+            matcher.fill_bitmask(mask)
+            bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[:257]
+            for token in range(257):
+                assert bool(bits[token]) == matcher.fork().accept_token(token), (seed, token)
+            assert matcher.accept_token(byte)
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_xgrammar_gives_the_same_verdicts(style) -> None:
+    """On texts of random values and on texts close to them. Where the two differ on purpose is in
+    `test_where_xgrammar_differs`; the schemas here have none of that."""
+    xgrammar = pytest.importorskip("xgrammar")
+    info = xgrammar.TokenizerInfo([bytes([i]) for i in range(256)] + [b"</s>"], stop_token_ids=[256])
+    compiler = xgrammar.GrammarCompiler(info, cache_enabled=False)
+    counts = {True: 0, False: 0}
+    for seed in range(60 * harness.LONG):
+        make = Maker(seed)
+        schema = make.object(2)
+        ours = grammar(schema, style)
+        theirs = compiler.compile_structural_tag(json.dumps(tag(schema, style)))
+        for _ in range(12):
+            text = make.text(make.value(schema), style)
+            for candidate in (text, make.spoiled(text)):
+                matcher = xgrammar.GrammarMatcher(theirs)
+                expected = matcher.accept_string(candidate) and matcher.accept_token(256)
+                assert harness.verdict(ours, candidate) == expected, (seed, schema, candidate)
+                counts[expected] += 1
+    assert min(counts.values()) > 400, counts
+
+
+# (schema, style, text, ours, xgrammar's verdict or None where it refuses the schema), each with its reason
+DIFFERENT = [
+    # a constraint that xgrammar drops without a word
+    (object_of(a={"type": "integer", "not": {"const": 1}}), COHERE, c("a", "json", "1"), None, True),
+    (object_of(a={"type": "array", "items": INT, "uniqueItems": True}), M3, m("a", m("item", "1") * 2), None, True),
+    (object_of(a={"allOf": [INT, {"minimum": 3}]}), COHERE, c("a", "raw", "x"), None, True),
+    (object_of(["a", "z"], a=INT), COHERE, c("a", "json", "1"), None, True),
+    # an array of anything: xgrammar takes the empty one only
+    (object_of(a={"type": "array"}), COHERE, c("a", "list", c(None, "json", "1")), True, False),
+    # `prefixItems` asks for no number of items
+    (object_of(a={"type": "array", "prefixItems": [TEXT, INT]}), COHERE, c("a", "list", c(None, "raw", "x")), True, False),
+    # a fixed or bounded string is no more padded than a free one
+    (object_of(a={"enum": ["x"]}), COHERE, c("a", "raw", " x "), False, True),
+    # nor can it hold the closing mark, where a reader would stop
+    (object_of(a={"type": "string", "maxLength": 30}), COHERE, c("a", "raw", "</cofl:value>"), False, True),
+    # strings with a pattern or a length can be told
+    (object_of(a={"type": "string", "pattern": "^x+$"}), M3, m("a", "xx"), True, None),
+    # integers are numbers without a fraction, however written
+    (object_of(a=INT), M3, m("a", "1.0"), True, False),
+    # at most four blanks in a row where nothing else is said
+    (object_of(a=INT), M3, " " * 5 + m("a", "1"), False, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("schema, style, text, ours, theirs", DIFFERENT)
+def test_where_xgrammar_differs(schema, style, text, ours, theirs) -> None:
+    try:
+        assert harness.verdict(grammar(schema, style), text) == ours
+    except errors.GrammarError:
+        assert ours is None
+    xgrammar = pytest.importorskip("xgrammar")
+    info = xgrammar.TokenizerInfo([bytes([i]) for i in range(256)] + [b"</s>"], stop_token_ids=[256])
+    try:
+        compiled = xgrammar.GrammarCompiler(info).compile_structural_tag(json.dumps(tag(schema, style)))
+    except RuntimeError:
+        assert theirs is None
+        return
+    matcher = xgrammar.GrammarMatcher(compiled)
+    assert (matcher.accept_string(text) and matcher.accept_token(256)) == theirs
