@@ -18,7 +18,9 @@ ASAN := build/asan
 TSAN := build/tsan
 FUZZ := build/fuzz-core
 FUZZ_SECONDS ?= 120
-CLANG ?= $(firstword $(foreach v,19 18 17 16,$(shell command -v clang++-$(v))))
+# clang 16 or later: the newest that carries its number, else a plain clang++ that is new enough
+CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++-$(v))) \
+  $(shell test "$$(clang++ -dumpversion 2>/dev/null | cut -d. -f1)" -ge 16 2>/dev/null && command -v clang++))
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 

@@ -105,6 +105,26 @@ TAGS = [
             ],
         },
     },
+    *(
+        {
+            "type": "structural_tag",
+            "format": {
+                "type": "json_schema",
+                "style": style,
+                "json_schema": {
+                    "type": "object",
+                    "properties": {
+                        "a": {"type": "array", "items": {"$ref": "#/$defs/b"}, "minItems": 1},
+                        "e": {"enum": ["x", 1, None]},
+                    },
+                    "required": ["a"],
+                    "maxProperties": 2,
+                    "$defs": {"b": {"anyOf": [{"type": "string", "pattern": "^a+$"}, {"type": "integer"}]}},
+                },
+            },
+        }
+        for style in ("minimax_m3_xml", "cohere_xml")
+    ),
 ]
 
 DICTIONARIES: dict[str, list[str]] = {

@@ -165,6 +165,8 @@ CALLS = {
     "qwen3-coder": "<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n<parameter=days>\n2\n</parameter>\n"
     "</function>\n</tool_call>",
     "minimax": '<minimax:tool_call>\n<invoke name="weather">\n<parameter name="city">Rome</parameter>\n</invoke>\n</minimax:tool_call>',
+    "minimax-m3": ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="weather">]<]minimax[>[<city>Rome]<]minimax[>[</city>'
+    "]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
     "glm": "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>",
 }  # fmt: skip
 
@@ -187,9 +189,8 @@ def test_tools(style) -> None:
     named = BYTES.tools(TOOLS, {"type": "function", "function": {"name": "time"}}, style=style)
     assert not harness.verdict(named, call)
     thinking = BYTES.tools(TOOLS, "required", style=style, reasoning=True)
-    assert harness.verdict(thinking, f"<think>hm {call}</think>{call}") and not harness.verdict(
-        thinking, call
-    )
+    begin, end = tool_styles.STYLES[style].think
+    assert harness.verdict(thinking, f"{begin}hm {call}{end}{call}") and not harness.verdict(thinking, call)
 
 
 def test_marks_may_be_special_tokens() -> None:

@@ -66,6 +66,14 @@ STYLES = {
         close="</minimax:tool_call>",
         parameters="minimax_xml",
     ),
+    "minimax-m3": Style(
+        ']<]minimax[>[<invoke name="{name}">',
+        "]<]minimax[>[</invoke>\n",
+        open="]<]minimax[>[<tool_call>\n",
+        close="]<]minimax[>[</tool_call>",
+        parameters="minimax_m3_xml",
+        think=("<mm:think>", "</mm:think>"),
+    ),
     "glm": Style("<tool_call>{name}\n", "</tool_call>", trigger="<tool_call>", parameters="glm_xml"),
 }
 STYLES["qwen"] = STYLES["hermes"]
