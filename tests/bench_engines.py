@@ -96,5 +96,27 @@ def plain(tokens: Any) -> Any:
 plain.version = "1"  # type: ignore[attr-defined]
 
 
+def giving_up(tokens: Any) -> Any:
+    """Allows nothing but the end of the text, and says that it broke."""
+    row = row_of(len(tokens.text))
+    row[tokens.eos >> 5] = 1 << (tokens.eos & 31)
+
+    class Grammar:
+        unenforced: tuple[str, ...] = ()
+
+        def sequence(self) -> Sequence:
+            return Sequence(lambda: None, lambda _token: True, row, lambda: "lexer error: too much\nmore")
+
+    class GivingUp:
+        name = "tests.bench_engines:giving_up"
+        version = "1"
+        notes: tuple[str, ...] = ()
+
+        def compile(self, schema: str) -> Grammar:
+            return Grammar()
+
+    return GivingUp()
+
+
 def unloadable(tokens: Any) -> Bad:
     raise OSError("no licence file")

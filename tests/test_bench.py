@@ -536,6 +536,9 @@ LONG = {
 PLAIN = "tests.bench_engines:plain"
 
 
+GIVING_UP = "tests.bench_engines:giving_up"
+
+
 def generated(base: Path, *more: str, limit: int = 30, engines: str = f"structgen,{PLAIN}") -> Path:
     """A run over a long schema and one that no 30 tokens can hold; `said.txt` is what the command said."""
     data = base / "data"
@@ -604,6 +607,14 @@ def test_the_missing_feature_is_said_at_the_start(told) -> None:
     said = (told[0] / "said.txt").read_text()
     assert f"{PLAIN} 1: cannot be told how many tokens are left" in said
     assert "structgen" not in [line.split()[0] for line in said.splitlines() if "cannot be told" in line]
+
+
+def test_an_engine_that_breaks_while_it_runs_did_not_take_the_schema() -> None:
+    state = endtoend.setup({"model": "embedded", "engine": GIVING_UP, "max_tokens": 9, "tell_limit": True})
+    out: list[dict[str, Any]] = []
+    endtoend.work(state, corpus.Case("a", "s", "true", ()).as_json(), out.append)
+    assert not out[0]["declared"] and figures.outcome(out[0]) == "failed"
+    assert out[0]["generation_error"] == "RuntimeError: lexer error: too much"
 
 
 def test_a_run_keeps_to_what_engines_were_told(told, capsys) -> None:

@@ -113,6 +113,9 @@ def generate(
             break
         context = context.extend(token)
     end = clock()
+    broken = sequence.failure()
+    if broken:  # an engine that gave up may still have allowed the end
+        raise RuntimeError(broken.strip().split("\n")[0])
     row["finish"] = finish
     row["num_tokens"] = len(taken)
     row["text"] = lm.vocabulary.decode(taken).decode("utf-8", "replace")
