@@ -167,6 +167,34 @@ def test_blanks_can_be_bounded() -> None:
             grammar(schema, style, excludes=["x"])
 
 
+def test_the_marker_may_be_a_special_token() -> None:
+    vocabulary = structgen.Vocabulary.from_bytes(
+        [bytes([i]) for i in range(256)] + [b"", b""],
+        eos_token_ids=256,
+        special_token_ids={"</s>": 256, N: 257},
+    )
+    matcher = structgen.Compiler(vocabulary).structural_tag(tag(object_of(["a"], a=TEXT), M3)).matcher()
+    ids = [257, *b"<a>", *b"x < y", 257, *b"</a>", 256]
+    assert matcher.validate_tokens(ids) == len(ids)
+    assert matcher.validate_tokens([257, *b"<a>", 257, *b"<a>"]) == 6
+    assert matcher.validate_tokens([*N.encode(), *b"<a>x", 257, *b"</a>", 256]) == len(N) + 10
+
+
+def test_each_tool_has_its_own_rules() -> None:
+    tools = [
+        {"name": "one", "parameters": object_of(["o"], o=object_of(["x"], x=INT))},
+        {"name": "two", "parameters": object_of(["o"], o=object_of(["y"], y=TEXT))},
+    ]
+    found = BYTES.tools(tools, "required", style="minimax-m3")
+
+    def call(name: str, arguments: str) -> str:
+        return f'{N}<tool_call>\n{N}<invoke name="{name}">{arguments}{N}</invoke>\n{N}</tool_call>'
+
+    assert harness.verdict(found, call("one", m("o", m("x", "1"))))
+    assert harness.verdict(found, call("two", m("o", m("y", "z"))))
+    assert not harness.verdict(found, call("two", m("o", m("x", "1"))))
+
+
 # ---- random schemas
 
 
