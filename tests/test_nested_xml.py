@@ -98,6 +98,10 @@ ERRORS = [
     ({**object_of(a=INT), "propertyNames": False}, COHERE, "'propertyNames' cannot be told in cohere_xml (at #/format/json_schema/propertyNames)"),
     (object_of(a={"type": "array", "items": INT, "uniqueItems": True}), COHERE, "'uniqueItems' cannot be told in cohere_xml (at #/format/json_schema/properties/a/uniqueItems)"),
     (object_of(a={"type": "string", "format": "date"}), COHERE, "'format' cannot be told in cohere_xml (at #/format/json_schema/properties/a/format)"),
+    (object_of(a={"type": "string", "pattern": "(a)\\1"}), M3, "'\\1' in the pattern '(a)\\\\1' cannot be told outside JSON (at #/format/json_schema/properties/a/pattern)"),
+    (object_of(a={"format": "date"}), COHERE, "'format' needs a 'type' beside it (at #/format/json_schema/properties/a)"),
+    (object_of(a={"type": "string", "minLength": 10**30}), M3, "'minLength' is too large (at #/format/json_schema/properties/a/minLength)"),
+    (object_of(a={"type": "array", "items": INT, "minItems": 2, "maxItems": 1}), M3, "'minItems' is above 'maxItems' (at #/format/json_schema/properties/a)"),
     (object_of(a={"allOf": [INT, {"minimum": 2}]}), COHERE, "'allOf' of several schemas cannot be told in cohere_xml (at #/format/json_schema/properties/a/allOf)"),
     (object_of(a={"oneOf": [INT, {"type": "number"}]}), COHERE, "'oneOf' cannot be told in cohere_xml unless types or a required constant tell its schemas apart; write 'anyOf' (at #/format/json_schema/properties/a/oneOf/1)"),
     (object_of(a={"anyOf": [INT, TEXT], "minimum": 3}), M3, "'anyOf' beside 'minimum' cannot be told in minimax_m3_xml (at #/format/json_schema/properties/a)"),
@@ -178,6 +182,70 @@ def test_the_marker_may_be_a_special_token() -> None:
     assert matcher.validate_tokens(ids) == len(ids)
     assert matcher.validate_tokens([257, *b"<a>", 257, *b"<a>"]) == 6
     assert matcher.validate_tokens([*N.encode(), *b"<a>x", 257, *b"</a>", 256]) == len(N) + 10
+
+
+PATTERNS = [
+    *(
+        "^a$",
+        "a|^b",
+        r"^[\w.-]+@[\w-]+$",
+        r"^\d{2,3}$",
+        "^$|x",
+        r"[^\s]",
+        "a.c",
+        "^(?:a(?=b)|c)",
+        r"\u00e9",
+        r"[\[\]&&a]",
+    ),
+    *(
+        "a{,2}",
+        "{}",
+        "[a-]",
+        "[-a]",
+        "^.{0,3}$",
+        "(?<n>x)y",
+        r"\/",
+        r"[\b]",
+        r"\$",
+        "(?!a)b",
+        r"[\s\S]",
+        r"^[\Da]*$",
+        r"^\S$",
+    ),
+    *(
+        r"^[\w-.]$",
+        r"^[+-\d]$",
+        r"^[\d-z]$",
+        r"^\W$",
+        r"^[^\W_]$",
+        "^[]a]$",
+        r"\x41|\t",
+        r"^\_$",
+        "a+?b*?",
+        "^[^a]$",
+        "[a-c&&b]",
+    ),
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_patterns_mean_what_they_mean_in_json(pattern) -> None:
+    """Raw strings match as the core reads ECMA 262; an error where that is refused or not told."""
+    from structgen import _core
+    from structgen.frontend import ecma
+
+    chance = random.Random(pattern)
+    try:
+        translated = ecma.whole(pattern)
+    except errors.GrammarError:
+        assert pattern == "^[]a]$"
+        return
+    expected = _core.Language.pattern(pattern)
+    found = _core.Language.pattern(translated, python=True, full=True)
+    alphabet = "ab0_- .\n\r@/AZ[]{}é٣\u2028\ufeff\x1c$x&+" + pattern
+    for _ in range(300):
+        text = "".join(chance.choice(alphabet) for _ in range(chance.randint(0, 5))).encode()
+        assert found.matches(text) == expected.matches(text), (translated, text)
 
 
 def test_each_tool_has_its_own_rules() -> None:

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from .. import _core
 from ..errors import GrammarError
-from . import schema_parts, source
+from . import ecma, schema_parts, source
 
 __all__ = ["STYLES", "build"]
 
@@ -83,6 +83,7 @@ _HARMLESS: dict[str, tuple[Any, ...]] = {  # values that add nothing to closed o
 }
 _NEVER_TOLD = ("not", "if", "then", "else", "$dynamicRef", "$recursiveRef")
 _MOST_TAILS = 20_000  # rules for one object whose members are counted
+_MOST = 10**8  # of what is counted; a larger maximum says nothing
 _DEPTH = 100  # schemas within schemas; each takes up to seven frames of Python
 _COMBINE = ("$ref", "allOf", "anyOf", "oneOf")
 Values = list[tuple[str, int]]  # (kind, node) of each way to write a value
@@ -173,9 +174,9 @@ class _Walk:
             for kind, keyword in (("object", "properties"), ("array", "items"), ("array", "prefixItems")):
                 if keyword in schema:
                     return [kind]
-            for told in _TOLD.values():
+            for names in (*_TOLD.values(), *_UNTOLD.values()):
                 for keyword in schema:
-                    if keyword in told:
+                    if keyword in names:
                         self.fail(f"'{keyword}' needs a 'type' beside it", at)
             return ["any"]
         types = said if isinstance(said, list) else [said]
@@ -198,21 +199,16 @@ class _Walk:
             return [("list", self.rule(at, kind, lambda: self.items(schema, at, depth)))]
         if kind == "string":
             return [("raw", self.string(schema, at))]
-        told = (
-            {keyword: schema[keyword] for keyword in _TOLD["number"] & schema.keys()}
-            if group == "number"
-            else {}
-        )
-        return [("json", self.json_node({"type": kind, **told}))]
+        told = _TOLD.get(group, set()) & schema.keys()
+        return [("json", self.json_node({"type": kind, **{keyword: schema[keyword] for keyword in told}}))]
 
     def only_told(self, schema: dict[str, Any], group: str, at: str) -> None:
         """GrammarError for a keyword about such values that would not be kept."""
         for keyword in _UNTOLD.get(group, ()):
-            if keyword not in schema:
+            if keyword not in schema or (keyword == "format" and not _enforced(schema[keyword])):
                 continue
             value = schema[keyword]
-            known = keyword != "format" or _enforced(value)
-            if known and not any(type(value) is type(v) and value == v for v in _HARMLESS.get(keyword, ())):
+            if not any(type(value) is type(v) and value == v for v in _HARMLESS.get(keyword, ())):
                 self.fail(f"'{keyword}' cannot be told in {self.name}", f"{at}/{keyword}")
 
     def rule(self, at: str, kind: str, make: Callable[[], int] | int) -> int:
@@ -300,19 +296,17 @@ class _Walk:
 
     def string(self, schema: dict[str, Any], at: str) -> int:
         parts = [self.free]
-        least, most = (schema.get(name) for name in ("minLength", "maxLength"))
-        for name, value in (("minLength", least), ("maxLength", most)):
-            if value is not None and not schema_parts.is_count(value):
-                self.fail(f"'{name}' is a number of characters", f"{at}/{name}")
+        least, most = self.bounds(schema, "Length", at)
         if least or most is not None:
-            parts.append(
-                self.b.repeat(source.any_char(self.b), int(least or 0), -1 if most is None else int(most))
-            )
+            parts.append(self.b.repeat(source.any_char(self.b), least, -1 if most is None else most))
         pattern = schema.get("pattern")
         if pattern is not None:
             if not isinstance(pattern, str):
                 self.fail("'pattern' must be a text", f"{at}/pattern")
-            parts.append(self.b.pattern(rf"[\s\S]*(?:{pattern})[\s\S]*"))
+            try:
+                parts.append(self.b.pattern(ecma.whole(source.sound(pattern))))
+            except GrammarError as error:
+                self.fail(error.message, f"{at}/pattern")
         return self.b.both(parts) if len(parts) > 1 else self.free
 
     def anything(self, at: str) -> Values:
@@ -510,12 +504,14 @@ class _Walk:
 
     def bounds(self, schema: dict[str, Any], what: str, at: str) -> tuple[int, int | None]:
         least, most = schema.get(f"min{what}", 0), schema.get(f"max{what}")
-        for name, value in (("min", least), ("max", most)):
+        for name, value in ((f"min{what}", least), (f"max{what}", most)):
             if value is not None and not schema_parts.is_count(value):
-                self.fail(f"'{name}{what}' must be a whole number", f"{at}/{name}{what}")
+                self.fail(f"'{name}' must be a whole number", f"{at}/{name}")
         if most is not None and most < least:
             self.fail(f"'min{what}' is above 'max{what}'", at)
-        return int(least), None if most is None else int(most)
+        if least > _MOST:
+            self.fail(f"'min{what}' is too large", f"{at}/min{what}")
+        return int(least), None if most is None or most > _MOST else int(most)
 
 
 def _enforced(name: Any) -> bool:
