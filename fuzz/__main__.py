@@ -33,8 +33,10 @@ def main() -> int:
     for name in names:
         command = [sys.executable, "-m", "fuzz", name, "--seconds", str(options.seconds)]
         found = subprocess.run([*command, "--out", str(options.out), "--inside"], env=_environment())
-        crashes = sorted((options.out / name / "crashes").glob("*"))
-        print(f"{name}: exit {found.returncode}, {len(crashes)} crash inputs", flush=True)
+        kept = [file.name for file in (options.out / name / "crashes").glob("*")]
+        slow = sum(file.startswith("slow-unit-") for file in kept)  # libFuzzer's word for ten seconds
+        crashes = f"{len(kept) - slow} crash inputs" + (f", {slow} slow" if slow else "")
+        print(f"{name}: exit {found.returncode}, {crashes}", flush=True)
         if found.returncode:
             failed.append(name)
     return 1 if failed else 0
