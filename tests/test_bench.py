@@ -591,11 +591,11 @@ def test_who_was_told_the_limit_is_said(told, capsys) -> None:
     table = built.endtoend[0]
     column = table.columns.index
     lines = {line[0]: line for line in table.rows}
-    assert list(lines) == ["structgen", "structgen, not told the limit", PLAIN]
-    assert [line[column("limit told")] for line in lines.values()] == ["yes", "no", "no"]
+    assert list(lines) == ["structgen", "structgen, untold", PLAIN]
+    assert [line[column("told")] for line in lines.values()] == ["yes", "no", "no"]
     assert [line[column("empirical")] for line in lines.values()] == ["50%", "0%", "0%"]
     assert [line[column(figures.CUT)] for line in lines.values()] == ["0", "2", "2"]
-    assert [line[column(figures.TOO_SMALL)] for line in lines.values()] == ["1", "0", "0"]
+    assert [line[column("too small")] for line in lines.values()] == ["1", "0", "0"]
     for made in (html, text):
         assert f"Without such a feature, and so cut off: {PLAIN}" in made
         assert "finish in time: structgen" in made and "--untold" in made

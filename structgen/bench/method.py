@@ -27,7 +27,7 @@ METHOD = {
         "Declared is the share of all schemas that the engine takes without a refusal, an error or a "
         "limit of time or memory; empirical, the share of all schemas whose text came to its end and is "
         "valid (jsonschema with formats); compliance is empirical over declared. Cut off counts texts that "
-        "the limit of tokens ended; limit too small, those of which the engine said at once that no text "
+        "the limit of tokens ended; too small, those of which the engine said at once that no text "
         "of the schema is so short. Both are declared and not valid. Times are medians over the schemas "
         "that every engine takes: compile; from the start of compile to the first token (the forward of "
         "the prompt included); per further token.",

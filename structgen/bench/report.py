@@ -343,12 +343,12 @@ def _endtoend(report: Report, runs: list[tuple[Run, list[Row]]], abouts: dict[st
     for run, rows in runs:
         for engine, found in fig.by_engine(rows).items():
             apart = run in untold and len(untold) < len(runs) and engine in able
-            engines.setdefault(f"{engine}, not told the limit" if apart else engine, {}).update(found)
+            engines.setdefault(f"{engine}, untold" if apart else engine, {}).update(found)
     names = sorted(engines, key=lambda line: (report.engines.index(line.partition(",")[0]), line))
     splits = sorted({row["split"] for found in engines.values() for row in found.values()})
     columns = [
-        *("engine", "limit told", "schemas", "declared", "empirical", "compliance"),
-        *(fig.CUT, fig.TOO_SMALL, "compile", "first token", "per token"),
+        *("engine", "told", "schemas", "declared", "empirical", "compliance"),
+        *(fig.CUT, "too small", "compile", "first token", "per token"),
     ]
     for split in ["all", *splits] if len(splits) > 1 else splits:
         chosen = {
