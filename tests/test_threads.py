@@ -167,7 +167,7 @@ def test_grammars_are_freed_behind_the_back_of_compiles() -> None:
 
 
 def test_compilers_of_one_vocabulary_share_what_runs_are(tmp_path) -> None:
-    """Each thread with a compiler of its own, over one vocabulary, made or loaded: what they share they agree on."""
+    """A compiler for each thread, one vocabulary, made or loaded: what they share they agree on."""
     found = [s for s in schemas() if "enum" not in str(s)]
     expected = [trail(compiler(), schema, 3) for schema in found]
     made = vocabulary(WORDS)
