@@ -64,7 +64,8 @@ def forced_tokens(matcher: _core.Matcher, vocabulary: Vocabulary) -> list[int]:
         common = _as_followed(matcher, vocabulary, text, forced, common)
     if common[: len(taken)] != taken:
         return []
-    return common[len(taken) :]
+    found = common[len(taken) :]
+    return found[: matcher.validate_tokens(found)]  # a grammar may limit how many there are
 
 
 def _as_followed(
@@ -73,7 +74,7 @@ def _as_followed(
     probe = matcher.fork()
     if not probe.accept_bytes(forced):
         return []
-    live = probe.live_bytes()
+    live = probe.live_bytes(True)
     for kind in _KINDS:
         byte = next((bytes([b]) for b in kind if b in live), None)
         if byte is not None:

@@ -180,7 +180,11 @@ class Compiler:
             return known
         from .frontend import lark
 
-        return self._remember(key, self._built(*lark.build(text, self.vocabulary, start, lexer), text))
+        builder, rule = lark.build(text, self.vocabulary, start, lexer)
+        try:
+            return self._remember(key, self._built(builder, rule, text))
+        except GrammarError as error:
+            raise error.located(text) from None
 
     def grammar(self, text: str) -> CompiledGrammar:
         """A grammar in either dialect: GBNF if ``::=`` stands outside literals and comments, else Lark."""

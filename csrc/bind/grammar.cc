@@ -180,6 +180,20 @@ void bind_grammar(nb::module_& m) {
           },
           "name"_a, "kid"_a)
       .def(
+          "limit",
+          [](BoundGrammar& self, uint32_t kid, uint32_t tokens, std::string name, int64_t place) {
+            if (tokens == 0 || tokens > kMaxNumber) throw Error(ErrorKind::kValue, "a limit of tokens is out of range");
+            GrammarNode n;
+            n.op = NodeOp::kLimit;
+            n.a = tokens;
+            n.text = std::move(name);
+            n.place = place;
+            n.kids = checked(self, {kid});
+            return self.source.add(std::move(n));
+          },
+          "kid"_a, "tokens"_a, "name"_a, "place"_a = -1,
+          "The texts of a node in which at most so many tokens begin. Errors tell the name and the place, a byte offset.")
+      .def(
           "json",
           [](BoundGrammar& self, std::string schema, std::vector<std::pair<std::string, std::string>> registry,
              const std::string& whitespace, bool any_order, bool canonical_numbers, bool enforce_formats, int draft) {

@@ -380,11 +380,14 @@ NB_MODULE(_core, m) {
                out.emplace_back(c.name, c.begin, c.end, c.first_token, c.last_token, to_bytes(c.text));
              return out;
            })
-      .def("live_bytes", [](Matcher& self) {
-        std::string out;
-        self.live().for_each([&](uint8_t b) { out.push_back(static_cast<char>(b)); });
-        return to_bytes(out);
-      });
+      .def(
+          "live_bytes",
+          [](Matcher& self, bool inside) {
+            std::string out;
+            self.live(inside).for_each([&](uint8_t b) { out.push_back(static_cast<char>(b)); });
+            return to_bytes(out);
+          },
+          "inside"_a = false);
 
   m.def("fill_bitmasks", &fill_bitmasks, "matchers"_a, "mask"_a, "threads"_a);
   bind_regex(m);

@@ -125,6 +125,10 @@ std::string Matcher::promised(StateId s) {
 
 // Upper bound on the tokens that finish from s, EOS included.
 std::size_t Matcher::needed(StateId s) {
+  if (epoch_->limits) {
+    const uint32_t tokens = epoch_->limits->way(s).tokens;
+    return tokens == Limits::kNever ? kTooMany : tokens + 1;
+  }
   if (const auto it = epoch_->needed.find(s.v); it != epoch_->needed.end()) return it->second.tokens;
   std::size_t best = kTooMany;
   const StateId blind = epoch_->masks.blind(s);
@@ -155,7 +159,10 @@ std::string Matcher::shortest_completion() {
   if (is_terminated()) return {};
   std::lock_guard hold(grammar_->world().lock);
   refresh();
-  return epoch_->completion.of(current());
+  if (!epoch_->limits) return epoch_->completion.of(current());
+  std::string out;
+  for (TokenId t : epoch_->limits->tokens(current())) out += grammar_->vocabulary().bytes(t);
+  return out;
 }
 
 // Tokens of one mask that are looked at, and what becomes of them.
@@ -310,8 +317,26 @@ bool Matcher::keep_promise(uint32_t* row, std::size_t budget, std::size_t& need)
   return true;
 }
 
+// Where tokens are limited, the ways out of the limits are those that budgets count.
+bool Matcher::fill_limited(uint32_t* row, std::size_t budget, std::size_t& need) {
+  std::lock_guard hold(grammar_->world().lock);
+  refresh();
+  need = needed(current());
+  if (need > budget) return false;
+  const Vocabulary& v = grammar_->vocabulary();
+  if (budget == 1) {
+    std::fill(row, row + v.words(), 0u);
+    for (TokenId t : v.eos()) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+  } else {
+    const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
+    epoch_->limits->fill(current(), row, static_cast<uint32_t>(room));
+  }
+  return true;
+}
+
 bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& need) {
   need = 0;
+  if (epoch_->limits && !is_terminated()) return fill_limited(row, budget, need);
   try {
     fill_row(row);
   } catch (const Error& e) {

@@ -57,7 +57,7 @@ class ComposedProductions : public Productions {
  private:
   RuleId number(RuleId r, uint32_t i) const {
     const uint64_t n = static_cast<uint64_t>(r.v) * stride_ + i;
-    if (n >= 1u << 29) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
+    if (n > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
     return RuleId{static_cast<uint32_t>(n)};
   }
   void renumber(uint32_t i, Alternatives& out) const {

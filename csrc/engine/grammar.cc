@@ -4,9 +4,9 @@ namespace structgen {
 
 Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
                  std::vector<const SchemaSet*> report_of, std::vector<std::string> warnings,
-                 std::vector<std::string> captures)
+                 std::vector<std::string> captures, bool limited)
     : world_(std::move(world)), productions_(std::move(productions)), start_rule_(start),
-      report_of_(std::move(report_of)), warnings_(std::move(warnings)), captures_(std::move(captures)) {
+      report_of_(std::move(report_of)), warnings_(std::move(warnings)), captures_(std::move(captures)), limited_(limited) {
   open(0);
   publish();
   world_->kept.fetch_add(1, std::memory_order_relaxed);
@@ -40,7 +40,7 @@ std::vector<ReportEntry> Grammar::report() const {
 }
 
 void Grammar::open(std::size_t least) {
-  epoch_ = std::make_shared<Epoch>(*world_, *productions_);
+  epoch_ = std::make_shared<Epoch>(*world_, *productions_, limited_);
   start_ = epoch_->parser.start(start_rule_);
   // Live states alone may exceed the budget (a very long text kept for rollback): double rather than thrash.
   epoch_->limit = std::max(world_->cache_bytes / 2, least);

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/limits.h"
 #include "engine/world.h"
 #include "mask/fill.h"
 #include "parse/completion.h"
@@ -28,15 +29,18 @@ struct Finish {
 };
 
 struct Epoch {
-  Epoch(World& of, Productions& productions)
+  Epoch(World& of, Productions& productions, bool limited)
       : world(of),
         parser(world.regexes, productions),
         masks(parser, world.slices, *world.vocabulary),
-        completion(parser, productions) {}
+        completion(parser, productions),
+        fast(world.cache && !limited) {
+    if (limited) limits = std::make_unique<Limits>(world, parser, masks, completion);
+  }
   ~Epoch() { world.grammars.fetch_sub(published, std::memory_order_relaxed); }
   std::size_t byte_size() const {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() + needed.size() * 56 + loose.size() * 48 +
-           likely.size() * 400;
+           likely.size() * 400 + (limits ? limits->byte_size() : 0);
   }
   // Under the world's lock: adds what was allocated since to the world's account.
   std::size_t publish() {
@@ -49,6 +53,8 @@ struct Epoch {
   Parser parser;
   MaskBuilder masks;
   Completion completion;
+  const bool fast;                 // a state's mask is that of its matcher
+  std::unique_ptr<Limits> limits;  // where the grammar limits tokens
   // What budgets asked for (engine/budget.cc), by state.
   std::unordered_map<uint32_t, Finish> needed;
   std::unordered_map<uint32_t, std::size_t> loose;  // from which budget on no token is refused
@@ -61,7 +67,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // `report_of`: the schemas in it. The world's lock must be held.
   Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
           std::vector<const SchemaSet*> report_of, std::vector<std::string> warnings = {},
-          std::vector<std::string> captures = {});
+          std::vector<std::string> captures = {}, bool limited = false);
   ~Grammar();
 
   World& world() const { return *world_; }
@@ -99,6 +105,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::vector<const SchemaSet*> report_of_;
   std::vector<std::string> warnings_;
   std::vector<std::string> captures_;
+  const bool limited_;
   std::unique_ptr<const Pattern> groups_;  // or null
   std::size_t published_ = 0;  // bytes of the productions
   std::atomic<std::size_t> published_all_{0};

@@ -25,7 +25,9 @@ void Matcher::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
   std::optional<std::string> kept;  // what is known to suffice here still has to
-  if (budgeted_ && !is_terminated()) {
+  std::vector<TokenId> way;
+  if (epoch_->limits && !is_terminated()) way = epoch_->limits->tokens(current());
+  if (budgeted_ && !epoch_->limits && !is_terminated()) {
     try {
       needed(current());
       kept = promised(current());
@@ -43,6 +45,7 @@ void Matcher::migrate() {
   epoch_ = next;
   next->limit = std::max(next->limit, 2 * next->byte_size());
   if (kept) promise(current(), *kept);
+  if (!way.empty()) epoch_->limits->keep(current(), way);
 }
 
 void Matcher::refresh() {
@@ -70,6 +73,18 @@ StateId Matcher::walk(StateId s, std::string_view bytes) {
   return s;
 }
 
+StateId Matcher::accept_limited(TokenId t) {
+  std::lock_guard hold(grammar_->world().lock);
+  refresh();
+  return epoch_->limits->accept(current(), t);
+}
+
+bool Matcher::completable(StateId s) {
+  if (!epoch_->limits) return true;
+  std::lock_guard hold(grammar_->world().lock);
+  return epoch_->limits->way(s).tokens != Limits::kNever;
+}
+
 bool Matcher::accept_token(TokenId t) {
   const Vocabulary& v = grammar_->vocabulary();
   if (t < 0 || static_cast<uint32_t>(t) >= v.size()) return false;
@@ -91,7 +106,7 @@ bool Matcher::accept_token(TokenId t) {
   }
   const std::string_view bytes = v.bytes(t);
   if (bytes.empty()) return false;
-  const StateId s = walk(current(), bytes);
+  const StateId s = epoch_->limits ? accept_limited(t) : walk(current(), bytes);
   if (s == Parser::dead()) return false;
   history_.push_back(s);
   tokens_.push_back(t);
@@ -113,7 +128,7 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   if (is_terminated()) return bytes.empty();
   if (bytes.find(kMark) != std::string_view::npos) return false;
   const StateId s = walk(current(), bytes);
-  if (s == Parser::dead()) return false;
+  if (s == Parser::dead() || !completable(s)) return false;
   history_.push_back(s);
   tokens_.push_back(-1);
   remember(bytes);
@@ -131,12 +146,15 @@ std::size_t Matcher::validate_tokens(std::span<const TokenId> tokens) {
 std::size_t Matcher::validate_bytes(std::string_view bytes) {
   if (is_terminated()) return 0;
   StateId s = current();
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] == kMark) return i;
-    s = step(s, static_cast<uint8_t>(bytes[i]));
-    if (s == Parser::dead()) return i;
+  std::size_t n = 0;
+  std::vector<StateId> on;  // behind each byte, where not every state can be completed
+  for (; n < bytes.size() && bytes[n] != kMark; ++n) {
+    s = step(s, static_cast<uint8_t>(bytes[n]));
+    if (s == Parser::dead()) break;
+    if (epoch_->limits) on.push_back(s);
   }
-  return bytes.size();
+  while (n > 0 && !on.empty() && !completable(on[n - 1])) --n;
+  return n;
 }
 
 void Matcher::rollback(std::size_t n) {
@@ -168,8 +186,12 @@ std::vector<Matcher::Capture> Matcher::captures() {
   } else {
     std::lock_guard hold(grammar_->world().lock);
     refresh();
+    std::vector<std::size_t> tokens;  // where they begin
+    if (epoch_->limits)
+      for (std::size_t i = 0, begin = 0; i < ends_.size(); begin = ends_[i++])
+        if (tokens_[i] >= 0 && begin < ends_[i]) tokens.push_back(begin);
     spans = find_spans(epoch_->parser, grammar_->productions(), grammar_->start_rule(), text_,
-                       is_terminated() || is_accepting());
+                       is_terminated() || is_accepting(), tokens);
   }
   std::string shown;                     // without special tokens
   std::vector<std::size_t> at(1, 0);     // in it, at the beginning of each step
@@ -205,7 +227,7 @@ bool Matcher::fill_row_fast(uint32_t* row) {
     for (TokenId t : v.eos()) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
     return true;
   }
-  if (!grammar_->world().cache) return false;
+  if (!epoch_->fast) return false;
   const Mask* m = epoch_->masks.peek(current());
   if (!m) return false;
   write_row(*m, v, row);
@@ -217,6 +239,7 @@ void Matcher::fill_row(uint32_t* row) {
   const Vocabulary& v = grammar_->vocabulary();
   std::unique_lock hold(grammar_->world().lock);
   refresh();
+  if (epoch_->limits) return epoch_->limits->fill(current(), row);
   if (grammar_->world().cache) {
     const Mask* m = epoch_->masks.mask(current());
     hold.unlock();
@@ -229,10 +252,10 @@ void Matcher::fill_row(uint32_t* row) {
   write_row(m, v, row);
 }
 
-ByteSet Matcher::live() {
+ByteSet Matcher::live(bool inside) {
   if (is_terminated()) return {};
   std::lock_guard hold(grammar_->world().lock);
-  ByteSet live = epoch_->parser.live(current());
+  ByteSet live = epoch_->parser.live(epoch_->limits && !inside ? epoch_->parser.begin_token(current()) : current());
   live.remove(static_cast<uint8_t>(kMark));
   return live;
 }
@@ -241,7 +264,7 @@ std::string Matcher::forced_bytes(std::size_t limit) {
   std::string out;
   if (is_terminated()) return out;
   std::lock_guard hold(grammar_->world().lock);
-  StateId s = current();
+  StateId s = epoch_->limits ? epoch_->parser.begin_token(current()) : current();
   while (out.size() < limit && !epoch_->parser.state(s).accepting) {
     const ByteSet live = epoch_->parser.live(s);
     if (live.count() != 1 || live.has(static_cast<uint8_t>(kMark))) break;

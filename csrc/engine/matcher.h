@@ -54,13 +54,16 @@ class Matcher {
     std::string text;
   };
   std::vector<Capture> captures();
-  ByteSet live();
+  // Bytes that a token may begin with; `inside`: that may come next in a token begun.
+  ByteSet live(bool inside = false);
   const Grammar& grammar() const { return *grammar_; }
 
  private:
   StateId current() const { return history_.back(); }
   StateId step(StateId s, uint8_t byte);
   StateId walk(StateId s, std::string_view bytes);
+  StateId accept_limited(TokenId t);  // dead where it is not allowed
+  bool completable(StateId s);        // within the limits on tokens, if there are any
   // ---- engine/budget.cc, all under the lock ----
   struct Piece {
     std::size_t end;  // in a text, of a token
@@ -76,6 +79,7 @@ class Matcher {
   void judge_all(StateId from, Trial& trial);
   void judge_one(TokenId t, StateId from, Trial& trial);
   void judge_texts(Trial& trial);
+  bool fill_limited(uint32_t* row, std::size_t budget, std::size_t& need);
   bool keep_promise(uint32_t* row, std::size_t budget, std::size_t& need);
 
   bool longer(uint32_t node, StateId s);  // under the lock

@@ -309,7 +309,7 @@ void to_automata(Cfg& cfg, RegexArena& regexes) {
   for (const CfgRule& r : cfg.rules)
     for (const CfgSequence& sequence : r.alternatives)
       for (CfgSymbol s : sequence)
-        if (s.kind == CfgSymbol::kNote) return;
+        if (s.kind == CfgSymbol::kNote || s.kind == CfgSymbol::kLimit) return;
   const Calls calls(cfg, regexes);
   const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
   std::vector<CfgRule> made;

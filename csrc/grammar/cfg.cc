@@ -15,6 +15,7 @@ bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s) {
     case CfgSymbol::kTerminal: return regexes.nullable(RegexId{s.id});
     case CfgSymbol::kRule: return cfg.rules[s.id].nullable;
     case CfgSymbol::kNote:
+    case CfgSymbol::kLimit:
     case CfgSymbol::kGap:
     case CfgSymbol::kAfter: return true;
     default: return false;
@@ -202,6 +203,7 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
       std::reverse(reversed.begin(), reversed.end());
       cfg.rules[r].alternatives[a] = std::move(reversed);
     }
+  for (CfgLimit& limit : cfg.limits) limit.context = context(first[limit.rule]);
   const uint32_t start = static_cast<uint32_t>(cfg.rules.size());
   const uint32_t c = context(first[cfg.start]);
   cfg.rules.emplace_back();
@@ -280,6 +282,10 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
   give_contexts(cfg, regexes);
   fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
   group(cfg, regexes);
+  std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !cfg.rules[limit.rule].productive; });
+  for (const CfgLimit& limit : cfg.limits)  // its mark would be pushed after what it is to count was read
+    if (cfg.rules[limit.rule].group != 0)
+      throw Error(ErrorKind::kGrammar, "the tokens of rule '" + limit.name + "' are limited inside a left recursion");
   to_automata(cfg, regexes);
   do {
     fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });

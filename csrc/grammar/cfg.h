@@ -14,8 +14,8 @@
 namespace structgen {
 
 struct CfgSymbol {
-  enum Kind : uint8_t { kTerminal, kRule, kLexeme, kPart, kNote, kGap, kAfter } kind = kTerminal;
-  uint32_t id = 0;  // a RegexId, or the number of a rule, lexeme, part, note, gap or context
+  enum Kind : uint8_t { kTerminal, kRule, kLexeme, kPart, kNote, kGap, kAfter, kLimit } kind = kTerminal;
+  uint32_t id = 0;  // a RegexId, or the number of a rule, lexeme, part, note, gap or context, or tokens
   friend bool operator==(const CfgSymbol&, const CfgSymbol&) = default;
   friend auto operator<=>(const CfgSymbol&, const CfgSymbol&) = default;
 };
@@ -35,12 +35,22 @@ struct CfgRule {
   uint32_t group = 0;  // number of its left-recursive group, 0 = not left-recursive
 };
 
+// A rule that ends in a limit: at most `tokens` tokens begin in each of its texts.
+struct CfgLimit {
+  uint32_t rule = 0;
+  uint32_t tokens = 0;
+  std::string name;
+  int64_t place = -1;    // of the limit in the grammar's text, in bytes
+  uint32_t context = 0;  // in which it may begin, where there are lexemes
+};
+
 struct Cfg {
   std::vector<CfgRule> rules;
   uint32_t start = 0;
   uint32_t groups = 0;
   std::vector<std::vector<uint32_t>> gaps;      // lexemes of each gap
   std::vector<std::vector<uint32_t>> contexts;  // lexemes that may begin in each, sorted
+  std::vector<CfgLimit> limits;
   std::vector<std::string> warnings;
 };
 

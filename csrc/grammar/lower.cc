@@ -103,6 +103,7 @@ class Lowering {
       case NodeOp::kLexeme:
       case NodeOp::kPart:
       case NodeOp::kGap:
+      case NodeOp::kLimit:
       case NodeOp::kCapture: return {};
       default: break;
     }
@@ -331,6 +332,20 @@ class Lowering {
         out.push_back({CfgSymbol::kNote, note_number(gap ? NoteKind::kGap : NoteKind::kOpen, n.a)});
         symbols(n.kids[0], out);
         out.push_back({CfgSymbol::kNote, note_number(gap ? NoteKind::kGapEnd : NoteKind::kClose, n.a)});
+        return;
+      }
+      case NodeOp::kLimit: {  // a rule of its own, so that the mark lies below its text and nothing else
+        const auto [it, first] = helpers_.try_emplace(node, 0);
+        const uint32_t rule = first ? fresh("") : it->second;
+        if (first) {
+          helpers_[node] = rule;
+          out_.cfg.limits.push_back({rule, n.a, n.text, n.place});
+          CfgSequence body;
+          symbols(n.kids[0], body);
+          body.push_back({CfgSymbol::kLimit, n.a});
+          out_.cfg.rules[rule].alternatives.push_back(std::move(body));
+        }
+        out.push_back({CfgSymbol::kRule, rule});
         return;
       }
       case NodeOp::kRepeat: {

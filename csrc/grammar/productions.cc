@@ -25,6 +25,7 @@ Symbol CfgProductions::symbol(CfgSymbol s) const {
     case CfgSymbol::kPart: return parts_[s.id];
     case CfgSymbol::kNote: return Symbol::note(s.id);
     case CfgSymbol::kAfter: return Symbol::after(s.id);
+    case CfgSymbol::kLimit: return Symbol::limit(s.id);
     case CfgSymbol::kGap: break;  // made rules by analyse()
   }
   return {};
@@ -35,7 +36,7 @@ Symbol CfgProductions::made(Made::Kind kind, uint32_t a, uint32_t b, uint32_t c)
   const uint32_t i = made_index_.find_or_add(
       mix(mix(mix(kind, a), b), c), [&](uint32_t k) { return made_[k] == m; }, [&] { return made_.emplace_back(m); });
   const uint64_t number = (static_cast<uint64_t>(cfg_.rules.size()) + i) * stride_;
-  if (number >= 1u << 29) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
+  if (number > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
   return Symbol::rule(RuleId{static_cast<uint32_t>(number)});
 }
 
@@ -44,6 +45,7 @@ bool CfgProductions::nullable(CfgSymbol s) const {
     case CfgSymbol::kTerminal: return regexes_.nullable(RegexId{s.id});
     case CfgSymbol::kRule: return cfg_.rules[s.id].nullable;
     case CfgSymbol::kNote:
+    case CfgSymbol::kLimit:
     case CfgSymbol::kAfter: return true;
     default: return false;
   }

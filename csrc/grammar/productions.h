@@ -33,6 +33,7 @@ class CfgProductions : public Productions {
   // A symbol for part i of the grammar, given by whoever puts the parts together.
   void set_part(uint32_t i, Symbol symbol);
   RuleId root() const { return RuleId{cfg_.start}; }
+  const std::vector<CfgLimit>& limits() const { return cfg_.limits; }
   const std::vector<std::string>& warnings() const { return cfg_.warnings; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
@@ -71,7 +72,8 @@ class CfgProductions : public Productions {
   template <class F>
   void for_each_first(const CfgSequence& sequence, F&& f) const {
     for (std::size_t i = 0; i < sequence.size(); ++i) {
-      if (sequence[i].kind != CfgSymbol::kNote && sequence[i].kind != CfgSymbol::kAfter) f(i);
+      const CfgSymbol::Kind kind = sequence[i].kind;
+      if (kind != CfgSymbol::kNote && kind != CfgSymbol::kAfter && kind != CfgSymbol::kLimit) f(i);
       if (!nullable(sequence[i])) return;
     }
   }

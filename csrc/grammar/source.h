@@ -31,6 +31,7 @@ enum class NodeOp : uint8_t {
   kTokens,     // one of the texts `units`: those of tokens `ids`, filled in once the vocabulary is known
   kSubstring,  // a run of the texts `units`, at least a of them
   kCapture,    // kids[0], remembered under the name a; without a name: a gap that ends no other capture
+  kLimit,      // kids[0], in whose text at most a tokens begin; text: a name for errors
   kGap,        // what may stand after lexemes: any number of the lexemes of gap a
 };
 
@@ -42,6 +43,7 @@ struct GrammarNode {
   std::vector<CodepointRange> ranges;
   std::vector<int32_t> ids;
   std::vector<std::string> units;
+  int64_t place = -1;  // in the grammar's text, in bytes
 };
 
 struct GrammarRule {

@@ -57,6 +57,7 @@ void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
     }
     case Symbol::kAfter: return out.push_back({pending({v.follow, s.number()}), RegexArena::epsilon()});
     case Symbol::kNote:
+    case Symbol::kLimit:
     case Symbol::kCapture: return out.push_back({from, RegexArena::epsilon()});
     default: return out.push_back({kClear, RegexArena::poison()});
   }

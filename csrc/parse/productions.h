@@ -24,6 +24,8 @@ inline uint32_t note_number(NoteKind kind, uint32_t name) { return name * 8 + st
 inline NoteKind note_kind(uint32_t number) { return static_cast<NoteKind>(number % 8); }
 inline uint32_t note_name(uint32_t number) { return number / 8; }
 
+constexpr uint32_t kMaxNumber = (1u << 28) - 1;  // of anything that a symbol names
+
 // A pending symbol of a stack.
 struct Symbol {
   enum Kind : uint32_t {
@@ -35,20 +37,22 @@ struct Symbol {
     kFollow = 5,    // nothing to read: the next byte is none of a set (a kBytes regex)
     kNote = 6,      // nothing to read: a place that is looked for when captures are asked for; see parse/spans.h
     kAfter = 7,     // nothing to read: lexemes that come next are read in a context
+    kLimit = 8,     // nothing to read: so many tokens may still begin above it; see parse/limits.h
   };
   uint32_t v = 0;
-  static Symbol terminal(RegexId r) { return {(r.v << 3) | kTerminal}; }
-  static Symbol rule(RuleId r) { return {(r.v << 3) | kRule}; }
-  static Symbol reader(RuleId r) { return {(r.v << 3) | kReader}; }
+  static Symbol terminal(RegexId r) { return {(r.v << 4) | kTerminal}; }
+  static Symbol rule(RuleId r) { return {(r.v << 4) | kRule}; }
+  static Symbol reader(RuleId r) { return {(r.v << 4) | kReader}; }
   static Symbol capture() { return {kCapture}; }
-  static Symbol lexeme(uint32_t number) { return {(number << 3) | kLexeme}; }
-  static Symbol follow(RegexId bytes) { return {(bytes.v << 3) | kFollow}; }
-  static Symbol note(uint32_t number) { return {(number << 3) | kNote}; }
-  static Symbol after(uint32_t context) { return {(context << 3) | kAfter}; }
-  Kind kind() const { return static_cast<Kind>(v & 7); }
-  RegexId regex() const { return RegexId{v >> 3}; }
-  RuleId rule_id() const { return RuleId{v >> 3}; }
-  uint32_t number() const { return v >> 3; }
+  static Symbol lexeme(uint32_t number) { return {(number << 4) | kLexeme}; }
+  static Symbol follow(RegexId bytes) { return {(bytes.v << 4) | kFollow}; }
+  static Symbol note(uint32_t number) { return {(number << 4) | kNote}; }
+  static Symbol after(uint32_t context) { return {(context << 4) | kAfter}; }
+  static Symbol limit(uint32_t left) { return {(left << 4) | kLimit}; }
+  Kind kind() const { return static_cast<Kind>(v & 15); }
+  RegexId regex() const { return RegexId{v >> 4}; }
+  RuleId rule_id() const { return RuleId{v >> 4}; }
+  uint32_t number() const { return v >> 4; }
   friend bool operator==(Symbol a, Symbol b) { return a.v == b.v; }
   friend bool operator<(Symbol a, Symbol b) { return a.v < b.v; }
 };

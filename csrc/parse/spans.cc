@@ -63,9 +63,11 @@ struct Place {  // before byte i
 
 class Search {
  public:
-  Search(Parser& parser, Productions& productions, std::string_view text, bool complete)
+  Search(Parser& parser, Productions& productions, std::string_view text, bool complete, std::span<const std::size_t> tokens)
       : parser_(parser), productions_(productions), regexes_(parser.regexes()), stacks_(parser.stacks()), text_(text),
-        complete_(complete), places_(text.size() + 1) {}
+        complete_(complete), places_(text.size() + 1), begins_(text.size() + 1) {
+    for (std::size_t at : tokens) begins_[at] = true;
+  }
 
   std::vector<Span> run(RuleId start) {
     forwards(stacks_.push(Symbol::rule(start), StackArena::end()));
@@ -93,19 +95,25 @@ class Search {
       now.stays.assign(before.size(), kNone);
       now.ends.assign(before.size(), kNone);
       for (std::size_t p = 0; p < before.size(); ++p) {
+        const StackId stack = ahead(at_ - 1, before[p].stack);
+        if (stack == StackArena::none()) continue;
         const RegexId d = regexes_.next(before[p].regex, byte);
         if (d == RegexArena::empty()) continue;
         const CaptureId capture = parser_.captures().append(before[p].capture, byte);
         const RegexNode& n = regexes_.node(d);
         if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone)
-          now.stays[p] = item(d, before[p].stack, capture);
+          now.stays[p] = item(d, stack, capture);
         if (n.nullable)
-          now.ends[p] = node({true, 0, before[p].stack.v, capture.v, RegexArena::empty().v, kNone,
+          now.ends[p] = node({true, 0, stack.v, capture.v, RegexArena::empty().v, kNone,
                               n.kind == RegexKind::kDone ? n.min : kNone});
       }
       grow();
     }
   }
+
+  // What reads the byte after a place: fewer stacks where a token begins there (parse/limits.h).
+  StackId ahead(std::size_t place, StackId s) { return begins_[place] ? parser_.limits().begin_token_exactly(s) : s; }
+  StackId back(std::size_t place, StackId s) { return begins_[place] ? parser_.limits().take_back(s) : s; }
 
   void begin_place() {
     numbers_.clear();
@@ -204,6 +212,7 @@ class Search {
                              .v;
         return edge(n, Edge::kSame, below);
       case Symbol::kNote: return edge(n, Edge::kNote, below);
+      case Symbol::kLimit: return edge(n, Edge::kSame, below);
       case Symbol::kRule: {
         const auto [it, fresh] = expansions_.try_emplace(top.rule_id().v);
         if (fresh) productions_.expand(top.rule_id(), Reading{}, it->second);
@@ -262,13 +271,17 @@ class Search {
       now.good.assign(now.items.size(), StackArena::none());
       if (at_ + 1 == places_.size()) {
         if (!complete_)
-          for (std::size_t k = 0; k < now.items.size(); ++k) now.good[k] = now.items[k].stack;
+          for (std::size_t k = 0; k < now.items.size(); ++k) {  // another token may begin here
+            StackLimits& limits = parser_.limits();
+            now.good[k] = limits.take_back(limits.begin_token_exactly(now.items[k].stack));
+          }
       } else {
         const Place& next = places_[at_ + 1];
         for (std::size_t k = 0; k < now.items.size(); ++k) {
-          const StackId all = now.items[k].stack;
-          if (next.stays[k] != kNone) now.good[k] = common(next.good[next.stays[k]], all);
-          if (next.ends[k] != kNone) now.good[k] = stacks_.unite(now.good[k], next.nodes[next.ends[k]].good);
+          StackId good = StackArena::none();
+          if (next.stays[k] != kNone) good = common(next.good[next.stays[k]], ahead(at_, now.items[k].stack));
+          if (next.ends[k] != kNone) good = stacks_.unite(good, next.nodes[next.ends[k]].good);
+          now.good[k] = back(at_, good);
         }
       }
       for (bool changed = true; changed;) {  // rules that match the empty text may go in circles
@@ -350,7 +363,8 @@ class Search {
       if (at_ == 0) {
         if (!now.nodes.empty()) add(here, 0, StackId{now.nodes[0].key.stack}, now.nodes[0].good);
       } else {
-        for (const auto& [k, s] : items) {
+        for (const auto& [k, chosen] : items) {
+          const StackId s = ahead(at_ - 1, chosen);
           if (now.stays[k] != kNone) add(next, now.stays[k], s, now.good[now.stays[k]]);
           if (now.ends[k] != kNone) add(here, now.ends[k], s, now.nodes[now.ends[k]].good);
         }
@@ -459,6 +473,7 @@ class Search {
   std::string_view text_;
   const bool complete_;
   std::vector<Place> places_;
+  std::vector<bool> begins_;  // whether a token begins at a place
   std::size_t at_ = 0;
   std::map<Key, uint32_t> numbers_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> items_;
@@ -474,8 +489,8 @@ class Search {
 }  // namespace
 
 std::vector<Span> find_spans(Parser& parser, Productions& productions, RuleId start, std::string_view text,
-                             bool complete) {
-  return Search(parser, productions, text, complete).run(start);
+                             bool complete, std::span<const std::size_t> tokens) {
+  return Search(parser, productions, text, complete, tokens).run(start);
 }
 
 }  // namespace structgen

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -26,8 +27,9 @@ struct Span {
 };
 
 // `complete`: the text ends here; else it may go on, and parts that did not end yet are left out. Ordered by
-// begin, longer ones first. Throws kBudgetExceeded.
+// begin, longer ones first. `tokens`: where tokens begin in it, ascending; read where a grammar limits them.
+// Throws kBudgetExceeded.
 std::vector<Span> find_spans(Parser& parser, Productions& productions, RuleId start, std::string_view text,
-                             bool complete);
+                             bool complete, std::span<const std::size_t> tokens = {});
 
 }  // namespace structgen

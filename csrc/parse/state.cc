@@ -29,7 +29,7 @@ class DepthGuard {
 };
 }  // namespace
 
-Parser::Parser(RegexArena& regexes, Productions& productions) : regexes_(regexes), productions_(productions), alive_(regexes, productions, stacks_) {
+Parser::Parser(RegexArena& regexes, Productions& productions) : regexes_(regexes), productions_(productions), alive_(regexes, productions, stacks_), limits_(stacks_) {
   states_.emplace_back();  // dead
   states_[0].classes = regexes_.class_maps().one();
   states_[0].live_known = true;
@@ -37,7 +37,8 @@ Parser::Parser(RegexArena& regexes, Productions& productions) : regexes_(regexes
 
 std::size_t Parser::byte_size() const {
   return states_.byte_size() + index_.byte_size() + pool_.byte_size() + stacks_.byte_size() +
-         captures_.byte_size() + frontiers_.size() * 160 + expansions_.size() * 120 + capture_steps_.size() * 40 + alive_.byte_size();
+         captures_.byte_size() + frontiers_.size() * 160 + expansions_.size() * 120 + capture_steps_.size() * 40 + alive_.byte_size() +
+         limits_.byte_size() + limited_.size() * 40;
 }
 
 const Alternatives& Parser::expand(RuleId rule) {
@@ -97,6 +98,7 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
       merge_restricted(frontier(rest), top.regex(), out);
       return;
     case Symbol::kNote:
+    case Symbol::kLimit:
       close(rest, capture, Reading{}, out);
       return;
     case Symbol::kRule: {
@@ -411,6 +413,26 @@ const ByteSet& Parser::live(StateId s) {
     st.live_known = true;
   }
   return st.live;
+}
+
+uint32_t Parser::least_limit(StateId s) {
+  uint32_t least = StackLimits::kUnlimited;
+  for (const Item& i : items(s)) least = std::min(least, limits_.least(i.stack));
+  return least;
+}
+
+StateId Parser::limited(StateId s, bool begin) {
+  if (least_limit(s) == StackLimits::kUnlimited) return s;
+  const uint64_t key = (static_cast<uint64_t>(s.v) << 1) | begin;
+  if (const auto it = limited_.find(key); it != limited_.end()) return StateId{it->second};
+  std::vector<Item> out;
+  for (Item i : items(s)) {
+    i.stack = begin ? limits_.begin_token(i.stack) : limits_.without(i.stack);
+    if (i.stack != StackArena::none()) out.push_back(i);
+  }
+  const StateId to = subset(std::move(out), state(s).accepting);
+  limited_.emplace(key, to.v);
+  return to;
 }
 
 StackId Parser::import_stack(Parser& from, StackId s, ImportMemo& memo) {

@@ -21,6 +21,7 @@
 #include "base/intern.h"
 #include "parse/alive.h"
 #include "parse/capture.h"
+#include "parse/limits.h"
 #include "parse/productions.h"
 #include "parse/stack.h"
 #include "regex/regex.h"
@@ -59,6 +60,8 @@ class Parser {
 
   Parser(RegexArena& regexes, Productions& productions);
   StateId start(RuleId rule);
+  // The state before these symbols and nothing else.
+  StateId before(std::span<const Symbol> symbols) { return continuation(stacks_.push(symbols, StackArena::end()), CaptureId{0}); }
   const State& state(StateId s) const { return states_[s.v]; }
   State& state(StateId s) { return states_[s.v]; }
   std::span<const Item> items(StateId s) const { return {states_[s.v].items, states_[s.v].n}; }
@@ -80,6 +83,13 @@ class Parser {
   StateId subset(std::vector<Item> items, bool accepting);
   // The state reached when a terminal above `stack` has just ended.
   StateId continuation(StackId stack, CaptureId capture);
+
+  // Where grammars limit tokens (parse/limits.h): the state after a token has begun, whose `accepting` is that of s;
+  // the state without the marks that there are so far; the smallest of them.
+  StateId begin_token(StateId s) { return limited(s, true); }
+  StateId without_limits(StateId s) { return limited(s, false); }
+  uint32_t least_limit(StateId s);
+  StackLimits& limits() { return limits_; }
 
   RegexArena& regexes() { return regexes_; }
   StackArena& stacks() { return stacks_; }
@@ -126,12 +136,14 @@ class Parser {
   StateId intern(const std::vector<Item>& items, bool accepting);
   uint32_t* make_row(StateId s);
   StateId step_uncached(StateId s, uint8_t byte);
+  StateId limited(StateId s, bool begin);
   StackId import_stack(Parser& from, StackId s, ImportMemo& memo);
 
   RegexArena& regexes_;
   Productions& productions_;
   StackArena stacks_;
   Alive alive_;
+  StackLimits limits_;
   CaptureArena captures_;
   StableVector<State> states_;
   InternTable index_;
@@ -139,6 +151,7 @@ class Parser {
   std::unordered_map<uint32_t, Alternatives> expansions_;
   std::unordered_map<uint32_t, Frontier> frontiers_;
   std::unordered_map<uint64_t, uint32_t> capture_steps_;
+  std::unordered_map<uint64_t, uint32_t> limited_;  // by state and which of the two
   // While a frontier is built: the stack below the symbol at hand, whether it was reached, what was visited.
   StackId base_ = StackArena::none();
   bool reached_ = false;

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
 _PLACE = re.compile(r"line (\d+),? column (\d+)")
+_MOST_TOKENS = (1 << 28) - 1  # of a limit: more than any text has
 _SIZE = 200_000  # nodes of one terminal, written out
 _UNDEFINED = re.compile(r"'(\w+)' used but not defined(?: \(in \w+ '?(\w+)'?\))?")
 
@@ -159,7 +160,11 @@ class _Grammar:
         self.rules: dict[str, Any] = {}  # name -> (params, tree)
         self.terminals: dict[str, Any] = {}  # name -> (tree, priority)
         self.numbers: dict[tuple[Any, ...], int] = {}
-        self.todo: list[tuple[int, str, dict[str, Any]]] = []
+        self.todo: list[tuple[int, str, dict[str, Any], frozenset[str], bool]] = []
+        self.limits: dict[str, int] = {}  # rules with `max_tokens`
+        self.reached: dict[str, frozenset[str]] = {}  # of those, what a rule can get to
+        self.inside: frozenset[str] = frozenset()  # those whose text the rule at hand is a part of
+        self.empty: dict[str, bool] = {}  # whether a rule surely matches the empty text
         self.lexemes: dict[tuple[Any, ...], int] = {}
         self.alone: dict[tuple[str, str], str] = {}  # literals that a terminal names
         self.gap: int | None = None
@@ -181,6 +186,9 @@ class _Grammar:
             if tree is None:
                 raise GrammarError(f"rule '{name}' is declared and never defined")
         self.check_attributes()
+        for name, attributes in self.scanned.attributes.items():
+            if "max_tokens" in attributes:
+                self.limits[name] = _count(attributes["max_tokens"][1])
         if start not in self.rules:
             hint = source.meant(start, self.rules)
             source.fail(f"there is no rule '{start}' to start with{hint}", self.scanned.original, 0)
@@ -199,8 +207,8 @@ class _Grammar:
         self.parameters(start, 0)
         first = self.rule(start, {})
         while self.todo:
-            number, name, arguments = self.todo.pop()
-            self.b.define(number, self.body(name, arguments))
+            number, *wanted = self.todo.pop()
+            self.b.define(number, self.body(*wanted))
         if self.gap is None:
             return first
         whole = self.b.rule("")
@@ -217,68 +225,104 @@ class _Grammar:
             self.scanned.fail(_miscounted(name, len(names), given), at)
         return names
 
-    def rule(self, name: str, arguments: dict[str, Any]) -> int:
-        key = (name, *(repr(a) for a in arguments.values()))
+    def rule(self, name: str, arguments: dict[str, Any], trimmed: bool = False) -> int:
+        return self.version(name, arguments, self.inside & self.limited_below(name, arguments), trimmed)
+
+    def version(self, name: str, arguments: dict[str, Any], inside: frozenset[str], trimmed: bool) -> int:
+        """A rule as a part of the texts of limited rules; `trimmed`: without what is ignored behind it."""
+        key = (name, *(repr(a) for a in arguments.values()), inside, trimmed)
         if key not in self.numbers:
             if len(self.numbers) > 100_000:
                 raise GrammarError(f"the template '{name}' never ends")
-            self.numbers[key] = self.b.rule(name if not arguments else "")
-            self.todo.append((self.numbers[key], name, arguments))
+            plain = not arguments and not inside and not trimmed
+            self.numbers[key] = self.b.rule(name if plain else "")
+            self.todo.append((self.numbers[key], name, arguments, inside, trimmed))
         return self.numbers[key]
 
-    def body(self, name: str, arguments: dict[str, Any]) -> int:
+    def body(self, name: str, arguments: dict[str, Any], inside: frozenset[str], trimmed: bool) -> int:
+        # An occurrence inside another one of the same rule needs no limit of its own: whatever begins in it
+        # begins in the outer one, too. So limits never stand in a left recursion.
+        if name in self.limits and name not in inside:
+            inner = self.version(name, arguments, inside | {name}, trimmed or self.gap is not None)
+            at = -1
+            if self.owner.depth == 1:
+                at = len(self.scanned.original[: self.scanned.attributes[name]["max_tokens"][2]].encode())
+            node = self.b.limit(self.b.call(inner), self.limits[name], name, at)
+            return self.followed(node, trimmed)
+        self.inside = inside
         tree = self.rules[name][1]
         attributes = self.scanned.attributes.get(name)
         if not attributes:
-            return self.node(tree, arguments)
-        return self.with_attributes(name, tree, arguments, attributes)
+            return self.node(tree, arguments, trimmed)
+        return self.with_attributes(name, tree, arguments, attributes, trimmed)
 
-    def node(self, tree: Any, arguments: dict[str, Any]) -> int:
+    def limited_below(self, name: str, arguments: dict[str, Any]) -> frozenset[str]:
+        """The limited rules that a rule's text may be made of, itself included."""
+        if not self.limits:
+            return frozenset()
+        if name not in self.reached:
+            seen, todo = {name}, [name]
+            while todo:
+                new = _rules_in(self.rules[todo.pop()][1]) - seen
+                todo += [n for n in new if n in self.rules]  # not the parameters of a template
+                seen |= new
+            self.reached[name] = frozenset(seen & self.limits.keys())
+        found = self.reached[name]
+        for given in arguments.values():
+            for other in _rules_in(given) & self.rules.keys():
+                found |= self.limited_below(other, {})
+        return found
+
+    def node(self, tree: Any, arguments: dict[str, Any], trimmed: bool = False) -> int:
         """A tree in a rule."""
         from lark import Token
         from lark.grammar import NonTerminal, Terminal
 
         if isinstance(tree, Terminal):
-            return self.followed(self.lexeme(tree.name))
+            return self.followed(self.lexeme(tree.name), trimmed)
         if isinstance(tree, NonTerminal):
             if tree.name in arguments:
-                return self.node(arguments[tree.name], {})
+                return self.node(arguments[tree.name], {}, trimmed)
             self.parameters(tree.name, 0)
-            return self.b.call(self.rule(tree.name, {}))
+            return self.b.call(self.rule(tree.name, {}, trimmed))
         if isinstance(tree, Token):
             raise GrammarError(f"unexpected {tree}")
         kids = tree.children
         match tree.data:
             case "expansions":
-                return self.b.choice([self.node(k, arguments) for k in kids])
+                return self.b.choice([self.node(k, arguments, trimmed) for k in kids])
             case "alias" | "value":
-                return self.node(kids[0], arguments)
+                return self.node(kids[0], arguments, trimmed)
             case "maybe":
-                return self.b.repeat(self.node(kids[0], arguments), 0, 1)
+                return self.b.repeat(self.node(kids[0], arguments, trimmed), 0, 1)
             case "expr":
-                return self.repeated(self.node(kids[0], arguments), kids[1:])
+                if trimmed:
+                    return self.trimmed_repeat(kids[0], arguments, *self.bounds(kids[1:]))
+                return self.b.repeat(self.node(kids[0], arguments), *self.bounds(kids[1:]))
             case "template_usage":
-                return self.template(tree, arguments)
+                return self.template(tree, arguments, trimmed)
             case "literal":
                 extension = self.extension(kids[0])
                 if extension is not None:
-                    return self.followed(self.extended(extension))
-                return self.followed(self.anonymous(tree))
+                    return self.followed(self.extended(extension), trimmed)
+                return self.followed(self.anonymous(tree), trimmed)
             case "range":
-                return self.followed(self.anonymous(tree))
+                return self.followed(self.anonymous(tree), trimmed)
             case "expansion":
                 if self.has_operators(kids):
-                    return self.followed(self.made_lexeme(tree))
+                    return self.followed(self.made_lexeme(tree), trimmed)
+                if trimmed:
+                    return self.trimmed_sequence(kids, arguments)
                 return self.b.sequence(self.counted(kids, lambda k: self.node(k, arguments)))
         raise GrammarError(f"'{tree.data}' is not supported")
 
-    def template(self, tree: Any, arguments: dict[str, Any]) -> int:
+    def template(self, tree: Any, arguments: dict[str, Any], trimmed: bool) -> int:
         name, *given = tree.children
         if name.name in arguments:
             raise GrammarError(f"the template parameter '{name.name}' is used as a template")
         names = self.parameters(name.name, len(given))
         values = [self.substituted(g, arguments) for g in given]
-        return self.b.call(self.rule(name.name, dict(zip(names, values, strict=True))))
+        return self.b.call(self.rule(name.name, dict(zip(names, values, strict=True)), trimmed))
 
     def substituted(self, tree: Any, arguments: dict[str, Any]) -> Any:
         from lark import Tree
@@ -293,18 +337,76 @@ class _Grammar:
             return Tree(tree.data, [self.substituted(k, arguments) for k in tree.children])
         return tree
 
-    def followed(self, node: int) -> int:
-        return node if self.gap is None else self.b.sequence([node, self.gap])
+    def followed(self, node: int, trimmed: bool = False) -> int:
+        return node if self.gap is None or trimmed else self.b.sequence([node, self.gap])
+
+    # ---- without what is ignored behind the last terminal ----
+
+    def trimmed_repeat(self, tree: Any, arguments: dict[str, Any], least: int, most: int) -> int:
+        if most == 0:
+            return self.b.literal(b"")
+        last = self.node(tree, arguments, True)
+        if most == 1:
+            return last if least else self.b.repeat(last, 0, 1)
+        before = self.b.repeat(self.node(tree, arguments), max(0, least - 1), -1 if most < 0 else most - 1)
+        some = self.b.sequence([before, last])
+        return some if least else self.b.repeat(some, 0, 1)
+
+    def trimmed_sequence(self, kids: list[Any], arguments: dict[str, Any]) -> int:
+        parts: list[tuple[Any, tuple[int, int]]] = []
+        for kid in kids:
+            operator = self.operator(kid)
+            if operator is None:
+                parts.append((kid, (1, 1)))
+            elif parts:
+                parts[-1] = (parts[-1][0], operator.value)
+        # Where the last part is empty, the one before it is the last.
+        whole = self.counted(kids, lambda k: self.node(k, arguments))
+        ways = []
+        for n in range(len(parts), 0, -1):
+            tree, (least, most) = parts[n - 1]
+            ways.append(self.b.sequence([*whole[: n - 1], self.trimmed_repeat(tree, arguments, least, most)]))
+            if least > 0 and not self.may_be_empty(tree):
+                return self.b.choice(ways)
+        return self.b.choice([*ways, self.b.literal(b"")])
+
+    def may_be_empty(self, tree: Any) -> bool:
+        """Whether a tree surely matches the empty text; rules in progress do not count."""
+        from lark.grammar import NonTerminal
+
+        if isinstance(tree, NonTerminal):
+            if tree.name not in self.rules or self.scanned.attributes.get(tree.name):
+                return False
+            if tree.name not in self.empty:
+                self.empty[tree.name] = False
+                self.empty[tree.name] = self.may_be_empty(self.rules[tree.name][1])
+            return self.empty[tree.name]
+        kids = getattr(tree, "children", [])
+        match getattr(tree, "data", None):
+            case "expansions":
+                return any(self.may_be_empty(k) for k in kids)
+            case "alias" | "value":
+                return self.may_be_empty(kids[0])
+            case "maybe":
+                return True
+            case "expr":
+                return self.bounds(kids[1:])[0] == 0 or self.may_be_empty(kids[0])
+            case "expansion":
+                return all(self.may_be_empty(k) for k in kids)
+        return False
 
     def repeated(self, node: int, operator: list[Any]) -> int:
+        return self.b.repeat(node, *self.bounds(operator))
+
+    def bounds(self, operator: list[Any]) -> tuple[int, int]:
         kind = str(operator[0])
         if kind == "~":
             least = int(operator[1])
             most = int(operator[2]) if len(operator) > 2 else least
             if least < 0 or most < least:
                 raise GrammarError(f"~{least}..{most} asks for at least {least} and at most {most}")
-            return self.b.repeat(node, least, most)
-        return self.b.repeat(node, int(kind == "+"), 1 if kind == "?" else -1)
+            return least, most
+        return int(kind == "+"), 1 if kind == "?" else -1
 
     # ---- operators that Lark does not know ----
 
@@ -499,19 +601,21 @@ class _Grammar:
 
     # ---- attributes ----
 
-    def with_attributes(self, name: str, tree: Any, arguments: dict[str, Any], given: dict[str, Any]) -> int:
+    def with_attributes(
+        self, name: str, tree: Any, arguments: dict[str, Any], given: dict[str, Any], trimmed: bool
+    ) -> int:
         label, end_label = (self.label(name, given, kind) for kind in ("capture", "stop_capture"))
         ends = given.get("suffix") or given.get("stop")
         if "lazy" not in given and ends is None:
-            node = self.node(tree, arguments)
+            node = self.node(tree, arguments, trimmed)
             return self.b.capture(label, node) if label else node
         body = self.terminal(self.as_terminal(tree, name), name)
         if ends is None:
             node = self.b.shortest(body)
-            return self.followed(self.b.capture(label, node) if label else node)
+            return self.followed(self.b.capture(label, node) if label else node, trimmed)
         end = self.attribute_node(ends)
         if not label and not end_label:
-            return self.followed(self.b.shortest(self.b.sequence([body, end])))
+            return self.followed(self.b.shortest(self.b.sequence([body, end])), trimmed)
         # The body as far as the end does not occur in it, so that the capture has a place to stop.
         b = self.b
         never = [b.sequence([source.any_text(b), end, source.any_text(b)])]
@@ -530,7 +634,8 @@ class _Grammar:
                     b.capture(label, inside) if label else inside,
                     b.capture(end_label, end) if end_label else end,
                 ]
-            )
+            ),
+            trimmed,
         )
 
     def label(self, name: str, given: dict[str, Any], kind: str) -> str | None:
@@ -551,13 +656,9 @@ class _Grammar:
             if name not in self.rules:
                 known = source.meant(name, self.rules)
                 self.scanned.fail(f"rule '{name}' is not defined{known}", _where(self.scanned.original, name))
-            for kind, (what, _, at) in given.items():
-                if kind == "max_tokens":
-                    self.scanned.fail(
-                        "'max_tokens' is not supported: what a text means would depend on how it is cut into "
-                        "tokens; bound the characters, as in /.{0,200}/",
-                        at,
-                    )
+            for kind, (what, text, at) in given.items():
+                if kind == "max_tokens" and (what != "number" or not _count(text)):
+                    self.scanned.fail("'max_tokens' is a whole number of at least 1", at)
                 if kind == "temperature":
                     self.scanned.fail(
                         "'temperature' is not supported: a grammar says which texts there are, not how they "
@@ -611,6 +712,25 @@ class _Grammar:
 
 
 # ---- trees ----
+
+
+def _count(text: str) -> int:
+    """A limit of tokens; 0 where the text is none."""
+    if not text.isdigit():
+        return 0
+    return min(int(text.lstrip("0")[:20] or "0"), _MOST_TOKENS)
+
+
+def _rules_in(tree: Any) -> set[str]:
+    """Names of rules in a tree; parameters of a template among them."""
+    from lark.grammar import NonTerminal
+
+    if isinstance(tree, NonTerminal):
+        return {tree.name}
+    found: set[str] = set()
+    for node in tree.iter_subtrees() if hasattr(tree, "iter_subtrees") else []:
+        found.update(kid.name for kid in node.children if isinstance(kid, NonTerminal))
+    return found
 
 
 def _only_literal(tree: Any) -> Any:

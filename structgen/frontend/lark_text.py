@@ -40,7 +40,7 @@ _PART = re.compile(
 _HEAD = re.compile(r"[ \t]*[?!]{0,2}(_?[a-z][_a-z0-9]*)(?:\.[+\-]?\d+)?(?P<open>[ \t]*\[)")
 _ATTRIBUTE = re.compile(
     r"""\s*(?P<name>[a-z_]+)\s*(?:=\s*(?:(?P<string>"(?:\\.|[^"\\\n])*"i?)|(?P<regexp>/(?!/)(?:\\/|\\\\|[^/])*?/[imslux]*)
-    |(?P<number>[0-9.]+)|(?P<token><[^<>\s"]+>)))?\s*(?P<end>[,\]])""",
+    |(?P<number>[+\-]?[0-9.]+)|(?P<token><[^<>\s"]+>)))?\s*(?P<end>[,\]])""",
     re.VERBOSE,
 )
 _KNOWN = ("lazy", "capture", "stop", "suffix", "stop_capture", "max_tokens", "temperature")

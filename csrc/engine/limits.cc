@@ -1,0 +1,369 @@
+#include "engine/limits.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "base/error.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kStates = 20'000;       // looked at for one way
+constexpr std::size_t kFew = 4'000;        // tokens up to which each is walked by itself
+constexpr std::size_t kTrials = 2'000;     // tokens of one mask that are stepped with their own text
+constexpr Limits::Way kEnd{0, -1};
+
+bool is_limit(const Error& e) {
+  return e.kind() == ErrorKind::kBudgetExceeded || e.kind() == ErrorKind::kSchemaTooComplex;
+}
+bool has(const uint32_t* row, TokenId t) { return row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1; }
+void set(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
+void clear(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
+
+template <class F>
+void for_each_token(const std::vector<uint32_t>& row, F&& f) {
+  for (uint32_t w = 0; w < row.size(); ++w)
+    for (uint32_t bits = row[w]; bits; bits &= bits - 1)
+      f(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
+}
+}  // namespace
+
+StateId Limits::walk(StateId s, std::string_view bytes, bool blind) {
+  for (char b : bytes) {
+    if (s == Parser::dead()) break;
+    s = parser_.step(s, static_cast<uint8_t>(b));
+    if (blind) s = masks_.blind(s);
+  }
+  return s;
+}
+
+// ---- ways ----
+
+// The tokens that a shortest completion of s begins with, and where they lead.
+Limits::Frame Limits::frame(StateId s, bool blind) {
+  Frame out{s, {}};
+  StateId at = parser_.begin_token(s);
+  if (at == Parser::dead()) return out;
+  try {
+    const std::string& text = completion_.of(parser_.without_limits(s));
+    const TokenTrie& trie = vocabulary().trie();
+    uint32_t node = 0;
+    for (char c : text) {
+      const uint8_t b = static_cast<uint8_t>(c);
+      if (trie.leaf(node) || !trie.kids(node).set.has(b)) break;
+      node = trie.child(trie.kids(node), b);
+      at = parser_.step(at, b);
+      if (blind) at = masks_.blind(at);
+      if (at == Parser::dead()) break;
+      if (!trie.tokens(node).empty()) out.next.emplace_back(trie.tokens(node)[0], at);
+    }
+  } catch (const Error& e) {
+    if (!is_limit(e)) throw;
+  }
+  return out;
+}
+
+const Limits::Way* Limits::known(StateId s, bool blind) {
+  if (parser_.state(s).accepting) return &kEnd;
+  if (const auto it = ways_.find(s.v); it != ways_.end()) return &it->second;
+  if (blind) return nullptr;
+  // What finishes whatever the captured text is, finishes.
+  const StateId any = masks_.blind(s);
+  if (any == s) return nullptr;
+  if (!known(any, true)) search(any, true);
+  if (known(any, true)->tokens == kNever || !follow(s, tokens(any, true))) return nullptr;
+  return &ways_.find(s.v)->second;
+}
+
+// Depth first, the longest token first. A state on the path has no way by itself.
+void Limits::search(StateId s, bool blind) {
+  std::vector<Frame> path;
+  const auto open = [&](StateId at) {
+    ways_[at.v] = {kNever, -1};
+    path.push_back(frame(at, blind));
+  };
+  uint32_t looked = 0;
+  open(s);
+  while (!path.empty()) {
+    Frame& now = path.back();
+    if (now.next.empty()) {
+      path.pop_back();
+      continue;
+    }
+    const auto [token, to] = now.next.back();
+    const Way* found = known(to, blind);
+    if (!found && ++looked > kStates) {
+      for (const Frame& f : path)
+        if (f.state != s) ways_.erase(f.state.v);
+      return;
+    }
+    if (!found) {
+      open(to);
+    } else if (found->tokens == kNever) {
+      now.next.pop_back();
+    } else {
+      ways_[now.state.v] = {found->tokens + 1, token};
+      path.pop_back();
+    }
+  }
+}
+
+// Takes tokens as a way from s if they are one.
+bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
+  std::vector<StateId> on;
+  for (TokenId t : tokens) {
+    on.push_back(s);
+    s = walk(parser_.begin_token(s), vocabulary().bytes(t));
+    if (s == Parser::dead()) return false;
+  }
+  if (!parser_.state(s).accepting) return false;
+  for (std::size_t i = 0; i < on.size(); ++i) {
+    if (parser_.state(on[i]).accepting) continue;
+    const uint32_t left = static_cast<uint32_t>(on.size() - i);
+    const auto [it, fresh] = ways_.try_emplace(on[i].v, Way{left, tokens[i]});
+    if (!fresh && it->second.tokens > left) it->second = {left, tokens[i]};
+  }
+  return true;
+}
+
+Limits::Way Limits::way(StateId s) {
+  if (s == Parser::dead()) return {kNever, -1};
+  if (!known(s, false)) search(s, false);
+  const Way own = *known(s, false);
+  if (own.tokens == 0) return own;
+  // The text found from here may be another, equally short one.
+  const auto hint = hints_.find(s.v);
+  if (hint == hints_.end()) return own;
+  const StateId from = hint->second;
+  hints_.erase(hint);
+  if (way(from).tokens < own.tokens) follow(s, tokens(from));
+  return *known(s, false);
+}
+
+std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
+  std::vector<TokenId> out;
+  for (;;) {
+    const Way w = blind ? *known(s, true) : way(s);
+    if (w.next < 0) return out;
+    out.push_back(w.next);
+    s = walk(parser_.begin_token(s), vocabulary().bytes(w.next), blind);
+  }
+}
+
+// ---- tokens ----
+
+// `v` and `plain`: where a token leads, with the marks that there were and without. The first `sure` tokens after it
+// run into no mark that there was.
+bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
+  const uint32_t takes = way(plain).tokens;
+  if (takes == kNever) return false;
+  if (takes <= sure) return true;
+  const uint32_t own = way(v).tokens;
+  return own != kNever && own <= room;
+}
+
+// Calls look(tokens, v, plain, blind) for the tokens asked for, by what they lead to; `blind`: without the text that
+// was captured on the way, and where it says no, once more for one token as it is. At most kTrials of those.
+template <class F>
+void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base, F&& look) {
+  struct At {
+    StateId v, plain;
+    bool blind;
+  };
+  const TokenTrie& trie = vocabulary().trie();
+  std::vector<TokenId> some, unsure;
+  const auto step = [&](const At& at, uint8_t b) {
+    At to;
+    const StateId plain = parser_.step(at.plain, b);
+    to.plain = masks_.blind(plain);
+    to.v = at.v == at.plain ? to.plain : masks_.blind(parser_.step(at.v, b));
+    to.blind = at.blind || to.plain != plain;
+    return to;
+  };
+  const auto open = [&](StateId s) {  // its text decides everything that follows
+    const State& st = parser_.state(s);
+    return st.poisoned && st.n == 1 && !st.accepting;
+  };
+  const auto take = [&](const At& at) {
+    if (some.empty() || look(some, at.v, at.plain, at.blind) || !at.blind) return;
+    if (completion_.text_matters(parser_.without_limits(at.plain)) || completion_.text_matters(parser_.without_limits(at.v)))
+      unsure.insert(unsure.end(), some.begin(), some.end());
+  };
+  At first{masks_.blind(from), masks_.blind(base), false};
+  first.blind = first.plain != base;
+  std::size_t n = 0;
+  for (uint32_t word : asked) n += static_cast<std::size_t>(std::popcount(word));
+  if (n <= kFew) {
+    for_each_token(asked, [&](TokenId t) {
+      At at = first;
+      for (char b : vocabulary().bytes(t)) {
+        at = step(at, static_cast<uint8_t>(b));
+        if (at.plain == Parser::dead()) return;
+        if (open(at.plain)) {
+          unsure.push_back(t);
+          return;
+        }
+      }
+      some.assign(1, t);
+      take(at);
+    });
+  } else {
+    std::vector<At> at(vocabulary().longest() + 2);
+    at[0] = first;
+    for (uint32_t i = 1; i < trie.size();) {
+      const TokenTrie::Node& node = trie.node(i);
+      at[node.depth] = step(at[node.depth - 1], static_cast<uint8_t>(node.byte));
+      const At& now = at[node.depth];
+      if (now.plain == Parser::dead()) {
+        i = node.end;
+        continue;
+      }
+      if (open(now.plain)) {
+        for (TokenId t : trie.subtree_tokens(i))
+          if (has(asked.data(), t)) unsure.push_back(t);
+        i = node.end;
+        continue;
+      }
+      some.clear();
+      for (TokenId t : trie.tokens(i))
+        if (has(asked.data(), t)) some.push_back(t);
+      take(now);
+      ++i;
+    }
+  }
+  for (std::size_t i = 0; i < unsure.size() && i < kTrials; ++i) {
+    const std::string_view bytes = vocabulary().bytes(unsure[i]);
+    some.assign(1, unsure[i]);
+    look(some, walk(from, bytes), walk(base, bytes), false);
+  }
+}
+
+Limits::Base& Limits::base(StateId s) {
+  std::unique_ptr<Base>& slot = bases_[s.v];
+  if (slot) return *slot;
+  auto made = std::make_unique<Base>();
+  made->mask = masks_.mask(s);
+  std::vector<uint32_t> asked(vocabulary().words());
+  write_row(*made->mask, vocabulary(), asked.data());
+  for (TokenId t : vocabulary().eos()) clear(asked.data(), t);
+  std::vector<uint32_t> left = asked;
+  std::map<uint32_t, std::vector<TokenId>> by;  // what a way takes
+  each(asked, s, s, [&](const std::vector<TokenId>& tokens, StateId, StateId plain, bool) {
+    const uint32_t takes = way(plain).tokens;
+    if (takes == kNever) return false;
+    for (TokenId t : tokens) {
+      by[takes].push_back(t);
+      clear(left.data(), t);
+    }
+    return true;
+  });
+  // Nearly all tokens take the same: only those that take more are listed.
+  std::size_t most = 0;
+  for (const auto& [takes, tokens] : by)
+    if (tokens.size() >= most) {
+      most = tokens.size();
+      made->common = takes;
+    }
+  for (const auto& [takes, tokens] : by)
+    if (takes > made->common)
+      for (TokenId t : tokens) made->dear.emplace_back(takes, t);
+  for_each_token(left, [&](TokenId t) { made->dear.emplace_back(kNever, t); });
+  bytes_ += sizeof(Base) + 64 + made->dear.capacity() * 8;
+  slot = std::move(made);
+  return *slot;
+}
+
+// Takes from a row, that of a state without its marks, the tokens that leave too little.
+void Limits::narrow(StateId s, uint32_t* row, uint32_t room) {
+  const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
+  const uint32_t sure = std::min(parser_.least_limit(from), room);
+  std::vector<uint32_t> asked;
+  if (world_.cache) {
+    const Base& b = base(plain);
+    if (b.worst() <= sure) return;
+    if (sure >= b.common) {
+      asked.assign(vocabulary().words(), 0);
+      for (auto it = std::upper_bound(b.dear.begin(), b.dear.end(), std::pair(sure, static_cast<TokenId>(0x7FFFFFFF)));
+           it != b.dear.end(); ++it)
+        if (has(row, it->second)) {
+          clear(row, it->second);
+          if (it->first != kNever) set(asked.data(), it->second);
+        }
+    }
+  }
+  if (asked.empty()) {
+    asked.assign(row, row + vocabulary().words());
+    const bool ends = parser_.state(s).accepting;
+    for (TokenId t : vocabulary().eos()) clear(asked.data(), t);
+    std::fill(row, row + vocabulary().words(), 0u);
+    if (ends)
+      for (TokenId t : vocabulary().eos()) set(row, t);
+  }
+  each(asked, from, plain, [&](const std::vector<TokenId>& tokens, StateId v, StateId without, bool) {
+    if (!allowed(v, without, sure, room)) return false;
+    for (TokenId t : tokens) set(row, t);
+    return true;
+  });
+  // As was promised; a way that was found from here is asked for where nothing else is left.
+  const bool none = std::all_of(row, row + vocabulary().words(), [](uint32_t word) { return word == 0; });
+  if (room != kNever || none || ways_.contains(s.v))
+    if (const Way w = way(s); w.next >= 0 && w.tokens != kNever && (room == kNever || w.tokens <= room + 1)) set(row, w.next);
+}
+
+void Limits::fill(StateId s, uint32_t* row, uint32_t room) {
+  const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
+  if (!world_.cache) {
+    Mask m;
+    std::vector<TokenId> scratch;
+    masks_.uncached(from, scratch, m);
+    write_row(m, vocabulary(), row);
+    return narrow(s, row, room);
+  }
+  const Base& b = base(plain);
+  if (b.worst() <= std::min(parser_.least_limit(from), room)) return write_row(*b.mask, vocabulary(), row);
+  if (room != kNever) {
+    write_row(*b.mask, vocabulary(), row);
+    return narrow(s, row, room);
+  }
+  const auto [it, fresh] = rows_.try_emplace(from.v);
+  if (fresh) {
+    it->second.resize(vocabulary().words());
+    bytes_ += 64 + it->second.size() * 4;
+    try {
+      write_row(*b.mask, vocabulary(), it->second.data());
+      narrow(s, it->second.data(), room);
+    } catch (...) {
+      rows_.erase(it);
+      throw;
+    }
+  }
+  std::copy(it->second.begin(), it->second.end(), row);
+}
+
+StateId Limits::accept(StateId s, TokenId t) {
+  const std::string_view bytes = vocabulary().bytes(t);
+  const StateId from = parser_.begin_token(s), base = parser_.without_limits(from);
+  const StateId v = walk(from, bytes);
+  if (v == Parser::dead()) return v;
+  if (const auto it = ways_.find(s.v); it != ways_.end() && it->second.next == t) return v;
+  const StateId plain = base == from ? v : walk(base, bytes);
+  if (!allowed(v, plain, parser_.least_limit(from), kNever)) return Parser::dead();
+  if (plain != v && !parser_.state(v).accepting) {
+    hints_.try_emplace(v.v, plain);
+    const uint32_t takes = way(plain).tokens;
+    if (const auto it = ways_.find(v.v); it != ways_.end() && it->second.tokens > takes) way(v);
+  }
+  return v;
+}
+
+void Limits::check(StateId fresh, const std::string& name, uint32_t tokens, int64_t place) {
+  if (way(fresh).tokens != kNever) return;
+  const uint32_t takes = way(parser_.without_limits(fresh)).tokens;
+  if (takes == kNever || takes <= tokens) return;  // not known, or what is in it is limited: its states will tell
+  throw Error(ErrorKind::kGrammar, "rule '" + name + "' takes at least " + std::to_string(takes) + " tokens and may take " +
+                                       std::to_string(tokens))
+      .at(place);
+}
+
+}  // namespace structgen

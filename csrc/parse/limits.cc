@@ -1,0 +1,64 @@
+#include "parse/limits.h"
+
+#include <algorithm>
+
+namespace structgen {
+
+// A stack is made after what lies below it, so one pass in the order of their numbers knows them all.
+uint32_t StackLimits::least(StackId s) {
+  for (uint32_t at = static_cast<uint32_t>(least_.size()); at <= s.v; ++at) {
+    uint32_t least = kUnlimited;
+    for (const StackEntry& e : stacks_.entries(StackId{at})) {
+      least = std::min(least, least_[e.rest.v]);
+      if (e.top.kind() == Symbol::kLimit) least = std::min(least, e.top.number());
+    }
+    least_.push_back(least);
+  }
+  return least_[s.v];
+}
+
+StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
+  const auto to = [&](StackId rest) {
+    return least(rest) == kUnlimited ? rest : StackId{memo.find(rest.v)->second};
+  };
+  std::vector<StackEntry> entries;  // copied: the arena grows below
+  for (const StackEntry& e : stacks_.entries(s)) entries.push_back({e.top, to(e.rest)});
+  StackId out = stacks_.has_end(s) ? StackArena::end() : StackArena::none();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto [top, rest] = entries[i];
+    if (rest == StackArena::none()) continue;
+    if (top.kind() != Symbol::kLimit) {
+      out = stacks_.unite(out, stacks_.push(top, rest));
+    } else if (change == kWithout) {
+      out = stacks_.unite(out, rest);
+    } else if (change == kBack) {
+      out = stacks_.unite(out, stacks_.push(Symbol::limit(top.number() + 1), rest));
+    } else if (top.number() > 0) {
+      const bool less = change == kBegin && std::any_of(entries.begin(), entries.end(), [&](const StackEntry& e) {
+                          return e.top.kind() == Symbol::kLimit && e.rest == rest && top.number() < e.top.number();
+                        });
+      if (!less) out = stacks_.unite(out, stacks_.push(Symbol::limit(top.number() - 1), rest));
+    }
+  }
+  return out;
+}
+
+// From the bottom up without recursion: stacks may be deep.
+StackId StackLimits::mapped(StackId s, Change change, Memo& memo) {
+  if (least(s) == kUnlimited) return s;
+  if (const auto it = memo.find(s.v); it != memo.end()) return StackId{it->second};
+  std::vector<StackId> todo{s};
+  while (!todo.empty()) {
+    const StackId at = todo.back();
+    const std::size_t before = todo.size();
+    if (!memo.contains(at.v))
+      for (const StackEntry& e : stacks_.entries(at))
+        if (least(e.rest) != kUnlimited && !memo.contains(e.rest.v)) todo.push_back(e.rest);
+    if (todo.size() > before) continue;
+    todo.pop_back();
+    if (!memo.contains(at.v)) memo.emplace(at.v, changed(at, change, memo).v);
+  }
+  return StackId{memo.find(s.v)->second};
+}
+
+}  // namespace structgen

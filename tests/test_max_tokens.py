@@ -1,0 +1,460 @@
+"""Rules with `max_tokens`: their meaning by brute force, the laws of masks and matchers, captures, budgets, time."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import structgen
+from structgen import errors
+from tests import harness, limited, oracle
+from tests.limited import EOS, SIZE, TEXTS
+from tests.strategies import Source
+
+BYTES = 260  # of the vocabulary with every byte: two longer tokens, end-of-sequence
+
+
+@functools.cache
+def compiler(cache: bool = True, cache_bytes: int = 64 << 20) -> structgen.Compiler:
+    vocabulary = structgen.Vocabulary.from_bytes(TEXTS, eos_token_ids=[EOS])
+    return structgen.Compiler(vocabulary, cache=cache, cache_bytes=cache_bytes)
+
+
+@functools.cache
+def byte_compiler() -> structgen.Compiler:
+    tokens = [bytes([b]) for b in range(256)] + [b"ab", b"  ", b" a", b""]
+    return structgen.Compiler(structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[BYTES - 1]))
+
+
+def lark(text: str, **options: Any) -> structgen.CompiledGrammar:
+    return byte_compiler().lark(text, **options)
+
+
+def mask_of(matcher: structgen.Matcher, budget: int | None = None) -> np.ndarray:
+    return oracle.mask_of(matcher, SIZE, budget)
+
+
+def random_grammar(source: Source, *compilers: structgen.Compiler) -> tuple[Any, ...] | None:
+    """A random grammar and what each compiler makes of it; None where no text keeps to its limits."""
+    grammar = limited.grammar(source)
+    text = limited.lark(grammar)
+    try:
+        return (grammar, *(each.lark(text, lexer="scannerless") for each in compilers))
+    except errors.GrammarError as error:
+        assert "tokens and may take" in error.message or "keeps to the limits" in error.message, (text, error)
+        return None
+
+
+# ---- the meaning ----
+
+
+def means_what_it_says(source: Source) -> None:
+    """Every sequence of tokens that masks allow: complete exactly where the oracle says so; mask = accept; a way on."""
+    made = random_grammar(source, compiler())
+    if made is None:
+        return
+    grammar, compiled = made
+    left = 150
+    todo: list[tuple[int, ...]] = [()]
+    while todo and left:
+        left -= 1
+        taken = todo.pop(source.integer(0, len(todo) - 1))
+        matcher = compiled.matcher()
+        assert matcher.accept_tokens(taken)
+        complete = limited.accepts(grammar, [TEXTS[t] for t in taken])
+        assert matcher.is_accepting() == complete, (limited.lark(grammar), [TEXTS[t] for t in taken])
+        mask = mask_of(matcher)
+        assert mask.any(), ("a dead end", limited.lark(grammar), [TEXTS[t] for t in taken])
+        assert (mask == oracle.naive_mask(matcher, SIZE)).all(), (limited.lark(grammar), taken)
+        assert mask[EOS] == complete
+        if len(taken) < 7:
+            todo += [(*taken, t) for t in np.flatnonzero(mask).tolist() if t != EOS]
+
+
+def test_random_grammars() -> None:
+    harness.seeded(means_what_it_says, 150)
+
+
+def test_random_grammars_shrinking() -> None:
+    harness.shrinking(means_what_it_says, 30)
+
+
+UNIQUE = [  # what is limited has one shortest way out of every place
+    {"start": (None, ("seq", (("rule", "x"), ("text", ",")))), "x": (2, ("star", ("any", "ab")))},
+    {"start": (None, ("seq", (("rule", "x"), ("rule", "y")))), "x": (2, ("star", ("any", "abc"))), "y": (None, ("star", ("any", "abc,")))},
+    {"start": (None, ("star", ("seq", (("rule", "x"), ("text", ","))))), "x": (2, ("text", "abc"))},
+    {"start": (None, ("rule", "x")), "x": (3, ("alt", (("seq", (("rule", "x"), ("text", "b"))), ("text", "a"))))},
+    {"start": (3, ("seq", (("rule", "x"), ("star", ("rule", "x"))))), "x": (1, ("alt", (("text", "a"), ("text", ",b"))))},
+    {"start": (4, ("rule", "x")), "x": (None, ("alt", (("seq", (("text", "a"), ("rule", "y"))), ("text", "b")))), "y": (2, ("seq", (("rule", "x"), ("text", "c"))))},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("index", range(len(UNIQUE)))
+def test_all_that_is_meant_is_allowed(index: int) -> None:
+    """Every sequence of up to five tokens (four, where nearly all are); the grammar without limits prunes them."""
+    grammar: limited.Grammar = UNIQUE[index]
+    compiled = compiler().lark(limited.lark(grammar), lexer="scannerless")
+    plain = compiler().lark(limited.lark({n: (None, node) for n, (_, node) in grammar.items()}), lexer="scannerless")
+    todo: list[tuple[int, ...]] = [()]
+    meant = 0
+    while todo:
+        taken = todo.pop()
+        matcher = compiled.matcher()
+        accepted = matcher.accept_tokens(taken) and matcher.is_accepting()
+        wanted = limited.accepts(grammar, [TEXTS[t] for t in taken])
+        assert accepted == wanted, [TEXTS[t] for t in taken]
+        meant += wanted
+        free = plain.matcher()
+        assert free.accept_tokens(taken)
+        if len(taken) < (4 if index == 1 else 5):
+            todo += [(*taken, t) for t in range(SIZE - 1) if free.fork().accept_token(t)]
+    assert meant > 3
+
+
+def test_what_counts() -> None:
+    """What begins in it counts, though it ends behind it; what begins in front of it does not."""
+    grammar = compiler().lark('start: "a" x "a"\nx[max_tokens=1]: /[bc]+/', lexer="scannerless")
+    a, b, ab, ba, bc = (TEXTS.index(t) for t in (b"a", b"b", b"ab", b"ba", b"bc"))
+    for tokens, fits in [
+        ((a, b, a), True), ((a, b, b, a), False), ((a, b, ba), False), ((ab, b, a), True), ((ab, ba), True),
+        ((ab, b, ba), False), ((a, bc, a), True), ((ab, bc, a), True), ((a, ba), True), ((ab, bc, bc), False),
+    ]:  # fmt: skip
+        assert grammar.matcher().accept_tokens(tokens) == fits, [TEXTS[t] for t in tokens]
+    # Text counts no tokens, and what is accepted can still be finished.
+    matcher = grammar.matcher()
+    assert matcher.accept_bytes("abcbcbc") and matcher.accept_token(b) and not matcher.accept_token(b)
+    assert matcher.validate_bytes("bcbca") == 5 and matcher.accept_token(a) and matcher.is_accepting()
+
+
+def test_ignored_text_behind_it_does_not_count() -> None:
+    grammar = lark('start: x+ ";"\nx[max_tokens=2]: WORD ("+" WORD)?\nWORD: /[ab]+/\n%ignore " "')
+    matcher = grammar.matcher()
+    a, ab, blank, two, blank_a = ord("a"), 256, ord(" "), 257, 258
+    assert matcher.accept_tokens([a, a, blank, two, blank])
+    assert matcher.accept_tokens([blank_a, a, ord(";")])  # begins in front of the second x
+    # Blanks inside it count: `+` would be the third token.
+    matcher.reset()
+    assert matcher.accept_tokens([ab, blank]) and not matcher.accept_token(ord("+"))
+
+
+# ---- laws ----
+
+
+def walk(source: Source, matcher: structgen.Matcher, steps: int) -> list[int]:
+    return [token for token, _ in harness.walk(source, matcher, SIZE, [EOS], steps)]
+
+
+def cached_is_uncached(source: Source) -> None:
+    made = random_grammar(source, compiler(), compiler(cache=False))
+    if made is None:
+        return
+    _, cached, uncached = made
+    for _ in range(2):
+        one, other = cached.matcher(), uncached.matcher()
+        for token, mask in harness.walk(source, one, SIZE, [EOS], 12):
+            assert (mask == mask_of(other)).all()
+            assert other.accept_token(token)
+
+
+def moves_are_replay(source: Source) -> None:
+    tiny = compiler(cache_bytes=1 << 14)
+    made = random_grammar(source, compiler(), tiny)
+    if made is None:
+        return
+    _, compiled, small = made
+    matcher, other = compiled.matcher(), small.matcher()
+    parked = other.fork()
+    start = mask_of(other)
+    taken = []
+    for token, mask in harness.walk(source, matcher, SIZE, [EOS], 12):
+        assert (mask_of(other) == mask).all()
+        if source.chance(40):
+            small._collect()
+        fork = other.fork()
+        assert other.accept_token(token)
+        assert (mask_of(fork) == mask).all()
+        taken.append(token)
+    assert (mask_of(parked) == start).all()
+    back = source.integer(0, len(taken))
+    kept = taken[: len(taken) - back]
+    matcher.rollback(back)
+    other.rollback(back)
+    replay = compiled.matcher()
+    assert replay.validate_tokens(taken) == len(taken)
+    assert replay.accept_tokens(kept)
+    assert (mask_of(replay) == mask_of(matcher)).all() and (mask_of(replay) == mask_of(other)).all()
+    some = [source.integer(0, SIZE - 1) for _ in range(5)]
+    count = next((i for i, t in enumerate(some) if not replay.accept_token(t)), len(some))
+    assert matcher.validate_tokens(some) == count
+    assert (mask_of(other) == mask_of(matcher)).all()
+
+
+def batches_are_single(source: Source) -> None:
+    made = random_grammar(source, compiler())
+    if made is None:
+        return
+    matchers = []
+    for _ in range(6):
+        matcher = made[1].matcher()
+        walk(source, matcher, source.integer(0, 8))
+        matchers.append(matcher)
+    for threads in (1, 3):
+        rows = oracle.fresh_mask(SIZE, len(matchers))
+        structgen.fill_bitmasks(matchers, rows, threads=threads)
+        for row, matcher in enumerate(matchers):
+            assert (oracle.bits(rows, SIZE, row) == mask_of(matcher.fork())).all()
+
+
+def budgets_end(source: Source) -> None:
+    made = random_grammar(source, compiler())
+    if made is None:
+        return
+    matcher = made[1].matcher()
+    walk(source, matcher, source.integer(0, 4))
+    if matcher.is_terminated():
+        return
+    least = matcher.tokens_needed()
+    with pytest.raises(errors.UnsatisfiableBudget):
+        mask_of(matcher, least - 1)
+    plain = mask_of(matcher)
+    assert (mask_of(matcher, least + 200) == plain).all()
+    left = least + source.integer(0, 3)
+    while not matcher.is_terminated():
+        mask = mask_of(matcher, left)
+        assert mask.any() and not (mask & ~mask_of(matcher)).any()
+        for token in np.flatnonzero(mask).tolist():
+            fork = matcher.fork()
+            assert fork.accept_token(token) and fork.tokens_needed() <= left - 1
+        assert matcher.accept_token(int(source.pick(np.flatnonzero(mask))))
+        left -= 1
+    assert left >= 0
+
+
+def completions_complete(source: Source) -> None:
+    made = random_grammar(source, compiler())
+    if made is None:
+        return
+    matcher = made[1].matcher()
+    walk(source, matcher, source.integer(0, 6))
+    if matcher.is_terminated():
+        return
+    live = matcher.live_bytes()
+    mask = mask_of(matcher)
+    assert all(TEXTS[t][0] in live for t in np.flatnonzero(mask).tolist() if t != EOS)
+    forced = matcher.forced_bytes()
+    for token in np.flatnonzero(mask).tolist():
+        assert TEXTS[token].startswith(forced[: len(TEXTS[token])]) or not forced
+    rest = matcher.shortest_completion()
+    length = matcher.validate_bytes(rest + b"?")
+    assert length == len(rest)
+    assert matcher.accept_bytes(rest) and matcher.is_accepting()
+
+
+@pytest.mark.parametrize(
+    ("check", "count"),
+    [
+        (cached_is_uncached, 80),
+        (moves_are_replay, 120),
+        (batches_are_single, 40),
+        (budgets_end, 120),
+        (completions_complete, 150),
+    ],
+)
+def test_laws(check: Any, count: int) -> None:
+    harness.seeded(check, count)
+
+
+LEXED = r"""
+start: item ("," item)* ";"
+item[max_tokens=4]: call | NAME
+call: NAME "(" args? ")"
+args[max_tokens=3]: item ("," item)*
+NAME: /[a-c]+/
+%ignore /[ ]+/
+"""
+
+
+@pytest.mark.parametrize("lexer", ["contextual", "dynamic", "scannerless"])
+def test_lexemes(lexer: Any) -> None:
+    texts = [bytes([b]) for b in b"abc,();\" "] + [b"ab", b"a(", b" b", b"),", b"b)", b" ,", b"(a", b""]
+    end, size = len(texts) - 1, len(texts)
+    vocabulary = structgen.Vocabulary.from_bytes(texts, eos_token_ids=[end])
+    made = [structgen.Compiler(vocabulary, cache=cache).lark(LEXED, lexer=lexer) for cache in (True, False)]
+    plain = structgen.Compiler(vocabulary).lark(LEXED.replace("[max_tokens=4]", "").replace("[max_tokens=3]", ""), lexer=lexer)
+
+    def check(source: Source) -> None:
+        one, other, free = made[0].matcher(), made[1].matcher(), plain.matcher()
+        for token, mask in harness.walk(source, one, size, [end], 25):
+            assert (mask == oracle.naive_mask(one, size)).all()
+            assert (mask == oracle.mask_of(other, size)).all()
+            assert not (mask & ~oracle.mask_of(free, size)).any()
+            assert other.accept_token(token) and free.accept_token(token)
+
+    harness.seeded(check, 25)
+
+
+# ---- front end ----
+
+
+@pytest.mark.parametrize(
+    ("rules", "message", "line", "column"),
+    [
+        ("start: t\nt[max_tokens=0]: /a/", "'max_tokens' is a whole number of at least 1", 2, 14),
+        ("start: t\nt[max_tokens=1.5]: /a/", "'max_tokens' is a whole number of at least 1", 2, 14),
+        ("start: t\nt[max_tokens=-2]: /a/", "'max_tokens' is a whole number of at least 1", 2, 14),
+        ('start: t\nt[max_tokens="3"]: /a/', "'max_tokens' is a whole number of at least 1", 2, 14),
+        ("start: t\nt[max_tokens]: /a/", "'max_tokens' is a whole number of at least 1", 2, 3),
+        ('start: "é" t\nt[max_tokens=1]: "xyzxyz"', "rule 't' takes at least 6 tokens and may take 1", 2, 14),
+        ('start: t "!"\nt[max_tokens=3]: "ab" u\nu[max_tokens=1]: /cc/', "rule 'u' takes at least 2 tokens and may take 1", 3, 14),
+        ('start: t | "!"\nt[max_tokens=2]: %json {"type": "object", "required": ["x"]}', "rule 't' takes at least 7 tokens and may take 2", 2, 14),
+    ],
+)  # fmt: skip
+def test_errors(rules: str, message: str, line: int, column: int) -> None:
+    with pytest.raises(errors.GrammarError) as caught:
+        lark(rules)
+    assert caught.value.message == message
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_large_limits() -> None:
+    for number in ("00000000000000000000000000012", "9" * 5_000):
+        matcher = lark(f"start: x\nx[max_tokens={number}]: /a*/").matcher()
+        taken = 0
+        while taken < 20 and matcher.accept_token(ord("a")):
+            taken += 1
+        assert taken == (12 if number.startswith("0") else 20)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "body", "text", "fits"),
+    [
+        ("lazy", "/.*;/", b"abc;", 4),
+        ('stop=";"', "/.*/", b"abc;", 4),
+        ('suffix=";"', "/.*/", b"abc;", 4),
+        ('stop=";", capture="t"', "/.*/", b"abc;", 4),
+        ('stop=";", capture="t", stop_capture="e"', "/.*/", b"abc;", 4),
+        ("capture", 'A ";"\nA: /[abc]+/', b"abc;", 4),
+        ("capture", '/[abc]/ t | ";"', b"abc;", 4),
+    ],
+)
+def test_with_other_attributes(attributes: str, body: str, text: bytes, fits: int) -> None:
+    for ignored in ("", '\n%ignore " "'):
+        for limit in (fits - 1, fits):
+            grammar = lark(f'start: "<" t ">"\nt[max_tokens={limit}, {attributes}]: {body}{ignored}')
+            matcher = grammar.matcher()
+            assert matcher.accept_tokens([*b"<", *text, *b">"]) == (limit == fits)
+            if limit == fits and "capture" in attributes:
+                assert matcher.captures()["t"][0].text == (b"abc" if "stop" in attributes else b"abc;")
+
+
+def test_templates_and_nested_grammars() -> None:
+    grammar = lark('start: pair{w} "." %lark { start: v\nv[max_tokens=1]: /[a-z]+/ }\npair{t}: t "," t\nw[max_tokens=2]: /[ab]+/')
+    assert grammar.matcher().accept_tokens([*b"ab,ba.z"])
+    assert not grammar.matcher().accept_tokens([*b"aba"])
+    assert not grammar.matcher().accept_tokens([*b"a,aba"])
+    assert not grammar.matcher().accept_tokens([*b"a,a.zz"])
+
+
+def test_left_recursion_through_other_rules() -> None:
+    grammar = lark('start: x ";"\nx[max_tokens=3]: y | "a"\ny[max_tokens=2]: x "b" | x "c"', lexer="scannerless")
+    for text, fits in ((b"a;", True), (b"ab;", True), (b"abc;", False), (b"abcb;", False)):
+        assert grammar.matcher().accept_tokens([*text]) == fits, text
+    alone = lark('start: x ";"\nx[max_tokens=3]: y | "a"\ny: x "b" | x "c"', lexer="scannerless")
+    for text, fits in ((b"a;", True), (b"abc;", True), (b"abcb;", False)):
+        assert alone.matcher().accept_tokens([*text]) == fits, text
+
+
+# ---- captures ----
+
+
+def spans(matcher: structgen.Matcher) -> dict[str, list[bytes]]:
+    return {name: [c.text for c in found] for name, found in matcher.captures().items()}
+
+
+def test_captures_keep_to_limits() -> None:
+    grammar = lark('start: a b\na[max_tokens=2, capture="a"]: /.*/\nb[capture]: /.*/', lexer="scannerless")
+    matcher = grammar.matcher()
+    assert matcher.accept_tokens([*b"vwxyz"])
+    assert spans(matcher) == {"a": [b"vw"], "b": [b"xyz"]}
+    matcher.reset()
+    assert matcher.accept_tokens([256, 256, *b"xy"])
+    assert spans(matcher)["a"] == [b"abab"]
+    matcher.reset()
+    assert matcher.accept_bytes("text is no token") and matcher.accept_tokens([*b"xyz"])
+    assert spans(matcher)["a"] == [b"text is no tokenxy"]
+    assert matcher.accept_token(BYTES - 1) and spans(matcher)["a"] == [b"text is no tokenxy"]
+    unfinished = lark('start: a b "!"\na[max_tokens=2, capture="a"]: /[a-z]*/\nb: /[a-z]*/', lexer="scannerless").matcher()
+    assert unfinished.accept_tokens([*b"xy"]) and spans(unfinished)["a"] == [b"xy"]  # it cannot go on
+
+
+def captures_are_brute_force(source: Source) -> None:
+    """start: a b c, each a run of letters; the first takes as many as it may, then the second."""
+    limits = [source.integer(1, 3) for _ in range(2)]
+    grammar = lark(
+        f"start: a b c\na[max_tokens={limits[0]}, capture]: /[abc]*/\nb[max_tokens={limits[1]}, capture]: /[a-c]*/\nc[capture]: /[abc]*/",
+        lexer="scannerless",
+    )
+    tokens = [source.pick((97, 98, 99, 256)) for _ in range(source.integer(0, 8))]
+    matcher = grammar.matcher()
+    assert matcher.accept_tokens(tokens)
+    pieces = [b"ab" if t == 256 else bytes([t]) for t in tokens]
+    text = b"".join(pieces)
+    begins = list(itertools.accumulate((len(p) for p in pieces), initial=0))[:-1]
+
+    def most(begin: int, limit: int) -> int:
+        counted = [b for b in begins if b >= begin]
+        return counted[limit] if len(counted) > limit else len(text)
+
+    first = most(0, limits[0])
+    second = most(first, limits[1])
+    assert spans(matcher) == {"a": [text[:first]], "b": [text[first:second]], "c": [text[second:]]}
+
+
+def test_captures_by_brute_force() -> None:
+    harness.seeded(captures_are_brute_force, 60)
+
+
+# ---- a real vocabulary ----
+
+
+def timed(matcher: structgen.Matcher, size: int) -> tuple[np.ndarray, float]:
+    began = time.process_time()
+    mask = oracle.mask_of(matcher, size)
+    return mask, time.process_time() - began
+
+
+def test_free_text_and_json(tekken_vocabulary: structgen.Vocabulary) -> None:
+    size = len(tekken_vocabulary)
+    made = structgen.Compiler(tekken_vocabulary)
+    grammar = made.lark('start: think "\\n" answer\nthink[max_tokens=200]: /.*/\nanswer[max_tokens=1]: "yes" | "no"')
+    source = np.random.default_rng(0)
+    matcher = grammar.matcher()
+    slow, taken = [], 0
+    while not matcher.is_terminated():
+        mask, seconds = timed(matcher, size)
+        slow.append(seconds)
+        allowed = np.flatnonzero(mask)
+        assert allowed.size
+        assert matcher.accept_token(int(source.choice(allowed)))
+        taken += 1
+        assert taken < 300
+    assert sorted(slow)[len(slow) // 2] < 2e-3, slow
+    assert max(slow) < 2.0, max(slow)
+
+    schema = '{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {"type": "integer"}}}, "required": ["a", "b"], "additionalProperties": false}'
+    document = made.lark(f"start: doc\ndoc[max_tokens=30]: %json {schema}")
+    for seed in range(3):
+        source = np.random.default_rng(seed)
+        matcher, taken = document.matcher(), 0
+        while not matcher.is_terminated():
+            mask, seconds = timed(matcher, size)
+            assert seconds < 2.0
+            token = int(source.choice(np.flatnonzero(mask)))
+            assert matcher.accept_token(token)
+            taken += 1
+        assert taken <= 31
