@@ -436,13 +436,6 @@ ERRORS = [
     ("start: @other", "references to other grammars are not supported; write %lark {...}", 1, 8),
     ("start: start", "no text matches this grammar", None, None),
     (
-        'start: "a"\nt[max_tokens=5]: /a/',
-        "'max_tokens' is not supported: what a text means would depend on how it is cut into tokens; "
-        "bound the characters, as in /.{0,200}/",
-        2,
-        14,
-    ),
-    (
         "start: t\nt[capture, temperature=0.7]: /a/",
         "'temperature' is not supported: a grammar says which texts there are, not how they are drawn",
         2,

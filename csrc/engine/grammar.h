@@ -33,7 +33,7 @@ struct Epoch {
       : world(of),
         parser(world.regexes, productions),
         masks(parser, world.slices, *world.vocabulary),
-        completion(parser, productions),
+        completion(parser, productions, limited),
         fast(world.cache && !limited) {
     if (limited) limits = std::make_unique<Limits>(world, parser, masks, completion);
   }

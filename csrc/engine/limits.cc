@@ -11,6 +11,7 @@ namespace structgen {
 namespace {
 constexpr uint32_t kStates = 20'000;       // looked at for one way
 constexpr std::size_t kFew = 4'000;        // tokens up to which each is walked by itself
+constexpr uint32_t kSpare = 16;            // bytes that a character begun takes at most, and what follows it
 constexpr std::size_t kTrials = 2'000;     // tokens of one mask that are stepped with their own text
 constexpr Limits::Way kEnd{0, -1};
 
@@ -141,6 +142,16 @@ Limits::Way Limits::way(StateId s) {
   return *known(s, false);
 }
 
+// Tokens of a way from a state, whatever was captured where there is such a way.
+uint32_t Limits::takes(StateId s) {
+  const StateId any = masks_.blind(s);
+  if (any != s) {
+    if (!known(any, true)) search(any, true);
+    if (const uint32_t n = known(any, true)->tokens; n != kNever) return n;
+  }
+  return way(s).tokens;
+}
+
 std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
   std::vector<TokenId> out;
   for (;;) {
@@ -153,20 +164,26 @@ std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
 
 // ---- tokens ----
 
+// Tokens that no mark of `from` stands against.
+uint32_t Limits::sure_of(StateId from, uint32_t room) {
+  return std::min({parser_.least_limit(from), room, kNever - 1});
+}
+
 // `v` and `plain`: where a token leads, with the marks that there were and without. The first `sure` tokens after it
 // run into no mark that there was.
 bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
-  const uint32_t takes = way(plain).tokens;
-  if (takes == kNever) return false;
-  if (takes <= sure) return true;
+  const uint32_t n = takes(plain);
+  if (n == kNever) return false;
+  if (n <= sure) return true;
   const uint32_t own = way(v).tokens;
   return own != kNever && own <= room;
 }
 
-// Calls look(tokens, v, plain, blind) for the tokens asked for, by what they lead to; `blind`: without the text that
-// was captured on the way, and where it says no, once more for one token as it is. At most kTrials of those.
+// Calls look(tokens, v, plain) for the tokens asked for, by what they lead to without the text that was captured on
+// the way; where it says no and the text matters, once more for each token as it is. At most kTrials of those. With
+// `open_to` those are put there instead.
 template <class F>
-void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base, F&& look) {
+void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base, std::vector<TokenId>* open_to, F&& look) {
   struct At {
     StateId v, plain;
     bool blind;
@@ -186,7 +203,7 @@ void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
     return st.poisoned && st.n == 1 && !st.accepting;
   };
   const auto take = [&](const At& at) {
-    if (some.empty() || look(some, at.v, at.plain, at.blind) || !at.blind) return;
+    if (some.empty() || look(some, at.v, at.plain) || !at.blind) return;
     if (completion_.text_matters(parser_.without_limits(at.plain)) || completion_.text_matters(parser_.without_limits(at.v)))
       unsure.insert(unsure.end(), some.begin(), some.end());
   };
@@ -211,8 +228,14 @@ void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
   } else {
     std::vector<At> at(vocabulary().longest() + 2);
     at[0] = first;
+    std::vector<uint32_t> before{0};  // tokens asked for, in depth-first order
+    for (TokenId t : trie.parts().order) before.push_back(before.back() + has(asked.data(), t));
     for (uint32_t i = 1; i < trie.size();) {
       const TokenTrie::Node& node = trie.node(i);
+      if (before[trie.node(node.end).rank] == before[node.rank]) {
+        i = node.end;
+        continue;
+      }
       at[node.depth] = step(at[node.depth - 1], static_cast<uint8_t>(node.byte));
       const At& now = at[node.depth];
       if (now.plain == Parser::dead()) {
@@ -232,56 +255,78 @@ void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
       ++i;
     }
   }
+  if (open_to) {
+    *open_to = std::move(unsure);
+    return;
+  }
   for (std::size_t i = 0; i < unsure.size() && i < kTrials; ++i) {
     const std::string_view bytes = vocabulary().bytes(unsure[i]);
     some.assign(1, unsure[i]);
-    look(some, walk(from, bytes), walk(base, bytes), false);
+    look(some, walk(from, bytes), walk(base, bytes));
   }
 }
 
-Limits::Base& Limits::base(StateId s) {
-  std::unique_ptr<Base>& slot = bases_[s.v];
+// Tokens that stay inside one run of characters leave the rest as it is, and a character begun takes few bytes more:
+// where that is sure to fit they need no look.
+const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
+  if (!mask.inside_run) return nullptr;
+  const uint32_t rest = takes(plain);
+  return rest < kUnsure / 4 && sure >= 2 * rest + kSpare ? mask.dense : nullptr;
+}
+
+const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t* run) {
+  const StateId key = masks_.blind(plain);  // one for all texts
+  std::unique_ptr<Base>& slot = bases_[(static_cast<uint64_t>(key.v) << 1) | (run != nullptr)];
   if (slot) return *slot;
   auto made = std::make_unique<Base>();
-  made->mask = masks_.mask(s);
-  std::vector<uint32_t> asked(vocabulary().words());
-  write_row(*made->mask, vocabulary(), asked.data());
+  std::vector<uint32_t> asked(vocabulary().words(), 0xFFFFFFFFu);
+  if (key == plain) write_row(mask, vocabulary(), asked.data());
   for (TokenId t : vocabulary().eos()) clear(asked.data(), t);
-  std::vector<uint32_t> left = asked;
+  if (run)
+    for (uint32_t w = 0; w < asked.size(); ++w) asked[w] &= ~run[w];
+  std::vector<uint32_t> left = asked, refused(vocabulary().words());
+  std::vector<TokenId> unsure;
   std::map<uint32_t, std::vector<TokenId>> by;  // what a way takes
-  each(asked, s, s, [&](const std::vector<TokenId>& tokens, StateId, StateId plain, bool) {
-    const uint32_t takes = way(plain).tokens;
-    if (takes == kNever) return false;
-    for (TokenId t : tokens) {
-      by[takes].push_back(t);
-      clear(left.data(), t);
-    }
-    return true;
-  });
+  each(asked, key, key, key == plain ? nullptr : &unsure,
+       [&](const std::vector<TokenId>& tokens, StateId, StateId at) {
+         const uint32_t n = takes(at);
+         for (TokenId t : tokens) {
+           if (n == kNever) {
+             set(refused.data(), t);
+           } else {
+             by[n].push_back(t);
+             clear(left.data(), t);
+           }
+         }
+         return n != kNever;
+       });
+  for (TokenId t : unsure) {
+    by[kUnsure].push_back(t);
+    clear(refused.data(), t);
+  }
   // Nearly all tokens take the same: only those that take more are listed.
   std::size_t most = 0;
-  for (const auto& [takes, tokens] : by)
-    if (tokens.size() >= most) {
+  for (const auto& [n, tokens] : by)
+    if (tokens.size() >= most && n < kUnsure) {
       most = tokens.size();
-      made->common = takes;
+      made->common = n;
     }
-  for (const auto& [takes, tokens] : by)
-    if (takes > made->common)
-      for (TokenId t : tokens) made->dear.emplace_back(takes, t);
-  for_each_token(left, [&](TokenId t) { made->dear.emplace_back(kNever, t); });
+  for (const auto& [n, tokens] : by)
+    if (n > made->common)
+      for (TokenId t : tokens) made->dear.emplace_back(n, t);
+  for_each_token(key == plain ? left : refused, [&](TokenId t) { made->dear.emplace_back(kNever, t); });
   bytes_ += sizeof(Base) + 64 + made->dear.capacity() * 8;
   slot = std::move(made);
   return *slot;
 }
 
 // Takes from a row, that of a state without its marks, the tokens that leave too little.
-void Limits::narrow(StateId s, uint32_t* row, uint32_t room) {
+void Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* row, uint32_t room) {
   const StateId from = parser_.begin_token(s), plain = parser_.without_limits(from);
-  const uint32_t sure = std::min(parser_.least_limit(from), room);
+  const uint32_t sure = sure_of(from, room);
   std::vector<uint32_t> asked;
-  if (world_.cache) {
-    const Base& b = base(plain);
-    if (b.worst() <= sure) return;
+  if (mask) {
+    const Base& b = base(plain, *mask, run);
     if (sure >= b.common) {
       asked.assign(vocabulary().words(), 0);
       for (auto it = std::upper_bound(b.dear.begin(), b.dear.end(), std::pair(sure, static_cast<TokenId>(0x7FFFFFFF)));
@@ -294,13 +339,12 @@ void Limits::narrow(StateId s, uint32_t* row, uint32_t room) {
   }
   if (asked.empty()) {
     asked.assign(row, row + vocabulary().words());
-    const bool ends = parser_.state(s).accepting;
     for (TokenId t : vocabulary().eos()) clear(asked.data(), t);
-    std::fill(row, row + vocabulary().words(), 0u);
-    if (ends)
-      for (TokenId t : vocabulary().eos()) set(row, t);
+    if (run)
+      for (uint32_t w = 0; w < asked.size(); ++w) asked[w] &= ~run[w];
+    for (uint32_t w = 0; w < asked.size(); ++w) row[w] &= ~asked[w];
   }
-  each(asked, from, plain, [&](const std::vector<TokenId>& tokens, StateId v, StateId without, bool) {
+  each(asked, from, plain, nullptr, [&](const std::vector<TokenId>& tokens, StateId v, StateId without) {
     if (!allowed(v, without, sure, room)) return false;
     for (TokenId t : tokens) set(row, t);
     return true;
@@ -318,21 +362,23 @@ void Limits::fill(StateId s, uint32_t* row, uint32_t room) {
     std::vector<TokenId> scratch;
     masks_.uncached(from, scratch, m);
     write_row(m, vocabulary(), row);
-    return narrow(s, row, room);
+    return narrow(s, nullptr, nullptr, row, room);
   }
-  const Base& b = base(plain);
-  if (b.worst() <= std::min(parser_.least_limit(from), room)) return write_row(*b.mask, vocabulary(), row);
+  const Mask& mask = *masks_.mask(plain);
+  const uint32_t sure = sure_of(from, room);
+  const uint32_t* const inside = run(plain, mask, sure);
+  if (base(plain, mask, inside).worst() <= sure) return write_row(mask, vocabulary(), row);
   if (room != kNever) {
-    write_row(*b.mask, vocabulary(), row);
-    return narrow(s, row, room);
+    write_row(mask, vocabulary(), row);
+    return narrow(s, &mask, inside, row, room);
   }
   const auto [it, fresh] = rows_.try_emplace(from.v);
   if (fresh) {
     it->second.resize(vocabulary().words());
     bytes_ += 64 + it->second.size() * 4;
     try {
-      write_row(*b.mask, vocabulary(), it->second.data());
-      narrow(s, it->second.data(), room);
+      write_row(mask, vocabulary(), it->second.data());
+      narrow(s, &mask, inside, it->second.data(), room);
     } catch (...) {
       rows_.erase(it);
       throw;
@@ -348,11 +394,11 @@ StateId Limits::accept(StateId s, TokenId t) {
   if (v == Parser::dead()) return v;
   if (const auto it = ways_.find(s.v); it != ways_.end() && it->second.next == t) return v;
   const StateId plain = base == from ? v : walk(base, bytes);
-  if (!allowed(v, plain, parser_.least_limit(from), kNever)) return Parser::dead();
+  if (!allowed(v, plain, sure_of(from, kNever), kNever)) return Parser::dead();
   if (plain != v && !parser_.state(v).accepting) {
     hints_.try_emplace(v.v, plain);
-    const uint32_t takes = way(plain).tokens;
-    if (const auto it = ways_.find(v.v); it != ways_.end() && it->second.tokens > takes) way(v);
+    const uint32_t n = takes(plain);
+    if (const auto it = ways_.find(v.v); it != ways_.end() && it->second.tokens > n) way(v);
   }
   return v;
 }

@@ -52,18 +52,16 @@ class Limits {
   std::size_t byte_size() const { return bytes_ + (ways_.size() + hints_.size()) * 48; }
 
  private:
-  struct Base {  // a state without marks, and the ways behind its tokens
-    const Mask* mask = nullptr;
-    uint32_t common = 0;                              // what a way takes at most behind all tokens but these
-    std::vector<std::pair<uint32_t, TokenId>> dear;   // by what it takes; kNever: none
-    bool tired = false;                               // some were not looked at
+  static constexpr uint32_t kUnsure = kNever - 1;  // captured text decides
+  struct Base {  // what the ways behind the tokens of a state without marks take
+    uint32_t common = 0;                             // at most, behind all but these
+    std::vector<std::pair<uint32_t, TokenId>> dear;  // by what they take
     uint32_t worst() const { return dear.empty() ? common : dear.back().first; }
   };
   struct Frame {
     StateId state;
     std::vector<std::pair<TokenId, StateId>> next;  // by length
   };
-  struct Look;
   const Vocabulary& vocabulary() const { return *world_.vocabulary; }
   StateId walk(StateId s, std::string_view bytes, bool blind = false);
   std::vector<TokenId> tokens(StateId s, bool blind);
@@ -71,11 +69,14 @@ class Limits {
   const Way* known(StateId s, bool blind);
   void search(StateId s, bool blind);
   bool follow(StateId s, const std::vector<TokenId>& tokens);
-  Base& base(StateId s);
+  uint32_t takes(StateId plain);
+  const uint32_t* run(StateId plain, const Mask& mask, uint32_t sure);
+  const Base& base(StateId plain, const Mask& mask, const uint32_t* run);
+  uint32_t sure_of(StateId from, uint32_t room);
   bool allowed(StateId v, StateId plain, uint32_t sure, uint32_t room);
   template <class F>
-  void each(const std::vector<uint32_t>& asked, StateId from, StateId base, F&& look);
-  void narrow(StateId s, uint32_t* row, uint32_t room);
+  void each(const std::vector<uint32_t>& asked, StateId from, StateId base, std::vector<TokenId>* unsure, F&& look);
+  void narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* row, uint32_t room);
 
   World& world_;
   Parser& parser_;
@@ -83,7 +84,7 @@ class Limits {
   Completion& completion_;
   std::unordered_map<uint32_t, Way> ways_;
   std::unordered_map<uint32_t, StateId> hints_;  // state -> one with fewer marks whose way it can go
-  std::unordered_map<uint32_t, std::unique_ptr<Base>> bases_;
+  std::unordered_map<uint64_t, std::unique_ptr<Base>> bases_;  // by state and whether tokens inside a run are left out
   std::unordered_map<uint32_t, std::vector<uint32_t>> rows_;  // where few tokens are left
   std::size_t bytes_ = 0;
 };

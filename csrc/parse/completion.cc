@@ -22,7 +22,7 @@ std::size_t Completion::size_of(const Ways& ways) {
 void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
   for (Way& w : best)
     if (w.to == to) {
-      if (text.size() < w.text.size()) w = {to, std::move(text), c};
+      if (text.size() < w.text.size() || (least_ && text.size() == w.text.size() && text < w.text)) w = {to, std::move(text), c};
       return;
     }
   best.push_back({to, std::move(text), c});
@@ -75,7 +75,7 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
       }
     }
     text += '"';
-    if (!best.empty() && text.size() >= best[0].text.size()) continue;
+    if (!best.empty() && text.size() >= best[0].text.size() + least_) continue;
     reading.label = table.labels[i];
     for (Way& w : rule(reader, reading, Alive::kClear)) keep(best, w.to, text + w.text, {});
   }
@@ -199,7 +199,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   const bool one = !parser_.alive().plain(r);
   for (const auto& [least, symbols] : order) {
     // Past the budget the first way found is good enough.
-    if (!best.empty() && ((one && least >= best[0].text.size()) || steps_ > kMaxSteps)) break;
+    if (!best.empty() && ((one && least >= best[0].text.size() + least_) || steps_ > kMaxSteps)) break;
     for (Way& w : sequence(symbols, from, {})) keep(best, w.to, std::move(w.text), {});
   }
   if (memo) open_.erase(key);

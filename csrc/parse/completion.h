@@ -22,7 +22,10 @@ namespace structgen {
 
 class Completion {
  public:
-  Completion(Parser& parser, Productions& productions) : parser_(parser), productions_(productions) {}
+  // `least`: of several shortest texts the first in the order of their bytes, so that the rest of a completion is that
+  // of the state behind its beginning, and the same in every process. Looks at more.
+  Completion(Parser& parser, Productions& productions, bool least = false)
+      : parser_(parser), productions_(productions), least_(least) {}
   // Empty for an accepting state. Throws kBudgetExceeded where none was found within the search's limits.
   const std::string& of(StateId s);
   // Whether the search from a state that of() was asked for met poison: with the captured text known, a shorter
@@ -56,7 +59,7 @@ class Completion {
   // Memory of what is remembered: texts may be long, and a mask under a budget asks for one a token.
   static std::size_t size_of(const std::string& text) { return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0); }
   static std::size_t size_of(const Ways& ways);
-  static void keep(Ways& best, Pending to, std::string text, CaptureId c);
+  void keep(Ways& best, Pending to, std::string text, CaptureId c);
   struct Key {
     uint64_t rule;  // and label
     Pending from;
@@ -65,6 +68,7 @@ class Completion {
 
   Parser& parser_;
   Productions& productions_;
+  const bool least_;
   std::unordered_map<uint32_t, std::string> states_, regexes_;
   std::map<std::pair<uint32_t, Pending>, Ways> stacks_;
   std::map<Key, Ways> rules_;
