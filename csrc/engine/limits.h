@@ -42,7 +42,12 @@ class Limits {
   // All under the world's lock.
   Way way(StateId s);
   std::vector<TokenId> tokens(StateId s) { return tokens(s, false); }  // of the way
-  // What was a way from this state in another epoch is one here.
+  // What was a way from this state in another epoch is one here. It would be found there again but where a search for
+  // a completion came to its end, so only a short one that is known is asked for.
+  std::vector<TokenId> remembered(StateId s) {
+    const auto it = ways_.find(s.v);
+    return it == ways_.end() || it->second.tokens > kRemembered ? std::vector<TokenId>{} : tokens(s, false);
+  }
   void keep(StateId s, const std::vector<TokenId>& tokens) { follow(s, tokens); }
   StateId accept(StateId s, TokenId t);  // dead where it is not allowed
   // words() words. `room`: at most so many tokens after the one to come; kNever: any number.
@@ -52,6 +57,7 @@ class Limits {
   std::size_t byte_size() const { return bytes_ + (ways_.size() + hints_.size()) * 48; }
 
  private:
+  static constexpr uint32_t kRemembered = 64;
   static constexpr uint32_t kUnsure = kNever - 1;  // captured text decides
   struct Base {  // what the ways behind the tokens of a state without marks take
     uint32_t common = 0;                             // at most, behind all but these

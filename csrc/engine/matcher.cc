@@ -26,7 +26,7 @@ void Matcher::migrate() {
   if (next == epoch_) return;
   std::optional<std::string> kept;  // what is known to suffice here still has to
   std::vector<TokenId> way;
-  if (epoch_->limits && !is_terminated()) way = epoch_->limits->tokens(current());
+  if (epoch_->limits && !is_terminated()) way = epoch_->limits->remembered(current());
   if (budgeted_ && !epoch_->limits && !is_terminated()) {
     try {
       needed(current());
@@ -43,9 +43,9 @@ void Matcher::migrate() {
     s = it->second;
   }
   epoch_ = next;
+  if (!way.empty()) next->limits->keep(current(), way);
   next->limit = std::max(next->limit, 2 * next->byte_size());
   if (kept) promise(current(), *kept);
-  if (!way.empty()) epoch_->limits->keep(current(), way);
 }
 
 void Matcher::refresh() {
@@ -53,7 +53,10 @@ void Matcher::refresh() {
   migrate();
   World& world = grammar_->world();
   world.slices.trim(world.cache_bytes / 4);
-  if (world.byte_size() > 8 * world.cache_bytes + (256u << 20))
+  const std::size_t most = 8 * world.cache_bytes + (256u << 20);
+  if (epoch_->limits && epoch_->published > most)
+    throw Error(ErrorKind::kBudgetExceeded, "a text with limits on tokens nests too deeply; raise cache_bytes");
+  if (world.byte_size() > most)
     throw Error(ErrorKind::kBudgetExceeded, "the grammar's automata exceed their memory budget; raise cache_bytes");
 }
 
