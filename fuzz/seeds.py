@@ -42,7 +42,7 @@ LARK = [
     'start: "a" | B\nB: /b+/\n%ignore " "',
     'start: x+\nx[capture="n", lazy]: /[a-z]+/\n',
     'start: %json {"type": "integer"} <|tool|> <[1-3]>\n',
-    'start: (x ",")* y\nx[max_tokens=2, capture]: /[a-z]+/ | y x\ny[max_tokens=3]: x "b" | "a"\n%ignore " "\n',
+    'start: (x ",")* y\nx[max_tokens=2, capture]: /[a-z]+/ | y\ny[max_tokens=3]: x "b" | "a"\n%ignore " "\n',
     'start: _sep{A, ","}\n_sep{x, s}: x (s x)*\nA.2: "a".."f"~1..3 & ~"c"\n',
     'start: %regex {"substring_words": "a b c"} | %lark { start: "x"{2,3} }\n%import common.NUMBER\n',
     'start: x\nx[suffix="</x>", capture]: /.*/\n?y: y "+" y -> z\n!z: "1"\n%declare FOO\n',

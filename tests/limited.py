@@ -1,9 +1,10 @@
 """Grammars whose rules limit tokens, and an oracle of what they mean that shares nothing with the engine.
 
 A grammar is a dict: rule -> (limit or None, node); a node is a tuple: ("text", t), ("any", characters),
-("seq", nodes), ("alt", nodes), ("star", node), ("opt", node), ("rule", name). `lark` writes it as Lark reads it
-without a lexer. `accepts` asks whether tokens are a text of it: what a node derives between two places of the text is
-a table filled until nothing changes, in which an occurrence of a limited rule counts if few enough tokens begin in it.
+("seq", nodes), ("alt", nodes), ("star", node), ("opt", node), ("rule", name). `lark` writes it as Lark
+reads it without a lexer. `accepts` asks whether tokens are a text of it: what a node derives between two
+places of the text is a table filled until nothing changes, in which an occurrence of a limited rule counts
+if few enough tokens begin in it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Rules with `max_tokens`: their meaning by brute force, the laws of masks and matchers, captures, budgets, time."""
+"""Rules with `max_tokens`: their meaning by brute force, the laws of masks and matchers, captures."""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import json
 import time
 from typing import Any
 
@@ -54,7 +55,7 @@ def random_grammar(source: Source, *compilers: structgen.Compiler) -> tuple[Any,
 
 
 def means_what_it_says(source: Source) -> None:
-    """Every sequence of tokens that masks allow: complete exactly where the oracle says so; mask = accept; a way on."""
+    """Sequences that masks allow: complete exactly where the oracle says so; mask = accept; a way on."""
     made = random_grammar(source, compiler())
     if made is None:
         return
@@ -86,12 +87,26 @@ def test_random_grammars_shrinking() -> None:
 
 UNIQUE = [  # what is limited has one shortest way out of every place
     {"start": (None, ("seq", (("rule", "x"), ("text", ",")))), "x": (2, ("star", ("any", "ab")))},
-    {"start": (None, ("seq", (("rule", "x"), ("rule", "y")))), "x": (2, ("star", ("any", "abc"))), "y": (None, ("star", ("any", "b,")))},
+    {
+        "start": (None, ("seq", (("rule", "x"), ("rule", "y")))),
+        "x": (2, ("star", ("any", "abc"))),
+        "y": (None, ("star", ("any", "b,"))),
+    },
     {"start": (None, ("star", ("seq", (("rule", "x"), ("text", ","))))), "x": (2, ("text", "abc"))},
-    {"start": (None, ("rule", "x")), "x": (3, ("alt", (("seq", (("rule", "x"), ("text", "b"))), ("text", "a"))))},
-    {"start": (3, ("seq", (("rule", "x"), ("star", ("rule", "x"))))), "x": (1, ("alt", (("text", "a"), ("text", ",b"))))},
-    {"start": (4, ("rule", "x")), "x": (None, ("alt", (("seq", (("text", "a"), ("rule", "y"))), ("text", "b")))), "y": (2, ("seq", (("rule", "x"), ("text", "c"))))},
-]  # fmt: skip
+    {
+        "start": (None, ("rule", "x")),
+        "x": (3, ("alt", (("seq", (("rule", "x"), ("text", "b"))), ("text", "a")))),
+    },
+    {
+        "start": (3, ("seq", (("rule", "x"), ("star", ("rule", "x"))))),
+        "x": (1, ("alt", (("text", "a"), ("text", ",b")))),
+    },
+    {
+        "start": (4, ("rule", "x")),
+        "x": (None, ("alt", (("seq", (("text", "a"), ("rule", "y"))), ("text", "b")))),
+        "y": (2, ("seq", (("rule", "x"), ("text", "c")))),
+    },
+]
 
 
 @pytest.mark.parametrize("index", range(len(UNIQUE)))
@@ -99,7 +114,9 @@ def test_all_that_is_meant_is_allowed(index: int) -> None:
     """Every sequence of up to four tokens; the grammar without limits prunes them."""
     grammar: limited.Grammar = UNIQUE[index]
     compiled = compiler().lark(limited.lark(grammar), lexer="scannerless")
-    plain = compiler().lark(limited.lark({n: (None, node) for n, (_, node) in grammar.items()}), lexer="scannerless")
+    plain = compiler().lark(
+        limited.lark({n: (None, node) for n, (_, node) in grammar.items()}), lexer="scannerless"
+    )
     todo: list[tuple[int, ...]] = [()]
     meant = 0
     while todo:
@@ -281,11 +298,13 @@ NAME: /[a-c]+/
 
 @pytest.mark.parametrize("lexer", ["contextual", "dynamic", "scannerless"])
 def test_lexemes(lexer: Any) -> None:
-    texts = [bytes([b]) for b in b"abc,();\" "] + [b"ab", b"a(", b" b", b"),", b"b)", b" ,", b"(a", b""]
+    texts = [bytes([b]) for b in b'abc,();" '] + [b"ab", b"a(", b" b", b"),", b"b)", b" ,", b"(a", b""]
     end, size = len(texts) - 1, len(texts)
     vocabulary = structgen.Vocabulary.from_bytes(texts, eos_token_ids=[end])
     made = [structgen.Compiler(vocabulary, cache=cache).lark(LEXED, lexer=lexer) for cache in (True, False)]
-    plain = structgen.Compiler(vocabulary).lark(LEXED.replace("[max_tokens=4]", "").replace("[max_tokens=3]", ""), lexer=lexer)
+    plain = structgen.Compiler(vocabulary).lark(
+        LEXED.replace("[max_tokens=4]", "").replace("[max_tokens=3]", ""), lexer=lexer
+    )
 
     def check(source: Source) -> None:
         one, other, free = made[0].matcher(), made[1].matcher(), plain.matcher()
@@ -310,10 +329,20 @@ def test_lexemes(lexer: Any) -> None:
         ('start: t\nt[max_tokens="3"]: /a/', "'max_tokens' is a whole number of at least 1", 2, 14),
         ("start: t\nt[max_tokens]: /a/", "'max_tokens' is a whole number of at least 1", 2, 3),
         ('start: "é" t\nt[max_tokens=1]: "xyzxyz"', "rule 't' takes at least 6 tokens and may take 1", 2, 14),
-        ('start: t "!"\nt[max_tokens=3]: "ab" u\nu[max_tokens=1]: /cc/', "rule 'u' takes at least 2 tokens and may take 1", 3, 14),
-        ('start: t | "!"\nt[max_tokens=2]: %json {"type": "object", "required": ["x"]}', "rule 't' takes at least 7 tokens and may take 2", 2, 14),
+        (
+            'start: t "!"\nt[max_tokens=3]: "ab" u\nu[max_tokens=1]: /cc/',
+            "rule 'u' takes at least 2 tokens and may take 1",
+            3,
+            14,
+        ),
+        (
+            'start: t | "!"\nt[max_tokens=2]: %json {"type": "object", "required": ["x"]}',
+            "rule 't' takes at least 7 tokens and may take 2",
+            2,
+            14,
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors(rules: str, message: str, line: int, column: int) -> None:
     with pytest.raises(errors.GrammarError) as caught:
         lark(rules)
@@ -353,7 +382,10 @@ def test_with_other_attributes(attributes: str, body: str, text: bytes, fits: in
 
 
 def test_templates_and_nested_grammars() -> None:
-    grammar = lark('start: pair{w} "." %lark { start: v\nv[max_tokens=1]: /[a-z]+/ }\npair{t}: t "," t\nw[max_tokens=2]: /[ab]+/')
+    grammar = lark(
+        'start: pair{w} "." %lark { start: v\nv[max_tokens=1]: /[a-z]+/ }\n'
+        'pair{t}: t "," t\nw[max_tokens=2]: /[ab]+/'
+    )
     assert grammar.matcher().accept_tokens([*b"ab,ba.z"])
     assert not grammar.matcher().accept_tokens([*b"aba"])
     assert not grammar.matcher().accept_tokens([*b"a,aba"])
@@ -361,7 +393,9 @@ def test_templates_and_nested_grammars() -> None:
 
 
 def test_left_recursion_through_other_rules() -> None:
-    grammar = lark('start: x ";"\nx[max_tokens=3]: y | "a"\ny[max_tokens=2]: x "b" | x "c"', lexer="scannerless")
+    grammar = lark(
+        'start: x ";"\nx[max_tokens=3]: y | "a"\ny[max_tokens=2]: x "b" | x "c"', lexer="scannerless"
+    )
     for text, fits in ((b"a;", True), (b"ab;", True), (b"abc;", False), (b"abcb;", False)):
         assert grammar.matcher().accept_tokens([*text]) == fits, text
     alone = lark('start: x ";"\nx[max_tokens=3]: y | "a"\ny: x "b" | x "c"', lexer="scannerless")
@@ -388,7 +422,9 @@ def test_captures_keep_to_limits() -> None:
     assert matcher.accept_bytes("text is no token") and matcher.accept_tokens([*b"xyz"])
     assert spans(matcher)["a"] == [b"text is no tokenxy"]
     assert matcher.accept_token(BYTES - 1) and spans(matcher)["a"] == [b"text is no tokenxy"]
-    unfinished = lark('start: a b "!"\na[max_tokens=2, capture="a"]: /[a-z]*/\nb: /[a-z]*/', lexer="scannerless").matcher()
+    unfinished = lark(
+        'start: a b "!"\na[max_tokens=2, capture="a"]: /[a-z]*/\nb: /[a-z]*/', lexer="scannerless"
+    ).matcher()
     assert unfinished.accept_tokens([*b"xy"]) and spans(unfinished)["a"] == [b"xy"]  # it cannot go on
 
 
@@ -396,7 +432,8 @@ def captures_are_brute_force(source: Source) -> None:
     """start: a b c, each a run of letters; the first takes as many as it may, then the second."""
     limits = [source.integer(1, 3) for _ in range(2)]
     grammar = lark(
-        f"start: a b c\na[max_tokens={limits[0]}, capture]: /[abc]*/\nb[max_tokens={limits[1]}, capture]: /[a-c]*/\nc[capture]: /[abc]*/",
+        f"start: a b c\na[max_tokens={limits[0]}, capture]: /[abc]*/\n"
+        f"b[max_tokens={limits[1]}, capture]: /[a-c]*/\nc[capture]: /[abc]*/",
         lexer="scannerless",
     )
     tokens = [source.pick((97, 98, 99, 256)) for _ in range(source.integer(0, 8))]
@@ -431,7 +468,10 @@ def timed(matcher: structgen.Matcher, size: int) -> tuple[np.ndarray, float]:
 def test_free_text_and_json(tekken_vocabulary: structgen.Vocabulary) -> None:
     size = len(tekken_vocabulary)
     made = structgen.Compiler(tekken_vocabulary)
-    grammar = made.lark('start: think "\\n" answer\nthink[max_tokens=200]: /.*/\nanswer[max_tokens=1]: "yes" | "no"')
+    grammar = made.lark(
+        'start: think answer\nthink[max_tokens=200, stop="</think>"]: /(.|\\n)*/\n'
+        'answer[max_tokens=1]: "yes" | "no"'
+    )
     source = np.random.default_rng(0)
     matcher = grammar.matcher()
     slow, taken = [], 0
@@ -446,7 +486,8 @@ def test_free_text_and_json(tekken_vocabulary: structgen.Vocabulary) -> None:
     assert sorted(slow)[len(slow) // 2] < 2e-3, slow
     assert max(slow) < 2.0, max(slow)
 
-    schema = '{"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {"type": "integer"}}}, "required": ["a", "b"], "additionalProperties": false}'
+    properties = {"a": {"type": "string"}, "b": {"type": "array", "items": {"type": "integer"}}}
+    schema = json.dumps({"type": "object", "properties": properties, "required": ["a", "b"]})
     document = made.lark(f"start: doc\ndoc[max_tokens=30]: %json {schema}")
     for seed in range(3):
         source = np.random.default_rng(seed)

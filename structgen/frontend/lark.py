@@ -207,8 +207,8 @@ class _Grammar:
         self.parameters(start, 0)
         first = self.rule(start, {})
         while self.todo:
-            number, *wanted = self.todo.pop()
-            self.b.define(number, self.body(*wanted))
+            number, name, arguments, inside, trimmed = self.todo.pop()
+            self.b.define(number, self.body(name, arguments, inside, trimmed))
         if self.gap is None:
             return first
         whole = self.b.rule("")
