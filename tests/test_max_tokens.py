@@ -499,3 +499,31 @@ def test_free_text_and_json(tekken_vocabulary: structgen.Vocabulary) -> None:
             assert matcher.accept_token(token)
             taken += 1
         assert taken <= 31
+
+
+# ---- generation ----
+
+
+def test_speculative_texts_are_plain_texts_and_complete() -> None:
+    from tests.speculative import VOCABULARY, RandomModel
+
+    grammar = structgen.Compiler(VOCABULARY).lark(
+        'start: a ("," a)* ":" b\na[max_tokens=2]: %json {"enum": ["ab", "abab", "a", 1, 12]}\n'
+        "b[max_tokens=4, capture]: /[ab0-9]+/"
+    )
+    for seed in range(6):
+        texts = {}
+        for speculate in (None, "auto"):
+            result = structgen.generate(
+                RandomModel(seed),
+                "ab",
+                grammar=grammar,
+                max_tokens=14,
+                temperature=1.0,
+                seed=seed,
+                speculate=speculate,
+            )
+            assert result.finish_reason == "stop"
+            assert grammar.matcher().accept_tokens(list(result.tokens))
+            texts[speculate] = result.text
+        assert texts[None] == texts["auto"]
