@@ -160,11 +160,10 @@ class _Grammar:
         self.rules: dict[str, Any] = {}  # name -> (params, tree)
         self.terminals: dict[str, Any] = {}  # name -> (tree, priority)
         self.numbers: dict[tuple[Any, ...], int] = {}
-        self.todo: list[tuple[int, str, dict[str, Any], frozenset[str], bool]] = []
+        self.todo: list[tuple[int, str, dict[str, Any], frozenset[str]]] = []
         self.limits: dict[str, int] = {}  # rules with `max_tokens`
         self.reached: dict[str, frozenset[str]] = {}  # of those, what a rule can get to
         self.inside: frozenset[str] = frozenset()  # those whose text the rule at hand is a part of
-        self.empty: dict[str, bool] = {}  # whether a rule surely matches the empty text
         self.lexemes: dict[tuple[Any, ...], int] = {}
         self.alone: dict[tuple[str, str], str] = {}  # literals that a terminal names
         self.gap: int | None = None
@@ -207,8 +206,8 @@ class _Grammar:
         self.parameters(start, 0)
         first = self.rule(start, {})
         while self.todo:
-            number, name, arguments, inside, trimmed = self.todo.pop()
-            self.b.define(number, self.body(name, arguments, inside, trimmed))
+            number, name, arguments, inside = self.todo.pop()
+            self.b.define(number, self.body(name, arguments, inside))
         if self.gap is None:
             return first
         whole = self.b.rule("")
@@ -225,36 +224,36 @@ class _Grammar:
             self.scanned.fail(_miscounted(name, len(names), given), at)
         return names
 
-    def rule(self, name: str, arguments: dict[str, Any], trimmed: bool = False) -> int:
-        return self.version(name, arguments, self.inside & self.limited_below(name, arguments), trimmed)
+    def rule(self, name: str, arguments: dict[str, Any]) -> int:
+        return self.version(name, arguments, self.inside & self.limited_below(name, arguments))
 
-    def version(self, name: str, arguments: dict[str, Any], inside: frozenset[str], trimmed: bool) -> int:
-        """A rule as a part of the texts of limited rules; `trimmed`: without what is ignored behind it."""
-        key = (name, *(repr(a) for a in arguments.values()), inside, trimmed)
+    def version(self, name: str, arguments: dict[str, Any], inside: frozenset[str]) -> int:
+        """A rule as a part of the texts of limited rules."""
+        key = (name, *(repr(a) for a in arguments.values()), inside)
         if key not in self.numbers:
             if len(self.numbers) > 100_000:
                 raise GrammarError(f"the template '{name}' never ends")
-            plain = not arguments and not inside and not trimmed
+            plain = not arguments and not inside
             self.numbers[key] = self.b.rule(name if plain else "")
-            self.todo.append((self.numbers[key], name, arguments, inside, trimmed))
+            self.todo.append((self.numbers[key], name, arguments, inside))
         return self.numbers[key]
 
-    def body(self, name: str, arguments: dict[str, Any], inside: frozenset[str], trimmed: bool) -> int:
+    def body(self, name: str, arguments: dict[str, Any], inside: frozenset[str]) -> int:
         # An occurrence inside another one of the same rule needs no limit of its own: whatever begins in it
         # begins in the outer one, too. So limits never stand in a left recursion.
         if name in self.limits and name not in inside:
-            inner = self.version(name, arguments, inside | {name}, trimmed or self.gap is not None)
+            inner = self.version(name, arguments, inside | {name})
             at = -1
             if self.owner.depth == 1:
                 at = len(self.scanned.original[: self.scanned.attributes[name]["max_tokens"][2]].encode())
             node = self.b.limit(self.b.call(inner), self.limits[name], name, at)
-            return self.followed(node, trimmed)
+            return self.followed(node)  # what is ignored may stand behind it as well: there it does not count
         self.inside = inside
         tree = self.rules[name][1]
         attributes = self.scanned.attributes.get(name)
         if not attributes:
-            return self.node(tree, arguments, trimmed)
-        return self.with_attributes(name, tree, arguments, attributes, trimmed)
+            return self.node(tree, arguments)
+        return self.with_attributes(name, tree, arguments, attributes)
 
     def limited_below(self, name: str, arguments: dict[str, Any]) -> frozenset[str]:
         """The limited rules that a rule's text may be made of, itself included."""
@@ -273,56 +272,52 @@ class _Grammar:
                 found |= self.limited_below(other, {})
         return found
 
-    def node(self, tree: Any, arguments: dict[str, Any], trimmed: bool = False) -> int:
+    def node(self, tree: Any, arguments: dict[str, Any]) -> int:
         """A tree in a rule."""
         from lark import Token
         from lark.grammar import NonTerminal, Terminal
 
         if isinstance(tree, Terminal):
-            return self.followed(self.lexeme(tree.name), trimmed)
+            return self.followed(self.lexeme(tree.name))
         if isinstance(tree, NonTerminal):
             if tree.name in arguments:
-                return self.node(arguments[tree.name], {}, trimmed)
+                return self.node(arguments[tree.name], {})
             self.parameters(tree.name, 0)
-            return self.b.call(self.rule(tree.name, {}, trimmed))
+            return self.b.call(self.rule(tree.name, {}))
         if isinstance(tree, Token):
             raise GrammarError(f"unexpected {tree}")
         kids = tree.children
         match tree.data:
             case "expansions":
-                return self.b.choice([self.node(k, arguments, trimmed) for k in kids])
+                return self.b.choice([self.node(k, arguments) for k in kids])
             case "alias" | "value":
-                return self.node(kids[0], arguments, trimmed)
+                return self.node(kids[0], arguments)
             case "maybe":
-                return self.b.repeat(self.node(kids[0], arguments, trimmed), 0, 1)
+                return self.b.repeat(self.node(kids[0], arguments), 0, 1)
             case "expr":
-                if trimmed:
-                    return self.trimmed_repeat(kids[0], arguments, *self.bounds(kids[1:]))
-                return self.b.repeat(self.node(kids[0], arguments), *self.bounds(kids[1:]))
+                return self.repeated(self.node(kids[0], arguments), kids[1:])
             case "template_usage":
-                return self.template(tree, arguments, trimmed)
+                return self.template(tree, arguments)
             case "literal":
                 extension = self.extension(kids[0])
                 if extension is not None:
-                    return self.followed(self.extended(extension), trimmed)
-                return self.followed(self.anonymous(tree), trimmed)
+                    return self.followed(self.extended(extension))
+                return self.followed(self.anonymous(tree))
             case "range":
-                return self.followed(self.anonymous(tree), trimmed)
+                return self.followed(self.anonymous(tree))
             case "expansion":
                 if self.has_operators(kids):
-                    return self.followed(self.made_lexeme(tree), trimmed)
-                if trimmed:
-                    return self.trimmed_sequence(kids, arguments)
+                    return self.followed(self.made_lexeme(tree))
                 return self.b.sequence(self.counted(kids, lambda k: self.node(k, arguments)))
         raise GrammarError(f"'{tree.data}' is not supported")
 
-    def template(self, tree: Any, arguments: dict[str, Any], trimmed: bool) -> int:
+    def template(self, tree: Any, arguments: dict[str, Any]) -> int:
         name, *given = tree.children
         if name.name in arguments:
             raise GrammarError(f"the template parameter '{name.name}' is used as a template")
         names = self.parameters(name.name, len(given))
         values = [self.substituted(g, arguments) for g in given]
-        return self.b.call(self.rule(name.name, dict(zip(names, values, strict=True)), trimmed))
+        return self.b.call(self.rule(name.name, dict(zip(names, values, strict=True))))
 
     def substituted(self, tree: Any, arguments: dict[str, Any]) -> Any:
         from lark import Tree
@@ -337,76 +332,18 @@ class _Grammar:
             return Tree(tree.data, [self.substituted(k, arguments) for k in tree.children])
         return tree
 
-    def followed(self, node: int, trimmed: bool = False) -> int:
-        return node if self.gap is None or trimmed else self.b.sequence([node, self.gap])
-
-    # ---- without what is ignored behind the last terminal ----
-
-    def trimmed_repeat(self, tree: Any, arguments: dict[str, Any], least: int, most: int) -> int:
-        if most == 0:
-            return self.b.literal(b"")
-        last = self.node(tree, arguments, True)
-        if most == 1:
-            return last if least else self.b.repeat(last, 0, 1)
-        before = self.b.repeat(self.node(tree, arguments), max(0, least - 1), -1 if most < 0 else most - 1)
-        some = self.b.sequence([before, last])
-        return some if least else self.b.repeat(some, 0, 1)
-
-    def trimmed_sequence(self, kids: list[Any], arguments: dict[str, Any]) -> int:
-        parts: list[tuple[Any, tuple[int, int]]] = []
-        for kid in kids:
-            operator = self.operator(kid)
-            if operator is None:
-                parts.append((kid, (1, 1)))
-            elif parts:
-                parts[-1] = (parts[-1][0], operator.value)
-        # Where the last part is empty, the one before it is the last.
-        whole = self.counted(kids, lambda k: self.node(k, arguments))
-        ways = []
-        for n in range(len(parts), 0, -1):
-            tree, (least, most) = parts[n - 1]
-            ways.append(self.b.sequence([*whole[: n - 1], self.trimmed_repeat(tree, arguments, least, most)]))
-            if least > 0 and not self.may_be_empty(tree):
-                return self.b.choice(ways)
-        return self.b.choice([*ways, self.b.literal(b"")])
-
-    def may_be_empty(self, tree: Any) -> bool:
-        """Whether a tree surely matches the empty text; rules in progress do not count."""
-        from lark.grammar import NonTerminal
-
-        if isinstance(tree, NonTerminal):
-            if tree.name not in self.rules or self.scanned.attributes.get(tree.name):
-                return False
-            if tree.name not in self.empty:
-                self.empty[tree.name] = False
-                self.empty[tree.name] = self.may_be_empty(self.rules[tree.name][1])
-            return self.empty[tree.name]
-        kids = getattr(tree, "children", [])
-        match getattr(tree, "data", None):
-            case "expansions":
-                return any(self.may_be_empty(k) for k in kids)
-            case "alias" | "value":
-                return self.may_be_empty(kids[0])
-            case "maybe":
-                return True
-            case "expr":
-                return self.bounds(kids[1:])[0] == 0 or self.may_be_empty(kids[0])
-            case "expansion":
-                return all(self.may_be_empty(k) for k in kids)
-        return False
+    def followed(self, node: int) -> int:
+        return node if self.gap is None else self.b.sequence([node, self.gap])
 
     def repeated(self, node: int, operator: list[Any]) -> int:
-        return self.b.repeat(node, *self.bounds(operator))
-
-    def bounds(self, operator: list[Any]) -> tuple[int, int]:
         kind = str(operator[0])
         if kind == "~":
             least = int(operator[1])
             most = int(operator[2]) if len(operator) > 2 else least
             if least < 0 or most < least:
                 raise GrammarError(f"~{least}..{most} asks for at least {least} and at most {most}")
-            return least, most
-        return int(kind == "+"), 1 if kind == "?" else -1
+            return self.b.repeat(node, least, most)
+        return self.b.repeat(node, int(kind == "+"), 1 if kind == "?" else -1)
 
     # ---- operators that Lark does not know ----
 
@@ -601,21 +538,19 @@ class _Grammar:
 
     # ---- attributes ----
 
-    def with_attributes(
-        self, name: str, tree: Any, arguments: dict[str, Any], given: dict[str, Any], trimmed: bool
-    ) -> int:
+    def with_attributes(self, name: str, tree: Any, arguments: dict[str, Any], given: dict[str, Any]) -> int:
         label, end_label = (self.label(name, given, kind) for kind in ("capture", "stop_capture"))
         ends = given.get("suffix") or given.get("stop")
         if "lazy" not in given and ends is None:
-            node = self.node(tree, arguments, trimmed)
+            node = self.node(tree, arguments)
             return self.b.capture(label, node) if label else node
         body = self.terminal(self.as_terminal(tree, name), name)
         if ends is None:
             node = self.b.shortest(body)
-            return self.followed(self.b.capture(label, node) if label else node, trimmed)
+            return self.followed(self.b.capture(label, node) if label else node)
         end = self.attribute_node(ends)
         if not label and not end_label:
-            return self.followed(self.b.shortest(self.b.sequence([body, end])), trimmed)
+            return self.followed(self.b.shortest(self.b.sequence([body, end])))
         # The body as far as the end does not occur in it, so that the capture has a place to stop.
         b = self.b
         never = [b.sequence([source.any_text(b), end, source.any_text(b)])]
@@ -634,8 +569,7 @@ class _Grammar:
                     b.capture(label, inside) if label else inside,
                     b.capture(end_label, end) if end_label else end,
                 ]
-            ),
-            trimmed,
+            )
         )
 
     def label(self, name: str, given: dict[str, Any], kind: str) -> str | None:
