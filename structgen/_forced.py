@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _BACK = 12  # tokens of the text so far that are cut again
 _KINDS = (  # of characters that may follow
     (b"aeinrst", b"AEINST", b"0123456789", b" ", b"\n", b"\t")
-    + (b'"\'', b".,:;-_/", b"()[]{}<>", b"=+*#$%&@!?")
+    + (b"\"'", b".,:;-_/", b"()[]{}<>", b"=+*#$%&@!?")
 )
 
 

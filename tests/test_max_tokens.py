@@ -410,8 +410,9 @@ def spans(matcher: structgen.Matcher) -> dict[str, list[bytes]]:
     return {name: [c.text for c in found] for name, found in matcher.captures().items()}
 
 
-def test_captures_keep_to_limits() -> None:
-    grammar = lark('start: a b\na[max_tokens=2, capture="a"]: /.*/\nb[capture]: /.*/', lexer="scannerless")
+@pytest.mark.parametrize("lexer", ["contextual", "dynamic", "scannerless"])
+def test_captures_keep_to_limits(lexer) -> None:
+    grammar = lark('start: a b\na[max_tokens=2, capture="a"]: /.*/\nb[capture]: /.*/', lexer=lexer)
     matcher = grammar.matcher()
     assert matcher.accept_tokens([*b"vwxyz"])
     assert spans(matcher) == {"a": [b"vw"], "b": [b"xyz"]}
@@ -426,6 +427,19 @@ def test_captures_keep_to_limits() -> None:
         'start: a b "!"\na[max_tokens=2, capture="a"]: /[a-z]*/\nb: /[a-z]*/', lexer="scannerless"
     ).matcher()
     assert unfinished.accept_tokens([*b"xy"]) and spans(unfinished)["a"] == [b"xy"]  # it cannot go on
+
+
+def test_free_text_ends_where_its_limit_is_or_before() -> None:
+    """What guidance writes as gen(max_tokens=4): a pattern without an end, then what follows it."""
+    rest = 'WORD: /[ab]+/\nKEY: "ab" "</t>"'
+    grammar = lark('start: x "</t>" WORD\nx[max_tokens=4, capture]: /(.|\\n)*/\n' + rest)
+    for text in (b"", b"u", b"a\nbc"):
+        matcher = grammar.matcher()
+        assert matcher.accept_tokens([*text])
+        mask = oracle.mask_of(matcher, BYTES)
+        assert mask[ord("<")] and mask[ord("v")] == (len(text) < 4)
+        assert matcher.accept_tokens([*b"</t>ab"]) and matcher.is_accepting()
+        assert spans(matcher)["x"] == [text]
 
 
 def captures_are_brute_force(source: Source) -> None:

@@ -542,6 +542,10 @@ class _Grammar:
         label, end_label = (self.label(name, given, kind) for kind in ("capture", "stop_capture"))
         ends = given.get("suffix") or given.get("stop")
         if "lazy" not in given and ends is None:
+            one = _one_terminal(tree) if "max_tokens" in given else None
+            if one is not None:  # its limit ends it, or what follows does: not as far as it can
+                node = self.terminal(self.as_terminal(one, name), name)
+                return self.followed(self.b.capture(label, node) if label else node)
             node = self.node(tree, arguments)
             return self.b.capture(label, node) if label else node
         body = self.terminal(self.as_terminal(tree, name), name)
@@ -672,6 +676,21 @@ def _only_literal(tree: Any) -> Any:
     while getattr(tree, "data", None) in ("value", "expansions", "expansion") and len(tree.children) == 1:
         tree = tree.children[0]
     return tree.children[0] if getattr(tree, "data", None) == "literal" else None
+
+
+def _one_terminal(tree: Any) -> Any:
+    """The tree of a rule that is one named terminal, text or pattern; else None."""
+    from lark.grammar import Terminal
+
+    while getattr(tree, "data", None) in ("value", "expansions", "expansion", "alias") and tree.children:
+        if len(tree.children) > 1 and tree.data != "alias":
+            return None
+        tree = tree.children[0]
+    if isinstance(tree, Terminal):
+        return tree
+    if getattr(tree, "data", None) != "literal" or PLACEHOLDER.search(str(tree.children[0])):
+        return None
+    return tree
 
 
 def _single_literal(tree: Any) -> tuple[str, str] | None:
