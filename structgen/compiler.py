@@ -28,6 +28,7 @@ _DRAFTS = {
     "2019-09": 2019, "2019": 2019, "draft2019-09": 2019,
     "2020-12": 2020, "2020": 2020, "draft2020-12": 2020,
 }  # fmt: skip
+_DEFAULTS = ("flexible", "schema", "any", "enforce", None, None)  # of json_schema
 _CACHED_GRAMMARS = 1024
 _KEPT = 0.75  # of cache_bytes, once it was exceeded
 
@@ -51,7 +52,7 @@ class Compiler:
         self.threads = threads
         self._cache = cache
         self._core = _core.Compiler(vocabulary._core, cache, cache_bytes)
-        self._grammars: OrderedDict[tuple[Any, ...], CompiledGrammar] = OrderedDict()
+        self._grammars: OrderedDict[Any, CompiledGrammar] = OrderedDict()
         self._lock = threading.Lock()
         self._cache_bytes = cache_bytes
 
@@ -85,6 +86,24 @@ class Compiler:
             SchemaTooComplex: the schema exceeds a budget.
             UnsatisfiableSchema: no value satisfies it.
         """
+        if (
+            type(schema) is str
+            and schema.isascii()
+            and whitespace == "flexible"
+            and property_order == "schema"
+            and numbers == "any"
+            and formats == "enforce"
+            and draft is None
+            and registry is None
+        ):
+            known = self._known(schema)
+            if known is not None:
+                return known
+            plain = self._core.json_schema_text(schema)
+            if plain is not None:
+                grammar = CompiledGrammar(plain, self.vocabulary, schema, None)
+                grammar._options = (schema, *_DEFAULTS)
+                return self._remember(schema, grammar)
         if property_order not in ("schema", "any"):
             raise ValueError(f"property_order is 'schema' or 'any', not {property_order!r}")
         if numbers not in ("any", "canonical"):
@@ -254,7 +273,7 @@ class Compiler:
         """Bytes of the automata, states and masks of every grammar that is alive, as last looked at."""
         return self._core.byte_size
 
-    def _known(self, key: tuple[Any, ...]) -> CompiledGrammar | None:
+    def _known(self, key: Any) -> CompiledGrammar | None:
         if not self._cache:
             return None
         with self._lock:
@@ -263,7 +282,7 @@ class Compiler:
                 self._grammars.move_to_end(key)
             return grammar
 
-    def _remember(self, key: tuple[Any, ...], grammar: CompiledGrammar) -> CompiledGrammar:
+    def _remember(self, key: Any, grammar: CompiledGrammar) -> CompiledGrammar:
         if self._cache:
             with self._lock:
                 self._grammars[key] = grammar

@@ -193,6 +193,14 @@ std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema, const
   return c.json_schema(schema, registry, o);
 }
 
+// The same with every option at its default. Null: a reference needs documents.
+std::shared_ptr<Grammar> json_schema_text(Compiler& c, std::string_view schema) {
+  if (names_metaschema(schema)) return nullptr;
+  nb::gil_scoped_release release;
+  static const JsonOptions defaults = json_options("flexible", false, false, true, 0);
+  return c.json_schema(schema, {}, defaults);
+}
+
 void fill_bitmask(Matcher& m, nb::handle mask, int64_t row) {
   Rows rows(mask, m.grammar().vocabulary().words());
   uint32_t* p = rows.row(row);
@@ -296,6 +304,8 @@ NB_MODULE(_core, m) {
             new (self) Compiler(std::move(v), cache, cache_bytes);
           },
           "vocabulary"_a, "cache"_a, "cache_bytes"_a)
+      .def("json_schema_text", &json_schema_text, "schema"_a,
+           nb::sig("def json_schema_text(self, schema: str) -> Grammar | None"))
       .def("json_schema", &json_schema, "schema"_a, "registry"_a.none(), "metaschemas"_a, "whitespace"_a, "any_order"_a, "canonical_numbers"_a,
            "enforce_formats"_a, "draft"_a)
       .def(
