@@ -111,6 +111,7 @@ REGEXES: dict[str, tuple[Callable[[], str], set[str]]] = {
     "broken": (lambda: "a(b", {BAD}),
     "100k groups": (lambda: "(" * 100_000 + "a" + ")" * 100_000, {OK, BAD, COMPLEX}),
     "counters in counters": (lambda: "((((a{1,99}){1,99}){1,99}){1,99}){1,99}", {OK, BAD, COMPLEX}),
+    "counters in a loop": (lambda: "(((((a{1,99}){1,99}){1,99}){1,99}|b){1,99})*", {OK, BAD, COMPLEX}),
     "huge counter": (lambda: "a{1000000000}", {OK, BAD, COMPLEX}),
     "exponential": (lambda: "(a|b)*a(a|b){40}", {OK, COMPLEX}),
     "a megabyte": (lambda: "ab?" * 350_000, {OK, BAD, COMPLEX}),

@@ -269,7 +269,7 @@ bool RegexArena::merge_repeats(std::vector<uint32_t>& kids) {
   std::sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
     return std::tie(x.element, x.tail, x.min) < std::tie(y.element, y.tail, y.min);
   });
-  bool changed = false;
+  std::vector<uint32_t> gone, made;
   for (std::size_t i = 0; i < parts.size();) {
     Part joined = parts[i];
     std::size_t j = i + 1;
@@ -278,13 +278,15 @@ bool RegexArena::merge_repeats(std::vector<uint32_t>& kids) {
          ++j)
       joined.max = std::max(joined.max, parts[j].max);
     if (j > i + 1) {
-      changed = true;
-      for (std::size_t k = i; k < j; ++k) std::erase(kids, parts[k].id);
-      kids.push_back(cat(repeat(RegexId{joined.element}, joined.min, joined.max), RegexId{joined.tail}).v);
+      for (std::size_t k = i; k < j; ++k) gone.push_back(parts[k].id);
+      made.push_back(cat(repeat(RegexId{joined.element}, joined.min, joined.max), RegexId{joined.tail}).v);
     }
     i = j;
   }
-  return changed;
+  std::sort(gone.begin(), gone.end());
+  std::erase_if(kids, [&](uint32_t k) { return std::binary_search(gone.begin(), gone.end(), k); });
+  kids.insert(kids.end(), made.begin(), made.end());
+  return !made.empty();
 }
 
 RegexId RegexArena::alt(RegexId a, RegexId b) {
