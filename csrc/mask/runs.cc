@@ -10,7 +10,7 @@ namespace structgen {
 
 namespace {
 
-constexpr std::size_t kKept = 24u << 20;    // bytes of classes that a vocabulary keeps for the next compiler
+constexpr std::size_t kKept = 24u << 20;    // bytes of classes that a vocabulary keeps though nobody has them
 constexpr std::size_t kKeyStates = 32;      // of an element's automaton; a larger one is not shared
 constexpr uint32_t kKeyNodes = 1'000;       // regexes that finding it may make: counters in counters make ever more
 
@@ -342,10 +342,11 @@ std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {
   if (!made) made = std::make_shared<RunClass>(regexes, vocabulary_, *this, element);
   if (key.empty()) return made;
   known_.push_front({key, made});
-  std::size_t total = 0;
+  // What some world holds stays in memory in any case, and is what the next one will ask for.
+  std::size_t idle = 0;
   for (auto it = known_.begin(); it != known_.end();) {
-    total += it->run->byte_size();
-    it = total > kKept && it != known_.begin() ? known_.erase(it) : std::next(it);
+    if (it->run.use_count() == 1) idle += it->run->byte_size();
+    it = it->run.use_count() == 1 && idle > kKept ? known_.erase(it) : std::next(it);
   }
   return made;
 }
