@@ -405,38 +405,34 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
 bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   if (any_character_ == empty() || kids.size() < 2) return true;
   struct Run {
-    uint32_t kid, element, min, max, tail;
+    uint32_t element, min, max, tail;
   };
   const auto read = [&](uint32_t kid, Run& out) {
     const RegexNode& n = nodes_[kid];
     if (n.kind != RegexKind::kCat || nodes_[n.a].kind != RegexKind::kRepeat || n.b != byte('"').v) return false;
-    out.kid = kid;
     return split_repeat(kid, out.element, out.min, out.max, out.tail) && nodes_[out.element].character;
   };
-  Run any{}, other{};
-  bool found = false, second = false;
-  for (uint32_t k : kids) {
+  // Only where one run is all that is left: beside anything else the length alone is the part that many share.
+  Run out{};
+  bool body = false;
+  for (std::size_t i = 0; i < kids.size(); ++i) {
     Run r{};
-    if (!read(k, r)) continue;
-    if (!found && r.element == any_character_.v) {
-      any = r;
-      found = true;
-    } else if (!second) {
-      other = r;
-      second = true;
+    if (!read(kids[i], r)) return true;
+    body = body || nodes_[kids[i]].body == 1;
+    if (i == 0) {
+      out = r;
+      continue;
     }
+    if (r.element != out.element && r.element != any_character_.v && out.element != any_character_.v) return true;
+    if (out.element == any_character_.v) out.element = r.element;
+    out.min = std::max(out.min, r.min);
+    out.max = std::min(out.max, r.max);
   }
-  if (!found || !second) return true;
-  const uint32_t min = std::max(any.min, other.min), max = std::min(any.max, other.max);
-  if (min > max) return false;
-  const bool body = nodes_[any.kid].body == 1 || nodes_[other.kid].body == 1;
-  const RegexId joined = cat(repeat(RegexId{other.element}, min, max), byte('"'));
+  if (out.min > out.max) return false;
+  const RegexId joined = cat(repeat(RegexId{out.element}, out.min, out.max), byte('"'));
   if (body) mark_body(joined);
-  std::erase_if(kids, [&](uint32_t k) { return k == any.kid || k == other.kid; });
-  kids.push_back(joined.v);
-  std::sort(kids.begin(), kids.end());
-  kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
-  return join_runs(kids);
+  kids = {joined.v};
+  return true;
 }
 
 // x & (y | z) = (x & y) | (x & z), for what is lazy (look-aheads) and nests already: of flat terms there are finitely
