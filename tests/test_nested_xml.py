@@ -423,7 +423,7 @@ def read_cohere(text: str) -> Any:
 def test_values_can_be_written_and_nothing_leads_nowhere(style) -> None:
     """Texts of random values are accepted; a random walk over the masks never sticks; what it writes in the style
     that tells its types is, read back, an instance by jsonschema."""
-    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed (the extra `test`)")
     walked = 0
     for seed in range(40 * harness.LONG):
         make = Maker(seed)
@@ -470,7 +470,7 @@ def test_masks_are_what_may_be_accepted(style) -> None:
 def test_xgrammar_gives_the_same_verdicts(style) -> None:
     """On texts of random values and on texts close to them. Where the two differ on purpose is in
     `test_where_xgrammar_differs`; the schemas here have none of that."""
-    xgrammar = pytest.importorskip("xgrammar")
+    xgrammar = pytest.importorskip("xgrammar", reason="xgrammar is not installed (the extra `bench`)")
     info = xgrammar.TokenizerInfo([bytes([i]) for i in range(256)] + [b"</s>"], stop_token_ids=[256])
     compiler = xgrammar.GrammarCompiler(info, cache_enabled=False)
     counts = {True: 0, False: 0}
@@ -519,7 +519,7 @@ def test_where_xgrammar_differs(schema, style, text, ours, theirs) -> None:
         assert harness.verdict(grammar(schema, style), text) == ours
     except errors.GrammarError:
         assert ours is None
-    xgrammar = pytest.importorskip("xgrammar")
+    xgrammar = pytest.importorskip("xgrammar", reason="xgrammar is not installed (the extra `bench`)")
     info = xgrammar.TokenizerInfo([bytes([i]) for i in range(256)] + [b"</s>"], stop_token_ids=[256])
     try:
         compiled = xgrammar.GrammarCompiler(info).compile_structural_tag(json.dumps(tag(schema, style)))
