@@ -33,10 +33,6 @@ constexpr std::size_t kLikely = 4;          // completions remembered for a stat
 constexpr std::size_t kAttempts = 3;        // of tokens alike, to find one
 constexpr std::size_t kFew = 4'000;         // tokens up to which each is walked by itself
 
-bool is_limit(const Error& e) {
-  return e.kind() == ErrorKind::kBudgetExceeded || e.kind() == ErrorKind::kSchemaTooComplex;
-}
-
 // Whether the strings that a token writes into cannot be equal to one in the text: it holds a piece of a string
 // (letters, other than those of numbers, or beyond ASCII) that the text does not hold, and neither is escaped.
 bool differs(std::string_view token, std::string_view text) {
@@ -141,7 +137,7 @@ std::size_t Matcher::needed(StateId s) {
     const std::string text = epoch_->completion.of(s);
     best = std::min(best, promise(s, text));
   } catch (const Error& e) {
-    if (!is_limit(e) || (best == kTooMany && s == current())) throw;
+    if (!e.is_limit() || (best == kTooMany && s == current())) throw;
   }
   if (best == kTooMany) epoch_->needed[s.v] = {kTooMany, -1};  // not shown to fit, so not offered
   return best;
@@ -340,7 +336,7 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& ne
   try {
     fill_row(row);
   } catch (const Error& e) {
-    if (!is_limit(e) || !keep_promise(row, budget, need)) throw;
+    if (!e.is_limit() || !keep_promise(row, budget, need)) throw;
     return true;
   }
   if (is_terminated()) return true;
@@ -380,7 +376,7 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& ne
       judge_texts(trial);
     }
   } catch (const Error& e) {
-    if (!is_limit(e)) throw;  // what was not judged yet is refused
+    if (!e.is_limit()) throw;  // what was not judged yet is refused
   }
   if (const TokenId next = epoch_->needed.at(current().v).next; next >= 0) trial.take(next);  // as was promised
   for (uint32_t w = 0; w < v.words(); ++w) row[w] &= ~open[w] | trial.keep[w];

@@ -97,7 +97,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   analyse(lowered.cfg, w->regexes);
   auto rules = std::make_unique<CfgProductions>(w->regexes, std::move(lowered.cfg), std::move(lowered.lexemes));
   std::vector<std::string> warnings = rules->warnings();
-  const std::vector<CfgLimit> limits = rules->limits();
+  std::vector<CfgLimit> limits = rules->limits();
   const bool lexed = rules->context_free();
   std::vector<const SchemaSet*> report_of;
   auto all = std::make_unique<ComposedProductions>(std::move(rules), static_cast<uint32_t>(schemas.size()));
@@ -109,7 +109,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
     all->add(std::move(part), root);
   }
   const RuleId root = all->root();
-  const uint32_t stride = static_cast<uint32_t>(schemas.size()) + 1;
+  for (CfgLimit& limit : limits) limit.rule = all->rule(limit.rule).v;
   auto grammar = std::make_shared<Grammar>(w, std::move(all), root, std::move(report_of), std::move(warnings),
                                            std::move(source.captures), !limits.empty());
   if (grammar->start() == Parser::dead()) throw Error(ErrorKind::kGrammar, "no text matches this grammar");
@@ -118,7 +118,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   for (const CfgLimit& limit : limits) {
     std::vector<Symbol> fresh;
     if (lexed) fresh.push_back(Symbol::after(limit.context));
-    fresh.push_back(Symbol::rule(RuleId{limit.rule * stride}));
+    fresh.push_back(Symbol::rule(RuleId{limit.rule}));
     epoch.limits->check(epoch.parser.before(fresh), limit.name, limit.tokens, limit.place);
   }
   if (epoch.limits->way(grammar->start()).tokens == Limits::kNever)

@@ -15,9 +15,6 @@ constexpr uint32_t kSpare = 16;            // bytes that a character begun takes
 constexpr std::size_t kTrials = 2'000;     // tokens of one mask that are stepped with their own text
 constexpr Limits::Way kEnd{0, -1};
 
-bool is_limit(const Error& e) {
-  return e.kind() == ErrorKind::kBudgetExceeded || e.kind() == ErrorKind::kSchemaTooComplex;
-}
 bool has(const uint32_t* row, TokenId t) { return row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1; }
 void set(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 void clear(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
@@ -60,7 +57,7 @@ Limits::Frame Limits::frame(StateId s, bool blind) {
       if (!trie.tokens(node).empty()) out.next.emplace_back(trie.tokens(node)[0], at);
     }
   } catch (const Error& e) {
-    if (!is_limit(e)) throw;
+    if (!e.is_limit()) throw;
   }
   return out;
 }

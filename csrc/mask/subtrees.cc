@@ -178,8 +178,8 @@ bool Loops::close(Closed& c) {
 void Loops::ask(uint32_t state) {
   Closed c;
   c.states = {state};
-  if (failed_ == kFailed || !close(c)) {
-    failed_ += failed_ < kFailed;
+  if (large_ || !close(c)) {
+    large_ = true;
     c.states = {state};
     c.ascii = stops(state) ? 0 : loop(state);
   }

@@ -53,9 +53,8 @@ class Loops {
 
  private:
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu, kNothing = 0xFFFFFFFEu;
-  static constexpr std::size_t kMany = 48;   // tokens below a node from which a state is looked at
-  static constexpr std::size_t kStates = 4;   // of one set; where there are more, the state alone is one
-  static constexpr uint32_t kFailed = 1;      // sets that were larger, from which none is looked for
+  static constexpr std::size_t kMany = 48;  // tokens below a node from which a state is looked at
+  static constexpr std::size_t kStates = 4;  // of one set; where there are more, the state alone is one
   struct Closed {
     std::vector<uint32_t> states;
     Categories ascii = 0;  // from each state into the set
@@ -72,7 +71,7 @@ class Loops {
   const TokenTrie& trie_;
   WalkTable& table_;
   const bool pass_;
-  uint32_t failed_ = 0;
+  bool large_ = false;  // a set had more states: in this walk no other is looked for
   std::vector<uint32_t> of_;  // by state: number of its set
   std::vector<Closed> closed_;
   std::vector<Categories> alive_;  // by state
