@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from structgen.bench import comparison, corpus, endtoend, figures, markdown, named, page, report, runs
+from structgen.bench import comparison, corpus, drive, endtoend, figures, markdown, named, page, report, runs
 from structgen.bench.engines.base import Sequence, row_of
 from structgen.bench.report import duration
 from structgen.bench.workers import Worker
@@ -713,3 +713,25 @@ def test_a_worker_says_why_it_did_not_start() -> None:
     worker = Worker("tests.bench_engines:unloadable", "tests.bench_engines:bad", {}, 1.0)
     with pytest.raises(RuntimeError, match="OSError: no licence file"):
         worker.call({})
+
+
+def test_turns_keep_every_case_and_rotate_who_goes_first() -> None:
+    names = ("one", "two", "three")
+    jobs = [{"name": str(i), "engines": [n for n in names if (i, n) != (4, "one")]} for i in range(8)]
+    turns = list(drive.turns(iter(jobs), 3, names))
+    assert [[job["name"] for job in turn] for turn in turns] == [["0", "1", "2"], ["3", "4", "5"], ["6", "7"]]
+    assert [turn[0]["engines"] for turn in turns] == [
+        ["one", "two", "three"],
+        ["two", "three", "one"],
+        ["three", "one", "two"],
+    ]
+    assert turns[1][1]["engines"] == ["two", "three"]  # what is done already stays left out
+
+
+def test_a_turn_takes_all_its_cases_through_one_engine_after_the_other() -> None:
+    lane = drive.Lane(drive.Task("masks", ("a", "b"), {}, 1.0, None))
+    asked = []
+    lane._call = lambda engine, job: asked.append((engine, job["name"])) or [{"id": job["name"]}]  # type: ignore[method-assign]
+    turn = [{"name": "x", "engines": ["b", "a"]}, {"name": "y", "engines": ["b"]}]
+    assert lane.run(turn) == [{"id": "x"}, {"id": "y"}, {"id": "x"}]
+    assert asked == [("b", "x"), ("b", "y"), ("a", "x")]

@@ -1,12 +1,14 @@
 """Drives a run: cases in, rows out, on this machine or on Ray.
 
 Enters: the corpus, engine names, limits. Leaves: rows in a `Run`. A lane is one core's worth of work: it has
-one child process per engine and takes a case through all of them, who goes first rotating, so that noise of
-the machine hits all alike and a child that hangs or dies costs one row.
+one child process per engine and takes some cases, a turn, through one engine after the other, who goes first
+rotating, so that noise of the machine hits all alike and a child that hangs or dies costs one row. A turn of
+one case would measure what the other engines leave of the processor's caches, too.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +20,9 @@ from .corpus import Corpus, CorpusError
 from .runs import Run
 from .workers import Worker, WorkerError, each
 
-__all__ = ["Lane", "Progress", "Task", "about", "drive", "jobs"]
+__all__ = ["TURN", "Lane", "Progress", "Task", "about", "drive", "jobs", "turns"]
+
+TURN = 20  # cases that an engine takes before it is the next one's turn: half a second
 
 _DESCRIBE = 120.0  # seconds to import an adapter
 _KINDS = {"masks": (masks.SETUP, masks.WORK), "generate": (endtoend.SETUP, endtoend.WORK)}
@@ -40,30 +44,37 @@ class Task:
 
 
 class Lane:
-    """One child per engine, started when it is first needed."""
+    """One child per engine, started when it is first needed. What it runs is a list of `jobs`."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
         self._workers: dict[str, Worker] = {}
 
-    def run(self, job: dict[str, Any]) -> list[dict[str, Any]]:
-        """The rows of one case, one per engine named in the job."""
-        rows: list[dict[str, Any]] = []
-        for engine in job["engines"]:
-            if engine not in self._workers:
-                self._workers[engine] = self._task.worker(engine)
-            found, failure = self._workers[engine].call(job)
-            rows += found
-            if failure is not None:
-                rows.append(
-                    {
-                        "id": job["name"],
-                        "split": job["split"],
-                        "engine": engine,
-                        "failure": failure.kind,
-                        "seconds": round(failure.seconds, 1),
-                    }
-                )
+    def run(self, turn: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The rows of these cases, one for each engine named in a job; in the first job's order."""
+        engines = dict.fromkeys(engine for job in turn for engine in job["engines"])
+        return [
+            row
+            for engine in engines
+            for job in turn
+            if engine in job["engines"]
+            for row in self._call(engine, job)
+        ]
+
+    def _call(self, engine: str, job: dict[str, Any]) -> list[dict[str, Any]]:
+        if engine not in self._workers:
+            self._workers[engine] = self._task.worker(engine)
+        rows, failure = self._workers[engine].call(job)
+        if failure is not None:
+            rows.append(
+                {
+                    "id": job["name"],
+                    "split": job["split"],
+                    "engine": engine,
+                    "failure": failure.kind,
+                    "seconds": round(failure.seconds, 1),
+                }
+            )
         return rows
 
     def stop(self) -> None:
@@ -88,11 +99,9 @@ def about(names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
 
 
 def jobs(corpus: Corpus, names: list[str], engines: tuple[str, ...], run: Run) -> Iterator[dict[str, Any]]:
-    """What is left to do. A case that cannot be read is a row for every engine."""
-    for index, name in enumerate(names):
-        shift = index % len(engines)
-        turn = [*engines[shift:], *engines[:shift]]
-        left = [engine for engine in turn if (name, engine) not in run.done]
+    """What is left to do, a case each. One that cannot be read is a row for every engine."""
+    for name in names:
+        left = [engine for engine in engines if (name, engine) not in run.done]
         if not left:
             continue
         try:
@@ -102,6 +111,19 @@ def jobs(corpus: Corpus, names: list[str], engines: tuple[str, ...], run: Run) -
             run.write([bad | {"engine": engine} for engine in left])
             continue
         yield case.as_json() | {"engines": left}
+
+
+def turns(
+    jobs: Iterator[dict[str, Any]], size: int, engines: tuple[str, ...]
+) -> Iterator[list[dict[str, Any]]]:
+    """Jobs by `size`; who goes first rotates from turn to turn."""
+    for index in itertools.count():
+        turn = list(itertools.islice(jobs, size))
+        if not turn:
+            return
+        shift = index % len(engines)
+        order = [*engines[shift:], *engines[:shift]]
+        yield [job | {"engines": [engine for engine in order if engine in job["engines"]]} for job in turn]
 
 
 class Progress:
@@ -114,8 +136,8 @@ class Progress:
         self._every = 0.5 if self._live else every
         self._done = 0
 
-    def step(self, rows: list[dict[str, Any]]) -> None:
-        self._done += 1
+    def step(self, rows: list[dict[str, Any]], cases: int = 1) -> None:
+        self._done += cases
         now = time.monotonic()
         for row in rows:
             if "failure" in row:
@@ -148,6 +170,7 @@ def drive(
     names: list[str],
     *,
     lanes: int = 1,
+    turn: int = 1,
     executor: str = "local",
     address: str | None = None,
     progress: Callable[[int], Progress] = Progress,
@@ -156,7 +179,7 @@ def drive(
     left = [name for name in names if any((name, engine) not in run.done for engine in task.engines)]
     if not left:
         return 0
-    todo = jobs(corpus, left, task.engines, run)
+    todo = turns(jobs(corpus, left, task.engines, run), turn, task.engines)
     found: Iterator[tuple[Any, list[dict[str, Any]]]]
     if executor == "ray":
         from . import scale
@@ -166,8 +189,8 @@ def drive(
         found = each(lambda: Lane(task), todo, lanes)
     shown = progress(len(left))
     done = 0
-    for _, rows in found:
+    for cases, rows in found:
         run.write(rows)
-        done += 1
-        shown.step(rows)
+        done += len(cases)
+        shown.step(rows, len(cases))
     return done

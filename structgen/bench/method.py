@@ -7,8 +7,10 @@ __all__ = ["FLATTERS", "METHOD"]
 METHOD = {
     "masks": [
         "Every engine gets the same schema text, the same vocabulary and the same token ids of the "
-        "same instances. It runs in a process of its own; the engines of a lane take turns on each "
-        "schema, and who goes first rotates, so noise of the machine hits all alike.",
+        "same instances. It runs in a process of its own; the engines of a lane take turns of some schemas "
+        "(--turn, 20 unless told), and who goes first rotates, so noise of the machine hits all alike. "
+        "MaskBench's own script runs one engine after the other. With turns of one schema each finds the "
+        "processor's caches full of what another left, as after a model's step on the same core.",
         "First mask is compile + new sequence + first mask of a schema the engine has not seen. "
         "Between masks is mask + accept of one token; the end-of-sequence token is a token like "
         "others. The clock is Python's nanosecond counter around bound calls, so each figure holds "

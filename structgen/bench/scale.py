@@ -18,9 +18,9 @@ _AHEAD = 2  # jobs queued on an actor, so that it never waits for the driver
 
 
 def each(
-    task: Task, jobs: Iterable[dict[str, Any]], *, lanes: int = 0, address: str | None = None
-) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Runs jobs on `lanes` actors of one CPU each; 0 takes what the cluster has.
+    task: Task, jobs: Iterable[list[dict[str, Any]]], *, lanes: int = 0, address: str | None = None
+) -> Iterator[tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
+    """Runs jobs, which are turns of `drive`, on `lanes` actors of one CPU each; 0 takes what the cluster has.
 
     `address` is Ray's: "auto" for the cluster of this node, None starts a local one. ImportError: no Ray.
     """
@@ -34,7 +34,7 @@ def each(
     actor = ray.remote(num_cpus=1, max_restarts=4, max_task_retries=2)(Lane)
     made = [actor.remote(task) for _ in range(count)]
     todo = iter(jobs)
-    pending: dict[Any, tuple[Any, dict[str, Any]]] = {}
+    pending: dict[Any, tuple[Any, list[dict[str, Any]]]] = {}
 
     def feed(lane: Any) -> None:
         job = next(todo, None)

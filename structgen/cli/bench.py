@@ -113,6 +113,12 @@ def _add_run_options(parser: argparse.ArgumentParser, names: str) -> None:
     limits.add_argument(
         "--jobs", type=int, default=0, metavar="N", help="worker lanes (default: one a core; 1 for times)"
     )
+    limits.add_argument(
+        "--turn",
+        type=int,
+        metavar="N",
+        help="schemas that an engine takes before it is the next one's turn (default: 20 for masks, else 1)",
+    )
     limits.add_argument("--executor", choices=("local", "ray"), default="local", help="(default: local)")
     limits.add_argument("--address", help="of a Ray cluster, or `auto` (default: a local one)")
     parser.add_argument("--strict", action="store_true", help="exit status 1 unless all is right")
@@ -139,8 +145,9 @@ def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
         engines.check(name)
     if mode == "masks" and engines.BASELINE in names:
         raise Failure(f"{engines.BASELINE} has no masks to time: it is for `structgen bench generate`")
-    for option in ("stride", "limit", "memory", "scale"):
-        if getattr(options, option) <= 0:
+    turn = options.turn if options.turn is not None else drive.TURN if mode == "masks" else 1
+    for option in ("stride", "limit", "memory", "scale", "turn"):
+        if (turn if option == "turn" else getattr(options, option)) <= 0:
             raise Failure(f"--{option} must be positive")
     data = options.data or _default_data()
     source = corpus.open_corpus(data, instances=mode == "masks", scale=options.scale)
@@ -171,7 +178,7 @@ def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
             "memory": memory,
             "schemas": len(chosen),
             "engines": drive.about(names),
-            "sessions": [runs.session(lanes=lanes, executor=options.executor)],
+            "sessions": [runs.session(lanes=lanes, turn=turn, executor=options.executor)],
         },
     )
     for name, found in run.config["engines"].items():
@@ -181,7 +188,16 @@ def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
             note(f"{name} {found['version']}: cannot be told how many tokens are left: texts may be cut off")
     if run.done:
         note(f"{len(run.done)} rows are there already")
-    drive.drive(run, task, source, chosen, lanes=lanes, executor=options.executor, address=options.address)
+    drive.drive(
+        run,
+        task,
+        source,
+        chosen,
+        lanes=lanes,
+        turn=turn,
+        executor=options.executor,
+        address=options.address,
+    )
     note(f"rows in {run.path / 'rows.jsonl'}")
     rows = [row for row in runs.rows_of(run.path) if row["engine"] in names]
     print(figures.summary(rows, mode))
