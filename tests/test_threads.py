@@ -181,3 +181,23 @@ def test_compilers_of_one_vocabulary_share_what_runs_are(tmp_path) -> None:
                 assert trail(using, found[k], 3) == expected[k], found[k]
 
         together(work, 8)
+
+
+def test_a_batch_of_grammars_that_several_threads_compiled() -> None:
+    """A compiler that is busy opens another world; a batch goes through all of them, one thread each."""
+    shared, made = structgen.Compiler(vocabulary(WORDS)), {}
+
+    def compile_some(index: int) -> None:
+        for number, schema in enumerate(schemas()):
+            if number % THREADS == index:
+                made[number] = shared.json_schema(schema)
+
+    together(compile_some)
+    alone = [compiler().json_schema(schema).matcher() for schema in schemas()]
+    expected = structgen.allocate_bitmask(len(alone), WORDS.size)
+    structgen.fill_bitmasks(alone, expected, threads=1)
+    for threads in (2, 3, 1):  # new masks first, then known ones
+        batch = [made[number].matcher() for number in range(len(made))]
+        mask = structgen.allocate_bitmask(len(batch), WORDS.size)
+        structgen.fill_bitmasks(batch, mask, threads=threads)
+        assert np.array_equal(mask, expected)

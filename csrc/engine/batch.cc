@@ -1,11 +1,13 @@
 #include "engine/batch.h"
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace structgen {
@@ -64,21 +66,21 @@ class Workers {
 
 }  // namespace
 
-void fill_rows(std::span<Matcher* const> matchers, std::span<uint32_t* const> rows, unsigned threads) {
-  if (threads <= 1 || matchers.size() < 2) {
-    for (std::size_t i = 0; i < matchers.size(); ++i) matchers[i]->fill_row(rows[i]);
-    return;
-  }
+namespace {
+
+constexpr std::size_t kKnownAlone = 128;  // known masks that one thread copies in the time that waking another takes
+
+// f(0) .. f(count - 1), chunks of them by turns.
+void each(std::size_t count, std::size_t chunk, unsigned threads, const std::function<void(std::size_t)>& f) {
   std::atomic<std::size_t> next{0};
   std::exception_ptr failure;
   std::mutex failure_lock;
-  const std::size_t chunk = std::max<std::size_t>(1, matchers.size() / (threads * 4));
   Workers::instance().run(threads, [&] {
     while (true) {
       const std::size_t begin = next.fetch_add(chunk);
-      if (begin >= matchers.size()) return;
-      for (std::size_t i = begin; i < std::min(begin + chunk, matchers.size()); ++i) try {
-          matchers[i]->fill_row(rows[i]);
+      if (begin >= count) return;
+      for (std::size_t i = begin; i < std::min(begin + chunk, count); ++i) try {
+          f(i);
         } catch (...) {
           std::lock_guard hold(failure_lock);
           failure = std::current_exception();
@@ -86,6 +88,35 @@ void fill_rows(std::span<Matcher* const> matchers, std::span<uint32_t* const> ro
     }
   });
   if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace
+
+// First what is known, which takes no lock; then what is new, each world's by one thread, since it has one lock.
+void fill_rows(std::span<Matcher* const> matchers, std::span<uint32_t* const> rows, unsigned threads) {
+  if (threads <= 1 || matchers.size() < 2) {
+    for (std::size_t i = 0; i < matchers.size(); ++i) matchers[i]->fill_row(rows[i]);
+    return;
+  }
+  std::vector<uint8_t> known(matchers.size());
+  const auto copy = [&](std::size_t i) { known[i] = matchers[i]->fill_row_fast(rows[i]); };
+  if (matchers.size() < kKnownAlone)
+    for (std::size_t i = 0; i < matchers.size(); ++i) copy(i);
+  else
+    each(matchers.size(), matchers.size() / (threads * 4) + 1, threads, copy);
+  std::vector<std::pair<const World*, std::vector<std::size_t>>> groups;
+  for (std::size_t i = 0; i < matchers.size(); ++i) {
+    if (known[i]) continue;
+    const World* const world = &matchers[i]->grammar().world();
+    auto at = std::ranges::find(groups, world, [](const auto& group) { return group.first; });
+    if (at == groups.end()) at = groups.insert(at, {world, {}});
+    at->second.push_back(i);
+  }
+  const auto compute = [&](std::size_t group) {
+    for (std::size_t i : groups[group].second) matchers[i]->fill_row(rows[i]);
+  };
+  if (groups.size() == 1) return compute(0);
+  if (!groups.empty()) each(groups.size(), 1, std::min<unsigned>(threads, static_cast<unsigned>(groups.size())), compute);
 }
 
 }  // namespace structgen

@@ -1,6 +1,10 @@
 #include "engine/compile.h"
 
+#include <algorithm>
+#include <thread>
+
 #include "base/error.h"
+#include "base/hot_code.h"
 #include "engine/compose.h"
 #include "grammar/lower.h"
 #include "grammar/table.h"
@@ -11,20 +15,38 @@ namespace structgen {
 Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes)
     : vocabulary_(std::move(vocabulary)), cache_(cache), cache_bytes_(cache_bytes) {}
 
-std::shared_ptr<World> Compiler::world() {
-  std::lock_guard hold(lock_);
-  if (world_) {
-    if (world_->published.load(std::memory_order_relaxed) <= cache_bytes_ / 2) return world_;
-    std::erase_if(worlds_, [](const std::weak_ptr<World>& w) { return w.expired(); });
-    worlds_.push_back(world_);
+namespace {
+// Worlds at most: more than compile at once are of no use, and each learns anew what the others know.
+const std::size_t kWorlds = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
+}  // namespace
+
+Compiler::Entered Compiler::enter() {
+  std::unique_lock hold(lock_);
+  for (std::shared_ptr<World>& w : current_) {
+    // Too large: the next grammars get a new one, this one goes with the last of its own.
+    if (w->published.load(std::memory_order_relaxed) > cache_bytes_ / 2 / current_.size()) {
+      std::erase_if(worlds_, [](const std::weak_ptr<World>& old) { return old.expired(); });
+      worlds_.push_back(w);
+      w = std::make_shared<World>(vocabulary_, cache_bytes_, cache_);
+    }
+    std::unique_lock inside(w->lock, std::try_to_lock);
+    if (inside) return {w, std::move(inside)};
   }
-  world_ = std::make_shared<World>(vocabulary_, cache_bytes_, cache_);
-  return world_;
+  std::shared_ptr<World> w;
+  if (current_.size() < kWorlds) {
+    w = current_.emplace_back(std::make_shared<World>(vocabulary_, cache_bytes_, cache_));
+  } else {
+    w = current_[turn_++ % current_.size()];
+    hold.unlock();  // it may take a while, and others may find another one free
+  }
+  std::unique_lock inside(w->lock);
+  return {std::move(w), std::move(inside)};
 }
 
 std::size_t Compiler::byte_size() {
   std::lock_guard hold(lock_);
-  std::size_t sum = world_ ? world_->total() : 0;
+  std::size_t sum = 0;
+  for (const std::shared_ptr<World>& w : current_) sum += w->total();
   for (const std::weak_ptr<World>& w : worlds_)
     if (const auto old = w.lock()) sum += old->total();
   return sum;
@@ -34,7 +56,8 @@ std::size_t Compiler::retire(std::shared_ptr<Grammar> grammar) {
   std::lock_guard hold(lock_);
   std::size_t bytes = grammar->published();
   World& world = grammar->world();
-  if (grammar->retire() == 0 && &world != world_.get()) bytes += world.published.load(std::memory_order_relaxed);
+  if (grammar->retire() == 0 && std::ranges::none_of(current_, [&](const auto& w) { return w.get() == &world; }))
+    bytes += world.published.load(std::memory_order_relaxed);
   retired_.push_back(std::move(grammar));
   return bytes;
 }
@@ -52,10 +75,10 @@ std::size_t Compiler::retiring() {
 
 std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                                const JsonOptions& options) {
+  fetch_hot_code();
   auto schemas = std::make_unique<SchemaSet>(schema, registry, options.schema);
   const SchemaSet* report_of = schemas.get();
-  const std::shared_ptr<World> w = world();
-  std::lock_guard hold(w->lock);
+  const auto [w, hold] = enter();
   auto productions = std::make_unique<JsonProductions>(w->regexes, std::move(schemas), options.layout, options.order,
                                                        options.canonical_numbers);
   const RuleId root = productions->root();
@@ -73,8 +96,7 @@ std::shared_ptr<Grammar> Compiler::terminal(World& world, std::shared_ptr<World>
 
 std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern) {
   Pattern p = parse_pattern(pattern, Flavor::kPython);
-  const std::shared_ptr<World> w = world();
-  std::lock_guard hold(w->lock);
+  const auto [w, hold] = enter();
   std::shared_ptr<Grammar> grammar = terminal(*w, w, lower_utf8(w->regexes, p, Match::kFull));
   if (!p.groups.empty()) grammar->set_groups(std::move(p));
   return grammar;
@@ -91,8 +113,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
     }
   std::vector<std::unique_ptr<SchemaSet>> sets;
   for (const JsonPart& p : schemas) sets.push_back(std::make_unique<SchemaSet>(p.schema, p.registry, p.options.schema));
-  const std::shared_ptr<World> w = world();
-  std::lock_guard hold(w->lock);
+  const auto [w, hold] = enter();
   Lowered lowered = lower(w->regexes, source, start);
   analyse(lowered.cfg, w->regexes);
   auto rules = std::make_unique<CfgProductions>(w->regexes, std::move(lowered.cfg), std::move(lowered.lexemes));
@@ -127,8 +148,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
 }
 
 std::shared_ptr<Grammar> Compiler::choice(const std::vector<std::string>& texts) {
-  const std::shared_ptr<World> w = world();
-  std::lock_guard hold(w->lock);
+  const auto [w, hold] = enter();
   std::vector<RegexId> parts;
   for (const std::string& t : texts) parts.push_back(w->regexes.literal(t));
   return terminal(*w, w, w->regexes.alt(std::span<const RegexId>(parts)));

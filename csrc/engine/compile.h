@@ -48,14 +48,20 @@ class Compiler {
   std::size_t retiring();  // grammars that reap() has not freed yet
 
  private:
-  std::shared_ptr<World> world();
+  // A world that nobody is in, and its lock: what one thread compiles waits for no mask of another.
+  struct Entered {
+    std::shared_ptr<World> world;
+    std::unique_lock<std::mutex> hold;
+  };
+  Entered enter();
   std::shared_ptr<Grammar> terminal(World& world, std::shared_ptr<World> keep, RegexId r);
 
   std::shared_ptr<const Vocabulary> vocabulary_;
   const bool cache_;
   const std::size_t cache_bytes_;
   std::mutex lock_;
-  std::shared_ptr<World> world_;
+  std::vector<std::shared_ptr<World>> current_;
+  std::size_t turn_ = 0;                      // whose turn it is where all are busy
   std::vector<std::weak_ptr<World>> worlds_;  // the older ones
   std::vector<std::shared_ptr<Grammar>> retired_;
   Reaper reaper_;  // last: its thread ends before the rest goes
