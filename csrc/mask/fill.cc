@@ -68,7 +68,7 @@ RegexId MaskBuilder::clamp(RegexId r) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
   if (n.boolean || (n.kind != RegexKind::kCat && n.kind != RegexKind::kRepeat && n.kind != RegexKind::kAlt)) return r;
-  if (const auto it = clamped_.find(r.v); it != clamped_.end()) return RegexId{it->second};
+  if (const auto* known = clamped_.find(r.v)) return RegexId{*known};
   const uint32_t limit = vocabulary_.longest() + 1;
   RegexId out = r;
   if (n.kind == RegexKind::kRepeat) {
@@ -154,7 +154,7 @@ bool MaskBuilder::skim(uint32_t node, StateId s, Collected& out) {
 
 StateId MaskBuilder::blind(StateId s) {
   if (!parser_.state(s).capturing) return s;
-  if (const auto it = blind_.find(s.v); it != blind_.end()) return it->second;
+  if (const auto* known = blind_.find(s.v)) return *known;
   std::vector<Item> items;
   for (Item i : parser_.items(s)) {
     if (i.capture.v > 1) i.capture = CaptureArena::unknown();

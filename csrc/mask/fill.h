@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "base/flat_map.h"
 #include "mask/lexeme_slices.h"
 #include "mask/slices.h"
 #include "mask/vocabulary.h"
@@ -57,7 +58,7 @@ class MaskBuilder {
   void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
   // A state reached inside a walk, without the text it captures: texts would make every step a new state.
   StateId blind(StateId s);
-  std::size_t byte_size() const { return pool_.byte_size() + bytes_ + lexemes_.byte_size() + blind_.size() * 40; }
+  std::size_t byte_size() const { return pool_.byte_size() + bytes_ + lexemes_.byte_size() + blind_.byte_size(); }
 
  private:
   struct Part {  // the share of one wide item, independent of captured text
@@ -111,9 +112,9 @@ class MaskBuilder {
   std::size_t bytes_ = 0;  // of parts and endings
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[4];  // [capturing, covered]; key (regex, stack)
   std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Ending>>> endings_;  // by state
-  std::unordered_map<uint32_t, bool> any_wide_;
-  std::unordered_map<uint32_t, uint32_t> clamped_;
-  std::unordered_map<uint32_t, StateId> blind_;
+  FlatMap<uint32_t, bool> any_wide_;
+  FlatMap<uint32_t, uint32_t> clamped_;
+  FlatMap<uint32_t, StateId> blind_;
   std::vector<std::pair<uint32_t, StateId>> todo_;
   std::vector<StateId> suffix_states_;
 };

@@ -22,18 +22,19 @@ bool MaskBuilder::lexed(StateId s) {
 }
 
 bool MaskBuilder::any_wide(StateId s) {
-  const auto [it, fresh] = any_wide_.try_emplace(s.v, false);
-  if (!fresh || parser_.state(s).capturing) return it->second;
+  if (const bool* known = any_wide_.find(s.v)) return *known;
   RegexArena& regexes = parser_.regexes();
   bool found = false;
   for (const Item& i : parser_.items(s)) {
+    if (parser_.state(s).capturing) break;
     if (i.capture.v != 0) continue;
     const RegexNode n = regexes.node(i.regex);
     if (n.kind != RegexKind::kAlt) found = found || lexemes_.wide(i.regex);
     if (n.kind == RegexKind::kAlt && !n.labelled)
       for (uint32_t k = 0; k < n.n; ++k) found = found || lexemes_.wide(RegexId{n.kids[k]});
   }
-  return it->second = found;
+  any_wide_.emplace(s.v, found);
+  return found;
 }
 
 // Bytes that no stack of the set lets follow. A set that many states share, so not simply what is dead in `left`.

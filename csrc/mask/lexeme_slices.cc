@@ -84,7 +84,7 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
     ++i;
   }
   out.exits = std::make_shared<Suffixes>();
-  build_suffixes(left, *out.exits);
+  build_suffixes(std::move(left), *out.exits);
   bytes_ += out.exits->nodes.capacity() * sizeof(Suffixes::Node) + out.exits->entries.capacity() * sizeof(Suffixes::Entry);
   if (count > kListed) {
     out.inside = std::move(inside);

@@ -229,6 +229,9 @@ const RunExits& RunClass::exits(uint8_t byte) {
     }
   }
   std::vector<SuffixText> endings;
+  std::size_t all = 0;
+  for (const Exit& e : made->children) all += trie.subtree_tokens(e.node).size();
+  endings.reserve(all);
   for (const Exit& e : made->children)
     for (TokenId t : trie.subtree_tokens(e.node).subspan(trie.tokens(e.node).size())) {
       const std::string_view text = vocabulary_.bytes(t).substr(trie.node(e.node).depth);

@@ -5,38 +5,50 @@
 namespace structgen {
 
 namespace {
-struct Ending {
-  uint64_t head;  // its first eight bytes, so that most comparisons look no further
-  std::string_view text;
-  Suffixes::Entry entry;
-};
 
-uint64_t head_of(std::string_view text) {
-  uint64_t out = 0;
-  for (std::size_t i = 0; i < 8; ++i) out = (out << 8) | (i < text.size() ? static_cast<uint8_t>(text[i]) : 0);
-  return out;
+bool before(const SuffixText& x, const SuffixText& y) {
+  if (const int c = x.text.compare(y.text)) return c < 0;
+  return x.entry.token < y.entry.token;
+}
+
+// The endings of one subtree of the vocabulary's trie come in order, and often one subtree holds most.
+void sort_parts(std::vector<SuffixText>& texts) {
+  std::vector<std::size_t> ends;  // of parts that are in order
+  for (std::size_t i = 1; i <= texts.size(); ++i)
+    if (i == texts.size() || before(texts[i], texts[i - 1])) ends.push_back(i);
+  constexpr std::size_t kLong = 8;  // parts shorter than that on average are no help
+  if (ends.size() * kLong > texts.size()) return std::sort(texts.begin(), texts.end(), before);
+  const auto at = [&](std::size_t i) { return texts.begin() + static_cast<std::ptrdiff_t>(i); };
+  while (ends.size() > 1) {
+    std::vector<std::size_t> merged;
+    for (std::size_t k = 0; k < ends.size(); k += 2) {
+      if (k + 1 < ends.size()) std::inplace_merge(at(k ? ends[k - 1] : 0), at(ends[k]), at(ends[k + 1]), before);
+      merged.push_back(ends[std::min(k + 1, ends.size() - 1)]);
+    }
+    ends = std::move(merged);
+  }
+}
+
+std::size_t shared(std::string_view x, std::string_view y) {
+  return static_cast<std::size_t>(std::mismatch(x.begin(), x.end(), y.begin(), y.end()).first - x.begin());
 }
 
 }  // namespace
 
-void build_suffixes(const std::vector<SuffixText>& texts, Suffixes& out) {
-  std::vector<Ending> endings;
-  endings.reserve(texts.size());
-  for (const SuffixText& t : texts) endings.push_back({head_of(t.text), t.text, t.entry});
-  std::sort(endings.begin(), endings.end(), [](const Ending& x, const Ending& y) {
-    if (x.head != y.head) return x.head < y.head;
-    if (const int c = x.text.compare(y.text)) return c < 0;
-    return x.entry.token < y.entry.token;
-  });
+void build_suffixes(std::vector<SuffixText> texts, Suffixes& out) {
+  sort_parts(texts);
+  std::size_t nodes = 1;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    nodes += texts[i].text.size() - (i ? shared(texts[i - 1].text, texts[i].text) : 0);
+  out.nodes.reserve(nodes);
+  out.entries.reserve(texts.size());
   std::vector<uint32_t> path;  // node at depth 1, 2, ...
   std::string_view last;
   const auto close_to = [&](std::size_t depth) {
     for (; path.size() > depth; path.pop_back()) out.nodes[path.back()].end = static_cast<uint32_t>(out.nodes.size());
   };
-  for (const auto& [head, text, entry] : endings) {
-    const std::size_t shared = static_cast<std::size_t>(
-        std::mismatch(last.begin(), last.end(), text.begin(), text.end()).first - last.begin());
-    close_to(shared);
+  for (const auto& [text, entry] : texts) {
+    close_to(shared(last, text));
     while (path.size() < text.size()) {
       Suffixes::Node n;
       n.byte = static_cast<uint8_t>(text[path.size()]);

@@ -1,6 +1,7 @@
 // The endings of tokens that leave something, as a trie of their own.
 //
-// In: what each token holds after it has left. Out: a trie in depth-first order. Cost: a sort.
+// In: what each token holds after it has left. Out: a trie in depth-first order. Cost: a merge of what is in order,
+// a sort where little is.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,6 @@ struct SuffixText {
   Suffixes::Entry entry;
 };
 
-void build_suffixes(const std::vector<SuffixText>& texts, Suffixes& out);
+void build_suffixes(std::vector<SuffixText> texts, Suffixes& out);
 
 }  // namespace structgen

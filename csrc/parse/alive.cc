@@ -149,8 +149,7 @@ void Alive::settle() {
 
 bool Alive::stack(StackId s, Pending from, uint32_t depth) {
   if (stacks_.has_end(s) || depth > kMaxDepth) return true;
-  const auto known = stacks_known_.find(key(s.v, from));
-  if (known != stacks_known_.end()) return known->second;
+  if (const bool* known = stacks_known_.find(key(s.v, from))) return *known;
   bool found = false;
   for (const StackEntry& e : stacks_.entries(s)) {
     std::vector<Pending> after;  // its own: what is asked below uses the sets again

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "base/ids.h"
 #include "parse/productions.h"
 #include "parse/stack.h"
@@ -39,7 +40,7 @@ class Alive {
   void steps(Symbol s, Pending from, std::vector<Step>& out);
   bool plain(RuleId r) const { return productions_.plain(r); }
   RegexId follow(Pending p) const { return pendings_[p].follow; }
-  std::size_t byte_size() const { return (stacks_known_.size() + rules_.size()) * 64; }
+  std::size_t byte_size() const { return stacks_known_.byte_size() + rules_.size() * 64; }
 
  private:
   struct Value {
@@ -84,7 +85,7 @@ class Alive {
   uint64_t at_ = kNone;         // the one looked at
   Set now_, next_, found_;
   std::vector<Step> steps_;
-  std::unordered_map<uint64_t, bool> stacks_known_;
+  FlatMap<uint64_t, bool> stacks_known_;
 };
 
 }  // namespace structgen

@@ -18,7 +18,7 @@ StackArena::StackArena() {
 }
 
 std::size_t StackArena::byte_size() const {
-  return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + unions_.size() * 48;
+  return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + unions_.byte_size();
 }
 
 StackId StackArena::intern(std::span<const StackEntry> entries, bool end) {
@@ -58,7 +58,7 @@ StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
   if (a == none()) return b;
   if (b < a) std::swap(a, b);
   const uint64_t key = (static_cast<uint64_t>(a.v) << 32) | b.v;
-  if (const auto it = unions_.find(key); it != unions_.end()) return StackId{it->second};
+  if (const auto* known = unions_.find(key)) return StackId{*known};
   std::vector<StackEntry> out;
   const auto x = entries(a), y = entries(b);
   std::size_t i = 0, j = 0;

@@ -7,10 +7,10 @@
 
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "base/arena.h"
+#include "base/flat_map.h"
 #include "base/ids.h"
 #include "base/intern.h"
 #include "parse/productions.h"
@@ -46,7 +46,7 @@ class StackArena {
   StableVector<Node> nodes_;
   InternTable index_;
   BumpPool pool_;
-  std::unordered_map<uint64_t, uint32_t> unions_;
+  FlatMap<uint64_t, uint32_t> unions_;
 };
 
 }  // namespace structgen

@@ -37,8 +37,8 @@ Parser::Parser(RegexArena& regexes, Productions& productions) : regexes_(regexes
 
 std::size_t Parser::byte_size() const {
   return states_.byte_size() + index_.byte_size() + pool_.byte_size() + stacks_.byte_size() +
-         captures_.byte_size() + frontiers_.size() * 160 + expansions_.size() * 120 + capture_steps_.size() * 40 + alive_.byte_size() +
-         limits_.byte_size() + limited_.size() * 40;
+         captures_.byte_size() + frontiers_.size() * 160 + expansions_.size() * 120 + capture_steps_.byte_size() + alive_.byte_size() +
+         limits_.byte_size() + limited_.byte_size();
 }
 
 const Alternatives& Parser::expand(RuleId rule) {
@@ -231,7 +231,8 @@ const Parser::Frontier& Parser::frontier(StackId stack) {
     depth_ = depth;
     visit_ = std::max(visit, visit_);
   };
-  std::vector<StackId> todo{stack};
+  SmallVector<StackId, 8> todo;
+  todo.push_back(stack);
   try {
     while (!todo.empty()) {
       const StackId at = todo.back();
@@ -262,8 +263,8 @@ void Parser::normalise(std::vector<Item>& items) {
   std::sort(items.begin(), items.end(), [](const Item& x, const Item& y) {
     return std::tie(x.stack.v, x.capture.v, x.regex.v) < std::tie(y.stack.v, y.capture.v, y.regex.v);
   });
-  std::vector<Item> merged;
-  std::vector<RegexId> group;
+  SmallVector<Item, 16> merged;
+  SmallVector<RegexId, 16> group;
   for (std::size_t i = 0; i < items.size();) {
     std::size_t j = i;
     group.clear();
@@ -275,7 +276,7 @@ void Parser::normalise(std::vector<Item>& items) {
         group.push_back(items[j].regex);
     }
     if (!group.empty())
-      merged.push_back({group.size() == 1 ? group[0] : regexes_.alt(std::span<const RegexId>(group)), items[i].stack,
+      merged.push_back({group.size() == 1 ? group[0] : regexes_.alt(group), items[i].stack,
                         items[i].capture});
     i = j;
   }
@@ -350,9 +351,20 @@ StateId Parser::start(RuleId rule) {
   return continuation(stacks_.push(Symbol::rule(rule), StackArena::end()), CaptureId{0});
 }
 
+// One that was used before, empty: a walk makes thousands.
+Parser::Frontier Parser::borrow() {
+  if (spare_.empty()) return {};
+  Frontier out = std::move(spare_.back());
+  spare_.pop_back();
+  out.items.clear();
+  out.lexemes.clear();
+  out.accepting = false;
+  return out;
+}
+
 StateId Parser::step_uncached(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
-  Frontier f;
+  Frontier f = borrow();
   depth_ = 0;
   for (const Item& i : from) {
     const RegexId d = regexes_.next(i.regex, byte);
@@ -369,7 +381,9 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
     }
   }
   normalise(f.items);
-  return intern(f.items, f.accepting);
+  const StateId out = intern(f.items, f.accepting);
+  spare_.push_back(std::move(f));
+  return out;
 }
 
 // Not made with the state: every second one that a walk meets is where a token ends, and steps no further.
@@ -398,7 +412,7 @@ StateId Parser::step(StateId s, uint8_t byte) {
   }
   if (s == dead()) return s;
   const uint64_t key = (static_cast<uint64_t>(s.v) << 8) | byte;
-  if (const auto it = capture_steps_.find(key); it != capture_steps_.end()) return StateId{it->second};
+  if (const auto* known = capture_steps_.find(key)) return StateId{*known};
   const StateId out = step_uncached(s, byte);
   capture_steps_.emplace(key, out.v);
   return out;
@@ -424,7 +438,7 @@ uint32_t Parser::least_limit(StateId s) {
 StateId Parser::limited(StateId s, bool begin) {
   if (least_limit(s) == StackLimits::kUnlimited) return s;
   const uint64_t key = (static_cast<uint64_t>(s.v) << 1) | begin;
-  if (const auto it = limited_.find(key); it != limited_.end()) return StateId{it->second};
+  if (const auto* known = limited_.find(key)) return StateId{*known};
   std::vector<Item> out;
   for (Item i : items(s)) {
     i.stack = begin ? limits_.begin_token(i.stack) : limits_.without(i.stack);
@@ -441,13 +455,13 @@ StackId Parser::import_stack(Parser& from, StackId s, ImportMemo& memo) {
   std::vector<uint32_t> todo{s.v};
   while (!todo.empty()) {
     const StackId at{todo.back()};
-    if (memo.count(at.v)) {
+    if (memo.find(at.v)) {
       todo.pop_back();
       continue;
     }
     bool ready = true;
     for (const StackEntry& e : from.stacks_.entries(at))
-      if (e.rest.v > 1 && !memo.count(e.rest.v)) {
+      if (e.rest.v > 1 && !memo.find(e.rest.v)) {
         todo.push_back(e.rest.v);
         ready = false;
       }

@@ -17,8 +17,10 @@
 
 #include "base/arena.h"
 #include "base/bitset.h"
+#include "base/flat_map.h"
 #include "base/ids.h"
 #include "base/intern.h"
+#include "base/small_vector.h"
 #include "parse/alive.h"
 #include "parse/capture.h"
 #include "parse/limits.h"
@@ -104,7 +106,7 @@ class Parser {
 
   // Copies a state of another parser (same regexes, same rule ids) into this one. `memo` belongs to one
   // source: stack ids of two sources mean different stacks.
-  using ImportMemo = std::unordered_map<uint32_t, uint32_t>;
+  using ImportMemo = FlatMap<uint32_t, uint32_t>;
   StateId import(Parser& from, StateId s, ImportMemo& memo);
 
  private:
@@ -121,6 +123,7 @@ class Parser {
     std::vector<Pending> lexemes;
     bool accepting = false;
   };
+  Frontier borrow();
   const Frontier& frontier(StackId stack);
   bool build_frontier(StackId stack, Frontier& out, StackId& missing);
   static void merge(const Frontier& from, Frontier& out);
@@ -150,8 +153,9 @@ class Parser {
   BumpPool pool_;
   std::unordered_map<uint32_t, Alternatives> expansions_;
   std::unordered_map<uint32_t, Frontier> frontiers_;
-  std::unordered_map<uint64_t, uint32_t> capture_steps_;
-  std::unordered_map<uint64_t, uint32_t> limited_;  // by state and which of the two
+  std::vector<Frontier> spare_;
+  FlatMap<uint64_t, uint32_t> capture_steps_;
+  FlatMap<uint64_t, uint32_t> limited_;  // by state and which of the two
   // While a frontier is built: the stack below the symbol at hand, whether it was reached, what was visited.
   StackId base_ = StackArena::none();
   bool reached_ = false;

@@ -80,13 +80,12 @@ const ClassMap* ClassMaps::product(const ClassMap* a, const ClassMap* b) {
   if (a == one_) return b;
   if (a->id > b->id) std::swap(a, b);
   const uint64_t key = (static_cast<uint64_t>(a->id) << 32) | b->id;
-  auto [it, fresh] = products_.try_emplace(key, nullptr);
-  if (!fresh) return it->second;
+  if (const ClassMap* const* known = products_.find(key)) return *known;
   uint16_t raw[256];
   // a->of * 256 + b->of fits 16 bits.
   for (int i = 0; i < 256; ++i) raw[i] = static_cast<uint16_t>(a->of[i] * 256 + b->of[i]);
   const ClassMap* out = intern(raw);
-  products_[key] = out;
+  products_.emplace(key, out);
   return out;
 }
 

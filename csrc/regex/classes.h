@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <unordered_map>
 #include <vector>
 
 #include "base/bitset.h"
+#include "base/flat_map.h"
 #include "base/intern.h"
 
 namespace structgen {
@@ -42,7 +42,7 @@ class ClassMaps {
  private:
   std::vector<std::unique_ptr<ClassMap>> maps_;
   InternTable index_;
-  std::unordered_map<uint64_t, const ClassMap*> products_;
+  FlatMap<uint64_t, const ClassMap*> products_;
   const ClassMap* by_byte_[256] = {};
   const ClassMap* one_ = nullptr;
 };

@@ -19,6 +19,7 @@
 
 #include "base/arena.h"
 #include "base/bitset.h"
+#include "base/flat_map.h"
 #include "base/ids.h"
 #include "base/intern.h"
 #include "regex/classes.h"
@@ -200,7 +201,7 @@ class RegexArena {
   ClassMaps class_maps_;
   std::array<RegexId, 256> byte_{};
   RegexId any_character_{};
-  std::unordered_map<uint32_t, RegexId> remembered_;
+  FlatMap<uint32_t, RegexId> remembered_;
   std::unordered_map<uint32_t, std::shared_ptr<void>> attached_;
   struct LimitedHash {
     std::size_t operator()(const std::array<uint32_t, 3>& key) const { return hash_words(key, 3); }

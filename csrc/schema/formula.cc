@@ -20,8 +20,9 @@ FormulaSpace::FormulaSpace() {
 }
 
 std::size_t FormulaSpace::byte_size() const {
-  return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + regions_.size() * 96 + texts_.size() * 80 +
-         (negations_[0].size() + negations_[1].size()) * 40;
+  return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + regions_.size() * 96 + texts_.size() * sizeof(std::string_view) +
+         text_index_.byte_size() +
+         negations_[0].byte_size() + negations_[1].byte_size();
 }
 
 FormulaId FormulaSpace::add(Formula f, std::span<const FormulaId> kids) {
@@ -125,18 +126,20 @@ FormulaId FormulaSpace::item_most(uint32_t first, uint32_t end, FormulaId value,
 FormulaId FormulaSpace::both(FormulaId x, FormulaId y) {
   if (x == y || y == yes()) return x;
   if (x == yes()) return y;
-  return all_of({x, y});
+  const FormulaId kids[] = {x, y};
+  return all_of(kids);
 }
 FormulaId FormulaSpace::either(FormulaId x, FormulaId y) {
   if (x == y || y == no()) return x;
   if (x == no()) return y;
-  return any_of({x, y});
+  const FormulaId kids[] = {x, y};
+  return any_of(kids);
 }
 
-FormulaId FormulaSpace::nary(Op op, std::vector<FormulaId>& kids) {
+FormulaId FormulaSpace::nary(Op op, std::span<const FormulaId> kids) {
   const FormulaId unit = op == Op::kAnd ? yes() : no();
   const FormulaId zero = op == Op::kAnd ? no() : yes();
-  std::vector<FormulaId> flat;
+  SmallVector<FormulaId, 32> flat;
   uint32_t mask = op == Op::kAnd ? kAllKinds : 0;
   bool has_types = false;
   const auto take = [&](FormulaId k) {
@@ -161,7 +164,7 @@ FormulaId FormulaSpace::nary(Op op, std::vector<FormulaId>& kids) {
     if (t != unit) flat.push_back(t);
   }
   std::sort(flat.begin(), flat.end());
-  flat.erase(std::unique(flat.begin(), flat.end()), flat.end());
+  flat.shrink(std::unique(flat.begin(), flat.end()));
   for (FormulaId k : flat)
     if (nodes_[k.v].op == Op::kNot && std::binary_search(flat.begin(), flat.end(), nodes_[k.v].kids[0])) return zero;
   if (flat.empty()) return unit;
@@ -172,8 +175,6 @@ FormulaId FormulaSpace::nary(Op op, std::vector<FormulaId>& kids) {
   return add(f, flat);
 }
 
-FormulaId FormulaSpace::all_of(std::vector<FormulaId> kids) { return nary(Op::kAnd, kids); }
-FormulaId FormulaSpace::any_of(std::vector<FormulaId> kids) { return nary(Op::kOr, kids); }
 
 FormulaId FormulaSpace::one_of(std::vector<FormulaId> kids, bool typed) {
   std::erase(kids, no());
@@ -181,7 +182,7 @@ FormulaId FormulaSpace::one_of(std::vector<FormulaId> kids, bool typed) {
   if (certain > 1 || kids.empty()) return no();
   if (certain == 1) {
     std::erase(kids, yes());
-    return typed ? negate(any_of(std::move(kids))) : deny(any_of(std::move(kids)));
+    return typed ? negate(any_of(kids)) : deny(any_of(kids));
   }
   if (kids.size() == 1) return kids[0];
   std::sort(kids.begin(), kids.end());
@@ -194,7 +195,7 @@ FormulaId FormulaSpace::one_of(std::vector<FormulaId> kids, bool typed) {
     i = j;
   }
   if (!twice.empty()) {
-    const FormulaId none = any_of(std::move(twice));
+    const FormulaId none = any_of(twice);
     return both(one_of(std::move(single), typed), typed ? negate(none) : deny(none));
   }
   Formula f;
@@ -202,24 +203,24 @@ FormulaId FormulaSpace::one_of(std::vector<FormulaId> kids, bool typed) {
   return add(f, single);
 }
 
-FormulaId FormulaSpace::rebuild(Op op, std::vector<FormulaId> kids) {
+FormulaId FormulaSpace::rebuild(Op op, std::span<const FormulaId> kids) {
   switch (op) {
-    case Op::kAnd: return all_of(std::move(kids));
-    case Op::kOr: return any_of(std::move(kids));
-    case Op::kOne: return one_of(std::move(kids), true);
+    case Op::kAnd: return all_of(kids);
+    case Op::kOr: return any_of(kids);
+    case Op::kOne: return one_of({kids.begin(), kids.end()}, true);
     default: return negate(kids[0]);
   }
 }
 
 FormulaId FormulaSpace::negate(FormulaId x) {
-  if (const auto it = negations_[1].find(x.v); it != negations_[1].end()) return FormulaId{it->second};
+  if (const auto* known = negations_[1].find(x.v)) return FormulaId{*known};
   const FormulaId out = negate_new(x, true);
   negations_[1].emplace(x.v, out.v);
   return out;
 }
 
 FormulaId FormulaSpace::deny(FormulaId x) {
-  if (const auto it = negations_[0].find(x.v); it != negations_[0].end()) return FormulaId{it->second};
+  if (const auto* known = negations_[0].find(x.v)) return FormulaId{*known};
   const FormulaId out = negate_new(x, false);
   negations_[0].emplace(x.v, out.v);
   return out;
@@ -237,7 +238,7 @@ FormulaId FormulaSpace::negate_new(FormulaId x, bool typed) {
     case Op::kOr: {
       std::vector<FormulaId> kids;
       for (uint32_t i = 0; i < f.n; ++i) kids.push_back(typed ? negate(f.kids[i]) : deny(f.kids[i]));
-      return f.op == Op::kAnd ? any_of(std::move(kids)) : all_of(std::move(kids));
+      return f.op == Op::kAnd ? any_of(kids) : all_of(kids);
     }
     default: break;
   }
@@ -256,11 +257,13 @@ FormulaId FormulaSpace::negate_new(FormulaId x, bool typed) {
 }
 
 uint32_t FormulaSpace::intern_text(std::string_view text) {
-  if (const auto it = text_index_.find(text); it != text_index_.end()) return it->second;
-  texts_.push_back(std::make_unique<std::string>(text));
-  const uint32_t id = static_cast<uint32_t>(texts_.size() - 1);
-  text_index_.emplace(*texts_.back(), id);
-  return id;
+  return text_index_.find_or_add(
+      hash_bytes(text.data(), text.size(), 0), [&](uint32_t i) { return texts_[i] == text; },
+      [&] {
+        const std::span<const char> kept = pool_.copy(std::span<const char>(text));
+        texts_.emplace_back(kept.data(), kept.size());
+        return static_cast<uint32_t>(texts_.size() - 1);
+      });
 }
 
 RegionId FormulaSpace::add_region(Region r) {
@@ -271,10 +274,13 @@ RegionId FormulaSpace::add_region(Region r) {
       h,
       [&](uint32_t i) {
         const Region& o = regions_[i];
-        return o.kind == r.kind && o.language == r.language && o.names == r.names && o.kids == r.kids;
+        return o.kind == r.kind && o.language == r.language && std::ranges::equal(o.names, r.names) &&
+               std::ranges::equal(o.kids, r.kids);
       },
       [&] {
-        regions_.push_back(std::move(r));
+        r.names = pool_.copy(r.names);
+        r.kids = pool_.copy(r.kids);
+        regions_.push_back(r);
         return static_cast<uint32_t>(regions_.size() - 1);
       })};
 }
@@ -282,19 +288,13 @@ RegionId FormulaSpace::add_region(Region r) {
 RegionId FormulaSpace::names(std::vector<NameId> names) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  Region r;
-  r.kind = Region::kNames;
-  r.names = std::move(names);
-  return add_region(std::move(r));
+  return add_region({Region::kNames, 0, names, {}});
 }
 
 RegionId FormulaSpace::language(FormulaId strings) {
   if (strings == yes()) return any_key();
   if (strings == no()) return names({});
-  Region r;
-  r.kind = Region::kLanguage;
-  r.language = strings.v;
-  return add_region(std::move(r));
+  return add_region({Region::kLanguage, strings.v, {}, {}});
 }
 
 RegionId FormulaSpace::region_not(RegionId x) {
@@ -302,10 +302,7 @@ RegionId FormulaSpace::region_not(RegionId x) {
   if (f.kind == Region::kAny) return names({});
   if (f.kind == Region::kNames && f.names.empty()) return any_key();
   if (f.kind == Region::kNot) return f.kids[0];
-  Region r;
-  r.kind = Region::kNot;
-  r.kids = {x};
-  return add_region(std::move(r));
+  return add_region({Region::kNot, 0, {}, {&x, 1}});
 }
 
 RegionId FormulaSpace::region_and(std::vector<RegionId> kids) {
@@ -314,10 +311,7 @@ RegionId FormulaSpace::region_and(std::vector<RegionId> kids) {
   std::erase(kids, any_key());
   if (kids.empty()) return any_key();
   if (kids.size() == 1) return kids[0];
-  Region r;
-  r.kind = Region::kAnd;
-  r.kids = std::move(kids);
-  return add_region(std::move(r));
+  return add_region({Region::kAnd, 0, {}, kids});
 }
 
 RegionId FormulaSpace::region_or(std::vector<RegionId> kids) {

@@ -12,16 +12,16 @@
 
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/arena.h"
+#include "base/flat_map.h"
 #include "base/ids.h"
 #include "base/intern.h"
+#include "base/small_vector.h"
 #include "regex/regex.h"
 
 namespace structgen {
@@ -83,8 +83,8 @@ using NameId = uint32_t;
 struct Region {
   enum Kind : uint8_t { kNames, kLanguage, kAny, kNot, kAnd, kOr } kind = kAny;
   uint32_t language = 0;          // kLanguage: a typed string formula
-  std::vector<NameId> names;      // kNames: sorted
-  std::vector<RegionId> kids;     // kNot, kAnd, kOr
+  std::span<const NameId> names;  // kNames: sorted
+  std::span<const RegionId> kids;  // kNot, kAnd, kOr
 };
 
 class FormulaSpace {
@@ -94,20 +94,19 @@ class FormulaSpace {
   static constexpr FormulaId yes() { return FormulaId{0}; }
   static constexpr FormulaId no() { return FormulaId{1}; }
   FormulaId both(FormulaId x, FormulaId y);
-  FormulaId all_of(std::vector<FormulaId> kids);
+  FormulaId all_of(std::span<const FormulaId> kids) { return nary(Op::kAnd, kids); }
   FormulaId either(FormulaId x, FormulaId y);
-  FormulaId any_of(std::vector<FormulaId> kids);
+  FormulaId any_of(std::span<const FormulaId> kids) { return nary(Op::kOr, kids); }
   FormulaId one_of(std::vector<FormulaId> kids, bool typed);
   // A typed And, Or, One or Not with other kids.
-  FormulaId rebuild(Op op, std::vector<FormulaId> kids);
+  FormulaId rebuild(Op op, std::span<const FormulaId> kids);
   // The same with `f` applied to each kid; the caller remembers.
   template <typename F>
   FormulaId map_kids(FormulaId x, F&& f) {
     const Formula n = nodes_[x.v];
-    std::vector<FormulaId> kids;
-    kids.reserve(n.n);
+    SmallVector<FormulaId, 16> kids;
     for (uint32_t i = 0; i < n.n; ++i) kids.push_back(f(n.kids[i]));
-    return rebuild(n.op, std::move(kids));
+    return rebuild(n.op, kids);
   }
   FormulaId negate(FormulaId x);  // of a typed formula: pushed to the atoms
   FormulaId deny(FormulaId x);    // of a value formula: an atom also holds for the other kinds, so it is wrapped
@@ -129,11 +128,11 @@ class FormulaSpace {
 
   // ---- texts and names ----
   uint32_t intern_text(std::string_view text);
-  std::string_view text(uint32_t id) const { return *texts_[id]; }
+  std::string_view text(uint32_t id) const { return texts_[id]; }
 
   // ---- regions ----
   RegionId names(std::vector<NameId> names);
-  RegionId name(NameId n) { return names({n}); }
+  RegionId name(NameId n) { return add_region({Region::kNames, 0, {&n, 1}, {}}); }
   RegionId any_key() { return RegionId{0}; }
   RegionId language(FormulaId strings);
   RegionId region_not(RegionId r);
@@ -150,20 +149,20 @@ class FormulaSpace {
 
  private:
   FormulaId add(Formula f, std::span<const FormulaId> kids);
-  FormulaId nary(Op op, std::vector<FormulaId>& kids);
-  RegionId add_region(Region r);
+  FormulaId nary(Op op, std::span<const FormulaId> kids);
+  RegionId add_region(Region r);  // whose lists are copied where it is new
 
   StableVector<Formula> nodes_;
   InternTable index_;
   BumpPool pool_;
   FormulaId negate_new(FormulaId x, bool typed);
-  std::unordered_map<uint32_t, uint32_t> negations_[2];  // [typed]
+  FlatMap<uint32_t, uint32_t> negations_[2];  // [typed]
   std::deque<std::vector<std::string>> string_sets_;
   InternTable string_set_index_;
   std::deque<Region> regions_;
   InternTable region_index_;
-  std::vector<std::unique_ptr<std::string>> texts_;
-  std::unordered_map<std::string_view, uint32_t> text_index_;
+  std::vector<std::string_view> texts_;  // in the pool
+  InternTable text_index_;
 };
 
 }  // namespace structgen

@@ -1,6 +1,6 @@
 #include "schema/json.h"
 
-#include <algorithm>
+#include <span>
 
 #include "base/error.h"
 #include "base/utf8.h"
@@ -33,6 +33,14 @@ class JsonParser {
   Json run() {
     if (in_.size() > 0x7FFFFFFF) fail("the document exceeds 2 GB");
     if (in_.starts_with("\xEF\xBB\xBF")) at_ = 3;
+    const std::size_t scale = std::min<std::size_t>(in_.size(), 1u << 20);  // of most schemas nothing grows twice
+    out_.text_.reserve(scale);
+    out_.nodes_.reserve(scale / 16 + 8);
+    out_.children_.reserve(scale / 32 + 8);
+    out_.keys_.reserve(scale / 32 + 8);
+    elements_.reserve(64);
+    open_.reserve(16);
+    keys_.reserve(16);
     space();
     JsonRef done = kNoJson;
     while (true) {
@@ -49,8 +57,10 @@ class JsonParser {
  private:
   struct Open {
     JsonRef node;
-    std::vector<JsonRef> children;
-    std::vector<JsonRef> keys;
+    uint32_t begin;  // of its elements on the stack of those whose container is open
+  };
+  struct Element {
+    JsonRef key, value;
   };
 
   [[noreturn]] void fail(const std::string& what) const {
@@ -85,14 +95,14 @@ class JsonParser {
       ++at_;
       return node;
     }
-    open_.push_back({node, {}, {}});
+    open_.push_back({node, static_cast<uint32_t>(elements_.size())});
     if (type == JsonType::kObject) member_key();
     return kNoJson;
   }
   void member_key() {
     space();
     if (peek() != '"') fail("expected a member name in double quotes");
-    open_.back().keys.push_back(string());
+    keys_.push_back(string());
     space();
     if (peek() != ':') fail("expected ':' after a member name");
     ++at_;
@@ -100,9 +110,9 @@ class JsonParser {
   }
   // Takes a finished element into the innermost container. Returns that container when it closes.
   JsonRef after_element(JsonRef element) {
-    Open& o = open_.back();
-    const bool object = out_.nodes_[o.node].type == JsonType::kObject;
-    o.children.push_back(element);
+    const bool object = out_.nodes_[open_.back().node].type == JsonType::kObject;
+    elements_.push_back({object ? keys_.back() : kNoJson, element});
+    if (object) keys_.pop_back();
     const char c = peek();
     if (c == ',') {
       ++at_;
@@ -115,27 +125,31 @@ class JsonParser {
     return close();
   }
   JsonRef close() {
-    Open o = std::move(open_.back());
+    const Open o = open_.back();
     open_.pop_back();
     Json::Node& n = out_.nodes_[o.node];
-    if (n.type == JsonType::kObject) drop_duplicates(o);
+    if (n.type == JsonType::kObject) drop_duplicates(o.begin);
     n.begin = static_cast<uint32_t>(out_.children_.size());
-    n.n = static_cast<uint32_t>(o.children.size());
-    out_.children_.insert(out_.children_.end(), o.children.begin(), o.children.end());
-    o.keys.resize(o.children.size(), kNoJson);
-    out_.keys_.insert(out_.keys_.end(), o.keys.begin(), o.keys.end());
+    n.n = static_cast<uint32_t>(elements_.size()) - o.begin;
+    for (std::size_t i = o.begin; i < elements_.size(); ++i) {
+      out_.children_.push_back(elements_[i].value);
+      out_.keys_.push_back(elements_[i].key);
+    }
+    elements_.resize(o.begin);
     return o.node;
   }
-  void drop_duplicates(Open& o) {
-    std::unordered_map<std::string_view, std::size_t> last;
+  // Of the open object whose elements begin there; of those with one key the last stays.
+  void drop_duplicates(std::size_t begin) {
+    const std::span<Element> all(elements_.begin() + static_cast<std::ptrdiff_t>(begin), elements_.end());
     bool twice = false;
-    if (o.keys.size() < 8) {
-      for (std::size_t i = 0; i < o.keys.size() && !twice; ++i)
-        for (std::size_t j = i + 1; j < o.keys.size() && !twice; ++j) twice = out_.text(o.keys[i]) == out_.text(o.keys[j]);
+    if (all.size() < 8) {
+      for (std::size_t i = 0; i < all.size() && !twice; ++i)
+        for (std::size_t j = i + 1; j < all.size() && !twice; ++j) twice = out_.text(all[i].key) == out_.text(all[j].key);
       if (!twice) return;
     }
-    for (std::size_t i = 0; i < o.keys.size(); ++i) {
-      auto [it, fresh] = last.try_emplace(out_.text(o.keys[i]), i);
+    std::unordered_map<std::string_view, std::size_t> last;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      auto [it, fresh] = last.try_emplace(out_.text(all[i].key), i);
       if (!fresh) {
         twice = true;
         it->second = i;
@@ -143,13 +157,9 @@ class JsonParser {
     }
     if (!twice) return;
     std::size_t kept = 0;
-    for (std::size_t i = 0; i < o.keys.size(); ++i) {
-      if (last[out_.text(o.keys[i])] != i) continue;
-      o.keys[kept] = o.keys[i];
-      o.children[kept++] = o.children[i];
-    }
-    o.keys.resize(kept);
-    o.children.resize(kept);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (last[out_.text(all[i].key)] == i) all[kept++] = all[i];
+    elements_.resize(begin + kept);
   }
   JsonRef word(std::string_view w, JsonType type) {
     if (in_.substr(at_, w.size()) != w) fail("unexpected text");
@@ -241,6 +251,8 @@ class JsonParser {
   std::size_t at_ = 0;
   Json out_;
   std::vector<Open> open_;
+  std::vector<Element> elements_;  // of all open containers, the innermost last
+  std::vector<JsonRef> keys_;      // that wait for their value
 };
 
 Json Json::parse(std::string_view text) { return JsonParser(text).run(); }

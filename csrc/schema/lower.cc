@@ -33,10 +33,13 @@ FormulaId Lowering::reference(Loc l) {
 }
 
 FormulaId Lowering::node_of(const Loc& l) {
-  const auto [it, fresh] =
-      loc_index_.try_emplace({l.doc, l.node, l.resource, l.scope}, static_cast<uint32_t>(locs_.size()));
-  if (fresh) locs_.push_back(l);
-  return formulas_.atom(Op::kSchema, it->second);
+  return formulas_.atom(Op::kSchema, loc_index_.find_or_add(
+                                         mix(mix(mix(mix(0, l.doc), l.node), l.resource), l.scope),
+                                         [&](uint32_t i) { return locs_[i] == l; },
+                                         [&] {
+                                           locs_.push_back(l);
+                                           return static_cast<uint32_t>(locs_.size() - 1);
+                                         }));
 }
 
 FormulaId Lowering::broken_reference(Loc at, JsonRef text) {
@@ -54,7 +57,7 @@ void Lowering::raise_broken(uint32_t location) {
 }
 
 FormulaId Lowering::lower(uint32_t location) {
-  if (const auto it = lowered_.find(location); it != lowered_.end()) return it->second;
+  if (const auto* known = lowered_.find(location)) return *known;
   const Loc at = locs_[location];
   const FormulaId f = lower_object(at);
   lowered_.emplace(location, f);
@@ -63,7 +66,7 @@ FormulaId Lowering::lower(uint32_t location) {
 
 FormulaId Lowering::lower_object(const Loc& at) {
   const Keywords o(schemas_, at);
-  std::vector<FormulaId> parts;
+  Conjuncts parts;
   lower_logic(at, o, parts);
   if (o.validates) {
     lower_types(at, o, parts);
@@ -73,12 +76,12 @@ FormulaId Lowering::lower_object(const Loc& at) {
   lower_format(o, parts);
   lower_arrays(at, o, parts);
   lower_objects(at, o, parts);
-  return formulas_.all_of(std::move(parts));
+  return formulas_.all_of(parts);
 }
 
 // ---- any type ----
 
-void Lowering::lower_types(const Loc& at, const Keywords& o, std::vector<FormulaId>& out) {
+void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   if (o.string(Word::kType) || o.array(Word::kType)) {
     uint32_t mask = 0;
@@ -136,18 +139,18 @@ FormulaId Lowering::values(const Json& j, JsonRef array, uint32_t doc) {
     parts.push_back(f);
   };
   if (!strings.empty()) add(Kind::kString, formulas_.strings(std::move(strings)));
-  if (!numbers.empty()) add(Kind::kNumber, formulas_.any_of(std::move(numbers)));
+  if (!numbers.empty()) add(Kind::kNumber, formulas_.any_of(numbers));
   // A constant array holds for arrays only, so the union must not be read for the other kinds.
-  if (!arrays.empty()) add(Kind::kArray, formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kArray)), formulas_.any_of(std::move(arrays))));
-  if (!objects.empty()) add(Kind::kObject, formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kObject)), formulas_.any_of(std::move(objects))));
+  if (!arrays.empty()) add(Kind::kArray, formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kArray)), formulas_.any_of(arrays)));
+  if (!objects.empty()) add(Kind::kObject, formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kObject)), formulas_.any_of(objects)));
   parts.push_back(formulas_.types(mask));
-  return formulas_.all_of(std::move(parts));
+  return formulas_.all_of(parts);
 }
 
 FormulaId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
   const uint64_t key = key_of(doc, node);
   if (doc != kNoDocument)
-    if (const auto it = constants_.find(key); it != constants_.end()) return it->second;
+    if (const auto* known = constants_.find(key)) return *known;
   if (constant_depth_ >= kMaxConstantDepth)
     throw Error(ErrorKind::kSchemaTooComplex, "a constant nests too deeply");
   ++constant_depth_;
@@ -182,23 +185,23 @@ FormulaId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
         parts.push_back(present(n));
       }
       if (order_ == PropertyOrder::kSchema && doc != kNoDocument && names.size() > 1) {
-        const auto [it, fresh] = map_index_.try_emplace(key, static_cast<uint32_t>(maps_.size()));
+        const auto [map, fresh] = map_index_.emplace(key, static_cast<uint32_t>(maps_.size()));
         if (fresh) maps_.push_back(names);
-        parts.push_back(formulas_.atom(Op::kOrder, it->second));
+        parts.push_back(formulas_.atom(Op::kOrder, map));
       }
       parts.push_back(formulas_.all(formulas_.region_not(formulas_.names(names)), FormulaSpace::no()));
       break;
     }
   }
   --constant_depth_;
-  const FormulaId out = formulas_.all_of(std::move(parts));
+  const FormulaId out = formulas_.all_of(parts);
   if (doc != kNoDocument) constants_.emplace(key, out);
   return out;
 }
 
 // ---- logic ----
 
-void Lowering::lower_logic(const Loc& at, const Keywords& o, std::vector<FormulaId>& out) {
+void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   for (Word w : {Word::kRef, Word::kDynamicRef}) {
     if (!o.string(w)) continue;
@@ -233,7 +236,7 @@ void Lowering::lower_logic(const Loc& at, const Keywords& o, std::vector<Formula
 
 // ---- scalars ----
 
-void Lowering::lower_numbers(const Loc&, const Keywords& o, std::vector<FormulaId>& out) {
+void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto text = [&](Word w) { return formulas_.intern_text(j.text(o[w])); };
   const auto yes = [&](Word w) { return o.has(w) && j.type(o[w]) == JsonType::kTrue; };
@@ -257,7 +260,7 @@ uint32_t Lowering::count(const Loc& at, JsonRef number, bool round_up) {
   return static_cast<uint32_t>(round_up ? std::ceil(v) : std::floor(v));
 }
 
-void Lowering::lower_strings(const Loc& at, const Keywords& o, std::vector<FormulaId>& out) {
+void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const uint32_t min = o.number(Word::kMinLength) ? count(at, o[Word::kMinLength], true) : 0;
   uint32_t max = kUnbounded;
@@ -273,7 +276,7 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, std::vector<Formu
 }
 
 // Formats are a vocabulary of their own.
-void Lowering::lower_format(const Keywords& o, std::vector<FormulaId>& out) {
+void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   if (o.string(Word::kFormat) && schemas_.options().enforce_formats && find_format(j.text(o[Word::kFormat])))
     out.push_back(formulas_.atom(Op::kFormat, formulas_.intern_text(j.text(o[Word::kFormat]))));
@@ -281,7 +284,7 @@ void Lowering::lower_format(const Keywords& o, std::vector<FormulaId>& out) {
 
 // ---- objects ----
 
-void Lowering::lower_objects(const Loc& at, const Keywords& o, std::vector<FormulaId>& out) {
+void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](FormulaId f) { out.push_back(only_for(Kind::kObject, f)); };
   std::vector<NameId> names;
@@ -294,9 +297,9 @@ void Lowering::lower_objects(const Loc& at, const Keywords& o, std::vector<Formu
       put(formulas_.all(formulas_.name(n), sub(at, j.item(map, i))));
     }
     if (order_ == PropertyOrder::kSchema && names.size() > 1) {
-      const auto [it, fresh] = map_index_.try_emplace(key_of(at.doc, map), static_cast<uint32_t>(maps_.size()));
+      const auto [id, fresh] = map_index_.emplace(key_of(at.doc, map), static_cast<uint32_t>(maps_.size()));
       if (fresh) maps_.push_back(names);
-      out.push_back(formulas_.atom(Op::kOrder, it->second));
+      out.push_back(formulas_.atom(Op::kOrder, id));
     }
   }
   if (!names.empty()) evaluated.push_back(formulas_.names(names));
@@ -329,7 +332,7 @@ void Lowering::lower_objects(const Loc& at, const Keywords& o, std::vector<Formu
   lower_dependencies(at, o, out);
 }
 
-void Lowering::lower_dependencies(const Loc& at, const Keywords& o, std::vector<FormulaId>& out) {
+void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   for (Word w : {Word::kDependentRequired, Word::kDependentSchemas, Word::kDependencies}) {
     if (!o.object(w) || (w == Word::kDependentRequired && !o.validates)) continue;
@@ -342,7 +345,7 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, std::vector<
         std::vector<FormulaId> names;
         for (uint32_t k = 0; k < j.size(then); ++k)
           if (j.is_string(j.item(then, k))) names.push_back(present(name_of(j.text(j.item(then, k)))));
-        consequence = formulas_.all_of(std::move(names));
+        consequence = formulas_.all_of(names);
       } else if (j.is_string(then) && w == Word::kDependencies) {
         consequence = present(name_of(j.text(then)));  // draft 3's form, still written
       } else if ((j.is_object(then) || j.is_bool(then)) && w != Word::kDependentRequired) {
@@ -355,7 +358,7 @@ void Lowering::lower_dependencies(const Loc& at, const Keywords& o, std::vector<
 
 // ---- arrays ----
 
-void Lowering::lower_arrays(const Loc& at, const Keywords& o, std::vector<FormulaId>& out) {
+void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
   const Json& j = o.json;
   const auto put = [&](FormulaId f) { out.push_back(only_for(Kind::kArray, f)); };
   const bool tuple_items = o.draft <= Draft::k2019 && o.array(Word::kItems);

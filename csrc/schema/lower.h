@@ -5,11 +5,11 @@
 // Specification: JSON Schema drafts 4 to 2020-12; the literals are those of schema/formula.h.
 #pragma once
 
-#include <map>
 #include <set>
-#include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
+#include "base/intern.h"
 #include "schema/formula.h"
 #include "schema/keywords.h"
 #include "schema/resolve.h"
@@ -45,15 +45,16 @@ class Lowering {
  private:
   FormulaId node_of(const Loc& l);
   FormulaId broken_reference(Loc at, JsonRef text);
+  using Conjuncts = SmallVector<FormulaId, 32>;
   FormulaId lower_object(const Loc& at);
-  void lower_types(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
-  void lower_logic(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
-  void lower_numbers(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
-  void lower_strings(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
-  void lower_format(const Keywords& o, std::vector<FormulaId>& out);
-  void lower_objects(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
-  void lower_dependencies(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
-  void lower_arrays(const Loc& at, const Keywords& o, std::vector<FormulaId>& out);
+  void lower_types(const Loc& at, const Keywords& o, Conjuncts& out);
+  void lower_logic(const Loc& at, const Keywords& o, Conjuncts& out);
+  void lower_numbers(const Loc& at, const Keywords& o, Conjuncts& out);
+  void lower_strings(const Loc& at, const Keywords& o, Conjuncts& out);
+  void lower_format(const Keywords& o, Conjuncts& out);
+  void lower_objects(const Loc& at, const Keywords& o, Conjuncts& out);
+  void lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out);
+  void lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out);
   static constexpr uint32_t kNoDocument = 0xFFFFFFFFu;  // of values from a text: nothing to remember, no order
   FormulaId values(const Json& json, JsonRef array, uint32_t doc);
   FormulaId constant(const Json& json, JsonRef node, uint32_t doc);
@@ -70,12 +71,12 @@ class Lowering {
   FormulaSpace& formulas_;
   PropertyOrder order_;
   std::vector<Loc> locs_;
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>, uint32_t> loc_index_;
-  std::unordered_map<uint32_t, FormulaId> lowered_;
+  InternTable loc_index_;
+  FlatMap<uint32_t, FormulaId> lowered_;
   std::set<uint32_t> broken_;
   std::vector<std::vector<NameId>> maps_;
-  std::unordered_map<uint64_t, uint32_t> map_index_;
-  std::unordered_map<uint64_t, FormulaId> constants_;
+  FlatMap<uint64_t, uint32_t> map_index_;
+  FlatMap<uint64_t, FormulaId> constants_;
   uint32_t constant_depth_ = 0;
 };
 

@@ -100,7 +100,7 @@ FormulaId Objects::demanded(const ObjectState& st) {
   for (uint32_t i = 0; i < plan.names.size(); ++i)
     if (has_bit(plan.required, i) && !has_bit(used, i))
       kids.push_back(formulas_.some(formulas_.name(plan.names[i]), FormulaSpace::yes(), 1));
-  return formulas_.all_of(std::move(kids));
+  return formulas_.all_of(kids);
 }
 
 uint32_t Objects::members_needed(uint32_t s) {

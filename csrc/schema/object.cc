@@ -133,14 +133,14 @@ bool Objects::take_forced(uint32_t plan_id, FormulaId& p, Gone& gone, bool& dead
     }
     if (!apart) continue;  // a choice: left to the search
     any = true;
-    if (!solver_.nonempty(formulas_.all_of(std::move(values)))) {
+    if (!solver_.nonempty(formulas_.all_of(values))) {
       dead = true;
       return true;
     }
     for (std::size_t i = 0; i < touched.size(); ++i) kids[touched[i]] = rests[i];
     add_bit(gone.names, name);
   }
-  if (any) p = formulas_.all_of(std::move(kids));
+  if (any) p = formulas_.all_of(kids);
   return any;
 }
 
@@ -156,7 +156,7 @@ bool Objects::take_alike(uint32_t plan_id, FormulaId& p, Gone& gone, FormulaId l
   if (formulas_[p].op == Op::kAnd)
     for (FormulaId k : formulas_.kids(p))
       if (k != literal) conjuncts.push_back(k);
-  const FormulaId others = formulas_.all_of(std::move(conjuncts));
+  const FormulaId others = formulas_.all_of(conjuncts);
   const auto with = [&](uint32_t n) { return formulas_.both(others, formulas_.some(region, value, n)); };
   uint64_t supply = 0;
   bool more = false;   // other keys could help too
@@ -209,7 +209,7 @@ bool Objects::take_alike(uint32_t plan_id, FormulaId& p, Gone& gone, FormulaId l
     }
     if (!alike) {
       more = true;
-    } else if (solver_.nonempty(formulas_.all_of(std::move(values)))) {
+    } else if (solver_.nonempty(formulas_.all_of(values))) {
       ++supply;
       add_bit(after.names, i);
     }
@@ -282,7 +282,7 @@ bool Objects::possible(uint32_t plan_id, const Left& left, const Gone& gone) {
   if (wide)
     for (uint32_t kid = 0; kid < parts.kids.size(); ++kid) add(kid);
   solver_.spend(static_cast<uint32_t>(chosen.size()));
-  return search(plan_id, plans_.forget(plan, formulas_.all_of(std::move(chosen)), gone.names), gone);
+  return search(plan_id, plans_.forget(plan, formulas_.all_of(chosen), gone.names), gone);
 }
 
 // ---- states ----
@@ -390,7 +390,7 @@ bool Objects::may_write(uint32_t s, const Parts& parts, uint32_t name, const Bit
     return found = (!others_open && solver_.closes(rest)) || possible(st.plan, left, then);
   });
   judge.enough = &found;
-  const FormulaId d = formulas_.all_of(std::move(changed));
+  const FormulaId d = formulas_.all_of(changed);
   if (!(formulas_[d].has & kHasVal)) return d != FormulaSpace::no() && judge.productive(d);
   std::vector<Cell> cells;
   solver_.split(d, plan.value[name], judge, cells);

@@ -36,7 +36,7 @@ void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<u
   for (RegionId k : x.kids) collect_region(k, names, leaves);
 }
 
-void Plans::collect(FormulaId f, Plan& plan, std::vector<uint32_t>& maps, std::unordered_map<uint32_t, bool>& seen) {
+void Plans::collect(FormulaId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen) {
   const Formula& n = formulas_[f];
   switch (n.op) {
     case Op::kAll: case Op::kSome: case Op::kMost: collect_region(RegionId{n.a}, plan.names, plan.leaves); return;
@@ -51,7 +51,7 @@ FormulaId Plans::strip_order(FormulaId f, Memo& memo) {
   const Formula& n = formulas_[f];
   if (!(n.has & kHasOrder)) return f;
   if (n.op == Op::kOrder) return FormulaSpace::yes();
-  if (const auto it = memo.find(f.v); it != memo.end()) return it->second;
+  if (const auto* known = memo.find(f.v)) return *known;
   const FormulaId out = formulas_.map_kids(f, [&](FormulaId k) { return strip_order(k, memo); });
   memo.emplace(f.v, out);
   return out;
@@ -63,10 +63,10 @@ FormulaId Plans::without_order(FormulaId p) {
 }
 
 uint32_t Plans::plan_of(FormulaId p) {
-  if (const auto it = plan_index_.find(p.v); it != plan_index_.end()) return it->second;
+  if (const auto* known = plan_index_.find(p.v)) return *known;
   auto plan = std::make_unique<Plan>();
   std::vector<uint32_t> maps;
-  std::unordered_map<uint32_t, bool> seen;
+  FlatMap<uint32_t, bool> seen;
   collect(p, *plan, maps, seen);
   std::sort(maps.begin(), maps.end());
   maps.erase(std::unique(maps.begin(), maps.end()), maps.end());
@@ -103,17 +103,16 @@ void Plans::order_names(Plan& plan, const std::vector<uint32_t>& maps) {
   plan.chain_of.assign(plan.names.size(), kNoChain);
   plan.position.assign(plan.names.size(), 0);
   if (maps.empty()) return;
-  std::unordered_map<NameId, uint32_t> index;
-  index.reserve(plan.names.size());
+  FlatMap<NameId, uint32_t> index;
   for (uint32_t i = 0; i < plan.names.size(); ++i) index.emplace(plan.names[i], i);
   std::vector<bool> torn(plan.names.size(), false);
   for (uint32_t m : maps) {
     std::vector<uint32_t> chain;
-    std::unordered_map<uint32_t, uint32_t> last;  // chain -> highest place met in this map
+    FlatMap<uint32_t, uint32_t> last;  // chain -> highest place met in this map
     for (NameId n : solver_.lowering().map_names(m)) {
-      const auto it = index.find(n);
-      if (it == index.end()) continue;
-      const uint32_t i = it->second;
+      const uint32_t* const at = index.find(n);
+      if (!at) continue;
+      const uint32_t i = *at;
       if (plan.chain_of[i] != kNoChain) {
         uint32_t& high = last[plan.chain_of[i]];
         if (plan.position[i] < high) torn[i] = true;
@@ -190,7 +189,7 @@ void Plans::count_keys(Plan& plan) {
   }
 }
 
-bool Plans::limits_members(FormulaId p, std::unordered_map<uint32_t, bool>& seen) {
+bool Plans::limits_members(FormulaId p, FlatMap<uint32_t, bool>& seen) {
   const Formula& f = formulas_[p];
   if (f.op == Op::kAll || f.op == Op::kMost) return formulas_.region(RegionId{f.a}).kind != Region::kNames;
   if (f.op == Op::kOne || f.op == Op::kNot) {
@@ -212,8 +211,7 @@ void Plans::take_apart(Plan& plan) {
   plan.required.assign(plan.words(), 0);
   plan.value.assign(plan.names.size(), FormulaSpace::no());
   plan.ok.assign(plan.names.size(), 0);
-  std::unordered_map<NameId, uint32_t> index;
-  index.reserve(plan.names.size());
+  FlatMap<NameId, uint32_t> index;
   for (uint32_t i = 0; i < plan.names.size(); ++i) index.emplace(plan.names[i], i);
   std::vector<FormulaId> rest;
   std::vector<std::pair<uint32_t, FormulaId>> required;
@@ -224,31 +222,31 @@ void Plans::take_apart(Plan& plan) {
     const Region* r = l.op == Op::kAll || l.op == Op::kSome ? &formulas_.region(RegionId{l.a}) : nullptr;
     if (l.op == Op::kAll && r->kind == Region::kNames) {
       for (NameId n : r->names)
-        if (const auto it = index.find(n); it != index.end()) values[it->second].push_back(FormulaId{l.b});
+        if (const uint32_t* at = index.find(n)) values[*at].push_back(FormulaId{l.b});
     } else if (l.op == Op::kAll) {
       for (uint32_t i = 0; i < plan.names.size(); ++i)
         if (hits(plan, RegionId{l.a}, i, 0)) values[i].push_back(FormulaId{l.b});
     } else if (r && l.c == 1 && FormulaId{l.b} == FormulaSpace::yes() && r->kind == Region::kNames &&
-               r->names.size() == 1 && index.count(r->names[0])) {
+               r->names.size() == 1 && index.find(r->names[0])) {
       required.emplace_back(index[r->names[0]], k);
     } else {
       rest.push_back(k);
     }
   }
-  for (uint32_t i = 0; i < plan.names.size(); ++i) plan.value[i] = formulas_.all_of(std::move(values[i]));
+  for (uint32_t i = 0; i < plan.names.size(); ++i) plan.value[i] = formulas_.all_of(values[i]);
   // A required name that the rest speaks of as well is counted there. Of regions only those that may hold it
   // against a member matter: "at least n" is met by required members as by any.
   std::vector<uint32_t> named;
   bool wide = false;
   const FormulaId counting = formulas_.all_of(rest);
-  std::unordered_map<uint32_t, bool> seen;
+  FlatMap<uint32_t, bool> seen;
   const bool limits = limits_members(counting, seen);
   if (!rest.empty()) names_of(plan, counting, named, wide);
   std::sort(named.begin(), named.end());
   for (const auto& [name, literal] : required)
     if (limits || std::binary_search(named.begin(), named.end(), name)) rest.push_back(literal);
     else add_bit(plan.required, name);
-  plan.rest = formulas_.all_of(std::move(rest));
+  plan.rest = formulas_.all_of(rest);
 }
 
 // ---- questions ----
@@ -275,12 +273,11 @@ bool Plans::hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls) {
     return plan.classes[cls].in[static_cast<std::size_t>(at - plan.leaves.begin())];
   }
   const uint64_t key = (static_cast<uint64_t>(x.language) << 32) | plan.names[name];
-  uint8_t& known = region_names_[key];
-  if (known == 0) {
-    const RegexId language = solver_.strings(FormulaId{x.language});
-    known = solver_.regexes().matches(language, Scalars::spell(plan.texts[name])) ? 2 : 1;
-  }
-  return known == 2;
+  if (const bool* known = region_names_.find(key)) return *known;
+  const RegexId language = solver_.strings(FormulaId{x.language});
+  const bool out = solver_.regexes().matches(language, Scalars::spell(plan.texts[name]));
+  region_names_.emplace(key, out);
+  return out;
 }
 
 bool Plans::name_ok(Plan& plan, uint32_t name) {
@@ -304,7 +301,7 @@ FormulaId Plans::class_value(Plan& plan, uint32_t cls) {
       for (uint32_t c = 0; c < plan.classes.size(); ++c)
         if (hits(plan, RegionId{l.a}, kNoName, c)) values[c].push_back(FormulaId{l.b});
     }
-    for (std::vector<FormulaId>& v : values) plan.class_value.push_back(formulas_.all_of(std::move(v)));
+    for (std::vector<FormulaId>& v : values) plan.class_value.push_back(formulas_.all_of(v));
   }
   return plan.class_value[cls];
 }
@@ -327,7 +324,7 @@ FormulaId Plans::derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t c
       if (!hits(plan, r, name, cls)) return p;
       RegionId left = r;  // a name is written once: a finite region shrinks
       if (const Region& x = formulas_.region(r); x.kind == Region::kNames) {
-        std::vector<NameId> rest = x.names;
+        std::vector<NameId> rest(x.names.begin(), x.names.end());
         std::erase(rest, plan.names[name]);
         left = formulas_.names(std::move(rest));
       }
@@ -341,7 +338,7 @@ FormulaId Plans::derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t c
     }
     default: break;
   }
-  if (const auto it = memo.find(p.v); it != memo.end()) return it->second;
+  if (const auto* known = memo.find(p.v)) return *known;
   solver_.spend();
   const FormulaId out = formulas_.map_kids(p, [&](FormulaId k) { return derive(plan, k, name, cls, memo); });
   memo.emplace(p.v, out);
@@ -372,7 +369,7 @@ FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& m
     default:
       if (f.n == 0) return p;  // kVal
   }
-  if (const auto it = memo.find(p.v); it != memo.end()) return it->second;
+  if (const auto* known = memo.find(p.v)) return *known;
   const FormulaId out = formulas_.map_kids(p, [&](FormulaId k) { return forget(plan, k, gone, memo); });
   memo.emplace(p.v, out);
   return out;
@@ -381,7 +378,7 @@ FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& m
 // ---- conjunctions ----
 
 void Plans::walk_names(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide,
-                       std::unordered_map<uint32_t, bool>& seen) {
+                       FlatMap<uint32_t, bool>& seen) {
   const Formula& f = formulas_[p];
   if (f.op == Op::kAll || f.op == Op::kSome || f.op == Op::kMost) {
     const Region& r = formulas_.region(RegionId{f.a});
@@ -398,7 +395,7 @@ void Plans::walk_names(const Plan& plan, FormulaId p, std::vector<uint32_t>& nam
 }
 
 void Plans::names_of(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide) {
-  std::unordered_map<uint32_t, bool> seen;
+  FlatMap<uint32_t, bool> seen;
   walk_names(plan, p, names, wide, seen);
 }
 

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "base/intern.h"
 #include "schema/solve.h"
 
@@ -89,24 +90,24 @@ class Plans {
   void names_of(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide);
 
  private:
-  using Memo = std::unordered_map<uint32_t, FormulaId>;
+  using Memo = FlatMap<uint32_t, FormulaId>;
   FormulaId derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls, Memo& memo);
   FormulaId forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& memo);
-  void collect(FormulaId f, Plan& plan, std::vector<uint32_t>& maps, std::unordered_map<uint32_t, bool>& seen);
+  void collect(FormulaId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen);
   void collect_region(RegionId r, std::vector<NameId>& names, std::vector<uint32_t>& leaves);
-  void walk_names(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide, std::unordered_map<uint32_t, bool>& seen);
+  void walk_names(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide, FlatMap<uint32_t, bool>& seen);
   FormulaId strip_order(FormulaId f, Memo& memo);
   void order_names(Plan& plan, const std::vector<uint32_t>& maps);
   void expand_finite(Plan& plan);
   void count_keys(Plan& plan);
   void take_apart(Plan& plan);
-  bool limits_members(FormulaId p, std::unordered_map<uint32_t, bool>& seen);
+  bool limits_members(FormulaId p, FlatMap<uint32_t, bool>& seen);
 
   Solver& solver_;
   FormulaSpace& formulas_;
   std::vector<std::unique_ptr<Plan>> plans_;
-  std::unordered_map<uint32_t, uint32_t> plan_index_;
-  std::unordered_map<uint64_t, uint8_t> region_names_;
+  FlatMap<uint32_t, uint32_t> plan_index_;
+  FlatMap<uint64_t, bool> region_names_;
   std::unordered_map<uint64_t, std::shared_ptr<const Parts>> parts_;  // the latest
 };
 

@@ -183,7 +183,7 @@ void JsonProductions::for_each_object(FormulaId p, uint32_t& more, const std::fu
       else others.push_back(n.kids[i]);
     }
     if (choice == FormulaSpace::no()) return f(q);
-    const FormulaId rest = formulas_.all_of(std::move(others));
+    const FormulaId rest = formulas_.all_of(others);
     const std::vector<FormulaId> kids(formulas_.kids(choice).begin(), formulas_.kids(choice).end());
     if (kids.size() > more) return for_each_object(formulas_.both(rest, solver_.objects().without_order(choice)), more, f);
     more -= static_cast<uint32_t>(kids.size());
@@ -319,7 +319,7 @@ Symbol JsonProductions::close(char bracket, uint32_t depth, bool empty) {
 
 Symbol JsonProductions::comma(uint32_t depth, bool before_key) {
   const uint32_t key = 2 * depth + before_key;
-  if (const auto it = symbols_.find(key); it != symbols_.end()) return it->second;
+  if (const auto* known = symbols_.find(key)) return *known;
   RegexId r;
   if (layout_.mode == JsonLayout::kPretty) {
     r = regexes_.literal("," + indent(depth) + (before_key ? "\"" : ""));

@@ -6,9 +6,9 @@
 
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "parse/productions.h"
 #include "schema/lower.h"
 #include "schema/object.h"
@@ -34,7 +34,7 @@ class JsonProductions : public Productions {
   const SchemaSet& schemas() const { return *schemas_; }
   std::size_t byte_size() const override {
     return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() + solver_.objects().byte_size() +
-           rules_.byte_size() + rule_index_.byte_size() + symbols_.size() * 40;
+           rules_.byte_size() + rule_index_.byte_size() + symbols_.byte_size();
   }
 
  private:
@@ -88,7 +88,7 @@ class JsonProductions : public Productions {
   RegexId gap_;
   StableVector<Rule> rules_;
   InternTable rule_index_;
-  std::unordered_map<uint32_t, Symbol> symbols_;
+  FlatMap<uint32_t, Symbol> symbols_;
   RuleId root_;
 };
 

@@ -119,6 +119,8 @@ void SchemaSet::scan(uint32_t doc, JsonRef node, uint32_t resource, uint32_t par
   if (scanned_.size() <= doc) scanned_.resize(doc + 1);
   scanned_[doc].resize(documents_[doc]->node_count());
   std::vector<Visit> todo;
+  todo.reserve(32);
+  visits_.reserve(32);
   todo.push_back({doc, node, resource, parent, keyword, {}, kNoIndex});
   while (!todo.empty()) {
     Visit v = todo.back();

@@ -90,7 +90,7 @@ bool Scalars::hard(FormulaId p) {
   const Formula& f = formulas_[p];
   if (f.op == Op::kMultiple) return NumberLanguage::is_hard(Decimal::parse(formulas_.text(f.a)));
   if (f.n == 0) return false;
-  if (const auto it = hard_.find(p.v); it != hard_.end()) return it->second;
+  if (const auto* known = hard_.find(p.v)) return *known;
   bool out = false;
   for (FormulaId k : formulas_.kids(p)) out = out || hard(k);
   hard_.emplace(p.v, out);
@@ -103,7 +103,7 @@ RegexId Scalars::combine(FormulaId p, Domain domain) {
   // A number without conditions takes every lexeme; conditions are decided within numbers_.any().
   if (p == FormulaSpace::yes()) return strings || canonical_ ? universe(domain) : json_number(regexes_);
   auto& memo = memo_[domain];
-  if (const auto it = memo.find(p.v); it != memo.end()) return it->second;
+  if (const auto* known = memo.find(p.v)) return *known;
   const Formula f = formulas_[p];
   RegexId out;
   switch (f.op) {
@@ -218,7 +218,18 @@ bool Scalars::bounded_multiples(std::optional<Decimal> divisor, const std::vecto
 // A finite set and other conditions: the set is filtered text by text. Sets of constants meet in every
 // if/then and oneOf, and automata for their differences would be far larger.
 bool Scalars::filter(FormulaId p, RegexId& out) {
-  const std::vector<FormulaId> kids(formulas_.kids(p).begin(), formulas_.kids(p).end());
+  std::vector<std::string> kept;
+  if (!constants(p, kept)) return false;
+  out = kept.empty() ? RegexArena::empty() : regexes_.json_set(regexes_.tables().add(std::move(kept)), {}, false);
+  return true;
+}
+
+bool Scalars::constants(FormulaId p, std::vector<std::string>& kept) {
+  const FormulaId self = p;
+  const Op op = formulas_[p].op;
+  if (op != Op::kAnd && op != Op::kStrings) return false;
+  const std::span<const FormulaId> list = op == Op::kAnd ? formulas_.kids(p) : std::span<const FormulaId>(&self, 1);
+  const std::vector<FormulaId> kids(list.begin(), list.end());
   const std::vector<std::string>* smallest = nullptr;
   FormulaId chosen;
   for (FormulaId k : kids)
@@ -227,7 +238,7 @@ bool Scalars::filter(FormulaId p, RegexId& out) {
       chosen = k;
     }
   if (!smallest) return false;
-  std::vector<std::string> kept = *smallest;
+  kept = *smallest;
   for (FormulaId k : kids) {
     if (k == chosen) continue;
     const Formula f = formulas_[k];
@@ -246,16 +257,16 @@ bool Scalars::filter(FormulaId p, RegexId& out) {
       std::erase_if(kept, [&](const std::string& t) { return !regexes_.matches(r, spell(t)); });
     }
   }
-  out = kept.empty() ? RegexArena::empty() : regexes_.json_set(regexes_.tables().add(std::move(kept)), {}, false);
   return true;
 }
 
 RegexId Scalars::string_atom(const Formula& f) {
   switch (f.op) {
     case Op::kPattern: {
-      const auto [it, fresh] = patterns_.try_emplace(f.a);
-      if (fresh) it->second = lower_json(regexes_, parse_pattern(formulas_.text(f.a)));
-      return it->second;
+      if (const RegexId* known = patterns_.find(f.a)) return *known;
+      const RegexId out = lower_json(regexes_, parse_pattern(formulas_.text(f.a)));
+      patterns_.emplace(f.a, out);
+      return out;
     }
     case Op::kFormat: return format_json(regexes_, *find_format(formulas_.text(f.a)));
     case Op::kLength: return f.a > f.b ? RegexArena::empty() : length(f.a, f.b);

@@ -6,8 +6,8 @@
 
 #include <optional>
 #include <string>
-#include <unordered_map>
 
+#include "base/flat_map.h"
 #include "regex/syntax.h"
 #include "schema/formula.h"
 #include "schema/number.h"
@@ -27,6 +27,8 @@ class Scalars {
   // Emptiness of a language of string bodies. Such languages hold every spelling of a text or none, so
   // only one spelling is searched.
   bool empty_string(RegexId bodies);
+  // The texts of a typed string formula that lists them, maybe under more conditions; false where it does not.
+  bool constants(FormulaId p, std::vector<std::string>& kept);
   // The canonical spelling of a string, closing quote included.
   static std::string spell(std::string_view text);
   static std::string unspell(std::string_view spelled);  // of a canonical spelling
@@ -54,9 +56,9 @@ class Scalars {
   RegexArena& regexes_;
   bool canonical_;
   NumberLanguage* numbers_[2] = {};  // plain, narrow: of the arena, which all its grammars share
-  std::unordered_map<uint32_t, RegexId> memo_[3];  // by domain
-  std::unordered_map<uint32_t, bool> hard_;
-  std::unordered_map<uint32_t, RegexId> patterns_;
+  FlatMap<uint32_t, RegexId> memo_[3];  // by domain
+  FlatMap<uint32_t, bool> hard_;
+  FlatMap<uint32_t, RegexId> patterns_;
 };
 
 }  // namespace structgen

@@ -59,7 +59,7 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
     default: break;
   }
   const uint64_t key = (static_cast<uint64_t>(v.v) << 3) | static_cast<uint64_t>(k);
-  if (const auto it = restricted_.find(key); it != restricted_.end()) return it->second;
+  if (const auto* known = restricted_.find(key)) return *known;
   if (f.op == Op::kSchema) {
     if (!restricting_.emplace(key, true).second) {
       const Loc& at = lowering_.location(f.a);
@@ -97,9 +97,9 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
 bool Solver::nonempty(FormulaId v) {
   if (v == FormulaSpace::yes()) return true;
   if (v == FormulaSpace::no()) return false;
-  if (const auto it = nonempty_.find(v.v); it != nonempty_.end()) return it->second == 2;
-  if (const auto it = open_.find(v.v); it != open_.end()) {
-    low_ = std::min(low_, it->second);
+  if (const auto* known = nonempty_.find(v.v)) return *known == 2;
+  if (const uint32_t* depth = open_.find(v.v)) {
+    low_ = std::min(low_, *depth);
     return false;
   }
   if (depth_ >= kMaxDepth)
@@ -179,11 +179,11 @@ bool Solver::closes(FormulaId p) const {
 
 // ---- splitting ----
 
-FormulaId Solver::substitute(FormulaId x, FormulaId value, bool truth, std::unordered_map<uint32_t, FormulaId>& memo) {
+FormulaId Solver::substitute(FormulaId x, FormulaId value, bool truth, FlatMap<uint32_t, FormulaId>& memo) {
   const Formula f = formulas_[x];
   if (!(f.has & kHasVal)) return x;
   if (f.op == Op::kVal) return f.a == value.v ? (truth ? FormulaSpace::yes() : FormulaSpace::no()) : x;
-  if (const auto it = memo.find(x.v); it != memo.end()) return it->second;
+  if (const auto* known = memo.find(x.v)) return *known;
   spend();
   const FormulaId out = formulas_.map_kids(x, [&](FormulaId k) { return substitute(k, value, truth, memo); });
   memo.emplace(x.v, out);
@@ -213,8 +213,8 @@ bool Solver::value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest) {
     else if (u.op == Op::kNot && formulas_[u.kids[0]].op == Op::kVal) values.push_back(formulas_.deny(FormulaId{formulas_[u.kids[0]].a}));
     else return false;
   }
-  value = formulas_.all_of(std::move(values));
-  rest = formulas_.all_of(std::move(rests));
+  value = formulas_.all_of(values);
+  rest = formulas_.all_of(rests);
   return true;
 }
 
@@ -252,50 +252,60 @@ bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::
     distinct.insert(v.v);
   }
   if (judges.trial || distinct.size() < kManyBranches) return false;
-  // Most values tell the branches apart, and then truth values make fewer cells.
-  uint32_t steps = kTrialSteps;
-  std::vector<Cell> cells;
-  Judges trial = judges;
-  trial.trial = &steps;
-  split_by_truth(d, value, trial, cells);
-  if (steps > 0) {
-    for (const Cell& c : cells) add_cell(c, out);
+  const std::vector<FormulaId> given = others;
+  others.push_back(formulas_.negate(formulas_.any_of(untouched)));
+  std::vector<FormulaId> plain = others;
+  std::erase_if(plain, [&](FormulaId k) { return (formulas_[k].has & kHasVal) != 0; });
+  const FormulaId beside = formulas_.all_of(plain);
+  // The others whose rest can hold beside that of a group; false once there are too many.
+  std::vector<std::vector<std::size_t>> rivals(groups.size());
+  const auto find_rivals = [&](bool by_value) {
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      rivals[i].clear();
+      const Group& g = groups[i];
+      if (by_value && !nonempty(g.one)) continue;
+      const FormulaId rest = formulas_.both(beside, g.rest);
+      for (std::size_t j = 0; j < groups.size(); ++j) {
+        if (j == i || (by_value && !nonempty(formulas_.both(g.one, groups[j].any)))) continue;
+        if (judges.possible(formulas_.both(rest, groups[j].rest))) rivals[i].push_back(j);
+        if (rivals[i].size() > kMaxRivals) return false;
+      }
+    }
     return true;
+  };
+  // Rests tell the branches apart where each asks for another constant, whatever the values are.
+  bool few = find_rivals(false);
+  if (!few) {
+    // Most values tell the branches apart, and then truth values make fewer cells.
+    uint32_t steps = kTrialSteps;
+    std::vector<Cell> cells;
+    Judges trial = judges;
+    trial.trial = &steps;
+    split_by_truth(d, value, trial, cells);
+    if (steps > 0) {
+      for (const Cell& c : cells) add_cell(c, out);
+      return true;
+    }
   }
   for (Group& g : groups) {
     g.one = formulas_.both(value, formulas_.one_of(g.values, false));
     g.any = formulas_.any_of(g.values);
   }
-  const std::vector<FormulaId> given = others;
-  others.push_back(formulas_.negate(formulas_.any_of(untouched)));
-  std::vector<FormulaId> plain = others;
-  std::erase_if(plain, [&](FormulaId k) { return (formulas_[k].has & kHasVal) != 0; });
-  const FormulaId beside = formulas_.all_of(std::move(plain));
-  std::vector<std::vector<std::size_t>> rivals(groups.size());
-  std::size_t most = 0;
-  for (std::size_t i = 0; i < groups.size() && most <= kMaxRivals; ++i) {
-    const Group& g = groups[i];
-    if (!nonempty(g.one)) continue;
-    const FormulaId rest = formulas_.both(beside, g.rest);
-    for (std::size_t j = 0; j < groups.size() && rivals[i].size() <= kMaxRivals; ++j)
-      if (j != i && nonempty(formulas_.both(g.one, groups[j].any)) && judges.possible(formulas_.both(rest, groups[j].rest)))
-        rivals[i].push_back(j);
-    most = std::max(most, rivals[i].size());
-  }
-  if (most <= kMaxRivals) {
+  few = few || find_rivals(true);
+  if (few) {
     for (std::size_t i = 0; i < groups.size(); ++i) {
       std::vector<FormulaId> rest = others;
       rest.push_back(groups[i].rest);
       for (std::size_t j : rivals[i])
         rest.push_back(formulas_.either(formulas_.negate(formulas_.val(groups[j].any)), formulas_.negate(groups[j].rest)));
-      split(formulas_.all_of(std::move(rest)), groups[i].one, judges, out);
+      split(formulas_.all_of(rest), groups[i].one, judges, out);
     }
     if (!untouched.empty()) {
       std::vector<FormulaId> rest = given;
       rest.push_back(formulas_.one_of(untouched, true));
       for (const Group& g : groups)
         rest.push_back(formulas_.either(formulas_.negate(formulas_.val(g.any)), formulas_.negate(g.rest)));
-      split(formulas_.all_of(std::move(rest)), value, judges, out);
+      split(formulas_.all_of(rest), value, judges, out);
     }
     return true;
   }
@@ -320,7 +330,7 @@ bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::
   for (const Cell& c : leaves) {
     std::vector<FormulaId> rest = others;
     rest.push_back(c.rest);
-    split(formulas_.all_of(std::move(rest)), formulas_.both(value, c.value), judges, out);
+    split(formulas_.all_of(rest), formulas_.both(value, c.value), judges, out);
   }
   return true;
 }
@@ -356,10 +366,10 @@ void Solver::split(FormulaId d, FormulaId value, const Judges& judges, std::vect
     again = true;
     std::vector<FormulaId> parts{value};
     for (const auto& [v, truth] : units) parts.push_back(truth ? v : formulas_.deny(v));
-    value = formulas_.all_of(std::move(parts));
+    value = formulas_.all_of(parts);
     if (value == FormulaSpace::no()) return;
     for (const auto& [v, truth] : units) {
-      std::unordered_map<uint32_t, FormulaId> memo;
+      FlatMap<uint32_t, FormulaId> memo;
       d = substitute(d, v, truth, memo);
     }
   }
@@ -381,7 +391,7 @@ void Solver::split(FormulaId d, FormulaId value, const Judges& judges, std::vect
 void Solver::split_by_truth(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
   const FormulaId v = first_val(d);
   for (bool truth : {true, false}) {
-    std::unordered_map<uint32_t, FormulaId> memo;
+    FlatMap<uint32_t, FormulaId> memo;
     const FormulaId branch_value = formulas_.both(value, truth ? v : formulas_.deny(v));
     split(substitute(d, v, truth, memo), branch_value, judges, out);
   }
@@ -417,7 +427,7 @@ bool Solver::branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& li
   const auto with = [&](FormulaId x) {
     std::vector<FormulaId> all = others;
     all.push_back(x);
-    return formulas_.all_of(std::move(all));
+    return formulas_.all_of(all);
   };
   branches.clear();
   if (f.op == Op::kOr) {
@@ -433,7 +443,7 @@ bool Solver::branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& li
     for (std::size_t i = 0; i < parts.size(); ++i) {
       std::vector<FormulaId> all;
       for (std::size_t j = 0; j < parts.size(); ++j) all.push_back(i == j ? parts[j] : formulas_.negate(parts[j]));
-      branches.push_back(with(formulas_.all_of(std::move(all))));
+      branches.push_back(with(formulas_.all_of(all)));
     }
     return true;
   }
@@ -446,7 +456,7 @@ bool Solver::branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& li
 // ---- arrays ----
 
 // The derivative by one item: index ranges move down by one, those that start at 0 ask for its value.
-FormulaId Solver::shift(FormulaId p, std::unordered_map<uint32_t, FormulaId>& memo) {
+FormulaId Solver::shift(FormulaId p, FlatMap<uint32_t, FormulaId>& memo) {
   const Formula f = formulas_[p];
   const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
   const FormulaId v{f.b};
@@ -476,7 +486,7 @@ FormulaId Solver::shift(FormulaId p, std::unordered_map<uint32_t, FormulaId>& me
     }
     default: break;
   }
-  if (const auto it = memo.find(p.v); it != memo.end()) return it->second;
+  if (const auto* known = memo.find(p.v)) return *known;
   spend();
   const FormulaId out = formulas_.map_kids(p, [&](FormulaId k) { return shift(k, memo); });
   memo.emplace(p.v, out);
@@ -484,7 +494,7 @@ FormulaId Solver::shift(FormulaId p, std::unordered_map<uint32_t, FormulaId>& me
 }
 
 std::vector<Cell> Solver::array_cells(FormulaId p) {
-  std::unordered_map<uint32_t, FormulaId> memo;
+  FlatMap<uint32_t, FormulaId> memo;
   std::vector<Cell> out;
   const Judge judge = [&](FormulaId rest) { return array_productive(rest); };
   split(shift(p, memo), FormulaSpace::yes(), {judge, judge}, out);
@@ -529,7 +539,7 @@ bool Solver::simple_array(FormulaId p, bool& result) {
       const Formula& l = formulas_[k];
       if (l.a <= at && at < l.d) here.push_back(FormulaId{l.b});
     }
-    if (!nonempty(formulas_.all_of(std::move(here)))) {
+    if (!nonempty(formulas_.all_of(here))) {
       result = false;
       break;
     }
@@ -540,7 +550,7 @@ bool Solver::simple_array(FormulaId p, bool& result) {
 bool Solver::array_productive(FormulaId p) {
   if (p == FormulaSpace::no()) return false;
   if (closes(p)) return true;
-  if (const auto it = array_productive_.find(p.v); it != array_productive_.end()) return it->second == 2;
+  if (const auto* known = array_productive_.find(p.v)) return *known == 2;
   const uint32_t before = low_;
   low_ = kClean;
   bool result = false;
@@ -558,7 +568,7 @@ bool Solver::search_array(FormulaId p) {
   std::vector<FormulaId> queue{p};
   std::unordered_set<uint32_t> seen{p.v};
   for (std::size_t i = 0; i < queue.size(); ++i) {
-    std::unordered_map<uint32_t, FormulaId> memo;
+    FlatMap<uint32_t, FormulaId> memo;
     std::vector<Cell> cells;
     const Judge judge = [](FormulaId) { return true; };
     split(shift(queue[i], memo), FormulaSpace::yes(), {judge, judge}, cells);

@@ -10,9 +10,9 @@
 #include <functional>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "schema/formula.h"
 #include "schema/lower.h"
 #include "schema/scalar.h"
@@ -82,10 +82,10 @@ class Solver {
   int holds(RegionId region, NameId name) const;
   void refuse_broken(FormulaId v);
   bool kind_nonempty(FormulaId v, Kind k);
-  FormulaId shift(FormulaId p, std::unordered_map<uint32_t, FormulaId>& memo);
+  FormulaId shift(FormulaId p, FlatMap<uint32_t, FormulaId>& memo);
   bool simple_array(FormulaId p, bool& result);
   bool search_array(FormulaId p);
-  FormulaId substitute(FormulaId f, FormulaId value, bool truth, std::unordered_map<uint32_t, FormulaId>& memo);
+  FormulaId substitute(FormulaId f, FormulaId value, bool truth, FlatMap<uint32_t, FormulaId>& memo);
   FormulaId first_val(FormulaId f) const;
   void split_by_truth(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out);
   void add_cell(Cell cell, std::vector<Cell>& out);
@@ -98,11 +98,11 @@ class Solver {
   Scalars& scalars_;
   std::unique_ptr<Objects> objects_;
   std::unique_ptr<Unique> unique_;
-  std::unordered_map<uint64_t, FormulaId> restricted_;
-  std::unordered_map<uint64_t, bool> restricting_;
-  std::unordered_map<uint32_t, uint8_t> nonempty_;         // 1 no, 2 yes
-  std::unordered_map<uint32_t, uint32_t> open_;            // formula -> depth
-  std::unordered_map<uint32_t, uint8_t> array_productive_;
+  FlatMap<uint64_t, FormulaId> restricted_;
+  FlatMap<uint64_t, bool> restricting_;
+  FlatMap<uint32_t, uint8_t> nonempty_;         // 1 no, 2 yes
+  FlatMap<uint32_t, uint32_t> open_;            // formula -> depth
+  FlatMap<uint32_t, uint8_t> array_productive_;
   uint32_t depth_ = 0;
   uint32_t restrict_depth_ = 0;
   uint32_t low_ = kClean;  // smallest depth of an open formula consulted

@@ -93,7 +93,7 @@ FormulaId Unevaluated::any_condition(const std::vector<bool>& in) const {
   std::vector<FormulaId> parts;
   for (std::size_t i = 0; i < in.size(); ++i)
     if (in[i]) parts.push_back(conditions_[i]);
-  return lowering_.formulas().any_of(std::move(parts));
+  return lowering_.formulas().any_of(parts);
 }
 
 FormulaId Unevaluated::properties(FormulaId rest) {
@@ -176,7 +176,7 @@ FormulaId Unevaluated::properties(FormulaId rest) {
     for (const auto& [in, members] : groups) add(formulas.names(members), &in);
     add(formulas.region_not(formulas.names(known)), nullptr);
   }
-  return formulas.all_of(std::move(out));
+  return formulas.all_of(out);
 }
 
 FormulaId Unevaluated::items(FormulaId rest) {
@@ -223,7 +223,7 @@ FormulaId Unevaluated::items(FormulaId rest) {
       begin = end;
     }
   }
-  return formulas.all_of(std::move(out));
+  return formulas.all_of(out);
 }
 
 }  // namespace structgen

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "schema/decimal.h"
 #include "schema/object.h"
 #include "schema/solve.h"
@@ -32,18 +33,18 @@ FormulaId Unique::find_atom(FormulaId f) const {
   return f;
 }
 
-FormulaId Unique::assume(FormulaId x, bool truth, std::unordered_map<uint32_t, FormulaId>& memo) {
+FormulaId Unique::assume(FormulaId x, bool truth, FlatMap<uint32_t, FormulaId>& memo) {
   const Formula f = formulas_[x];
   if (!(f.has & kHasUnique)) return x;
   if (f.op == Op::kUnique) return truth ? FormulaSpace::yes() : FormulaSpace::no();
-  if (const auto it = memo.find(x.v); it != memo.end()) return it->second;
+  if (const auto* known = memo.find(x.v)) return *known;
   const FormulaId out = formulas_.map_kids(x, [&](FormulaId k) { return assume(k, truth, memo); });
   memo.emplace(x.v, out);
   return out;
 }
 
 void Unique::polarity(FormulaId x, bool sign, bool& positive, bool& negative,
-                      std::unordered_map<uint64_t, bool>& seen) const {
+                      FlatMap<uint64_t, bool>& seen) const {
   const Formula& f = formulas_[x];
   if (!(f.has & kHasUnique) || !seen.emplace(2ull * x.v + sign, true).second) return;
   if (f.op == Op::kUnique) {
@@ -59,11 +60,11 @@ void Unique::polarity(FormulaId x, bool sign, bool& positive, bool& negative,
 std::vector<FormulaId> Unique::branches(FormulaId p) {
   if (!(formulas_[p].has & kHasUnique)) return {p};
   const FormulaId atom = find_atom(p);
-  std::unordered_map<uint32_t, FormulaId> memo[2];
+  FlatMap<uint32_t, FormulaId> memo[2];
   const FormulaId with = assume(p, true, memo[1]), without = assume(p, false, memo[0]);
   if (with == without) return {with};
   bool positive = false, negative = false;
-  std::unordered_map<uint64_t, bool> seen;
+  FlatMap<uint64_t, bool> seen;
   polarity(p, true, positive, negative, seen);
   std::vector<FormulaId> out;
   const auto add = [&](FormulaId condition, FormulaId f) {
@@ -97,7 +98,7 @@ Unique::Parts Unique::parts(FormulaId p) const {
       others.push_back(k);
     }
   }
-  if (out.mode != kPlain) out.rest = const_cast<FormulaSpace&>(formulas_).all_of(std::move(others));
+  if (out.mode != kPlain) out.rest = const_cast<FormulaSpace&>(formulas_).all_of(others);
   return out;
 }
 
@@ -189,7 +190,7 @@ uint32_t Unique::size(uint32_t list) const {
 FormulaId Unique::member(uint32_t list) {
   std::vector<FormulaId> kids;
   for (uint32_t c : lists_[list]) kids.push_back(chunks_[c].member);
-  return formulas_.any_of(std::move(kids));
+  return formulas_.any_of(kids);
 }
 
 FormulaId Unique::extend(FormulaId rest, std::string_view text) {
@@ -244,7 +245,14 @@ void Unique::enumerate(FormulaId value, uint32_t cap, Domain& out) {
       out.values.push_back(canonical(j, 0));
     }
   };
-  texts(solver_.strings(value), solver_.scalars().canonical_body(), "\"");
+  std::vector<std::string> constants;
+  if (solver_.scalars().constants(solver_.restrict(value, Kind::kString), constants)) {
+    solver_.spend(static_cast<uint32_t>(constants.size()));
+    for (const std::string& t : constants)
+      if (valid_utf8(t)) out.values.push_back(canonical(Json::parse("\"" + Scalars::spell(t)), 0));
+  } else {
+    texts(solver_.strings(value), solver_.scalars().canonical_body(), "\"");
+  }
   // Numbers in plain form: one lexeme a value (and -0, which is 0 again).
   RegexId& plain = regexes.remembered(21);
   if (plain == RegexArena::empty()) {
@@ -398,7 +406,7 @@ bool Unique::simple(FormulaId q, uint32_t& need, std::vector<std::pair<FormulaId
     std::vector<FormulaId> here;
     for (FormulaId k : list)
       if (const Formula& l = formulas_[k]; l.op != Op::kTrue && l.a <= bounds[i] && bounds[i] < l.d) here.push_back(FormulaId{l.b});
-    count[formulas_.all_of(std::move(here)).v] += bounds[i + 1] - bounds[i];
+    count[formulas_.all_of(here).v] += bounds[i + 1] - bounds[i];
   }
   for (const auto& [f, n] : count) groups.emplace_back(FormulaId{f}, n);
   return true;
@@ -566,14 +574,14 @@ bool Unique::spoilers(uint32_t list, FormulaId rest, FormulaId value, Texts& out
 
 // Values of items that can still come: a captured value may be repeated there.
 FormulaId Unique::repeats(FormulaId q) {
-  if (const auto it = repeats_.find(q.v); it != repeats_.end()) return it->second;
+  if (const auto* known = repeats_.find(q.v)) return *known;
   std::vector<FormulaId> values;
   const std::vector<FormulaId> states = reachable(q);
   for (FormulaId s : states) {
     const std::vector<Cell> cells = plain_cells(s);
     for (const Cell& c : cells) values.push_back(c.value);
   }
-  const FormulaId out = formulas_.any_of(std::move(values));
+  const FormulaId out = formulas_.any_of(values);
   if (!solver_.tainted()) repeats_.emplace(q.v, out);
   return out;
 }

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "base/intern.h"
 #include "schema/formula.h"
 #include "schema/json.h"
@@ -65,8 +66,8 @@ class Unique {
 
   // ---- normal form ----
   FormulaId find_atom(FormulaId f) const;
-  FormulaId assume(FormulaId f, bool truth, std::unordered_map<uint32_t, FormulaId>& memo);
-  void polarity(FormulaId f, bool sign, bool& positive, bool& negative, std::unordered_map<uint64_t, bool>& seen) const;
+  FormulaId assume(FormulaId f, bool truth, FlatMap<uint32_t, FormulaId>& memo);
+  void polarity(FormulaId f, bool sign, bool& positive, bool& negative, FlatMap<uint64_t, bool>& seen) const;
   std::vector<FormulaId> branches(FormulaId p);
   Parts parts(FormulaId p) const;
   FormulaId join(Mode mode, uint32_t list, FormulaId rest);
@@ -106,10 +107,10 @@ class Unique {
   std::vector<std::vector<uint32_t>> lists_{{}};
   InternTable list_index_;
   std::unordered_map<uint32_t, Domain> domains_;
-  std::unordered_map<uint32_t, bool> open_domains_;
+  FlatMap<uint32_t, bool> open_domains_;
   std::unordered_map<uint32_t, std::vector<struct Cell>> plain_cells_;
   std::unordered_map<uint32_t, std::vector<FormulaId>> reachable_;
-  std::unordered_map<uint32_t, FormulaId> repeats_;
+  FlatMap<uint32_t, FormulaId> repeats_;
 };
 
 }  // namespace structgen

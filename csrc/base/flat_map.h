@@ -1,0 +1,89 @@
+// FlatMap: small keys to small values in one array.
+//
+// In: integer keys, values that are copied as bytes. Out: pointers and references that hold until the next insertion.
+// Cost: one probe sequence; an insertion allocates only when the array doubles. A node for each entry, as
+// std::unordered_map makes, was a fifth of what a small schema's compile allocates. An erased entry leaves no mark:
+// what probed past it moves up.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "base/intern.h"
+
+namespace structgen {
+
+template <class Key, class Value>
+class FlatMap {
+  static_assert(std::is_unsigned_v<Key> && std::is_trivially_copyable_v<Value>);
+
+ public:
+  std::size_t size() const { return count_; }
+  std::size_t byte_size() const { return capacity_ * sizeof(Slot); }
+
+  // Null where there is none.
+  Value* find(Key key) {
+    if (count_ == 0) return nullptr;
+    for (std::size_t i = home(key);; i = next(i)) {
+      if (!slots_[i].used) return nullptr;
+      if (slots_[i].key == key) return &slots_[i].value;
+    }
+  }
+  const Value* find(Key key) const { return const_cast<FlatMap*>(this)->find(key); }
+
+  // The entry, and whether it is new; an old one keeps its value.
+  std::pair<Value&, bool> emplace(Key key, Value value) {
+    if (2 * (count_ + 1) > capacity_) grow();
+    std::size_t i = home(key);
+    for (; slots_[i].used; i = next(i))
+      if (slots_[i].key == key) return {slots_[i].value, false};
+    slots_[i] = Slot{key, true, value};
+    ++count_;
+    return {slots_[i].value, true};
+  }
+  Value& operator[](Key key) { return emplace(key, Value{}).first; }
+
+  void erase(Key key) {
+    Value* const at = find(key);
+    if (!at) return;
+    std::size_t hole = home(key);
+    while (&slots_[hole].value != at) hole = next(hole);
+    for (std::size_t i = next(hole); slots_[i].used; i = next(i)) {
+      const std::size_t wanted = home(slots_[i].key);
+      if (((i - wanted) & (capacity_ - 1)) < ((i - hole) & (capacity_ - 1))) continue;  // its home lies past the hole
+      slots_[hole] = slots_[i];
+      hole = i;
+    }
+    slots_[hole].used = false;
+    --count_;
+  }
+  void clear() {
+    for (std::size_t i = 0; i < capacity_; ++i) slots_[i].used = false;
+    count_ = 0;
+  }
+
+ private:
+  struct Slot {
+    Key key{};
+    bool used = false;
+    Value value{};
+  };
+  std::size_t home(Key key) const { return static_cast<std::size_t>(mix(0, key)) & (capacity_ - 1); }
+  std::size_t next(std::size_t i) const { return (i + 1) & (capacity_ - 1); }
+  void grow() {
+    const std::size_t before = capacity_;
+    std::unique_ptr<Slot[]> old = std::move(slots_);
+    capacity_ = before == 0 ? 8 : before * 2;
+    slots_ = std::make_unique<Slot[]>(capacity_);
+    count_ = 0;
+    for (std::size_t i = 0; i < before; ++i)
+      if (old[i].used) emplace(old[i].key, old[i].value);
+  }
+  std::unique_ptr<Slot[]> slots_;
+  std::size_t capacity_ = 0, count_ = 0;
+};
+
+}  // namespace structgen
