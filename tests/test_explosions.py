@@ -16,6 +16,7 @@ import pytest
 
 import structgen
 from structgen.bench.workers import Worker
+from tests.harness import compiler
 
 SECONDS = 1.0  # of processor time
 
@@ -408,3 +409,28 @@ def test_ends_in_time(name: str, worker: Worker) -> None:
     assert failure is None, failure
     assert rows[0]["outcome"] in LARGE[name][2], rows[0]
     assert rows[0]["seconds"] < SECONDS, rows[0]
+
+
+# ---- exactly one of many substrings ----
+
+WORDS = [
+    "customer", "maker", "operator", "admin", "designer", "reviewer", "auditor", "guest", "owner", "editor",
+    "viewer", "approver", "signer", "teller", "banker", "runner",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [3, 8, 16])
+def test_exactly_one_of_many_substrings(count: int) -> None:
+    """One found denies all the others for the rest of the text; eight used to be too many."""
+    words, random_ = WORDS[:count], random.Random(count)
+    grammar = compiler().json_schema({"type": "string", "oneOf": [{"pattern": w} for w in words]})
+    for _ in range(60):
+        parts = [random_.choice([*words, "x", "mak", "ad", "o", "er"]) for _ in range(random_.randrange(4))]
+        text = "".join(parts)
+        matcher = grammar.matcher()
+        taken = matcher.accept_bytes(json.dumps(text).encode())
+        right = sum(w in text for w in words) == 1
+        assert (taken and matcher.is_accepting()) == right, text
+        before = grammar.matcher()
+        more = sum(w in text for w in words) <= 1  # then some text goes on from here
+        assert before.accept_bytes(json.dumps(text)[:-1].encode()) == more, text

@@ -322,6 +322,9 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   std::sort(kids.begin(), kids.end());
   kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
   if (nullable) std::erase(kids, epsilon().v);
+  // All strings, and some of them.
+  if (const auto at = std::ranges::find_if(kids, [&](uint32_t k) { return all_bodies(RegexId{k}); }); at != kids.end())
+    std::erase_if(kids, [&, all = *at](uint32_t k) { return k != all && nodes_[k].body == 1 && !nodes_[k].labelled; });
   if (kids.size() > 1 && merge_repeats(kids)) {
     std::vector<RegexId> again;
     for (uint32_t k : kids) again.push_back(RegexId{k});
@@ -388,6 +391,10 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
     const RegexNode& n = nodes_[k];
     if (n.kind == RegexKind::kEmpty) return empty();
     if (n.kind == RegexKind::kNot && std::binary_search(kids.begin(), kids.end(), n.a)) return empty();
+    // What is left of a denied "contains" once that stands there denies every string.
+    if (n.kind == RegexKind::kNot && all_bodies(RegexId{n.a}) &&
+        std::ranges::any_of(kids, [&](uint32_t other) { return nodes_[other].body == 1; }))
+      return empty();
     if (n.kind == RegexKind::kEpsilon) {
       for (uint32_t other : kids)
         if (!nodes_[other].nullable) return empty();
@@ -398,6 +405,15 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
   absorb(RegexKind::kAlt, kids);
   if (const RegexId flat = distributed(kids); flat != poison()) return flat;
   return nary(RegexKind::kAnd, kids);
+}
+
+bool RegexArena::all_bodies(RegexId r) const {
+  const RegexNode& n = nodes_[r.v];
+  if (n.kind != RegexKind::kCat || any_character_ == empty()) return false;
+  const RegexNode& inside = nodes_[n.a];
+  const RegexNode& end = nodes_[n.b];
+  return inside.kind == RegexKind::kRepeat && inside.a == any_character_.v && inside.min == 0 &&
+         inside.max == kUnbounded && end.kind == RegexKind::kBytes && sets_[end.a] == ByteSet::of('"');
 }
 
 // c{m,n}" & any{p,q}" = c{max(m,p),min(n,q)}", for the spellings of characters: a run is what masks know best. False: no
@@ -624,6 +640,13 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
   uint32_t& slot = n.next[c.of[b]];
   if (slot != kUnknownNext) return RegexId{slot};
   RegexId d = derive(r, c.rep[c.of[b]]);
+  // Once a "contains" is there, what could still become another one adds nothing: all of it is a string's rest.
+  if (n.body && body_after(n.body, b) == 1 && nodes_[d.v].kind == RegexKind::kAlt && !nodes_[d.v].labelled)
+    for (uint32_t i = 0; i < nodes_[d.v].n; ++i)
+      if (const RegexId kid{nodes_[d.v].kids[i]}; all_bodies(kid)) {
+        d = kid;
+        break;
+      }
   // Stored before the search, which may come back here through a lazy node's own definition.
   slot = d.v;
   if (n.body && d.v > 3 && !nodes_[d.v].body) nodes_[d.v].body = body_after(n.body, b);

@@ -42,7 +42,7 @@ bool RegexArena::is_empty(RegexId r) {
       result = n.min > 0 && is_empty(RegexId{n.a});
       break;
     default:
-      if (!plainly_infinite(r)) return search_empty(r);
+      if (!plainly_infinite(r) && !has_short_text(r)) return search_empty(r);
   }
   nodes_[r.v].emptiness = result ? 1 : 2;
   return result;
@@ -62,6 +62,69 @@ bool RegexArena::plainly_infinite(RegexId r) const {
     }
   }
   return true;
+}
+
+// Whether a short text of one part is a text of the whole. The derivatives of the parts are known mostly, and no
+// intersection is made; a search makes those by every byte of each step.
+bool RegexArena::has_short_text(RegexId r) {
+  constexpr std::size_t kTexts = 64;
+  std::vector<std::string> texts;
+  short_texts(r, 0, kTexts, texts);
+  return std::ranges::any_of(texts, [&](const std::string& text) { return holds(r, text, 0); });
+}
+
+// Texts of the parts that are neither & nor ~ themselves: of an intersection the one that takes longest.
+void RegexArena::short_texts(RegexId r, uint32_t depth, std::size_t most, std::vector<std::string>& out) {
+  constexpr std::size_t kSteps = 64;
+  constexpr uint32_t kDepth = 64;
+  const RegexNode& n = nodes_[r.v];
+  if (n.lazy || out.size() == most || depth > kDepth) return;
+  if (n.boolean) {
+    if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kAlt) return;
+    RegexId longest = empty();
+    for (uint32_t i = 0; i < n.n; ++i) {
+      const RegexId k{n.kids[i]};
+      if (nodes_[k.v].boolean || n.kind == RegexKind::kAlt)
+        short_texts(k, depth + 1, most, out);
+      else if (longest == empty() || nodes_[k.v].shortest > nodes_[longest.v].shortest)
+        longest = k;
+    }
+    if (longest != empty()) short_texts(longest, depth + 1, most, out);
+    return;
+  }
+  std::string text;
+  for (RegexId at = r; !nodes_[at.v].nullable;) {
+    if (text.size() == kSteps) return;
+    const ClassMap& c = classes(at);
+    RegexId best = empty();
+    uint8_t by = 0;
+    for (uint16_t i = 0; i < c.n; ++i) {
+      const uint8_t b = c.search_order()[i];
+      const RegexId to = next(at, b);
+      if (to == empty() || (best != empty() && nodes_[to.v].shortest >= nodes_[best.v].shortest)) continue;
+      best = to;
+      by = b;
+    }
+    if (best == empty() || (!nodes_[best.v].nullable && nodes_[best.v].shortest >= nodes_[at.v].shortest)) return;
+    at = best;
+    text.push_back(static_cast<char>(by));
+  }
+  out.push_back(std::move(text));
+}
+
+// False also where that cannot be told part by part.
+bool RegexArena::holds(RegexId r, std::string_view text, uint32_t depth) {
+  constexpr uint32_t kDepth = 64;
+  const RegexNode& n = nodes_[r.v];
+  if (n.lazy || depth > kDepth) return false;
+  if (!n.boolean) return nodes_[run(r, text).v].nullable;
+  const std::span<const uint32_t> kids(n.kids, n.kind == RegexKind::kAnd || n.kind == RegexKind::kAlt ? n.n : 0);
+  if (n.kind == RegexKind::kAnd)
+    return std::ranges::all_of(kids, [&](uint32_t k) { return holds(RegexId{k}, text, depth + 1); });
+  if (n.kind == RegexKind::kAlt)
+    return std::ranges::any_of(kids, [&](uint32_t k) { return holds(RegexId{k}, text, depth + 1); });
+  return n.kind == RegexKind::kNot && !nodes_[n.a].boolean && !nodes_[n.a].lazy &&
+         !nodes_[run(RegexId{n.a}, text).v].nullable;
 }
 
 namespace {
