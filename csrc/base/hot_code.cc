@@ -1,5 +1,7 @@
 #include "base/hot_code.h"
 
+#ifdef __ELF__
+
 #include <chrono>
 #include <cstdint>
 
@@ -30,3 +32,11 @@ void fetch_hot_code() {
 }
 
 }  // namespace structgen
+
+#else
+
+namespace structgen {
+void fetch_hot_code() {}
+}  // namespace structgen
+
+#endif
