@@ -11,6 +11,7 @@ import time
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -423,7 +424,6 @@ def read_cohere(text: str) -> Any:
 def test_values_can_be_written_and_nothing_leads_nowhere(style) -> None:
     """Texts of random values are accepted; a random walk over the masks never sticks; what it writes in the style
     that tells its types is, read back, an instance by jsonschema."""
-    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed (the extra `test`)")
     walked = 0
     for seed in range(40 * harness.LONG):
         make = Maker(seed)

@@ -64,10 +64,6 @@ class Workers {
   uint64_t round_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
 constexpr std::size_t kKnownAlone = 128;  // known masks that one thread copies in the time that waking another takes
 
 // f(0) .. f(count - 1), chunks of them by turns.

@@ -189,8 +189,8 @@ class RegexArena {
   static uint8_t body_after(uint8_t body, uint8_t b);
   bool all_bodies(RegexId r) const;  // every string, its closing quote included
   bool has_short_text(RegexId r);
-  void short_texts(RegexId r, uint32_t depth, std::size_t most, std::vector<std::string>& out);
-  bool holds(RegexId r, std::string_view text, uint32_t depth);
+  void short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out);
+  bool holds(RegexId r, std::string_view text, uint32_t& left);
   bool plainly_infinite(RegexId r) const;
 
   StableVector<RegexNode, 10> nodes_;

@@ -16,6 +16,7 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kEmptinessBudget = 60'000;  // nodes visited by one emptiness search
+constexpr uint32_t kParts = 500;               // looked at for one text; parts are shared, so paths can be exponential
 constexpr uint32_t kLazyBudget = 10'000;       // the same where lazy nodes are involved, which cost more
 
 [[noreturn]] void too_complex(const char* what) { throw Error(ErrorKind::kSchemaTooComplex, what); }
@@ -67,29 +68,32 @@ bool RegexArena::plainly_infinite(RegexId r) const {
 // Whether a short text of one part is a text of the whole. The derivatives of the parts are known mostly, and no
 // intersection is made; a search makes those by every byte of each step.
 bool RegexArena::has_short_text(RegexId r) {
-  constexpr std::size_t kTexts = 64;
+  uint32_t left = kParts;
   std::vector<std::string> texts;
-  short_texts(r, 0, kTexts, texts);
-  return std::ranges::any_of(texts, [&](const std::string& text) { return holds(r, text, 0); });
+  short_texts(r, left, texts);
+  return std::ranges::any_of(texts, [&](const std::string& text) {
+    left = kParts;
+    return holds(r, text, left);
+  });
 }
 
 // Texts of the parts that are neither & nor ~ themselves: of an intersection the one that takes longest.
-void RegexArena::short_texts(RegexId r, uint32_t depth, std::size_t most, std::vector<std::string>& out) {
-  constexpr std::size_t kSteps = 64;
-  constexpr uint32_t kDepth = 64;
+void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out) {
+  constexpr std::size_t kTexts = 64, kSteps = 64;
   const RegexNode& n = nodes_[r.v];
-  if (n.lazy || out.size() == most || depth > kDepth) return;
+  if (n.lazy || out.size() == kTexts || left == 0) return;
+  --left;
   if (n.boolean) {
     if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kAlt) return;
     RegexId longest = empty();
     for (uint32_t i = 0; i < n.n; ++i) {
       const RegexId k{n.kids[i]};
       if (nodes_[k.v].boolean || n.kind == RegexKind::kAlt)
-        short_texts(k, depth + 1, most, out);
+        short_texts(k, left, out);
       else if (longest == empty() || nodes_[k.v].shortest > nodes_[longest.v].shortest)
         longest = k;
     }
-    if (longest != empty()) short_texts(longest, depth + 1, most, out);
+    if (longest != empty()) short_texts(longest, left, out);
     return;
   }
   std::string text;
@@ -113,16 +117,16 @@ void RegexArena::short_texts(RegexId r, uint32_t depth, std::size_t most, std::v
 }
 
 // False also where that cannot be told part by part.
-bool RegexArena::holds(RegexId r, std::string_view text, uint32_t depth) {
-  constexpr uint32_t kDepth = 64;
+bool RegexArena::holds(RegexId r, std::string_view text, uint32_t& left) {
   const RegexNode& n = nodes_[r.v];
-  if (n.lazy || depth > kDepth) return false;
+  if (n.lazy || left == 0) return false;
+  --left;
   if (!n.boolean) return nodes_[run(r, text).v].nullable;
   const std::span<const uint32_t> kids(n.kids, n.kind == RegexKind::kAnd || n.kind == RegexKind::kAlt ? n.n : 0);
   if (n.kind == RegexKind::kAnd)
-    return std::ranges::all_of(kids, [&](uint32_t k) { return holds(RegexId{k}, text, depth + 1); });
+    return std::ranges::all_of(kids, [&](uint32_t k) { return holds(RegexId{k}, text, left); });
   if (n.kind == RegexKind::kAlt)
-    return std::ranges::any_of(kids, [&](uint32_t k) { return holds(RegexId{k}, text, depth + 1); });
+    return std::ranges::any_of(kids, [&](uint32_t k) { return holds(RegexId{k}, text, left); });
   return n.kind == RegexKind::kNot && !nodes_[n.a].boolean && !nodes_[n.a].lazy &&
          !nodes_[run(RegexId{n.a}, text).v].nullable;
 }

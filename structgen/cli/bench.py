@@ -146,8 +146,8 @@ def _run(mode: str, config: dict[str, Any], options: argparse.Namespace) -> int:
     if mode == "masks" and engines.BASELINE in names:
         raise Failure(f"{engines.BASELINE} has no masks to time: it is for `structgen bench generate`")
     turn = options.turn if options.turn is not None else drive.TURN if mode == "masks" else 1
-    for option in ("stride", "limit", "memory", "scale", "turn"):
-        if (turn if option == "turn" else getattr(options, option)) <= 0:
+    for option, value in {**vars(options), "turn": turn}.items():
+        if option in ("stride", "limit", "memory", "scale", "turn") and value <= 0:
             raise Failure(f"--{option} must be positive")
     data = options.data or _default_data()
     source = corpus.open_corpus(data, instances=mode == "masks", scale=options.scale)
