@@ -207,9 +207,7 @@ def summary(rows: list[dict], examples: int) -> str:
         out.append(f"{label}: {len(group)} tests of {schemas} schemas")
         if any("inversion" in found for _, found in group):
             own = [name for name, found in group if found.get("inversion")]
-            out.append(
-                f"    in {len(own)} tests of {len(set(own))} schemas keys of one map are out of order"
-            )
+            out.append(f"    in {len(own)} tests of {len(set(own))} schemas keys of one map are out of order")
         for name, found in group[: examples * 4]:
             detail = " ".join(f"{k}={v!r}" for k, v in found.items() if k not in ("test", "about"))
             out.append(f"    {name}[{found['test']}] {found.get('about', '')[:60]} {detail}")

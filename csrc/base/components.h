@@ -1,8 +1,8 @@
 // Strongly connected components of a graph.
 //
-// In: the successors of each node. Out: found(members, recursive) once a component, those that it leads to first;
-// recursive: a node of it leads back to itself. Cost: linear, no recursion.
-// Source: Tarjan, "Depth-first search and linear graph algorithms" (1972).
+// In: the successors of each node. Out: found(members, recursive) once a component, those that it leads to
+// first; recursive: a node of it leads back to itself. Cost: linear, no recursion. Source: Tarjan,
+// "Depth-first search and linear graph algorithms" (1972).
 #pragma once
 
 #include <algorithm>
@@ -44,7 +44,8 @@ void components(const std::vector<std::vector<uint32_t>>& next, F&& found) {
         std::size_t first = open.size() - 1;
         while (open[first] != at) --first;
         const std::span<const uint32_t> members(open.data() + first, open.size() - first);
-        found(members, members.size() > 1 || std::find(next[at].begin(), next[at].end(), at) != next[at].end());
+        found(members,
+              members.size() > 1 || std::find(next[at].begin(), next[at].end(), at) != next[at].end());
         for (uint32_t member : members) is_open[member] = false;
         open.resize(first);
       }

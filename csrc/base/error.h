@@ -39,7 +39,9 @@ class Error : public std::exception {
   const char* what() const noexcept override { return message_.c_str(); }
   ErrorKind kind() const { return kind_; }
   // Whether it was only too much to tell.
-  bool is_limit() const { return kind_ == ErrorKind::kBudgetExceeded || kind_ == ErrorKind::kSchemaTooComplex; }
+  bool is_limit() const {
+    return kind_ == ErrorKind::kBudgetExceeded || kind_ == ErrorKind::kSchemaTooComplex;
+  }
   int64_t offset() const { return offset_; }
   const std::string& pointer() const { return pointer_; }
   const std::string& keyword() const { return keyword_; }

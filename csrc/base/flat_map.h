@@ -1,9 +1,9 @@
 // FlatMap: small keys to small values in one array.
 //
-// In: integer keys, values that are copied as bytes. Out: pointers and references that hold until the next insertion.
-// Cost: one probe sequence; an insertion allocates only when the array doubles. A node for each entry, as
-// std::unordered_map makes, was a fifth of what a small schema's compile allocates. An erased entry leaves no mark:
-// what probed past it moves up.
+// In: integer keys, values that are copied as bytes. Out: pointers and references that hold until the next
+// insertion. Cost: one probe sequence; an insertion allocates only when the array doubles. A node for each
+// entry, as std::unordered_map makes, was a fifth of what a small schema's compile allocates. An erased entry
+// leaves no mark: what probed past it moves up.
 #pragma once
 
 #include <cstddef>
@@ -53,7 +53,8 @@ class FlatMap {
     while (&slots_[hole].value != at) hole = next(hole);
     for (std::size_t i = next(hole); slots_[i].used; i = next(i)) {
       const std::size_t wanted = home(slots_[i].key);
-      if (((i - wanted) & (capacity_ - 1)) < ((i - hole) & (capacity_ - 1))) continue;  // its home lies past the hole
+      if (((i - wanted) & (capacity_ - 1)) < ((i - hole) & (capacity_ - 1)))
+        continue;  // its home lies past the hole
       slots_[hole] = slots_[i];
       hole = i;
     }

@@ -44,7 +44,8 @@ inline uint64_t hash_bytes(const char* p, std::size_t n, uint64_t seed) {
 template <class T>
 class ZeroArray {
  public:
-  explicit ZeroArray(std::size_t n = 0) : data_(n ? static_cast<T*>(std::calloc(n, sizeof(T))) : nullptr), n_(n) {
+  explicit ZeroArray(std::size_t n = 0)
+      : data_(n ? static_cast<T*>(std::calloc(n, sizeof(T))) : nullptr), n_(n) {
     if (n && !data_) throw std::bad_alloc();
   }
   ~ZeroArray() { std::free(data_); }

@@ -21,8 +21,8 @@ namespace structgen {
 
 namespace {
 
-constexpr std::size_t kWaiting = 64;          // ranges that wait at most
-constexpr std::size_t kSlice = 128u << 10;    // bytes of one call: it holds up whoever maps memory meanwhile
+constexpr std::size_t kWaiting = 64;        // ranges that wait at most
+constexpr std::size_t kSlice = 128u << 10;  // bytes of one call: it holds up whoever maps memory meanwhile
 constexpr uintptr_t kPage = 4096;
 
 struct Range {
@@ -32,7 +32,8 @@ struct Range {
 class Pages {
  public:
   void take(Range r) {
-    std::unique_lock hold(lock_, std::try_to_lock);  // never waits: a child may have been forked under the lock
+    std::unique_lock hold(lock_,
+                          std::try_to_lock);  // never waits: a child may have been forked under the lock
     if (!hold || count_ == kWaiting || off_.load(std::memory_order_relaxed)) return;
     ring_[(first_ + count_++) % kWaiting] = r;
     if (!started_) {
@@ -58,7 +59,8 @@ class Pages {
       --count_;
       hold.unlock();
       for (; r.begin < r.end && !off_.load(std::memory_order_relaxed); r.begin += kSlice)
-        if (::madvise(reinterpret_cast<void*>(r.begin), std::min(kSlice, r.end - r.begin), MADV_POPULATE_WRITE) != 0) {
+        if (::madvise(reinterpret_cast<void*>(r.begin), std::min(kSlice, r.end - r.begin),
+                      MADV_POPULATE_WRITE) != 0) {
           if (errno == EINVAL) off_ = true;  // an older kernel
           break;
         }

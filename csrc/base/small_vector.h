@@ -1,7 +1,7 @@
 // SmallVector: a list that is short nearly always, kept in place until it is not.
 //
-// In: values that are copied as bytes. Out: a contiguous range. Cost: no allocation up to N values, doubling after.
-// It neither copies nor moves: it is for lists that live in one function.
+// In: values that are copied as bytes. Out: a contiguous range. Cost: no allocation up to N values, doubling
+// after. It neither copies nor moves: it is for lists that live in one function.
 #pragma once
 
 #include <cstddef>

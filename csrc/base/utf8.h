@@ -47,8 +47,7 @@ inline uint32_t decode_utf8(std::string_view s, std::size_t i, uint32_t& length)
     return cp;
   }
   if (b >= 0xF0 && b < 0xF5 && tail(1) && tail(2) && tail(3)) {
-    const uint32_t cp =
-        ((b & 7) << 18) | ((at(1) & 63u) << 12) | ((at(2) & 63u) << 6) | (at(3) & 63u);
+    const uint32_t cp = ((b & 7) << 18) | ((at(1) & 63u) << 12) | ((at(2) & 63u) << 6) | (at(3) & 63u);
     if (cp >= 0x10000 && cp <= 0x10FFFF) length = 4;
     return cp;
   }

@@ -70,23 +70,36 @@ void bind_grammar(nb::module_& m) {
           "text"_a)
       .def(
           "sequence",
-          [](BoundGrammar& self, std::vector<uint32_t> kids) { return with_kids(self, NodeOp::kSequence, std::move(kids)); },
+          [](BoundGrammar& self, std::vector<uint32_t> kids) {
+            return with_kids(self, NodeOp::kSequence, std::move(kids));
+          },
           "kids"_a)
       .def(
           "choice",
-          [](BoundGrammar& self, std::vector<uint32_t> kids) { return with_kids(self, NodeOp::kChoice, std::move(kids)); },
+          [](BoundGrammar& self, std::vector<uint32_t> kids) {
+            return with_kids(self, NodeOp::kChoice, std::move(kids));
+          },
           "kids"_a)
       .def(
-          "both", [](BoundGrammar& self, std::vector<uint32_t> kids) { return with_kids(self, NodeOp::kBoth, std::move(kids)); },
+          "both",
+          [](BoundGrammar& self, std::vector<uint32_t> kids) {
+            return with_kids(self, NodeOp::kBoth, std::move(kids));
+          },
           "kids"_a)
-      .def("negate", [](BoundGrammar& self, uint32_t kid) { return with_kids(self, NodeOp::kNot, {kid}); }, "kid"_a)
-      .def("shortest", [](BoundGrammar& self, uint32_t kid) { return with_kids(self, NodeOp::kShortest, {kid}); }, "kid"_a)
+      .def(
+          "negate", [](BoundGrammar& self, uint32_t kid) { return with_kids(self, NodeOp::kNot, {kid}); },
+          "kid"_a)
+      .def(
+          "shortest",
+          [](BoundGrammar& self, uint32_t kid) { return with_kids(self, NodeOp::kShortest, {kid}); }, "kid"_a)
       .def(
           "repeat",
           [](BoundGrammar& self, uint32_t kid, uint32_t least, int64_t most) {
-            if (most >= 0 && most < least) throw Error(ErrorKind::kValue, "a repetition's bounds are the wrong way round");
+            if (most >= 0 && most < least)
+              throw Error(ErrorKind::kValue, "a repetition's bounds are the wrong way round");
             constexpr uint32_t kLargest = 1u << 30;
-            if (least > kLargest || most > kLargest) throw Error(ErrorKind::kValue, "a repetition's bound is too large");
+            if (least > kLargest || most > kLargest)
+              throw Error(ErrorKind::kValue, "a repetition's bound is too large");
             GrammarNode n;
             n.op = NodeOp::kRepeat;
             n.kids = checked(self, {kid});
@@ -142,7 +155,8 @@ void bind_grammar(nb::module_& m) {
           "rule"_a)
       .def(
           "lexeme",
-          [](BoundGrammar& self, std::string name, uint32_t node, int32_t priority, bool literal, bool alone) {
+          [](BoundGrammar& self, std::string name, uint32_t node, int32_t priority, bool literal,
+             bool alone) {
             checked(self, {node});
             self.source.lexemes.push_back({std::move(name), node, priority, literal, alone});
             GrammarNode n;
@@ -156,7 +170,8 @@ void bind_grammar(nb::module_& m) {
           [](BoundGrammar& self, const std::vector<uint32_t>& lexemes) {
             std::vector<uint32_t> numbers;
             for (uint32_t l : checked(self, lexemes)) {
-              if (self.source.nodes[l].op != NodeOp::kLexeme) throw Error(ErrorKind::kValue, "a gap is made of lexemes");
+              if (self.source.nodes[l].op != NodeOp::kLexeme)
+                throw Error(ErrorKind::kValue, "a gap is made of lexemes");
               numbers.push_back(self.source.nodes[l].a);
             }
             self.source.gaps.push_back(std::move(numbers));
@@ -182,7 +197,8 @@ void bind_grammar(nb::module_& m) {
       .def(
           "limit",
           [](BoundGrammar& self, uint32_t kid, uint32_t tokens, std::string name, int64_t place) {
-            if (tokens == 0 || tokens > kMaxNumber) throw Error(ErrorKind::kValue, "a limit of tokens is out of range");
+            if (tokens == 0 || tokens > kMaxNumber)
+              throw Error(ErrorKind::kValue, "a limit of tokens is out of range");
             GrammarNode n;
             n.op = NodeOp::kLimit;
             n.a = tokens;
@@ -192,18 +208,22 @@ void bind_grammar(nb::module_& m) {
             return self.source.add(std::move(n));
           },
           "kid"_a, "tokens"_a, "name"_a, "place"_a = -1,
-          "The texts of a node in which at most so many tokens begin. Errors tell the name and the place, a byte offset.")
+          "The texts of a node in which at most so many tokens begin. Errors tell the name and the place, a "
+          "byte offset.")
       .def(
           "json",
-          [](BoundGrammar& self, std::string schema, std::vector<std::pair<std::string, std::string>> registry,
-             const std::string& whitespace, bool any_order, bool canonical_numbers, bool enforce_formats, int draft) {
-            self.schemas.push_back({std::move(schema), std::move(registry),
-                                    json_options(whitespace, any_order, canonical_numbers, enforce_formats, draft)});
+          [](BoundGrammar& self, std::string schema,
+             std::vector<std::pair<std::string, std::string>> registry, const std::string& whitespace,
+             bool any_order, bool canonical_numbers, bool enforce_formats, int draft) {
+            self.schemas.push_back(
+                {std::move(schema), std::move(registry),
+                 json_options(whitespace, any_order, canonical_numbers, enforce_formats, draft)});
             GrammarNode n;
             n.op = NodeOp::kPart;
             n.a = self.source.parts++;
             return self.source.add(std::move(n));
           },
-          "schema"_a, "registry"_a, "whitespace"_a, "any_order"_a, "canonical_numbers"_a, "enforce_formats"_a, "draft"_a)
+          "schema"_a, "registry"_a, "whitespace"_a, "any_order"_a, "canonical_numbers"_a, "enforce_formats"_a,
+          "draft"_a)
       .def("__len__", [](const BoundGrammar& self) { return self.source.nodes.size(); });
 }

@@ -13,7 +13,8 @@ using namespace structgen;
 
 namespace {
 
-LogitRows logit_rows(uintptr_t address, int kind, std::size_t rows, std::size_t width, std::ptrdiff_t stride) {
+LogitRows logit_rows(uintptr_t address, int kind, std::size_t rows, std::size_t width,
+                     std::ptrdiff_t stride) {
   if (kind < 0 || kind > 3) throw Error(ErrorKind::kValue, "logits: unknown element kind");
   return {reinterpret_cast<const void*>(address), static_cast<Element>(kind), rows, width, stride};
 }
@@ -27,23 +28,25 @@ MaskRows mask_rows(uintptr_t address, std::ptrdiff_t stride, std::size_t words) 
 void bind_logits(nb::module_& m) {
   m.def(
       "mask_logits",
-      [](uintptr_t out, std::ptrdiff_t out_stride, uintptr_t in, int kind, std::size_t rows, std::size_t width,
-         std::ptrdiff_t stride, uintptr_t mask, std::ptrdiff_t mask_stride, std::size_t words, uintptr_t indices,
-         std::size_t n_indices, unsigned threads) {
+      [](uintptr_t out, std::ptrdiff_t out_stride, uintptr_t in, int kind, std::size_t rows,
+         std::size_t width, std::ptrdiff_t stride, uintptr_t mask, std::ptrdiff_t mask_stride,
+         std::size_t words, uintptr_t indices, std::size_t n_indices, unsigned threads) {
         const LogitRows logits = logit_rows(in, kind, rows, width, stride);
         nb::gil_scoped_release release;
-        structgen::mask_logits(reinterpret_cast<void*>(out), out_stride, logits, mask_rows(mask, mask_stride, words),
-                               reinterpret_cast<const int64_t*>(indices), n_indices, threads);
+        structgen::mask_logits(reinterpret_cast<void*>(out), out_stride, logits,
+                               mask_rows(mask, mask_stride, words), reinterpret_cast<const int64_t*>(indices),
+                               n_indices, threads);
       },
-      "out"_a, "out_stride"_a, "logits"_a, "kind"_a, "rows"_a, "width"_a, "stride"_a, "mask"_a, "mask_stride"_a,
-      "words"_a, "indices"_a, "n_indices"_a, "threads"_a);
+      "out"_a, "out_stride"_a, "logits"_a, "kind"_a, "rows"_a, "width"_a, "stride"_a, "mask"_a,
+      "mask_stride"_a, "words"_a, "indices"_a, "n_indices"_a, "threads"_a);
   m.def(
       "masked_logsumexp",
       [](uintptr_t out, uintptr_t in, int kind, std::size_t rows, std::size_t width, std::ptrdiff_t stride,
          uintptr_t mask, std::ptrdiff_t mask_stride, std::size_t words, unsigned threads) {
         const LogitRows logits = logit_rows(in, kind, rows, width, stride);
         nb::gil_scoped_release release;
-        structgen::masked_logsumexp(reinterpret_cast<void*>(out), logits, mask_rows(mask, mask_stride, words), threads);
+        structgen::masked_logsumexp(reinterpret_cast<void*>(out), logits, mask_rows(mask, mask_stride, words),
+                                    threads);
       },
       "out"_a, "logits"_a, "kind"_a, "rows"_a, "width"_a, "stride"_a, "mask"_a, "mask_stride"_a, "words"_a,
       "threads"_a);
@@ -53,8 +56,8 @@ void bind_logits(nb::module_& m) {
          uintptr_t mask, std::ptrdiff_t mask_stride, std::size_t words, unsigned threads) {
         const LogitRows logits = logit_rows(in, kind, rows, width, stride);
         nb::gil_scoped_release release;
-        structgen::masked_log_softmax(reinterpret_cast<void*>(out), logits, mask_rows(mask, mask_stride, words),
-                                      threads);
+        structgen::masked_log_softmax(reinterpret_cast<void*>(out), logits,
+                                      mask_rows(mask, mask_stride, words), threads);
       },
       "out"_a, "logits"_a, "kind"_a, "rows"_a, "width"_a, "stride"_a, "mask"_a, "mask_stride"_a, "words"_a,
       "threads"_a);

@@ -43,7 +43,8 @@ const char* kind_name(ErrorKind k) {
 
 // Text for people: JSON may name half a surrogate pair, which Python's UTF-8 refuses.
 nb::str shown(const std::string& text) {
-  return nb::steal<nb::str>(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+  return nb::steal<nb::str>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 
 void translate(const std::exception_ptr& p, void*) {
@@ -51,7 +52,8 @@ void translate(const std::exception_ptr& p, void*) {
     std::rethrow_exception(p);
   } catch (const Error& e) {
     nb::object error = nb::module_::import_("structgen.errors")
-                           .attr("from_core")(kind_name(e.kind()), shown(e.what()), shown(e.pointer()), shown(e.keyword()), e.offset());
+                           .attr("from_core")(kind_name(e.kind()), shown(e.what()), shown(e.pointer()),
+                                              shown(e.keyword()), e.offset());
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
   }
 }
@@ -72,7 +74,8 @@ class Rows {
     }
     held_ = true;
     const char* f = view_.format ? view_.format : "B";
-    if (view_.itemsize != 4 || !(f[0] == 'i' || f[0] == 'I' || f[0] == 'l' || f[0] == 'L')) fail("expected dtype int32");
+    if (view_.itemsize != 4 || !(f[0] == 'i' || f[0] == 'I' || f[0] == 'l' || f[0] == 'L'))
+      fail("expected dtype int32");
     if (view_.ndim < 1 || view_.ndim > 2) fail("expected shape (rows, words)");
     const Py_ssize_t width = view_.shape[view_.ndim - 1];
     if (width < static_cast<Py_ssize_t>(words))
@@ -89,7 +92,8 @@ class Rows {
   // The row, with words beyond the vocabulary (padded heads) cleared.
   uint32_t* row(int64_t i) {
     if (i < 0) i += static_cast<int64_t>(count_);
-    if (i < 0 || i >= static_cast<int64_t>(count_)) fail("row " + std::to_string(i) + " of " + std::to_string(count_));
+    if (i < 0 || i >= static_cast<int64_t>(count_))
+      fail("row " + std::to_string(i) + " of " + std::to_string(count_));
     uint32_t* p = static_cast<uint32_t*>(view_.buf) + static_cast<std::size_t>(i) * width_;
     for (std::size_t w = words_; w < width_; ++w) p[w] = 0;
     return p;
@@ -114,7 +118,8 @@ std::vector<TokenId> to_tokens(nb::handle h) {
   return out;
 }
 
-std::shared_ptr<Vocabulary> make_vocabulary(nb::list tokens, std::vector<TokenId> eos, std::vector<TokenId> special) {
+std::shared_ptr<Vocabulary> make_vocabulary(nb::list tokens, std::vector<TokenId> eos,
+                                            std::vector<TokenId> special) {
   std::vector<std::string_view> views;
   views.reserve(nb::len(tokens));
   for (nb::handle t : tokens) {
@@ -181,14 +186,18 @@ bool names_metaschema(std::string_view schema) {
 
 using Documents = std::vector<std::pair<std::string, std::string>>;
 
-// `registry`: the documents that references may name, or None: then `metaschemas` gives them where they are named.
-std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema, const std::optional<Documents>& given,
-                                     const nb::callable& metaschemas, const std::string& whitespace, bool any_order, bool canonical_numbers,
+// `registry`: the documents that references may name, or None: then `metaschemas` gives them where they are
+// named.
+std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
+                                     const std::optional<Documents>& given, const nb::callable& metaschemas,
+                                     const std::string& whitespace, bool any_order, bool canonical_numbers,
                                      bool enforce_formats, int draft) {
   const JsonOptions o = json_options(whitespace, any_order, canonical_numbers, enforce_formats, draft);
   Documents registry;
-  if (given) registry = *given;
-  else if (names_metaschema(schema)) registry = nb::cast<Documents>(metaschemas());
+  if (given)
+    registry = *given;
+  else if (names_metaschema(schema))
+    registry = nb::cast<Documents>(metaschemas());
   nb::gil_scoped_release release;
   return c.json_schema(schema, registry, o);
 }
@@ -230,8 +239,8 @@ std::string_view from_bytes(const nb::bytes& b) { return {b.c_str(), b.size()}; 
 
 }  // namespace
 
-JsonOptions json_options(const std::string& whitespace, bool any_order, bool canonical_numbers, bool enforce_formats,
-                         int draft) {
+JsonOptions json_options(const std::string& whitespace, bool any_order, bool canonical_numbers,
+                         bool enforce_formats, int draft) {
   JsonOptions o;
   o.schema.enforce_formats = enforce_formats;
   if (draft != 0) {
@@ -240,9 +249,12 @@ JsonOptions json_options(const std::string& whitespace, bool any_order, bool can
   }
   o.order = any_order ? PropertyOrder::kAny : PropertyOrder::kSchema;
   o.canonical_numbers = canonical_numbers;
-  if (whitespace == "flexible") o.layout.mode = JsonLayout::kFlexible;
-  else if (whitespace == "compact") o.layout.mode = JsonLayout::kCompact;
-  else if (whitespace == "pretty") o.layout.mode = JsonLayout::kPretty;
+  if (whitespace == "flexible")
+    o.layout.mode = JsonLayout::kFlexible;
+  else if (whitespace == "compact")
+    o.layout.mode = JsonLayout::kCompact;
+  else if (whitespace == "pretty")
+    o.layout.mode = JsonLayout::kPretty;
   else {
     o.layout.mode = JsonLayout::kPattern;
     o.layout.pattern = whitespace;
@@ -258,12 +270,13 @@ NB_MODULE(_core, m) {
       .def(nb::new_(&make_vocabulary), "tokens"_a, "eos"_a, "special"_a)
       .def_static("load", &load, "path"_a)
       .def("save", &save, "path"_a, "meta"_a)
-      .def("token",
-           [](const Vocabulary& v, TokenId t) {
-             const std::string_view text = v.is_special(t) ? std::string_view() : v.bytes(t);
-             return nb::bytes(text.data(), text.size());
-           },
-           "id"_a)
+      .def(
+          "token",
+          [](const Vocabulary& v, TokenId t) {
+            const std::string_view text = v.is_special(t) ? std::string_view() : v.bytes(t);
+            return nb::bytes(text.data(), text.size());
+          },
+          "id"_a)
       .def_prop_ro("eos", &Vocabulary::eos)
       .def_prop_ro("special", &Vocabulary::special)
       .def("__len__", &Vocabulary::size)
@@ -276,7 +289,8 @@ NB_MODULE(_core, m) {
       .def("report",
            [](const Grammar& g) {
              std::vector<std::tuple<nb::str, nb::str, nb::str>> out;
-             for (const ReportEntry& e : g.report()) out.emplace_back(shown(e.pointer), shown(e.keyword), shown(e.reason));
+             for (const ReportEntry& e : g.report())
+               out.emplace_back(shown(e.pointer), shown(e.keyword), shown(e.reason));
              return out;
            })
       .def_prop_ro("warnings", [](const Grammar& g) { return g.warnings(); })
@@ -306,8 +320,8 @@ NB_MODULE(_core, m) {
           "vocabulary"_a, "cache"_a, "cache_bytes"_a)
       .def("json_schema_text", &json_schema_text, "schema"_a,
            nb::sig("def json_schema_text(self, schema: str) -> Grammar | None"))
-      .def("json_schema", &json_schema, "schema"_a, "registry"_a.none(), "metaschemas"_a, "whitespace"_a, "any_order"_a, "canonical_numbers"_a,
-           "enforce_formats"_a, "draft"_a)
+      .def("json_schema", &json_schema, "schema"_a, "registry"_a.none(), "metaschemas"_a, "whitespace"_a,
+           "any_order"_a, "canonical_numbers"_a, "enforce_formats"_a, "draft"_a)
       .def(
           "regex",
           [](Compiler& c, std::string_view pattern) {
@@ -332,7 +346,8 @@ NB_MODULE(_core, m) {
           "texts"_a)
       .def_prop_ro("byte_size", &Compiler::byte_size)
       // By reference: a shared_ptr argument would keep the Python object alive, and free it under the GIL.
-      .def("retire", [](Compiler& c, Grammar& g) { return c.retire(g.shared_from_this()); }, "grammar"_a)
+      .def(
+          "retire", [](Compiler& c, Grammar& g) { return c.retire(g.shared_from_this()); }, "grammar"_a)
       .def("reap", &Compiler::reap)
       .def_prop_ro("retiring", &Compiler::retiring);
 
@@ -341,18 +356,24 @@ NB_MODULE(_core, m) {
       .def("fork", [](const Matcher& self) { return Matcher(self); })
       .def("accept_token", &Matcher::accept_token, "token"_a)
       .def(
-          "accept_tokens", [](Matcher& self, nb::handle t) { return self.accept_tokens(to_tokens(t)); }, "tokens"_a)
+          "accept_tokens", [](Matcher& self, nb::handle t) { return self.accept_tokens(to_tokens(t)); },
+          "tokens"_a)
       .def(
-          "accept_bytes", [](Matcher& self, const nb::bytes& b) { return self.accept_bytes(from_bytes(b)); }, "text"_a)
-      .def(
-          "validate_tokens", [](Matcher& self, nb::handle t) { return self.validate_tokens(to_tokens(t)); }, "tokens"_a)
-      .def(
-          "validate_bytes", [](Matcher& self, const nb::bytes& b) { return self.validate_bytes(from_bytes(b)); },
+          "accept_bytes", [](Matcher& self, const nb::bytes& b) { return self.accept_bytes(from_bytes(b)); },
           "text"_a)
-      .def("rollback", [](Matcher& self, int64_t n) {
-        if (n < 0) throw Error(ErrorKind::kValue, "cannot roll back a negative number of steps");
-        self.rollback(static_cast<std::size_t>(n));
-      }, "n"_a)
+      .def(
+          "validate_tokens", [](Matcher& self, nb::handle t) { return self.validate_tokens(to_tokens(t)); },
+          "tokens"_a)
+      .def(
+          "validate_bytes",
+          [](Matcher& self, const nb::bytes& b) { return self.validate_bytes(from_bytes(b)); }, "text"_a)
+      .def(
+          "rollback",
+          [](Matcher& self, int64_t n) {
+            if (n < 0) throw Error(ErrorKind::kValue, "cannot roll back a negative number of steps");
+            self.rollback(static_cast<std::size_t>(n));
+          },
+          "n"_a)
       .def("reset", &Matcher::reset)
       .def("is_accepting", &Matcher::is_accepting)
       .def("is_terminated", &Matcher::is_terminated)
@@ -385,7 +406,9 @@ NB_MODULE(_core, m) {
                nb::gil_scoped_release release;
                found = self.captures();
              }
-             std::vector<std::tuple<std::string, std::size_t, std::size_t, std::size_t, std::size_t, nb::bytes>> out;
+             std::vector<
+                 std::tuple<std::string, std::size_t, std::size_t, std::size_t, std::size_t, nb::bytes>>
+                 out;
              for (const Matcher::Capture& c : found)
                out.emplace_back(c.name, c.begin, c.end, c.first_token, c.last_token, to_bytes(c.text));
              return out;

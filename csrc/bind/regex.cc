@@ -55,16 +55,26 @@ void bind_regex(nb::module_& m) {
           [](std::string_view condition, std::string_view argument, bool canonical) {
             auto l = std::make_unique<Language>();
             const auto value = [&] { return Decimal::parse(argument); };
-            NumberLanguage n(l->arena, canonical, condition == "multipleOf" && NumberLanguage::is_hard(value()));
-            if (condition == "any") l->root = n.any();
-            else if (condition == "integer") l->root = n.integers();
-            else if (condition == "minimum") l->root = n.at_least(value(), false);
-            else if (condition == "exclusiveMinimum") l->root = n.at_least(value(), true);
-            else if (condition == "maximum") l->root = n.at_most(value(), false);
-            else if (condition == "exclusiveMaximum") l->root = n.at_most(value(), true);
-            else if (condition == "multipleOf") l->root = n.multiple_of(value());
-            else if (condition == "const") l->root = n.equal_to(value());
-            else throw Error(ErrorKind::kValue, "unknown condition");
+            NumberLanguage n(l->arena, canonical,
+                             condition == "multipleOf" && NumberLanguage::is_hard(value()));
+            if (condition == "any")
+              l->root = n.any();
+            else if (condition == "integer")
+              l->root = n.integers();
+            else if (condition == "minimum")
+              l->root = n.at_least(value(), false);
+            else if (condition == "exclusiveMinimum")
+              l->root = n.at_least(value(), true);
+            else if (condition == "maximum")
+              l->root = n.at_most(value(), false);
+            else if (condition == "exclusiveMaximum")
+              l->root = n.at_most(value(), true);
+            else if (condition == "multipleOf")
+              l->root = n.multiple_of(value());
+            else if (condition == "const")
+              l->root = n.equal_to(value());
+            else
+              throw Error(ErrorKind::kValue, "unknown condition");
             return l;
           },
           "condition"_a, "argument"_a = "0", "canonical"_a = false)

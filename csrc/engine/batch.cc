@@ -64,7 +64,8 @@ class Workers {
   uint64_t round_ = 0;
 };
 
-constexpr std::size_t kKnownAlone = 128;  // known masks that one thread copies in the time that waking another takes
+constexpr std::size_t kKnownAlone =
+    128;  // known masks that one thread copies in the time that waking another takes
 
 // f(0) .. f(count - 1), chunks of them by turns.
 void each(std::size_t count, std::size_t chunk, unsigned threads, const std::function<void(std::size_t)>& f) {
@@ -88,7 +89,8 @@ void each(std::size_t count, std::size_t chunk, unsigned threads, const std::fun
 
 }  // namespace
 
-// First what is known, which takes no lock; then what is new, each world's by one thread, since it has one lock.
+// First what is known, which takes no lock; then what is new, each world's by one thread, since it has one
+// lock.
 void fill_rows(std::span<Matcher* const> matchers, std::span<uint32_t* const> rows, unsigned threads) {
   if (threads <= 1 || matchers.size() < 2) {
     for (std::size_t i = 0; i < matchers.size(); ++i) matchers[i]->fill_row(rows[i]);
@@ -112,7 +114,8 @@ void fill_rows(std::span<Matcher* const> matchers, std::span<uint32_t* const> ro
     for (std::size_t i : groups[group].second) matchers[i]->fill_row(rows[i]);
   };
   if (groups.size() == 1) return compute(0);
-  if (!groups.empty()) each(groups.size(), 1, std::min<unsigned>(threads, static_cast<unsigned>(groups.size())), compute);
+  if (!groups.empty())
+    each(groups.size(), 1, std::min<unsigned>(threads, static_cast<unsigned>(groups.size())), compute);
 }
 
 }  // namespace structgen

@@ -1,17 +1,18 @@
 // Finishing within a budget: the tokens after which a text can still be completed in time.
 //
-// In: a matcher's state, tokens left. Out: its mask, less the tokens that leave too little. Cost: one walk over
-// the trie (milliseconds at 131k tokens) and one completion a state that the walk meets; nothing a token where
-// the state is known to be loose, or where its tokens stay inside a run of characters and some are to spare.
+// In: a matcher's state, tokens left. Out: its mask, less the tokens that leave too little. Cost: one walk
+// over the trie (milliseconds at 131k tokens) and one completion a state that the walk meets; nothing a token
+// where the state is known to be loose, or where its tokens stay inside a run of characters and some are to
+// spare.
 //
-// The tokens that finish from a state are counted along a shortest completion's text, cut into as few tokens as
-// it takes. That is an upper bound: another text may be longer and take fewer. What is promised is kept: the
-// states along the text remember what they need and the token that keeps to it.
+// The tokens that finish from a state are counted along a shortest completion's text, cut into as few tokens
+// as it takes. That is an upper bound: another text may be longer and take fewer. What is promised is kept:
+// the states along the text remember what they need and the token that keeps to it.
 //
 // Inside a captured key or item every token would make states of its own. The walk goes without the captured
 // text (mask/fill.h): what finishes whatever the text is, finishes. Where the text matters, a few tokens are
-// tried as they are, and a completion that worked serves every other token that writes what is not in it: texts
-// matter only by being equal to one that comes later. What is still open past kTrials is refused.
+// tried as they are, and a completion that worked serves every other token that writes what is not in it:
+// texts matter only by being equal to one that comes later. What is still open past kTrials is refused.
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
@@ -27,14 +28,15 @@ constexpr std::size_t kPromised = 1 << 16;  // bytes of a completion whose state
 constexpr std::size_t kSpare = 16;          // bytes that a character begun takes at most, and what follows it
 constexpr std::size_t kTrials = 2'000;      // tokens of one mask that are stepped with their own text
 constexpr std::size_t kTrialBytes = 16u << 20;  // that their states and regexes may take
-constexpr std::size_t kFull = 2;            // times the cache's bytes that regexes take, from which none are tried
-constexpr uint64_t kWork = 1'000'000;       // of one mask's completions, about a second
-constexpr std::size_t kLikely = 4;          // completions remembered for a state whose text is not known
-constexpr std::size_t kAttempts = 3;        // of tokens alike, to find one
-constexpr std::size_t kFew = 4'000;         // tokens up to which each is walked by itself
+constexpr std::size_t kFull = 2;       // times the cache's bytes that regexes take, from which none are tried
+constexpr uint64_t kWork = 1'000'000;  // of one mask's completions, about a second
+constexpr std::size_t kLikely = 4;     // completions remembered for a state whose text is not known
+constexpr std::size_t kAttempts = 3;   // of tokens alike, to find one
+constexpr std::size_t kFew = 4'000;    // tokens up to which each is walked by itself
 
-// Whether the strings that a token writes into cannot be equal to one in the text: it holds a piece of a string
-// (letters, other than those of numbers, or beyond ASCII) that the text does not hold, and neither is escaped.
+// Whether the strings that a token writes into cannot be equal to one in the text: it holds a piece of a
+// string (letters, other than those of numbers, or beyond ASCII) that the text does not hold, and neither is
+// escaped.
 bool differs(std::string_view token, std::string_view text) {
   if (token.find('\\') != std::string_view::npos || text.find('\\') != std::string_view::npos) return false;
   if (token.find('"') != std::string_view::npos && token.find('"') + 1 < token.size()) return false;
@@ -76,8 +78,9 @@ bool Matcher::spell(std::string_view text, std::vector<Piece>& out) const {
   return true;
 }
 
-// Takes a text that is said to complete s; the tokens it takes, or kTooMany where it does not. The states along
-// it learn what they need: another completion of the same length, found from one of them, may take more.
+// Takes a text that is said to complete s; the tokens it takes, or kTooMany where it does not. The states
+// along it learn what they need: another completion of the same length, found from one of them, may take
+// more.
 std::size_t Matcher::promise(StateId s, std::string_view text) {
   std::vector<Piece> pieces;
   if (!spell(text, pieces)) return kTooMany;
@@ -173,7 +176,8 @@ struct Matcher::Trial {
   bool tired = false;
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
-  std::unordered_map<uint32_t, std::vector<TokenId>> alike;  // by the state that they lead to without their text
+  std::unordered_map<uint32_t, std::vector<TokenId>>
+      alike;  // by the state that they lead to without their text
   std::vector<TokenId> alone;
   bool asks(TokenId t) const { return open[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1; }
   void take(TokenId t) { keep[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
@@ -252,9 +256,12 @@ void Matcher::judge_one(TokenId t, StateId from, Trial& trial) {
 
 // Tokens whose text decides: each as it is, within limits, or by a completion that some other token had.
 void Matcher::judge_texts(Trial& trial) {
-  // The regexes that a text makes stay as long as the grammar's world, so texts that nobody wrote must not fill it.
+  // The regexes that a text makes stay as long as the grammar's world, so texts that nobody wrote must not
+  // fill it.
   const World& world = grammar_->world();
-  const auto size = [&] { return epoch_->byte_size() + grammar_->productions().byte_size() + world.byte_size(); };
+  const auto size = [&] {
+    return epoch_->byte_size() + grammar_->productions().byte_size() + world.byte_size();
+  };
   const std::size_t before = size();
   std::size_t trials = world.byte_size() > kFull * world.cache_bytes ? kTrials : 0;
   const auto fits = [&](TokenId t) {
@@ -300,8 +307,8 @@ void Matcher::judge_texts(Trial& trial) {
     if (fits(t) != Parser::dead()) trial.take(t);
 }
 
-// The token that keeps what is promised to the current state, and no other: where what else may stand is too much to
-// tell. False: nothing is promised, or not within the budget.
+// The token that keeps what is promised to the current state, and no other: where what else may stand is too
+// much to tell. False: nothing is promised, or not within the budget.
 bool Matcher::keep_promise(uint32_t* row, std::size_t budget, std::size_t& need) {
   std::lock_guard hold(grammar_->world().lock);
   const auto known = epoch_->needed.find(current().v);
@@ -367,7 +374,8 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& ne
     } else {
       for (uint32_t w = 0; w < v.words(); ++w)
         for (uint32_t bits = open[w]; bits; bits &= bits - 1)
-          judge_one(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))), from, trial);
+          judge_one(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))), from,
+                    trial);
     }
     if (trial.alike.empty() && trial.alone.empty()) {
       // Whatever the budget is, from here on no token needs more than the worst of these.
@@ -378,7 +386,8 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& ne
   } catch (const Error& e) {
     if (!e.is_limit()) throw;  // what was not judged yet is refused
   }
-  if (const TokenId next = epoch_->needed.at(current().v).next; next >= 0) trial.take(next);  // as was promised
+  if (const TokenId next = epoch_->needed.at(current().v).next; next >= 0)
+    trial.take(next);  // as was promised
   for (uint32_t w = 0; w < v.words(); ++w) row[w] &= ~open[w] | trial.keep[w];
   return true;
 }

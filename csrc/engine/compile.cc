@@ -56,7 +56,8 @@ std::size_t Compiler::retire(std::shared_ptr<Grammar> grammar) {
   std::lock_guard hold(lock_);
   std::size_t bytes = grammar->published();
   World& world = grammar->world();
-  if (grammar->retire() == 0 && std::ranges::none_of(current_, [&](const auto& w) { return w.get() == &world; }))
+  if (grammar->retire() == 0 &&
+      std::ranges::none_of(current_, [&](const auto& w) { return w.get() == &world; }))
     bytes += world.published.load(std::memory_order_relaxed);
   retired_.push_back(std::move(grammar));
   return bytes;
@@ -79,19 +80,18 @@ std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const Sc
   auto schemas = std::make_unique<SchemaSet>(schema, registry, options.schema);
   const SchemaSet* report_of = schemas.get();
   const auto [w, hold] = enter();
-  auto productions = std::make_unique<JsonProductions>(w->regexes, std::move(schemas), options.layout, options.order,
-                                                       options.canonical_numbers);
+  auto productions = std::make_unique<JsonProductions>(w->regexes, std::move(schemas), options.layout,
+                                                       options.order, options.canonical_numbers);
   const RuleId root = productions->root();
-  return std::make_shared<Grammar>(w, std::move(productions), root,
-                                   std::vector<const SchemaSet*>{report_of});
+  return std::make_shared<Grammar>(w, std::move(productions), root, std::vector<const SchemaSet*>{report_of});
 }
 
 std::shared_ptr<Grammar> Compiler::terminal(World& world, std::shared_ptr<World> keep, RegexId r) {
   if (world.regexes.is_empty(r)) throw Error(ErrorKind::kGrammar, "no text matches");
   std::vector<Alternatives> rules(1);
   rules[0].add({Symbol::terminal(r)});
-  return std::make_shared<Grammar>(std::move(keep), std::make_unique<TableProductions>(std::move(rules)), RuleId{0},
-                                   std::vector<const SchemaSet*>{});
+  return std::make_shared<Grammar>(std::move(keep), std::make_unique<TableProductions>(std::move(rules)),
+                                   RuleId{0}, std::vector<const SchemaSet*>{});
 }
 
 std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern) {
@@ -102,21 +102,26 @@ std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern) {
   return grammar;
 }
 
-std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas) {
+std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
+                                           const std::vector<JsonPart>& schemas) {
   for (GrammarNode& n : source.nodes)
     for (TokenId t : n.ids) {
       if (vocabulary_->is_eos(t))
-        throw Error(ErrorKind::kGrammar, "token " + std::to_string(t) + " ends the text; a grammar cannot contain it");
+        throw Error(ErrorKind::kGrammar,
+                    "token " + std::to_string(t) + " ends the text; a grammar cannot contain it");
       if (vocabulary_->bytes(t).empty())
-        throw Error(ErrorKind::kGrammar, "token " + std::to_string(t) + " is neither text nor a special token");
+        throw Error(ErrorKind::kGrammar,
+                    "token " + std::to_string(t) + " is neither text nor a special token");
       n.units.emplace_back(vocabulary_->bytes(t));
     }
   std::vector<std::unique_ptr<SchemaSet>> sets;
-  for (const JsonPart& p : schemas) sets.push_back(std::make_unique<SchemaSet>(p.schema, p.registry, p.options.schema));
+  for (const JsonPart& p : schemas)
+    sets.push_back(std::make_unique<SchemaSet>(p.schema, p.registry, p.options.schema));
   const auto [w, hold] = enter();
   Lowered lowered = lower(w->regexes, source, start);
   analyse(lowered.cfg, w->regexes);
-  auto rules = std::make_unique<CfgProductions>(w->regexes, std::move(lowered.cfg), std::move(lowered.lexemes));
+  auto rules =
+      std::make_unique<CfgProductions>(w->regexes, std::move(lowered.cfg), std::move(lowered.lexemes));
   std::vector<std::string> warnings = rules->warnings();
   std::vector<CfgLimit> limits = rules->limits();
   const bool lexed = rules->context_free();
@@ -125,7 +130,8 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   for (std::size_t i = 0; i < schemas.size(); ++i) {
     const JsonOptions& o = schemas[i].options;
     report_of.push_back(sets[i].get());
-    auto part = std::make_unique<JsonProductions>(w->regexes, std::move(sets[i]), o.layout, o.order, o.canonical_numbers);
+    auto part = std::make_unique<JsonProductions>(w->regexes, std::move(sets[i]), o.layout, o.order,
+                                                  o.canonical_numbers);
     const RuleId root = part->root();
     all->add(std::move(part), root);
   }
@@ -143,7 +149,8 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
     epoch.limits->check(epoch.parser.before(fresh), limit.name, limit.tokens, limit.place);
   }
   if (epoch.limits->way(grammar->start()).tokens == Limits::kNever)
-    throw Error(ErrorKind::kGrammar, "no text that keeps to the limits on tokens was found").at(limits[0].place);
+    throw Error(ErrorKind::kGrammar, "no text that keeps to the limits on tokens was found")
+        .at(limits[0].place);
   return grammar;
 }
 

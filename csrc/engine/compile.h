@@ -32,16 +32,19 @@ struct JsonPart {
 class Compiler {
  public:
   Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes);
-  std::shared_ptr<Grammar> json_schema(std::string_view schema, const SchemaSet::Documents& registry, const JsonOptions& options);
+  std::shared_ptr<Grammar> json_schema(std::string_view schema, const SchemaSet::Documents& registry,
+                                       const JsonOptions& options);
   std::shared_ptr<Grammar> regex(std::string_view pattern);
   // `start`: a rule of the source; schemas[i] is its part i.
-  std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas);
+  std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start,
+                                   const std::vector<JsonPart>& schemas);
   std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts);
   const Vocabulary& vocabulary() const { return *vocabulary_; }
-  // Bytes of every world that a grammar still needs, with its grammars, as last published. Takes no world's lock.
+  // Bytes of every world that a grammar still needs, with its grammars, as last published. Takes no world's
+  // lock.
   std::size_t byte_size();
-  // Holds the grammar until reap(). Bytes that go with it: its own, and its world's where it is the last there
-  // that was not retired.
+  // Holds the grammar until reap(). Bytes that go with it: its own, and its world's where it is the last
+  // there that was not retired.
   std::size_t retire(std::shared_ptr<Grammar> grammar);
   // Frees what was retired on another thread, if its other holders have let go of it: they free it else.
   void reap();

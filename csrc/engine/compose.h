@@ -26,7 +26,9 @@ class ComposedProductions : public Productions {
     rules_->set_part(i - 1, Symbol::rule(number(root, i)));
   }
   RuleId root() const { return number(rules_->root(), 0); }
-  RuleId rule(uint32_t of_rules) const { return number(RuleId{of_rules}, 0); }  // the number of a rule in `rules`
+  RuleId rule(uint32_t of_rules) const {
+    return number(RuleId{of_rules}, 0);
+  }  // the number of a rule in `rules`
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override {
     const uint32_t i = rule.v % stride_;

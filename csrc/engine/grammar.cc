@@ -5,8 +5,13 @@ namespace structgen {
 Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
                  std::vector<const SchemaSet*> report_of, std::vector<std::string> warnings,
                  std::vector<std::string> captures, bool limited)
-    : world_(std::move(world)), productions_(std::move(productions)), start_rule_(start),
-      report_of_(std::move(report_of)), warnings_(std::move(warnings)), captures_(std::move(captures)), limited_(limited) {
+    : world_(std::move(world)),
+      productions_(std::move(productions)),
+      start_rule_(start),
+      report_of_(std::move(report_of)),
+      warnings_(std::move(warnings)),
+      captures_(std::move(captures)),
+      limited_(limited) {
   open(0);
   publish();
   world_->kept.fetch_add(1, std::memory_order_relaxed);

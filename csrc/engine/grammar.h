@@ -39,8 +39,8 @@ struct Epoch {
   }
   ~Epoch() { world.grammars.fetch_sub(published, std::memory_order_relaxed); }
   std::size_t byte_size() const {
-    return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() + needed.size() * 56 + loose.size() * 48 +
-           likely.size() * 400 + (limits ? limits->byte_size() : 0);
+    return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
+           needed.size() * 56 + loose.size() * 48 + likely.size() * 400 + (limits ? limits->byte_size() : 0);
   }
   // Under the world's lock: adds what was allocated since to the world's account.
   std::size_t publish() {
@@ -57,9 +57,9 @@ struct Epoch {
   std::unique_ptr<Limits> limits;  // where the grammar limits tokens
   // What budgets asked for (engine/budget.cc), by state.
   std::unordered_map<uint32_t, Finish> needed;
-  std::unordered_map<uint32_t, std::size_t> loose;  // from which budget on no token is refused
+  std::unordered_map<uint32_t, std::size_t> loose;                // from which budget on no token is refused
   std::unordered_map<uint32_t, std::vector<std::string>> likely;  // completions for most captured texts
-  std::size_t limit = 0;  // size at which the next epoch starts
+  std::size_t limit = 0;                                          // size at which the next epoch starts
 };
 
 class Grammar : public std::enable_shared_from_this<Grammar> {
@@ -87,7 +87,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
 
   // Under the world's lock:
   std::shared_ptr<Epoch> epoch() const { return epoch_; }
-  void rotate();           // opens a new epoch
+  void rotate();  // opens a new epoch
   void rotate_if_full();
   std::size_t byte_size() const { return epoch_->byte_size() + productions_->byte_size(); }
   // Without the lock: nobody is to look it up any more. Grammars of its world of which that is not so.
@@ -107,7 +107,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::vector<std::string> captures_;
   const bool limited_;
   std::unique_ptr<const Pattern> groups_;  // or null
-  std::size_t published_ = 0;  // bytes of the productions
+  std::size_t published_ = 0;              // bytes of the productions
   std::atomic<std::size_t> published_all_{0};
   std::atomic<bool> retired_{false};
   std::shared_ptr<Epoch> epoch_;

@@ -9,10 +9,10 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kStates = 20'000;       // looked at for one way
-constexpr std::size_t kFew = 4'000;        // tokens up to which each is walked by itself
-constexpr uint32_t kSpare = 16;            // bytes that a character begun takes at most, and what follows it
-constexpr std::size_t kTrials = 2'000;     // tokens of one mask that are stepped with their own text
+constexpr uint32_t kStates = 20'000;    // looked at for one way
+constexpr std::size_t kFew = 4'000;     // tokens up to which each is walked by itself
+constexpr uint32_t kSpare = 16;         // bytes that a character begun takes at most, and what follows it
+constexpr std::size_t kTrials = 2'000;  // tokens of one mask that are stepped with their own text
 constexpr Limits::Way kEnd{0, -1};
 
 bool has(const uint32_t* row, TokenId t) { return row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1; }
@@ -166,8 +166,8 @@ uint32_t Limits::sure_of(StateId from, uint32_t room) {
   return std::min({parser_.least_limit(from), room, kNever - 1});
 }
 
-// `v` and `plain`: where a token leads, with the marks that there were and without. The first `sure` tokens after it
-// run into no mark that there was.
+// `v` and `plain`: where a token leads, with the marks that there were and without. The first `sure` tokens
+// after it run into no mark that there was.
 bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   const uint32_t n = takes(plain);
   if (n == kNever) return false;
@@ -176,11 +176,12 @@ bool Limits::allowed(StateId v, StateId plain, uint32_t sure, uint32_t room) {
   return own != kNever && own <= room;
 }
 
-// Calls look(tokens, v, plain) for the tokens asked for, by what they lead to without the text that was captured on
-// the way; where it says no and the text matters, once more for each token as it is. At most kTrials of those. With
-// `open_to` those are put there instead.
+// Calls look(tokens, v, plain) for the tokens asked for, by what they lead to without the text that was
+// captured on the way; where it says no and the text matters, once more for each token as it is. At most
+// kTrials of those. With `open_to` those are put there instead.
 template <class F>
-void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base, std::vector<TokenId>* open_to, F&& look) {
+void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base,
+                  std::vector<TokenId>* open_to, F&& look) {
   struct At {
     StateId v, plain;
     bool blind;
@@ -201,7 +202,8 @@ void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
   };
   const auto take = [&](const At& at) {
     if (some.empty() || look(some, at.v, at.plain) || !at.blind) return;
-    if (completion_.text_matters(parser_.without_limits(at.plain)) || completion_.text_matters(parser_.without_limits(at.v)))
+    if (completion_.text_matters(parser_.without_limits(at.plain)) ||
+        completion_.text_matters(parser_.without_limits(at.v)))
       unsure.insert(unsure.end(), some.begin(), some.end());
   };
   At first{masks_.blind(from), masks_.blind(base), false};
@@ -263,8 +265,8 @@ void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
   }
 }
 
-// Tokens that stay inside one run of characters leave the rest as it is, and a character begun takes few bytes more:
-// where that is sure to fit they need no look.
+// Tokens that stay inside one run of characters leave the rest as it is, and a character begun takes few
+// bytes more: where that is sure to fit they need no look.
 const uint32_t* Limits::run(StateId plain, const Mask& mask, uint32_t sure) {
   if (!mask.inside_run) return nullptr;
   const uint32_t rest = takes(plain);
@@ -326,7 +328,8 @@ void Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
     const Base& b = base(plain, *mask, run);
     if (sure >= b.common) {
       asked.assign(vocabulary().words(), 0);
-      for (auto it = std::upper_bound(b.dear.begin(), b.dear.end(), std::pair(sure, static_cast<TokenId>(0x7FFFFFFF)));
+      for (auto it = std::upper_bound(b.dear.begin(), b.dear.end(),
+                                      std::pair(sure, static_cast<TokenId>(0x7FFFFFFF)));
            it != b.dear.end(); ++it)
         if (has(row, it->second)) {
           clear(row, it->second);
@@ -349,7 +352,8 @@ void Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
   // As was promised; a way that was found from here is asked for where nothing else is left.
   const bool none = std::all_of(row, row + vocabulary().words(), [](uint32_t word) { return word == 0; });
   if (room != kNever || none || ways_.contains(s.v))
-    if (const Way w = way(s); w.next >= 0 && w.tokens != kNever && (room == kNever || w.tokens <= room + 1)) set(row, w.next);
+    if (const Way w = way(s); w.next >= 0 && w.tokens != kNever && (room == kNever || w.tokens <= room + 1))
+      set(row, w.next);
 }
 
 void Limits::fill(StateId s, uint32_t* row, uint32_t room) {
@@ -403,9 +407,10 @@ StateId Limits::accept(StateId s, TokenId t) {
 void Limits::check(StateId fresh, const std::string& name, uint32_t tokens, int64_t place) {
   if (way(fresh).tokens != kNever) return;
   const uint32_t takes = way(parser_.without_limits(fresh)).tokens;
-  if (takes == kNever || takes <= tokens) return;  // not known, or what is in it is limited: its states will tell
-  throw Error(ErrorKind::kGrammar, "rule '" + name + "' takes at least " + std::to_string(takes) + " tokens and may take " +
-                                       std::to_string(tokens))
+  if (takes == kNever || takes <= tokens)
+    return;  // not known, or what is in it is limited: its states will tell
+  throw Error(ErrorKind::kGrammar, "rule '" + name + "' takes at least " + std::to_string(takes) +
+                                       " tokens and may take " + std::to_string(tokens))
       .at(place);
 }
 

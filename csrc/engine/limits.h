@@ -1,16 +1,17 @@
 // Limits on tokens: which tokens keep a way out of what is limited, and the way.
 //
-// In: a state of a grammar with marks (parse/limits.h), at the beginning of a token. Out: its mask less the tokens
-// after which no way to the end is known, and that way. Cost: where many tokens are left nothing but a copy of the
-// mask, after one walk over the tokens of a state without its marks; where few are, milliseconds at 131k tokens.
+// In: a state of a grammar with marks (parse/limits.h), at the beginning of a token. Out: its mask less the
+// tokens after which no way to the end is known, and that way. Cost: where many tokens are left nothing but a
+// copy of the mask, after one walk over the tokens of a state without its marks; where few are, milliseconds
+// at 131k tokens.
 //
-// A way is looked for along a shortest completion (parse/completion.h): its tokens are beginnings of that text,
-// and after each the shortest completion is asked for anew. So a way exists or not by the state alone, whichever
-// way the state was reached, and after the first token of a way there is one again. What a text that is longer in
-// bytes and shorter in tokens would allow is refused.
+// A way is looked for along a shortest completion (parse/completion.h): its tokens are beginnings of that
+// text, and after each the shortest completion is asked for anew. So a way exists or not by the state alone,
+// whichever way the state was reached, and after the first token of a way there is one again. What a text
+// that is longer in bytes and shorter in tokens would allow is refused.
 //
-// All states that differ in their marks alone have the same completions. So a token is looked at once in the state
-// without marks: where its way takes no more tokens than the smallest mark has left, it is allowed.
+// All states that differ in their marks alone have the same completions. So a token is looked at once in the
+// state without marks: where its way takes no more tokens than the smallest mark has left, it is allowed.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ namespace structgen {
 class Limits {
  public:
   static constexpr uint32_t kNever = 0xFFFFFFFFu;
-  // Tokens to the end of the text, without the end-of-sequence token (kNever: none known), and the first of them.
+  // Tokens to the end of the text, without the end-of-sequence token (kNever: none known), and the first of
+  // them.
   struct Way {
     uint32_t tokens;
     TokenId next;
@@ -42,8 +44,8 @@ class Limits {
   // All under the world's lock.
   Way way(StateId s);
   std::vector<TokenId> tokens(StateId s) { return tokens(s, false); }  // of the way
-  // What was a way from this state in another epoch is one here. It would be found there again but where a search for
-  // a completion came to its end, so only a short one that is known is asked for.
+  // What was a way from this state in another epoch is one here. It would be found there again but where a
+  // search for a completion came to its end, so only a short one that is known is asked for.
   std::vector<TokenId> remembered(StateId s) {
     const auto it = ways_.find(s.v);
     return it == ways_.end() || it->second.tokens > kRemembered ? std::vector<TokenId>{} : tokens(s, false);
@@ -59,8 +61,8 @@ class Limits {
  private:
   static constexpr uint32_t kRemembered = 64;
   static constexpr uint32_t kUnsure = kNever - 1;  // captured text decides
-  struct Base {  // what the ways behind the tokens of a state without marks take
-    uint32_t common = 0;                             // at most, behind all but these
+  struct Base {           // what the ways behind the tokens of a state without marks take
+    uint32_t common = 0;  // at most, behind all but these
     std::vector<std::pair<uint32_t, TokenId>> dear;  // by what they take
     uint32_t worst() const { return dear.empty() ? common : dear.back().first; }
   };
@@ -81,7 +83,8 @@ class Limits {
   uint32_t sure_of(StateId from, uint32_t room);
   bool allowed(StateId v, StateId plain, uint32_t sure, uint32_t room);
   template <class F>
-  void each(const std::vector<uint32_t>& asked, StateId from, StateId base, std::vector<TokenId>* unsure, F&& look);
+  void each(const std::vector<uint32_t>& asked, StateId from, StateId base, std::vector<TokenId>* unsure,
+            F&& look);
   void narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* row, uint32_t room);
 
   World& world_;
@@ -90,7 +93,8 @@ class Limits {
   Completion& completion_;
   std::unordered_map<uint32_t, Way> ways_;
   std::unordered_map<uint32_t, StateId> hints_;  // state -> one with fewer marks whose way it can go
-  std::unordered_map<uint64_t, std::unique_ptr<Base>> bases_;  // by state and whether tokens inside a run are left out
+  std::unordered_map<uint64_t, std::unique_ptr<Base>>
+      bases_;  // by state and whether tokens inside a run are left out
   std::unordered_map<uint32_t, std::vector<uint32_t>> rows_;  // where few tokens are left
   std::size_t bytes_ = 0;
 };

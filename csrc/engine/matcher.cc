@@ -55,9 +55,11 @@ void Matcher::refresh() {
   world.slices.trim(world.cache_bytes / 4);
   const std::size_t most = 8 * world.cache_bytes + (256u << 20);
   if (epoch_->limits && epoch_->published > most)
-    throw Error(ErrorKind::kBudgetExceeded, "a text with limits on tokens nests too deeply; raise cache_bytes");
+    throw Error(ErrorKind::kBudgetExceeded,
+                "a text with limits on tokens nests too deeply; raise cache_bytes");
   if (world.byte_size() > most)
-    throw Error(ErrorKind::kBudgetExceeded, "the grammar's automata exceed their memory budget; raise cache_bytes");
+    throw Error(ErrorKind::kBudgetExceeded,
+                "the grammar's automata exceed their memory budget; raise cache_bytes");
 }
 
 StateId Matcher::step(StateId s, uint8_t byte) {
@@ -196,23 +198,27 @@ std::vector<Matcher::Capture> Matcher::captures() {
     spans = find_spans(epoch_->parser, grammar_->productions(), grammar_->start_rule(), text_,
                        is_terminated() || is_accepting(), tokens);
   }
-  std::string shown;                     // without special tokens
-  std::vector<std::size_t> at(1, 0);     // in it, at the beginning of each step
+  std::string shown;                  // without special tokens
+  std::vector<std::size_t> at(1, 0);  // in it, at the beginning of each step
   for (std::size_t i = 0, begin = 0; i < ends_.size(); begin = ends_[i++]) {
     if (begin < ends_[i] && text_[begin] != kMark) shown.append(text_, begin, ends_[i] - begin);
     at.push_back(shown.size());
   }
   const auto place = [&](std::size_t x) {
-    const std::size_t step = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), x) - ends_.begin());
+    const std::size_t step =
+        static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), x) - ends_.begin());
     const std::size_t begin = step == 0 ? 0 : ends_[step - 1];
     return std::min(at[step] + (x - begin), at[std::min(step + 1, at.size() - 1)]);
   };
   for (const Span& s : spans) {
     Capture c{grammar_->captures()[s.name], place(s.begin), place(s.end), 0, 0, {}};
-    c.first_token = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), s.begin) - ends_.begin());
-    c.last_token = s.begin == s.end
-                       ? c.first_token
-                       : static_cast<std::size_t>(std::lower_bound(ends_.begin(), ends_.end(), s.end) - ends_.begin()) + 1;
+    c.first_token =
+        static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), s.begin) - ends_.begin());
+    c.last_token =
+        s.begin == s.end
+            ? c.first_token
+            : static_cast<std::size_t>(std::lower_bound(ends_.begin(), ends_.end(), s.end) - ends_.begin()) +
+                  1;
     c.text = shown.substr(c.begin, c.end - c.begin);
     out.push_back(std::move(c));
   }
@@ -258,7 +264,8 @@ void Matcher::fill_row(uint32_t* row) {
 ByteSet Matcher::live(bool inside) {
   if (is_terminated()) return {};
   std::lock_guard hold(grammar_->world().lock);
-  ByteSet live = epoch_->parser.live(epoch_->limits && !inside ? epoch_->parser.begin_token(current()) : current());
+  ByteSet live =
+      epoch_->parser.live(epoch_->limits && !inside ? epoch_->parser.begin_token(current()) : current());
   live.remove(static_cast<uint8_t>(kMark));
   return live;
 }

@@ -42,14 +42,14 @@ class Matcher {
   std::string forced_bytes(std::size_t limit = 4096);
   // The last tokens, at most `most`, back to the last step that was none of text.
   std::vector<TokenId> tail(std::size_t most) const;
-  // Where in `text`, which ends with the `forced` bytes that come next, a token could begin that goes beyond its
-  // end, in every way the grammar allows. Cost: a walk over such tokens until one is found.
+  // Where in `text`, which ends with the `forced` bytes that come next, a token could begin that goes beyond
+  // its end, in every way the grammar allows. Cost: a walk over such tokens until one is found.
   std::vector<std::size_t> open_places(std::string_view text, std::string_view forced);
-  // The named parts of what was read, by begin, longer ones first; see parse/spans.h. Bytes count text only: a
-  // special token has none. Tokens count steps of the history. Throws kBudgetExceeded.
+  // The named parts of what was read, by begin, longer ones first; see parse/spans.h. Bytes count text only:
+  // a special token has none. Tokens count steps of the history. Throws kBudgetExceeded.
   struct Capture {
     std::string name;
-    std::size_t begin, end;              // bytes
+    std::size_t begin, end;               // bytes
     std::size_t first_token, last_token;  // behind the last one
     std::string text;
   };
@@ -91,10 +91,10 @@ class Matcher {
   std::vector<StateId> history_;  // [0] = start
   std::vector<TokenId> tokens_;   // of each step; -1: bytes
   void remember(std::string_view bytes);
-  std::string text_;               // what was read, and where each step ended: only where there are captures
+  std::string text_;  // what was read, and where each step ended: only where there are captures
   std::vector<std::size_t> ends_;
-  std::size_t terminated_ = 0;    // entries at the end that are EOS or padding
-  bool budgeted_ = false;         // a budget was asked for: what was promised goes with the states
+  std::size_t terminated_ = 0;  // entries at the end that are EOS or padding
+  bool budgeted_ = false;       // a budget was asked for: what was promised goes with the states
 };
 
 }  // namespace structgen

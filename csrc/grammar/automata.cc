@@ -12,10 +12,10 @@ namespace structgen {
 namespace {
 
 constexpr uint32_t kUnlimited = 0xFFFFFFFFu;
-constexpr uint32_t kMaxNodes = 1'000;   // of one rule's automaton before it is made deterministic
-constexpr uint32_t kMaxStates = 400;    // and after
-constexpr uint32_t kMaxNesting = 200;   // rules taken in within rules taken in
-constexpr uint32_t kSmall = 16;         // symbols of a rule that is taken in everywhere
+constexpr uint32_t kMaxNodes = 1'000;  // of one rule's automaton before it is made deterministic
+constexpr uint32_t kMaxStates = 400;   // and after
+constexpr uint32_t kMaxNesting = 200;  // rules taken in within rules taken in
+constexpr uint32_t kSmall = 16;        // symbols of a rule that is taken in everywhere
 
 // What is known of the rules before any is changed.
 class Calls {
@@ -28,7 +28,8 @@ class Calls {
     for (const CfgRule& r : cfg.rules) ++members[r.group];
     left_.assign(n, kPlain);
     for (uint32_t r = 0; r < n; ++r)
-      if (cfg.rules[r].group != 0) left_[r] = members[cfg.rules[r].group] == 1 && direct(r) ? kDirect : kHidden;
+      if (cfg.rules[r].group != 0)
+        left_[r] = members[cfg.rules[r].group] == 1 && direct(r) ? kDirect : kHidden;
   }
   bool recursive(uint32_t r) const { return recursive_[r]; }
   bool together(uint32_t a, uint32_t b) const { return component_[a] == component_[b]; }
@@ -81,7 +82,8 @@ class Calls {
       if (recursive_[r]) continue;
       uint32_t size = 0;
       for (const CfgSequence& sequence : cfg_.rules[r].alternatives)
-        for (CfgSymbol s : sequence) size = std::min(kSmall + 1, size + (s.kind == CfgSymbol::kRule ? size_[s.id] : 1));
+        for (CfgSymbol s : sequence)
+          size = std::min(kSmall + 1, size + (s.kind == CfgSymbol::kRule ? size_[s.id] : 1));
       size_[r] = size;
     }
   }
@@ -98,8 +100,9 @@ struct Edge {
   uint32_t to;
 };
 
-// One rule with what is taken in. A node stands for what may still be read: node(rule, to) for the texts of the rule
-// followed by what may be read at `to`. So a call whose `to` was met before is an edge to a node there is.
+// One rule with what is taken in. A node stands for what may still be read: node(rule, to) for the texts of
+// the rule followed by what may be read at `to`. So a call whose `to` was met before is an edge to a node
+// there is.
 class Network {
  public:
   // `recursive`: whether rules of the root's own recursion are taken in.
@@ -149,7 +152,8 @@ class Network {
     return entry;
   }
 
-  void sequence(const CfgSequence& symbols, std::size_t begin, uint32_t from, uint32_t to, bool first, bool last) {
+  void sequence(const CfgSequence& symbols, std::size_t begin, uint32_t from, uint32_t to, bool first,
+                bool last) {
     if (begin == symbols.size()) nodes_[from].empty.push_back(to);
     for (std::size_t i = begin; i < symbols.size(); ++i) {
       const bool ends = i + 1 == symbols.size();

@@ -29,7 +29,7 @@ constexpr uint32_t kMaxUnrolled = 2'000;  // rules made of counted repetitions i
 // Least fixpoint over alternatives: `holds(symbol)` decides what is no rule; a rule gets its flag once every
 // symbol of one alternative holds. Linear: each alternative counts what it still waits for.
 template <class Holds>
-void fixpoint(Cfg& cfg, bool CfgRule::*flag, Holds&& holds) {
+void fixpoint(Cfg& cfg, bool CfgRule::* flag, Holds&& holds) {
   struct Waiting {
     uint32_t rule, count;
   };
@@ -175,7 +175,8 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
       made.productive = true;
       made.alternatives.push_back({});
       for (uint32_t l : cfg.gaps[gap])
-        made.alternatives.push_back({{CfgSymbol::kLexeme, l}, {CfgSymbol::kAfter, c}, {CfgSymbol::kRule, rule}});
+        made.alternatives.push_back(
+            {{CfgSymbol::kLexeme, l}, {CfgSymbol::kAfter, c}, {CfgSymbol::kRule, rule}});
     }
     return it->second;
   };
@@ -252,14 +253,12 @@ bool unroll(Cfg& cfg) {
 }  // namespace
 
 void analyse(Cfg& cfg, RegexArena& regexes) {
-  fixpoint(cfg, &CfgRule::productive, [&](CfgSymbol s) {
-    return s.kind != CfgSymbol::kTerminal || !regexes.is_empty(RegexId{s.id});
-  });
+  fixpoint(cfg, &CfgRule::productive,
+           [&](CfgSymbol s) { return s.kind != CfgSymbol::kTerminal || !regexes.is_empty(RegexId{s.id}); });
   if (!cfg.rules[cfg.start].productive) throw Error(ErrorKind::kGrammar, "no text matches this grammar");
   for (uint32_t r = 0; r < cfg.rules.size(); ++r) {
     CfgRule& rule = cfg.rules[r];
-    if (!rule.productive && !rule.name.empty())
-      cfg.warnings.push_back(useless(rule.name));
+    if (!rule.productive && !rule.name.empty()) cfg.warnings.push_back(useless(rule.name));
     const auto useless = [&](const CfgSequence& sequence) {
       if (sequence.size() == 1 && sequence[0] == CfgSymbol{CfgSymbol::kRule, r}) return true;  // r: r
       return std::any_of(sequence.begin(), sequence.end(), [&](CfgSymbol s) {
@@ -276,7 +275,8 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
     }
     std::erase_if(rule.alternatives, useless);
     std::sort(rule.alternatives.begin(), rule.alternatives.end());
-    rule.alternatives.erase(std::unique(rule.alternatives.begin(), rule.alternatives.end()), rule.alternatives.end());
+    rule.alternatives.erase(std::unique(rule.alternatives.begin(), rule.alternatives.end()),
+                            rule.alternatives.end());
   }
   fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
   give_contexts(cfg, regexes);
@@ -285,7 +285,8 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
   std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !cfg.rules[limit.rule].productive; });
   for (const CfgLimit& limit : cfg.limits)  // its mark would be pushed after what it is to count was read
     if (cfg.rules[limit.rule].group != 0)
-      throw Error(ErrorKind::kGrammar, "the tokens of rule '" + limit.name + "' are limited inside a left recursion");
+      throw Error(ErrorKind::kGrammar,
+                  "the tokens of rule '" + limit.name + "' are limited inside a left recursion");
   to_automata(cfg, regexes);
   do {
     fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });

@@ -64,7 +64,8 @@ inline std::string useless(const std::string& rule) {
 // Whether a symbol can be read as nothing; rules as far as that is known of them.
 bool nullable(const Cfg& cfg, RegexArena& regexes, CfgSymbol s);
 
-// Prunes what no text reaches, makes rules automata (grammar/automata.h) and fills in what is found out. Throws kGrammar where no text matches.
+// Prunes what no text reaches, makes rules automata (grammar/automata.h) and fills in what is found out.
+// Throws kGrammar where no text matches.
 void analyse(Cfg& cfg, RegexArena& regexes);
 
 }  // namespace structgen

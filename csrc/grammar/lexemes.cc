@@ -107,10 +107,13 @@ const std::vector<LexemePart>& Lexemes::split(RegexId regex, RegexId rivals) {
     if (states.size() < pairs.size()) states.resize(pairs.size());
     states[i].next = std::move(next);
     if (pairs.size() > kMaxPairs || endings.size() > kMaxEndings)
-      throw Error(ErrorKind::kSchemaTooComplex, "a terminal and those that begin like it have too many states");
+      throw Error(ErrorKind::kSchemaTooComplex,
+                  "a terminal and those that begin like it have too many states");
   }
   std::vector<LexemePart> parts;
-  const auto follow = [&](const ByteSet& set) { return set.none() ? RegexArena::empty() : regexes_.bytes(set); };
+  const auto follow = [&](const ByteSet& set) {
+    return set.none() ? RegexArena::empty() : regexes_.bytes(set);
+  };
   if (endings.size() == 1) {
     parts.push_back({regex, follow(endings[0])});
   } else {
@@ -194,7 +197,8 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   out = split(regex, regexes_.alt(std::span<const RegexId>(rivals)));
 }
 
-std::span<const LexemePart> Lexemes::parts(uint32_t lexeme, std::span<const uint32_t> together, uint32_t context) {
+std::span<const LexemePart> Lexemes::parts(uint32_t lexeme, std::span<const uint32_t> together,
+                                           uint32_t context) {
   const uint64_t at = (static_cast<uint64_t>(lexeme) << 32) | context;
   const auto known = parts_.find(at);
   if (known != parts_.end()) return known->second;
@@ -208,7 +212,8 @@ bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {
   ByteSet blanks;  // bytes that are an ignored text of their own, and make no ignored text of another kind
   for (uint32_t l : gaps[0])
     for (int b = 0; b < 128; ++b)
-      if (regexes_.nullable(regexes_.next(all_[l].regex, static_cast<uint8_t>(b)))) blanks.add(static_cast<uint8_t>(b));
+      if (regexes_.nullable(regexes_.next(all_[l].regex, static_cast<uint8_t>(b))))
+        blanks.add(static_cast<uint8_t>(b));
   if (blanks.none()) return false;
   std::vector<RegexId> everything;
   for (const LexemeLanguage& l : all_) everything.push_back(l.regex);

@@ -6,9 +6,9 @@
 //
 // A lexeme may end before byte b unless one of them, of the same priority or a higher one, matches a text
 // that is longer by b. Of equal texts a literal wins over a pattern (keywords over names), and a higher
-// priority wins as soon as it matches. This looks one byte ahead, as far as one text is a beginning of another
-// by that byte: `1..2` is read as 1 and `..` where numbers may have a fraction, as a lexer does that goes back
-// to its last match.
+// priority wins as soon as it matches. This looks one byte ahead, as far as one text is a beginning of
+// another by that byte: `1..2` is read as 1 and `..` where numbers may have a fraction, as a lexer does that
+// goes back to its last match.
 #pragma once
 
 #include <map>

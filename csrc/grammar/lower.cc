@@ -19,7 +19,10 @@ constexpr uint64_t kMaxInlined = 20'000;  // nodes of one terminal, as written o
 class Lowering {
  public:
   Lowering(RegexArena& regexes, const GrammarSource& source)
-      : regexes_(regexes), source_(source), regular_(source.nodes.size()), rules_(source.rules.size()),
+      : regexes_(regexes),
+        source_(source),
+        regular_(source.nodes.size()),
+        rules_(source.rules.size()),
         rule_numbers_(source.rules.size(), kNone) {}
 
   Lowered run(uint32_t start) {
@@ -42,7 +45,8 @@ class Lowering {
       if (!source_.rules[r].name.empty() && !reached_[r])
         out_.cfg.warnings.push_back("rule '" + source_.rules[r].name + "' is not used");
     for (uint32_t r = 0; r < source_.rules.size(); ++r)
-      if (!source_.rules[r].name.empty() && rules_[r].state == Regular::kYes && regexes_.is_empty(rules_[r].regex))
+      if (!source_.rules[r].name.empty() && rules_[r].state == Regular::kYes &&
+          regexes_.is_empty(rules_[r].regex))
         out_.cfg.warnings.push_back(useless(source_.rules[r].name));
     return std::move(out_);
   }
@@ -112,8 +116,10 @@ class Lowering {
     for (uint32_t k : n.kids) {
       // All are looked at even where one is not regular: each is asked for again on its own.
       const std::optional<RegexId> r = regular(k);
-      if (!r) all = false;
-      else kids.push_back(*r);
+      if (!r)
+        all = false;
+      else
+        kids.push_back(*r);
       size += regular_[k].size;
     }
     if (!all) return {};
@@ -179,7 +185,8 @@ class Lowering {
     for (const bool right : {true, false}) {
       std::vector<RegexId> again, last;
       size = 0;
-      if (!split_loop(source_.rules[rule].node, rule, right, RegexArena::epsilon(), again, last, size)) continue;
+      if (!split_loop(source_.rules[rule].node, rule, right, RegexArena::epsilon(), again, last, size))
+        continue;
       const RegexId a = regexes_.star(regexes_.alt(std::span<const RegexId>(again)));
       const RegexId b = regexes_.alt(std::span<const RegexId>(last));
       return right ? regexes_.cat(a, b) : regexes_.cat(b, a);
@@ -200,13 +207,10 @@ class Lowering {
       return true;
     }
     switch (n.op) {
-      case NodeOp::kRule:
-        again.push_back(around);
-        return true;
+      case NodeOp::kRule: again.push_back(around); return true;
       case NodeOp::kChoice:
-        return std::all_of(n.kids.begin(), n.kids.end(), [&](uint32_t k) {
-          return split_loop(k, rule, right, around, again, last, size);
-        });
+        return std::all_of(n.kids.begin(), n.kids.end(),
+                           [&](uint32_t k) { return split_loop(k, rule, right, around, again, last, size); });
       case NodeOp::kRepeat:
         if (n.a != 0 || n.b != 1) return false;
         last.push_back(around);
@@ -296,9 +300,12 @@ class Lowering {
     if (n.op == NodeOp::kChoice) {
       std::vector<RegexId> plain;  // all regular alternatives are one
       for (uint32_t k : n.kids)
-        if (const std::optional<RegexId> r = regular(k)) plain.push_back(*r);
-        else alternatives(k, out);
-      if (!plain.empty()) out.push_back({{CfgSymbol::kTerminal, regexes_.alt(std::span<const RegexId>(plain)).v}});
+        if (const std::optional<RegexId> r = regular(k))
+          plain.push_back(*r);
+        else
+          alternatives(k, out);
+      if (!plain.empty())
+        out.push_back({{CfgSymbol::kTerminal, regexes_.alt(std::span<const RegexId>(plain)).v}});
       return;
     }
     if (n.op == NodeOp::kRepeat && n.a == 0 && n.b == 1) {
@@ -382,7 +389,8 @@ class Lowering {
       return x != RegexArena::empty() && !regexes_.nullable(x) && regexes_.node(x).finite &&
              regexes_.live(x).count() < kNarrow && regexes_.node(x).shortest < 200;
     };
-    if (!out.empty() && out.back().kind == CfgSymbol::kTerminal && narrow(RegexId{out.back().id}) && narrow(r)) {
+    if (!out.empty() && out.back().kind == CfgSymbol::kTerminal && narrow(RegexId{out.back().id}) &&
+        narrow(r)) {
       out.back().id = regexes_.cat(RegexId{out.back().id}, r).v;
       return;
     }

@@ -2,10 +2,10 @@
 //
 // In: the nodes and rules of a front end. Out: a Cfg with its lexemes. Cost: linear in the source.
 //
-// What is regular becomes one terminal: a rule that refers to no rule in progress is taken in where it stands,
-// as long as that stays small, and a rule that repeats only its own end or its own beginning (`ws: " " ws |`)
-// is a loop. Terminals have exact masks that grammars share; rules cost a state for every place they can be
-// in. What is left becomes rules.
+// What is regular becomes one terminal: a rule that refers to no rule in progress is taken in where it
+// stands, as long as that stays small, and a rule that repeats only its own end or its own beginning (`ws: "
+// " ws |`) is a loop. Terminals have exact masks that grammars share; rules cost a state for every place they
+// can be in. What is left becomes rules.
 #pragma once
 
 #include <optional>

@@ -6,7 +6,10 @@
 namespace structgen {
 
 CfgProductions::CfgProductions(RegexArena& regexes, Cfg cfg, std::vector<LexemeLanguage> lexemes)
-    : regexes_(regexes), cfg_(std::move(cfg)), lexemes_(regexes, std::move(lexemes)), groups_(cfg_.groups + 1),
+    : regexes_(regexes),
+      cfg_(std::move(cfg)),
+      lexemes_(regexes, std::move(lexemes)),
+      groups_(cfg_.groups + 1),
       members_(cfg_.groups + 1) {
   for (uint32_t r = 0; r < cfg_.rules.size(); ++r) members_[cfg_.rules[r].group].push_back(r);
   restricted_ = !cfg_.contexts.empty() && !lexemes_.always_separable(cfg_.gaps);
@@ -34,7 +37,8 @@ Symbol CfgProductions::symbol(CfgSymbol s) const {
 Symbol CfgProductions::made(Made::Kind kind, uint32_t a, uint32_t b, uint32_t c) {
   const Made m{kind, a, b, c};
   const uint32_t i = made_index_.find_or_add(
-      mix(mix(mix(kind, a), b), c), [&](uint32_t k) { return made_[k] == m; }, [&] { return made_.emplace_back(m); });
+      mix(mix(mix(kind, a), b), c), [&](uint32_t k) { return made_[k] == m; },
+      [&] { return made_.emplace_back(m); });
   const uint64_t number = (static_cast<uint64_t>(cfg_.rules.size()) + i) * stride_;
   if (number > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
   return Symbol::rule(RuleId{static_cast<uint32_t>(number)});
@@ -59,11 +63,14 @@ const CfgProductions::Group& CfgProductions::group(uint32_t number) {
     for (const CfgSequence& sequence : cfg_.rules[r].alternatives)
       for_each_first(sequence, [&](std::size_t i) {
         const CfgSymbol first = sequence[i];
-        Corner corner{r, first, {sequence.begin() + static_cast<std::ptrdiff_t>(i) + 1, sequence.end()},
+        Corner corner{r,
+                      first,
+                      {sequence.begin() + static_cast<std::ptrdiff_t>(i) + 1, sequence.end()},
                       notes(sequence, i)};
         if (first.kind == CfgSymbol::kRule && cfg_.rules[first.id].group == number) {
           for (CfgSymbol& n : corner.notes)
-            n.id = note_number(note_kind(n.id) == NoteKind::kOpen ? NoteKind::kOpened : NoteKind::kClosed, note_name(n.id));
+            n.id = note_number(note_kind(n.id) == NoteKind::kOpen ? NoteKind::kOpened : NoteKind::kClosed,
+                               note_name(n.id));
           slot->noted = slot->noted || !corner.notes.empty();
           if (first.id != r || !corner.rest.empty()) slot->ups[first.id].push_back(std::move(corner));
         } else {
@@ -76,7 +83,8 @@ const CfgProductions::Group& CfgProductions::group(uint32_t number) {
 // The texts of a symbol but the empty one.
 Symbol CfgProductions::some(CfgSymbol s) {
   if (!nullable(s)) return symbol(s);
-  if (s.kind == CfgSymbol::kTerminal) return Symbol::terminal(regexes_.minus(RegexId{s.id}, RegexArena::epsilon()));
+  if (s.kind == CfgSymbol::kTerminal)
+    return Symbol::terminal(regexes_.minus(RegexId{s.id}, RegexArena::epsilon()));
   return made(Made::kSome, s.id, 0, 0);
 }
 

@@ -6,12 +6,12 @@
 //
 // Left recursion: a rule A of a group is read from its left corner upwards. It starts with what is no rule of
 // its group, X of an alternative B -> X w, reads w, and goes on with tail(A, B): nothing where B is A, or
-// whatever w follows B in an alternative C -> B w, then tail(A, C). Symbols in front of X that match the empty
-// text are left out one by one and X itself is read as some text, so hidden left recursion is no special case.
-// Notes in front of X stay: where X is a rule of the group, it was read already, so they say that it began where
-// the group was entered.
-// Source: the left-corner transform (Rosenkrantz & Lewis 1970), restricted to left-recursive rules as in
-// Moore, "Removing Left Recursion from Context-Free Grammars" (NAACL 2000).
+// whatever w follows B in an alternative C -> B w, then tail(A, C). Symbols in front of X that match the
+// empty text are left out one by one and X itself is read as some text, so hidden left recursion is no
+// special case. Notes in front of X stay: where X is a rule of the group, it was read already, so they say
+// that it began where the group was entered. Source: the left-corner transform (Rosenkrantz & Lewis 1970),
+// restricted to left-recursive rules as in Moore, "Removing Left Recursion from Context-Free Grammars" (NAACL
+// 2000).
 #pragma once
 
 #include <map>
@@ -38,7 +38,9 @@ class CfgProductions : public Productions {
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
   bool restricted() const override { return restricted_; }
-  std::size_t byte_size() const override { return cfg_.rules.size() * 200 + made_.byte_size() + made_index_.byte_size(); }
+  std::size_t byte_size() const override {
+    return cfg_.rules.size() * 200 + made_.byte_size() + made_index_.byte_size();
+  }
   bool context_free() const override { return parts_.empty() && !cfg_.contexts.empty(); }
   bool plain(RuleId) const override { return !cfg_.contexts.empty(); }
 
@@ -58,7 +60,7 @@ class CfgProductions : public Productions {
     std::vector<CfgSymbol> notes;  // that stand in front
   };
   struct Group {
-    std::vector<Corner> starts;                          // first is no rule of the group
+    std::vector<Corner> starts;                             // first is no rule of the group
     std::unordered_map<uint32_t, std::vector<Corner>> ups;  // by the rule of the group that is first
     bool noted = false;  // some of these have notes: where the group is entered is noted too
   };

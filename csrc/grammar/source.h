@@ -65,7 +65,7 @@ struct GrammarSource {
   std::vector<GrammarNode> nodes;
   std::vector<GrammarRule> rules;
   std::vector<Lexeme> lexemes;
-  std::vector<std::string> captures;  // names
+  std::vector<std::string> captures;        // names
   std::vector<std::vector<uint32_t>> gaps;  // lexemes of each
   uint32_t parts = 0;
 

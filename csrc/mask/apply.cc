@@ -65,32 +65,45 @@ STRUCTGEN_INLINE void in_place(Bits* out, const uint32_t* mask, std::size_t word
     }
     for (const std::size_t end = std::min(words, w + 8); w < end; ++w) {
       uint32_t refused = ~mask[w];
-      if (refused == ~0u) std::fill(out + w * 32, out + w * 32 + 32, fill);
-      else if (std::popcount(refused) > 3) select32(out + w * 32, out + w * 32, mask[w], fill);
+      if (refused == ~0u)
+        std::fill(out + w * 32, out + w * 32 + 32, fill);
+      else if (std::popcount(refused) > 3)
+        select32(out + w * 32, out + w * 32, mask[w], fill);
       else
-        for (; refused; refused &= refused - 1) out[w * 32 + static_cast<std::size_t>(std::countr_zero(refused))] = fill;
+        for (; refused; refused &= refused - 1)
+          out[w * 32 + static_cast<std::size_t>(std::countr_zero(refused))] = fill;
     }
   }
 }
 
 template <class Bits>
-STRUCTGEN_INLINE void whole_words(Bits* out, const Bits* in, const uint32_t* mask, std::size_t words, Bits fill) {
+STRUCTGEN_INLINE void whole_words(Bits* out, const Bits* in, const uint32_t* mask, std::size_t words,
+                                  Bits fill) {
   if (out == in) return in_place(out, mask, words, fill);
   for (std::size_t w = 0; w < words; ++w) select32(out + w * 32, in + w * 32, mask[w], fill);
 }
 
-STRUCTGEN_CLONES void words32(uint32_t* out, const uint32_t* in, const uint32_t* mask, std::size_t n, uint32_t fill) {
+STRUCTGEN_CLONES void words32(uint32_t* out, const uint32_t* in, const uint32_t* mask, std::size_t n,
+                              uint32_t fill) {
   whole_words(out, in, mask, n, fill);
 }
-STRUCTGEN_CLONES void words16(uint16_t* out, const uint16_t* in, const uint32_t* mask, std::size_t n, uint16_t fill) {
+STRUCTGEN_CLONES void words16(uint16_t* out, const uint16_t* in, const uint32_t* mask, std::size_t n,
+                              uint16_t fill) {
   whole_words(out, in, mask, n, fill);
 }
-STRUCTGEN_CLONES void words64(uint64_t* out, const uint64_t* in, const uint32_t* mask, std::size_t n, uint64_t fill) {
+STRUCTGEN_CLONES void words64(uint64_t* out, const uint64_t* in, const uint32_t* mask, std::size_t n,
+                              uint64_t fill) {
   whole_words(out, in, mask, n, fill);
 }
-void words_of(uint32_t* o, const uint32_t* i, const uint32_t* m, std::size_t n, uint32_t f) { words32(o, i, m, n, f); }
-void words_of(uint16_t* o, const uint16_t* i, const uint32_t* m, std::size_t n, uint16_t f) { words16(o, i, m, n, f); }
-void words_of(uint64_t* o, const uint64_t* i, const uint32_t* m, std::size_t n, uint64_t f) { words64(o, i, m, n, f); }
+void words_of(uint32_t* o, const uint32_t* i, const uint32_t* m, std::size_t n, uint32_t f) {
+  words32(o, i, m, n, f);
+}
+void words_of(uint16_t* o, const uint16_t* i, const uint32_t* m, std::size_t n, uint16_t f) {
+  words16(o, i, m, n, f);
+}
+void words_of(uint64_t* o, const uint64_t* i, const uint32_t* m, std::size_t n, uint64_t f) {
+  words64(o, i, m, n, f);
+}
 
 template <class T>
 void mask_row(typename T::Bits* out, const typename T::Bits* in, std::size_t width, const uint32_t* mask,
@@ -106,8 +119,8 @@ void mask_row(typename T::Bits* out, const typename T::Bits* in, std::size_t wid
 }
 
 template <class T>
-void mask_all(void* out, std::ptrdiff_t out_stride, const LogitRows& in, const MaskRows& mask, const int64_t* indices,
-              std::size_t n, unsigned threads) {
+void mask_all(void* out, std::ptrdiff_t out_stride, const LogitRows& in, const MaskRows& mask,
+              const int64_t* indices, std::size_t n, unsigned threads) {
   using Bits = typename T::Bits;
   const Bits* source = static_cast<const Bits*>(in.data);
   Bits* target = static_cast<Bits*>(out);
@@ -119,7 +132,8 @@ void mask_all(void* out, std::ptrdiff_t out_stride, const LogitRows& in, const M
   const std::ptrdiff_t from_stride = indices ? out_stride : in.stride;
   over_rows(n, n * in.width * sizeof(Bits), threads, [=](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {
-      const std::ptrdiff_t row = indices ? static_cast<std::ptrdiff_t>(indices[i]) : static_cast<std::ptrdiff_t>(i);
+      const std::ptrdiff_t row =
+          indices ? static_cast<std::ptrdiff_t>(indices[i]) : static_cast<std::ptrdiff_t>(i);
       mask_row<T>(target + row * out_stride, from + row * from_stride, in.width,
                   mask.data + static_cast<std::ptrdiff_t>(i) * mask.stride, mask.words);
     }

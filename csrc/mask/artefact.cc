@@ -27,7 +27,20 @@ constexpr uint32_t kVersion = 5;
 constexpr uint32_t kOrder = 0x01020304;  // reads otherwise where bytes are in the other order
 constexpr std::size_t kAlign = 64;
 
-enum Section : uint32_t { kMeta, kText, kOffsets, kEos, kSpecial, kNodes, kKids, kChildren, kTokens, kBelow, kRuns, kSections };
+enum Section : uint32_t {
+  kMeta,
+  kText,
+  kOffsets,
+  kEos,
+  kSpecial,
+  kNodes,
+  kKids,
+  kChildren,
+  kTokens,
+  kBelow,
+  kRuns,
+  kSections
+};
 
 struct Header {
   char magic[8];
@@ -56,7 +69,9 @@ uint64_t checksum(const char* p, std::size_t n) {
   return h;
 }
 
-uint64_t header_sum(const Header& h) { return checksum(reinterpret_cast<const char*>(&h), offsetof(Header, header)); }
+uint64_t header_sum(const Header& h) {
+  return checksum(reinterpret_cast<const char*>(&h), offsetof(Header, header));
+}
 
 [[noreturn]] void refuse(const std::string& path, const std::string& what) {
   throw Error(ErrorKind::kVocabulary, path + ": " + what);
@@ -132,8 +147,10 @@ void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const 
   const auto strings = vocabulary.runs().of(regexes, json_any_char(regexes));
   if (strings->ok()) strings->exits('"');
   const std::string runs = vocabulary.runs().write();
-  const std::string_view parts[kSections] = {meta,         raw(v.text),     raw(v.offsets), raw(v.eos),   raw(v.special), raw(t.nodes),
-                                             raw(t.kids),  raw(t.children), raw(t.order),   raw(t.below), runs};
+  const std::string_view parts[kSections] = {
+      meta,         raw(v.text), raw(v.offsets),  raw(v.eos),   raw(v.special),
+      raw(t.nodes), raw(t.kids), raw(t.children), raw(t.order), raw(t.below),
+      runs};
   Header h{};
   std::memcpy(h.magic, kMagic, sizeof(kMagic));
   h.version = kVersion;
@@ -156,7 +173,8 @@ void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const 
   const long id = ::getpid();
 #endif
   // Two threads of one process may save the same file: the address tells them apart.
-  const std::string beside = path + "." + std::to_string(id) + "." + std::to_string(reinterpret_cast<uintptr_t>(&h)) + ".new";
+  const std::string beside =
+      path + "." + std::to_string(id) + "." + std::to_string(reinterpret_cast<uintptr_t>(&h)) + ".new";
   std::error_code failure;
   {
     std::ofstream out(beside, std::ios::binary | std::ios::trunc);
@@ -185,11 +203,13 @@ std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string
   if (h.version != kVersion || h.order != kOrder || h.node_size != sizeof(TokenTrie::Node) ||
       h.kids_size != sizeof(TokenTrie::Kids))
     refuse(path, "was saved by another version or on another kind of machine; save it again");
-  if (h.header != header_sum(h) || h.total != file->size()) refuse(path, "is damaged or cut off; save it again");
+  if (h.header != header_sum(h) || h.total != file->size())
+    refuse(path, "is damaged or cut off; save it again");
   constexpr std::size_t kElement[kSections] = {
       1, 1, 4, 4, 4, sizeof(TokenTrie::Node), sizeof(TokenTrie::Kids), 4, 4, 4, 1};
   for (uint32_t s = 0; s < kSections; ++s)
-    if (h.begin[s] % kAlign != 0 || h.begin[s] > h.total || h.size[s] > h.total - h.begin[s] || h.size[s] % kElement[s] != 0)
+    if (h.begin[s] % kAlign != 0 || h.begin[s] > h.total || h.size[s] > h.total - h.begin[s] ||
+        h.size[s] % kElement[s] != 0)
       refuse(path, "is damaged; save it again");
   if (h.checksum != checksum(file->data() + sizeof(h), file->size() - sizeof(h)))
     refuse(path, "is damaged; save it again");

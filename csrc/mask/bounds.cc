@@ -1,7 +1,8 @@
 // Counters and bounds: masks that are those of a simpler regex, and when they are.
 //
-// In: a regex that counts, or that stands beside others. Out: its TerminalMask without a walk of the trie: a run's, a
-// pattern's, or that of the same regex with other limits. Cost: some hundred to some thousand pairs of states, kept.
+// In: a regex that counts, or that stands beside others. Out: its TerminalMask without a walk of the trie: a
+// run's, a pattern's, or that of the same regex with other limits. Cost: some hundred to some thousand pairs
+// of states, kept.
 #include <algorithm>
 #include <unordered_map>
 
@@ -15,8 +16,8 @@ namespace {
 constexpr uint32_t kPairBudget = 4'000;  // pairs looked at by one containment test
 constexpr uint32_t kCoverBudget = 300;   // where it would only save the walk of another regex
 constexpr uint32_t kNever = TerminalMask::kUnknown;
-// Limits of counters that tokens stay below: of words, of groups of punctuation; of characters, beyond the longest
-// token, for what completes the text.
+// Limits of counters that tokens stay below: of words, of groups of punctuation; of characters, beyond the
+// longest token, for what completes the text.
 constexpr uint32_t kCounts[] = {4, 16}, kSpare = 8;
 // Tokens tried one by one near the limit of a run; characters below which that is not worth it.
 constexpr std::size_t kTried = 4'000;
@@ -25,8 +26,8 @@ constexpr uint32_t kNear = 8;
 }  // namespace
 
 // Whether every text made of elements can be completed to a text of the regex, and then by how many elements
-// and a quote at most: kNever where some text cannot. If it can, all tokens of a run are inside, and only those
-// that read a closing quote have to be looked at.
+// and a quote at most: kNever where some text cannot. If it can, all tokens of a run are inside, and only
+// those that read a closing quote have to be looked at.
 uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   const auto key = [](RegexId r, RegexId e) { return (static_cast<uint64_t>(r.v) << 32) | e.v; };
   if (const auto it = completes_.find(key(regex, element)); it != completes_.end()) return it->second;
@@ -61,7 +62,8 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   }
   constexpr std::size_t kEntry = 40;  // a hash node and its share of the buckets
   if (result == kNever) {
-    // Where it was too many, it is so from those that were met as well: not to be counted again after every character.
+    // Where it was too many, it is so from those that were met as well: not to be counted again after every
+    // character.
     if (!too_many) seen = {{key(regex, element), 0}};
     for (const auto& [k, unused] : seen) completes_.try_emplace(k, kNever);
     bytes_ += seen.size() * kEntry;
@@ -102,7 +104,8 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
       plain = plain && regexes_.node(RegexId{n.kids[i]}).kind != RegexKind::kNot;
       RegexId element, tail;
       uint32_t from, to;
-      if (as_run(regexes_, RegexId{n.kids[i]}, element, from, to, tail) && element == any && tail == regexes_.byte('"')) {
+      if (as_run(regexes_, RegexId{n.kids[i]}, element, from, to, tail) && element == any &&
+          tail == regexes_.byte('"')) {
         min = std::max(min, from);
         max = std::min(max, to);
       } else {
@@ -125,8 +128,8 @@ bool Slices::contained(RegexId regex, TerminalMask& out) {
   return false;
 }
 
-bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max, uint32_t safe,
-                         TerminalMask& out) {
+bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t min, uint32_t max,
+                         uint32_t safe, TerminalMask& out) {
   const TokenTrie& trie = vocabulary_.trie();
   const RunExits& exits = run.exits('"');
   out.left = &exits;
@@ -186,10 +189,12 @@ const TerminalMask* Slices::leaving(RegexId regex) {
 }
 
 // Whether it counts words or the like, to many: no run can be told to fit without counting them all.
-bool Slices::counts_groups(RegexId regex) { return regexes_.limited(regex, kNever, kCounts[1], true) != regex; }
+bool Slices::counts_groups(RegexId regex) {
+  return regexes_.limited(regex, kNever, kCounts[1], true) != regex;
+}
 
-// Bytes of a text of the regex, a short one; kNever where that cannot be read off it. Twice as many levels as a
-// pattern has are never needed.
+// Bytes of a text of the regex, a short one; kNever where that cannot be read off it. Twice as many levels as
+// a pattern has are never needed.
 uint32_t Slices::slack(RegexId regex) {
   const RegexNode n = regexes_.node(regex);
   if (n.boolean || n.lazy || n.labelled) return kNever;
@@ -216,8 +221,8 @@ uint32_t Slices::slack(RegexId regex) {
   return slacks_[regex.v] = static_cast<uint32_t>(out);
 }
 
-// regex = E{0,max} and a quote, and a pattern P whose texts inside are completed by few characters more: while max is
-// far, the mask is P's. What remains is tokens that come near max, which are tried one by one.
+// regex = E{0,max} and a quote, and a pattern P whose texts inside are completed by few characters more:
+// while max is far, the mask is P's. What remains is tokens that come near max, which are tried one by one.
 bool Slices::shorter(RegexId regex, TerminalMask& out) {
   const RegexNode n = regexes_.node(regex);
   const RegexId any = regexes_.remembered(1);
@@ -273,9 +278,10 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
   return true;
 }
 
-// Counters that no token reads to their end. A text of at most 5000 characters and 100 words has a state of its own
-// after every character, and their masks are the same until few words are left. L(lower) <= L(regex) <= L(upper),
-// where the counters' limits are cut or lifted: if those two have the same mask, so has every regex between them.
+// Counters that no token reads to their end. A text of at most 5000 characters and 100 words has a state of
+// its own after every character, and their masks are the same until few words are left. L(lower) <= L(regex)
+// <= L(upper), where the counters' limits are cut or lifted: if those two have the same mask, so has every
+// regex between them.
 bool Slices::counted(RegexId regex, TerminalMask& out) {
   if (regexes_.node(regex).labelled) return false;
   const uint32_t characters = vocabulary_.longest() + kSpare;
@@ -315,7 +321,8 @@ std::unique_ptr<TerminalMask> Slices::between(RegexId lower, RegexId upper) {
     bytes_ -= owned_.back()->size() * 4;
     owned_.pop_back();
   }
-  const std::size_t size = 64 + (same ? sizeof(TerminalMask) + 4 * (mask->added.capacity() + mask->exits.capacity()) : 0);
+  const std::size_t size =
+      64 + (same ? sizeof(TerminalMask) + 4 * (mask->added.capacity() + mask->exits.capacity()) : 0);
   bytes_ += size;
   terminal_bytes_ += size;
   return same ? std::move(mask) : nullptr;

@@ -7,12 +7,12 @@
 namespace structgen {
 
 namespace {
-constexpr int kWideBytes = 24;                // live bytes from which an item is wide
-constexpr uint32_t kCountedRun = 8;           // bounded runs from this length are taken as runs
-constexpr uint32_t kManyExits = 7;            // new bytes that leave a run, from which it is taken as a terminal
-constexpr uint32_t kSimple = 3;               // patterns together that may be tried as a cover of others
-constexpr std::size_t kShared = 64;           // tokens below a node from which what lexemes share is used
-constexpr std::size_t kDenseLimit = 6'000;    // listed tokens from which a row is stored instead
+constexpr int kWideBytes = 24;       // live bytes from which an item is wide
+constexpr uint32_t kCountedRun = 8;  // bounded runs from this length are taken as runs
+constexpr uint32_t kManyExits = 7;   // new bytes that leave a run, from which it is taken as a terminal
+constexpr uint32_t kSimple = 3;      // patterns together that may be tried as a cover of others
+constexpr std::size_t kShared = 64;  // tokens below a node from which what lexemes share is used
+constexpr std::size_t kDenseLimit = 6'000;  // listed tokens from which a row is stored instead
 void set_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 void clear_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
 }  // namespace
@@ -41,8 +41,8 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   RegexId element, tail;
   uint32_t min, max;
   // Counters would give every count a state of its own; as runs they cost none.
-  const bool counted = !narrow_item && as_run(regexes, item.regex, element, min, max, tail) && max >= kCountedRun &&
-                       max != kUnbounded;
+  const bool counted = !narrow_item && as_run(regexes, item.regex, element, min, max, tail) &&
+                       max >= kCountedRun && max != kUnbounded;
   if (set || counted || (item.capture.v > 1 && !narrow_item)) {
     wide_items.push_back(item);
   } else if (narrow_item || !wide(item.regex)) {
@@ -56,7 +56,8 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
       else
         rest.push_back(kid);
     }
-    if (!rest.empty()) narrow.push_back({regexes.alt(std::span<const RegexId>(rest)), item.stack, item.capture});
+    if (!rest.empty())
+      narrow.push_back({regexes.alt(std::span<const RegexId>(rest)), item.stack, item.capture});
   } else {
     wide_items.push_back(item);
   }
@@ -67,7 +68,8 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
 RegexId MaskBuilder::clamp(RegexId r) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
-  if (n.boolean || (n.kind != RegexKind::kCat && n.kind != RegexKind::kRepeat && n.kind != RegexKind::kAlt)) return r;
+  if (n.boolean || (n.kind != RegexKind::kCat && n.kind != RegexKind::kRepeat && n.kind != RegexKind::kAlt))
+    return r;
   if (const auto* known = clamped_.find(r.v)) return RegexId{*known};
   const uint32_t limit = vocabulary_.longest() + 1;
   RegexId out = r;
@@ -75,7 +77,8 @@ RegexId MaskBuilder::clamp(RegexId r) {
     const uint32_t max = n.max > limit ? kUnbounded : n.max;
     out = regexes.repeat(RegexId{n.a}, std::min(n.min, limit), max);
   } else if (n.kind == RegexKind::kCat) {
-    out = regexes.cat(clamp(RegexId{n.a}), regexes.nullable(RegexId{n.a}) ? clamp(RegexId{n.b}) : RegexId{n.b});
+    out =
+        regexes.cat(clamp(RegexId{n.a}), regexes.nullable(RegexId{n.a}) ? clamp(RegexId{n.b}) : RegexId{n.b});
   } else {
     std::vector<RegexId> kids;
     for (uint32_t i = 0; i < n.n; ++i) kids.push_back(clamp(RegexId{n.kids[i]}));
@@ -123,7 +126,8 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
   }
 }
 
-// Below the node any JSON string goes on: what is inside is a look at a row, and the walk goes on behind the quote.
+// Below the node any JSON string goes on: what is inside is a look at a row, and the walk goes on behind the
+// quote.
 bool MaskBuilder::skim(uint32_t node, StateId s, Collected& out) {
   const State& st = parser_.state(s);
   if (st.n != 1 || st.accepting || st.items[0].capture.v != 0) return false;
@@ -142,7 +146,8 @@ bool MaskBuilder::skim(uint32_t node, StateId s, Collected& out) {
   const std::vector<Exit>& exits = run->exits('"').children;
   const StateId into = blind(parser_.step(s, '"'));
   const uint32_t end = trie.node(node).end;
-  auto at = std::upper_bound(exits.begin(), exits.end(), node, [](uint32_t x, const Exit& e) { return x < e.node; });
+  auto at = std::upper_bound(exits.begin(), exits.end(), node,
+                             [](uint32_t x, const Exit& e) { return x < e.node; });
   for (; at != exits.end() && at->node < end; ++at) {
     const auto tokens = trie.tokens(at->node);
     std::vector<TokenId>& to = sure(into) ? out.sure : out.unsure;
@@ -210,8 +215,8 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   return *slot;
 }
 
-// A literal set is read as literals: the tokens inside it make no states. Read from its start, its whole table was
-// matched against the vocabulary once.
+// A literal set is read as literals: the tokens inside it make no states. Read from its start, its whole
+// table was matched against the vocabulary once.
 void MaskBuilder::set_part(const Item& item, Part& out) {
   RegexArena& regexes = parser_.regexes();
   const JsonSet set = regexes.json_set_of(item.regex);
@@ -223,7 +228,8 @@ void MaskBuilder::set_part(const Item& item, Part& out) {
     const auto tokens = trie.tokens(d.node);
     found.sure.insert(found.sure.end(), tokens.begin(), tokens.end());
     if (trie.leaf(d.node)) return;
-    const RegexId end = set.labelled ? regexes.done(tables.table(set.table).labels[d.index]) : RegexArena::epsilon();
+    const RegexId end =
+        set.labelled ? regexes.done(tables.table(set.table).labels[d.index]) : RegexArena::epsilon();
     const Item after{end, item.stack, capture};
     walk(d.node, parser_.make({&after, 1}, false), found);
   };
@@ -234,7 +240,8 @@ void MaskBuilder::set_part(const Item& item, Part& out) {
       if (tables.any_allowed(set.subset, lo, hi)) (t.exact ? found.sure : found.unsure).push_back(t.token);
     }
     for (const TableMask::Done& d : mask.done)
-      if (d.index >= set.lo && d.index < set.hi && tables.any_allowed(set.subset, d.index, d.index + 1)) take(d);
+      if (d.index >= set.lo && d.index < set.hi && tables.any_allowed(set.subset, d.index, d.index + 1))
+        take(d);
   } else {
     TableMask rest;
     slices_.read_literals(set, rest);
@@ -255,7 +262,8 @@ bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
 
 // ---- wide items ----
 
-void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail, Part& out) {
+void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32_t max, RegexId tail,
+                           Part& out) {
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
   const Item after{tail, item.stack, capture};
   const StateId left = parser_.make({&after, 1}, false);
@@ -306,7 +314,9 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
     if ((trie.kids(node).set & next).any()) walk(node, left, found);
   if (t.left) {
     const Ending& end = ending(t.left->suffixes, left);
-    const auto blocked = [&](TokenId id) { return std::binary_search(t.blocked.begin(), t.blocked.end(), id); };
+    const auto blocked = [&](TokenId id) {
+      return std::binary_search(t.blocked.begin(), t.blocked.end(), id);
+    };
     if (t.blocked.empty())
       out.shared = &end.sure;
     else
@@ -329,8 +339,9 @@ bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, R
   return n < kManyExits;
 }
 
-// Keys told apart by patterns are several items whose insides overlap: a key that holds `foo` and one that does not.
-// Anything can still become the first, so the second, whose inside is no run, needs no look but where it ends.
+// Keys told apart by patterns are several items whose insides overlap: a key that holds `foo` and one that
+// does not. Anything can still become the first, so the second, whose inside is no run, needs no look but
+// where it ends.
 const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   if (wide_items.size() < 2) return nullptr;
   RegexArena& regexes = parser_.regexes();

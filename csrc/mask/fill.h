@@ -47,7 +47,11 @@ bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t);
 class MaskBuilder {
  public:
   MaskBuilder(Parser& parser, Slices& slices, const Vocabulary& vocabulary)
-      : parser_(parser), slices_(slices), vocabulary_(vocabulary), lexemes_(parser.regexes(), vocabulary), context_free_(parser.context_free()) {}
+      : parser_(parser),
+        slices_(slices),
+        vocabulary_(vocabulary),
+        lexemes_(parser.regexes(), vocabulary),
+        context_free_(parser.context_free()) {}
 
   // The mask if it is known; takes no lock.
   const Mask* peek(StateId s) const {
@@ -58,7 +62,9 @@ class MaskBuilder {
   void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
   // A state reached inside a walk, without the text it captures: texts would make every step a new state.
   StateId blind(StateId s);
-  std::size_t byte_size() const { return pool_.byte_size() + bytes_ + lexemes_.byte_size() + blind_.byte_size(); }
+  std::size_t byte_size() const {
+    return pool_.byte_size() + bytes_ + lexemes_.byte_size() + blind_.byte_size();
+  }
 
  private:
   struct Part {  // the share of one wide item, independent of captured text
@@ -99,8 +105,8 @@ class MaskBuilder {
   void set_part(const Item& item, Part& out);
   bool accepts(StateId s, std::string_view bytes);
   RegexId clamp(RegexId r);
-  const Mask* finish(StateId s, const Words* base, const std::vector<TokenId>* shared, std::vector<TokenId>& removed,
-                     std::vector<TokenId>& added);
+  const Mask* finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
+                     std::vector<TokenId>& removed, std::vector<TokenId>& added);
   const TokenId* keep(std::vector<TokenId>& tokens, uint32_t& n);
 
   Parser& parser_;
@@ -109,9 +115,10 @@ class MaskBuilder {
   LexemeSlices lexemes_;
   const bool context_free_;
   BumpPool pool_;
-  std::size_t bytes_ = 0;  // of parts and endings
+  std::size_t bytes_ = 0;                                         // of parts and endings
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[4];  // [capturing, covered]; key (regex, stack)
-  std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Ending>>> endings_;  // by state
+  std::unordered_map<const Suffixes*, std::unordered_map<uint32_t, std::unique_ptr<Ending>>>
+      endings_;  // by state
   FlatMap<uint32_t, bool> any_wide_;
   FlatMap<uint32_t, uint32_t> clamped_;
   FlatMap<uint32_t, StateId> blind_;

@@ -1,15 +1,17 @@
 // Masks of states inside or before lexemes.
 //
-// In: a state whose items end in a lexeme's end. Out: its mask. Cost: a row of bits for each wide item, the endings
-// of tokens that leave it, and a walk for what is left, which is short: operators, keywords, blanks. What follows a
-// blank is a state before lexemes again, below the blank's trie node, and treated in the same way.
+// In: a state whose items end in a lexeme's end. Out: its mask. Cost: a row of bits for each wide item, the
+// endings of tokens that leave it, and a walk for what is left, which is short: operators, keywords, blanks.
+// What follows a blank is a state before lexemes again, below the blank's trie node, and treated in the same
+// way.
 #include <algorithm>
 
 #include "mask/fill.h"
 
 namespace structgen {
 
-// Whether the state is one of a grammar with lexemes: where it stands among others, some bytes may not follow.
+// Whether the state is one of a grammar with lexemes: where it stands among others, some bytes may not
+// follow.
 bool MaskBuilder::lexed(StateId s) {
   if (context_free_) return true;
   if (parser_.state(s).capturing || parser_.state(s).poisoned) return false;
@@ -37,7 +39,8 @@ bool MaskBuilder::any_wide(StateId s) {
   return found;
 }
 
-// Bytes that no stack of the set lets follow. A set that many states share, so not simply what is dead in `left`.
+// Bytes that no stack of the set lets follow. A set that many states share, so not simply what is dead in
+// `left`.
 RegexId MaskBuilder::forbidden(StackId stack, StateId left) {
   const auto entries = parser_.stacks().entries(stack);
   RegexArena& regexes = parser_.regexes();

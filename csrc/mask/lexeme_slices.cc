@@ -9,11 +9,11 @@
 namespace structgen {
 
 namespace {
-constexpr int kWideBytes = 40;              // live bytes of a regex that is wide at once
-constexpr int kOpenBytes = 20;              // of one that stays so with some byte: names, hexadecimal numbers
-constexpr std::size_t kListed = 500;        // tokens kept as a list rather than a row
-constexpr uint32_t kBelow = 1;              // trie nodes below one from which it is asked whether all of them stay inside
-constexpr uint32_t kDifference = 3'000;     // trie nodes looked at for what a difference takes away
+constexpr int kWideBytes = 40;        // live bytes of a regex that is wide at once
+constexpr int kOpenBytes = 20;        // of one that stays so with some byte: names, hexadecimal numbers
+constexpr std::size_t kListed = 500;  // tokens kept as a list rather than a row
+constexpr uint32_t kBelow = 1;  // trie nodes below one from which it is asked whether all of them stay inside
+constexpr uint32_t kDifference = 3'000;  // trie nodes looked at for what a difference takes away
 }  // namespace
 
 bool LexemeSlices::wide(RegexId regex) {
@@ -62,7 +62,8 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
   std::vector<SuffixText> left;
   const auto leave = [&](uint32_t child) {
     const uint32_t depth = trie.node(child).depth - 1;
-    for (TokenId t : trie.subtree_tokens(child)) left.push_back({vocabulary_.bytes(t).substr(depth), {t, depth}});
+    for (TokenId t : trie.subtree_tokens(child))
+      left.push_back({vocabulary_.bytes(t).substr(depth), {t, depth}});
   };
   for (uint32_t i = node + 1, end = trie.node(node).end; i < end;) {
     const TokenTrie::Node& n = trie.node(i);
@@ -85,7 +86,8 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
   }
   out.exits = std::make_shared<Suffixes>();
   build_suffixes(std::move(left), *out.exits);
-  bytes_ += out.exits->nodes.capacity() * sizeof(Suffixes::Node) + out.exits->entries.capacity() * sizeof(Suffixes::Entry);
+  bytes_ += out.exits->nodes.capacity() * sizeof(Suffixes::Node) +
+            out.exits->entries.capacity() * sizeof(Suffixes::Entry);
   if (count > kListed) {
     out.inside = std::move(inside);
     bytes_ += 4ull * vocabulary_.words();

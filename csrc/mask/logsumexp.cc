@@ -49,7 +49,8 @@ STRUCTGEN_INLINE void load_some(float* lanes, const typename T::Bits* in, uint32
 
 // Largest allowed logit and whether one is NaN; kNegInf if none is allowed.
 template <class T>
-STRUCTGEN_INLINE float largest(const typename T::Bits* in, std::size_t width, const uint32_t* mask, std::size_t words, bool& nan) {
+STRUCTGEN_INLINE float largest(const typename T::Bits* in, std::size_t width, const uint32_t* mask,
+                               std::size_t words, bool& nan) {
   alignas(64) float best[32], lanes[32];
   alignas(64) uint32_t strange[32] = {};
   std::fill(best, best + 32, kNegInf);
@@ -57,8 +58,10 @@ STRUCTGEN_INLINE float largest(const typename T::Bits* in, std::size_t width, co
   for (std::size_t w = 0; w < count; ++w) {
     const uint32_t word = mask_word(mask, words, w, width);
     if (word == 0) continue;
-    if (w * 32 + 32 <= width) load32<T>(lanes, in + w * 32, word);
-    else load_some<T>(lanes, in + w * 32, word);
+    if (w * 32 + 32 <= width)
+      load32<T>(lanes, in + w * 32, word);
+    else
+      load_some<T>(lanes, in + w * 32, word);
     for (unsigned j = 0; j < 32; ++j) {
       best[j] = lanes[j] > best[j] ? lanes[j] : best[j];
       strange[j] |= lanes[j] != lanes[j];
@@ -69,7 +72,8 @@ STRUCTGEN_INLINE float largest(const typename T::Bits* in, std::size_t width, co
 }
 
 template <class T>
-STRUCTGEN_INLINE double sum_exp(const typename T::Bits* in, std::size_t width, const uint32_t* mask, std::size_t words, float top) {
+STRUCTGEN_INLINE double sum_exp(const typename T::Bits* in, std::size_t width, const uint32_t* mask,
+                                std::size_t words, float top) {
   alignas(64) float sums[32] = {}, lanes[32];
   double total = 0;
   unsigned held = 0;
@@ -77,8 +81,10 @@ STRUCTGEN_INLINE double sum_exp(const typename T::Bits* in, std::size_t width, c
   for (std::size_t w = 0; w < count; ++w) {
     const uint32_t word = mask_word(mask, words, w, width);
     if (word == 0) continue;
-    if (w * 32 + 32 <= width) load32<T>(lanes, in + w * 32, word);
-    else load_some<T>(lanes, in + w * 32, word);
+    if (w * 32 + 32 <= width)
+      load32<T>(lanes, in + w * 32, word);
+    else
+      load_some<T>(lanes, in + w * 32, word);
     for (unsigned j = 0; j < 32; ++j) sums[j] += exp_negative(lanes[j] - top);
     if (++held == 64) {
       for (float& s : sums) {
@@ -93,7 +99,8 @@ STRUCTGEN_INLINE double sum_exp(const typename T::Bits* in, std::size_t width, c
 }
 
 template <class T>
-STRUCTGEN_INLINE double sum_row(const typename T::Bits* in, std::size_t width, const uint32_t* mask, std::size_t words) {
+STRUCTGEN_INLINE double sum_row(const typename T::Bits* in, std::size_t width, const uint32_t* mask,
+                                std::size_t words) {
   bool nan = false;
   const float top = largest<T>(in, width, mask, words, nan);
   if (nan) return std::numeric_limits<double>::quiet_NaN();
@@ -101,13 +108,16 @@ STRUCTGEN_INLINE double sum_row(const typename T::Bits* in, std::size_t width, c
   return top + std::log(sum_exp<T>(in, width, mask, words, top));
 }
 
-STRUCTGEN_CLONES double sum_float32(const uint32_t* in, std::size_t width, const uint32_t* mask, std::size_t words) {
+STRUCTGEN_CLONES double sum_float32(const uint32_t* in, std::size_t width, const uint32_t* mask,
+                                    std::size_t words) {
   return sum_row<Float32>(in, width, mask, words);
 }
-STRUCTGEN_CLONES double sum_float16(const uint16_t* in, std::size_t width, const uint32_t* mask, std::size_t words) {
+STRUCTGEN_CLONES double sum_float16(const uint16_t* in, std::size_t width, const uint32_t* mask,
+                                    std::size_t words) {
   return sum_row<Float16>(in, width, mask, words);
 }
-STRUCTGEN_CLONES double sum_bfloat16(const uint16_t* in, std::size_t width, const uint32_t* mask, std::size_t words) {
+STRUCTGEN_CLONES double sum_bfloat16(const uint16_t* in, std::size_t width, const uint32_t* mask,
+                                     std::size_t words) {
   return sum_row<Bfloat16>(in, width, mask, words);
 }
 
@@ -133,24 +143,29 @@ double sum_float64(const uint64_t* in, std::size_t width, const uint32_t* mask, 
 double sum_any(const LogitRows& in, std::size_t row, const uint32_t* mask, std::size_t words) {
   const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(row) * in.stride;
   switch (in.element) {
-    case Element::kFloat32: return sum_float32(static_cast<const uint32_t*>(in.data) + at, in.width, mask, words);
-    case Element::kFloat16: return sum_float16(static_cast<const uint16_t*>(in.data) + at, in.width, mask, words);
-    case Element::kBfloat16: return sum_bfloat16(static_cast<const uint16_t*>(in.data) + at, in.width, mask, words);
-    case Element::kFloat64: return sum_float64(static_cast<const uint64_t*>(in.data) + at, in.width, mask, words);
+    case Element::kFloat32:
+      return sum_float32(static_cast<const uint32_t*>(in.data) + at, in.width, mask, words);
+    case Element::kFloat16:
+      return sum_float16(static_cast<const uint16_t*>(in.data) + at, in.width, mask, words);
+    case Element::kBfloat16:
+      return sum_bfloat16(static_cast<const uint16_t*>(in.data) + at, in.width, mask, words);
+    case Element::kFloat64:
+      return sum_float64(static_cast<const uint64_t*>(in.data) + at, in.width, mask, words);
   }
   return 0;
 }
 
 template <class T, class Number>
-STRUCTGEN_INLINE void subtract(Number* out, const typename T::Bits* in, std::size_t width, const uint32_t* mask, std::size_t words,
-                     Number total) {
+STRUCTGEN_INLINE void subtract(Number* out, const typename T::Bits* in, std::size_t width,
+                               const uint32_t* mask, std::size_t words, Number total) {
   constexpr Number kNone = -std::numeric_limits<Number>::infinity();
   for (std::size_t w = 0; w < (width + 31) / 32; ++w) {
     const uint32_t word = mask_word(mask, words, w, width);
     const unsigned n = static_cast<unsigned>(std::min<std::size_t>(32, width - w * 32));
     Number* o = out + w * 32;
     const typename T::Bits* x = in + w * 32;
-    if (word == 0) std::fill(o, o + n, kNone);
+    if (word == 0)
+      std::fill(o, o + n, kNone);
     else if (n == 32)
       for (unsigned j = 0; j < 32; ++j) o[j] = (word >> j) & 1u ? T::value(x[j]) - total : kNone;
     else
@@ -158,16 +173,16 @@ STRUCTGEN_INLINE void subtract(Number* out, const typename T::Bits* in, std::siz
   }
 }
 
-STRUCTGEN_CLONES void subtract_float32(float* out, const uint32_t* in, std::size_t width, const uint32_t* mask,
-                                       std::size_t words, float total) {
+STRUCTGEN_CLONES void subtract_float32(float* out, const uint32_t* in, std::size_t width,
+                                       const uint32_t* mask, std::size_t words, float total) {
   subtract<Float32, float>(out, in, width, mask, words, total);
 }
-STRUCTGEN_CLONES void subtract_float16(float* out, const uint16_t* in, std::size_t width, const uint32_t* mask,
-                                       std::size_t words, float total) {
+STRUCTGEN_CLONES void subtract_float16(float* out, const uint16_t* in, std::size_t width,
+                                       const uint32_t* mask, std::size_t words, float total) {
   subtract<Float16, float>(out, in, width, mask, words, total);
 }
-STRUCTGEN_CLONES void subtract_bfloat16(float* out, const uint16_t* in, std::size_t width, const uint32_t* mask,
-                                        std::size_t words, float total) {
+STRUCTGEN_CLONES void subtract_bfloat16(float* out, const uint16_t* in, std::size_t width,
+                                        const uint32_t* mask, std::size_t words, float total) {
   subtract<Bfloat16, float>(out, in, width, mask, words, total);
 }
 
@@ -186,27 +201,34 @@ void normalise_row(void* out, const LogitRows& in, std::size_t row, const uint32
       return subtract_bfloat16(o, static_cast<const uint16_t*>(in.data) + at, in.width, mask, words, t);
     case Element::kFloat64:
       return subtract<Float64, double>(static_cast<double*>(out) + row * in.width,
-                                       static_cast<const uint64_t*>(in.data) + at, in.width, mask, words, total);
+                                       static_cast<const uint64_t*>(in.data) + at, in.width, mask, words,
+                                       total);
   }
 }
 
 }  // namespace
 
 void masked_logsumexp(void* out, const LogitRows& in, const MaskRows& mask, unsigned threads) {
-  over_rows(in.rows, in.rows * in.width * element_size(in.element), threads, [=](std::size_t first, std::size_t last) {
-    for (std::size_t r = first; r < last; ++r) {
-      const double total = sum_any(in, r, mask.data + static_cast<std::ptrdiff_t>(r) * mask.stride, mask.words);
-      if (in.element == Element::kFloat64) static_cast<double*>(out)[r] = total;
-      else static_cast<float*>(out)[r] = static_cast<float>(total);
-    }
-  });
+  over_rows(in.rows, in.rows * in.width * element_size(in.element), threads,
+            [=](std::size_t first, std::size_t last) {
+              for (std::size_t r = first; r < last; ++r) {
+                const double total =
+                    sum_any(in, r, mask.data + static_cast<std::ptrdiff_t>(r) * mask.stride, mask.words);
+                if (in.element == Element::kFloat64)
+                  static_cast<double*>(out)[r] = total;
+                else
+                  static_cast<float*>(out)[r] = static_cast<float>(total);
+              }
+            });
 }
 
 void masked_log_softmax(void* out, const LogitRows& in, const MaskRows& mask, unsigned threads) {
-  over_rows(in.rows, in.rows * in.width * element_size(in.element), threads, [=](std::size_t first, std::size_t last) {
-    for (std::size_t r = first; r < last; ++r)
-      normalise_row(out, in, r, mask.data + static_cast<std::ptrdiff_t>(r) * mask.stride, mask.words);
-  });
+  over_rows(in.rows, in.rows * in.width * element_size(in.element), threads,
+            [=](std::size_t first, std::size_t last) {
+              for (std::size_t r = first; r < last; ++r)
+                normalise_row(out, in, r, mask.data + static_cast<std::ptrdiff_t>(r) * mask.stride,
+                              mask.words);
+            });
 }
 
 }  // namespace structgen

@@ -42,7 +42,7 @@ struct Float16 {
     const uint32_t sign = static_cast<uint32_t>(b & 0x8000u) << 16;
     const uint32_t rest = static_cast<uint32_t>(b & 0x7FFFu) << 13;
     const float small = std::bit_cast<float>(rest) * std::bit_cast<float>(0x77800000u);  // 2^112
-    const uint32_t wide = rest + 0x70000000u;                                           // inf and NaN
+    const uint32_t wide = rest + 0x70000000u;                                            // inf and NaN
     const uint32_t bits = (b & 0x7C00u) == 0x7C00u ? wide : std::bit_cast<uint32_t>(small);
     return std::bit_cast<float>(bits | sign);
   }
@@ -59,7 +59,8 @@ struct Float64 {
 };
 
 // Word w of a mask, cut to the columns that exist.
-STRUCTGEN_INLINE uint32_t mask_word(const uint32_t* mask, std::size_t words, std::size_t w, std::size_t width) {
+STRUCTGEN_INLINE uint32_t mask_word(const uint32_t* mask, std::size_t words, std::size_t w,
+                                    std::size_t width) {
   if (w >= words) return 0;
   const std::size_t left = width - w * 32;
   return left >= 32 ? mask[w] : mask[w] & ((1u << left) - 1);

@@ -10,12 +10,13 @@ namespace structgen {
 
 namespace {
 
-constexpr std::size_t kKept = 24u << 20;    // bytes of classes that a vocabulary keeps though nobody has them
-constexpr std::size_t kKeyStates = 32;      // of an element's automaton; a larger one is not shared
-constexpr uint32_t kKeyNodes = 1'000;       // regexes that finding it may make: counters in counters make ever more
+constexpr std::size_t kKept = 24u << 20;  // bytes of classes that a vocabulary keeps though nobody has them
+constexpr std::size_t kKeyStates = 32;    // of an element's automaton; a larger one is not shared
+constexpr uint32_t kKeyNodes =
+    1'000;  // regexes that finding it may make: counters in counters make ever more
 
-// The automaton of a regex, its states numbered in the order of their discovery: equal for equal structures in
-// whatever arena. Empty where it is too large.
+// The automaton of a regex, its states numbered in the order of their discovery: equal for equal structures
+// in whatever arena. Empty where it is too large.
 std::string automaton(RegexArena& regexes, RegexId element) {
   const RegexKind kind = regexes.node(element).kind;
   if (!regexes.node(element).finite || (kind != RegexKind::kBytes && kind != RegexKind::kAlt)) return {};
@@ -258,7 +259,8 @@ void RunClass::write(std::string& out) const {
     put_all(out, e->unbounded);
     put(out, e->suffixes.depth);
     std::vector<uint32_t> nodes;  // field by field: the struct has a gap
-    for (const Suffixes::Node& n : e->suffixes.nodes) nodes.insert(nodes.end(), {n.end, n.first, n.depth, n.byte});
+    for (const Suffixes::Node& n : e->suffixes.nodes)
+      nodes.insert(nodes.end(), {n.end, n.first, n.depth, n.byte});
     put_all(out, nodes);
   }
   put(out, 256);
@@ -296,14 +298,16 @@ RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& r
     e->suffixes.depth = from.number();
     std::vector<uint32_t> nodes;
     from.all(nodes);
-    sound = from.ok() && byte < 256 && tokens_fit(e->ends, entry) && tokens_fit(e->suffixes.entries, entry) &&
-            e->unbounded.size() == vocabulary.words() && nodes.size() % 4 == 0 && !nodes.empty() &&
-            e->suffixes.depth <= vocabulary.longest() &&
-            std::ranges::all_of(e->children, [&](const Exit& x) { return x.node > 0 && x.node < trie.size(); });
+    sound =
+        from.ok() && byte < 256 && tokens_fit(e->ends, entry) && tokens_fit(e->suffixes.entries, entry) &&
+        e->unbounded.size() == vocabulary.words() && nodes.size() % 4 == 0 && !nodes.empty() &&
+        e->suffixes.depth <= vocabulary.longest() &&
+        std::ranges::all_of(e->children, [&](const Exit& x) { return x.node > 0 && x.node < trie.size(); });
     const uint32_t count = static_cast<uint32_t>(nodes.size() / 4);
     uint32_t depth = 0;
     for (uint32_t i = 0; i < count && sound; ++i) {
-      const Suffixes::Node node{nodes[4 * i], nodes[4 * i + 1], nodes[4 * i + 2], static_cast<uint8_t>(nodes[4 * i + 3])};
+      const Suffixes::Node node{nodes[4 * i], nodes[4 * i + 1], nodes[4 * i + 2],
+                                static_cast<uint8_t>(nodes[4 * i + 3])};
       const bool last = i + 1 == count;
       sound = node.first <= (last ? e->suffixes.entries.size() : nodes[4 * i + 5]) &&
               (last ? node.first == e->suffixes.entries.size()

@@ -1,10 +1,11 @@
 // Runs of an element class E (a prefix code such as "one JSON string character"), told once a vocabulary.
 //
-// In: E as a regex. Out: which tokens are made of at most k elements, for every k, and where a run can be left on a
-// given byte. They serve every E{m,n} followed by anything: plain strings, maxLength, patterns.
-// Cost: a class is one walk of the trie, about two milliseconds at 131k tokens; what is asked of it later is made once
-// and kept. All compilers over one vocabulary share its classes, told apart by the automaton of E, and a saved
-// vocabulary brings its own (mask/artefact.h). Thread-safe; what was handed out stays where it is.
+// In: E as a regex. Out: which tokens are made of at most k elements, for every k, and where a run can be
+// left on a given byte. They serve every E{m,n} followed by anything: plain strings, maxLength, patterns.
+// Cost: a class is one walk of the trie, about two milliseconds at 131k tokens; what is asked of it later is
+// made once and kept. All compilers over one vocabulary share its classes, told apart by the automaton of E,
+// and a saved vocabulary brings its own (mask/artefact.h). Thread-safe; what was handed out stays where it
+// is.
 #pragma once
 
 #include <atomic>
@@ -40,11 +41,11 @@ struct Exit {
 
 // Where runs of E meet byte b: children of boundary nodes.
 struct RunExits {
-  std::vector<Exit> children;  // sorted by node
+  std::vector<Exit> children;         // sorted by node
   std::vector<Suffixes::Entry> ends;  // the tokens at the children: they end right after b
-  Suffixes suffixes;           // what comes after b
-  uint32_t longest = 0;        // elements before b, at most
-  Words unbounded;             // tokens of any run, and tokens that end right after b
+  Suffixes suffixes;                  // what comes after b
+  uint32_t longest = 0;               // elements before b, at most
+  Words unbounded;                    // tokens of any run, and tokens that end right after b
 };
 
 // Trie nodes by their last byte, and the parent of each: where a run can be left on a byte is then a look at
@@ -114,7 +115,7 @@ class RunClass {
   std::vector<uint16_t> boundary_;             // by node: elements read where one ends there, kNone elsewhere
   std::size_t tokens_ = 0;
   std::mutex lock_;
-  std::unique_ptr<Slot<Words>[]> rows_;                   // by k
+  std::unique_ptr<Slot<Words>[]> rows_;                  // by k
   std::unique_ptr<Slot<std::vector<TokenId>>[]> lists_;  // by k
   std::atomic<const RunExits*> exits_[256] = {};
   std::vector<std::unique_ptr<RunExits>> owned_;
@@ -140,7 +141,7 @@ class Runs {
   };
   const Vocabulary& vocabulary_;
   std::mutex lock_;
-  std::list<Known> known_;  // the one used last in front
+  std::list<Known> known_;                                        // the one used last in front
   std::unordered_map<std::string_view, std::string_view> saved_;  // by key
   std::once_flag indexed_;
   std::unique_ptr<NodeIndex> index_;  // made with the first exits

@@ -19,7 +19,8 @@ constexpr uint32_t kDifferenceBudget[] = {1'500, 5'000};
 
 }  // namespace
 
-bool as_run(const RegexArena& regexes, RegexId r, RegexId& element, uint32_t& min, uint32_t& max, RegexId& tail) {
+bool as_run(const RegexArena& regexes, RegexId r, RegexId& element, uint32_t& min, uint32_t& max,
+            RegexId& tail) {
   const RegexNode* n = &regexes.node(r);
   tail = RegexArena::epsilon();
   if (n->kind == RegexKind::kCat) {
@@ -47,12 +48,12 @@ RunClass* Slices::run(RegexId element) {
 const TerminalMask& Slices::terminal(RegexId regex) {
   if (const auto known = terminals_.find(regex.v); known != terminals_.end()) return *known->second;
   auto mask = std::make_unique<TerminalMask>();
-  if (!run_terminal(regex, *mask) && !difference(regex, kDifferenceBudget[0], *mask) && !contained(regex, *mask) &&
-      !shorter(regex, *mask) && !counted(regex, *mask) && !difference(regex, kDifferenceBudget[1], *mask))
+  if (!run_terminal(regex, *mask) && !difference(regex, kDifferenceBudget[0], *mask) &&
+      !contained(regex, *mask) && !shorter(regex, *mask) && !counted(regex, *mask) &&
+      !difference(regex, kDifferenceBudget[1], *mask))
     whole(regex, *mask);
-  const std::size_t size =
-      sizeof(TerminalMask) +
-      4 * (mask->added.capacity() + mask->removed.capacity() + mask->exits.capacity() + mask->blocked.capacity());
+  const std::size_t size = sizeof(TerminalMask) + 4 * (mask->added.capacity() + mask->removed.capacity() +
+                                                       mask->exits.capacity() + mask->blocked.capacity());
   bytes_ += size;
   terminal_bytes_ += size;
   return *(terminals_[regex.v] = std::move(mask));
@@ -107,7 +108,8 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
     const TokenTrie::Kids& kids = trie.kids(f.node);
     const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(f.r), &regexes_.classes(f.b));
     bool differs[256];
-    for (uint16_t k = 0; k < c->n; ++k) differs[k] = regexes_.next(f.r, c->rep[k]) != regexes_.next(f.b, c->rep[k]);
+    for (uint16_t k = 0; k < c->n; ++k)
+      differs[k] = regexes_.next(f.r, c->rep[k]) != regexes_.next(f.b, c->rep[k]);
     ByteSet bytes;
     kids.set.for_each([&](uint8_t b) {
       if (differs[c->of[b]]) bytes.add(b);
@@ -243,7 +245,8 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
     ++i;
   }
   out.slack = 0;
-  for (uint32_t i = 1; i < table.size() && out.slack != kNever; ++i) out.slack = std::max(out.slack, slack(table.regex(i)));
+  for (uint32_t i = 1; i < table.size() && out.slack != kNever; ++i)
+    out.slack = std::max(out.slack, slack(table.regex(i)));
   if (count <= kSparseLimit) {
     for (uint32_t w = 0; w < row->size(); ++w)
       for (uint32_t bits = (*row)[w]; bits; bits &= bits - 1)

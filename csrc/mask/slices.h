@@ -1,9 +1,9 @@
 // Masks that belong to a regex and a vocabulary, shared by all grammars of a world: the slices.
 //
-// In: regexes. Out: a TerminalMask: tokens that stay inside the regex and the trie nodes where it may end, stored
-// against a run (mask/runs.h) where that is close; tokens against a table of literals.
-// Cost: a walk of the trie at worst, a millisecond or two at 131k tokens, once a world; after that a mask is a copy.
-// Not thread-safe: the owner serialises.
+// In: regexes. Out: a TerminalMask: tokens that stay inside the regex and the trie nodes where it may end,
+// stored against a run (mask/runs.h) where that is close; tokens against a table of literals. Cost: a walk of
+// the trie at worst, a millisecond or two at 131k tokens, once a world; after that a mask is a copy. Not
+// thread-safe: the owner serialises.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@
 namespace structgen {
 
 struct TerminalMask {
-  const Words* base = nullptr;    // shared; null = nothing
-  std::vector<TokenId> added;     // beyond base
-  std::vector<TokenId> removed;   // from base
-  std::vector<uint32_t> exits;    // inner trie nodes at which the regex may end, or:
-  const RunExits* left = nullptr;      // it ends where a run is left, but for
-  std::vector<TokenId> blocked;        // these tokens (sorted)
+  const Words* base = nullptr;     // shared; null = nothing
+  std::vector<TokenId> added;      // beyond base
+  std::vector<TokenId> removed;    // from base
+  std::vector<uint32_t> exits;     // inner trie nodes at which the regex may end, or:
+  const RunExits* left = nullptr;  // it ends where a run is left, but for
+  std::vector<TokenId> blocked;    // these tokens (sorted)
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu;
-  uint32_t slack = kUnknown;           // bytes that complete every text inside it, at most
+  uint32_t slack = kUnknown;  // bytes that complete every text inside it, at most
 };
 
 // Tokens against a whole table of literals, read from the start: valid for every subset of the table.
@@ -54,8 +54,8 @@ class Slices {
   const TerminalMask& terminal(RegexId regex);
   // Whether all tokens made of JSON string characters lie inside the regex.
   bool covers(RegexId regex);
-  // Of a regex whose texts are bodies of JSON strings: what ends with the closing quote or after it; the tokens inside
-  // are left out. Null where it is none of those.
+  // Of a regex whose texts are bodies of JSON strings: what ends with the closing quote or after it; the
+  // tokens inside are left out. Null where it is none of those.
   const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
   // The same from any state of a set, kept nowhere; its subset is observed, so that every range is exact.
@@ -81,7 +81,8 @@ class Slices {
   std::string path(uint32_t node) const;
   bool run_terminal(RegexId regex, TerminalMask& out);
   bool difference(RegexId regex, uint32_t budget, TerminalMask& out);
-  bool less_literals(const RegexNode& n, std::span<const RegexId> kept, const TerminalMask& from, TerminalMask& out);
+  bool less_literals(const RegexNode& n, std::span<const RegexId> kept, const TerminalMask& from,
+                     TerminalMask& out);
   void whole(RegexId regex, TerminalMask& out);
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
@@ -94,8 +95,9 @@ class Slices {
   std::unordered_map<uint32_t, std::unique_ptr<TerminalMask>> leaving_;
   std::unordered_map<uint32_t, std::unique_ptr<TableMask>> tables_;
   std::unordered_map<uint64_t, uint32_t> completes_;  // by (regex, element)
-  std::unordered_map<uint64_t, std::unique_ptr<TerminalMask>> counted_;  // by (lower, upper); null: they differ
-  std::unordered_map<uint32_t, uint32_t> slacks_;  // by regex
+  std::unordered_map<uint64_t, std::unique_ptr<TerminalMask>>
+      counted_;                                       // by (lower, upper); null: they differ
+  std::unordered_map<uint32_t, uint32_t> slacks_;     // by regex
   std::unordered_map<uint32_t, uint32_t> uncounted_;  // by upper: asked for and not computed
   std::vector<std::unique_ptr<Words>> owned_;
   std::size_t bytes_ = 0;
@@ -103,6 +105,7 @@ class Slices {
 };
 
 // Reads r as E{min,max} tail with a counted or starred E. False: it has another form.
-bool as_run(const RegexArena& regexes, RegexId r, RegexId& element, uint32_t& min, uint32_t& max, RegexId& tail);
+bool as_run(const RegexArena& regexes, RegexId r, RegexId& element, uint32_t& min, uint32_t& max,
+            RegexId& tail);
 
 }  // namespace structgen

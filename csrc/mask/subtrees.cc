@@ -13,7 +13,9 @@ namespace {
 enum Reader : uint8_t { kBetween, kLast, kTwo, kThree, kAfterE0, kAfterED, kAfterF0, kAfterF4, kBad };
 
 Reader read(Reader r, uint8_t b) {
-  const auto within = [&](uint8_t low, uint8_t high, Reader next) { return b >= low && b <= high ? next : kBad; };
+  const auto within = [&](uint8_t low, uint8_t high, Reader next) {
+    return b >= low && b <= high ? next : kBad;
+  };
   switch (r) {
     case kBetween:
       if (b < 0x80) return kBetween;
@@ -36,11 +38,18 @@ Reader read(Reader r, uint8_t b) {
   return kBad;
 }
 
-// White space beyond ASCII (ECMA-262's WhiteSpace and LineTerminator, and what Python adds), as its UTF-8 bytes in one
-// number.
+// White space beyond ASCII (ECMA-262's WhiteSpace and LineTerminator, and what Python adds), as its UTF-8
+// bytes in one number.
 bool blank(uint32_t bytes) {
   switch (bytes) {
-    case 0xC285: case 0xC2A0: case 0xE19A80: case 0xE280A8: case 0xE280A9: case 0xE280AF: case 0xE2819F: case 0xE38080:
+    case 0xC285:
+    case 0xC2A0:
+    case 0xE19A80:
+    case 0xE280A8:
+    case 0xE280A9:
+    case 0xE280AF:
+    case 0xE2819F:
+    case 0xE38080:
     case 0xEFBBBF: return true;
     default: return bytes >= 0xE28080 && bytes <= 0xE2808A;
   }
@@ -48,16 +57,49 @@ bool blank(uint32_t bytes) {
 
 bool begins_blank(uint32_t bytes) {
   switch (bytes) {
-    case 0xC2: case 0xE1: case 0xE19A: case 0xE2: case 0xE280: case 0xE281: case 0xE3: case 0xE380: case 0xEF: case 0xEFBB:
-      return true;
+    case 0xC2:
+    case 0xE1:
+    case 0xE19A:
+    case 0xE2:
+    case 0xE280:
+    case 0xE281:
+    case 0xE3:
+    case 0xE380:
+    case 0xEF:
+    case 0xEFBB: return true;
     default: return false;
   }
 }
 
 // Bytes that patterns tend to tell apart stand alone; the last group takes the rest.
-constexpr const char* kAlone[] = {"\t\r", "\n", " ", "\"", "'", "\\", "/",  "*", "-", ".", "_", "0123456789",
-                                  "abcdef", "ABCDEF", "ghijklmnopqrstuvwxyz", "GHIJKLMNOPQRSTUVWXYZ", "<", ">", "()", "[]",
-                                  "{}", ",", ":", ";", "@", "#", "$", "+="};
+constexpr const char* kAlone[] = {"\t\r",
+                                  "\n",
+                                  " ",
+                                  "\"",
+                                  "'",
+                                  "\\",
+                                  "/",
+                                  "*",
+                                  "-",
+                                  ".",
+                                  "_",
+                                  "0123456789",
+                                  "abcdef",
+                                  "ABCDEF",
+                                  "ghijklmnopqrstuvwxyz",
+                                  "GHIJKLMNOPQRSTUVWXYZ",
+                                  "<",
+                                  ">",
+                                  "()",
+                                  "[]",
+                                  "{}",
+                                  ",",
+                                  ":",
+                                  ";",
+                                  "@",
+                                  "#",
+                                  "$",
+                                  "+="};
 
 constexpr std::array<Categories, 256> categories() {
   std::array<Categories, 256> out{};
@@ -75,9 +117,11 @@ static_assert(std::size(kAlone) < 29);
 // Bytes from 128 on that the reader, or a blank, tells from the byte before.
 constexpr std::array<bool, 128> apart() {
   std::array<bool, 128> out{};
-  for (int first : {0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4}) out[first - 128] = out[first + 1 - 128] = true;
+  for (int first : {0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xED, 0xF0, 0xF4})
+    out[first - 128] = out[first + 1 - 128] = true;
   out[0xEE - 128] = out[0xF5 - 128] = true;
-  for (int one : {0x81, 0x85, 0x8A, 0x9A, 0x9F, 0xA0, 0xA8, 0xA9, 0xAF, 0xBB, 0xBF, 0xC2, 0xE1, 0xE2, 0xE3, 0xEF}) {
+  for (int one :
+       {0x81, 0x85, 0x8A, 0x9A, 0x9F, 0xA0, 0xA8, 0xA9, 0xAF, 0xBB, 0xBF, 0xC2, 0xE1, 0xE2, 0xE3, 0xEF}) {
     out[one - 128] = true;
     if (one < 255) out[one + 1 - 128] = true;
   }
@@ -111,7 +155,8 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
     else if (!trie.tokens(i).empty())
       own[i] = kWide;  // ends inside a character: every such beginning is one of others than blanks, too
   }
-  // Upwards: what is no UTF-8 is none wherever above one begins, and a node inside a character cannot be one to begin at.
+  // Upwards: what is no UTF-8 is none wherever above one begins, and a node inside a character cannot be one
+  // to begin at.
   std::vector<bool> bad(trie.size(), false);
   for (uint32_t i = trie.size(); i-- > 1;) {
     bad[i] = bad[i] || reader[i] == kBad;
@@ -123,7 +168,9 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   return out;
 }
 
-bool Loops::stops(uint32_t state) const { return state == WalkTable::kDead || (!pass_ && table_.ends(state)); }
+bool Loops::stops(uint32_t state) const {
+  return state == WalkTable::kDead || (!pass_ && table_.ends(state));
+}
 
 // The categories whose bytes all lead on from a state.
 Categories Loops::alive(uint32_t state) {
@@ -150,8 +197,9 @@ Categories Loops::loop(uint32_t state) {
   return out;
 }
 
-// The states that a state reaches by categories that are alive in all of them. A category that leads to where another
-// is dead is left out: a backslash in a string leads to where hardly anything may follow. False: they are too many.
+// The states that a state reaches by categories that are alive in all of them. A category that leads to where
+// another is dead is left out: a backslash in a string leads to where hardly anything may follow. False: they
+// are too many.
 bool Loops::close(Closed& c) {
   c.ascii = alive(c.states[0]);
   for (std::size_t i = 0; i < c.states.size(); ++i) {
@@ -190,7 +238,8 @@ void Loops::ask(uint32_t state) {
   for (uint32_t s : c.states) c.ends = c.ends || table_.ends(s);
   if (of_.size() < table_.size()) of_.resize(table_.size(), kUnknown);
   for (uint32_t s : c.states)
-    if (s == state || (of_[s] == kUnknown && alive(s) == c.ascii)) of_[s] = static_cast<uint32_t>(closed_.size());
+    if (s == state || (of_[s] == kUnknown && alive(s) == c.ascii))
+      of_[s] = static_cast<uint32_t>(closed_.size());
   closed_.push_back(std::move(c));
 }
 
@@ -214,7 +263,9 @@ void Loops::wide(Closed& closed) {
       const Reader next = read(p.reader, static_cast<uint8_t>(b));
       if (next == kBad) continue;
       const uint32_t to = table_.next(p.at, static_cast<uint8_t>(b));
-      const uint32_t bytes = p.reader == kBetween ? static_cast<uint32_t>(b) : p.begun ? p.begun << 8 | static_cast<uint32_t>(b) : 0;
+      const uint32_t bytes = p.reader == kBetween ? static_cast<uint32_t>(b)
+                             : p.begun            ? p.begun << 8 | static_cast<uint32_t>(b)
+                                                  : 0;
       if (next == kBetween) {
         if (std::find(closed.states.begin(), closed.states.end(), to) == closed.states.end())
           closed.wide &= ~(blank(bytes) ? kBlank : kWide);

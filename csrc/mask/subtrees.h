@@ -1,12 +1,14 @@
-// What the tokens below each trie node are made of, and walks that do not go down where a regex only goes round.
+// What the tokens below each trie node are made of, and walks that do not go down where a regex only goes
+// round.
 //
-// In: a trie, which keeps one word a node: a set of byte categories. Out: for a state of a walk, a set of states that
-// it is in and the categories that lead from each of them into the set. Where what is below a node lies in those,
-// every token below it ends in the set, or inside a character that leads back into it. Cost: one pass over the trie
-// when it is built; a few hundred loads a state of a set.
+// In: a trie, which keeps one word a node: a set of byte categories. Out: for a state of a walk, a set of
+// states that it is in and the categories that lead from each of them into the set. Where what is below a
+// node lies in those, every token below it ends in the set, or inside a character that leads back into it.
+// Cost: one pass over the trie when it is built; a few hundred loads a state of a set.
 //
-// Reasoning: in a comment, a quoted text, a key that must hold `foo` somewhere, nearly every token stays inside, and a
-// walk of 130,000 of them to find that out takes milliseconds. Categories and not bytes: 32 bits a node, not 256.
+// Reasoning: in a comment, a quoted text, a key that must hold `foo` somewhere, nearly every token stays
+// inside, and a walk of 130,000 of them to find that out takes milliseconds. Categories and not bytes: 32
+// bits a node, not 256.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +37,8 @@ class Loops {
     if (state < of_.size() && of_[state] != kUnknown) return of_[state] != kNothing;
     return trie_.subtree_tokens(node).size() >= kMany;
   }
-  // Whether everything below the node stays where the regex lives and does not end, or, where it may, before none of
-  // the bytes of `open`, a set of categories.
+  // Whether everything below the node stays where the regex lives and does not end, or, where it may, before
+  // none of the bytes of `open`, a set of categories.
   bool cover(uint32_t node, uint32_t state, Categories open) {
     const Categories below = trie_.below(node);
     if (below & kBroken) return false;
@@ -53,7 +55,7 @@ class Loops {
 
  private:
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu, kNothing = 0xFFFFFFFEu;
-  static constexpr std::size_t kMany = 48;  // tokens below a node from which a state is looked at
+  static constexpr std::size_t kMany = 48;   // tokens below a node from which a state is looked at
   static constexpr std::size_t kStates = 4;  // of one set; where there are more, the state alone is one
   struct Closed {
     std::vector<uint32_t> states;
@@ -71,7 +73,7 @@ class Loops {
   const TokenTrie& trie_;
   WalkTable& table_;
   const bool pass_;
-  bool large_ = false;  // a set had more states: in this walk no other is looked for
+  bool large_ = false;        // a set had more states: in this walk no other is looked for
   std::vector<uint32_t> of_;  // by state: number of its set
   std::vector<Closed> closed_;
   std::vector<Categories> alive_;  // by state

@@ -22,7 +22,8 @@ void sort_parts(std::vector<SuffixText>& texts) {
   while (ends.size() > 1) {
     std::vector<std::size_t> merged;
     for (std::size_t k = 0; k < ends.size(); k += 2) {
-      if (k + 1 < ends.size()) std::inplace_merge(at(k ? ends[k - 1] : 0), at(ends[k]), at(ends[k + 1]), before);
+      if (k + 1 < ends.size())
+        std::inplace_merge(at(k ? ends[k - 1] : 0), at(ends[k]), at(ends[k + 1]), before);
       merged.push_back(ends[std::min(k + 1, ends.size() - 1)]);
     }
     ends = std::move(merged);
@@ -45,7 +46,8 @@ void build_suffixes(std::vector<SuffixText> texts, Suffixes& out) {
   std::vector<uint32_t> path;  // node at depth 1, 2, ...
   std::string_view last;
   const auto close_to = [&](std::size_t depth) {
-    for (; path.size() > depth; path.pop_back()) out.nodes[path.back()].end = static_cast<uint32_t>(out.nodes.size());
+    for (; path.size() > depth; path.pop_back())
+      out.nodes[path.back()].end = static_cast<uint32_t>(out.nodes.size());
   };
   for (const auto& [text, entry] : texts) {
     close_to(shared(last, text));

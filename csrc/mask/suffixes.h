@@ -1,7 +1,7 @@
 // The endings of tokens that leave something, as a trie of their own.
 //
-// In: what each token holds after it has left. Out: a trie in depth-first order. Cost: a merge of what is in order,
-// a sort where little is.
+// In: what each token holds after it has left. Out: a trie in depth-first order. Cost: a merge of what is in
+// order, a sort where little is.
 #pragma once
 
 #include <cstdint>

@@ -74,17 +74,20 @@ void TokenTrie::view(const Parts& parts) {
 }
 
 bool TokenTrie::sound(uint32_t vocabulary, uint32_t longest) const {
-  if (nodes_.size() < 2 || kids_.size() < 1 || order_.size() > vocabulary || below_.size() + 1 != nodes_.size())
+  if (nodes_.size() < 2 || kids_.size() < 1 || order_.size() > vocabulary ||
+      below_.size() + 1 != nodes_.size())
     return false;
   const uint32_t count = size();
-  if (nodes_[0].end != count || nodes_[0].depth != 0 || nodes_[0].rank != 0 || nodes_[count].rank != order_.size())
+  if (nodes_[0].end != count || nodes_[0].depth != 0 || nodes_[0].rank != 0 ||
+      nodes_[count].rank != order_.size())
     return false;
   for (uint32_t i = 0; i < count; ++i) {
     const Node& n = nodes_[i];
     if (n.end <= i || n.end > count || n.kids >= kids_.size() || n.depth > longest) return false;
     // Ranks rise, and some token lies below every node.
     if (n.rank > nodes_[i + 1].rank || nodes_[n.end].rank <= n.rank) return false;
-    if (i > 0 && n.depth != nodes_[i - 1].depth + 1 && (n.depth == 0 || n.depth > nodes_[i - 1].depth)) return false;
+    if (i > 0 && n.depth != nodes_[i - 1].depth + 1 && (n.depth == 0 || n.depth > nodes_[i - 1].depth))
+      return false;
     if (n.kids == 0) {
       if (n.end != i + 1) return false;
       continue;
@@ -96,7 +99,8 @@ bool TokenTrie::sound(uint32_t vocabulary, uint32_t longest) const {
     sum += static_cast<uint32_t>(std::popcount(k.set.w[3]));
     if (k.first > children_.size() || sum > children_.size() - k.first) return false;
     for (uint32_t c = k.first; c < k.first + sum; ++c)
-      if (children_[c] <= i || children_[c] >= n.end || nodes_[children_[c]].depth != n.depth + 1) return false;
+      if (children_[c] <= i || children_[c] >= n.end || nodes_[children_[c]].depth != n.depth + 1)
+        return false;
   }
   for (TokenId t : order_.all())
     if (t < 0 || static_cast<uint32_t>(t) >= vocabulary) return false;

@@ -19,9 +19,9 @@ namespace structgen {
 class TokenTrie {
  public:
   struct Node {
-    uint32_t end = 0;    // first node after the subtree
-    uint32_t rank = 0;   // tokens that come before this node in depth-first order
-    uint32_t kids = 0;   // index of the children record; 0 = leaf
+    uint32_t end = 0;   // first node after the subtree
+    uint32_t rank = 0;  // tokens that come before this node in depth-first order
+    uint32_t kids = 0;  // index of the children record; 0 = leaf
     uint32_t byte : 8 = 0;
     uint32_t depth : 24 = 0;
   };
@@ -67,7 +67,8 @@ class TokenTrie {
   // Categories of the bytes below the node; see mask/subtrees.h.
   uint32_t below(uint32_t i) const { return below_[i]; }
   std::size_t byte_size() const {
-    return nodes_.byte_size() + kids_.byte_size() + children_.byte_size() + order_.byte_size() + below_.byte_size();
+    return nodes_.byte_size() + kids_.byte_size() + children_.byte_size() + order_.byte_size() +
+           below_.byte_size();
   }
 
  private:

@@ -28,7 +28,8 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
   for (const std::vector<TokenId>* ids : {&eos_, &special_})
     for (TokenId t : *ids)
       if (t < 0 || static_cast<std::size_t>(t) >= tokens.size())
-        throw Error(ErrorKind::kVocabulary, "token id " + std::to_string(t) + " is outside the vocabulary of " +
+        throw Error(ErrorKind::kVocabulary, "token id " + std::to_string(t) +
+                                                " is outside the vocabulary of " +
                                                 std::to_string(tokens.size()) + " ids");
   std::size_t total = 0;
   for (const auto& t : tokens) total += t.size();
@@ -56,7 +57,8 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
   text_.own(std::move(text));
   offsets_.own(std::move(offsets));
   for (uint32_t i = 0; i < size(); ++i)
-    if (const auto b = bytes(static_cast<TokenId>(i)); !b.empty()) entries.emplace_back(b, static_cast<TokenId>(i));
+    if (const auto b = bytes(static_cast<TokenId>(i)); !b.empty())
+      entries.emplace_back(b, static_cast<TokenId>(i));
   trie_.build(std::move(entries));
 }
 
@@ -88,7 +90,9 @@ bool Vocabulary::sound() const {
 }
 
 bool Vocabulary::is_eos(TokenId t) const { return std::binary_search(eos_.begin(), eos_.end(), t); }
-bool Vocabulary::is_special(TokenId t) const { return std::binary_search(special_.begin(), special_.end(), t); }
+bool Vocabulary::is_special(TokenId t) const {
+  return std::binary_search(special_.begin(), special_.end(), t);
+}
 
 std::size_t Vocabulary::byte_size() const {
   return text_.byte_size() + offsets_.byte_size() + trie_.byte_size() + runs_->byte_size();

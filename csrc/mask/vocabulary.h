@@ -24,7 +24,8 @@ class Runs;
 class Vocabulary {
  public:
   // Throws kVocabulary when there is no token, or an EOS id is out of range or carries text.
-  Vocabulary(const std::vector<std::string_view>& tokens, std::vector<TokenId> eos, std::vector<TokenId> special);
+  Vocabulary(const std::vector<std::string_view>& tokens, std::vector<TokenId> eos,
+             std::vector<TokenId> special);
 
   struct Parts {
     std::span<const char> text;

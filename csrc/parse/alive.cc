@@ -52,7 +52,8 @@ void Alive::steps(Symbol s, Pending from, std::vector<Step>& out) {
     case Symbol::kFollow: {
       RegexId follow = s.regex();
       if (v.follow != RegexArena::empty())
-        follow = regexes_.bytes(regexes_.byte_set(regexes_.node(follow).a) | regexes_.byte_set(regexes_.node(v.follow).a));
+        follow = regexes_.bytes(regexes_.byte_set(regexes_.node(follow).a) |
+                                regexes_.byte_set(regexes_.node(v.follow).a));
       return out.push_back({pending({follow, v.context}), RegexArena::epsilon()});
     }
     case Symbol::kAfter: return out.push_back({pending({v.follow, s.number()}), RegexArena::epsilon()});
@@ -90,8 +91,8 @@ Alive::Rule& Alive::rule(RuleId r, Pending from) {
   return out;
 }
 
-// Least fixpoint: a rule is looked at again when one that it asked for has grown. The newest come first, so that
-// rules are mostly known before those that ask for them.
+// Least fixpoint: a rule is looked at again when one that it asked for has grown. The newest come first, so
+// that rules are mostly known before those that ask for them.
 void Alive::solve() {
   try {
     settle();

@@ -22,7 +22,8 @@ std::size_t Completion::size_of(const Ways& ways) {
 void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
   for (Way& w : best)
     if (w.to == to) {
-      if (text.size() < w.text.size() || (least_ && text.size() == w.text.size() && text < w.text)) w = {to, std::move(text), c};
+      if (text.size() < w.text.size() || (least_ && text.size() == w.text.size() && text < w.text))
+        w = {to, std::move(text), c};
       return;
     }
   best.push_back({to, std::move(text), c});
@@ -95,7 +96,9 @@ Completion::Ways Completion::symbol(Symbol s, Pending from) {
     const RegexId follow = parser_.alive().follow(from);
     std::erase_if(found, [&](const Way& w) {
       return !w.text.empty() && follow != RegexArena::empty() &&
-             parser_.regexes().byte_set(parser_.regexes().node(follow).a).has(static_cast<uint8_t>(w.text[0]));
+             parser_.regexes()
+                 .byte_set(parser_.regexes().node(follow).a)
+                 .has(static_cast<uint8_t>(w.text[0]));
     });
     return found;
   }
@@ -141,9 +144,9 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
         continue;
       }
       CaptureId here = w.capture;
-      const Ways parts = labels                          ? labelled(s.regex(), symbols[i + 1].rule_id())
+      const Ways parts = labels                        ? labelled(s.regex(), symbols[i + 1].rule_id())
                          : s.kind() == Symbol::kReader ? read(s.rule_id(), here, w.to)
-                                                         : symbol(s, w.to);
+                                                       : symbol(s, w.to);
       for (const Way& part : parts) {
         CaptureId after = here;
         capture(after, part.text);
@@ -159,7 +162,8 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
 Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from) {
   const bool memo = reading.kind == Reading::kNone || reading.kind == Reading::kLabel;
   if (!parser_.alive().plain(r)) from = Alive::kClear;
-  const Key key{(static_cast<uint64_t>(r.v) << 32) | (reading.kind == Reading::kLabel ? reading.label + 1 : 0), from};
+  const Key key{
+      (static_cast<uint64_t>(r.v) << 32) | (reading.kind == Reading::kLabel ? reading.label + 1 : 0), from};
   if (memo) {
     if (const auto it = rules_.find(key); it != rules_.end()) {
       poison_ = poison_ || tainted_rules_.contains(key);
@@ -189,12 +193,15 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
     uint64_t least = 0;
     const std::span<const Symbol> symbols(alts.symbols.data() + begin, end - begin);
     for (Symbol s : symbols)
-      if (s.kind() == Symbol::kTerminal) least += parser_.regexes().node(s.regex()).shortest;
-      else if (s.kind() == Symbol::kLexeme || s.kind() == Symbol::kReader) ++least;
+      if (s.kind() == Symbol::kTerminal)
+        least += parser_.regexes().node(s.regex()).shortest;
+      else if (s.kind() == Symbol::kLexeme || s.kind() == Symbol::kReader)
+        ++least;
     order.emplace_back(least, symbols);
     begin = end;
   }
-  std::stable_sort(order.begin(), order.end(), [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
   Ways best;
   const bool one = !parser_.alive().plain(r);
   for (const auto& [least, symbols] : order) {
@@ -264,7 +271,8 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
     const Symbol top = e.top;
     Ways next;
     for (const Way& w : now)
-      for (const Way& part : sequence({&top, 1}, w.to, w.capture)) keep(next, part.to, w.text + part.text, part.capture);
+      for (const Way& part : sequence({&top, 1}, w.to, w.capture))
+        keep(next, part.to, w.text + part.text, part.capture);
     for (const Way& w : next)
       if (w.text.size() > 64u * kMaxText)
         throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long");

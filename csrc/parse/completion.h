@@ -22,14 +22,14 @@ namespace structgen {
 
 class Completion {
  public:
-  // `least`: of several shortest texts the first in the order of their bytes, so that the rest of a completion is that
-  // of the state behind its beginning, and the same in every process. Looks at more.
+  // `least`: of several shortest texts the first in the order of their bytes, so that the rest of a
+  // completion is that of the state behind its beginning, and the same in every process. Looks at more.
   Completion(Parser& parser, Productions& productions, bool least = false)
       : parser_(parser), productions_(productions), least_(least) {}
   // Empty for an accepting state. Throws kBudgetExceeded where none was found within the search's limits.
   const std::string& of(StateId s);
-  // Whether the search from a state that of() was asked for met poison: with the captured text known, a shorter
-  // completion may exist.
+  // Whether the search from a state that of() was asked for met poison: with the captured text known, a
+  // shorter completion may exist.
   bool text_matters(StateId s) const { return tainted_states_.contains(s.v); }
   // Rules and stack entries looked at, ever: what a caller bounds its own work by.
   uint64_t work() const { return work_; }
@@ -57,7 +57,9 @@ class Completion {
   void capture(CaptureId& c, std::string_view text);
   const std::string& shortest(RegexId r);
   // Memory of what is remembered: texts may be long, and a mask under a budget asks for one a token.
-  static std::size_t size_of(const std::string& text) { return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0); }
+  static std::size_t size_of(const std::string& text) {
+    return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0);
+  }
   static std::size_t size_of(const Ways& ways);
   void keep(Ways& best, Pending to, std::string text, CaptureId c);
   struct Key {
@@ -83,7 +85,7 @@ class Completion {
   std::map<Key, uint32_t> open_;    // rules in progress -> depth
   uint32_t low_ = 0xFFFFFFFFu;      // smallest depth of an open rule that was met
   uint32_t depth_ = 0;
-  bool poison_ = false;             // met since it was last put back
+  bool poison_ = false;  // met since it was last put back
   uint64_t steps_ = 0;
   uint64_t work_ = 0;
   std::size_t bytes_ = 0;

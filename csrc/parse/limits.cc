@@ -34,9 +34,10 @@ StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
     } else if (change == kBack) {
       out = stacks_.unite(out, stacks_.push(Symbol::limit(top.number() + 1), rest));
     } else if (top.number() > 0) {
-      const bool less = change == kBegin && std::any_of(entries.begin(), entries.end(), [&](const StackEntry& e) {
-                          return e.top.kind() == Symbol::kLimit && e.rest == rest && top.number() < e.top.number();
-                        });
+      const bool less =
+          change == kBegin && std::any_of(entries.begin(), entries.end(), [&](const StackEntry& e) {
+            return e.top.kind() == Symbol::kLimit && e.rest == rest && top.number() < e.top.number();
+          });
       if (!less) out = stacks_.unite(out, stacks_.push(Symbol::limit(top.number() - 1), rest));
     }
   }

@@ -1,12 +1,13 @@
 // Limits on tokens: what becomes of a set of stacks where a token begins.
 //
-// In: stacks with marks (Symbol::kLimit), each of which says how many tokens may still begin in the text that is
-// read above it. Out: the stacks after one more token has begun, those before it, and those without marks. Cost: a
-// look-up; at first one new stack entry for every entry above a mark. Stacks without marks stay as they are.
+// In: stacks with marks (Symbol::kLimit), each of which says how many tokens may still begin in the text that
+// is read above it. Out: the stacks after one more token has begun, those before it, and those without marks.
+// Cost: a look-up; at first one new stack entry for every entry above a mark. Stacks without marks stay as
+// they are.
 //
 // A mark is pushed together with what it limits and is passed like a note once that has been read, so nested
-// occurrences each have their own. That a token begins takes one from every mark; a stack whose mark has none left
-// is gone, unless the limited text ends here: then its mark was passed already.
+// occurrences each have their own. That a token begins takes one from every mark; a stack whose mark has none
+// left is gone, unless the limited text ends here: then its mark was passed already.
 #pragma once
 
 #include <cstdint>

@@ -15,10 +15,10 @@
 
 namespace structgen {
 
-// What a note says: a named part begins or ends here. In a left-recursive rule a part that begins with the rule
-// itself is known only once its first part was read: then it began (and an empty one ended) where the rule was
-// entered; see grammar/productions.h.
-// A gap is what stands between lexemes: a part that ends behind one ends in front of it.
+// What a note says: a named part begins or ends here. In a left-recursive rule a part that begins with the
+// rule itself is known only once its first part was read: then it began (and an empty one ended) where the
+// rule was entered; see grammar/productions.h. A gap is what stands between lexemes: a part that ends behind
+// one ends in front of it.
 enum class NoteKind : uint32_t { kOpen, kClose, kOpened, kClosed, kEnter, kLeave, kGap, kGapEnd };
 inline uint32_t note_number(NoteKind kind, uint32_t name) { return name * 8 + static_cast<uint32_t>(kind); }
 inline NoteKind note_kind(uint32_t number) { return static_cast<NoteKind>(number % 8); }
@@ -35,9 +35,9 @@ struct Symbol {
     kReader = 3,    // a nonterminal whose expansion depends on the completed label or captured text
     kLexeme = 4,    // a terminal whose end depends on what else could be read there; see Productions::lexeme
     kFollow = 5,    // nothing to read: the next byte is none of a set (a kBytes regex)
-    kNote = 6,      // nothing to read: a place that is looked for when captures are asked for; see parse/spans.h
-    kAfter = 7,     // nothing to read: lexemes that come next are read in a context
-    kLimit = 8,     // nothing to read: so many tokens may still begin above it; see parse/limits.h
+    kNote = 6,   // nothing to read: a place that is looked for when captures are asked for; see parse/spans.h
+    kAfter = 7,  // nothing to read: lexemes that come next are read in a context
+    kLimit = 8,  // nothing to read: so many tokens may still begin above it; see parse/limits.h
   };
   uint32_t v = 0;
   static Symbol terminal(RegexId r) { return {(r.v << 4) | kTerminal}; }
@@ -98,13 +98,15 @@ class Productions {
   // A search for a shortest completion begins; everything it asks for is one budget.
   virtual void start_search() {}
   // Alternatives among which a shortest one is; a provider that knows leaves out the rest.
-  virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) { expand(rule, reading, out); }
+  virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
+    expand(rule, reading, out);
+  }
   // How a lexeme is read in a context; empty where it cannot be read there.
   virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
   // Whether what may not follow a lexeme can leave nothing that may; see parse/alive.h.
   virtual bool restricted() const { return false; }
-  // Whether this is a grammar with lexemes and nothing else: no expansion depends on what was read, and a live
-  // byte is all it takes to go on.
+  // Whether this is a grammar with lexemes and nothing else: no expansion depends on what was read, and a
+  // live byte is all it takes to go on.
   virtual bool context_free() const { return false; }
   // Whether a rule is one of a grammar with lexemes, whose expansions do not depend on what was read.
   virtual bool plain(RuleId) const { return false; }

@@ -63,9 +63,16 @@ struct Place {  // before byte i
 
 class Search {
  public:
-  Search(Parser& parser, Productions& productions, std::string_view text, bool complete, std::span<const std::size_t> tokens)
-      : parser_(parser), productions_(productions), regexes_(parser.regexes()), stacks_(parser.stacks()), text_(text),
-        complete_(complete), places_(text.size() + 1), begins_(text.size() + 1) {
+  Search(Parser& parser, Productions& productions, std::string_view text, bool complete,
+         std::span<const std::size_t> tokens)
+      : parser_(parser),
+        productions_(productions),
+        regexes_(parser.regexes()),
+        stacks_(parser.stacks()),
+        text_(text),
+        complete_(complete),
+        places_(text.size() + 1),
+        begins_(text.size() + 1) {
     for (std::size_t at : tokens) begins_[at] = true;
   }
 
@@ -112,7 +119,9 @@ class Search {
   }
 
   // What reads the byte after a place: fewer stacks where a token begins there (parse/limits.h).
-  StackId ahead(std::size_t place, StackId s) { return begins_[place] ? parser_.limits().begin_token_exactly(s) : s; }
+  StackId ahead(std::size_t place, StackId s) {
+    return begins_[place] ? parser_.limits().begin_token_exactly(s) : s;
+  }
   StackId back(std::size_t place, StackId s) { return begins_[place] ? parser_.limits().take_back(s) : s; }
 
   void begin_place() {
@@ -123,7 +132,8 @@ class Search {
 
   uint32_t item(RegexId regex, StackId stack, CaptureId capture) {
     std::vector<Item>& items = places_[at_].items;
-    const auto [it, fresh] = items_.try_emplace(std::pair(regex.v, capture.v), static_cast<uint32_t>(items.size()));
+    const auto [it, fresh] =
+        items_.try_emplace(std::pair(regex.v, capture.v), static_cast<uint32_t>(items.size()));
     if (fresh) {
       if (items.size() > kMaxItems) too_much("too many readings of the text are open to find captures");
       items.push_back({regex, stack, capture});
@@ -194,15 +204,14 @@ class Search {
           if (part.follow != RegexArena::empty()) pushed = Symbol::follow(part.follow);
           const StackId stack = pushed ? stacks_.push(*pushed, rest) : rest;
           if (!parser_.alive().stack(stack)) continue;
-          reads(n, parser_.restricted(part.regex, RegexId{key.follow}), stack, CaptureId{key.capture}, pushed);
+          reads(n, parser_.restricted(part.regex, RegexId{key.follow}), stack, CaptureId{key.capture},
+                pushed);
         }
         return;
       case Symbol::kCapture:
         below.capture = parser_.captures().start(CaptureId{key.capture}).v;
         return edge(n, Edge::kSame, below);
-      case Symbol::kAfter:
-        below.context = top.number();
-        return edge(n, Edge::kSame, below);
+      case Symbol::kAfter: below.context = top.number(); return edge(n, Edge::kSame, below);
       case Symbol::kFollow:
         below.follow = top.regex().v;
         if (key.follow != RegexArena::empty().v)
@@ -457,12 +466,8 @@ class Search {
       case NoteKind::kOpened: return open_.push_back({name, entered, 0});
       case NoteKind::kClose: return close(at_);
       case NoteKind::kClosed: return close(entered);
-      case NoteKind::kGap:
-        gap_.begin = at_;
-        return;
-      case NoteKind::kGapEnd:
-        gap_.end = at_;
-        return;
+      case NoteKind::kGap: gap_.begin = at_; return;
+      case NoteKind::kGapEnd: gap_.end = at_; return;
     }
   }
 

@@ -1,8 +1,8 @@
 // Where the named parts of a text begin and end.
 //
-// In: a grammar with notes (Symbol::kNote), a text that was read. Out: spans in bytes. Cost: a few microseconds
-// a byte where parts begin and end, well under one inside a terminal; memory linear in the text. Nothing is
-// remembered: who never asks pays nothing but the notes on the stacks.
+// In: a grammar with notes (Symbol::kNote), a text that was read. Out: spans in bytes. Cost: a few
+// microseconds a byte where parts begin and end, well under one inside a terminal; memory linear in the text.
+// Nothing is remembered: who never asks pays nothing but the notes on the stacks.
 //
 // A text may have several derivations. Its notes decide which one counts, read from left to right: at every
 // place a part begins if one can begin, and none ends that can go on (leftmost, then longest). So the text is

@@ -30,9 +30,10 @@ StackId StackArena::intern(std::span<const StackEntry> entries, bool end) {
       [&](uint32_t i) {
         const Node& n = nodes_[i];
         return n.end == end && n.n == entries.size() &&
-               std::equal(entries.begin(), entries.end(), n.entries, [](const StackEntry& x, const StackEntry& y) {
-                 return x.top == y.top && x.rest == y.rest;
-               });
+               std::equal(entries.begin(), entries.end(), n.entries,
+                          [](const StackEntry& x, const StackEntry& y) {
+                            return x.top == y.top && x.rest == y.rest;
+                          });
       },
       [&] {
         Node n;

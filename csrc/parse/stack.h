@@ -25,8 +25,8 @@ struct StackEntry {
 class StackArena {
  public:
   StackArena();
-  static constexpr StackId none() { return StackId{0}; }   // no stack at all
-  static constexpr StackId end() { return StackId{1}; }    // the empty stack: the text may end
+  static constexpr StackId none() { return StackId{0}; }  // no stack at all
+  static constexpr StackId end() { return StackId{1}; }   // the empty stack: the text may end
   StackId push(Symbol top, StackId rest);
   StackId push(std::span<const Symbol> symbols, StackId rest);  // symbols[0] becomes the top
   StackId unite(StackId a, StackId b) { return unite(a, b, 0); }

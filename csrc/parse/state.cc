@@ -29,7 +29,8 @@ class DepthGuard {
 };
 }  // namespace
 
-Parser::Parser(RegexArena& regexes, Productions& productions) : regexes_(regexes), productions_(productions), alive_(regexes, productions, stacks_), limits_(stacks_) {
+Parser::Parser(RegexArena& regexes, Productions& productions)
+    : regexes_(regexes), productions_(productions), alive_(regexes, productions, stacks_), limits_(stacks_) {
   states_.emplace_back();  // dead
   states_[0].classes = regexes_.class_maps().one();
   states_[0].live_known = true;
@@ -37,8 +38,8 @@ Parser::Parser(RegexArena& regexes, Productions& productions) : regexes_(regexes
 
 std::size_t Parser::byte_size() const {
   return states_.byte_size() + index_.byte_size() + pool_.byte_size() + stacks_.byte_size() +
-         captures_.byte_size() + frontiers_.size() * 160 + expansions_.size() * 120 + capture_steps_.byte_size() + alive_.byte_size() +
-         limits_.byte_size() + limited_.byte_size();
+         captures_.byte_size() + frontiers_.size() * 160 + expansions_.size() * 120 +
+         capture_steps_.byte_size() + alive_.byte_size() + limits_.byte_size() + limited_.byte_size();
 }
 
 const Alternatives& Parser::expand(RuleId rule) {
@@ -85,22 +86,12 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
     case Symbol::kTerminal:
       if (alive_.stack(rest)) add_item(top.regex(), rest, capture, out);
       return;
-    case Symbol::kCapture:
-      close(rest, captures_.start(capture), Reading{}, out);
-      return;
-    case Symbol::kLexeme:
-      out.lexemes.push_back({top.number(), rest});
-      return;
-    case Symbol::kAfter:
-      merge_in_context(frontier(rest), top.number(), out);
-      return;
-    case Symbol::kFollow:
-      merge_restricted(frontier(rest), top.regex(), out);
-      return;
+    case Symbol::kCapture: close(rest, captures_.start(capture), Reading{}, out); return;
+    case Symbol::kLexeme: out.lexemes.push_back({top.number(), rest}); return;
+    case Symbol::kAfter: merge_in_context(frontier(rest), top.number(), out); return;
+    case Symbol::kFollow: merge_restricted(frontier(rest), top.regex(), out); return;
     case Symbol::kNote:
-    case Symbol::kLimit:
-      close(rest, capture, Reading{}, out);
-      return;
+    case Symbol::kLimit: close(rest, capture, Reading{}, out); return;
     case Symbol::kRule: {
       // A rule above the same rest twice: by another way, or a loop of rules that match the empty text.
       if (capture.v == 0 && base_ != StackArena::none() && !first_visit(stacks_.push(top, rest))) return;
@@ -268,7 +259,8 @@ void Parser::normalise(std::vector<Item>& items) {
   for (std::size_t i = 0; i < items.size();) {
     std::size_t j = i;
     group.clear();
-    for (; j < items.size() && items[j].stack == items[i].stack && items[j].capture == items[i].capture; ++j) {
+    for (; j < items.size() && items[j].stack == items[i].stack && items[j].capture == items[i].capture;
+         ++j) {
       // A labelled regex ends in a label, poison in nothing at all: neither can share a union.
       if (regexes_.node(items[j].regex).labelled || items[j].regex == RegexArena::poison())
         merged.push_back(items[j]);
@@ -276,8 +268,8 @@ void Parser::normalise(std::vector<Item>& items) {
         group.push_back(items[j].regex);
     }
     if (!group.empty())
-      merged.push_back({group.size() == 1 ? group[0] : regexes_.alt(group), items[i].stack,
-                        items[i].capture});
+      merged.push_back(
+          {group.size() == 1 ? group[0] : regexes_.alt(group), items[i].stack, items[i].capture});
     i = j;
   }
   std::sort(merged.begin(), merged.end(), [](const Item& x, const Item& y) {
@@ -301,7 +293,8 @@ StateId Parser::intern(const std::vector<Item>& items, bool accepting) {
       h,
       [&](uint32_t k) {
         const State& s = states_[k];
-        return s.accepting == accepting && s.n == items.size() && std::equal(items.begin(), items.end(), s.items);
+        return s.accepting == accepting && s.n == items.size() &&
+               std::equal(items.begin(), items.end(), s.items);
       },
       [&] {
         const uint32_t k = states_.emplace_back();

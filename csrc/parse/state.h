@@ -50,8 +50,8 @@ struct State {
   bool poisoned = false;   // some item is RegexArena::poison()
   bool live_known = false;
   const ClassMap* classes = nullptr;
-  std::atomic<uint32_t*> next{nullptr};  // per class, made with the first step; read with atomic_ref
-  ByteSet live;                         // valid once live_known
+  std::atomic<uint32_t*> next{nullptr};    // per class, made with the first step; read with atomic_ref
+  ByteSet live;                            // valid once live_known
   std::atomic<const void*> mask{nullptr};  // owned by mask/cache.h
 };
 
@@ -63,7 +63,9 @@ class Parser {
   Parser(RegexArena& regexes, Productions& productions);
   StateId start(RuleId rule);
   // The state before these symbols and nothing else.
-  StateId before(std::span<const Symbol> symbols) { return continuation(stacks_.push(symbols, StackArena::end()), CaptureId{0}); }
+  StateId before(std::span<const Symbol> symbols) {
+    return continuation(stacks_.push(symbols, StackArena::end()), CaptureId{0});
+  }
   const State& state(StateId s) const { return states_[s.v]; }
   State& state(StateId s) { return states_[s.v]; }
   std::span<const Item> items(StateId s) const { return {states_[s.v].items, states_[s.v].n}; }
@@ -86,8 +88,8 @@ class Parser {
   // The state reached when a terminal above `stack` has just ended.
   StateId continuation(StackId stack, CaptureId capture);
 
-  // Where grammars limit tokens (parse/limits.h): the state after a token has begun, whose `accepting` is that of s;
-  // the state without the marks that there are so far; the smallest of them.
+  // Where grammars limit tokens (parse/limits.h): the state after a token has begun, whose `accepting` is
+  // that of s; the state without the marks that there are so far; the smallest of them.
   StateId begin_token(StateId s) { return limited(s, true); }
   StateId without_limits(StateId s) { return limited(s, false); }
   uint32_t least_limit(StateId s);

@@ -78,7 +78,7 @@ constexpr Level kUtf8Four[] = {
     {3, false, 0xF0, {}}, {6, false, 0x80, {}}, {6, false, 0x80, {}}, {6, false, 0x80, {}}};
 // What follows the backslash. An astral character is c - 0x10000 in 20 bits: D8..DB, then DC..DF.
 constexpr Level kHexBmp[] = {{4, true, 0, "u"}, {4, true, 0, {}}, {4, true, 0, {}}, {4, true, 0, {}}};
-constexpr Level kHexAstral[] = {{2, true, 8, "uU"},     {4, true, 0, {}}, {4, true, 0, {}},
+constexpr Level kHexAstral[] = {{2, true, 8, "uU"},    {4, true, 0, {}}, {4, true, 0, {}},
                                 {2, true, 12, "\\uU"}, {4, true, 0, {}}, {4, true, 0, {}}};
 
 class DigitTrie {
@@ -269,7 +269,8 @@ RegexId utf8_class(RegexArena& arena, const CodepointSet& set) {
 RegexId json_class(RegexArena& arena, const CodepointSet& set) {
   if (set.empty()) return RegexArena::empty();
   static const CodepointSet raw{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kMaxCodepoint}};
-  return arena.mark_character(arena.alt(utf8_class(arena, set & raw), arena.cat(arena.byte('\\'), escapes(arena, set))));
+  return arena.mark_character(
+      arena.alt(utf8_class(arena, set & raw), arena.cat(arena.byte('\\'), escapes(arena, set))));
 }
 
 RegexId spell_class(RegexArena& arena, const CodepointSet& set, Spelling spelling) {

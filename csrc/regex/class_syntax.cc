@@ -146,15 +146,21 @@ uint32_t control_escape(PatternCursor& in, std::size_t start) {
 [[noreturn]] void unknown_escape(const PatternCursor& in, std::size_t start, char c) {
   const std::string name = std::string("\\") + c;
   switch (c) {
-    case 'A':
-      in.fail("\\A is not ECMA; write ^", start);
+    case 'A': in.fail("\\A is not ECMA; write ^", start);
     case 'Z':
     case 'z':
-      in.fail(name + (in.flavor == Flavor::kEcma ? " is not ECMA; write $" : " is not Python; write \\Z"), start);
-    case 'N':
-      in.fail("named characters \\N{...} are not supported; write \\uHHHH", start);
-    case 'G': case 'K': case 'R': case 'X': case 'Q': case 'E': case 'h': case 'H': case 'V':
-      in.fail(name + " (PCRE) is not supported", start);
+      in.fail(name + (in.flavor == Flavor::kEcma ? " is not ECMA; write $" : " is not Python; write \\Z"),
+              start);
+    case 'N': in.fail("named characters \\N{...} are not supported; write \\uHHHH", start);
+    case 'G':
+    case 'K':
+    case 'R':
+    case 'X':
+    case 'Q':
+    case 'E':
+    case 'h':
+    case 'H':
+    case 'V': in.fail(name + " (PCRE) is not supported", start);
     default:
       in.fail("unknown escape " + name + "; write " + std::string(1, c) + " for the letter itself", start);
   }

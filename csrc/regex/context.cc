@@ -43,7 +43,8 @@ struct Left {
 // Interned contexts and their transitions over atoms: classes of characters no context tells apart.
 class LeftContexts {
  public:
-  LeftContexts(RegexArena& arena, const Pattern& pattern, const std::vector<uint32_t>& lookbehinds, bool boundary);
+  LeftContexts(RegexArena& arena, const Pattern& pattern, const std::vector<uint32_t>& lookbehinds,
+               bool boundary);
 
   uint32_t start() const { return 0; }
   const Left& at(uint32_t context) const { return *contexts_[context]; }
@@ -85,8 +86,8 @@ std::vector<uint32_t> children(const Pattern& p, uint32_t node) {
   }
 }
 
-LeftContexts::LeftContexts(RegexArena& arena, const Pattern& pattern, const std::vector<uint32_t>& lookbehinds,
-                           bool boundary)
+LeftContexts::LeftContexts(RegexArena& arena, const Pattern& pattern,
+                           const std::vector<uint32_t>& lookbehinds, bool boundary)
     : arena_(arena), word_(pattern.word) {
   if (boundary) refine(word_);
   Left first;
@@ -96,7 +97,8 @@ LeftContexts::LeftContexts(RegexArena& arena, const Pattern& pattern, const std:
       const uint32_t node = todo.back();
       todo.pop_back();
       const PatternNode& n = pattern.nodes[node];
-      if (n.kind == PatternKind::kLookahead || n.kind == PatternKind::kEnd || n.kind == PatternKind::kBoundary)
+      if (n.kind == PatternKind::kLookahead || n.kind == PatternKind::kEnd ||
+          n.kind == PatternKind::kBoundary)
         too_complex("a look-behind may not look ahead");
       if (n.kind == PatternKind::kChar) refine(CodepointSet::one(n.a));
       if (n.kind == PatternKind::kClass) refine(pattern.sets[n.a]);
@@ -167,8 +169,12 @@ class ContextLanguage : public LazyLanguage {
  public:
   ContextLanguage(RegexArena& arena, Pattern pattern, Spelling spelling, std::vector<uint32_t> lookbehinds,
                   bool boundary)
-      : arena_(arena), pattern_(std::move(pattern)), plain_(arena, pattern_, spelling), spelling_(spelling),
-        lookbehinds_(std::move(lookbehinds)), left_(arena, pattern_, lookbehinds_, boundary) {}
+      : arena_(arena),
+        pattern_(std::move(pattern)),
+        plain_(arena, pattern_, spelling),
+        spelling_(spelling),
+        lookbehinds_(std::move(lookbehinds)),
+        left_(arena, pattern_, lookbehinds_, boundary) {}
 
   RegexId run(uint32_t definition) {
     definition_ = definition;
@@ -328,7 +334,8 @@ RegexId ContextLanguage::plain_language(const Rest& rest, uint32_t context, int 
 
 bool ContextLanguage::holds_behind(uint32_t node, uint32_t context) {
   for (std::size_t i = 0; i < lookbehinds_.size(); ++i)
-    if (lookbehinds_[i] == node) return arena_.nullable(left_.at(context).behind[i]) != pattern_.nodes[node].negated;
+    if (lookbehinds_[i] == node)
+      return arena_.nullable(left_.at(context).behind[i]) != pattern_.nodes[node].negated;
   return false;
 }
 
@@ -340,7 +347,8 @@ RegexId ContextLanguage::look_language(const PatternNode& n, const Rest& rest, u
     ahead = arena_.cat(plain_.set(pattern_.word), RegexArena::anything());
     negated = negated != left_.at(context).word;
   } else {
-    ahead = language(add({Rest::kNode, false, n.a, 0, 0, add({Rest::kAny, false, 0, 0, 0, 0})}), context, depth);
+    ahead =
+        language(add({Rest::kNode, false, n.a, 0, 0, add({Rest::kAny, false, 0, 0, 0, 0})}), context, depth);
   }
   return negated ? arena_.minus(next, ahead) : arena_.both(next, ahead);
 }
@@ -364,7 +372,8 @@ RegexId ContextLanguage::node_language(const Rest& rest, uint32_t context, int d
         parts.push_back(language(add({Rest::kNode, false, k, 0, 0, rest.next}), context, depth));
       return arena_.alt(parts);
     }
-    case PatternKind::kRepeat: return language(add({Rest::kLoop, false, n.a, n.min, n.max, rest.next}), context, depth);
+    case PatternKind::kRepeat:
+      return language(add({Rest::kLoop, false, n.a, n.min, n.max, rest.next}), context, depth);
     case PatternKind::kStart:
       return left_.at(context).start ? language(rest.next, context, depth) : RegexArena::empty();
     case PatternKind::kEnd: return arena_.both(language(rest.next, context, depth), plain_.end());
@@ -413,7 +422,8 @@ bool ContextLanguage::node_nullable(const Rest& rest, uint32_t context) {
         if (nullable(add({Rest::kNode, false, k, 0, 0, rest.next}), context)) return true;
       return false;
     }
-    case PatternKind::kRepeat: return nullable(add({Rest::kLoop, false, n.a, n.min, n.max, rest.next}), context);
+    case PatternKind::kRepeat:
+      return nullable(add({Rest::kLoop, false, n.a, n.min, n.max, rest.next}), context);
     case PatternKind::kStart: return left_.at(context).start && next();
     case PatternKind::kEnd: return spelling_ == Spelling::kUtf8 && next();
     case PatternKind::kBoundary: return n.negated != left_.at(context).word && next();
@@ -449,7 +459,8 @@ RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Spelling s
     }
     for (uint32_t k : children(whole, node)) todo.push_back(k);
   }
-  auto language = std::make_unique<ContextLanguage>(arena, std::move(whole), spelling, std::move(lookbehinds), boundary);
+  auto language =
+      std::make_unique<ContextLanguage>(arena, std::move(whole), spelling, std::move(lookbehinds), boundary);
   ContextLanguage& made = *language;
   return made.run(arena.define(std::move(language)));
 }

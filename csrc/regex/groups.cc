@@ -10,9 +10,9 @@ namespace structgen {
 
 namespace {
 
-constexpr std::size_t kMaxOps = 200'000;         // of a pattern, counters written out
-constexpr uint64_t kMaxSteps = 100'000'000;      // of one search
-constexpr std::size_t kMaxEvents = 10'000'000;   // ends of groups remembered
+constexpr std::size_t kMaxOps = 200'000;        // of a pattern, counters written out
+constexpr uint64_t kMaxSteps = 100'000'000;     // of one search
+constexpr std::size_t kMaxEvents = 10'000'000;  // ends of groups remembered
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 
 [[noreturn]] void too_much() {
@@ -151,8 +151,9 @@ class Search {
   };
   static constexpr std::size_t kWhole = ~std::size_t{0}, kSome = kWhole - 1;
 
-  // Reads from `begin`. kWhole: to the end of the text, the events of the preferred reading or kNone. kSome: 0 as
-  // soon as a beginning matches. A place: 0 where the text up to there matches. kNone where nothing does.
+  // Reads from `begin`. kWhole: to the end of the text, the events of the preferred reading or kNone. kSome:
+  // 0 as soon as a beginning matches. A place: 0 where the text up to there matches. kNone where nothing
+  // does.
   uint32_t run(const std::vector<Op>& ops, std::size_t begin, std::size_t end) {
     std::vector<Thread> now, next;
     std::vector<uint32_t> seen(ops.size(), kNone);
@@ -187,8 +188,8 @@ class Search {
   }
 
   // All that is reached from a thread without reading, in the order of preference.
-  void add(const std::vector<Op>& ops, Thread from, std::size_t at, uint32_t step, std::vector<uint32_t>& seen,
-           std::vector<Thread>& out, bool& found, uint32_t& matched) {
+  void add(const std::vector<Op>& ops, Thread from, std::size_t at, uint32_t step,
+           std::vector<uint32_t>& seen, std::vector<Thread>& out, bool& found, uint32_t& matched) {
     const std::size_t floor = todo_.size();
     todo_.push_back(from);
     while (todo_.size() > floor) {

@@ -13,7 +13,7 @@ namespace {
 enum Mode : uint32_t {
   kPlain = 0,
   kBackslash = 1,
-  kHex = 2,         // after \u
+  kHex = 2,            // after \u
   kNeedBackslash = 3,  // a high surrogate was read; its partner must follow
   kNeedU = 4,
   kLowHex = 5,
@@ -35,7 +35,9 @@ int hex_digit(uint8_t b) {
 
 int short_escape(uint8_t b) {
   switch (b) {
-    case '"': case '\\': case '/': return b;
+    case '"':
+    case '\\':
+    case '/': return b;
     case 'b': return 8;
     case 'f': return 12;
     case 'n': return 10;
@@ -93,7 +95,10 @@ uint32_t LiteralTables::add_subset(std::span<const uint64_t> bits) {
   uint64_t h = bits.size();
   for (uint64_t w : bits) h = mix(h, w);
   return subset_index_.find_or_add(
-      h, [&](uint32_t id) { return std::equal(bits.begin(), bits.end(), subsets_[id].begin(), subsets_[id].end()); },
+      h,
+      [&](uint32_t id) {
+        return std::equal(bits.begin(), bits.end(), subsets_[id].begin(), subsets_[id].end());
+      },
       [&] {
         bytes_ += bits.size() * 8 + 24;
         subsets_.emplace_back(bits.begin(), bits.end());
@@ -216,7 +221,8 @@ bool LiteralTables::step(JsonSet& s, uint8_t byte, bool& done) const {
       }
       if (byte == '\\') {
         JsonSet t = s;
-        if (tables_[s.table]->texts[t.lo].size() == t.depth) ++t.lo;  // the ended string has no next character
+        if (tables_[s.table]->texts[t.lo].size() == t.depth)
+          ++t.lo;  // the ended string has no next character
         if (!normalise(t)) return false;
         const auto& text = tables_[s.table]->texts[t.lo];
         if ((static_cast<uint8_t>(text[t.depth]) & 0xC0) == 0x80) return false;  // inside a character
@@ -239,12 +245,8 @@ bool LiteralTables::step(JsonSet& s, uint8_t byte, bool& done) const {
       const int cp = short_escape(byte);
       return cp >= 0 && take_codepoint(s, static_cast<uint32_t>(cp));
     }
-    case kNeedBackslash:
-      s.escape = pack(kNeedU, 0, high_of(s.escape), 0);
-      return byte == '\\';
-    case kNeedU:
-      s.escape = pack(kLowHex, 0, high_of(s.escape), 0);
-      return byte == 'u';
+    case kNeedBackslash: s.escape = pack(kNeedU, 0, high_of(s.escape), 0); return byte == '\\';
+    case kNeedU: s.escape = pack(kLowHex, 0, high_of(s.escape), 0); return byte == 'u';
     default: {
       const int d = hex_digit(byte);
       return d >= 0 && step_hex(s, static_cast<uint32_t>(d));
@@ -263,7 +265,8 @@ ByteSet LiteralTables::first_bytes(const JsonSet& s) const {
         ++i;
       }
       // Inside a multi-byte character no escape may start; the byte that follows tells.
-      if (i < s.hi && (static_cast<uint8_t>(texts[i][s.depth]) & 0xC0) != 0x80 && any_allowed(s, {i, s.hi})) out.add('\\');
+      if (i < s.hi && (static_cast<uint8_t>(texts[i][s.depth]) & 0xC0) != 0x80 && any_allowed(s, {i, s.hi}))
+        out.add('\\');
       while (i < s.hi) {
         const uint8_t b = static_cast<uint8_t>(texts[i][s.depth]);
         uint32_t end = i + 1;
@@ -314,12 +317,8 @@ void LiteralTables::classes(const JsonSet& s, uint16_t (&raw)[256]) const {
     case kBackslash:
       for (uint8_t b : {'"', '\\', '/', 'b', 'f', 'n', 'r', 't', 'u'}) raw[b] = static_cast<uint16_t>(b + 1);
       break;
-    case kNeedBackslash:
-      raw['\\'] = 1;
-      break;
-    case kNeedU:
-      raw['u'] = 1;
-      break;
+    case kNeedBackslash: raw['\\'] = 1; break;
+    case kNeedU: raw['u'] = 1; break;
     default:
       for (int b = 0; b < 256; ++b) {
         const int d = hex_digit(static_cast<uint8_t>(b));

@@ -20,8 +20,13 @@ uint32_t count(uint32_t n) { return n == kNoLimit ? kUnbounded : n; }
 }  // namespace
 
 PatternLowering::PatternLowering(RegexArena& arena, const Pattern& pattern, Spelling spelling)
-    : arena_(arena), pattern_(pattern), spelling_(spelling), end_(spelling == Spelling::kUtf8 ? RegexArena::epsilon() : arena.byte('"')), any_text_(kUnset),
-      plain_(pattern.nodes.size(), kUnset), classes_(pattern.sets.size(), kUnset) {}
+    : arena_(arena),
+      pattern_(pattern),
+      spelling_(spelling),
+      end_(spelling == Spelling::kUtf8 ? RegexArena::epsilon() : arena.byte('"')),
+      any_text_(kUnset),
+      plain_(pattern.nodes.size(), kUnset),
+      classes_(pattern.sets.size(), kUnset) {}
 
 RegexId PatternLowering::any_text() {
   if (any_text_ == kUnset) any_text_ = spelling_ == Spelling::kUtf8 ? utf8_text(arena_) : json_text(arena_);
@@ -66,27 +71,20 @@ RegexId PatternLowering::plain(uint32_t node) {
   const PatternNode& n = pattern_.nodes[node];
   RegexId out = RegexArena::epsilon();
   switch (n.kind) {
-    case PatternKind::kChar:
-      out = character(n.a);
-      break;
+    case PatternKind::kChar: out = character(n.a); break;
     case PatternKind::kClass:
       if (classes_[n.a] == kUnset) classes_[n.a] = set(pattern_.sets[n.a]);
       out = classes_[n.a];
       break;
-    case PatternKind::kCat:
-      out = plain_cat(n);
-      break;
+    case PatternKind::kCat: out = plain_cat(n); break;
     case PatternKind::kAlt: {
       std::vector<RegexId> parts;
       for (uint32_t k : pattern_.kids_of(n)) parts.push_back(plain(k));
       out = arena_.alt(parts);
       break;
     }
-    case PatternKind::kRepeat:
-      out = arena_.repeat(plain(n.a), n.min, count(n.max));
-      break;
-    default:
-      break;
+    case PatternKind::kRepeat: out = arena_.repeat(plain(n.a), n.min, count(n.max)); break;
+    default: break;
   }
   return plain_[node] = out;
 }
@@ -98,8 +96,7 @@ RegexId PatternLowering::trimmed(uint32_t node, bool left, bool right) {
   if (!left && !right) return plain(node);
   if (n.shortest == 0) return RegexArena::epsilon();
   switch (n.kind) {
-    case PatternKind::kCat:
-      return trimmed_cat(n, left, right);
+    case PatternKind::kCat: return trimmed_cat(n, left, right);
     case PatternKind::kAlt: {
       std::vector<RegexId> parts;
       for (uint32_t k : pattern_.kids_of(n)) parts.push_back(trimmed(k, left, right));
@@ -108,8 +105,7 @@ RegexId PatternLowering::trimmed(uint32_t node, bool left, bool right) {
     case PatternKind::kRepeat:
       if (n.min == 1) return trimmed(n.a, left, right);
       return arena_.repeat(plain(n.a), n.min, n.min);
-    default:
-      return plain(node);
+    default: return plain(node);
   }
 }
 
@@ -138,7 +134,8 @@ Placed PatternLowering::placed_plain(uint32_t node, Placed next) {
   const RegexId later = arena_.cat(body, next.later);
   if (n.shortest > 0 || next.start == next.later) return {later, later};
   const bool simple = n.kind == PatternKind::kRepeat && pattern_.nodes[n.a].shortest > 0;
-  const RegexId some = simple ? arena_.repeat(plain(n.a), 1, count(n.max)) : arena_.minus(body, RegexArena::epsilon());
+  const RegexId some =
+      simple ? arena_.repeat(plain(n.a), 1, count(n.max)) : arena_.minus(body, RegexArena::epsilon());
   return {arena_.alt(arena_.cat(some, next.later), next.start), later};
 }
 
@@ -180,12 +177,9 @@ bool PatternLowering::closed(uint32_t node, uint32_t after) const {
     }
     case PatternKind::kAlt:
       return std::ranges::all_of(pattern_.kids_of(n), [&](uint32_t k) { return closed(k, after); });
-    case PatternKind::kRepeat:
-      return closed(n.a, 0);
-    case PatternKind::kLookahead:
-      return !pattern_.nodes[n.a].asserts && pattern_.nodes[n.a].longest <= after;
-    default:
-      return false;
+    case PatternKind::kRepeat: return closed(n.a, 0);
+    case PatternKind::kLookahead: return !pattern_.nodes[n.a].asserts && pattern_.nodes[n.a].longest <= after;
+    default: return false;
   }
 }
 
@@ -216,18 +210,12 @@ Placed PatternLowering::placed(uint32_t node, Placed next) {
       for (std::size_t i = kids.size(); i-- > 0;) next = placed(kids[i], next);
       return next;
     }
-    case PatternKind::kAlt:
-      return alternatives(n, next);
-    case PatternKind::kRepeat:
-      return placed_repeat(n, next);
-    case PatternKind::kStart:
-      return {next.start, RegexArena::empty()};
-    case PatternKind::kEnd:
-      return {at_end(next.start), at_end(next.later)};
-    case PatternKind::kLookahead:
-      return placed_look(n, next);
-    default:
-      throw NeedsContext{};
+    case PatternKind::kAlt: return alternatives(n, next);
+    case PatternKind::kRepeat: return placed_repeat(n, next);
+    case PatternKind::kStart: return {next.start, RegexArena::empty()};
+    case PatternKind::kEnd: return {at_end(next.start), at_end(next.later)};
+    case PatternKind::kLookahead: return placed_look(n, next);
+    default: throw NeedsContext{};
   }
 }
 

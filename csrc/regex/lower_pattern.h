@@ -57,11 +57,11 @@ class PatternLowering {
   RegexArena& arena_;
   const Pattern& pattern_;
   const Spelling spelling_;
-  RegexId rest();             // any_text() end()
+  RegexId rest();               // any_text() end()
   RegexId value(RegexId next);  // kRest made real
 
-  RegexId end_;       // the end of the text: the closing quote, or nothing
-  RegexId any_text_;  // any_char*, built when first asked for: `^...$` never does
+  RegexId end_;                   // the end of the text: the closing quote, or nothing
+  RegexId any_text_;              // any_char*, built when first asked for: `^...$` never does
   std::vector<RegexId> plain_;    // by node; unset = kUnset
   std::vector<RegexId> classes_;  // by set
   std::unordered_map<uint32_t, RegexId> characters_;

@@ -9,9 +9,9 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kUnknownNext = 0xFFFFFFFFu;
-constexpr uint32_t kMaxKids = 50'000;        // of one | or &
-constexpr uint16_t kNested = 8;  // levels from which lazy & of | is flattened
-constexpr uint16_t kMaxHeight = 4'000;       // recursion depth of a derivative
+constexpr uint32_t kMaxKids = 50'000;   // of one | or &
+constexpr uint16_t kNested = 8;         // levels from which lazy & of | is flattened
+constexpr uint16_t kMaxHeight = 4'000;  // recursion depth of a derivative
 
 uint32_t add_counts(uint32_t a, uint32_t b) {
   return a == kUnbounded || b == kUnbounded || a + b < a ? kUnbounded : a + b;
@@ -71,7 +71,8 @@ RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::str
   return RegexId{id};
 }
 
-uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint32_t> kids, std::size_t text) const {
+uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint32_t> kids,
+                                       std::size_t text) const {
   constexpr uint64_t kMany = 1u << 30;
   const auto of = [&](uint32_t id) { return static_cast<uint64_t>(nodes_[id].shortest); };
   uint64_t out = 0;
@@ -191,7 +192,8 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
   const RegexNode x = nodes_[a.v];
   if (x.kind == RegexKind::kCat) {  // a long spine: a loop, not a recursion
     std::vector<RegexId> spine;
-    for (; nodes_[a.v].kind == RegexKind::kCat; a = RegexId{nodes_[a.v].b}) spine.push_back(RegexId{nodes_[a.v].a});
+    for (; nodes_[a.v].kind == RegexKind::kCat; a = RegexId{nodes_[a.v].b})
+      spine.push_back(RegexId{nodes_[a.v].a});
     b = cat(a, b);
     while (!spine.empty()) {
       b = cat(spine.back(), b);
@@ -201,14 +203,16 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
   }
   // x{m,n} x{p,q} t  =  x{m+p,n+q} t
   uint32_t e1, m1, n1, t1, e2, m2, n2, t2;
-  if (split_repeat(a.v, e1, m1, n1, t1) && t1 == epsilon().v && split_repeat(b.v, e2, m2, n2, t2) && e1 == e2 &&
+  if (split_repeat(a.v, e1, m1, n1, t1) && t1 == epsilon().v && split_repeat(b.v, e2, m2, n2, t2) &&
+      e1 == e2 &&
       (x.kind == RegexKind::kRepeat || nodes_[b.v].kind == RegexKind::kRepeat ||
        (nodes_[b.v].kind == RegexKind::kCat && nodes_[nodes_[b.v].a].kind == RegexKind::kRepeat)))
     return cat(repeat(RegexId{e1}, add_counts(m1, m2), add_counts(n1, n2)), RegexId{t2});
   if (a == anything() && b == anything()) return a;
   // c{m,n} any* t  =  c{m} any* t, for the spellings of characters: patterns without an end are full of it
-  if (x.kind == RegexKind::kRepeat && x.max > x.min && nodes_[x.a].character && split_repeat(b.v, e2, m2, n2, t2) &&
-      m2 == 0 && n2 == kUnbounded && any_character_ != empty() && e2 == any_character_.v)
+  if (x.kind == RegexKind::kRepeat && x.max > x.min && nodes_[x.a].character &&
+      split_repeat(b.v, e2, m2, n2, t2) && m2 == 0 && n2 == kUnbounded && any_character_ != empty() &&
+      e2 == any_character_.v)
     return cat(repeat(RegexId{x.a}, x.min, x.min), b);
   const RegexNode& y = nodes_[b.v];
   RegexNode n;
@@ -231,7 +235,8 @@ RegexId RegexArena::cat(std::span<const RegexId> parts) {
 }
 
 // Reads id as element{min,max} tail; a plain x is x{1,1}.
-bool RegexArena::split_repeat(uint32_t id, uint32_t& element, uint32_t& min, uint32_t& max, uint32_t& tail) const {
+bool RegexArena::split_repeat(uint32_t id, uint32_t& element, uint32_t& min, uint32_t& max,
+                              uint32_t& tail) const {
   const RegexNode* n = &nodes_[id];
   tail = epsilon().v;
   if (n->kind == RegexKind::kCat) {
@@ -258,8 +263,8 @@ bool RegexArena::merge_repeats(std::vector<uint32_t>& kids) {
   for (uint32_t id : kids) {
     Part p{};
     const RegexNode& n = nodes_[id];
-    const bool counted = n.kind == RegexKind::kRepeat ||
-                         (n.kind == RegexKind::kCat && nodes_[n.a].kind == RegexKind::kRepeat);
+    const bool counted =
+        n.kind == RegexKind::kRepeat || (n.kind == RegexKind::kCat && nodes_[n.a].kind == RegexKind::kRepeat);
     if (!counted) continue;
     split_repeat(id, p.element, p.min, p.max, p.tail);
     p.id = id;
@@ -323,8 +328,10 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
   if (nullable) std::erase(kids, epsilon().v);
   // All strings, and some of them.
-  if (const auto at = std::ranges::find_if(kids, [&](uint32_t k) { return all_bodies(RegexId{k}); }); at != kids.end())
-    std::erase_if(kids, [&, all = *at](uint32_t k) { return k != all && nodes_[k].body == 1 && !nodes_[k].labelled; });
+  if (const auto at = std::ranges::find_if(kids, [&](uint32_t k) { return all_bodies(RegexId{k}); });
+      at != kids.end())
+    std::erase_if(
+        kids, [&, all = *at](uint32_t k) { return k != all && nodes_[k].body == 1 && !nodes_[k].labelled; });
   if (kids.size() > 1 && merge_repeats(kids)) {
     std::vector<RegexId> again;
     for (uint32_t k : kids) again.push_back(RegexId{k});
@@ -334,8 +341,8 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   return nary(RegexKind::kAlt, kids);
 }
 
-// x | (x & y) = x, and x & (x | y) = x: drops the kids of this kind that hold another kid. Without it the states of a
-// look-ahead in a loop nest in each other for ever.
+// x | (x & y) = x, and x & (x | y) = x: drops the kids of this kind that hold another kid. Without it the
+// states of a look-ahead in a loop nest in each other for ever.
 void RegexArena::absorb(RegexKind kind, std::vector<uint32_t>& kids) {
   constexpr std::size_t kMost = 64;  // quadratic
   if (kids.size() < 2 || kids.size() > kMost) return;
@@ -416,8 +423,8 @@ bool RegexArena::all_bodies(RegexId r) const {
          inside.max == kUnbounded && end.kind == RegexKind::kBytes && sets_[end.a] == ByteSet::of('"');
 }
 
-// c{m,n}" & any{p,q}" = c{max(m,p),min(n,q)}", for the spellings of characters: a run is what masks know best. False: no
-// text is left.
+// c{m,n}" & any{p,q}" = c{max(m,p),min(n,q)}", for the spellings of characters: a run is what masks know
+// best. False: no text is left.
 bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   if (any_character_ == empty() || kids.size() < 2) return true;
   struct Run {
@@ -425,10 +432,12 @@ bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   };
   const auto read = [&](uint32_t kid, Run& out) {
     const RegexNode& n = nodes_[kid];
-    if (n.kind != RegexKind::kCat || nodes_[n.a].kind != RegexKind::kRepeat || n.b != byte('"').v) return false;
+    if (n.kind != RegexKind::kCat || nodes_[n.a].kind != RegexKind::kRepeat || n.b != byte('"').v)
+      return false;
     return split_repeat(kid, out.element, out.min, out.max, out.tail) && nodes_[out.element].character;
   };
-  // Only where one run is all that is left: beside anything else the length alone is the part that many share.
+  // Only where one run is all that is left: beside anything else the length alone is the part that many
+  // share.
   Run out{};
   bool body = false;
   for (std::size_t i = 0; i < kids.size(); ++i) {
@@ -439,7 +448,8 @@ bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
       out = r;
       continue;
     }
-    if (r.element != out.element && r.element != any_character_.v && out.element != any_character_.v) return true;
+    if (r.element != out.element && r.element != any_character_.v && out.element != any_character_.v)
+      return true;
     if (out.element == any_character_.v) out.element = r.element;
     out.min = std::max(out.min, r.min);
     out.max = std::min(out.max, r.max);
@@ -451,8 +461,8 @@ bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
   return true;
 }
 
-// x & (y | z) = (x & y) | (x & z), for what is lazy (look-aheads) and nests already: of flat terms there are finitely
-// many, of nested ones there is a new one a character. poison(): left as it is.
+// x & (y | z) = (x & y) | (x & z), for what is lazy (look-aheads) and nests already: of flat terms there are
+// finitely many, of nested ones there is a new one a character. poison(): left as it is.
 RegexId RegexArena::distributed(const std::vector<uint32_t>& kids) {
   for (std::size_t i = 0; i < kids.size(); ++i) {
     const RegexNode n = nodes_[kids[i]];
@@ -512,7 +522,8 @@ RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
   const RegexNode x = nodes_[a.v];
   if (x.nullable) min = 0;
   if (a == anything()) return a;
-  if (x.kind == RegexKind::kRepeat && x.min <= 1 && x.max == kUnbounded && (x.min == 0 || min >= 1 || x.nullable))
+  if (x.kind == RegexKind::kRepeat && x.min <= 1 && x.max == kUnbounded &&
+      (x.min == 0 || min >= 1 || x.nullable))
     return repeat(RegexId{x.a}, x.min == 0 ? 0 : min, kUnbounded);
   if (x.kind == RegexKind::kRepeat && x.min == 0 && x.max == 1) return repeat(RegexId{x.a}, 0, max);
   RegexNode n;
@@ -538,22 +549,17 @@ const ClassMap* RegexArena::compute_classes(RegexId r) {
     case RegexKind::kEpsilon:
     case RegexKind::kAnything:
     case RegexKind::kPoison:
-    case RegexKind::kDone:
-      return class_maps_.one();
-    case RegexKind::kBytes:
-      return class_maps_.of_set(sets_[n.a]);
-    case RegexKind::kLiteral:
-      return class_maps_.of_byte(static_cast<uint8_t>(n.text[0]));
+    case RegexKind::kDone: return class_maps_.one();
+    case RegexKind::kBytes: return class_maps_.of_set(sets_[n.a]);
+    case RegexKind::kLiteral: return class_maps_.of_byte(static_cast<uint8_t>(n.text[0]));
     case RegexKind::kJsonSet: {
       uint16_t raw[256];
       tables_.classes(json_sets_[n.a], raw);
       return class_maps_.intern(raw);
     }
-    case RegexKind::kLazy:
-      return &classes(lazies_[n.a]->unfold(*this, n.min));
+    case RegexKind::kLazy: return &classes(lazies_[n.a]->unfold(*this, n.min));
     case RegexKind::kNot:
-    case RegexKind::kRepeat:
-      return &classes(RegexId{n.a});
+    case RegexKind::kRepeat: return &classes(RegexId{n.a});
     case RegexKind::kCat: {
       const ClassMap* c = &classes(RegexId{n.a});
       return nodes_[n.a].nullable ? class_maps_.product(c, &classes(RegexId{n.b})) : c;
@@ -581,28 +587,23 @@ RegexId RegexArena::derive(RegexId r, uint8_t b) {
   switch (n.kind) {
     case RegexKind::kEmpty:
     case RegexKind::kEpsilon:
-    case RegexKind::kDone:
-      return empty();
+    case RegexKind::kDone: return empty();
     case RegexKind::kAnything:
-    case RegexKind::kPoison:
-      return r;
-    case RegexKind::kBytes:
-      return sets_[n.a].has(b) ? epsilon() : empty();
+    case RegexKind::kPoison: return r;
+    case RegexKind::kBytes: return sets_[n.a].has(b) ? epsilon() : empty();
     case RegexKind::kLiteral: {
       if (static_cast<uint8_t>(n.text[0]) != b) return empty();
       if (n.n == 1) return epsilon();
       return add(RegexNode{.kind = RegexKind::kLiteral, .finite = true}, {}, {n.text + 1, n.n - 1});
     }
-    case RegexKind::kJsonSet:
-      return derive_json_set(r, b);
-    case RegexKind::kLazy:
-      return next(lazies_[n.a]->unfold(*this, n.min), b);
-    case RegexKind::kNot:
-      return negate(next(RegexId{n.a}, b));
+    case RegexKind::kJsonSet: return derive_json_set(r, b);
+    case RegexKind::kLazy: return next(lazies_[n.a]->unfold(*this, n.min), b);
+    case RegexKind::kNot: return negate(next(RegexId{n.a}, b));
     case RegexKind::kRepeat: {
       const RegexId d = next(RegexId{n.a}, b);
       if (d == empty()) return d;
-      return cat(d, repeat(RegexId{n.a}, n.min == 0 ? 0 : n.min - 1, n.max == kUnbounded ? n.max : n.max - 1));
+      return cat(d,
+                 repeat(RegexId{n.a}, n.min == 0 ? 0 : n.min - 1, n.max == kUnbounded ? n.max : n.max - 1));
     }
     case RegexKind::kCat: {
       const RegexId first = cat(next(RegexId{n.a}, b), RegexId{n.b});
@@ -640,7 +641,8 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
   uint32_t& slot = n.next[c.of[b]];
   if (slot != kUnknownNext) return RegexId{slot};
   RegexId d = derive(r, c.rep[c.of[b]]);
-  // Once a "contains" is there, what could still become another one adds nothing: all of it is a string's rest.
+  // Once a "contains" is there, what could still become another one adds nothing: all of it is a string's
+  // rest.
   if (n.body && body_after(n.body, b) == 1 && nodes_[d.v].kind == RegexKind::kAlt && !nodes_[d.v].labelled)
     for (uint32_t i = 0; i < nodes_[d.v].n; ++i)
       if (const RegexId kid{nodes_[d.v].kids[i]}; all_bodies(kid)) {
@@ -713,12 +715,15 @@ ByteSet RegexArena::first_bytes(RegexId r) {
 
 RegexId RegexArena::limited(RegexId r, uint32_t characters, uint32_t others, bool lift) {
   const RegexNode n = nodes_[r.v];
-  if (n.kind != RegexKind::kCat && n.kind != RegexKind::kAlt && n.kind != RegexKind::kAnd && n.kind != RegexKind::kRepeat)
+  if (n.kind != RegexKind::kCat && n.kind != RegexKind::kAlt && n.kind != RegexKind::kAnd &&
+      n.kind != RegexKind::kRepeat)
     return r;  // under a complement more texts would be fewer
-  if (const auto it = limited_.find({r.v, characters, 2 * others + lift}); it != limited_.end()) return it->second;
+  if (const auto it = limited_.find({r.v, characters, 2 * others + lift}); it != limited_.end())
+    return it->second;
   RegexId out = r;
   if (n.kind == RegexKind::kCat) {
-    const RegexId a = limited(RegexId{n.a}, characters, others, lift), b = limited(RegexId{n.b}, characters, others, lift);
+    const RegexId a = limited(RegexId{n.a}, characters, others, lift),
+                  b = limited(RegexId{n.b}, characters, others, lift);
     if (a.v != n.a || b.v != n.b) out = cat(a, b);
   } else if (n.kind == RegexKind::kRepeat) {
     const RegexId a = limited(RegexId{n.a}, characters, others, lift);
@@ -733,7 +738,9 @@ RegexId RegexArena::limited(RegexId r, uint32_t characters, uint32_t others, boo
       kids.push_back(limited(RegexId{n.kids[i]}, characters, others, lift));
       changed = changed || kids.back().v != n.kids[i];
     }
-    if (changed) out = n.kind == RegexKind::kAlt ? alt(std::span<const RegexId>(kids)) : both(std::span<const RegexId>(kids));
+    if (changed)
+      out = n.kind == RegexKind::kAlt ? alt(std::span<const RegexId>(kids))
+                                      : both(std::span<const RegexId>(kids));
   }
   if (out != r && out.v > 3 && n.body && !nodes_[out.v].body) nodes_[out.v].body = n.body;
   return limited_[{r.v, characters, 2 * others + lift}] = out;

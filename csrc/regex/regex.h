@@ -49,23 +49,24 @@ enum class RegexKind : uint8_t {
 struct RegexNode {
   RegexKind kind = RegexKind::kEmpty;
   bool nullable = false;
-  bool boolean = false;   // contains & or ~, so that emptiness is not plain from the structure
-  bool lazy = false;      // contains a kLazy that may be empty: emptiness needs a search
-  bool labelled = false;  // contains a labelled kJsonSet or a kDone
+  bool boolean = false;    // contains & or ~, so that emptiness is not plain from the structure
+  bool lazy = false;       // contains a kLazy that may be empty: emptiness needs a search
+  bool labelled = false;   // contains a labelled kJsonSet or a kDone
   bool finite = false;     // plainly finitely many strings
   bool character = false;  // see mark_character
-  uint8_t body = 0;       // see mark_body: 1 = at a character, k > 1 = k-1 continuation bytes before one
-  uint8_t emptiness = 0;  // 0 unknown, 1 empty, 2 not empty (only where boolean)
-  uint16_t height = 0;    // recursion depth of next()
+  uint8_t body = 0;        // see mark_body: 1 = at a character, k > 1 = k-1 continuation bytes before one
+  uint8_t emptiness = 0;   // 0 unknown, 1 empty, 2 not empty (only where boolean)
+  uint16_t height = 0;     // recursion depth of next()
   uint32_t shortest = 0;  // bytes of some short text, read off the structure; guides searches, proves nothing
-  uint32_t a = 0, b = 0;  // children; kBytes: index of the set; kJsonSet: of the set node; kLazy: of its definition
-  uint32_t min = 0, max = 0;              // kRepeat; kDone: min = label; kLazy: min = state
-  const uint32_t* kids = nullptr;         // kAlt, kAnd: sorted child ids
-  const char* text = nullptr;             // kLiteral
-  uint32_t n = 0;                         // number of kids, or length of the text
-  const ClassMap* classes = nullptr;      // computed on first use
-  uint32_t* next = nullptr;               // per class; kUnknownNext where not computed yet
-  const ByteSet* live = nullptr;          // computed on first use
+  uint32_t a = 0,
+           b = 0;  // children; kBytes: index of the set; kJsonSet: of the set node; kLazy: of its definition
+  uint32_t min = 0, max = 0;          // kRepeat; kDone: min = label; kLazy: min = state
+  const uint32_t* kids = nullptr;     // kAlt, kAnd: sorted child ids
+  const char* text = nullptr;         // kLiteral
+  uint32_t n = 0;                     // number of kids, or length of the text
+  const ClassMap* classes = nullptr;  // computed on first use
+  uint32_t* next = nullptr;           // per class; kUnknownNext where not computed yet
+  const ByteSet* live = nullptr;      // computed on first use
 };
 
 class RegexArena;
@@ -143,8 +144,8 @@ class RegexArena {
     return *static_cast<T*>(known.get());
   }
 
-  // r with less or more texts: limits of counters, of characters from `characters` on and of anything else from
-  // `others` on, are cut to those, or lifted.
+  // r with less or more texts: limits of counters, of characters from `characters` on and of anything else
+  // from `others` on, are cut to those, or lifted.
   RegexId limited(RegexId r, uint32_t characters, uint32_t others, bool lift);
 
   // ---- questions ----

@@ -1,7 +1,7 @@
 // Questions about a whole language: is it empty, a witness, all its strings, how many.
 //
-// In: a regex. Out: the answer, found by walking derivatives. Cost: none where the structure tells, else the nodes
-// visited, under a budget; what a search found out about the nodes on its way is kept in them.
+// In: a regex. Out: the answer, found by walking derivatives. Cost: none where the structure tells, else the
+// nodes visited, under a budget; what a search found out about the nodes on its way is kept in them.
 #include <algorithm>
 #include <deque>
 #include <functional>
@@ -16,8 +16,8 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kEmptinessBudget = 60'000;  // nodes visited by one emptiness search
-constexpr uint32_t kParts = 500;               // looked at for one text; parts are shared, so paths can be exponential
-constexpr uint32_t kLazyBudget = 10'000;       // the same where lazy nodes are involved, which cost more
+constexpr uint32_t kParts = 500;  // looked at for one text; parts are shared, so paths can be exponential
+constexpr uint32_t kLazyBudget = 10'000;  // the same where lazy nodes are involved, which cost more
 
 [[noreturn]] void too_complex(const char* what) { throw Error(ErrorKind::kSchemaTooComplex, what); }
 }  // namespace
@@ -32,16 +32,12 @@ bool RegexArena::is_empty(RegexId r) {
   if (n.lazy) return search_empty(r);
   bool result = false;
   switch (n.kind) {
-    case RegexKind::kCat:
-      result = is_empty(RegexId{n.a}) || is_empty(RegexId{n.b});
-      break;
+    case RegexKind::kCat: result = is_empty(RegexId{n.a}) || is_empty(RegexId{n.b}); break;
     case RegexKind::kAlt:
       result = true;
       for (uint32_t i = 0; i < n.n && result; ++i) result = is_empty(RegexId{n.kids[i]});
       break;
-    case RegexKind::kRepeat:
-      result = n.min > 0 && is_empty(RegexId{n.a});
-      break;
+    case RegexKind::kRepeat: result = n.min > 0 && is_empty(RegexId{n.a}); break;
     default:
       if (!plainly_infinite(r) && !has_short_text(r)) return search_empty(r);
   }
@@ -65,8 +61,8 @@ bool RegexArena::plainly_infinite(RegexId r) const {
   return true;
 }
 
-// Whether a short text of one part is a text of the whole. The derivatives of the parts are known mostly, and no
-// intersection is made; a search makes those by every byte of each step.
+// Whether a short text of one part is a text of the whole. The derivatives of the parts are known mostly, and
+// no intersection is made; a search makes those by every byte of each step.
 bool RegexArena::has_short_text(RegexId r) {
   uint32_t left = kParts;
   std::vector<std::string> texts;
@@ -109,7 +105,8 @@ void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>
       best = to;
       by = b;
     }
-    if (best == empty() || (!nodes_[best.v].nullable && nodes_[best.v].shortest >= nodes_[at.v].shortest)) return;
+    if (best == empty() || (!nodes_[best.v].nullable && nodes_[best.v].shortest >= nodes_[at.v].shortest))
+      return;
     at = best;
     text.push_back(static_cast<char>(by));
   }
@@ -122,7 +119,8 @@ bool RegexArena::holds(RegexId r, std::string_view text, uint32_t& left) {
   if (n.lazy || left == 0) return false;
   --left;
   if (!n.boolean) return nodes_[run(r, text).v].nullable;
-  const std::span<const uint32_t> kids(n.kids, n.kind == RegexKind::kAnd || n.kind == RegexKind::kAlt ? n.n : 0);
+  const std::span<const uint32_t> kids(n.kids,
+                                       n.kind == RegexKind::kAnd || n.kind == RegexKind::kAlt ? n.n : 0);
   if (n.kind == RegexKind::kAnd)
     return std::ranges::all_of(kids, [&](uint32_t k) { return holds(RegexId{k}, text, left); });
   if (n.kind == RegexKind::kAlt)
@@ -134,10 +132,10 @@ bool RegexArena::holds(RegexId r, std::string_view text, uint32_t& left) {
 namespace {
 // Where a search for one spelling stands inside a JSON string body.
 enum Spelled : uint8_t {
-  kAnywhere = 0,  // the language is no body: every byte counts
-  kCharacter = 1, // 2, 3, 4: one, two, three continuation bytes to come
-  kEscape = 5,    // after a backslash: only what has no raw spelling follows
-  kEscapeU = 6,   // 7, 8, 9: after u0, u00, u000 or u001
+  kAnywhere = 0,   // the language is no body: every byte counts
+  kCharacter = 1,  // 2, 3, 4: one, two, three continuation bytes to come
+  kEscape = 5,     // after a backslash: only what has no raw spelling follows
+  kEscapeU = 6,    // 7, 8, 9: after u0, u00, u000 or u001
 };
 
 uint8_t spelled_after(uint8_t at, uint8_t b) {
@@ -155,7 +153,8 @@ uint8_t spelled_after(uint8_t at, uint8_t b) {
 std::string_view spelled_bytes(uint8_t at) {
   switch (at) {
     case kEscape: return "\"\\u";
-    case kEscapeU: case 7: return "0";
+    case kEscapeU:
+    case 7: return "0";
     case 8: return "01";
     default: return "0123456789abcdef";
   }
@@ -168,10 +167,11 @@ uint8_t RegexArena::body_after(uint8_t body, uint8_t b) {
   return spelled_after(body, b);
 }
 
-// Best-first search for a nullable node, nearest first by structure and by what was read so far: depth-first would
-// count a counter down to its end, breadth-first would try every escape, and by structure alone a character of
-// several bytes would wait until every text in ASCII was tried. The path to a witness is non-empty; when nothing
-// is found, everything visited is empty (of a body: everything visited at a character).
+// Best-first search for a nullable node, nearest first by structure and by what was read so far: depth-first
+// would count a counter down to its end, breadth-first would try every escape, and by structure alone a
+// character of several bytes would wait until every text in ASCII was tried. The path to a witness is
+// non-empty; when nothing is found, everything visited is empty (of a body: everything visited at a
+// character).
 bool RegexArena::search_empty(RegexId start) {
   const uint32_t budget = nodes_[start.v].lazy ? kLazyBudget : kEmptinessBudget;
   struct Visit {
@@ -200,9 +200,9 @@ bool RegexArena::search_empty(RegexId start) {
     open.pop();
     const Visit v = visits[at];
     const ClassMap& c = classes(RegexId{v.id});
-    const std::string_view bytes = v.spelled >= kEscape
-                                       ? spelled_bytes(v.spelled)
-                                       : std::string_view(reinterpret_cast<const char*>(c.search_order()), c.n);
+    const std::string_view bytes =
+        v.spelled >= kEscape ? spelled_bytes(v.spelled)
+                             : std::string_view(reinterpret_cast<const char*>(c.search_order()), c.n);
     for (char ch : bytes) {
       const uint8_t b = static_cast<uint8_t>(ch);
       const RegexId d = derive(RegexId{v.id}, b);
@@ -250,7 +250,8 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
     }
     f.byte = b;
     const RegexId d = next(f.id, static_cast<uint8_t>(b));
-    if (++steps > limit * 64 + 4096 || std::find(on_path.begin(), on_path.end(), d.v) != on_path.end()) return false;
+    if (++steps > limit * 64 + 4096 || std::find(on_path.begin(), on_path.end(), d.v) != on_path.end())
+      return false;
     text.push_back(static_cast<char>(b));
     if (nullable(d)) {
       if (out.size() == limit) return false;
@@ -262,15 +263,15 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
   return true;
 }
 
-// Else depth-first over live bytes, as in enumerate(): every node can be completed, so a node met again on its
-// own path means infinitely many strings.
+// Else depth-first over live bytes, as in enumerate(): every node can be completed, so a node met again on
+// its own path means infinitely many strings.
 uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   constexpr uint64_t kMany = ~0ull, kEnough = 1ull << 40;
   constexpr int kLevels = 48;
   exact = true;
   if (is_empty(start)) return 0;
-  // By length first: distinct live prefixes of one length begin distinct strings, so a few levels tell that there
-  // are more strings than anybody counts.
+  // By length first: distinct live prefixes of one length begin distinct strings, so a few levels tell that
+  // there are more strings than anybody counts.
   std::unordered_map<uint32_t, uint64_t> level{{start.v, 1}};
   uint64_t shorter = 0;
   for (int k = 0; k < kLevels && level.size() <= nodes / kLevels; ++k) {
@@ -344,7 +345,8 @@ bool RegexArena::witness(RegexId r, std::string& out) {
     const uint32_t id = queue.front();
     queue.pop_front();
     if (nodes_[id].nullable) {
-      for (uint32_t at = id; at != r.v; at = from[at].first) out.push_back(static_cast<char>(from[at].second));
+      for (uint32_t at = id; at != r.v; at = from[at].first)
+        out.push_back(static_cast<char>(from[at].second));
       std::reverse(out.begin(), out.end());
       return true;
     }

@@ -15,7 +15,7 @@ namespace structgen {
 
 namespace {
 
-constexpr int kMaxDepth = 1000;              // of groups
+constexpr int kMaxDepth = 1000;                // of groups
 constexpr uint32_t kMaxCount = 1'000'000'000;  // {n}
 
 class Parser {
@@ -117,8 +117,7 @@ bool Parser::atom(uint32_t& node) {
       return true;
     case '*':
     case '+':
-    case '?':
-      in_.fail(std::string("nothing to repeat before '") + c + "'; escape it to mean the character");
+    case '?': in_.fail(std::string("nothing to repeat before '") + c + "'; escape it to mean the character");
     case '{': {
       uint32_t min, max;
       if (counter(min, max)) in_.fail("nothing to repeat before the counter; write \\{ for a brace", start);
@@ -255,14 +254,22 @@ bool Parser::inline_flags(std::size_t start, bool& scoped) {
   bool value = true, any = false;
   for (;; ++in_.at) {
     const char c = in_.peek();
-    if (c == 'i') flags.ignore_case = value;
-    else if (c == 's') flags.dot_all = value;
-    else if (c == 'm') flags.multi_line = value;
-    else if (c == 'x') flags.verbose = value;
-    else if (c == 'a' && in_.flavor == Flavor::kPython) flags.ascii = value;
-    else if (c == 'u') any = true;  // Unicode is what we do anyway
-    else if (c == '-' && value) value = false;
-    else break;
+    if (c == 'i')
+      flags.ignore_case = value;
+    else if (c == 's')
+      flags.dot_all = value;
+    else if (c == 'm')
+      flags.multi_line = value;
+    else if (c == 'x')
+      flags.verbose = value;
+    else if (c == 'a' && in_.flavor == Flavor::kPython)
+      flags.ascii = value;
+    else if (c == 'u')
+      any = true;  // Unicode is what we do anyway
+    else if (c == '-' && value)
+      value = false;
+    else
+      break;
     any = true;
   }
   if (any && in_.looking_at("L")) in_.fail("the locale flag is not supported", start);
@@ -345,7 +352,8 @@ bool Parser::counter(uint32_t& min, uint32_t& max) {
     return false;
   }
   if (min > kMaxCount)
-    throw Error(ErrorKind::kSchemaTooComplex, "a counter above 1,000,000,000").at(static_cast<int64_t>(start));
+    throw Error(ErrorKind::kSchemaTooComplex, "a counter above 1,000,000,000")
+        .at(static_cast<int64_t>(start));
   if (max < min) in_.fail("the counter is out of order; swap its numbers", start);
   return true;
 }

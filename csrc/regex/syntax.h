@@ -46,11 +46,11 @@ constexpr uint32_t kNoLimit = 0xFFFFFFFFu;
 struct PatternNode {
   PatternKind kind = PatternKind::kEmpty;
   bool negated = false;
-  bool asserts = false;  // the subtree contains an assertion
-  bool lazy = false;     // kRepeat: fewer are preferred; the same language
-  uint32_t a = 0;        // child, set, code point, or first index into kids
-  uint32_t n = 0;        // number of kids
-  uint32_t min = 0, max = 0;        // kRepeat; max kNoLimit = unbounded
+  bool asserts = false;                // the subtree contains an assertion
+  bool lazy = false;                   // kRepeat: fewer are preferred; the same language
+  uint32_t a = 0;                      // child, set, code point, or first index into kids
+  uint32_t n = 0;                      // number of kids
+  uint32_t min = 0, max = 0;           // kRepeat; max kNoLimit = unbounded
   uint32_t shortest = 0, longest = 0;  // code points matched; longest kNoLimit = unbounded
 };
 

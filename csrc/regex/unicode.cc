@@ -54,10 +54,14 @@ struct Group {
   std::string_view names, members;
 };
 constexpr Group kGroups[] = {
-    {"L,Letter", "Lu,Ll,Lt,Lm,Lo"},          {"LC,Cased_Letter", "Lu,Ll,Lt"},
-    {"M,Mark,Combining_Mark", "Mn,Mc,Me"},   {"N,Number", "Nd,Nl,No"},
-    {"P,Punctuation,punct", "Pc,Pd,Ps,Pe,Pi,Pf,Po"}, {"S,Symbol", "Sm,Sc,Sk,So"},
-    {"Z,Separator", "Zs,Zl,Zp"},             {"C,Other", "Cc,Cf,Co,Cn"},
+    {"L,Letter", "Lu,Ll,Lt,Lm,Lo"},
+    {"LC,Cased_Letter", "Lu,Ll,Lt"},
+    {"M,Mark,Combining_Mark", "Mn,Mc,Me"},
+    {"N,Number", "Nd,Nl,No"},
+    {"P,Punctuation,punct", "Pc,Pd,Ps,Pe,Pi,Pf,Po"},
+    {"S,Symbol", "Sm,Sc,Sk,So"},
+    {"Z,Separator", "Zs,Zl,Zp"},
+    {"C,Other", "Cc,Cf,Co,Cn"},
 };
 
 std::optional<CodepointSet> category(std::string_view name) {
@@ -156,8 +160,7 @@ const CodepointSet& ascii_space() {
 }
 
 const CodepointSet& ecma_space() {
-  static const CodepointSet set =
-      CodepointSet{{9, 13}, {0x2028, 0x2029}, {0xFEFF, 0xFEFF}} | *category("Zs");
+  static const CodepointSet set = CodepointSet{{9, 13}, {0x2028, 0x2029}, {0xFEFF, 0xFEFF}} | *category("Zs");
   return set;
 }
 

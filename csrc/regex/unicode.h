@@ -19,12 +19,12 @@ std::optional<CodepointSet> unicode_property(std::string_view name, std::string_
 CodepointSet case_closure(const CodepointSet& set);
 
 // The classes of the two flavours.
-const CodepointSet& ecma_space();     // \s
-const CodepointSet& ascii_word();     // [A-Za-z0-9_]
-const CodepointSet& ascii_digit();    // [0-9]
-const CodepointSet& ascii_space();    // Python's \s under (?a)
-const CodepointSet& python_space();   // str.isspace
-const CodepointSet& python_word();    // str.isalnum or _
-const CodepointSet& python_digit();   // category Nd
+const CodepointSet& ecma_space();    // \s
+const CodepointSet& ascii_word();    // [A-Za-z0-9_]
+const CodepointSet& ascii_digit();   // [0-9]
+const CodepointSet& ascii_space();   // Python's \s under (?a)
+const CodepointSet& python_space();  // str.isspace
+const CodepointSet& python_word();   // str.isalnum or _
+const CodepointSet& python_digit();  // category Nd
 
 }  // namespace structgen

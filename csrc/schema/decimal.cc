@@ -37,8 +37,10 @@ Decimal Decimal::parse(std::string_view text) {
     if (i < rest.size() && rest[i] == '+') ++i;
     int64_t e = 0;
     const auto [end, error] = std::from_chars(rest.data() + i, rest.data() + rest.size(), e);
-    if (error == std::errc::result_out_of_range) e = rest[i] == '-' ? -1'000'000'000 : 1'000'000'000;
-    else if (error != std::errc() ) throw bad();
+    if (error == std::errc::result_out_of_range)
+      e = rest[i] == '-' ? -1'000'000'000 : 1'000'000'000;
+    else if (error != std::errc())
+      throw bad();
     if (end != rest.data() + rest.size()) throw bad();
     out.exponent += std::clamp<int64_t>(e, -1'000'000'000, 1'000'000'000);
   }

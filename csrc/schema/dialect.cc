@@ -30,7 +30,7 @@ constexpr WordInfo kWords[] = {
     {"$recursiveAnchor", Word::kRecursiveAnchor, Position::kNone, k19, k19},
     {"$schema", Word::kSchemaUri, Position::kNone, k4, k20},
     {"$vocabulary", Word::kVocabulary, Position::kNone, k19, k20},
-    {"$defs", Word::kDefs, Position::kMap, k4, k20},        // read in every draft: only $ref reaches it
+    {"$defs", Word::kDefs, Position::kMap, k4, k20},  // read in every draft: only $ref reaches it
     {"definitions", Word::kDefs, Position::kMap, k4, k20},
     {"minimum", Word::kMinimum, Position::kNone, k4, k20},
     {"maximum", Word::kMaximum, Position::kNone, k4, k20},
@@ -84,7 +84,8 @@ const WordInfo* find_word(std::string_view text) {
   static_assert(std::size(kWords) < 128);
   const auto slot = [](std::string_view t) {
     return (t.size() * 37 + static_cast<uint8_t>(t.front()) * 5 + static_cast<uint8_t>(t.back()) * 11 +
-            static_cast<uint8_t>(t[t.size() / 2]) * 3) % 256;
+            static_cast<uint8_t>(t[t.size() / 2]) * 3) %
+           256;
   };
   static const auto table = [&] {
     std::array<uint8_t, 256> t;
@@ -108,12 +109,18 @@ bool draft_of_uri(std::string_view uri, Draft& out) {
   if (uri.starts_with("http://")) uri.remove_prefix(7);
   if (!uri.starts_with("json-schema.org/")) return false;
   uri.remove_prefix(16);
-  if (uri == "draft-04/schema" || uri == "draft-03/schema") out = Draft::k4;
-  else if (uri == "draft-06/schema" || uri == "draft-05/schema") out = Draft::k6;
-  else if (uri == "draft-07/schema") out = Draft::k7;
-  else if (uri == "draft/2019-09/schema") out = Draft::k2019;
-  else if (uri == "draft/2020-12/schema" || uri == "schema") out = Draft::k2020;
-  else return false;
+  if (uri == "draft-04/schema" || uri == "draft-03/schema")
+    out = Draft::k4;
+  else if (uri == "draft-06/schema" || uri == "draft-05/schema")
+    out = Draft::k6;
+  else if (uri == "draft-07/schema")
+    out = Draft::k7;
+  else if (uri == "draft/2019-09/schema")
+    out = Draft::k2019;
+  else if (uri == "draft/2020-12/schema" || uri == "schema")
+    out = Draft::k2020;
+  else
+    return false;
   return true;
 }
 

@@ -13,26 +13,67 @@ enum class Draft : uint8_t { k4 = 4, k6 = 6, k7 = 7, k2019 = 19, k2020 = 20 };
 enum class Word : uint8_t {
   kUnknown,
   kAnnotation,  // says nothing about validity and is listed by no report: title, default, ...
-  kType, kEnum, kConst,
-  kAllOf, kAnyOf, kOneOf, kNot, kIf, kThen, kElse,
-  kRef, kDynamicRef, kRecursiveRef, kId, kLegacyId, kAnchor, kDynamicAnchor, kRecursiveAnchor, kSchemaUri, kVocabulary,
+  kType,
+  kEnum,
+  kConst,
+  kAllOf,
+  kAnyOf,
+  kOneOf,
+  kNot,
+  kIf,
+  kThen,
+  kElse,
+  kRef,
+  kDynamicRef,
+  kRecursiveRef,
+  kId,
+  kLegacyId,
+  kAnchor,
+  kDynamicAnchor,
+  kRecursiveAnchor,
+  kSchemaUri,
+  kVocabulary,
   kDefs,
-  kMinimum, kMaximum, kExclusiveMinimum, kExclusiveMaximum, kMultipleOf,
-  kMinLength, kMaxLength, kPattern, kFormat,
-  kItems, kPrefixItems, kAdditionalItems, kUnevaluatedItems, kContains, kMinContains, kMaxContains,
-  kMinItems, kMaxItems, kUniqueItems,
-  kProperties, kPatternProperties, kAdditionalProperties, kUnevaluatedProperties, kPropertyNames,
-  kRequired, kMinProperties, kMaxProperties, kDependentRequired, kDependentSchemas, kDependencies,
+  kMinimum,
+  kMaximum,
+  kExclusiveMinimum,
+  kExclusiveMaximum,
+  kMultipleOf,
+  kMinLength,
+  kMaxLength,
+  kPattern,
+  kFormat,
+  kItems,
+  kPrefixItems,
+  kAdditionalItems,
+  kUnevaluatedItems,
+  kContains,
+  kMinContains,
+  kMaxContains,
+  kMinItems,
+  kMaxItems,
+  kUniqueItems,
+  kProperties,
+  kPatternProperties,
+  kAdditionalProperties,
+  kUnevaluatedProperties,
+  kPropertyNames,
+  kRequired,
+  kMinProperties,
+  kMaxProperties,
+  kDependentRequired,
+  kDependentSchemas,
+  kDependencies,
   kContent,  // contentEncoding, contentMediaType, contentSchema: annotations that a report names
 };
 
 enum class Position : uint8_t {
-  kNone,     // no schemas below
-  kSchema,   // the value is a schema
-  kList,     // an array of schemas
-  kMap,      // an object of schemas
-  kEither,   // a schema or an array of schemas (items)
-  kMixed,    // an object of schemas or arrays of names (dependencies)
+  kNone,    // no schemas below
+  kSchema,  // the value is a schema
+  kList,    // an array of schemas
+  kMap,     // an object of schemas
+  kEither,  // a schema or an array of schemas (items)
+  kMixed,   // an object of schemas or arrays of names (dependencies)
 };
 
 struct WordInfo {

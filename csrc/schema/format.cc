@@ -31,7 +31,8 @@ string digit(int d) { return string(1, static_cast<char>('0' + d)); }
 // ---- dates and times: RFC 3339 ----
 
 string date() {
-  const string leap_year = any_of({"\\d\\d(?:0[48]|[2468][048]|[13579][26])", "(?:[02468][048]|[13579][26])00"});
+  const string leap_year =
+      any_of({"\\d\\d(?:0[48]|[2468][048]|[13579][26])", "(?:[02468][048]|[13579][26])00"});
   const string month_day = any_of({"(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])",
                                    "(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)", "02-(?:0[1-9]|1\\d|2[0-8])"});
   return any_of({"\\d{4}-" + month_day, leap_year + "-02-29"});
@@ -98,9 +99,10 @@ string leap_full_hour() {
 string time() {
   const string hour = kHour, minute = kMinute, fraction = kFraction;
   const string frame = hour + ":" + minute + ":60" + fraction + "[+-]" + hour + ":" + minute;
-  return any_of({hour + ":" + minute + ":[0-5]\\d" + fraction + any_of({"[Zz]", "[+-]" + hour + ":" + minute}),
-                 "23:59:60" + fraction + "[Zz]", leap_equal_hours() + leap_next_minute() + frame,
-                 leap_full_hour(), leap_opposite() + frame});
+  return any_of(
+      {hour + ":" + minute + ":[0-5]\\d" + fraction + any_of({"[Zz]", "[+-]" + hour + ":" + minute}),
+       "23:59:60" + fraction + "[Zz]", leap_equal_hours() + leap_next_minute() + frame, leap_full_hour(),
+       leap_opposite() + frame});
 }
 
 string date_time() { return date() + "[Tt]" + time(); }
@@ -194,7 +196,8 @@ string iri_reference() { return uri_like(iri_pieces(), true); }
 // RFC 6570; the apostrophe is a literal by its erratum 6937.
 string uri_template() {
   const UriPieces wide = iri_pieces();
-  const string literal = any_of({"[!#$&'()*+,\\-./0-9:;=?@A-Z\\[\\]_a-z~" + wide.wide + wide.private_ + "]", kPercent});
+  const string literal =
+      any_of({"[!#$&'()*+,\\-./0-9:;=?@A-Z\\[\\]_a-z~" + wide.wide + wide.private_ + "]", kPercent});
   const string varchar_ = any_of({"[A-Za-z0-9_]", kPercent});
   const string var = varchar_ + "(?:\\.?" + varchar_ + ")*(?::[1-9]\\d{0,3}|\\*)?";
   const string expression = "\\{[+#./;?&=,!@|]?" + var + "(?:," + var + ")*\\}";
@@ -208,9 +211,10 @@ string uuid() { return "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"; }
 string json_pointer() { return "(?:/(?:[^~/]|~[01])*)*"; }
 string relative_json_pointer() { return "(?:0|[1-9]\\d*)(?:#|" + json_pointer() + ")"; }
 
-// ECMA-262 with its annex B (a lone `]`, `{` or `}` is a character). Brackets and groups closed, escapes complete,
-// nothing repeated that cannot be (but a lookbehind). Groups are counted to a depth; in deeper ones anything goes,
-// which keeps the language a superset: balance is not regular. Three levels, since a mask walks them all.
+// ECMA-262 with its annex B (a lone `]`, `{` or `}` is a character). Brackets and groups closed, escapes
+// complete, nothing repeated that cannot be (but a lookbehind). Groups are counted to a depth; in deeper ones
+// anything goes, which keeps the language a superset: balance is not regular. Three levels, since a mask
+// walks them all.
 constexpr int kGroupDepth = 3;
 
 string regex() {
@@ -237,7 +241,8 @@ constexpr FormatInfo kFormats[] = {
     {"email", true, {}, email},
     {"idn-email", false, "the domain's A-labels are not decoded, nor is normal form checked", idn_email},
     {"hostname", false, "A-labels (xn--) are not decoded", hostname},
-    {"idn-hostname", false, "A-labels are not decoded, nor are normal form and their length checked", idn_hostname},
+    {"idn-hostname", false, "A-labels are not decoded, nor are normal form and their length checked",
+     idn_hostname},
     {"ipv4", true, {}, ipv4},
     {"ipv6", true, {}, ipv6},
     {"uri", true, {}, uri},
@@ -248,7 +253,8 @@ constexpr FormatInfo kFormats[] = {
     {"uri-template", true, {}, uri_template},
     {"json-pointer", true, {}, json_pointer},
     {"relative-json-pointer", true, {}, relative_json_pointer},
-    {"regex", false, "groups inside three others need not be closed; names, numbers and ranges are not compared", regex},
+    {"regex", false,
+     "groups inside three others need not be closed; names, numbers and ranges are not compared", regex},
 };
 
 }  // namespace

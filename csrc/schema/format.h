@@ -17,8 +17,8 @@ class RegexArena;
 
 struct FormatInfo {
   std::string_view name;
-  bool exact;              // the language is the specification's; otherwise it contains it
-  std::string_view note;   // what is not enforced, for the report; empty when exact
+  bool exact;                // the language is the specification's; otherwise it contains it
+  std::string_view note;     // what is not enforced, for the report; empty when exact
   std::string (*pattern)();  // ECMA pattern of the whole text
 };
 

@@ -20,9 +20,9 @@ FormulaSpace::FormulaSpace() {
 }
 
 std::size_t FormulaSpace::byte_size() const {
-  return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + regions_.size() * 96 + texts_.size() * sizeof(std::string_view) +
-         text_index_.byte_size() +
-         negations_[0].byte_size() + negations_[1].byte_size();
+  return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + regions_.size() * 96 +
+         texts_.size() * sizeof(std::string_view) + text_index_.byte_size() + negations_[0].byte_size() +
+         negations_[1].byte_size();
 }
 
 FormulaId FormulaSpace::add(Formula f, std::span<const FormulaId> kids) {
@@ -166,15 +166,16 @@ FormulaId FormulaSpace::nary(Op op, std::span<const FormulaId> kids) {
   std::sort(flat.begin(), flat.end());
   flat.shrink(std::unique(flat.begin(), flat.end()));
   for (FormulaId k : flat)
-    if (nodes_[k.v].op == Op::kNot && std::binary_search(flat.begin(), flat.end(), nodes_[k.v].kids[0])) return zero;
+    if (nodes_[k.v].op == Op::kNot && std::binary_search(flat.begin(), flat.end(), nodes_[k.v].kids[0]))
+      return zero;
   if (flat.empty()) return unit;
   if (flat.size() == 1) return flat[0];
-  if (flat.size() > kMaxKids) throw Error(ErrorKind::kSchemaTooComplex, "a Boolean combination has too many parts");
+  if (flat.size() > kMaxKids)
+    throw Error(ErrorKind::kSchemaTooComplex, "a Boolean combination has too many parts");
   Formula f;
   f.op = op;
   return add(f, flat);
 }
-
 
 FormulaId FormulaSpace::one_of(std::vector<FormulaId> kids, bool typed) {
   std::erase(kids, no());

@@ -36,11 +36,11 @@ enum class Op : uint8_t {
   kFalse,
   kAnd,
   kOr,
-  kOne,       // exactly one kid holds
-  kNot,       // of kSchema, kOne, kVal or a scalar atom
-  kSchema,    // a = location, resolved lazily
-  kTypes,     // a = mask of kinds
-  kVal,       // inside a derivative: "the member's value satisfies formula a"
+  kOne,     // exactly one kid holds
+  kNot,     // of kSchema, kOne, kVal or a scalar atom
+  kSchema,  // a = location, resolved lazily
+  kTypes,   // a = mask of kinds
+  kVal,     // inside a derivative: "the member's value satisfies formula a"
   // strings
   kPattern,   // a = text index
   kFormat,    // a = text index (name)
@@ -49,7 +49,7 @@ enum class Op : uint8_t {
   kLanguage,  // a = RegexId: body and closing quote
   // numbers
   kInteger,
-  kAtLeast,   // a = text index, b = exclusive
+  kAtLeast,  // a = text index, b = exclusive
   kAtMost,
   kMultiple,  // a = text index
   kEqual,     // a = text index
@@ -57,12 +57,12 @@ enum class Op : uint8_t {
   kAll,
   kSome,
   kMost,
-  kOrder,     // a = properties map; always true, says which map orders the keys
+  kOrder,  // a = properties map; always true, says which map orders the keys
   // arrays: a = first index, d = end index, b = value formula, c = n
   kItemAll,
   kItemSome,
   kItemMost,
-  kUnique,    // items differ from each other and from captured list a; one such atom an array (schema/unique.h)
+  kUnique,  // items differ from each other and from captured list a; one such atom an array (schema/unique.h)
 };
 
 struct Formula {
@@ -72,9 +72,9 @@ struct Formula {
   uint32_t n = 0;
   uint32_t has = 0;  // union over the subtree of flags below
 };
-constexpr uint32_t kHasVal = 1;      // contains kVal
-constexpr uint32_t kHasOrder = 2;    // contains kOrder
-constexpr uint32_t kHasUnique = 4;   // contains kUnique
+constexpr uint32_t kHasVal = 1;     // contains kVal
+constexpr uint32_t kHasOrder = 2;   // contains kOrder
+constexpr uint32_t kHasUnique = 4;  // contains kUnique
 
 using RegionId = Id<struct RegionTag>;
 using NameId = uint32_t;
@@ -82,8 +82,8 @@ using NameId = uint32_t;
 // A set of object keys.
 struct Region {
   enum Kind : uint8_t { kNames, kLanguage, kAny, kNot, kAnd, kOr } kind = kAny;
-  uint32_t language = 0;          // kLanguage: a typed string formula
-  std::span<const NameId> names;  // kNames: sorted
+  uint32_t language = 0;           // kLanguage: a typed string formula
+  std::span<const NameId> names;   // kNames: sorted
   std::span<const RegionId> kids;  // kNot, kAnd, kOr
 };
 
@@ -109,7 +109,8 @@ class FormulaSpace {
     return rebuild(n.op, kids);
   }
   FormulaId negate(FormulaId x);  // of a typed formula: pushed to the atoms
-  FormulaId deny(FormulaId x);    // of a value formula: an atom also holds for the other kinds, so it is wrapped
+  FormulaId deny(
+      FormulaId x);  // of a value formula: an atom also holds for the other kinds, so it is wrapped
   FormulaId atom(Op op, uint32_t a = 0, uint32_t b = 0, uint32_t c = 0, uint32_t d = 0);
   FormulaId types(uint32_t mask);
   FormulaId val(FormulaId value);

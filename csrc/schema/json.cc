@@ -33,7 +33,8 @@ class JsonParser {
   Json run() {
     if (in_.size() > 0x7FFFFFFF) fail("the document exceeds 2 GB");
     if (in_.starts_with("\xEF\xBB\xBF")) at_ = 3;
-    const std::size_t scale = std::min<std::size_t>(in_.size(), 1u << 20);  // of most schemas nothing grows twice
+    const std::size_t scale =
+        std::min<std::size_t>(in_.size(), 1u << 20);  // of most schemas nothing grows twice
     out_.text_.reserve(scale);
     out_.nodes_.reserve(scale / 16 + 8);
     out_.children_.reserve(scale / 32 + 8);
@@ -67,7 +68,8 @@ class JsonParser {
     throw Error(ErrorKind::kGrammar, "invalid JSON: " + what).at(static_cast<int64_t>(at_));
   }
   void space() {
-    while (at_ < in_.size() && (in_[at_] == ' ' || in_[at_] == '\n' || in_[at_] == '\t' || in_[at_] == '\r')) ++at_;
+    while (at_ < in_.size() && (in_[at_] == ' ' || in_[at_] == '\n' || in_[at_] == '\t' || in_[at_] == '\r'))
+      ++at_;
   }
   char peek() const { return at_ < in_.size() ? in_[at_] : '\0'; }
   JsonRef add(JsonType type, uint32_t begin = 0, uint32_t n = 0) {
@@ -144,7 +146,8 @@ class JsonParser {
     bool twice = false;
     if (all.size() < 8) {
       for (std::size_t i = 0; i < all.size() && !twice; ++i)
-        for (std::size_t j = i + 1; j < all.size() && !twice; ++j) twice = out_.text(all[i].key) == out_.text(all[j].key);
+        for (std::size_t j = i + 1; j < all.size() && !twice; ++j)
+          twice = out_.text(all[i].key) == out_.text(all[j].key);
       if (!twice) return;
     }
     std::unordered_map<std::string_view, std::size_t> last;
@@ -171,7 +174,9 @@ class JsonParser {
     const auto digits = [&] {
       const std::size_t from = at_;
       while (peek() >= '0' && peek() <= '9') ++at_;
-      if (at_ == from) fail(from == begin ? (at_ == in_.size() ? "the text ends early" : "unexpected character") : "expected a digit");
+      if (at_ == from)
+        fail(from == begin ? (at_ == in_.size() ? "the text ends early" : "unexpected character")
+                           : "expected a digit");
     };
     if (peek() == '-') ++at_;
     if (peek() == '0')
@@ -199,7 +204,9 @@ class JsonParser {
     const uint32_t begin = static_cast<uint32_t>(out_.text_.size());
     while (true) {
       const std::size_t from = at_;
-      while (at_ < in_.size() && in_[at_] != '"' && in_[at_] != '\\' && static_cast<uint8_t>(in_[at_]) >= 0x20) ++at_;
+      while (at_ < in_.size() && in_[at_] != '"' && in_[at_] != '\\' &&
+             static_cast<uint8_t>(in_[at_]) >= 0x20)
+        ++at_;
       out_.text_ += in_.substr(from, at_ - from);
       if (at_ == in_.size()) fail("a string is not closed");
       if (in_[at_] == '"') break;
@@ -214,7 +221,10 @@ class JsonParser {
     uint32_t v = 0;
     for (int i = 0; i < 4; ++i, ++at_) {
       const char c = peek();
-      const int d = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+      const int d = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
       if (d < 0) fail("expected four hexadecimal digits after \\u");
       v = v * 16 + static_cast<uint32_t>(d);
     }
@@ -225,7 +235,9 @@ class JsonParser {
     const char c = peek();
     ++at_;
     switch (c) {
-      case '"': case '\\': case '/': out_.text_ += c; return;
+      case '"':
+      case '\\':
+      case '/': out_.text_ += c; return;
       case 'b': out_.text_ += '\b'; return;
       case 'f': out_.text_ += '\f'; return;
       case 'n': out_.text_ += '\n'; return;

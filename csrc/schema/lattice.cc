@@ -2,9 +2,9 @@
 //
 // In: a conjunction of number conditions. Out: the language of the numbers that meet them, where at most
 // kTried multiples of a common step lie between its bounds and at most kFound of them meet the rest.
-// Cost: linear in the candidates. The automata of several divisors multiply (6.75, 19, 9.5, 2.125 and not 2, 5, 7,
-// 11, 37 have 10^8 states together); the numbers between -100000 and -10000 that 6.75, 19, 9.5 and 2.125 divide
-// are eleven.
+// Cost: linear in the candidates. The automata of several divisors multiply (6.75, 19, 9.5, 2.125 and not 2,
+// 5, 7, 11, 37 have 10^8 states together); the numbers between -100000 and -10000 that 6.75, 19, 9.5
+// and 2.125 divide are eleven.
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -18,7 +18,8 @@ namespace {
 
 constexpr int64_t kTried = 4096;
 constexpr std::size_t kFound = 256;
-constexpr int64_t kLargest = 1'000'000'000'000'000;  // of a scaled number: sums and remainders stay in 64 bits
+constexpr int64_t kLargest =
+    1'000'000'000'000'000;  // of a scaled number: sums and remainders stay in 64 bits
 
 // The decimals of a formula as integers in units of 10^exponent.
 class Scaled {
@@ -50,7 +51,11 @@ class Scaled {
     const Formula& f = formulas_[p];
     Bounds out;
     switch (f.op) {
-      case Op::kInteger: case Op::kMultiple: case Op::kAtLeast: case Op::kAtMost: case Op::kEqual: {
+      case Op::kInteger:
+      case Op::kMultiple:
+      case Op::kAtLeast:
+      case Op::kAtMost:
+      case Op::kEqual: {
         const auto x = of(decimal(f));
         if (!x) return {};
         if (f.op == Op::kAtLeast || f.op == Op::kEqual) out.low = *x;
@@ -75,7 +80,8 @@ class Scaled {
           }
         }
         return out;
-      case Op::kOr: case Op::kOne: {
+      case Op::kOr:
+      case Op::kOne: {
         bool first = true, stepped = true;
         for (FormulaId k : formulas_.kids(p)) {
           const auto b = bounds(k);
@@ -110,14 +116,17 @@ class Scaled {
     }
     const int64_t y = *of(decimal(f));
     switch (f.op) {
-      case Op::kInteger: case Op::kMultiple: return x % y == 0;
+      case Op::kInteger:
+      case Op::kMultiple: return x % y == 0;
       case Op::kAtLeast: return f.b ? x > y : x >= y;
       case Op::kAtMost: return f.b ? x < y : x <= y;
       default: return x == y;
     }
   }
 
-  Decimal number(int64_t x) const { return Decimal::parse(std::to_string(x) + "e" + std::to_string(exponent_)); }
+  Decimal number(int64_t x) const {
+    return Decimal::parse(std::to_string(x) + "e" + std::to_string(exponent_));
+  }
 
  private:
   Decimal decimal(const Formula& f) const {
@@ -127,10 +136,17 @@ class Scaled {
   bool scan(FormulaId p) {
     const Formula& f = formulas_[p];
     switch (f.op) {
-      case Op::kTrue: case Op::kFalse: return true;
-      case Op::kAnd: case Op::kOr: case Op::kOne: case Op::kNot:
-        return std::ranges::all_of(formulas_.kids(p), [&](FormulaId k) { return scan(k); });
-      case Op::kInteger: case Op::kMultiple: case Op::kAtLeast: case Op::kAtMost: case Op::kEqual: {
+      case Op::kTrue:
+      case Op::kFalse: return true;
+      case Op::kAnd:
+      case Op::kOr:
+      case Op::kOne:
+      case Op::kNot: return std::ranges::all_of(formulas_.kids(p), [&](FormulaId k) { return scan(k); });
+      case Op::kInteger:
+      case Op::kMultiple:
+      case Op::kAtLeast:
+      case Op::kAtMost:
+      case Op::kEqual: {
         const Decimal d = decimal(f);
         if (d.exponent < -15) return false;
         exponent_ = std::min(exponent_, d.exponent);
@@ -151,10 +167,13 @@ class Scaled {
 bool fits(const FormulaSpace& formulas, const Scaled& scaled, FormulaId p) {
   const Formula& f = formulas[p];
   switch (f.op) {
-    case Op::kMultiple: case Op::kAtLeast: case Op::kAtMost: case Op::kEqual:
-      return scaled.of(Decimal::parse(formulas.text(f.a))).has_value();
+    case Op::kMultiple:
+    case Op::kAtLeast:
+    case Op::kAtMost:
+    case Op::kEqual: return scaled.of(Decimal::parse(formulas.text(f.a))).has_value();
     case Op::kInteger: return scaled.of(Decimal::parse("1")).has_value();
-    default: return std::ranges::all_of(formulas.kids(p), [&](FormulaId k) { return fits(formulas, scaled, k); });
+    default:
+      return std::ranges::all_of(formulas.kids(p), [&](FormulaId k) { return fits(formulas, scaled, k); });
   }
 }
 

@@ -22,10 +22,12 @@ FormulaId Lowering::reference(Loc l) {
     // Anything else in a schema's place was named by the report and constrains nothing.
     if (!j.is_object(l.node) || j.size(l.node) == 0) return FormulaSpace::yes();
     const JsonRef ref = j.find(l.node, "$ref");
-    const bool bare = ref != kNoJson && j.is_string(ref) && (j.size(l.node) == 1 || schemas_.draft(l) <= Draft::k7);
+    const bool bare =
+        ref != kNoJson && j.is_string(ref) && (j.size(l.node) == 1 || schemas_.draft(l) <= Draft::k7);
     if (!bare) break;
     if (hops > kMaxReferenceChain)
-      throw Error(ErrorKind::kGrammar, "references form a loop that never reaches a schema").in(schemas_.pointer(l), "$ref");
+      throw Error(ErrorKind::kGrammar, "references form a loop that never reaches a schema")
+          .in(schemas_.pointer(l), "$ref");
     if (!schemas_.resolves(l, j.text(ref))) return broken_reference(l, ref);
     l = schemas_.resolve(l, j.text(ref));
   }
@@ -51,8 +53,8 @@ FormulaId Lowering::broken_reference(Loc at, JsonRef text) {
 
 void Lowering::raise_broken(uint32_t location) {
   const Loc& l = locs_[location];
-  throw Error(ErrorKind::kUnsupportedSchema,
-              "reference '" + std::string(schemas_.json(l).text(l.node)) + "' cannot be resolved: nothing stands there")
+  throw Error(ErrorKind::kUnsupportedSchema, "reference '" + std::string(schemas_.json(l).text(l.node)) +
+                                                 "' cannot be resolved: nothing stands there")
       .in(schemas_.pointer_of_text(l), "$ref");
 }
 
@@ -89,14 +91,22 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
     const auto take = [&](JsonRef r) {
       if (!j.is_string(r)) return;
       const std::string_view t = j.text(r);
-      if (t == "null") mask |= kind_bit(Kind::kNull);
-      else if (t == "boolean") mask |= kind_bit(Kind::kTrue) | kind_bit(Kind::kFalse);
-      else if (t == "string") mask |= kind_bit(Kind::kString);
-      else if (t == "array") mask |= kind_bit(Kind::kArray);
-      else if (t == "object") mask |= kind_bit(Kind::kObject);
-      else if (t == "number") number = true;
-      else if (t == "integer") integer = true;
-      else if (t == "any") mask |= kAllKinds;  // draft 3's word, still written
+      if (t == "null")
+        mask |= kind_bit(Kind::kNull);
+      else if (t == "boolean")
+        mask |= kind_bit(Kind::kTrue) | kind_bit(Kind::kFalse);
+      else if (t == "string")
+        mask |= kind_bit(Kind::kString);
+      else if (t == "array")
+        mask |= kind_bit(Kind::kArray);
+      else if (t == "object")
+        mask |= kind_bit(Kind::kObject);
+      else if (t == "number")
+        number = true;
+      else if (t == "integer")
+        integer = true;
+      else if (t == "any")
+        mask |= kAllKinds;  // draft 3's word, still written
       else
         throw Error(ErrorKind::kGrammar, "unknown type '" + std::string(t.substr(0, 80)) + "'")
             .in(schemas_.pointer(at), "type");
@@ -107,7 +117,8 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
     else
       take(t);
     if (number || integer) {
-      if (integer && !number && !(mask & kind_bit(Kind::kNumber))) out.push_back(formulas_.atom(Op::kInteger));
+      if (integer && !number && !(mask & kind_bit(Kind::kNumber)))
+        out.push_back(formulas_.atom(Op::kInteger));
       mask |= kind_bit(Kind::kNumber);
     }
     out.push_back(formulas_.types(mask));
@@ -128,7 +139,9 @@ FormulaId Lowering::values(const Json& j, JsonRef array, uint32_t doc) {
       case JsonType::kTrue: mask |= kind_bit(Kind::kTrue); break;
       case JsonType::kFalse: mask |= kind_bit(Kind::kFalse); break;
       case JsonType::kString: strings.emplace_back(j.text(v)); break;
-      case JsonType::kNumber: numbers.push_back(formulas_.atom(Op::kEqual, formulas_.intern_text(j.text(v)))); break;
+      case JsonType::kNumber:
+        numbers.push_back(formulas_.atom(Op::kEqual, formulas_.intern_text(j.text(v))));
+        break;
       case JsonType::kArray: arrays.push_back(constant(j, v, doc)); break;
       case JsonType::kObject: objects.push_back(constant(j, v, doc)); break;
     }
@@ -141,8 +154,12 @@ FormulaId Lowering::values(const Json& j, JsonRef array, uint32_t doc) {
   if (!strings.empty()) add(Kind::kString, formulas_.strings(std::move(strings)));
   if (!numbers.empty()) add(Kind::kNumber, formulas_.any_of(numbers));
   // A constant array holds for arrays only, so the union must not be read for the other kinds.
-  if (!arrays.empty()) add(Kind::kArray, formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kArray)), formulas_.any_of(arrays)));
-  if (!objects.empty()) add(Kind::kObject, formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kObject)), formulas_.any_of(objects)));
+  if (!arrays.empty())
+    add(Kind::kArray,
+        formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kArray)), formulas_.any_of(arrays)));
+  if (!objects.empty())
+    add(Kind::kObject,
+        formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kObject)), formulas_.any_of(objects)));
   parts.push_back(formulas_.types(mask));
   return formulas_.all_of(parts);
 }
@@ -170,7 +187,8 @@ FormulaId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
     case JsonType::kArray: {
       parts.push_back(formulas_.types(kind_bit(Kind::kArray)));
       const uint32_t n = j.size(node);
-      for (uint32_t i = 0; i < n; ++i) parts.push_back(formulas_.item_all(i, i + 1, constant(j, j.item(node, i), doc)));
+      for (uint32_t i = 0; i < n; ++i)
+        parts.push_back(formulas_.item_all(i, i + 1, constant(j, j.item(node, i), doc)));
       if (n > 0) parts.push_back(formulas_.item_some(n - 1, n, FormulaSpace::yes(), 1));
       parts.push_back(formulas_.item_all(n, kUnbounded, FormulaSpace::no()));
       break;
@@ -209,7 +227,8 @@ void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
     if (!schemas_.resolves(at, ref))
       out.push_back(broken_reference(at, o[w]));
     else
-      out.push_back(reference(w == Word::kRef ? schemas_.resolve(at, ref) : schemas_.resolve_dynamic(at, ref)));
+      out.push_back(
+          reference(w == Word::kRef ? schemas_.resolve(at, ref) : schemas_.resolve_dynamic(at, ref)));
   }
   if (o.string(Word::kRecursiveRef)) out.push_back(reference(schemas_.resolve_recursive(at)));
   const auto list = [&](Word w) {
@@ -218,8 +237,10 @@ void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
     return kids;
   };
   if (o.array(Word::kAllOf)) out.push_back(formulas_.all_of(list(Word::kAllOf)));
-  if (o.array(Word::kAnyOf) && j.size(o[Word::kAnyOf]) > 0) out.push_back(formulas_.any_of(list(Word::kAnyOf)));
-  if (o.array(Word::kOneOf) && j.size(o[Word::kOneOf]) > 0) out.push_back(formulas_.one_of(list(Word::kOneOf), false));
+  if (o.array(Word::kAnyOf) && j.size(o[Word::kAnyOf]) > 0)
+    out.push_back(formulas_.any_of(list(Word::kAnyOf)));
+  if (o.array(Word::kOneOf) && j.size(o[Word::kOneOf]) > 0)
+    out.push_back(formulas_.one_of(list(Word::kOneOf), false));
   if (o.schema(Word::kNot)) out.push_back(formulas_.deny(sub(at, o[Word::kNot])));
   if (o.schema(Word::kIf) && (o.schema(Word::kThen) || o.schema(Word::kElse))) {
     const FormulaId test = sub(at, o[Word::kIf]);
@@ -272,7 +293,8 @@ void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
     out.push_back(formulas_.types(kAllKinds & ~kind_bit(Kind::kString)));
   else
     out.push_back(formulas_.length(min, max));
-  if (o.string(Word::kPattern)) out.push_back(formulas_.atom(Op::kPattern, formulas_.intern_text(j.text(o[Word::kPattern]))));
+  if (o.string(Word::kPattern))
+    out.push_back(formulas_.atom(Op::kPattern, formulas_.intern_text(j.text(o[Word::kPattern]))));
 }
 
 // Formats are a vocabulary of their own.
@@ -306,7 +328,8 @@ void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
   if (o.object(Word::kPatternProperties)) {
     const JsonRef map = o[Word::kPatternProperties];
     for (uint32_t i = 0; i < j.size(map); ++i) {
-      const RegionId r = formulas_.language(formulas_.atom(Op::kPattern, formulas_.intern_text(j.key(map, i))));
+      const RegionId r =
+          formulas_.language(formulas_.atom(Op::kPattern, formulas_.intern_text(j.key(map, i))));
       evaluated.push_back(r);
       put(formulas_.all(r, sub(at, j.item(map, i))));
     }
@@ -317,15 +340,18 @@ void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
     put(formulas_.all(formulas_.region_and(std::move(rest)), sub(at, o[Word::kAdditionalProperties])));
   }
   if (o.schema(Word::kPropertyNames))
-    put(formulas_.all(formulas_.region_not(formulas_.language(sub(at, o[Word::kPropertyNames]))), FormulaSpace::no()));
+    put(formulas_.all(formulas_.region_not(formulas_.language(sub(at, o[Word::kPropertyNames]))),
+                      FormulaSpace::no()));
   if (o.validates) {
     if (o.array(Word::kRequired))
       for (uint32_t i = 0; i < j.size(o[Word::kRequired]); ++i)
-        if (const JsonRef n = j.item(o[Word::kRequired], i); j.is_string(n)) out.push_back(present(name_of(j.text(n))));
+        if (const JsonRef n = j.item(o[Word::kRequired], i); j.is_string(n))
+          out.push_back(present(name_of(j.text(n))));
     if (o.number(Word::kMinProperties))
       put(formulas_.some(formulas_.any_key(), FormulaSpace::yes(), count(at, o[Word::kMinProperties], true)));
     if (o.number(Word::kMaxProperties))
-      put(formulas_.most(formulas_.any_key(), FormulaSpace::yes(), count(at, o[Word::kMaxProperties], false)));
+      put(formulas_.most(formulas_.any_key(), FormulaSpace::yes(),
+                         count(at, o[Word::kMaxProperties], false)));
   }
   if (o.schema(Word::kUnevaluatedProperties))
     put(Unevaluated(*this, at).properties(sub(at, o[Word::kUnevaluatedProperties])));
@@ -373,12 +399,14 @@ void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
     put(formulas_.item_all(n, kUnbounded, sub(at, o[Word::kAdditionalItems])));
   if (o.schema(Word::kContains)) {
     const FormulaId v = sub(at, o[Word::kContains]);
-    const uint32_t least = o.number(Word::kMinContains) && o.validates ? count(at, o[Word::kMinContains], true) : 1;
+    const uint32_t least =
+        o.number(Word::kMinContains) && o.validates ? count(at, o[Word::kMinContains], true) : 1;
     put(formulas_.item_some(0, kUnbounded, v, least));
     if (o.number(Word::kMaxContains) && o.validates)
       put(formulas_.item_most(0, kUnbounded, v, count(at, o[Word::kMaxContains], false)));
   }
-  if (o.schema(Word::kUnevaluatedItems)) put(Unevaluated(*this, at).items(sub(at, o[Word::kUnevaluatedItems])));
+  if (o.schema(Word::kUnevaluatedItems))
+    put(Unevaluated(*this, at).items(sub(at, o[Word::kUnevaluatedItems])));
   if (!o.validates) return;
   if (o.number(Word::kMinItems))
     if (const uint32_t least = count(at, o[Word::kMinItems], true); least > 0)

@@ -55,7 +55,8 @@ class Lowering {
   void lower_objects(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out);
   void lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out);
-  static constexpr uint32_t kNoDocument = 0xFFFFFFFFu;  // of values from a text: nothing to remember, no order
+  static constexpr uint32_t kNoDocument =
+      0xFFFFFFFFu;  // of values from a text: nothing to remember, no order
   FormulaId values(const Json& json, JsonRef array, uint32_t doc);
   FormulaId constant(const Json& json, JsonRef node, uint32_t doc);
   FormulaId absent(NameId name) { return formulas_.all(formulas_.name(name), FormulaSpace::no()); }

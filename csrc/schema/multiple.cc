@@ -263,7 +263,8 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tin
     for (uint32_t f = 1; f <= kMantissaDigits; ++f)
       for (int64_t t = 0; t <= d.twos; ++t) {  // from twos on only `odd` matters; t < 0: N ends in no zero
         const int64_t x = t + f - s;
-        const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_, t == d.twos ? exponent_at_least(x) : exponent_equal(x)};
+        const RegexId parts[] = {mantissas(reduced(d.c, t), f, true), e_,
+                                 t == d.twos ? exponent_at_least(x) : exponent_equal(x)};
         out = arena_.alt(out, arena_.cat(parts));
       }
     return out;
@@ -277,10 +278,12 @@ RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tin
   // Exponents so large that only `odd` matters; the same for every f up to `free`.
   const int64_t free = !huge ? 0 : std::min<int64_t>(kMantissaDigits, kLongMin + s - d.twos);
   if (free > 0) {
-    const RegexId parts[] = {mantissas(d.odd, static_cast<uint32_t>(free), false), e_, long_exponent(kLongMin, kNone)};
+    const RegexId parts[] = {mantissas(d.odd, static_cast<uint32_t>(free), false), e_,
+                             long_exponent(kLongMin, kNone)};
     out = arena_.cat(parts);
   }
-  for (uint32_t f = static_cast<uint32_t>(std::max<int64_t>(free, 0)) + 1; huge && f <= kMantissaDigits; ++f) {
+  for (uint32_t f = static_cast<uint32_t>(std::max<int64_t>(free, 0)) + 1; huge && f <= kMantissaDigits;
+       ++f) {
     const int64_t enough = f + d.twos - s;
     const RegexId parts[] = {mantissas(d.odd, f, true), e_, long_exponent(enough, kNone)};
     out = arena_.alt(out, arena_.cat(parts));
@@ -306,7 +309,8 @@ bool NumberLanguage::common_multiple(const Decimal& a, const Decimal& b, Decimal
   for (const Decimal* d : {&a, &b})
     if (d->zero() || d->negative || d->digits.size() > 18) return false;
   const Factors x(a), y(b);
-  const int64_t twos = std::max(x.twos, y.twos), fives = std::max(x.fives, y.fives), tens = std::min(twos, fives);
+  const int64_t twos = std::max(x.twos, y.twos), fives = std::max(x.fives, y.fives),
+                tens = std::min(twos, fives);
   constexpr Wide kLimit = 1'000'000'000'000'000'000;
   Wide digits = static_cast<Wide>(x.odd) * (y.odd / std::gcd(x.odd, y.odd));
   for (int64_t i = tens; i < twos && digits < kLimit; ++i) digits *= 2;
@@ -321,7 +325,8 @@ RegexId NumberLanguage::multiple_of(const Decimal& divisor) {
   const Divisor d(divisor);
   // The only canonical spelling of zero is "0".
   if (canonical_) return arena_.alt(plain_multiples(d, true), minus_sign(plain_multiples(d, false)));
-  const RegexId parts[] = {plain_multiples(d, true), zero_, one_digit_multiples(d), fraction_multiples(d, true, true)};
+  const RegexId parts[] = {plain_multiples(d, true), zero_, one_digit_multiples(d),
+                           fraction_multiples(d, true, true)};
   return either_sign(arena_.alt(parts));
 }
 

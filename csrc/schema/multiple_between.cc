@@ -1,11 +1,11 @@
 // multipleOf with bounds (see number.h).
 //
-// A divisor c / 10^s and bounds meet in one automaton: read digit by digit, a plain decimal is a number P, and the
-// values it may become are M = value * 10^s in [P * 10^k, (P + 1) * 10^k). Whether a multiple of c inside the
-// bounds is among them is arithmetic, so no state is a dead end and nothing is searched; the product of an
-// automaton for the divisor with those of the bounds would have to be searched, and for divisors of five digits
-// that is too much.
-// Cost: one node per (digits read, remainder, side of each bound) that the text meets.
+// A divisor c / 10^s and bounds meet in one automaton: read digit by digit, a plain decimal is a number P,
+// and the values it may become are M = value * 10^s in [P * 10^k, (P + 1) * 10^k). Whether a multiple of c
+// inside the bounds is among them is arithmetic, so no state is a dead end and nothing is searched; the
+// product of an automaton for the divisor with those of the bounds would have to be searched, and for
+// divisors of five digits that is too much. Cost: one node per (digits read, remainder, side of each bound)
+// that the text meets.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -46,19 +46,29 @@ bool scaled(const Decimal& bound, uint32_t s, bool up, Wide& out, bool& whole) {
   out = 0;
   whole = exponent >= 0;
   const int64_t kept = whole ? size : std::max<int64_t>(size + exponent, 0);
-  for (int64_t i = 0; i < kept; ++i) out = out * 10 + static_cast<uint32_t>(bound.digits[static_cast<std::size_t>(i)] - '0');
-  if (whole) out *= power(static_cast<uint32_t>(exponent));
-  else if (up) ++out;  // the digits left out are not all 0
+  for (int64_t i = 0; i < kept; ++i)
+    out = out * 10 + static_cast<uint32_t>(bound.digits[static_cast<std::size_t>(i)] - '0');
+  if (whole)
+    out *= power(static_cast<uint32_t>(exponent));
+  else if (up)
+    ++out;  // the digits left out are not all 0
   return true;
 }
 
 class MultiplesBetween : public LazyLanguage {
  public:
-  // Plain unsigned decimals with first <= M <= last and c | M; both ends are multiples, last is 0 where `endless`.
-  // `mantissa`: written with a point after the first digit, which is not 0.
+  // Plain unsigned decimals with first <= M <= last and c | M; both ends are multiples, last is 0 where
+  // `endless`. `mantissa`: written with a point after the first digit, which is not 0.
   MultiplesBetween(uint64_t c, uint32_t s, Wide first, Wide last, bool endless, bool canonical, bool mantissa)
-      : c_(c), s_(s), first_(first), last_(last), endless_(endless), canonical_(canonical), mantissa_(mantissa),
-        first_digits_(digits_of(first / power(s))), last_digits_(digits_of(last / power(s))) {}
+      : c_(c),
+        s_(s),
+        first_(first),
+        last_(last),
+        endless_(endless),
+        canonical_(canonical),
+        mantissa_(mantissa),
+        first_digits_(digits_of(first / power(s))),
+        last_digits_(digits_of(last / power(s))) {}
 
   static RegexId make(RegexArena& arena, std::unique_ptr<MultiplesBetween> language) {
     MultiplesBetween& made = *language;
@@ -96,15 +106,21 @@ class MultiplesBetween : public LazyLanguage {
 
   // P against the digits of a bound that come first: -1, 0, 1. `digits`: of the bound's whole part.
   int side(const State& q, Wide bound, uint32_t digits) const {
-    const uint32_t left = q.phase == kFraction ? s_ - std::min(q.n, s_) : s_ + (digits > q.n ? digits - q.n : 0);
+    const uint32_t left =
+        q.phase == kFraction ? s_ - std::min(q.n, s_) : s_ + (digits > q.n ? digits - q.n : 0);
     const Wide prefix = bound / power(left);
     return q.p < prefix ? -1 : q.p > prefix;
   }
-  // P that equals a bound's prefix is known by that. Otherwise only its remainder matters: with the same number of
-  // digits to come, what it may become lies on one side of the bound as a whole.
+  // P that equals a bound's prefix is known by that. Otherwise only its remainder matters: with the same
+  // number of digits to come, what it may become lies on one side of the bound as a whole.
   Key key(const State& q) const {
     const bool sides = !q.free && q.phase >= kWhole;
-    return {q.phase, q.free, q.nonzero, q.n, q.r, sides ? side(q, first_, first_digits_) : 0,
+    return {q.phase,
+            q.free,
+            q.nonzero,
+            q.n,
+            q.r,
+            sides ? side(q, first_, first_digits_) : 0,
             sides && !endless_ ? side(q, last_, last_digits_) : 0};
   }
 
@@ -126,8 +142,10 @@ class MultiplesBetween : public LazyLanguage {
       if (!q.free) q.p = q.p * 10 + d;
     }
     q.nonzero = canonical_ && q.phase == kFraction && d != 0;
-    if (q.phase == kFraction) q.n = std::min(q.n + 1, s_ + 1);
-    else if (!q.free && q.phase == kWhole) ++q.n;
+    if (q.phase == kFraction)
+      q.n = std::min(q.n + 1, s_ + 1);
+    else if (!q.free && q.phase == kWhole)
+      ++q.n;
     if (endless_ && !q.free && q.phase != kZero) {
       const uint32_t zeros = q.phase == kFraction ? s_ - std::min(q.n, s_) : s_;
       if (q.p * power(zeros) >= first_) {
@@ -197,7 +215,8 @@ class MultiplesBetween : public LazyLanguage {
 }  // namespace
 
 // Unsigned multiples between two magnitudes; no `high`: without end. False: the bounds have too many digits.
-bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero, RegexId& out) {
+bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero,
+                                        RegexId& out) {
   Wide first = 0, last = 0;
   bool whole = true;
   if (d.s > static_cast<uint32_t>(kMaxDigits) || !scaled(low.value, d.s, true, first, whole)) return false;
@@ -214,9 +233,11 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
     last = last / d.c * d.c;
     if (first > last) return true;
   }
-  out = MultiplesBetween::make(arena_, std::make_unique<MultiplesBetween>(d.c, d.s, first, last, !high, canonical_, false));
+  out = MultiplesBetween::make(
+      arena_, std::make_unique<MultiplesBetween>(d.c, d.s, first, last, !high, canonical_, false));
   if (canonical_) return true;
-  // Scientific lexemes. Those with a fraction are from 10^16 on or below 10^-4 (narrow), where few bounds are.
+  // Scientific lexemes. Those with a fraction are from 10^16 on or below 10^-4 (narrow), where few bounds
+  // are.
   const Decimal huge{false, "1", kLongMin}, tiny{false, "1", kLongMax + 1};
   const auto within = [&](RegexId lexemes, bool from, bool to) {
     if (from) lexemes = arena_.both(lexemes, above(low.value, low.open));
@@ -225,11 +246,13 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
   const bool from = !low.value.zero(), to = high != nullptr;
   out = arena_.alt(out, within(one_digit_multiples(d), from, to));
   if (!high)
-    out = arena_.alt(out, within(fraction_multiples(d, true, false), compare_magnitude(low.value, huge) > 0, false));
+    out = arena_.alt(
+        out, within(fraction_multiples(d, true, false), compare_magnitude(low.value, huge) > 0, false));
   for (int64_t x = kLongMin; high && x <= high->value.scientific_exponent(); ++x) {
     // d.ddd of 16 digits at most, times 10^x: a number with x + s digits to come whose last are zeros.
     const auto places = static_cast<uint32_t>(x) + d.s;
-    const Wide zeros = power(places - kMantissaDigits), c = d.c / std::gcd(d.c, static_cast<uint64_t>(zeros)) * zeros;
+    const Wide zeros = power(places - kMantissaDigits),
+               c = d.c / std::gcd(d.c, static_cast<uint64_t>(zeros)) * zeros;
     if (zeros > kMaxDivisor || c > kMaxDivisor) return false;
     const Wide from_here = (first + c - 1) / c * c, to_here = last / c * c;
     if (from_here > to_here) continue;
@@ -240,12 +263,14 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
     out = arena_.alt(out, arena_.cat(parts));
   }
   if (compare_magnitude(low.value, tiny) < 0)
-    out = arena_.alt(out, within(fraction_multiples(d, false, true), from, to && compare_magnitude(high->value, tiny) < 0));
+    out = arena_.alt(out, within(fraction_multiples(d, false, true), from,
+                                 to && compare_magnitude(high->value, tiny) < 0));
   if (first == 0) out = arena_.alt(out, zero_);
   return true;
 }
 
-bool NumberLanguage::multiples_between(const Decimal& divisor, const Bound* low, const Bound* high, RegexId& out) {
+bool NumberLanguage::multiples_between(const Decimal& divisor, const Bound* low, const Bound* high,
+                                       RegexId& out) {
   if (!narrow_ && !canonical_) return false;
   const Divisor d(divisor);
   const auto size = [](Bound b) {
@@ -262,7 +287,8 @@ bool NumberLanguage::multiples_between(const Decimal& divisor, const Bound* low,
   if (!low || low->value.negative || low->value.zero()) {
     const bool below_zero = high && (high->value.negative || high->value.zero());
     const Bound end = low ? size(*low) : zero;
-    if (!magnitudes_between(d, below_zero ? size(*high) : zero, low ? &end : nullptr, false, negative)) return false;
+    if (!magnitudes_between(d, below_zero ? size(*high) : zero, low ? &end : nullptr, false, negative))
+      return false;
   }
   out = arena_.alt(positive, minus_sign(negative));
   return true;

@@ -153,7 +153,8 @@ Offers Objects::useful(uint32_t s) {
   Offers out;
   out.close = all.close;
   out.names.assign(all.names.size(), 0);
-  if (st.rest == FormulaSpace::yes()) {  // every required name has to come, and their order changes no length: one is enough
+  if (st.rest == FormulaSpace::yes()) {  // every required name has to come, and their order changes no
+                                         // length: one is enough
     for (uint32_t i = 0; i < plan.names.size(); ++i)
       if (has_bit(all.names, i) && has_bit(plan.required, i)) {
         add_bit(out.names, i);
@@ -165,7 +166,8 @@ Offers Objects::useful(uint32_t s) {
   if (far == kFar) return wanted_offers(s);
   const auto nearer = [&](const std::vector<Step>& steps) {
     for (const Step& step : steps)
-      if (const uint32_t left = members_needed(step.next); left != kFar && left + 1 <= std::max(far, 1u)) return true;
+      if (const uint32_t left = members_needed(step.next); left != kFar && left + 1 <= std::max(far, 1u))
+        return true;
     return false;
   };
   // Members are free in their order, so one that meets the first unmet literal may come first. Under an order

@@ -18,10 +18,11 @@ int digit_at(std::string_view digits, std::size_t i) { return digits[i] - '0'; }
 RegexId json_number(RegexArena& arena) {
   const RegexId digits = arena.repeat(arena.range('0', '9'), 1, kUnbounded);
   const RegexId sign = arena.optional(arena.bytes(ByteSet::of('+') | ByteSet::of('-')));
-  const RegexId integer = arena.alt(arena.byte('0'), arena.cat(arena.range('1', '9'), arena.star(arena.range('0', '9'))));
-  const RegexId parts[] = {arena.optional(arena.byte('-')), integer,
-                           arena.optional(arena.cat(arena.byte('.'), digits)),
-                           arena.optional(arena.cat(arena.bytes(ByteSet::of('e') | ByteSet::of('E')), arena.cat(sign, digits)))};
+  const RegexId integer =
+      arena.alt(arena.byte('0'), arena.cat(arena.range('1', '9'), arena.star(arena.range('0', '9'))));
+  const RegexId parts[] = {
+      arena.optional(arena.byte('-')), integer, arena.optional(arena.cat(arena.byte('.'), digits)),
+      arena.optional(arena.cat(arena.bytes(ByteSet::of('e') | ByteSet::of('E')), arena.cat(sign, digits)))};
   return arena.cat(parts);
 }
 
@@ -70,7 +71,8 @@ RegexId NumberLanguage::count_at_least(int64_t n) {
   RegexId same = RegexArena::epsilon();
   for (uint32_t j = size; j-- > 0;) {
     const int b = digit_at(bound, j);
-    same = arena_.alt(arena_.cat(digit(b + 1, 9), digits(size - j - 1, size - j - 1)), arena_.cat(digit(b, b), same));
+    same = arena_.alt(arena_.cat(digit(b + 1, 9), digits(size - j - 1, size - j - 1)),
+                      arena_.cat(digit(b, b), same));
   }
   const RegexId longer = arena_.cat(digit(1, 9), digits(size, kUnbounded));
   return arena_.cat(arena_.star(digit(0, 0)), arena_.alt(longer, same));
@@ -109,7 +111,8 @@ RegexId NumberLanguage::exponent_at_most(int64_t k) {
 
 RegexId NumberLanguage::exponent_equal(int64_t k) {
   if (k > 0) return arena_.cat(plus_, count_equal(k));
-  return k < 0 ? minus_sign(count_equal(-k)) : arena_.cat(arena_.alt(plus_, arena_.byte('-')), count_equal(0));
+  return k < 0 ? minus_sign(count_equal(-k))
+               : arena_.cat(arena_.alt(plus_, arena_.byte('-')), count_equal(0));
 }
 
 RegexId NumberLanguage::exponent_between(int64_t lo, int64_t hi) {
@@ -247,7 +250,8 @@ RegexId NumberLanguage::scientific_equal(const Decimal& value) {
 }
 
 RegexId NumberLanguage::scientific_any() {
-  return arena_.alt(one_digit(1, 9, any_exponent_), with_fraction(digit(1, 9), mantissa_, long_exponent(-kNone, kNone)));
+  return arena_.alt(one_digit(1, 9, any_exponent_),
+                    with_fraction(digit(1, 9), mantissa_, long_exponent(-kNone, kNone)));
 }
 
 RegexId NumberLanguage::exact_fraction(uint32_t n) {

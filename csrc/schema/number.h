@@ -17,8 +17,8 @@
 // use it where no numeric condition applies.
 //
 // Cost: bounds and equality take a few arena calls a digit; integers() about 40; multipleOf is plain for
-// divisors 10^k, else automata unfolded as digits are read (see multiple.cc; with bounds multiple_between.cc).
-// Keep one NumberLanguage per arena: it caches.
+// divisors 10^k, else automata unfolded as digits are read (see multiple.cc; with bounds
+// multiple_between.cc). Keep one NumberLanguage per arena: it caches.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,8 @@ class NumberLanguage {
     Decimal value;
     bool open = false;
   };
-  // Multiples that are at least `low` and at most `high` (null: no such bound), as one automaton. False: it is not
-  // written that way (many digits, or no hard divisor).
+  // Multiples that are at least `low` and at most `high` (null: no such bound), as one automaton. False: it
+  // is not written that way (many digits, or no hard divisor).
   bool multiples_between(const Decimal& divisor, const Bound* low, const Bound* high, RegexId& out);
   static bool is_hard(const Decimal& divisor);  // no 10^-k: its multiples are kept in the narrow universe
   // The divisor whose multiples are the multiples of both. False: it has more digits than multiple_of takes.
@@ -84,8 +84,8 @@ class NumberLanguage {
   RegexId exponent_at_least(int64_t k);
   RegexId exponent_at_most(int64_t k);
   RegexId exponent_equal(int64_t k);
-  RegexId exponent_between(int64_t lo, int64_t hi);  // -kNone, kNone: no bound
-  RegexId long_exponent(int64_t lo, int64_t hi);  // of a mantissa with a fraction, between lo and hi
+  RegexId exponent_between(int64_t lo, int64_t hi);      // -kNone, kNone: no bound
+  RegexId long_exponent(int64_t lo, int64_t hi);         // of a mantissa with a fraction, between lo and hi
   RegexId one_digit(int lo, int hi, RegexId exponents);  // [lo-hi](.0+)?e
   RegexId with_fraction(RegexId first, RegexId fraction, RegexId exponents);
 
@@ -94,7 +94,8 @@ class NumberLanguage {
   RegexId plain_multiples(const Divisor& d, bool with_zero);
   RegexId one_digit_multiples(const Divisor& d);
   RegexId fraction_multiples(const Divisor& d, bool huge, bool tiny);  // narrow: of large, of small exponents
-  bool magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero, RegexId& out);
+  bool magnitudes_between(const Divisor& d, const Bound& low, const Bound* high, bool with_zero,
+                          RegexId& out);
   RegexId mantissas(uint64_t c, uint32_t last, bool exact);
 
   static constexpr uint32_t kMantissaDigits = 16;
@@ -106,15 +107,15 @@ class NumberLanguage {
   const bool canonical_, narrow_;
   RegexId point_, e_, plus_;          // "." [eE] \+?
   RegexId any_digits_, some_digits_;  // \d* \d+
-  RegexId tail_;        // more digits of a fraction that may end here
-  RegexId open_tail_;   // more digits of a fraction that ends in a zero here
-  RegexId nonzero_;     // digits that are not all zero
-  RegexId zeros_;       // more zeros of a fraction
+  RegexId tail_;                      // more digits of a fraction that may end here
+  RegexId open_tail_;                 // more digits of a fraction that ends in a zero here
+  RegexId nonzero_;                   // digits that are not all zero
+  RegexId zeros_;                     // more zeros of a fraction
   RegexId any_fraction_, some_fraction_, zero_fraction_;  // with the point; some: not zero
-  RegexId point_zeros_;  // (\.0+)?
-  RegexId mantissa_;     // the fraction of a scientific lexeme: 1..16 digits, the last not 0, then zeros
+  RegexId point_zeros_;                                   // (\.0+)?
+  RegexId mantissa_;  // the fraction of a scientific lexeme: 1..16 digits, the last not 0, then zeros
   RegexId any_exponent_;
-  RegexId zero_;         // scientific lexemes of zero, none when canonical
+  RegexId zero_;                  // scientific lexemes of zero, none when canonical
   RegexId magnitude_, integers_;  // computed on first use
 };
 

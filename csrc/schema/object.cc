@@ -14,11 +14,13 @@ constexpr uint32_t kMaxSearchDepth = 1'000;
 constexpr std::size_t kFewParts = 32;  // conjuncts from which on they are looked up by name
 }  // namespace
 
-Objects::Objects(Solver& solver) : solver_(solver), formulas_(solver.formulas()), plans_(solver) { bits_.emplace_back(); }
+Objects::Objects(Solver& solver) : solver_(solver), formulas_(solver.formulas()), plans_(solver) {
+  bits_.emplace_back();
+}
 
 std::size_t Objects::byte_size() const {
-  return states_.byte_size() + state_index_.byte_size() + bits_.size() * 48 + written_.size() * 48 + cells_.size() * 96 +
-         plans_.size() * sizeof(Plan);
+  return states_.byte_size() + state_index_.byte_size() + bits_.size() * 48 + written_.size() * 48 +
+         cells_.size() * 96 + plans_.size() * sizeof(Plan);
 }
 
 // ---- productivity ----
@@ -40,7 +42,8 @@ uint64_t Objects::remaining(const Plan& plan, uint32_t cls, const Bits& taken) c
   const KeyClass& c = plan.classes[cls];
   if (c.keys == kEndless) return kEndless;
   const uint64_t left = c.keys - (taken.empty() ? 0 : std::min(c.keys, taken[cls]));
-  if (left == 0 && !c.exact) throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
+  if (left == 0 && !c.exact)
+    throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
   return left;
 }
 
@@ -54,12 +57,15 @@ void Objects::take_one(const Plan& plan, uint32_t cls, Bits& taken) const {
 // the answer is the same at every member.
 Solver::Judges Objects::judges(uint32_t plan_id, Solver::Judge productive) {
   return {std::move(productive),
-          [this, plan_id](FormulaId rest) { return search(plan_id, rest, {Bits(plans_[plan_id].words(), 0), {}}); }, nullptr};
+          [this, plan_id](FormulaId rest) {
+            return search(plan_id, rest, {Bits(plans_[plan_id].words(), 0), {}});
+          },
+          nullptr};
 }
 
 // Is there a set of members that meets p? Each step lowers a count, so this ends. Members that meet no count
-// can be dropped from any object, which makes the search complete; in what order names may be written plays no
-// part, since any set of members can be written in order.
+// can be dropped from any object, which makes the search complete; in what order names may be written plays
+// no part, since any set of members can be written in order.
 bool Objects::search(uint32_t plan_id, FormulaId p, Gone gone) {
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
@@ -67,7 +73,8 @@ bool Objects::search(uint32_t plan_id, FormulaId p, Gone gone) {
   const Situation key = situation(plan_id, p, gone);
   if (const auto it = productive_.find(key); it != productive_.end()) return it->second == 2;
   if (depth_ >= kMaxSearchDepth)
-    throw Error(ErrorKind::kSchemaTooComplex, "too many members depend on each other to decide whether any object exists");
+    throw Error(ErrorKind::kSchemaTooComplex,
+                "too many members depend on each other to decide whether any object exists");
   const bool clean_before = !solver_.tainted();
   struct Deeper {
     uint32_t& depth;
@@ -144,8 +151,8 @@ bool Objects::take_forced(uint32_t plan_id, FormulaId& p, Gone& gone, bool& dead
   return any;
 }
 
-// At least n members of a region, n > 1: keys that nothing else in p speaks of are alike, and taking them never
-// does harm. Of endless keys there are always enough; others are counted. False: nothing was taken.
+// At least n members of a region, n > 1: keys that nothing else in p speaks of are alike, and taking them
+// never does harm. Of endless keys there are always enough; others are counted. False: nothing was taken.
 bool Objects::take_alike(uint32_t plan_id, FormulaId& p, Gone& gone, FormulaId literal, bool& dead) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
@@ -159,7 +166,7 @@ bool Objects::take_alike(uint32_t plan_id, FormulaId& p, Gone& gone, FormulaId l
   const FormulaId others = formulas_.all_of(conjuncts);
   const auto with = [&](uint32_t n) { return formulas_.both(others, formulas_.some(region, value, n)); };
   uint64_t supply = 0;
-  bool more = false;   // other keys could help too
+  bool more = false;  // other keys could help too
   bool exact = true;
   Gone after = gone;
   plans_.find_classes(plan);
@@ -241,8 +248,10 @@ bool Objects::some_member(uint32_t plan_id, FormulaId p, FormulaId literal, cons
     if (!plans_.hits(plan, RegionId{l.a}, name, cls)) return false;
     const FormulaId d = formulas_.both(plans_.derive(plan, p, name, cls), formulas_.val(FormulaId{l.b}));
     Gone next = gone;
-    if (name != kNoName) add_bit(next.names, name);
-    else take_one(plan, cls, next.taken);
+    if (name != kNoName)
+      add_bit(next.names, name);
+    else
+      take_one(plan, cls, next.taken);
     bool found = false;
     std::vector<Cell> cells;
     Solver::Judges both = judges(plan_id, [&](FormulaId rest) { return found = found || then(rest, next); });
@@ -342,7 +351,8 @@ std::vector<Cell> Objects::split_name(uint32_t s, uint32_t name, bool first) {
   next.names = after(plan, next.names, name);
   const FormulaId d = plans_.forget(plan, plans_.derive(plan, st.rest, name, 0), next.names);
   bool found = false;
-  Solver::Judges judge = judges(st.plan, [&](FormulaId rest) { return found = (first && found) || search(st.plan, rest, next); });
+  Solver::Judges judge = judges(
+      st.plan, [&](FormulaId rest) { return found = (first && found) || search(st.plan, rest, next); });
   if (first) judge.enough = &found;
   std::vector<Cell> cells;
   solver_.split(d, plan.value[name], judge, cells);
@@ -407,7 +417,8 @@ const Offers& Objects::offers(uint32_t s) {
   out->names.assign((plan.names.size() + 63) / 64, 0);
   std::vector<bool> blocked(plan.names.size(), false);
   out->close = solver_.closes(st.rest);
-  for (std::size_t i = 0; i < plan.required.size(); ++i) out->close = out->close && !(plan.required[i] & ~used[i]);
+  for (std::size_t i = 0; i < plan.required.size(); ++i)
+    out->close = out->close && !(plan.required[i] & ~used[i]);
   for (const std::vector<uint32_t>& chain : plan.chains) {
     bool passed = false;  // a required name would be passed over
     for (uint32_t i : chain) {
@@ -420,11 +431,14 @@ const Offers& Objects::offers(uint32_t s) {
   const std::shared_ptr<const Parts> parts = few ? nullptr : plans_.parts(st.plan, st.rest);
   for (uint32_t i = 0; i < plan.names.size(); ++i) {
     if (has_bit(used, i) || blocked[i]) continue;
-    if (plain ? plans_.name_ok(plan, i) : few ? has_cell(s, i) : may_write(s, *parts, i, after(plan, used, i)))
+    if (plain ? plans_.name_ok(plan, i)
+        : few ? has_cell(s, i)
+              : may_write(s, *parts, i, after(plan, used, i)))
       add_bit(out->names, i);
   }
   for (uint32_t c = 0; c < plan.classes.size(); ++c)
-    if (!solver_.regexes().is_empty(free_language(s, c)) && !take_free(s, c, nullptr).empty()) out->classes.push_back(c);
+    if (!solver_.regexes().is_empty(free_language(s, c)) && !take_free(s, c, nullptr).empty())
+      out->classes.push_back(c);
   offers_[s] = std::move(out);
   return *offers_[s];
 }
@@ -492,7 +506,8 @@ uint64_t Objects::free_keys(uint32_t s, uint32_t cls) const {
   const ObjectState& st = states_[s];
   uint64_t keys = plans_[st.plan].classes[cls].keys;
   if (keys == kEndless) return keys;
-  for (uint32_t t : written_[st.written]) keys -= std::min<uint64_t>(keys, solver_.regexes().tables().table(t).texts.size());
+  for (uint32_t t : written_[st.written])
+    keys -= std::min<uint64_t>(keys, solver_.regexes().tables().table(t).texts.size());
   return keys;
 }
 
@@ -505,8 +520,9 @@ RegexId Objects::free_language(uint32_t s, uint32_t cls) {
   for (uint32_t t : written_[st.written]) taken.push_back(regexes.json_set(t, {}, false));
   const RegexId language = plan.classes[cls].language;
   // Names and written keys exclude every spelling, so the rest is a language of bodies again.
-  return taken.empty() ? language
-                       : regexes.mark_body(regexes.minus(language, regexes.alt(std::span<const RegexId>(taken))));
+  return taken.empty()
+             ? language
+             : regexes.mark_body(regexes.minus(language, regexes.alt(std::span<const RegexId>(taken))));
 }
 
 }  // namespace structgen

@@ -35,8 +35,8 @@ struct Offers {
   bool close = false;
 };
 
-// What is still asked of an object, in one plan with these keys gone: the key of what is remembered of it. Compared
-// in full: a memo keyed by a hash alone once gave one plan's answer for another's.
+// What is still asked of an object, in one plan with these keys gone: the key of what is remembered of it.
+// Compared in full: a memo keyed by a hash alone once gave one plan's answer for another's.
 struct Situation {
   uint32_t plan = 0;
   FormulaId rest;
@@ -45,16 +45,18 @@ struct Situation {
   friend bool operator==(const Situation&, const Situation&) = default;
 };
 struct SituationHash {
-  std::size_t operator()(const Situation& s) const { return mix(mix(mix(mix(7, s.plan), s.rest.v), s.used), s.taken); }
+  std::size_t operator()(const Situation& s) const {
+    return mix(mix(mix(mix(7, s.plan), s.rest.v), s.used), s.taken);
+  }
 };
 
 class Objects {
  public:
   explicit Objects(Solver& solver);
 
-  bool productive(FormulaId p);             // does any object satisfy p?
+  bool productive(FormulaId p);  // does any object satisfy p?
   FormulaId without_order(FormulaId p) { return plans_.without_order(p); }
-  uint32_t start(FormulaId p);              // the state after '{'
+  uint32_t start(FormulaId p);  // the state after '{'
   const ObjectState& state(uint32_t s) const { return states_[s]; }
   const Plan& plan(uint32_t p) { return plans_[p]; }
   const Offers& offers(uint32_t s);
@@ -82,7 +84,8 @@ class Objects {
   struct Gone {
     Bits names, taken;
   };
-  // What a search starts from: parts of a conjunction that the last key left alone, and what became of the others.
+  // What a search starts from: parts of a conjunction that the last key left alone, and what became of the
+  // others.
   struct Left {
     const Parts* parts;
     std::vector<uint32_t> touched;  // sorted

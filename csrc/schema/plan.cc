@@ -10,7 +10,7 @@ namespace structgen {
 
 namespace {
 constexpr std::size_t kMaxClasses = 256;
-constexpr uint32_t kFiniteClass = 64;  // keys up to which a class is written out as names
+constexpr uint32_t kFiniteClass = 64;    // keys up to which a class is written out as names
 constexpr uint32_t kCountNodes = 3'000;  // of the search for keys of a class
 }  // namespace
 
@@ -21,7 +21,8 @@ uint32_t Plan::find(std::string_view text) const {
 
 std::vector<uint32_t> Parts::touched(uint32_t name) const {
   std::vector<uint32_t> out = wide;
-  if (const auto it = by_name.find(name); it != by_name.end()) out.insert(out.end(), it->second.begin(), it->second.end());
+  if (const auto it = by_name.find(name); it != by_name.end())
+    out.insert(out.end(), it->second.begin(), it->second.end());
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
@@ -39,7 +40,9 @@ void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<u
 void Plans::collect(FormulaId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen) {
   const Formula& n = formulas_[f];
   switch (n.op) {
-    case Op::kAll: case Op::kSome: case Op::kMost: collect_region(RegionId{n.a}, plan.names, plan.leaves); return;
+    case Op::kAll:
+    case Op::kSome:
+    case Op::kMost: collect_region(RegionId{n.a}, plan.names, plan.leaves); return;
     case Op::kOrder: maps.push_back(n.a); return;
     default: break;
   }
@@ -244,8 +247,10 @@ void Plans::take_apart(Plan& plan) {
   if (!rest.empty()) names_of(plan, counting, named, wide);
   std::sort(named.begin(), named.end());
   for (const auto& [name, literal] : required)
-    if (limits || std::binary_search(named.begin(), named.end(), name)) rest.push_back(literal);
-    else add_bit(plan.required, name);
+    if (limits || std::binary_search(named.begin(), named.end(), name))
+      rest.push_back(literal);
+    else
+      add_bit(plan.required, name);
   plan.rest = formulas_.all_of(rest);
 }
 
@@ -318,7 +323,9 @@ FormulaId Plans::derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t c
   switch (f.op) {
     case Op::kTrue:
     case Op::kFalse: return p;
-    case Op::kAll: case Op::kSome: case Op::kMost: {
+    case Op::kAll:
+    case Op::kSome:
+    case Op::kMost: {
       const RegionId r{f.a};
       const FormulaId v{f.b};
       if (!hits(plan, r, name, cls)) return p;
@@ -331,7 +338,8 @@ FormulaId Plans::derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t c
       if (f.op == Op::kAll) return formulas_.both(formulas_.val(v), formulas_.all(left, v));
       const bool some = f.op == Op::kSome;
       const FormulaId same = some ? formulas_.some(left, v, f.c) : formulas_.most(left, v, f.c);
-      const FormulaId fewer = some ? formulas_.some(left, v, f.c - 1) : formulas_.most(left, v, static_cast<int64_t>(f.c) - 1);
+      const FormulaId fewer =
+          some ? formulas_.some(left, v, f.c - 1) : formulas_.most(left, v, static_cast<int64_t>(f.c) - 1);
       if (v == FormulaSpace::yes()) return fewer;
       const FormulaId hit = formulas_.val(v);
       return formulas_.either(formulas_.both(hit, fewer), formulas_.both(formulas_.negate(hit), same));
@@ -355,16 +363,21 @@ FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& m
   switch (f.op) {
     case Op::kTrue:
     case Op::kFalse: return p;
-    case Op::kAll: case Op::kSome: case Op::kMost: {
+    case Op::kAll:
+    case Op::kSome:
+    case Op::kMost: {
       const Region& x = formulas_.region(RegionId{f.a});
       if (x.kind != Region::kNames) return p;
       std::vector<NameId> rest;
       for (NameId n : x.names)
-        if (const uint32_t i = plan.find(formulas_.text(n)); i != kNoName && !has_bit(gone, i)) rest.push_back(n);
+        if (const uint32_t i = plan.find(formulas_.text(n)); i != kNoName && !has_bit(gone, i))
+          rest.push_back(n);
       if (rest.size() == x.names.size()) return p;
       const RegionId r = formulas_.names(std::move(rest));
       const FormulaId v{f.b};
-      return f.op == Op::kAll ? formulas_.all(r, v) : f.op == Op::kSome ? formulas_.some(r, v, f.c) : formulas_.most(r, v, f.c);
+      return f.op == Op::kAll    ? formulas_.all(r, v)
+             : f.op == Op::kSome ? formulas_.some(r, v, f.c)
+                                 : formulas_.most(r, v, f.c);
     }
     default:
       if (f.n == 0) return p;  // kVal
@@ -405,8 +418,10 @@ std::shared_ptr<const Parts> Plans::parts(uint32_t plan_id, FormulaId p) {
   if (const auto it = parts_.find(key); it != parts_.end()) return it->second;
   const auto made = std::make_shared<Parts>();
   Parts& out = *made;
-  if (formulas_[p].op == Op::kAnd) out.kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
-  else if (p != FormulaSpace::yes()) out.kids.push_back(p);
+  if (formulas_[p].op == Op::kAnd)
+    out.kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
+  else if (p != FormulaSpace::yes())
+    out.kids.push_back(p);
   std::vector<uint32_t> names;
   for (uint32_t i = 0; i < out.kids.size(); ++i) {
     if (!solver_.closes(out.kids[i])) out.open.push_back(i);

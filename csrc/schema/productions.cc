@@ -17,10 +17,14 @@ constexpr uint32_t kGapLimit = 32;
 constexpr uint32_t kOrderBranches = 16;  // of one object, kept apart for the order of their keys
 }  // namespace
 
-JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas, const JsonLayout& layout,
-                                 PropertyOrder order, bool canonical_numbers)
-    : regexes_(regexes), schemas_(std::move(schemas)), layout_(layout), lowering_(*schemas_, formulas_, order),
-      scalars_(formulas_, regexes_, canonical_numbers), solver_(lowering_, formulas_, regexes_, scalars_) {
+JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas,
+                                 const JsonLayout& layout, PropertyOrder order, bool canonical_numbers)
+    : regexes_(regexes),
+      schemas_(std::move(schemas)),
+      layout_(layout),
+      lowering_(*schemas_, formulas_, order),
+      scalars_(formulas_, regexes_, canonical_numbers),
+      solver_(lowering_, formulas_, regexes_, scalars_) {
   switch (layout_.mode) {
     case JsonLayout::kFlexible: {
       RegexId& known = regexes_.remembered(5);
@@ -88,15 +92,16 @@ void JsonProductions::unsatisfiable() {
     const double items = number(Word::kMinItems, 0);
     const Word tuple = o.array(Word::kPrefixItems) ? Word::kPrefixItems : Word::kItems;
     const uint32_t prefix = o.array(tuple) ? j.size(o[tuple]) : 0;
-    for (uint32_t i = 0; i < prefix && i < items; ++i) inner.push_back(schemas_->child(at, j.item(o[tuple], i)));
+    for (uint32_t i = 0; i < prefix && i < items; ++i)
+      inner.push_back(schemas_->child(at, j.item(o[tuple], i)));
     const Word more = tuple == Word::kItems && prefix > 0 ? Word::kAdditionalItems : Word::kItems;
     if (items > prefix && o.schema(more)) inner.push_back(schemas_->child(at, o[more]));
-    if (o.schema(Word::kContains) && number(Word::kMinContains, 1) > 0) inner.push_back(schemas_->child(at, o[Word::kContains]));
+    if (o.schema(Word::kContains) && number(Word::kMinContains, 1) > 0)
+      inner.push_back(schemas_->child(at, o[Word::kContains]));
     // Where no branch has a value the first one shows why.
     for (Word w : {Word::kAnyOf, Word::kOneOf}) {
       bool empty = o.array(w) && j.size(o[w]) > 0;
-      for (uint32_t i = 0; empty && i < j.size(o[w]); ++i)
-        empty = none(schemas_->child(at, j.item(o[w], i)));
+      for (uint32_t i = 0; empty && i < j.size(o[w]); ++i) empty = none(schemas_->child(at, j.item(o[w], i)));
       if (empty) inner.push_back(schemas_->child(at, j.item(o[w], 0)));
     }
     bool found = false;
@@ -179,13 +184,16 @@ void JsonProductions::for_each_object(FormulaId p, uint32_t& more, const std::fu
     std::vector<FormulaId> others;
     for (uint32_t i = 0; i < n.n; ++i) {
       const Formula& k = formulas_[n.kids[i]];
-      if (choice == FormulaSpace::no() && k.op == Op::kOr && (k.has & kHasOrder)) choice = n.kids[i];
-      else others.push_back(n.kids[i]);
+      if (choice == FormulaSpace::no() && k.op == Op::kOr && (k.has & kHasOrder))
+        choice = n.kids[i];
+      else
+        others.push_back(n.kids[i]);
     }
     if (choice == FormulaSpace::no()) return f(q);
     const FormulaId rest = formulas_.all_of(others);
     const std::vector<FormulaId> kids(formulas_.kids(choice).begin(), formulas_.kids(choice).end());
-    if (kids.size() > more) return for_each_object(formulas_.both(rest, solver_.objects().without_order(choice)), more, f);
+    if (kids.size() > more)
+      return for_each_object(formulas_.both(rest, solver_.objects().without_order(choice)), more, f);
     more -= static_cast<uint32_t>(kids.size());
     for (FormulaId k : kids) for_each_object(formulas_.both(rest, k), more, f);
   });
@@ -288,16 +296,19 @@ void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& of
   bool any = false;
   for (uint64_t w : offers.names) any = any || w != 0;
   if (any)
-    out.add({Symbol::terminal(regexes_.json_set(plan.table, offers.names, true)), call(kNamed, r.a, 0, r.depth)});
+    out.add(
+        {Symbol::terminal(regexes_.json_set(plan.table, offers.names, true)), call(kNamed, r.a, 0, r.depth)});
   for (uint32_t c : offers.classes)
-    out.add({Symbol::capture(), Symbol::terminal(solver_.objects().free_language(r.a, c)), call(kFree, r.a, c, r.depth)});
+    out.add({Symbol::capture(), Symbol::terminal(solver_.objects().free_language(r.a, c)),
+             call(kFree, r.a, c, r.depth)});
 }
 
 void JsonProductions::expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out,
                                     bool nearest) {
   uint32_t least = Objects::kFar;
   if (nearest && steps.size() > 1)
-    for (const Objects::Step& step : steps) least = std::min(least, solver_.objects().members_needed(step.next));
+    for (const Objects::Step& step : steps)
+      least = std::min(least, solver_.objects().members_needed(step.next));
   for (const Objects::Step& step : steps) {
     if (least != Objects::kFar && solver_.objects().members_needed(step.next) > least) continue;
     const Symbol value = call(kValue, step.value.v, 0, r.depth);

@@ -25,29 +25,30 @@ struct JsonLayout {
 class JsonProductions : public Productions {
  public:
   // Throws kUnsatisfiableSchema where no value exists.
-  JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas, const JsonLayout& layout, PropertyOrder order,
-                  bool canonical_numbers);
+  JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas, const JsonLayout& layout,
+                  PropertyOrder order, bool canonical_numbers);
   RuleId root() const { return root_; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   void start_search() override { solver_.refill(); }
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   const SchemaSet& schemas() const { return *schemas_; }
   std::size_t byte_size() const override {
-    return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() + solver_.objects().byte_size() +
-           rules_.byte_size() + rule_index_.byte_size() + symbols_.byte_size();
+    return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() +
+           solver_.objects().byte_size() + rules_.byte_size() + rule_index_.byte_size() +
+           symbols_.byte_size();
   }
 
  private:
   enum RuleKind : uint32_t {
-    kValue,        // a = formula
-    kArrayFirst,   // a = typed formula
+    kValue,       // a = formula
+    kArrayFirst,  // a = typed formula
     kArrayNext,
     kObjectFirst,  // a = object state
     kObjectNext,
-    kKeys,         // after the opening quote of a key
-    kNamed,        // reader: a known name was written
-    kFree,         // reader: a free key of class b was written
-    kItem,         // reader: an item of a = array formula was written
+    kKeys,   // after the opening quote of a key
+    kNamed,  // reader: a known name was written
+    kFree,   // reader: a free key of class b was written
+    kItem,   // reader: an item of a = array formula was written
   };
   struct Rule {
     RuleKind kind;

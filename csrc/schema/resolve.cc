@@ -14,9 +14,12 @@ uint64_t key_of(uint32_t doc, JsonRef node) { return (static_cast<uint64_t>(doc)
 void append_segment(std::string& out, std::string_view segment) {
   out += '/';
   for (char c : segment) {
-    if (c == '~') out += "~0";
-    else if (c == '/') out += "~1";
-    else out += c;
+    if (c == '~')
+      out += "~0";
+    else if (c == '/')
+      out += "~1";
+    else
+      out += c;
   }
 }
 
@@ -24,36 +27,52 @@ void append_segment(std::string& out, std::string_view segment) {
 // named in the report, because that is what validators in use do with it.
 const char* misshapen(const Json& j, Word w, JsonRef v, Draft draft) {
   switch (w) {
-    case Word::kType:
-      return j.is_string(v) || j.is_array(v) ? nullptr : "not a string or an array";
-    case Word::kEnum:
-      return j.is_array(v) ? nullptr : "not an array";
-    case Word::kRequired:
-      return j.is_array(v) ? nullptr : "not an array of names";
-    case Word::kAllOf: case Word::kAnyOf: case Word::kOneOf: case Word::kPrefixItems:
-      return j.is_array(v) ? nullptr : "not an array of schemas";
-    case Word::kProperties: case Word::kPatternProperties: case Word::kDefs: case Word::kDependentSchemas:
-    case Word::kDependentRequired: case Word::kDependencies:
-      return j.is_object(v) ? nullptr : "not an object";
-    case Word::kMinimum: case Word::kMaximum: case Word::kMultipleOf: case Word::kMinLength: case Word::kMaxLength:
-    case Word::kMinItems: case Word::kMaxItems: case Word::kMinProperties: case Word::kMaxProperties:
-    case Word::kMinContains: case Word::kMaxContains:
-      return j.is_number(v) ? nullptr : "not a number";
-    case Word::kExclusiveMinimum: case Word::kExclusiveMaximum:
+    case Word::kType: return j.is_string(v) || j.is_array(v) ? nullptr : "not a string or an array";
+    case Word::kEnum: return j.is_array(v) ? nullptr : "not an array";
+    case Word::kRequired: return j.is_array(v) ? nullptr : "not an array of names";
+    case Word::kAllOf:
+    case Word::kAnyOf:
+    case Word::kOneOf:
+    case Word::kPrefixItems: return j.is_array(v) ? nullptr : "not an array of schemas";
+    case Word::kProperties:
+    case Word::kPatternProperties:
+    case Word::kDefs:
+    case Word::kDependentSchemas:
+    case Word::kDependentRequired:
+    case Word::kDependencies: return j.is_object(v) ? nullptr : "not an object";
+    case Word::kMinimum:
+    case Word::kMaximum:
+    case Word::kMultipleOf:
+    case Word::kMinLength:
+    case Word::kMaxLength:
+    case Word::kMinItems:
+    case Word::kMaxItems:
+    case Word::kMinProperties:
+    case Word::kMaxProperties:
+    case Word::kMinContains:
+    case Word::kMaxContains: return j.is_number(v) ? nullptr : "not a number";
+    case Word::kExclusiveMinimum:
+    case Word::kExclusiveMaximum:
       if (draft == Draft::k4) return j.is_bool(v) ? nullptr : "not a boolean, as draft 4 has it";
       return j.is_number(v) ? nullptr : "not a number";
-    case Word::kPattern: case Word::kFormat: case Word::kRef: case Word::kDynamicRef: case Word::kRecursiveRef:
-      return j.is_string(v) ? nullptr : "not a string";
-    case Word::kUniqueItems:
-      return j.is_bool(v) ? nullptr : "not a boolean";
-    case Word::kNot: case Word::kIf: case Word::kThen: case Word::kElse: case Word::kContains:
-    case Word::kPropertyNames: case Word::kAdditionalProperties: case Word::kAdditionalItems:
-    case Word::kUnevaluatedItems: case Word::kUnevaluatedProperties:
-      return j.is_object(v) || j.is_bool(v) ? nullptr : "not a schema";
-    case Word::kItems:
-      return j.is_object(v) || j.is_bool(v) || j.is_array(v) ? nullptr : "not a schema";
-    default:
-      return nullptr;
+    case Word::kPattern:
+    case Word::kFormat:
+    case Word::kRef:
+    case Word::kDynamicRef:
+    case Word::kRecursiveRef: return j.is_string(v) ? nullptr : "not a string";
+    case Word::kUniqueItems: return j.is_bool(v) ? nullptr : "not a boolean";
+    case Word::kNot:
+    case Word::kIf:
+    case Word::kThen:
+    case Word::kElse:
+    case Word::kContains:
+    case Word::kPropertyNames:
+    case Word::kAdditionalProperties:
+    case Word::kAdditionalItems:
+    case Word::kUnevaluatedItems:
+    case Word::kUnevaluatedProperties: return j.is_object(v) || j.is_bool(v) ? nullptr : "not a schema";
+    case Word::kItems: return j.is_object(v) || j.is_bool(v) || j.is_array(v) ? nullptr : "not a schema";
+    default: return nullptr;
   }
 }
 
@@ -115,7 +134,8 @@ Draft SchemaSet::dialect_of(uint32_t doc, JsonRef node, Draft inherited, bool& v
 
 // ---- scan ----
 
-void SchemaSet::scan(uint32_t doc, JsonRef node, uint32_t resource, uint32_t parent, std::string_view keyword) {
+void SchemaSet::scan(uint32_t doc, JsonRef node, uint32_t resource, uint32_t parent,
+                     std::string_view keyword) {
   if (scanned_.size() <= doc) scanned_.resize(doc + 1);
   scanned_[doc].resize(documents_[doc]->node_count());
   std::vector<Visit> todo;
@@ -139,7 +159,8 @@ uint32_t SchemaSet::enter_resource(Visit& v) {
   const Json& j = *documents_[v.doc];
   if (!j.is_object(v.node)) return v.resource;
   const bool is_root = v.node == 0;
-  Draft draft = is_root ? resources_[resource_roots_.at(key_of(v.doc, 0))].draft : resources_[v.resource].draft;
+  Draft draft =
+      is_root ? resources_[resource_roots_.at(key_of(v.doc, 0))].draft : resources_[v.resource].draft;
   bool validates = is_root || resources_[v.resource].validates;
   const JsonRef id_new = j.find(v.node, "$id"), id_old = j.find(v.node, "id");
   if (is_root || id_new != kNoJson || id_old != kNoJson) draft = dialect_of(v.doc, v.node, draft, validates);
@@ -217,7 +238,8 @@ void SchemaSet::scan_word(uint32_t visit, const WordInfo& w, std::string_view ke
     case Position::kMap:
     case Position::kMixed:
       for (uint32_t i = 0; i < j.size(value); ++i)
-        if (w.position == Position::kMap || !j.is_array(j.item(value, i))) push(j.item(value, i), j.key(value, i), kNoIndex);
+        if (w.position == Position::kMap || !j.is_array(j.item(value, i)))
+          push(j.item(value, i), j.key(value, i), kNoIndex);
       break;
     case Position::kNone: break;
   }
@@ -251,7 +273,8 @@ void SchemaSet::scan_word(uint32_t visit, const WordInfo& w, std::string_view ke
       else if (const FormatInfo* f = find_format(j.text(value)); !f)
         notes_.push_back({visit, key, "unknown format '" + std::string(j.text(value)) + "'"});
       else if (!f->exact)
-        notes_.push_back({visit, key, "format '" + std::string(j.text(value)) + "' is enforced by a superset"});
+        notes_.push_back(
+            {visit, key, "format '" + std::string(j.text(value)) + "' is enforced by a superset"});
       break;
     case Word::kContent: notes_.push_back({visit, key, "annotation"}); break;
     default: break;
@@ -277,14 +300,17 @@ void SchemaSet::resolve_pending() {
       target = resolve(Loc{v.doc, v.node, v.resource, 0}, p.reference);
     } catch (const Error& e) {
       // Nothing stands where the reference points: whatever needs it is refused, what does not is fine.
-      if (e.kind() != ErrorKind::kUnsupportedSchema || !dangling(Loc{v.doc, v.node, v.resource, 0}, p.reference)) throw;
+      if (e.kind() != ErrorKind::kUnsupportedSchema ||
+          !dangling(Loc{v.doc, v.node, v.resource, 0}, p.reference))
+        throw;
       dangling_.push_back(p.visit);
       notes_.push_back({p.visit, "$ref", std::string(e.what()) + "; values that need it are refused"});
       continue;
     }
     const JsonType t = documents_[target.doc]->type(target.node);
     if (t != JsonType::kObject && t != JsonType::kTrue && t != JsonType::kFalse)
-      throw Error(ErrorKind::kGrammar, "reference '" + std::string(p.reference) + "' does not lead to a schema")
+      throw Error(ErrorKind::kGrammar,
+                  "reference '" + std::string(p.reference) + "' does not lead to a schema")
           .in(visit_pointer(p.visit), "$ref");
     scan(target.doc, target.node, target.resource, p.visit, "$ref");
   }
@@ -310,7 +336,8 @@ bool SchemaSet::find_resource(const std::string& uri, uint32_t& out) {
   return false;
 }
 
-bool SchemaSet::find_pointer(uint32_t& resource, uint32_t doc, JsonRef& node, std::string_view pointer) const {
+bool SchemaSet::find_pointer(uint32_t& resource, uint32_t doc, JsonRef& node,
+                             std::string_view pointer) const {
   const Json& j = *documents_[doc];
   while (!pointer.empty()) {
     if (pointer[0] != '/') return false;
@@ -334,7 +361,8 @@ bool SchemaSet::find_pointer(uint32_t& resource, uint32_t doc, JsonRef& node, st
     }
     if (next == kNoJson) return false;
     node = next;
-    if (const auto it = resource_roots_.find(key_of(doc, node)); it != resource_roots_.end()) resource = it->second;
+    if (const auto it = resource_roots_.find(key_of(doc, node)); it != resource_roots_.end())
+      resource = it->second;
   }
   return true;
 }
@@ -354,7 +382,8 @@ std::string SchemaSet::pointer_of_text(const Loc& text) const {
   for (uint32_t visit : dangling_) {
     const Visit& v = visits_[visit];
     const Json& j = *documents_[v.doc];
-    if (v.doc == text.doc && (j.find(v.node, "$ref") == text.node || j.find(v.node, "$dynamicRef") == text.node))
+    if (v.doc == text.doc &&
+        (j.find(v.node, "$ref") == text.node || j.find(v.node, "$dynamicRef") == text.node))
       return visit_pointer(visit);
   }
   return "";
@@ -371,7 +400,8 @@ bool SchemaSet::dangling(const Loc& from, std::string_view reference) {
 
 Loc SchemaSet::resolve(const Loc& from, std::string_view reference) {
   const auto fail = [&](const std::string& why) -> Error {
-    return Error(ErrorKind::kUnsupportedSchema, "reference '" + std::string(reference) + "' cannot be resolved: " + why)
+    return Error(ErrorKind::kUnsupportedSchema,
+                 "reference '" + std::string(reference) + "' cannot be resolved: " + why)
         .in(pointer(from), "$ref");
   };
   uint32_t resource = from.resource;
@@ -405,7 +435,8 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
   std::string_view absolute, fragment;
   split_fragment(reference, absolute, fragment);
   const std::string name = percent_decode(fragment);
-  if (name.empty() || name[0] == '/' || !resources_[target.resource].dynamic_anchors.count(name)) return target;
+  if (name.empty() || name[0] == '/' || !resources_[target.resource].dynamic_anchors.count(name))
+    return target;
   // The outermost resource of the dynamic scope that has the anchor.
   for (uint32_t s = from.scope; s != 0; s = scopes_[s].first) {
     const Resource& r = resources_[scopes_[s].second];

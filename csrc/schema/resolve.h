@@ -34,7 +34,7 @@ struct ReportEntry {
 
 struct SchemaOptions {
   Draft draft = Draft::k2020;
-  bool force_draft = false;        // `draft` wins over the root's $schema
+  bool force_draft = false;  // `draft` wins over the root's $schema
   bool enforce_formats = true;
 };
 
@@ -98,7 +98,8 @@ class SchemaSet {
   uint32_t add_document(const std::string& uri, Json json);
   void scan(uint32_t doc, JsonRef node, uint32_t resource, uint32_t parent, std::string_view keyword);
   void scan_schema(uint32_t visit, std::vector<Visit>& todo);
-  void scan_word(uint32_t visit, const WordInfo& w, std::string_view key, JsonRef value, std::vector<Visit>& todo);
+  void scan_word(uint32_t visit, const WordInfo& w, std::string_view key, JsonRef value,
+                 std::vector<Visit>& todo);
   uint32_t enter_resource(Visit& v);
   void check_pattern(uint32_t visit, std::string_view keyword, std::string_view text);
   void resolve_pending();
@@ -118,7 +119,7 @@ class SchemaSet {
   std::vector<Visit> visits_;
   std::vector<Note> notes_;
   std::vector<Pending> pending_;
-  std::vector<uint32_t> dangling_;  // visits whose reference leads nowhere
+  std::vector<uint32_t> dangling_;                             // visits whose reference leads nowhere
   std::vector<std::pair<uint32_t, uint32_t>> scopes_{{0, 0}};  // (parent scope, resource)
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> scope_index_;
   bool dynamic_ = false;  // some schema uses $dynamicRef or $recursiveRef

@@ -66,8 +66,10 @@ RegexId Scalars::canonical_body() {
     raw.remove('"');
     raw.remove('\\');
     const RegexId digit = regexes_.alt(regexes_.range('0', '9'), regexes_.range('a', 'f'));
-    const RegexId control = regexes_.cat(regexes_.literal("\\u00"), regexes_.cat(regexes_.range('0', '1'), digit));
-    const std::array<RegexId, 4> one{regexes_.bytes(raw), regexes_.literal("\\\""), regexes_.literal("\\\\"), control};
+    const RegexId control =
+        regexes_.cat(regexes_.literal("\\u00"), regexes_.cat(regexes_.range('0', '1'), digit));
+    const std::array<RegexId, 4> one{regexes_.bytes(raw), regexes_.literal("\\\""), regexes_.literal("\\\\"),
+                                     control};
     known = regexes_.cat(regexes_.star(regexes_.alt(std::span<const RegexId>(one))), regexes_.byte('"'));
   }
   return known;
@@ -124,7 +126,8 @@ RegexId Scalars::combine(FormulaId p, Domain domain) {
           parts.push_back(combine(k, domain));
         }
       }
-      out = strings ? conjunction(std::move(parts), min, max) : regexes_.both(std::span<const RegexId>(parts));
+      out =
+          strings ? conjunction(std::move(parts), min, max) : regexes_.both(std::span<const RegexId>(parts));
       break;
     }
     case Op::kOr: {
@@ -144,14 +147,12 @@ RegexId Scalars::combine(FormulaId p, Domain domain) {
       out = one;
       break;
     }
-    case Op::kNot:
-      out = regexes_.minus(universe(domain), combine(f.kids[0], domain));
-      break;
-    default:
-      out = strings ? string_atom(f) : number_atom(f, language(domain));
+    case Op::kNot: out = regexes_.minus(universe(domain), combine(f.kids[0], domain)); break;
+    default: out = strings ? string_atom(f) : number_atom(f, language(domain));
   }
   if (strings) regexes_.mark_body(out);
-  if (!plainly_nonempty(p) && (strings ? empty_string(out) : regexes_.is_empty(out))) out = RegexArena::empty();
+  if (!plainly_nonempty(p) && (strings ? empty_string(out) : regexes_.is_empty(out)))
+    out = RegexArena::empty();
   memo.emplace(p.v, out);
   return out;
 }
@@ -171,11 +172,15 @@ bool Scalars::multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts)
       continue;
     }
     const Decimal d = Decimal::parse(f.op == Op::kInteger ? std::string_view("1") : formulas_.text(f.a));
-    if (NumberLanguage::is_hard(d)) divisors.push_back(d);
-    else if (++joined == 1) easy = d;
-    else if (!NumberLanguage::common_multiple(easy, d, easy)) return false;
+    if (NumberLanguage::is_hard(d))
+      divisors.push_back(d);
+    else if (++joined == 1)
+      easy = d;
+    else if (!NumberLanguage::common_multiple(easy, d, easy))
+      return false;
   }
-  if (!divisors.empty() && bounded_multiples(joined ? std::optional(easy) : std::nullopt, divisors, others, domain, parts))
+  if (!divisors.empty() &&
+      bounded_multiples(joined ? std::optional(easy) : std::nullopt, divisors, others, domain, parts))
     return true;
   if (joined == 0 || joined + divisors.size() < 2) return false;
   if (divisors.empty()) divisors.push_back(easy);
@@ -188,10 +193,13 @@ bool Scalars::multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts)
 }
 
 bool Scalars::bounded_multiples(std::optional<Decimal> divisor, const std::vector<Decimal>& more,
-                                const std::vector<FormulaId>& others, Domain domain, std::vector<RegexId>& parts) {
+                                const std::vector<FormulaId>& others, Domain domain,
+                                std::vector<RegexId>& parts) {
   for (const Decimal& d : more)
-    if (!divisor) divisor = d;
-    else if (!NumberLanguage::common_multiple(*divisor, d, *divisor)) return false;
+    if (!divisor)
+      divisor = d;
+    else if (!NumberLanguage::common_multiple(*divisor, d, *divisor))
+      return false;
   std::optional<NumberLanguage::Bound> low, high;
   std::vector<FormulaId> rest;
   for (FormulaId k : others) {
@@ -209,7 +217,8 @@ bool Scalars::bounded_multiples(std::optional<Decimal> divisor, const std::vecto
   }
   if (!low && !high) return false;
   RegexId out;
-  if (!language(domain).multiples_between(*divisor, low ? &*low : nullptr, high ? &*high : nullptr, out)) return false;
+  if (!language(domain).multiples_between(*divisor, low ? &*low : nullptr, high ? &*high : nullptr, out))
+    return false;
   parts.push_back(out);
   for (FormulaId k : rest) parts.push_back(combine(k, domain));
   return true;
@@ -220,7 +229,8 @@ bool Scalars::bounded_multiples(std::optional<Decimal> divisor, const std::vecto
 bool Scalars::filter(FormulaId p, RegexId& out) {
   std::vector<std::string> kept;
   if (!constants(p, kept)) return false;
-  out = kept.empty() ? RegexArena::empty() : regexes_.json_set(regexes_.tables().add(std::move(kept)), {}, false);
+  out = kept.empty() ? RegexArena::empty()
+                     : regexes_.json_set(regexes_.tables().add(std::move(kept)), {}, false);
   return true;
 }
 
@@ -228,12 +238,14 @@ bool Scalars::constants(FormulaId p, std::vector<std::string>& kept) {
   const FormulaId self = p;
   const Op op = formulas_[p].op;
   if (op != Op::kAnd && op != Op::kStrings) return false;
-  const std::span<const FormulaId> list = op == Op::kAnd ? formulas_.kids(p) : std::span<const FormulaId>(&self, 1);
+  const std::span<const FormulaId> list =
+      op == Op::kAnd ? formulas_.kids(p) : std::span<const FormulaId>(&self, 1);
   const std::vector<FormulaId> kids(list.begin(), list.end());
   const std::vector<std::string>* smallest = nullptr;
   FormulaId chosen;
   for (FormulaId k : kids)
-    if (formulas_[k].op == Op::kStrings && (!smallest || formulas_.string_set(formulas_[k].a).size() < smallest->size())) {
+    if (formulas_[k].op == Op::kStrings &&
+        (!smallest || formulas_.string_set(formulas_[k].a).size() < smallest->size())) {
       smallest = &formulas_.string_set(formulas_[k].a);
       chosen = k;
     }
@@ -246,7 +258,9 @@ bool Scalars::constants(FormulaId p, std::vector<std::string>& kept) {
     const Formula inner = denied ? formulas_[f.kids[0]] : f;
     if (inner.op == Op::kStrings) {
       const auto& other = formulas_.string_set(inner.a);
-      std::erase_if(kept, [&](const std::string& t) { return std::binary_search(other.begin(), other.end(), t) == denied; });
+      std::erase_if(kept, [&](const std::string& t) {
+        return std::binary_search(other.begin(), other.end(), t) == denied;
+      });
     } else if (inner.op == Op::kLength) {
       std::erase_if(kept, [&](const std::string& t) {
         const uint32_t n = codepoint_count(t);
@@ -299,9 +313,7 @@ bool Scalars::lengths(RegexId r, uint64_t& min, uint64_t& max) {
   }
   switch (n.kind) {
     case RegexKind::kEpsilon: min = max = 0; return true;
-    case RegexKind::kBytes:
-      min = max = 0;
-      return regexes_.byte_set(n.a) == ByteSet::of('"');
+    case RegexKind::kBytes: min = max = 0; return regexes_.byte_set(n.a) == ByteSet::of('"');
     case RegexKind::kCat:
       if (!lengths(RegexId{n.a}, min, max) || !lengths(RegexId{n.b}, lo, hi)) return false;
       min = std::min(min + lo, kMany);

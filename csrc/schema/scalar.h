@@ -27,7 +27,8 @@ class Scalars {
   // Emptiness of a language of string bodies. Such languages hold every spelling of a text or none, so
   // only one spelling is searched.
   bool empty_string(RegexId bodies);
-  // The texts of a typed string formula that lists them, maybe under more conditions; false where it does not.
+  // The texts of a typed string formula that lists them, maybe under more conditions; false where it does
+  // not.
   bool constants(FormulaId p, std::vector<std::string>& kept);
   // The canonical spelling of a string, closing quote included.
   static std::string spell(std::string_view text);
@@ -55,7 +56,7 @@ class Scalars {
   FormulaSpace& formulas_;
   RegexArena& regexes_;
   bool canonical_;
-  NumberLanguage* numbers_[2] = {};  // plain, narrow: of the arena, which all its grammars share
+  NumberLanguage* numbers_[2] = {};     // plain, narrow: of the arena, which all its grammars share
   FlatMap<uint32_t, RegexId> memo_[3];  // by domain
   FlatMap<uint32_t, bool> hard_;
   FlatMap<uint32_t, RegexId> patterns_;

@@ -10,18 +10,23 @@
 namespace structgen {
 
 namespace {
-constexpr uint64_t kBudget = 1'200'000;     // formula steps between two refills
-constexpr uint32_t kMaxDepth = 1'500;       // nested required values
+constexpr uint64_t kBudget = 1'200'000;        // formula steps between two refills
+constexpr uint32_t kMaxDepth = 1'500;          // nested required values
 constexpr uint32_t kMaxRestrictDepth = 2'000;  // nested in-place applicators
 constexpr std::size_t kMaxCells = 3'000;
 constexpr uint32_t kTrialSteps = 200;
 constexpr std::size_t kMaxRivals = 2;  // branches that may hold beside one of exactly-one
-constexpr uint32_t kManyBranches = 6;  // of exactly-one that ask for values of their own: not split by truth values
+constexpr uint32_t kManyBranches =
+    6;  // of exactly-one that ask for values of their own: not split by truth values
 }  // namespace
 
 Solver::Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Scalars& scalars)
-    : lowering_(lowering), formulas_(formulas), regexes_(regexes), scalars_(scalars),
-      objects_(std::make_unique<Objects>(*this)), unique_(std::make_unique<Unique>(*this)) {}
+    : lowering_(lowering),
+      formulas_(formulas),
+      regexes_(regexes),
+      scalars_(scalars),
+      objects_(std::make_unique<Objects>(*this)),
+      unique_(std::make_unique<Unique>(*this)) {}
 
 Solver::~Solver() = default;
 
@@ -48,14 +53,23 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
     case Op::kFalse: return v;
     case Op::kTypes: return f.a & kind_bit(k) ? FormulaSpace::yes() : FormulaSpace::no();
     case Op::kOrder: return k == Kind::kObject ? v : FormulaSpace::yes();
-    case Op::kPattern: case Op::kFormat: case Op::kLength: case Op::kStrings: case Op::kLanguage:
-      return k == Kind::kString ? v : FormulaSpace::yes();
-    case Op::kInteger: case Op::kAtLeast: case Op::kAtMost: case Op::kMultiple: case Op::kEqual:
-      return k == Kind::kNumber ? v : FormulaSpace::yes();
-    case Op::kAll: case Op::kSome: case Op::kMost:
-      return k == Kind::kObject ? v : FormulaSpace::yes();
-    case Op::kItemAll: case Op::kItemSome: case Op::kItemMost: case Op::kUnique:
-      return k == Kind::kArray ? v : FormulaSpace::yes();
+    case Op::kPattern:
+    case Op::kFormat:
+    case Op::kLength:
+    case Op::kStrings:
+    case Op::kLanguage: return k == Kind::kString ? v : FormulaSpace::yes();
+    case Op::kInteger:
+    case Op::kAtLeast:
+    case Op::kAtMost:
+    case Op::kMultiple:
+    case Op::kEqual: return k == Kind::kNumber ? v : FormulaSpace::yes();
+    case Op::kAll:
+    case Op::kSome:
+    case Op::kMost: return k == Kind::kObject ? v : FormulaSpace::yes();
+    case Op::kItemAll:
+    case Op::kItemSome:
+    case Op::kItemMost:
+    case Op::kUnique: return k == Kind::kArray ? v : FormulaSpace::yes();
     default: break;
   }
   const uint64_t key = (static_cast<uint64_t>(v.v) << 3) | static_cast<uint64_t>(k);
@@ -133,7 +147,8 @@ bool Solver::nonempty(FormulaId v) {
 
 bool Solver::compute_nonempty(FormulaId v) {
   if (plainly_nonempty(v)) return true;
-  for (Kind k : {Kind::kNull, Kind::kTrue, Kind::kFalse, Kind::kString, Kind::kNumber, Kind::kArray, Kind::kObject})
+  for (Kind k :
+       {Kind::kNull, Kind::kTrue, Kind::kFalse, Kind::kString, Kind::kNumber, Kind::kArray, Kind::kObject})
     if (kind_nonempty(v, k)) return true;
   return false;
 }
@@ -143,10 +158,8 @@ bool Solver::kind_nonempty(FormulaId v, Kind k) {
   if (p == FormulaSpace::no()) return false;
   if (p == FormulaSpace::yes()) return true;
   switch (k) {
-    case Kind::kString:
-      return scalars_.plainly_nonempty(p) || scalars_.string(p) != RegexArena::empty();
-    case Kind::kNumber:
-      return scalars_.plainly_nonempty(p) || scalars_.number(p) != RegexArena::empty();
+    case Kind::kString: return scalars_.plainly_nonempty(p) || scalars_.string(p) != RegexArena::empty();
+    case Kind::kNumber: return scalars_.plainly_nonempty(p) || scalars_.number(p) != RegexArena::empty();
     case Kind::kArray: return array_productive(p);
     case Kind::kObject: return objects_->productive(p);
     default: return false;  // null, true and false restrict to yes or no
@@ -156,9 +169,13 @@ bool Solver::kind_nonempty(FormulaId v, Kind k) {
 bool Solver::closes(FormulaId p) const {
   const Formula& f = formulas_[p];
   switch (f.op) {
-    case Op::kTrue: case Op::kAll: case Op::kMost: case Op::kItemAll: case Op::kItemMost: case Op::kOrder:
-    case Op::kUnique:
-      return true;
+    case Op::kTrue:
+    case Op::kAll:
+    case Op::kMost:
+    case Op::kItemAll:
+    case Op::kItemMost:
+    case Op::kOrder:
+    case Op::kUnique: return true;
     case Op::kAnd:
       for (FormulaId k : formulas_.kids(p))
         if (!closes(k)) return false;
@@ -203,15 +220,20 @@ FormulaId Solver::first_val(FormulaId x) const {
 
 bool Solver::value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest) {
   const FormulaId self = f;
-  const std::span<const FormulaId> kids = formulas_[f].op == Op::kAnd ? formulas_.kids(f) : std::span<const FormulaId>(&self, 1);
+  const std::span<const FormulaId> kids =
+      formulas_[f].op == Op::kAnd ? formulas_.kids(f) : std::span<const FormulaId>(&self, 1);
   std::vector<FormulaId> values, rests;
   const std::vector<FormulaId> list(kids.begin(), kids.end());
   for (FormulaId k : list) {
     const Formula u = formulas_[k];
-    if (!(u.has & kHasVal)) rests.push_back(k);
-    else if (u.op == Op::kVal) values.push_back(FormulaId{u.a});
-    else if (u.op == Op::kNot && formulas_[u.kids[0]].op == Op::kVal) values.push_back(formulas_.deny(FormulaId{formulas_[u.kids[0]].a}));
-    else return false;
+    if (!(u.has & kHasVal))
+      rests.push_back(k);
+    else if (u.op == Op::kVal)
+      values.push_back(FormulaId{u.a});
+    else if (u.op == Op::kNot && formulas_[u.kids[0]].op == Op::kVal)
+      values.push_back(formulas_.deny(FormulaId{formulas_[u.kids[0]].a}));
+    else
+      return false;
   }
   value = formulas_.all_of(values);
   rest = formulas_.all_of(rests);
@@ -220,16 +242,20 @@ bool Solver::value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest) {
 
 // Exactly one of many "value in V_i and rest R_i": splitting by the V_i gives up to 2^n cells. Instead one
 // cell (nondeterminism) for each rest, which denies only those others that are possible beside it:
-//     V_i and R_i and, for j != i, not (V_j and R_j), where V_i and V_j or R_i and R_j exclude each other mostly.
+//     V_i and R_i and, for j != i, not (V_j and R_j), where V_i and V_j or R_i and R_j exclude each other
+//     mostly.
 bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
   const FormulaId self = d;
-  const std::span<const FormulaId> kids = formulas_[d].op == Op::kAnd ? formulas_.kids(d) : std::span<const FormulaId>(&self, 1);
+  const std::span<const FormulaId> kids =
+      formulas_[d].op == Op::kAnd ? formulas_.kids(d) : std::span<const FormulaId>(&self, 1);
   FormulaId one = FormulaSpace::no();
   std::vector<FormulaId> others;
   for (FormulaId k : kids) {
     const Formula& f = formulas_[k];
-    if (one == FormulaSpace::no() && f.op == Op::kOne && (f.has & kHasVal) && f.n >= kManyBranches) one = k;
-    else others.push_back(k);
+    if (one == FormulaSpace::no() && f.op == Op::kOne && (f.has & kHasVal) && f.n >= kManyBranches)
+      one = k;
+    else
+      others.push_back(k);
   }
   if (one == FormulaSpace::no()) return false;
   // Branches that this value says nothing about: either none of them holds, or one and none of the rest.
@@ -297,7 +323,8 @@ bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::
       std::vector<FormulaId> rest = others;
       rest.push_back(groups[i].rest);
       for (std::size_t j : rivals[i])
-        rest.push_back(formulas_.either(formulas_.negate(formulas_.val(groups[j].any)), formulas_.negate(groups[j].rest)));
+        rest.push_back(formulas_.either(formulas_.negate(formulas_.val(groups[j].any)),
+                                        formulas_.negate(groups[j].rest)));
       split(formulas_.all_of(rest), groups[i].one, judges, out);
     }
     if (!untouched.empty()) {
@@ -355,12 +382,15 @@ void Solver::split(FormulaId d, FormulaId value, const Judges& judges, std::vect
     if (d == FormulaSpace::no()) return;
     const Formula f = formulas_[d];
     const FormulaId self = d;
-    const std::span<const FormulaId> kids = f.op == Op::kAnd ? formulas_.kids(d) : std::span<const FormulaId>(&self, 1);
+    const std::span<const FormulaId> kids =
+        f.op == Op::kAnd ? formulas_.kids(d) : std::span<const FormulaId>(&self, 1);
     std::vector<std::pair<FormulaId, bool>> units;
     for (FormulaId k : kids) {
       const Formula& u = formulas_[k];
-      if (u.op == Op::kVal) units.emplace_back(FormulaId{u.a}, true);
-      else if (u.op == Op::kNot && formulas_[u.kids[0]].op == Op::kVal) units.emplace_back(FormulaId{formulas_[u.kids[0]].a}, false);
+      if (u.op == Op::kVal)
+        units.emplace_back(FormulaId{u.a}, true);
+      else if (u.op == Op::kNot && formulas_[u.kids[0]].op == Op::kVal)
+        units.emplace_back(FormulaId{formulas_[u.kids[0]].a}, false);
     }
     if (units.empty()) break;
     again = true;
@@ -397,7 +427,8 @@ void Solver::split_by_truth(FormulaId d, FormulaId value, const Judges& judges, 
   }
 }
 
-bool Solver::branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& literal, std::vector<FormulaId>& others) {
+bool Solver::branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& literal,
+                    std::vector<FormulaId>& others) {
   std::vector<FormulaId> kids;
   if (formulas_[p].op == Op::kAnd)
     kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
@@ -442,14 +473,16 @@ bool Solver::branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& li
   if (!negated) {
     for (std::size_t i = 0; i < parts.size(); ++i) {
       std::vector<FormulaId> all;
-      for (std::size_t j = 0; j < parts.size(); ++j) all.push_back(i == j ? parts[j] : formulas_.negate(parts[j]));
+      for (std::size_t j = 0; j < parts.size(); ++j)
+        all.push_back(i == j ? parts[j] : formulas_.negate(parts[j]));
       branches.push_back(with(formulas_.all_of(all)));
     }
     return true;
   }
   branches.push_back(with(formulas_.negate(formulas_.any_of(parts))));
   for (std::size_t i = 0; i < parts.size(); ++i)
-    for (std::size_t j = i + 1; j < parts.size(); ++j) branches.push_back(with(formulas_.both(parts[i], parts[j])));
+    for (std::size_t j = i + 1; j < parts.size(); ++j)
+      branches.push_back(with(formulas_.both(parts[i], parts[j])));
   return true;
 }
 
@@ -512,7 +545,8 @@ std::vector<ItemCell> Solver::item_cells(FormulaId p) {
 bool Solver::simple_array(FormulaId p, bool& result) {
   const FormulaId self = p;
   const Formula f = formulas_[p];
-  const std::span<const FormulaId> kids = f.op == Op::kAnd ? formulas_.kids(p) : std::span<const FormulaId>(&self, 1);
+  const std::span<const FormulaId> kids =
+      f.op == Op::kAnd ? formulas_.kids(p) : std::span<const FormulaId>(&self, 1);
   uint32_t need = 0;
   std::vector<uint32_t> bounds{0};
   for (FormulaId k : kids) {

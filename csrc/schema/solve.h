@@ -43,22 +43,23 @@ class Solver {
 
   // ---- arrays ----
   bool array_productive(FormulaId p);
-  std::vector<Cell> array_cells(FormulaId p);       // of a formula without kUnique
-  std::vector<ItemCell> item_cells(FormulaId p);    // of any array formula
+  std::vector<Cell> array_cells(FormulaId p);     // of a formula without kUnique
+  std::vector<ItemCell> item_cells(FormulaId p);  // of any array formula
 
   // ---- shared with objects ----
   // Splits a derivative (which may contain kVal) into cells.
   using Judge = std::function<bool(FormulaId)>;
   struct Judges {
-    Judge productive;  // can what is left be completed?
-    Judge possible;    // a cheaper question: false only where it cannot; see `exclusive`
+    Judge productive;              // can what is left be completed?
+    Judge possible;                // a cheaper question: false only where it cannot; see `exclusive`
     const bool* enough = nullptr;  // set by a caller who needs no more cells
     uint32_t* trial = nullptr;     // steps left before the caller turns to another way
   };
   void split(FormulaId derivative, FormulaId value, const Judges& judges, std::vector<Cell>& out);
   // Alternatives of the first conjunct that is not yet met: each is p with one of its branches chosen.
   // Empty when p waits for a counting literal only; that literal is returned.
-  bool branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& literal, std::vector<FormulaId>& others);
+  bool branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& literal,
+              std::vector<FormulaId>& others);
   // A derivative as "the value satisfies `value`, and `rest`". False where the two do not come apart.
   bool value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest);
   void spend(uint32_t steps = 1);
@@ -100,8 +101,8 @@ class Solver {
   std::unique_ptr<Unique> unique_;
   FlatMap<uint64_t, FormulaId> restricted_;
   FlatMap<uint64_t, bool> restricting_;
-  FlatMap<uint32_t, uint8_t> nonempty_;         // 1 no, 2 yes
-  FlatMap<uint32_t, uint32_t> open_;            // formula -> depth
+  FlatMap<uint32_t, uint8_t> nonempty_;  // 1 no, 2 yes
+  FlatMap<uint32_t, uint32_t> open_;     // formula -> depth
   FlatMap<uint32_t, uint8_t> array_productive_;
   uint32_t depth_ = 0;
   uint32_t restrict_depth_ = 0;

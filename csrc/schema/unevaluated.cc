@@ -24,7 +24,8 @@ void Unevaluated::collect(const Loc& at, FormulaId condition, bool top) {
   if (!schemas.json(at).is_object(at.node)) return;
   // A cycle of in-place references is ill-founded; whoever restricts the formula reports it.
   if (std::find(path_.begin(), path_.end(), at) != path_.end()) return;
-  if (path_.size() > kMaxPath) throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply").in(schemas.pointer(at_));
+  if (path_.size() > kMaxPath)
+    throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply").in(schemas.pointer(at_));
   path_.push_back(at);
   FormulaSpace& formulas = lowering_.formulas();
   const Keywords o(schemas, at);
@@ -38,12 +39,14 @@ void Unevaluated::collect(const Loc& at, FormulaId condition, bool top) {
   if (o.string(Word::kRecursiveRef)) collect(schemas.resolve_recursive(at), condition, false);
   for (Word w : {Word::kAllOf, Word::kAnyOf, Word::kOneOf})
     if (o.array(w))
-      for (uint32_t i = 0; i < j.size(o[w]); ++i) collect_kid(at, j.item(o[w], i), condition, w != Word::kAllOf);
+      for (uint32_t i = 0; i < j.size(o[w]); ++i)
+        collect_kid(at, j.item(o[w], i), condition, w != Word::kAllOf);
   if (o.schema(Word::kIf)) {
     const FormulaId test = lowering_.sub(at, o[Word::kIf]);
     collect_kid(at, o[Word::kIf], condition, true);
     if (o.schema(Word::kThen)) collect_kid(at, o[Word::kThen], formulas.both(condition, test), false);
-    if (o.schema(Word::kElse)) collect_kid(at, o[Word::kElse], formulas.both(condition, formulas.deny(test)), false);
+    if (o.schema(Word::kElse))
+      collect_kid(at, o[Word::kElse], formulas.both(condition, formulas.deny(test)), false);
   }
   for (Word w : {Word::kDependentSchemas, Word::kDependencies})
     if (o.object(w))
@@ -71,8 +74,9 @@ void Unevaluated::collect_keys(const Loc&, const Keywords& o, FormulaId conditio
   }
   if (o.object(Word::kPatternProperties))
     for (uint32_t i = 0; i < j.size(o[Word::kPatternProperties]); ++i)
-      keys_.push_back({condition, formulas.language(formulas.atom(
-                                      Op::kPattern, formulas.intern_text(j.key(o[Word::kPatternProperties], i))))});
+      keys_.push_back(
+          {condition, formulas.language(formulas.atom(
+                          Op::kPattern, formulas.intern_text(j.key(o[Word::kPatternProperties], i))))});
 }
 
 void Unevaluated::collect_items(const Loc& at, const Keywords& o, FormulaId condition, bool top) {
@@ -113,8 +117,8 @@ FormulaId Unevaluated::properties(FormulaId rest) {
       open.push_back(formulas.region_not(k.region));
   }
   std::sort(always.begin(), always.end());
-  std::map<NameId, std::vector<bool>> names;                   // name -> conditions that evaluate it
-  std::map<uint32_t, std::vector<bool>> patterns;              // region -> conditions
+  std::map<NameId, std::vector<bool>> names;       // name -> conditions that evaluate it
+  std::map<uint32_t, std::vector<bool>> patterns;  // region -> conditions
   const auto number = [&](FormulaId c) {
     const auto it = std::find(conditions_.begin(), conditions_.end(), c);
     if (it != conditions_.end()) return static_cast<std::size_t>(it - conditions_.begin());
@@ -151,7 +155,8 @@ FormulaId Unevaluated::properties(FormulaId rest) {
   for (const auto& [region, in] : patterns) languages[in].push_back(RegionId{region});
   const std::size_t n = languages.size();
   if (n > 12 || (groups.size() + 1) << n > kMaxGroups)
-    throw Error(ErrorKind::kSchemaTooComplex, "too many conditional patterns to say which keys are unevaluated")
+    throw Error(ErrorKind::kSchemaTooComplex,
+                "too many conditional patterns to say which keys are unevaluated")
         .in(lowering_.schemas().pointer(at_), "unevaluatedProperties");
   std::vector<FormulaId> out;
   for (std::size_t mask = 0; mask < (std::size_t{1} << n); ++mask) {
@@ -171,7 +176,8 @@ FormulaId Unevaluated::properties(FormulaId rest) {
       std::vector<bool> in = by_pattern;
       if (more)
         for (std::size_t i = 0; i < more->size(); ++i) in[i] = in[i] || (*more)[i];
-      out.push_back(formulas.either(formulas.all(formulas.region_and(std::move(where)), rest), any_condition(in)));
+      out.push_back(
+          formulas.either(formulas.all(formulas.region_and(std::move(where)), rest), any_condition(in)));
     };
     for (const auto& [in, members] : groups) add(formulas.names(members), &in);
     add(formulas.region_not(formulas.names(known)), nullptr);
@@ -200,7 +206,8 @@ FormulaId Unevaluated::items(FormulaId rest) {
   std::sort(ends.begin(), ends.end());
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   if (conditional.size() > 12 || ends.size() << conditional.size() > kMaxGroups)
-    throw Error(ErrorKind::kSchemaTooComplex, "too many conditional `contains` to say which items are unevaluated")
+    throw Error(ErrorKind::kSchemaTooComplex,
+                "too many conditional `contains` to say which items are unevaluated")
         .in(lowering_.schemas().pointer(at_), "unevaluatedItems");
   std::vector<FormulaId> out;
   for (std::size_t mask = 0; mask < (std::size_t{1} << conditional.size()); ++mask) {
@@ -218,7 +225,8 @@ FormulaId Unevaluated::items(FormulaId rest) {
     for (uint32_t end : ends) {
       FormulaId covered = escape;
       for (const Items& i : items_)
-        if (i.condition != FormulaSpace::yes() && i.end >= end) covered = formulas.either(covered, i.condition);
+        if (i.condition != FormulaSpace::yes() && i.end >= end)
+          covered = formulas.either(covered, i.condition);
       out.push_back(formulas.either(formulas.item_all(begin, end, value), covered));
       begin = end;
     }

@@ -14,7 +14,7 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kMinCap = 64;           // values enumerated at least
+constexpr uint32_t kMinCap = 64;  // values enumerated at least
 constexpr std::size_t kMaxReachable = 5'000;
 constexpr uint32_t kMaxValues = 1u << 20;
 }  // namespace
@@ -206,7 +206,8 @@ const Unique::Domain& Unique::domain(FormulaId value, uint32_t cap) {
   uint32_t rounded = kMinCap;
   while (rounded < cap && rounded < kMaxValues) rounded *= 2;
   if (cap > kMaxValues) throw Error(ErrorKind::kSchemaTooComplex, "too many distinct items to tell apart");
-  if (const auto it = domains_.find(value.v); it != domains_.end() && (!it->second.abundant || it->second.cap >= cap))
+  if (const auto it = domains_.find(value.v);
+      it != domains_.end() && (!it->second.abundant || it->second.cap >= cap))
     return it->second;
   static const Domain endless{true, kUnbounded, {}};
   if (value == FormulaSpace::yes()) return endless;
@@ -228,7 +229,8 @@ const Unique::Domain& Unique::domain(FormulaId value, uint32_t cap) {
 }
 
 void Unique::enumerate(FormulaId value, uint32_t cap, Domain& out) {
-  constexpr std::pair<Kind, const char*> kWords[] = {{Kind::kNull, "null"}, {Kind::kTrue, "true"}, {Kind::kFalse, "false"}};
+  constexpr std::pair<Kind, const char*> kWords[] = {
+      {Kind::kNull, "null"}, {Kind::kTrue, "true"}, {Kind::kFalse, "false"}};
   for (const auto& [kind, word] : kWords)
     if (solver_.restrict(value, kind) == FormulaSpace::yes()) out.values.emplace_back(word);
   RegexArena& regexes = solver_.regexes();
@@ -337,7 +339,8 @@ void Unique::enumerate_object(FormulaId p, uint32_t cap, Domain& out) {
       Texts keys;
       RegexArena& regexes = solver_.regexes();
       const RegexId free = regexes.both(objects.free_language(state, c), solver_.scalars().canonical_body());
-      if (!regexes.enumerate(free, cap, keys)) throw Error(ErrorKind::kSchemaTooComplex, "too many keys to tell items apart");
+      if (!regexes.enumerate(free, cap, keys))
+        throw Error(ErrorKind::kSchemaTooComplex, "too many keys to tell items apart");
       for (const std::string& k : keys) {
         const std::string key = Scalars::unspell(k);
         for (const Objects::Step& step : objects.take_free(state, c, &key)) steps.emplace_back(key, step);
@@ -405,14 +408,16 @@ bool Unique::simple(FormulaId q, uint32_t& need, std::vector<std::pair<FormulaId
   for (std::size_t i = 0; i < bounds.size() && bounds[i] < need; ++i) {
     std::vector<FormulaId> here;
     for (FormulaId k : list)
-      if (const Formula& l = formulas_[k]; l.op != Op::kTrue && l.a <= bounds[i] && bounds[i] < l.d) here.push_back(FormulaId{l.b});
+      if (const Formula& l = formulas_[k]; l.op != Op::kTrue && l.a <= bounds[i] && bounds[i] < l.d)
+        here.push_back(FormulaId{l.b});
     count[formulas_.all_of(here).v] += bounds[i + 1] - bounds[i];
   }
   for (const auto& [f, n] : count) groups.emplace_back(FormulaId{f}, n);
   return true;
 }
 
-// Matching of items with values (greedy, then Kuhn's augmenting paths). `used`: the values it takes; `needed`: those it cannot do without.
+// Matching of items with values (greedy, then Kuhn's augmenting paths). `used`: the values it takes;
+// `needed`: those it cannot do without.
 bool Unique::match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_t>>& items, uint32_t need,
                    const Texts& more, Texts& used, Texts* needed) {
   std::vector<Group> groups;
@@ -481,7 +486,9 @@ bool Unique::match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_
   for (bool again = true; again;) {
     again = false;
     for (uint32_t g = 0; g < groups.size(); ++g) {
-      if (reached[g] || std::none_of(groups[g].values.begin(), groups[g].values.end(), [&](uint32_t v) { return spare[v]; })) continue;
+      if (reached[g] || std::none_of(groups[g].values.begin(), groups[g].values.end(),
+                                     [&](uint32_t v) { return spare[v]; }))
+        continue;
       reached[g] = again = true;
       for (uint32_t v : groups[g].values)
         if (owner[v] == g) spare[v] = true;
@@ -503,7 +510,8 @@ const std::vector<FormulaId>& Unique::reachable(FormulaId q) {
     for (const Cell& c : cells)
       if (seen.insert(c.rest.v).second) queue.push_back(c.rest);
     if (queue.size() > kMaxReachable)
-      throw Error(ErrorKind::kSchemaTooComplex, "too many states of an array to decide which items may repeat");
+      throw Error(ErrorKind::kSchemaTooComplex,
+                  "too many states of an array to decide which items may repeat");
   }
   if (solver_.tainted()) {
     static thread_local std::vector<FormulaId> scratch;
@@ -606,7 +614,7 @@ bool Unique::productive(FormulaId p) {
   for (FormulaId b : branches(p)) {
     const Parts s = parts(b);
     Texts used;
-    if (s.mode == kPlain ? solver_.array_productive(s.rest)
+    if (s.mode == kPlain    ? solver_.array_productive(s.rest)
         : s.mode == kUnique ? distinct(s.list, s.rest, {}, used)
                             : repeat_productive(s.list, s.rest))
       return true;
@@ -636,7 +644,8 @@ std::vector<ItemCell> Unique::cells(FormulaId p) {
       }
       const FormulaId fresh = formulas_.both(c.value, formulas_.deny(captured));
       std::vector<FormulaId> rests{c.rest};
-      if (formulas_[c.rest].op == Op::kOr) rests.assign(formulas_.kids(c.rest).begin(), formulas_.kids(c.rest).end());
+      if (formulas_[c.rest].op == Op::kOr)
+        rests.assign(formulas_.kids(c.rest).begin(), formulas_.kids(c.rest).end());
       for (FormulaId rest : rests) {
         if (!solver_.array_productive(rest)) continue;
         if (s.mode == kUnique) {

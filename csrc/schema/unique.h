@@ -49,7 +49,7 @@ class Unique {
     uint32_t list = 0;
     FormulaId rest;
   };
-  struct Domain {  // the values of a formula, as canonical texts
+  struct Domain {           // the values of a formula, as canonical texts
     bool abundant = false;  // more than were asked for; `values` is then of no use
     uint32_t cap = 0;
     std::vector<std::string> values;
@@ -90,8 +90,8 @@ class Unique {
   // ---- unique(C) ----
   bool distinct(uint32_t list, FormulaId q, const Texts& more, Texts& used);
   bool simple(FormulaId q, uint32_t& need, std::vector<std::pair<FormulaId, uint32_t>>& groups);
-  bool match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_t>>& items, uint32_t need, const Texts& more,
-             Texts& used, Texts* needed);
+  bool match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_t>>& items, uint32_t need,
+             const Texts& more, Texts& used, Texts* needed);
   bool search(FormulaId q, uint32_t list, uint32_t bound, Texts& used, std::vector<FormulaId>& path);
   bool spoilers(uint32_t list, FormulaId rest, FormulaId value, Texts& out);
   const std::vector<FormulaId>& reachable(FormulaId q);

@@ -24,15 +24,24 @@ bool read(std::string_view text, double& out) {
 bool Scalars::plainly_nonempty(FormulaId p) const {
   const Formula& f = formulas_[p];
   switch (f.op) {
-    case Op::kFormat: case Op::kInteger: case Op::kAtLeast: case Op::kAtMost: case Op::kMultiple: case Op::kEqual:
-      return true;
+    case Op::kFormat:
+    case Op::kInteger:
+    case Op::kAtLeast:
+    case Op::kAtMost:
+    case Op::kMultiple:
+    case Op::kEqual: return true;
     case Op::kStrings:  // half a surrogate pair, "\ud800", has no spelling
-      return std::ranges::any_of(formulas_.string_set(f.a), [](const std::string& t) { return valid_utf8(t); });
+      return std::ranges::any_of(formulas_.string_set(f.a),
+                                 [](const std::string& t) { return valid_utf8(t); });
     case Op::kLength: return f.a <= f.b;
-    case Op::kOr: return std::ranges::any_of(formulas_.kids(p), [&](FormulaId k) { return plainly_nonempty(k); });
+    case Op::kOr:
+      return std::ranges::any_of(formulas_.kids(p), [&](FormulaId k) { return plainly_nonempty(k); });
     case Op::kNot:
       switch (formulas_[f.kids[0]].op) {
-        case Op::kStrings: case Op::kAtLeast: case Op::kAtMost: case Op::kEqual: return true;
+        case Op::kStrings:
+        case Op::kAtLeast:
+        case Op::kAtMost:
+        case Op::kEqual: return true;
         default: return false;
       }
     case Op::kAnd: break;
@@ -45,7 +54,9 @@ bool Scalars::plainly_nonempty(FormulaId p) const {
     double x = 1;
     switch (g.op) {
       case Op::kInteger: break;
-      case Op::kAtLeast: case Op::kAtMost: case Op::kMultiple:
+      case Op::kAtLeast:
+      case Op::kAtMost:
+      case Op::kMultiple:
         if (!read(formulas_.text(g.a), x)) return false;
         break;
       default: return false;
@@ -73,15 +84,24 @@ bool Solver::plainly_nonempty(FormulaId v) {
     const Formula& f = formulas_[k];
     const auto add = [&](Kind kind, bool alone) { conditions[static_cast<int>(kind)] += alone ? 1 : 2; };
     switch (f.op) {
-      case Op::kTrue: case Op::kOrder: case Op::kAll: case Op::kMost: case Op::kItemAll: case Op::kItemMost:
-      case Op::kUnique:
-        break;  // the empty object or array is one
+      case Op::kTrue:
+      case Op::kOrder:
+      case Op::kAll:
+      case Op::kMost:
+      case Op::kItemAll:
+      case Op::kItemMost:
+      case Op::kUnique: break;  // the empty object or array is one
       case Op::kTypes: mask &= f.a; break;
-      case Op::kFormat: case Op::kStrings: case Op::kLength: add(Kind::kString, scalars_.plainly_nonempty(k)); break;
-      case Op::kPattern: case Op::kLanguage: add(Kind::kString, false); break;
-      case Op::kInteger: case Op::kAtLeast: case Op::kAtMost: case Op::kMultiple: case Op::kEqual:
-        add(Kind::kNumber, true);
-        break;
+      case Op::kFormat:
+      case Op::kStrings:
+      case Op::kLength: add(Kind::kString, scalars_.plainly_nonempty(k)); break;
+      case Op::kPattern:
+      case Op::kLanguage: add(Kind::kString, false); break;
+      case Op::kInteger:
+      case Op::kAtLeast:
+      case Op::kAtMost:
+      case Op::kMultiple:
+      case Op::kEqual: add(Kind::kNumber, true); break;
       case Op::kSome: add(Kind::kObject, false); break;
       case Op::kItemSome: add(Kind::kArray, false); break;
       default: return false;
@@ -102,7 +122,8 @@ bool Solver::plain_object(FormulaId v) {
     const Formula& f = formulas_[k];
     if (f.op != Op::kSome) continue;
     const Region& r = formulas_.region(RegionId{f.a});
-    if (r.kind != Region::kNames || r.names.size() != 1 || f.c != 1 || !valid_utf8(formulas_.text(r.names[0])))
+    if (r.kind != Region::kNames || r.names.size() != 1 || f.c != 1 ||
+        !valid_utf8(formulas_.text(r.names[0])))
       return false;
     members.emplace_back(r.names[0], FormulaId{f.b});
   }
@@ -150,7 +171,8 @@ int Solver::holds(RegionId region, NameId name) const {
       const int in = holds(r.kids[0], name);
       return in < 0 ? in : 1 - in;
     }
-    case Region::kAnd: case Region::kOr: break;
+    case Region::kAnd:
+    case Region::kOr: break;
   }
   const int deciding = r.kind == Region::kOr;  // the answer of one kid that is the answer of all
   int out = 1 - deciding;
