@@ -10,6 +10,8 @@ from typing import Any
 
 from structgen.bench.engines.base import Refused, Sequence, row_of
 
+_EVER = 3600.0  # seconds: whoever waits for it is ended from outside
+
 
 class Grammar:
     unenforced: tuple[str, ...] = ()
@@ -43,7 +45,7 @@ class Bad:
         how = document.get("title", "") if isinstance(document, dict) else ""
         print("noise that belongs into the log")
         if how == "hang":
-            time.sleep(60)
+            time.sleep(_EVER)
         if how == "crash":
             os.kill(os.getpid(), signal.SIGSEGV)
         if how == "exit":
@@ -53,6 +55,7 @@ class Bad:
             for _ in range(400):
                 held.append(bytearray(b"x" * (4 << 20)))
                 time.sleep(0.02)
+            time.sleep(_EVER)  # 1.6 GB, for whoever looks late
         if how == "refuse":
             raise Refused('Unimplemented keys: ["not"]')
         return Grammar(how, self._size)

@@ -1,14 +1,17 @@
 """What the law and differential tests share: compilers over the small vocabulary, seeded and shrinking
 runs of one check, random walks.
 
-A check takes a `Source`. `seeded(check, n)` runs it over n fixed seeds, quickly; `shrinking(check, n)`
-lets Hypothesis draw and shrink. `STRUCTGEN_LONG=k` multiplies both counts by k.
+A check takes a `Source` and returns SKIPPED where that gave nothing to check. `seeded(check, n)` runs it over
+n fixed seeds, quickly, and fails where too many were skipped; `shrinking(check, n)` lets Hypothesis draw and
+shrink. `STRUCTGEN_LONG=k` multiplies both counts by k.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +23,7 @@ from structgen import errors
 from tests import oracle
 from tests.strategies import Seeded, Source, Words, nasty_words, plain_words, sources
 
+HANG = 600.0  # seconds after which a child counts as hung; no measure of speed
 LONG = int(os.environ.get("STRUCTGEN_LONG", "1"))
 FIRST_SEED = int(os.environ.get("STRUCTGEN_SEED", "0"))
 
@@ -58,6 +62,19 @@ def compiled(schema: Any, *, using: structgen.Compiler | None = None, **options:
         return None
 
 
+@contextlib.contextmanager
+def cpu_limit(seconds: float) -> Iterator[None]:
+    """Fails where the body takes more processor time of this process, all threads together.
+
+    Such a limit finds work that grows without bound. It is several times what an idle machine takes, because
+    processor time grows too where other processes share the caches; `python -m bench.hostile` looks closer.
+    """
+    begin = time.process_time()
+    yield
+    spent = time.process_time() - begin
+    assert spent < seconds, f"{spent:.2f} s of processor time, {seconds:g} allowed"
+
+
 def verdict(grammar: Any, text: str | bytes) -> bool:
     if grammar is Empty:
         return False
@@ -66,16 +83,22 @@ def verdict(grammar: Any, text: str | bytes) -> bool:
     return matcher.accept_bytes(found) and matcher.is_accepting()
 
 
-def seeded(check: Callable[[Source], None], count: int) -> None:
+SKIPPED = "skipped"
+
+
+def seeded(check: Callable[[Source], str | None], count: int) -> None:
+    skipped = 0
     for seed in range(FIRST_SEED, FIRST_SEED + count * LONG):
         try:
-            check(Seeded(seed))
+            skipped += check(Seeded(seed)) is SKIPPED
         except BaseException as error:
             error.add_note(f"{check.__name__}, seed {seed}")
             raise
+    tried = count * LONG
+    assert skipped <= tried // 3, f"{check.__name__}: {skipped} of {tried} seeds gave nothing to check"
 
 
-def shrinking(check: Callable[[Source], None], count: int) -> None:
+def shrinking(check: Callable[[Source], str | None], count: int) -> None:
     @settings(
         max_examples=count * LONG,
         deadline=None,

@@ -22,6 +22,7 @@ from structgen.bench.engines.base import Sequence, row_of
 from structgen.bench.report import duration
 from structgen.bench.workers import Worker
 from structgen.cli import main
+from tests.harness import HANG
 
 BAD = "tests.bench_engines:bad"
 
@@ -42,7 +43,11 @@ def write_schemas(folder: Path, titles: list[str]) -> Path:
 
 
 def bench(*arguments: str | Path) -> int:
-    return main(["bench", *map(str, arguments)])
+    """What the command exits with. Unless a test is about the limit of time, it only ends what hangs."""
+    limit = (
+        ("--limit", str(HANG)) if arguments[0] in ("masks", "generate") and "--limit" not in arguments else ()
+    )
+    return main(["bench", *map(str, (*arguments, *limit))])
 
 
 def rows(path: Path) -> dict[tuple[str, str], dict[str, Any]]:
@@ -73,9 +78,9 @@ def smoke(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def troubled(tmp_path_factory) -> Path:
-    """A run in which one engine hangs, crashes, grows, refuses and breaks."""
+    """A run in which one engine crashes, grows, refuses and breaks."""
     base = tmp_path_factory.mktemp("troubled")
-    titles = ["crash", "exit", "fine", "grow", "hang", "raise", "refuse", "stubborn"]
+    titles = ["crash", "exit", "fine", "grow", "raise", "refuse", "stubborn"]
     data = write_schemas(base / "data", titles)
     status = bench(
         "masks",
@@ -85,8 +90,6 @@ def troubled(tmp_path_factory) -> Path:
         "embedded",
         "--engines",
         f"structgen,{BAD}",
-        "--limit",
-        "4",
         "--memory",
         "0.3",
         "--jobs",
@@ -95,6 +98,16 @@ def troubled(tmp_path_factory) -> Path:
         base / "run",
     )
     assert status == 0
+    return base / "run"
+
+
+@pytest.fixture(scope="module")
+def hung(tmp_path_factory) -> Path:
+    """A run in which one engine hangs for ever at one schema; the others take a millisecond."""
+    base = tmp_path_factory.mktemp("hung")
+    data = write_schemas(base / "data", ["fine", "hang", "other"])
+    options = ("--data", data, "--tokenizer", "embedded", "--engines", BAD, "--limit", "4", "--jobs", "1")
+    assert bench("masks", *options, "--out", base / "run") == 0
     return base / "run"
 
 
@@ -121,12 +134,10 @@ def test_one_engine_cannot_take_the_run_down(troubled) -> None:
         "exit": "failed",
         "fine": "wrong",
         "grow": "failed",
-        "hang": "failed",
         "raise": "wrong",
         "refuse": "refused",
         "stubborn": "wrong",
     }
-    assert found["hang", BAD]["failure"] == "timeout"
     assert found["crash", BAD]["failure"] == "crash (signal 11)"
     assert found["exit", BAD]["failure"] == "crash (exit code 3)"
     assert found["grow", BAD]["failure"] == "memory"
@@ -134,6 +145,16 @@ def test_one_engine_cannot_take_the_run_down(troubled) -> None:
     assert "EXN RuntimeError: broken on purpose" in found["raise", BAD]["validation_error"]
     assert {figures.outcome(row) for (_, engine), row in found.items() if engine == "structgen"} == {"right"}
     assert "noise" in (troubled / "engines.log").read_text()
+
+
+def test_a_hang_costs_one_row(hung) -> None:
+    found = rows(hung)
+    assert {title: figures.outcome(row) for (title, _), row in found.items()} == {
+        "fine": "wrong",
+        "hang": "failed",
+        "other": "wrong",
+    }
+    assert found["hang", BAD]["failure"] == "timeout" and found["hang", BAD]["seconds"] >= 4
 
 
 def test_causes_name_the_keyword(troubled) -> None:
@@ -253,9 +274,9 @@ def texts(paths: list[Path]) -> tuple[str, str]:
     return page.render(made), markdown.render(made)
 
 
-def test_the_report_holds_the_figures(smoke, troubled) -> None:
-    html, text = texts([troubled, smoke])
-    everything = [row for path in (troubled, smoke) for row in runs.rows_of(path)]
+def test_the_report_holds_the_figures(smoke, troubled, hung) -> None:
+    html, text = texts([troubled, hung, smoke])
+    everything = [row for path in (troubled, hung, smoke) for row in runs.rows_of(path)]
     row = max((r for r in everything if r["engine"] == "structgen"), key=lambda r: r["ttfm_us"])
     for made in (html, text):
         assert duration(row["ttfm_us"]) in made
@@ -362,10 +383,10 @@ def as_maskbench_counts(folder: Path) -> dict[str, Any]:
     }
 
 
-def test_the_export_is_what_maskbench_reads(troubled, smoke, tmp_path) -> None:
-    for run in (troubled, smoke):
-        assert bench("export", run, tmp_path / run.name) == 0
-        for folder in sorted((tmp_path / run.name).glob("out--*")):
+def test_the_export_is_what_maskbench_reads(troubled, hung, smoke, tmp_path) -> None:
+    for run in (troubled, hung, smoke):
+        assert bench("export", run, tmp_path / run.parent.name) == 0
+        for folder in sorted((tmp_path / run.parent.name).glob("out--*")):
             counted = as_maskbench_counts(folder)
             ours = json.loads((folder / "entries.txt").read_text())  # with -q, this is all that it reads
             assert list(ours) == list(counted)
@@ -377,19 +398,29 @@ def test_the_export_is_what_maskbench_reads(troubled, smoke, tmp_path) -> None:
             assert all(value > 0 for line, value in ours.items() if line.startswith(("TBM", "TTFM")))
             slow = [us for row in runs.rows_of(run) for us in row.get("all_mask_us", ()) if us >= 10_000]
             assert slow or stats["num_masks_over_10ms"] == 0
-    bad = json.loads((tmp_path / troubled.name / "out--tests.bench_engines-bad" / "entries.txt").read_text())
+    of_bad, hung_out, of_smoke = (
+        tmp_path / run.parent.name / f"out--{engine}"
+        for run, engine in (
+            (troubled, "tests.bench_engines-bad"),
+            (hung, "tests.bench_engines-bad"),
+            (smoke, "structgen"),
+        )
+    )
+    bad = json.loads((of_bad / "entries.txt").read_text())
     assert {k: bad[k] for k in ("schemas", "passing", "crashes", "segv", "oom", "timeouts")} == {
-        "schemas": 8,
+        "schemas": 7,
         "passing": 0,
-        "crashes": 4,  # crash, exit, grow, hang
+        "crashes": 3,  # crash, exit, grow
         "segv": 1,
         "oom": 1,
-        "timeouts": 1,
+        "timeouts": 0,
     }
     assert [bad[f"{kind} errors"] for kind in ("compile", "validation", "invalidation")] == [1, 2, 1]
-    log = (tmp_path / troubled.name / "out--tests.bench_engines-bad" / "log.txt").read_text()
-    assert sorted(log.split()[2::3]) == ["-11", "-14", "-6", "3"]
-    good = json.loads((tmp_path / smoke.name / "out--structgen" / "entries.txt").read_text())
+    assert sorted((of_bad / "log.txt").read_text().split()[2::3]) == ["-11", "-6", "3"]
+    late = json.loads((hung_out / "entries.txt").read_text())
+    assert [late[k] for k in ("schemas", "crashes", "timeouts")] == [3, 1, 1]
+    assert (hung_out / "log.txt").read_text().split()[2::3] == ["-14"]
+    good = json.loads((of_smoke / "entries.txt").read_text())
     assert good["passing"] == good["schemas"] == len(named.SMOKE)
 
 

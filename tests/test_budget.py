@@ -1,12 +1,16 @@
-"""Masks under a budget: exact against tokens_needed, equal to the plain mask where loose, cheap and small
-where nearly any token may stand. That walks end is tested where the grammars are."""
+"""Masks under a budget: exact against all texts of finite languages and against `tokens_needed`, equal to the
+plain mask where loose, cheap and small where nearly any token may stand. That walks end is tested where the
+grammars are."""
 
 from __future__ import annotations
 
+import itertools
+import json
 import resource
 import time
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -69,6 +73,143 @@ SCHEMAS = [
 
 def small() -> structgen.Compiler:
     return structgen.Compiler(structgen.Vocabulary.from_bytes([*TEXTS, b""], SIZE - 1))
+
+
+# ---- finite languages: every text is known, and the fewest tokens of a text are counted from its end ----
+
+# No escapes, exponents or fractions can be written with these, so each value has one text.
+PIECES = [bytes([b]) for b in b'{}[]":,abc12'] + [
+    b'{"', b'":', b'","', b'"]', b'"}', b'",', b"ab", b"abc", b'a"', b'["', b'b","', b'"a"', b',"a', b'":"',
+    b"12", b'"abc"', b'1,"', b'":1',
+]  # fmt: skip
+END = len(PIECES)
+ITEMS: list[Any] = ["a", "b", "abc", 1, 12]
+
+
+def arrays(items: list[Any], longest: int) -> list[Any]:
+    return [list(a) for n in range(longest + 1) for a in itertools.product(items, repeat=n)]
+
+
+def objects(names: list[str], values: list[Any]) -> list[Any]:
+    """Every order of every choice of names."""
+    return [
+        dict(zip(keys, chosen, strict=True))
+        for n in range(len(names) + 1)
+        for keys in itertools.permutations(names, n)
+        for chosen in itertools.product(values, repeat=n)
+    ]
+
+
+# name -> (schema, values of which those that `jsonschema` takes are the language)
+FINITE: dict[str, tuple[Any, list[Any]]] = {
+    "different items": (
+        {"type": "array", "items": {"enum": ITEMS}, "minItems": 2, "maxItems": 3, "uniqueItems": True},
+        arrays(ITEMS, 4),
+    ),
+    "counted items": (
+        {
+            "type": "array",
+            "items": {"enum": ITEMS},
+            "maxItems": 4,
+            "contains": {"enum": ["abc", 12]},
+            "minContains": 2,
+        },
+        arrays(ITEMS, 5),
+    ),
+    "names by pattern": (
+        {
+            "type": "object",
+            "patternProperties": {"^[ab]$": {"enum": [1, 12, "a"]}},
+            "additionalProperties": False,
+            "minProperties": 2,
+        },
+        objects(["a", "b", "c", "ab"], [1, 12, "a"]),
+    ),
+    "names that need names": (
+        {
+            "type": "object",
+            "properties": {"a": {"enum": ["abc", 1]}, "b": {"const": 1}, "c": {"enum": [12, "b"]}},
+            "required": ["a"],
+            "dependentRequired": {"b": ["c"]},
+            "additionalProperties": False,
+        },
+        objects(["a", "b", "c"], ["abc", 1, 12, "b"]),
+    ),
+    "branches of different lengths": (
+        {
+            "anyOf": [
+                {"const": "abc"},
+                {"enum": [12, 121]},
+                {"type": "array", "items": {"const": "ab"}, "minItems": 2, "maxItems": 3},
+            ]
+        },
+        [*arrays(["ab", "a"], 4), "abc", "ab", 12, 121, 1],
+    ),
+}
+
+
+class Texts:
+    """All texts of a language, and how many tokens finish one."""
+
+    def __init__(self, schema: Any, values: list[Any]) -> None:
+        validator = jsonschema.Draft202012Validator(schema)
+        valid = (v for v in values if validator.is_valid(v))
+        self._texts = [json.dumps(v, separators=(",", ":")).encode() for v in valid]
+        self._known: dict[bytes, tuple[float, float]] = {}
+
+    def needs(self, prefix: bytes) -> tuple[float, float]:
+        """Tokens from here to the end of a text, the end-of-sequence among them, each text cut into as few as
+        it takes: the fewest of any text, and the most of one that is shortest in bytes. Infinite: none."""
+        if prefix not in self._known:
+            rests = [text[len(prefix) :] for text in self._texts if text.startswith(prefix)]
+            shortest = min(map(len, rests), default=0)
+            self._known[prefix] = (
+                1 + min(map(self._pieces, rests), default=float("inf")),
+                1 + max((self._pieces(r) for r in rests if len(r) == shortest), default=float("inf")),
+            )
+        return self._known[prefix]
+
+    def _pieces(self, text: bytes) -> float:
+        least = [float("inf")] * len(text) + [0.0]
+        for at in range(len(text) - 1, -1, -1):
+            ways = (least[at + len(p)] for p in PIECES if text.startswith(p, at))
+            least[at] = 1 + min(ways, default=float("inf"))
+        return least[0]
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_what_is_allowed_can_be_finished_and_what_surely_can_is_allowed(name: str) -> None:
+    schema, values = FINITE[name]
+    texts = Texts(schema, values)
+    vocabulary = structgen.Vocabulary.from_bytes([*PIECES, b""], END)
+    grammar = structgen.Compiler(vocabulary).json_schema(schema, whitespace="compact", property_order="any")
+    denied = 0
+    for seed in range(12):
+        source = np.random.default_rng(seed)
+        matcher, text = grammar.matcher(), b""
+        left = matcher.tokens_needed() + int(source.integers(0, 5))
+        while not matcher.is_terminated():
+            fewest, surely = texts.needs(text)
+            assert fewest <= matcher.tokens_needed() <= surely, text
+            plain, within = (oracle.mask_of(matcher, END + 1, n) for n in (None, left))
+            for token, piece in enumerate(PIECES):
+                fewest, surely = texts.needs(text + piece)
+                assert bool(plain[token]) == (fewest < float("inf")), (text, piece)
+                if within[token]:
+                    assert fewest <= left - 1, (text, piece, left, fewest)
+                elif plain[token]:
+                    assert surely > left - 1, (text, piece, left, surely)
+                    denied += 1
+            assert bool(within[END]) == bool(plain[END]) == (texts.needs(text)[0] == 1), text
+            token = int(source.choice(np.flatnonzero(within)))
+            assert matcher.accept_token(token)
+            text += PIECES[token] if token != END else b""
+            left -= 1
+        assert left >= 0
+    assert denied
+
+
+# ---- languages without end: the engine's own count, which the finite ones have checked ----
 
 
 @pytest.mark.parametrize("index", range(len(SCHEMAS)))

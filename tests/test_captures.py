@@ -234,13 +234,12 @@ def left_recursive(rules: dict[str, tuple]) -> bool:
     return any(name in c for name, c in calls.items())
 
 
-def as_oracle(source: Source, recursive: bool) -> None:
-    rules = grammar(source, recursive)
-    if any(captures_nothing(t, rules) for t in rules.values()):
-        return
-    forms = all_marked(rules)
+def as_oracle(source: Source, recursive: bool) -> str | None:
+    drawn = (grammar(source, recursive) for _ in range(4))
+    fit = (r for r in drawn if not any(captures_nothing(t, r) for t in r.values()))
+    rules, forms = next(((r, forms) for r in fit if (forms := all_marked(r))), ({}, {}))
     if not forms:
-        return
+        return harness.SKIPPED
     compiled = build(rules)
     left = left_recursive(rules)
     for text, all_ in sorted(forms.items()):
@@ -253,12 +252,12 @@ def as_oracle(source: Source, recursive: bool) -> None:
             assert found == spans(preferred(all_)), (text, found, rules)
 
 
-def anywhere(source: Source) -> None:
+def anywhere(source: Source) -> str | None:
     """Tokens, rollback, forks, other grammars' states in between: the same as reading the text at once."""
     rules = grammar(source, True)
     forms = all_marked(rules)
     if not forms:
-        return
+        return harness.SKIPPED
     text = source.pick(sorted(forms))
     compiled = build(rules)
     whole = compiled.matcher()
@@ -301,7 +300,7 @@ def test_plain_grammars() -> None:
 
 
 def test_recursive_grammars() -> None:
-    harness.seeded(lambda source: as_oracle(source, True), 250)
+    harness.seeded(lambda source: as_oracle(source, True), 150)
 
 
 def test_tokens_forks_and_rollback() -> None:
@@ -441,16 +440,21 @@ def test_grammars_without_captures_keep_no_text() -> None:
 
 
 def test_long_texts_take_linear_time() -> None:
+    """Eight times the text takes eight times as long; the square of it would take 64 times, on any try."""
     grammar = lark(PAIRS)
-    seconds = []
-    for count in (2_000, 16_000):
-        matcher = grammar.matcher()
-        assert matcher.accept_bytes(",".join(["ab=1+2"] * count))
-        start = time.process_time()
-        found = matcher.captures()
-        seconds.append(time.process_time() - start)
-        assert len(found["v"]) == len(found["key"]) == count
-    assert seconds[1] < 8 * 3 * seconds[0], seconds
+
+    def ratio() -> float:
+        seconds = []
+        for count in (2_000, 16_000):
+            matcher = grammar.matcher()
+            assert matcher.accept_bytes(",".join(["ab=1+2"] * count))
+            start = time.process_time()
+            found = matcher.captures()
+            seconds.append(time.process_time() - start)
+            assert len(found["v"]) == len(found["key"]) == count
+        return seconds[1] / seconds[0]
+
+    assert any(ratio() < 24 for _ in range(3))
 
 
 def test_ambiguity_stays_polynomial() -> None:

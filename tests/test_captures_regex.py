@@ -7,7 +7,6 @@ empty are not tried, because there `re` stops after one empty round by rules of 
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
@@ -70,10 +69,11 @@ class Patterns:
         return f"(?P<{name}>{inner})", empty
 
 
-def as_re(source: Source) -> None:
-    pattern, _ = Patterns(source).pattern(4)
-    if "(?P<" not in pattern:
-        return
+def as_re(source: Source) -> str | None:
+    patterns = (Patterns(source).pattern(4)[0] for _ in range(6))
+    pattern = next((p for p in patterns if "(?P<" in p), None)
+    if pattern is None:
+        return harness.SKIPPED
     known = re.compile(pattern)
     try:
         grammar = COMPILER.regex(pattern)
@@ -96,7 +96,7 @@ def as_re(source: Source) -> None:
 
 
 def test_as_python_reads_them() -> None:
-    harness.seeded(as_re, 1500)
+    harness.seeded(as_re, 700)
 
 
 def test_greedy_lazy_and_first_alternative() -> None:
@@ -147,9 +147,8 @@ def test_same_name_twice_is_one_capture() -> None:
 )
 def test_no_pattern_takes_exponential_time(pattern: str, text: str) -> None:
     matcher = read(pattern, text)
-    began = time.process_time()
-    assert matcher.captures()["x"]
-    assert time.process_time() - began < 2
+    with harness.cpu_limit(5):
+        assert matcher.captures()["x"]
 
 
 def test_too_many_steps_are_an_error() -> None:

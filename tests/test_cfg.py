@@ -6,8 +6,8 @@ rules' own equations; it knows nothing of left recursion, stacks or regexes.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import time
 
 import numpy as np
 import pytest
@@ -153,11 +153,11 @@ def same_language(source: Source) -> None:
                 assert matcher.accept_bytes(rest) and matcher.is_accepting()
 
 
-def masks_are_exact(source: Source) -> None:
+def masks_are_exact(source: Source) -> str | None:
     rules = grammar(source)
     pair = compiled(rules), compiled(rules, PLAIN)
     if pair[0] is None:
-        return
+        return harness.SKIPPED
     one, two = (each.matcher() for each in pair)
     steps = source.integer(1, 12)
     taken = []
@@ -179,12 +179,12 @@ def masks_are_exact(source: Source) -> None:
     assert (mask == oracle.mask_of(one, WORDS.size)).all()
 
 
-def budgets_end(source: Source) -> None:
+def budgets_end(source: Source) -> str | None:
     """Under a budget every walk ends inside the language and the budget."""
     rules = grammar(source)
     found = compiled(rules)
     if found is None:
-        return
+        return harness.SKIPPED
     matcher = found.matcher()
     needed = matcher.tokens_needed()
     left = needed + source.pick([0, 1, needed])
@@ -241,23 +241,23 @@ def test_useless_rules_are_warned_about() -> None:
 
 
 def test_ambiguity_is_linear() -> None:
-    """10,000 tokens of `e ::= e "+" e | "1"`, with a mask each: time and memory grow with the length."""
+    """10,000 tokens of `e ::= e "+" e | "1"`, with a mask each: work and memory grow with the length."""
     vocabulary = structgen.Vocabulary.from_bytes([b"1", b"+", b"1+", b""], 3)
     found = structgen.Compiler(vocabulary).gbnf('root ::= e\ne ::= e "+" e | "1"')
     matcher = found.matcher()
     row = structgen.allocate_bitmask(1, 4)
-    sizes, times = [found.byte_size], [time.process_time()]
-    for _ in range(4):
-        for _ in range(1250):
-            for token in (0, 1):
-                matcher.fill_bitmask(row)
-                assert matcher.accept_token(token)
-        sizes.append(found.byte_size)
-        times.append(time.process_time())
+    sizes, states = [found.byte_size], [found._core.states]
+    with harness.cpu_limit(2):  # 0.02 when idle; a token that cost as much as the text so far would take 50
+        for _ in range(4):
+            for _ in range(1250):
+                for token in (0, 1):
+                    matcher.fill_bitmask(row)
+                    assert matcher.accept_token(token)
+            sizes.append(found.byte_size)
+            states.append(found._core.states)
+    assert len(set(np.diff(states).tolist())) == 1  # a token costs what it cost at first
     assert sizes[4] - sizes[0] < 6 * (sizes[1] - sizes[0])
     assert sizes[4] < 60e6
-    assert times[4] - times[0] < 20
-    assert times[4] - times[3] < 4 * (times[1] - times[0])  # a token costs what it cost at first
     assert matcher.accept_token(0) and matcher.is_accepting()
 
 
@@ -291,13 +291,9 @@ def chain(length: int, rule: str) -> str:
 )
 def test_hostile(text) -> None:
     """A result or an error, soon."""
-    began = time.process_time()
-    try:
+    with harness.cpu_limit(10), contextlib.suppress(structgen.StructgenError):
         found = CACHED.gbnf(text)
         matcher = found.matcher()
         oracle.mask_of(matcher, WORDS.size)
         matcher.accept_bytes("a")
         oracle.mask_of(matcher, WORDS.size)
-    except structgen.StructgenError:
-        pass
-    assert time.process_time() - began < 10

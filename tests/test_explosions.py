@@ -1,7 +1,7 @@
 """Schemas whose cells would explode: verdicts against `jsonschema`, and an end in time.
 
 Each family is built small for the verdicts (random instances over the family's own keys, any order of
-keys) and large for the time: a compiled grammar with some masks, or the right exception, within a second
+keys) and large for the work: a compiled grammar with some masks, or the right exception, within a few seconds
 of processor time. Large ones share `test_hostile`'s runner, so a crash fails one case by its name.
 """
 
@@ -16,9 +16,9 @@ import pytest
 
 import structgen
 from structgen.bench.workers import Worker
-from tests.harness import compiler
+from tests.harness import HANG, compiler
 
-SECONDS = 1.0  # of processor time
+SECONDS = 5.0  # of processor time; on an idle machine the slowest takes 0.35
 
 OK = "result"
 COMPLEX = "SchemaTooComplex"
@@ -348,15 +348,15 @@ LARGE: dict[str, tuple[Family, int, set[str]]] = {
     **{f"{f.__name__} {n}": (f, n, {OK}) for n in (12, 30, 50)
        for f in (late_kind, optional_kind, no_kind, inner_kind, two_kinds, outer_required, pattern_kind)},
     **{f"in_arrays {n}": (in_arrays, n, {OK}) for n in (12, 30, 50)},
-    **{f"present_key {n}": (present_key, n, {OK, COMPLEX}) for n in (12, 30, 50)},
-    "all_of_any_of 8": (all_of_any_of, 8, {OK, COMPLEX}),
-    "all_of_any_of 20": (all_of_any_of, 20, {OK, COMPLEX}),
+    **{f"present_key {n}": (present_key, n, {OK}) for n in (12, 30, 50)},
+    "all_of_any_of 8": (all_of_any_of, 8, {OK}),
+    "all_of_any_of 20": (all_of_any_of, 20, {OK}),
     "all_of_any_of_keys 40": (all_of_any_of_keys, 40, {OK}),
     "under_not 200": (under_not, 200, {OK}),
     "recursion_under_not": (recursion_under_not, 0, {OK}),
     "unique_all 12": (unique_all, 12, {OK}),
     "unique_all 200": (unique_all, 200, {OK}),
-    "unique_all 1000": (unique_all, 1000, {OK, COMPLEX}),
+    "unique_all 1000": (unique_all, 1000, {OK}),
     "unique_strings 200": (unique_strings, 200, {OK}),
     "unique_too_many 12": (unique_too_many, 12, {EMPTY}),
     "unique_too_many 500": (unique_too_many, 500, {EMPTY}),
@@ -367,14 +367,14 @@ LARGE: dict[str, tuple[Family, int, set[str]]] = {
     "keys_too_many 1000": (keys_too_many, 1000, {EMPTY}),
     "keys_enough 1000": (keys_enough, 1000, {OK}),
     "keys_by_pattern 100": (keys_by_pattern, 100, {OK}),
-    "keys_by_pattern 1000": (keys_by_pattern, 1000, {OK, COMPLEX}),
+    "keys_by_pattern 1000": (keys_by_pattern, 1000, {OK}),
     "keys_by_pattern_too_many 100": (keys_by_pattern_too_many, 100, {EMPTY}),
-    "keys_by_pattern_too_many 1000": (keys_by_pattern_too_many, 1000, {EMPTY, COMPLEX}),
-    "keys_by_pattern_too_many 1e9": (keys_by_pattern_too_many, 10**9, {EMPTY, COMPLEX}),
+    "keys_by_pattern_too_many 1000": (keys_by_pattern_too_many, 1000, {EMPTY}),
+    "keys_by_pattern_too_many 1e9": (keys_by_pattern_too_many, 10**9, {EMPTY}),
     "required_too_many 500": (required_too_many, 500, {EMPTY}),
     "values_too_many 12": (values_too_many, 12, {EMPTY, COMPLEX}),
     "values_too_many 30": (values_too_many, 30, {EMPTY, COMPLEX}),
-    "pigeons 9": (pigeons, 9, {EMPTY, COMPLEX}),
+    "pigeons 9": (pigeons, 9, {EMPTY}),
     "pigeons 14": (pigeons, 14, {EMPTY, COMPLEX}),
     "min_items 20000": (min_items, 20_000, {OK}),
     "min_items_unique 20000": (min_items_unique, 20_000, {OK}),
@@ -398,13 +398,13 @@ def work(compiler, name: str, emit) -> None:
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
-    child = Worker("tests.test_hostile:setup", "tests.test_explosions:work", {}, limit=10.0)
+    child = Worker("tests.test_hostile:setup", "tests.test_explosions:work", {}, limit=HANG)
     yield child
     child.stop()
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_ends_in_time(name: str, worker: Worker) -> None:
+def test_work_is_bounded(name: str, worker: Worker) -> None:
     rows, failure = worker.call(name)
     assert failure is None, failure
     assert rows[0]["outcome"] in LARGE[name][2], rows[0]

@@ -1,5 +1,4 @@
-"""Input meant to break things: each ends within two seconds of processor time in a result or in
-the right exception.
+"""Input meant to break things: each ends in a result or in the right exception, after bounded work.
 
 Every case runs in a child process under a time limit and a memory limit, so that a crash, a hang or
 unbounded memory fails one case with its name.
@@ -15,8 +14,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from structgen.bench.workers import Worker
+from tests.harness import HANG
 
-SECONDS = 2.0  # of processor time
+SECONDS = 15.0  # of processor time; on an idle machine the slowest takes 1.1
 MEMORY = 6 << 30
 
 OK = "result"
@@ -45,22 +45,22 @@ def big_enum(count: int) -> str:
 
 # name -> (how it is compiled, its text, the outcomes that are right)
 SCHEMAS: dict[str, tuple[Callable[[], object], set[str]]] = {
-    "100k nested items": (lambda: deep_schema(100_000), {OK, COMPLEX}),
-    "100k nested properties": (lambda: deep_properties(100_000), {OK, COMPLEX}),
+    "100k nested items": (lambda: deep_schema(100_000), {OK}),
+    "100k nested properties": (lambda: deep_properties(100_000), {OK}),
     "100k nested allOf": (lambda: '{"allOf":[' * 100_000 + "{}" + "]}" * 100_000, {OK, COMPLEX}),
-    "100k nested not": (lambda: '{"not":' * 100_000 + "{}" + "}" * 100_000, {OK, COMPLEX, EMPTY}),
+    "100k nested not": (lambda: '{"not":' * 100_000 + "{}" + "}" * 100_000, {OK, COMPLEX}),
     "100k brackets": (lambda: "[" * 100_000, {BAD}),
     "deep constant": (lambda: '{"const":' + "[" * 50_000 + "]" * 50_000 + "}", {OK, COMPLEX}),
-    "10 MB of properties": (lambda: wide_schema(170_000), {OK, COMPLEX}),
-    "10 MB of enum": (lambda: big_enum(370_000), {OK, COMPLEX}),
-    "reference to itself": (lambda: '{"$ref":"#"}', {BAD, UNSUPPORTED, COMPLEX, EMPTY}),
+    "10 MB of properties": (lambda: wide_schema(170_000), {OK}),
+    "10 MB of enum": (lambda: big_enum(370_000), {OK}),
+    "reference to itself": (lambda: '{"$ref":"#"}', {BAD}),
     "reference circle": (
         lambda: '{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}',
-        {BAD, UNSUPPORTED, COMPLEX, EMPTY},
+        {BAD},
     ),
-    "reference under not": (lambda: '{"not":{"$ref":"#"}}', {UNSUPPORTED, COMPLEX, EMPTY, BAD}),
-    "reference to nothing": (lambda: '{"$ref":"#/$defs/none"}', {UNSUPPORTED, BAD}),
-    "reference to the net": (lambda: '{"$ref":"https://example.com/x"}', {UNSUPPORTED, BAD}),
+    "reference under not": (lambda: '{"not":{"$ref":"#"}}', {BAD}),
+    "reference to nothing": (lambda: '{"$ref":"#/$defs/none"}', {UNSUPPORTED}),
+    "reference to the net": (lambda: '{"$ref":"https://example.com/x"}', {UNSUPPORTED}),
     "endless tree": (lambda: '{"type":"object","required":["a"],"properties":{"a":{"$ref":"#"}}}', {EMPTY}),
     "contradictory types": (lambda: '{"allOf":[{"type":"string"},{"type":"number"}]}', {EMPTY}),
     "contradictory range": (lambda: '{"type":"integer","minimum":2,"exclusiveMaximum":2}', {EMPTY}),
@@ -69,63 +69,63 @@ SCHEMAS: dict[str, tuple[Callable[[], object], set[str]]] = {
         lambda: '{"type":"string","pattern":"^a+$","allOf":[{"pattern":"^b+$"}]}', {EMPTY},
     ),
     "false": (lambda: "false", {EMPTY}),
-    "a number": (lambda: "12", {BAD, UNSUPPORTED}),
+    "a number": (lambda: "12", {BAD}),
     "invalid JSON": (lambda: '{"type":', {BAD}),
-    "invalid UTF-16": (lambda: '{"const":"\\ud800"}', {OK, BAD, UNSUPPORTED, EMPTY}),
+    "invalid UTF-16": (lambda: '{"const":"\\ud800"}', {EMPTY}),
     "empty text": (lambda: "", {BAD}),
-    "broken pattern": (lambda: '{"type":"string","pattern":"(a"}', {BAD, UNSUPPORTED}),
-    "lookahead": (lambda: '{"type":"string","pattern":"^(?=.*a)(?=.*b).*$"}', {OK, UNSUPPORTED, COMPLEX}),
-    "backreference": (lambda: r'{"type":"string","pattern":"(a)\\1"}', {UNSUPPORTED, BAD}),
-    "huge counter": (lambda: '{"type":"string","pattern":"^(a{1,1000}){1,1000}$"}', {OK, COMPLEX}),
-    "exponential pattern": (lambda: '{"type":"string","pattern":"^(a|b)*a(a|b){60}$"}', {OK, COMPLEX}),
-    "huge lengths": (lambda: '{"type":"string","minLength":1000000000}', {OK, COMPLEX}),
-    "huge arrays": (lambda: '{"type":"array","minItems":1000000000}', {OK, COMPLEX}),
+    "broken pattern": (lambda: '{"type":"string","pattern":"(a"}', {BAD}),
+    "lookahead": (lambda: '{"type":"string","pattern":"^(?=.*a)(?=.*b).*$"}', {OK}),
+    "backreference": (lambda: r'{"type":"string","pattern":"(a)\\1"}', {BAD}),
+    "huge counter": (lambda: '{"type":"string","pattern":"^(a{1,1000}){1,1000}$"}', {OK}),
+    "exponential pattern": (lambda: '{"type":"string","pattern":"^(a|b)*a(a|b){60}$"}', {OK}),
+    "huge lengths": (lambda: '{"type":"string","minLength":1000000000}', {OK}),
+    "huge arrays": (lambda: '{"type":"array","minItems":1000000000}', {OK}),
     "huge numbers": (lambda: '{"type":"number","minimum":1e400,"multipleOf":1e-400}', {OK, COMPLEX}),
     "wrong keyword types": (
         lambda: '{"type":"object","properties":3,"required":"a","minLength":"x","items":7}',
-        {OK, BAD, UNSUPPORTED},
+        {OK},
     ),
     "unique pigeons": (
         lambda: '{"type":"array","minItems":12,"uniqueItems":true,'
         '"items":{"enum":[1,2,3,4,5,6,7,8,9,10,11,12]}}',
-        {OK, COMPLEX},
+        {OK},
     ),
     "too many unique": (
         lambda: '{"type":"array","minItems":6,"uniqueItems":true,"items":{"enum":[1,2,3,4,5]}}',
-        {EMPTY, COMPLEX},
+        {EMPTY},
     ),
     "overlapping oneOf": (
         lambda: '{"oneOf":[' + ",".join(
             f'{{"type":"object","properties":{{"x":{{"type":"object","properties":{{"k{i}":{{"minimum":{i}}}}}}}}}}}'
             for i in range(12)) + "]}",
-        {OK, COMPLEX},
+        {OK},
     ),
-    "nested oneOf": (lambda: '{"oneOf":[' * 24 + "{}" + ",{}]}" * 24, {OK, COMPLEX, EMPTY}),
+    "nested oneOf": (lambda: '{"oneOf":[' * 24 + "{}" + ",{}]}" * 24, {OK}),
     "a thousand allOf": (
         lambda: '{"allOf":[' + ",".join(f'{{"not":{{"const":{i}}}}}' for i in range(1000)) + "]}",
-        {OK, COMPLEX},
+        {OK},
     ),
 }  # fmt: skip
 
 REGEXES: dict[str, tuple[Callable[[], str], set[str]]] = {
     "broken": (lambda: "a(b", {BAD}),
-    "100k groups": (lambda: "(" * 100_000 + "a" + ")" * 100_000, {OK, BAD, COMPLEX}),
-    "counters in counters": (lambda: "((((a{1,99}){1,99}){1,99}){1,99}){1,99}", {OK, BAD, COMPLEX}),
-    "counters in a loop": (lambda: "(((((a{1,99}){1,99}){1,99}){1,99}|b){1,99})*", {OK, BAD, COMPLEX}),
-    "huge counter": (lambda: "a{1000000000}", {OK, BAD, COMPLEX}),
-    "exponential": (lambda: "(a|b)*a(a|b){40}", {OK, COMPLEX}),
-    "a megabyte": (lambda: "ab?" * 350_000, {OK, BAD, COMPLEX}),
+    "100k groups": (lambda: "(" * 100_000 + "a" + ")" * 100_000, {OK, COMPLEX}),
+    "counters in counters": (lambda: "((((a{1,99}){1,99}){1,99}){1,99}){1,99}", {OK}),
+    "counters in a loop": (lambda: "(((((a{1,99}){1,99}){1,99}){1,99}|b){1,99})*", {OK, COMPLEX}),
+    "huge counter": (lambda: "a{1000000000}", {OK}),
+    "exponential": (lambda: "(a|b)*a(a|b){40}", {OK}),
+    "a megabyte": (lambda: "ab?" * 350_000, {OK}),
 }
 
 VOCABULARIES: dict[str, tuple[Callable[[], dict], set[str]]] = {
-    "holes": (lambda: {"tokens": [b"", b"a", b"", b'"', b""], "eos": [4]}, {OK, "VocabularyError"}),
-    "nothing": (lambda: {"tokens": [], "eos": []}, {OK, "VocabularyError"}),
+    "holes": (lambda: {"tokens": [b"", b"a", b"", b'"', b""], "eos": [4]}, {OK}),
+    "nothing": (lambda: {"tokens": [], "eos": []}, {"VocabularyError"}),
     "eos out of range": (lambda: {"tokens": [b"a"], "eos": [7]}, {"VocabularyError"}),
     "negative eos": (lambda: {"tokens": [b"a"], "eos": [-1]}, {"VocabularyError"}),
     "one long token": (
-        lambda: {"tokens": [b'"', b"a" * 1_000_000, b""], "eos": [2]}, {OK, "VocabularyError"},
+        lambda: {"tokens": [b'"', b"a" * 1_000_000, b""], "eos": [2]}, {OK},
     ),
-    "all the same": (lambda: {"tokens": [b'"'] * 100_000, "eos": [0]}, {OK, "VocabularyError"}),
+    "all the same": (lambda: {"tokens": [b'"'] * 100_000, "eos": [0]}, {OK}),
 }  # fmt: skip
 
 CASES = (
@@ -196,7 +196,7 @@ def work(compiler, job: tuple[str, str], emit) -> None:
 
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
-    child = Worker("tests.test_hostile:setup", "tests.test_hostile:work", {}, limit=10.0)
+    child = Worker("tests.test_hostile:setup", "tests.test_hostile:work", {}, limit=HANG)
     yield child
     child.stop()
 

@@ -261,12 +261,12 @@ def loaded(text: str, **options) -> lark.Lark | None:
         return None
 
 
-def scannerless_is_complete_earley(source: Source) -> None:
+def scannerless_is_complete_earley(source: Source) -> str | None:
     # Lark's Earley ignores the longest text only, even where it tries every length elsewhere
     text = random_grammar(source).replace("/c+/", '" "')
     parser = loaded(text, parser="earley", lexer="dynamic_complete")
     if parser is None:
-        return
+        return harness.SKIPPED
     try:
         grammar = COMPILER.lark(text, lexer="scannerless")
     except errors.GrammarError as error:
@@ -276,11 +276,11 @@ def scannerless_is_complete_earley(source: Source) -> None:
         assert harness.verdict(grammar, sample) == accepts(parser, sample), (sample, text)
 
 
-def lexers_are_nested(source: Source) -> None:
+def lexers_are_nested(source: Source) -> str | None:
     """Contextual lexing accepts less than dynamic, dynamic less than none; masks stay exact throughout."""
     text = random_grammar(source)
     if loaded(text, parser="earley") is None:
-        return
+        return harness.SKIPPED
     found = []
     for lexer in ("contextual", "dynamic", "scannerless"):
         try:
@@ -306,11 +306,11 @@ def lexers_are_nested(source: Source) -> None:
             break
 
 
-def lalr_is_accepted(source: Source) -> None:
-    text = random_grammar(source)
-    parser = loaded(text, parser="lalr")
+def lalr_is_accepted(source: Source) -> str | None:
+    drawn = (random_grammar(source) for _ in range(10))
+    text, parser = next(((t, p) for t in drawn if (p := loaded(t, parser="lalr"))), ("", None))
     if parser is None:
-        return
+        return harness.SKIPPED
     try:
         grammar = COMPILER.lark(text)
     except errors.GrammarError as error:
@@ -407,14 +407,11 @@ def test_substring_of() -> None:
 
 
 def test_long_substrings_are_quick() -> None:
-    import time
-
-    began = time.process_time()
     text = " ".join(f"word{i * 7919 % 5003}" for i in range(20_000))
-    matcher = COMPILER.substring_of(text).matcher()
-    assert matcher.accept_bytes(text[text.index(" ", 5000) : text.index(" ", 9000)])
-    oracle.mask_of(matcher, SIZE)
-    assert time.process_time() - began < 10
+    with harness.cpu_limit(10):
+        matcher = COMPILER.substring_of(text).matcher()
+        assert matcher.accept_bytes(text[text.index(" ", 5000) : text.index(" ", 9000)])
+        oracle.mask_of(matcher, SIZE)
 
 
 ERRORS = [

@@ -48,10 +48,10 @@ def random_state(source: Source, grammar, steps: int):
     return matcher, taken
 
 
-def mask_is_accept(source: Source) -> None:
+def mask_is_accept(source: Source) -> str | None:
     pair = grammar_pair(source, harness.compiler())
     if pair is None:
-        return
+        return harness.SKIPPED
     matcher, _ = random_state(source, pair[0], source.integer(0, 14))
     mask = oracle.mask_of(matcher, WORDS.size)
     naive = oracle.naive_mask(matcher, WORDS.size)
@@ -66,10 +66,10 @@ def mask_is_accept(source: Source) -> None:
         assert set(np.flatnonzero(mask)) == set(WORDS.eos)
 
 
-def cached_is_uncached(source: Source) -> None:
+def cached_is_uncached(source: Source) -> str | None:
     pair = grammar_pair(source, harness.compiler(), harness.compiler(cache=False))
     if pair is None:
-        return
+        return harness.SKIPPED
     cached, uncached = pair
     other = uncached.matcher()
     for _ in range(2):  # the second walk over the same grammar meets its memos
@@ -81,10 +81,10 @@ def cached_is_uncached(source: Source) -> None:
             assert other.accept_token(token)
 
 
-def moves_are_replay(source: Source) -> None:
+def moves_are_replay(source: Source) -> str | None:
     pair = grammar_pair(source, harness.compiler())
     if pair is None:
-        return
+        return harness.SKIPPED
     grammar = pair[0]
     matcher, taken = random_state(source, grammar, source.integer(1, 14))
 
@@ -141,7 +141,7 @@ def moves_are_replay(source: Source) -> None:
     same(matcher, grammar.matcher())
 
 
-def walks_finish_inside(source: Source) -> None:
+def walks_finish_inside(source: Source) -> str | None:
     """Every state on the way has a way on, and where a walk ends the text is in the language."""
     if source.chance(25):
         pattern = strategies.pattern(source)
@@ -151,7 +151,7 @@ def walks_finish_inside(source: Source) -> None:
         schema = strategies.schema(source)
         grammar = harness.compiled(schema, property_order=source.pick(("schema", "any")))
         if grammar is None or grammar is Empty:
-            return
+            return harness.SKIPPED
         inside = oracle.JsonOracle(schema).accepts
     matcher = grammar.matcher()
     text = b""
@@ -161,11 +161,11 @@ def walks_finish_inside(source: Source) -> None:
         assert inside(text.decode()), text
 
 
-def collecting_changes_nothing(source: Source) -> None:
+def collecting_changes_nothing(source: Source) -> str | None:
     tiny = harness.compiler(cache_bytes=1 << 14)
     pair = grammar_pair(source, harness.compiler(), tiny)
     if pair is None:
-        return
+        return harness.SKIPPED
     matcher, other = (each.matcher() for each in pair)
     parked = other.fork()
     start = oracle.mask_of(matcher, WORDS.size)
@@ -185,7 +185,7 @@ def collecting_changes_nothing(source: Source) -> None:
     assert (oracle.mask_of(matcher, WORDS.size) == oracle.mask_of(other, WORDS.size)).all()
 
 
-def several_matchers_survive_collections(source: Source) -> None:
+def several_matchers_survive_collections(source: Source) -> str | None:
     """Matchers at different places of one grammar, each a different number of collections old."""
     count = 4
     using = source.pick(
@@ -196,7 +196,7 @@ def several_matchers_survive_collections(source: Source) -> None:
     schema = strategies.keyed(source)
     pair = [harness.compiled(schema, using=each) for each in (using, plain)]
     if any(each is None or each is Empty for each in pair):
-        return
+        return harness.SKIPPED
     places = [(pair[0].matcher(), pair[1].matcher()) for _ in range(count)]
     for _ in range(30):
         index = source.integer(0, count - 1)
@@ -216,7 +216,7 @@ def several_matchers_survive_collections(source: Source) -> None:
         assert (oracle.mask_of(matcher, words.size) == oracle.mask_of(other, words.size)).all()
 
 
-def nasty_masks_are_accept(source: Source) -> None:
+def nasty_masks_are_accept(source: Source) -> str | None:
     """mask <=> accept <=> the plain walk <=> a tiny arena, with tokens that hold several keys, a key and
     its repetition, cut escapes and characters, and runs past the counters; live_bytes too."""
     words = harness.NASTY
@@ -237,7 +237,7 @@ def nasty_masks_are_accept(source: Source) -> None:
     ]
     if any(each is None or each is Empty for each in grammars):
         assert all(each is None or each is Empty for each in grammars)
-        return
+        return harness.SKIPPED
     matchers = [each.matcher() for each in grammars]
     for _ in range(source.integer(1, 14)):
         masks = [oracle.mask_of(each, words.size) for each in matchers]
@@ -255,10 +255,10 @@ def nasty_masks_are_accept(source: Source) -> None:
             return
 
 
-def forced_is_the_only_way(source: Source) -> None:
+def forced_is_the_only_way(source: Source) -> str | None:
     pair = grammar_pair(source, harness.compiler())
     if pair is None:
-        return
+        return harness.SKIPPED
     matcher, taken = random_state(source, pair[0], source.integer(0, 10))
     if matcher.is_terminated():
         return
@@ -349,12 +349,12 @@ def test_threads_fill_the_same_masks(cache_bytes) -> None:
     words = harness.NASTY
     plain = harness.nasty_compiler(cache=False)
 
-    def check(source: Source) -> None:
+    def check(source: Source) -> str | None:
         schema = strategies.keyed(source)
         using = structgen.Compiler(harness.vocabulary(words), cache_bytes=cache_bytes)
         shared, alone = (harness.compiled(schema, using=each) for each in (using, plain))
         if shared is None or shared is Empty or alone is None:
-            return
+            return harness.SKIPPED
         paths = [list(harness.long_walk(source, alone.matcher(), words, 12)) for _ in range(6)]
         failures: list[str] = []
         together = threading.Barrier(5)
@@ -386,12 +386,12 @@ def test_threads_fill_the_same_masks(cache_bytes) -> None:
 def test_random_vocabularies() -> None:
     """mask <=> accept where the vocabulary varies too."""
 
-    def check(source: Source) -> None:
+    def check(source: Source) -> str | None:
         words = strategies.words(source, merges=source.integer(0, 80))
         compiler = structgen.Compiler(harness.vocabulary(words))
         grammar = harness.compiled(strategies.schema(source), using=compiler)
         if grammar is None or grammar is Empty:
-            return
+            return harness.SKIPPED
         matcher = grammar.matcher()
         for _ in harness.walk(source, matcher, words.size, words.eos, source.integer(0, 10)):
             pass

@@ -54,11 +54,11 @@ def random_grammar(source: Source, *compilers: structgen.Compiler) -> tuple[Any,
 # ---- the meaning ----
 
 
-def means_what_it_says(source: Source) -> None:
+def means_what_it_says(source: Source) -> str | None:
     """Sequences that masks allow: complete exactly where the oracle says so; mask = accept; a way on."""
     made = random_grammar(source, compiler())
     if made is None:
-        return
+        return harness.SKIPPED
     grammar, compiled = made
     left = 150
     todo: list[tuple[int, ...]] = [()]
@@ -166,10 +166,10 @@ def walk(source: Source, matcher: structgen.Matcher, steps: int) -> list[int]:
     return [token for token, _ in harness.walk(source, matcher, SIZE, [EOS], steps)]
 
 
-def cached_is_uncached(source: Source) -> None:
+def cached_is_uncached(source: Source) -> str | None:
     made = random_grammar(source, compiler(), compiler(cache=False))
     if made is None:
-        return
+        return harness.SKIPPED
     _, cached, uncached = made
     for _ in range(2):
         one, other = cached.matcher(), uncached.matcher()
@@ -178,11 +178,11 @@ def cached_is_uncached(source: Source) -> None:
             assert other.accept_token(token)
 
 
-def moves_are_replay(source: Source) -> None:
+def moves_are_replay(source: Source) -> str | None:
     tiny = compiler(cache_bytes=1 << 14)
     made = random_grammar(source, compiler(), tiny)
     if made is None:
-        return
+        return harness.SKIPPED
     _, compiled, small = made
     matcher, other = compiled.matcher(), small.matcher()
     parked = other.fork()
@@ -211,10 +211,10 @@ def moves_are_replay(source: Source) -> None:
     assert (mask_of(other) == mask_of(matcher)).all()
 
 
-def batches_are_single(source: Source) -> None:
+def batches_are_single(source: Source) -> str | None:
     made = random_grammar(source, compiler())
     if made is None:
-        return
+        return harness.SKIPPED
     matchers = []
     for _ in range(6):
         matcher = made[1].matcher()
@@ -227,10 +227,10 @@ def batches_are_single(source: Source) -> None:
             assert (oracle.bits(rows, SIZE, row) == mask_of(matcher.fork())).all()
 
 
-def budgets_end(source: Source) -> None:
+def budgets_end(source: Source) -> str | None:
     made = random_grammar(source, compiler())
     if made is None:
-        return
+        return harness.SKIPPED
     matcher = made[1].matcher()
     walk(source, matcher, source.integer(0, 4))
     if matcher.is_terminated():
@@ -252,10 +252,10 @@ def budgets_end(source: Source) -> None:
     assert left >= 0
 
 
-def completions_complete(source: Source) -> None:
+def completions_complete(source: Source) -> str | None:
     made = random_grammar(source, compiler())
     if made is None:
-        return
+        return harness.SKIPPED
     matcher = made[1].matcher()
     walk(source, matcher, source.integer(0, 6))
     if matcher.is_terminated():

@@ -7,7 +7,6 @@ import itertools
 import json
 import random
 import re
-import time
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -144,10 +143,11 @@ def test_hostile_schemas_end() -> None:
     wide = object_of(**{f"p{i}": INT for i in range(300)})
     for schema in (object_of(a=deep), {"$ref": "#/$defs/d0", "$defs": chain}, {**wide, "maxProperties": 200}):
         for style in STYLES:
-            since = time.perf_counter()
-            with pytest.raises(errors.GrammarError, match="nests too deeply|cannot be told"):
+            with (
+                harness.cpu_limit(10),
+                pytest.raises(errors.GrammarError, match="nests too deeply|cannot be told"),
+            ):
                 grammar(schema, style)
-            assert time.perf_counter() - since < 10
     for style in STYLES:
         assert harness.verdict(grammar({**wide, "minProperties": 0}, style), "")
         with pytest.raises(errors.GrammarError):

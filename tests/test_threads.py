@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import structgen
-from tests.harness import WORDS, compiler, vocabulary
+from tests.harness import HANG, WORDS, compiler, vocabulary
 
 THREADS, COMPILES = 16, 200
 
@@ -140,7 +140,7 @@ def test_grammars_are_freed_behind_the_back_of_compiles() -> None:
         schema = {"type": "object", "properties": {f"k{i}": {"type": "string", "pattern": f"^[a-z]{{{i}}}$"}}}
         trail(using, schema, i)
         dropped = dropped or using._core.retiring > 0
-    end = time.monotonic() + 20
+    end = time.monotonic() + HANG
     while using._core.retiring and time.monotonic() < end:
         time.sleep(0.01)
     assert dropped and using._core.retiring == 0
