@@ -76,9 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     sizes = [int(n) for n in options.sizes.split(",")]
     threads = [int(n) for n in options.threads.split(",")]
-    if not data.maskbench_names():
-        print(f"no schemas under {data.root()}", file=sys.stderr)
-        return 2
+    data.require("maskbench")
     tokens = data.tekken()
     vocabulary = structgen.Vocabulary.from_bytes(
         tokens.text, eos_token_ids=[tokens.eos], special_token_ids=tokens.special

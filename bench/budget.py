@@ -57,7 +57,7 @@ def memory() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--vocabulary", default="tekken", choices=("tekken", "bytes"))
@@ -65,7 +65,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="these schemas, by name")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this long")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
+    data.require("maskbench")
     if options.vocabulary == "tekken":
         tokens = data.tekken()
         vocabulary = structgen.Vocabulary.from_bytes(tokens.text, tokens.eos, tokens.special)

@@ -228,6 +228,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--examples", type=int, default=3)
     parser.add_argument("--json", help="write every row here")
     options = parser.parse_args(arguments)
+    data.require("maskbench")
     names = data.select(
         data.maskbench_names(),
         only=options.only,
@@ -237,8 +238,7 @@ def main(arguments: list[str] | None = None) -> int:
         seed=options.seed,
     )
     if not names:
-        print(f"no schemas under {data.root()}", file=sys.stderr)
-        return 2
+        parser.error("no schema is left after --only, --stride and --offset")
     rows = run(
         names,
         order=options.order,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ __all__ = [
     "dumps",
     "maskbench_case",
     "maskbench_names",
+    "require",
     "root",
     "sample",
     "select",
@@ -35,10 +37,31 @@ __all__ = [
 ]
 
 
+# Where the folders of the data directory come from.
+_SOURCES = {
+    "maskbench": "link it to maskbench/data of a clone of https://github.com/guidance-ai/jsonschemabench",
+    "json-schema-test-suite": "clone https://github.com/json-schema-org/JSON-Schema-Test-Suite there",
+    "gad": "put the grammars (.ebnf) and prompts (.txt) of grammar-aligned decoding there, a folder a task",
+}
+
+
 def root() -> Path:
     """The data directory. It may not exist; callers say what they do then."""
     named = os.environ.get("STRUCTGEN_DATA")
     return Path(named) if named else Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def require(*parts: str) -> None:
+    """Ends a run with exit code 2 where one of these folders of the data directory is missing or empty."""
+    for part in parts:
+        path = root() / part
+        if not path.is_dir() or not any(path.iterdir()):
+            print(
+                f"no data in {path}: {_SOURCES[part]}, or set STRUCTGEN_DATA to the directory that holds "
+                f"{part}/",
+                file=sys.stderr,
+            )
+            raise SystemExit(2)
 
 
 @functools.cache

@@ -159,13 +159,13 @@ def engines(tokens: data.Tokens) -> dict[str, Callable[[str], Callable[[], Any]]
     return found
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=2, help="readings after the first")
     parser.add_argument("--seconds", type=float, default=60, help="of one engine on one reading of a text")
     parser.add_argument("--engines", nargs="*", help="of structgen, llguidance, xgrammar; all by default")
     parser.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     tokens = data.tekken()
     makers = {k: v for k, v in engines(tokens).items() if not options.engines or k in options.engines}
     for name, texts in (("c", C_TEXTS), ("sql", SQL_TEXTS)):

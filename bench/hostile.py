@@ -1,8 +1,8 @@
 """Processor time of hostile inputs, those of `tests/test_hostile.py` and `test_explosions.py`, against bars.
 
 The tests bound the work generously, so that a busy machine does not fail them. Here each input has to end
-within 2 seconds of processor time, and within 1 where its cells would explode. Leaves: the slowest inputs, and
-exit code 1 where one is over its bar. Cost: ten seconds on an idle machine.
+within 2 seconds of processor time, and within 1 where its cells would explode. Leaves: the slowest inputs
+and exit code 1 where one is over its bar. Cost: ten seconds on an idle machine.
 
     python -m bench.hostile [--bar 1.5] [--show 20]
 """

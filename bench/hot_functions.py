@@ -124,14 +124,15 @@ def script(profiles: list[tuple[str, set[str]]]) -> str:
     )
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.hot_functions", description=__doc__.split("\n")[0])
     parser.add_argument("--core", type=Path, help="the build with symbols")
     parser.add_argument("--count", type=int, default=120, help="schemas (default: 120)")
     parser.add_argument("--out", type=Path, default=_OUT)
-    options = parser.parse_args()
-    if options.core is None or not shutil.which("valgrind") or not data.maskbench_names():
-        print("needs --core BUILD, valgrind and the MaskBench schemas", file=sys.stderr)
+    options = parser.parse_args(arguments)
+    data.require("maskbench")
+    if options.core is None or not shutil.which("valgrind"):
+        print("needs --core BUILD and valgrind", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(

@@ -55,10 +55,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cache-bytes", type=int, default=256 << 20)
     parser.add_argument("--trim", action="store_true", help="give free heap back before each line")
     options = parser.parse_args(arguments)
+    data.require("maskbench")
     names = data.select(data.maskbench_names(), stride=options.stride)
     if not names:
-        print(f"no schemas under {data.root()}", file=sys.stderr)
-        return 2
+        parser.error(f"no schemas in {data.root() / 'maskbench'}")
     tokens = data.tekken()
     vocabulary = structgen.Vocabulary.from_bytes(
         tokens.text, eos_token_ids=[tokens.eos], special_token_ids=tokens.special

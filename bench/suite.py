@@ -145,8 +145,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", help="write every row here")
     options = parser.parse_args(arguments)
-    rows = run(options.drafts.split(","), optional=options.optional, jobs=options.jobs)
+    data.require("json-schema-test-suite")
+    drafts = options.drafts.split(",")
+    known = sorted({*DRAFTS, *(p.name for p in (data.root() / "json-schema-test-suite" / "tests").iterdir())})
+    for draft in drafts:
+        if draft not in known:
+            parser.error(f"the suite has no {draft!r}: it has {', '.join(known)}")
+    rows = run(drafts, optional=options.optional, jobs=options.jobs)
     rows = [row for row in rows if options.only in row["file"]]
+    if not rows:
+        parser.error(f"no file's path contains {options.only!r}")
     print(table(rows, options.details))
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:

@@ -44,12 +44,12 @@ COLOURS = {
 STYLES = {"floor": "--", "reference-asap": ":", "genlm-awrs": "--", "genlm-awrs-smc": ":"}
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", required=True)
     parser.add_argument("--out", default="docs/images")
     parser.add_argument("--only", nargs="*")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     out = Path(options.out)
     out.mkdir(parents=True, exist_ok=True)
     with open(options.records, encoding="utf-8") as stream:

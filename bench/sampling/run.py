@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from bench import data
 from bench.sampling import references, tasks
 from structgen.sampling import Predicate, Samples, SmcOptions, sample
 from structgen.sampling.chance import Seeds
@@ -48,7 +49,7 @@ class Stopped(Exception):
     """A call took longer than it may."""
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", help="write records here (default: standard output)")
     parser.add_argument("--report", metavar="FILE", help="read records and print KL and cost by method")
@@ -60,13 +61,15 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=60, help="seconds a call may take (default: 60)")
     parser.add_argument("--full", action="store_true", help="GAD grammars uncut, through Compiler.gbnf")
     parser.add_argument("--tasks", nargs="*")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     for name, show in (("report", report), ("bars", bars), ("table", table)):
         if getattr(options, name):
             with open(getattr(options, name), encoding="utf-8") as stream:
                 show([json.loads(line) for line in stream])
             return
     chosen = options.tasks or (tasks.FULL if options.full else ("toy", "json", *tasks.NAMES))
+    if any(name not in ("toy", "json") for name in chosen):
+        data.require("gad")
     with open(options.out, "w", encoding="utf-8") if options.out else sys.stdout as out:
         for name in chosen:
             for record in Bench(load(name, options.full), options.seeds, options.limit).records():
