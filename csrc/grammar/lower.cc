@@ -51,6 +51,12 @@ class Lowering {
     return std::move(out_);
   }
 
+  RegexId one(uint32_t node) {
+    const std::optional<RegexId> r = regular(node);
+    if (!r) throw Error(ErrorKind::kGrammar, "a mark between values is not regular");
+    return *r;
+  }
+
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
   struct Regular {
@@ -412,6 +418,10 @@ class Lowering {
 
 Lowered lower(RegexArena& regexes, const GrammarSource& source, uint32_t start) {
   return Lowering(regexes, source).run(start);
+}
+
+RegexId lower_regular(RegexArena& regexes, const GrammarSource& source, uint32_t node) {
+  return Lowering(regexes, source).one(node);
 }
 
 }  // namespace structgen

@@ -28,4 +28,7 @@ struct Lowered {
 // `start` is a rule. Throws kGrammar; with at(rule) where it is about a rule.
 Lowered lower(RegexArena& regexes, const GrammarSource& source, uint32_t start);
 
+// One node alone. Throws kGrammar where it is not regular.
+RegexId lower_regular(RegexArena& regexes, const GrammarSource& source, uint32_t node);
+
 }  // namespace structgen

@@ -185,6 +185,9 @@ void add_digits(RegexArena& arena, std::vector<RegexId>& parts, std::span<const 
 constexpr std::pair<uint8_t, char> kShortEscapes[] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'\b', 'b'},
                                                       {'\f', 'f'}, {'\n', 'n'},  {'\r', 'r'}, {'\t', 't'}};
 
+using Entity = std::pair<char, std::string_view>;
+constexpr Entity kEntities[] = {{'&', "&amp;"}, {'"', "&quot;"}};
+
 // Everything after the backslash.
 RegexId escapes(RegexArena& arena, const CodepointSet& set) {
   ByteSet letters;
@@ -274,7 +277,17 @@ RegexId json_class(RegexArena& arena, const CodepointSet& set) {
 }
 
 RegexId spell_class(RegexArena& arena, const CodepointSet& set, Spelling spelling) {
-  return spelling == Spelling::kUtf8 ? utf8_class(arena, set) : json_class(arena, set);
+  if (spelling == Spelling::kJson) return json_class(arena, set);
+  if (spelling == Spelling::kUtf8) return utf8_class(arena, set);
+  std::vector<RegexId> parts;
+  CodepointSet plain = set;
+  for (const auto& [c, written] : kEntities)
+    if (set.contains(static_cast<uint8_t>(c))) {
+      plain = plain - CodepointSet::one(static_cast<uint8_t>(c));
+      parts.push_back(arena.literal(written));
+    }
+  if (!plain.empty()) parts.push_back(utf8_class(arena, plain));
+  return arena.alt(parts);
 }
 
 RegexId utf8_any_char(RegexArena& arena) { return utf8_class(arena, CodepointSet::all()); }
@@ -286,6 +299,21 @@ RegexId json_any_char(RegexArena& arena) {
 
 RegexId utf8_text(RegexArena& arena) { return arena.star(utf8_any_char(arena)); }
 RegexId json_text(RegexArena& arena) { return arena.star(json_any_char(arena)); }
+
+RegexId any_text(RegexArena& arena, Spelling spelling) {
+  if (spelling == Spelling::kJson) return json_text(arena);
+  return arena.star(spell_class(arena, CodepointSet::all(), spelling));
+}
+
+std::string spell(std::string_view text, Spelling spelling) {
+  if (spelling == Spelling::kUtf8) return std::string(text);
+  std::string out;
+  for (char c : text) {
+    const auto* at = std::ranges::find(kEntities, c, &Entity::first);
+    out += at == std::end(kEntities) ? std::string_view(&c, 1) : at->second;
+  }
+  return out;
+}
 
 RegexId json_string_body(RegexArena& arena) { return arena.cat(json_text(arena), arena.byte('"')); }
 

@@ -1,12 +1,12 @@
-// Sets of Unicode scalar values and their two spellings as byte languages.
+// Sets of Unicode scalar values and their spellings as byte languages.
 //
-// In: ranges of code points. Out: a RegexId over bytes: plain UTF-8, or every spelling of one decoded
-// character inside a JSON string (raw, short escape, \uXXXX, surrogate pair).
+// In: ranges of code points. Out: a RegexId over bytes: plain UTF-8, the same with entities for & and ", or
+// every spelling of one decoded character inside a JSON string (raw, short escape, \uXXXX, surrogate pair).
 // Cost: set operations are linear in the ranges; lowering is one trie over the digits of the code
 // points (UTF-8 bytes or hex digits), equal subtrees shared, so a small class costs a few nodes.
 //
-// Both spellings are prefix codes of a character, and no byte string spells two texts, hence &, |, ~
-// commute with them as long as a complement is taken inside utf8_text / json_text.
+// The spellings are prefix codes of a character, and no byte string spells two texts, hence &, |, ~
+// commute with them as long as a complement is taken inside any_text of the spelling.
 // A lone surrogate escape (\uD800 without its partner) spells no scalar value: it is never accepted.
 // Source of the range splitting: R. Cox, "Regular Expression Matching in the Wild" (2010), section
 // on UTF-8.
@@ -14,6 +14,8 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -55,8 +57,9 @@ class CodepointSet {
   std::vector<CodepointRange> ranges_;
 };
 
-// The two ways to spell a text in bytes.
-enum class Spelling : uint8_t { kUtf8, kJson };
+// The ways to spell a text in bytes. kAttribute: inside quotes of an element, `&amp;` and `&quot;` for & and
+// ".
+enum class Spelling : uint8_t { kUtf8, kJson, kAttribute };
 
 RegexId utf8_class(RegexArena& arena, const CodepointSet& set);
 RegexId json_class(RegexArena& arena, const CodepointSet& set);
@@ -68,6 +71,9 @@ RegexId json_any_char(RegexArena& arena);
 // Every text: utf8_any_char*, and json_any_char* without quotes.
 RegexId utf8_text(RegexArena& arena);
 RegexId json_text(RegexArena& arena);
+RegexId any_text(RegexArena& arena, Spelling spelling);
+// One text, as kUtf8 or kAttribute have it.
+std::string spell(std::string_view text, Spelling spelling);
 
 // The convention for string constraints: the language of a string *after* its opening quote, closing
 // quote included. json_string_body is the one of "any string"; json_string adds the opening quote.

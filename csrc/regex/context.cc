@@ -388,7 +388,7 @@ RegexId ContextLanguage::node_language(const Rest& rest, uint32_t context, int d
 bool ContextLanguage::nullable(uint32_t rest, uint32_t context) {
   const Rest r = rests_[rest];
   switch (r.kind) {
-    case Rest::kEnd: return spelling_ == Spelling::kUtf8;
+    case Rest::kEnd: return spelling_ != Spelling::kJson;
     case Rest::kAny: return true;
     case Rest::kLoop: {
       if (r.min == 0) return nullable(r.next, context);
@@ -425,7 +425,7 @@ bool ContextLanguage::node_nullable(const Rest& rest, uint32_t context) {
     case PatternKind::kRepeat:
       return nullable(add({Rest::kLoop, false, n.a, n.min, n.max, rest.next}), context);
     case PatternKind::kStart: return left_.at(context).start && next();
-    case PatternKind::kEnd: return spelling_ == Spelling::kUtf8 && next();
+    case PatternKind::kEnd: return spelling_ != Spelling::kJson && next();
     case PatternKind::kBoundary: return n.negated != left_.at(context).word && next();
     case PatternKind::kLookbehind: return holds_behind(rest.node, context) && next();
     case PatternKind::kLookahead: {

@@ -23,13 +23,13 @@ PatternLowering::PatternLowering(RegexArena& arena, const Pattern& pattern, Spel
     : arena_(arena),
       pattern_(pattern),
       spelling_(spelling),
-      end_(spelling == Spelling::kUtf8 ? RegexArena::epsilon() : arena.byte('"')),
+      end_(spelling == Spelling::kJson ? arena.byte('"') : RegexArena::epsilon()),
       any_text_(kUnset),
       plain_(pattern.nodes.size(), kUnset),
       classes_(pattern.sets.size(), kUnset) {}
 
 RegexId PatternLowering::any_text() {
-  if (any_text_ == kUnset) any_text_ = spelling_ == Spelling::kUtf8 ? utf8_text(arena_) : json_text(arena_);
+  if (any_text_ == kUnset) any_text_ = structgen::any_text(arena_, spelling_);
   return any_text_;
 }
 
@@ -141,7 +141,7 @@ Placed PatternLowering::placed_plain(uint32_t node, Placed next) {
 
 RegexId PatternLowering::at_end(RegexId next) {
   if (next == kRest) return end_;
-  const bool ends = spelling_ == Spelling::kUtf8 ? arena_.nullable(next) : arena_.matches(next, "\"");
+  const bool ends = spelling_ == Spelling::kJson ? arena_.matches(next, "\"") : arena_.nullable(next);
   return ends ? end_ : RegexArena::empty();
 }
 
@@ -265,6 +265,10 @@ RegexId lower(RegexArena& arena, const Pattern& pattern, Spelling spelling, Matc
 
 RegexId lower_utf8(RegexArena& arena, const Pattern& pattern, Match match) {
   return lower(arena, pattern, Spelling::kUtf8, match);
+}
+
+RegexId lower_text(RegexArena& arena, const Pattern& pattern, Match match, Spelling spelling) {
+  return lower(arena, pattern, spelling, match);
 }
 
 RegexId lower_json(RegexArena& arena, const Pattern& pattern, Match match) {

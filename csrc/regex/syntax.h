@@ -83,6 +83,8 @@ Pattern parse_pattern(std::string_view text, Flavor flavor = Flavor::kEcma);
 
 // The texts in which the pattern matches, in UTF-8.
 RegexId lower_utf8(RegexArena& arena, const Pattern& pattern, Match match);
+// The same in any spelling.
+RegexId lower_text(RegexArena& arena, const Pattern& pattern, Match match, Spelling spelling);
 // The same with search semantics over decoded text: the spellings of those texts inside a JSON string,
 // closing quote included, opening quote not.
 RegexId lower_json(RegexArena& arena, const Pattern& pattern);
