@@ -100,7 +100,12 @@ class GrammarBuilder:
         The texts of a node in which at most so many tokens begin. Errors tell the name and the place, a byte offset.
         """
 
-    def json(self, schema: str, registry: Sequence[tuple[str, str]], whitespace: str, any_order: bool, canonical_numbers: bool, enforce_formats: bool, draft: int) -> int: ...
+    def json(self, schema: str, registry: Sequence[tuple[str, str]], whitespace: str, any_order: bool, canonical_numbers: bool, enforce_formats: bool, draft: int, excludes: Sequence[str] = []) -> int: ...
+
+    def elements(self, part: int, before: int, middle: int, after: Sequence[int], close: int, blank: int, middle_text: str, close_text: str, key_never: Sequence[str], entities: bool, newlines: bool) -> int:
+        """
+        Makes the members of a schema's objects elements: before KEY middle after VALUE close. `after` has a node for texts, null, booleans, numbers, arrays and objects; the texts are those of the marks that end keys and values.
+        """
 
     def __len__(self) -> int: ...
 

@@ -102,6 +102,20 @@ std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern) {
   return grammar;
 }
 
+static JsonLayout layout(RegexArena& regexes, const GrammarSource& source, const JsonPart& part) {
+  JsonLayout out = part.options.layout;
+  if (!part.marks) return out;
+  const auto lowered = [&](uint32_t node) { return lower_regular(regexes, source, node); };
+  const ElementMarks<uint32_t>& nodes = *part.marks;
+  auto elements = std::make_shared<ElementLayout>();
+  ElementMarks<RegexId>& marks = elements->marks;
+  marks = {lowered(nodes.before), lowered(nodes.middle), lowered(nodes.close), {}, lowered(nodes.blank)};
+  for (std::size_t i = 0; i < kWritten; ++i) marks.after[i] = lowered(nodes.after[i]);
+  elements->text = part.text;
+  out.elements = std::move(elements);
+  return out;
+}
+
 std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
                                            const std::vector<JsonPart>& schemas) {
   for (GrammarNode& n : source.nodes)
@@ -130,8 +144,8 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   for (std::size_t i = 0; i < schemas.size(); ++i) {
     const JsonOptions& o = schemas[i].options;
     report_of.push_back(sets[i].get());
-    auto part = std::make_unique<JsonProductions>(w->regexes, std::move(sets[i]), o.layout, o.order,
-                                                  o.canonical_numbers);
+    auto part = std::make_unique<JsonProductions>(
+        w->regexes, std::move(sets[i]), layout(w->regexes, source, schemas[i]), o.order, o.canonical_numbers);
     const RuleId root = part->root();
     all->add(std::move(part), root);
   }

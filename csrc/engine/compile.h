@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ struct JsonPart {
   std::string schema;
   SchemaSet::Documents registry;
   JsonOptions options;
+  std::optional<ElementMarks<uint32_t>> marks;  // nodes of the grammar, where `text` says the rest
+  ElementText text;
 };
 
 class Compiler {

@@ -280,4 +280,8 @@ RegexId format_json(RegexArena& arena, const FormatInfo& format) {
   return known;
 }
 
+RegexId format_text(RegexArena& arena, const FormatInfo& format, Spelling spelling) {
+  return lower_text(arena, parsed(format), Match::kFull, spelling);
+}
+
 }  // namespace structgen

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/ids.h"
+#include "regex/charset.h"
 
 namespace structgen {
 
@@ -26,5 +27,7 @@ struct FormatInfo {
 const FormatInfo* find_format(std::string_view name);
 
 RegexId format_json(RegexArena& arena, const FormatInfo& format);
+// The whole text in another spelling than JSON's; not remembered.
+RegexId format_text(RegexArena& arena, const FormatInfo& format, Spelling spelling);
 
 }  // namespace structgen

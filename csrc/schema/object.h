@@ -16,6 +16,7 @@
 
 #include "base/intern.h"
 #include "schema/plan.h"
+#include "schema/raw.h"
 
 namespace structgen {
 
@@ -75,6 +76,8 @@ class Objects {
   std::vector<Step> take_free(uint32_t s, uint32_t cls, const std::string* text);
   // Keys of the class that may still be written: known names and written keys excluded.
   RegexId free_language(uint32_t s, uint32_t cls);
+  // The same keys as they are, without a closing quote.
+  RegexId free_texts(uint32_t s, uint32_t cls, RawStrings& spelling);
   // A lower bound of how many those are; kEndless: no end to them.
   uint64_t free_keys(uint32_t s, uint32_t cls) const;
   std::size_t byte_size() const;

@@ -14,7 +14,6 @@ namespace {
 // Characters of a flexible gap. A bound, because models left free to write whitespace do so until their
 // budget is gone; wide enough for indentation a dozen levels deep.
 constexpr uint32_t kGapLimit = 32;
-constexpr uint32_t kOrderBranches = 16;  // of one object, kept apart for the order of their keys
 }  // namespace
 
 JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas,
@@ -47,12 +46,29 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     }
     default: gap_ = RegexArena::epsilon();
   }
-  const FormulaId root = lowering_.root();
+  if (!layout_.excludes.empty()) refuse_unwritten();
+  std::vector<std::string> never = layout_.excludes;
+  if (layout_.elements) never.push_back(layout_.elements->text.close);
+  if (!never.empty()) {
+    std::vector<RegexId> texts;
+    for (const std::string& t : never) texts.push_back(regexes_.literal(t));
+    const RegexId some[] = {RegexArena::anything(), regexes_.alt(std::span<const RegexId>(texts)),
+                            RegexArena::anything()};
+    clean_ = regexes_.negate(regexes_.cat(std::span<const RegexId>(some)));
+  }
+  const FormulaId schema = lowering_.root();
+  FormulaId root = schema;
+  if (layout_.elements) {
+    root = arguments(schema);
+    strings_ = std::make_unique<RawStrings>(formulas_, regexes_, scalars_, Spelling::kUtf8);
+    keys_ = std::make_unique<RawStrings>(formulas_, regexes_, scalars_, layout_.elements->text.keys);
+  }
   if (!solver_.nonempty(root)) {
     if (lowering_.any_broken()) lowering_.raise_broken();
+    if (layout_.elements && solver_.nonempty(schema)) unwritable(schema);
     unsatisfiable();
   }
-  root_ = rule(kValue, root.v, 0, 0);
+  root_ = rule(layout_.elements ? kArguments : kValue, root.v, 0, 0);
 }
 
 // The pointer of the innermost schema along the way down that has no instance of its own.
@@ -137,30 +153,48 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
     case kObjectFirst:
     case kObjectNext: expand_object(r, out); break;
     case kKeys: expand_keys(r, out); break;
+    case kArguments: expand_arguments(r, out); break;
+    case kMembers: add_elements(r, solver_.objects().offers(r.a), nearest, out); break;
+    case kNamedElement: add_members(solver_.objects().take_name(r.a, r.b), nearest, out); break;
+    case kElement: expand_element(r, out); break;
+    case kChosen: expand_member(r, solver_.objects().take_name(r.a, r.b), out, nearest); break;
     case kItem: expand_item(r, reading, out); break;
     case kNamed: expand_member(r, solver_.objects().take_name(r.a, reading.label), out, nearest); break;
-    case kFree: {
-      const ObjectState& s = solver_.objects().state(r.a);
-      const bool known = reading.kind == Reading::kText;
-      // A second key after an unknown one might repeat it.
-      if (s.unknown_key || (!known && solver_.objects().free_keys(r.a, r.b) < 2)) {
+    case kFree:
+    case kFreeElement: {
+      std::vector<Objects::Step> steps;
+      if (!read_key(r, reading, steps))
         out.add({Symbol::terminal(RegexArena::poison())});
-        break;
-      }
-      std::string decoded;
-      if (known) {
-        const Json j = Json::parse("\"" + reading.text);
-        decoded = j.text(0);
-      }
-      expand_member(r, solver_.objects().take_free(r.a, r.b, known ? &decoded : nullptr), out, nearest);
+      else if (r.kind == kFree)
+        expand_member(r, steps, out, nearest);
+      else
+        add_members(steps, nearest, out);
       break;
     }
   }
 }
 
+bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps) {
+  const bool known = reading.kind == Reading::kText;
+  // A second key after an unknown one might repeat it.
+  if (solver_.objects().state(r.a).unknown_key || (!known && solver_.objects().free_keys(r.a, r.b) < 2))
+    return false;
+  std::string decoded;
+  if (known) decoded = r.kind == kFree ? Json::parse("\"" + reading.text).text(0) : key_of(reading.text);
+  steps = solver_.objects().take_free(r.a, r.b, known ? &decoded : nullptr);
+  return true;
+}
+
 // The shortest object has as few members as it may close after. A whole search runs under one budget.
 void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alternatives& out) {
   const Rule r = rules_[id.v];
+  if (r.kind == kMembers) {
+    const bool close = solver_.objects().offers(r.a).close;
+    Offers offers;
+    if (!close) offers = solver_.objects().useful(r.a);
+    offers.close = close;
+    return add_elements(r, offers, true, out);
+  }
   if (r.kind != kKeys) return expand_rule(id, reading, out, true);
   const ObjectState& s = solver_.objects().state(r.a);
   add_keys(r, solver_.objects().plan(s.plan), solver_.objects().useful(r.a), out);
@@ -209,7 +243,7 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   if (!words.empty()) out.add({Symbol::terminal(regexes_.alt(std::span<const RegexId>(words)))});
   if (const RegexId n = solver_.numbers(v); n != RegexArena::empty()) out.add({Symbol::terminal(n)});
   if (const RegexId s = solver_.strings(v); s != RegexArena::empty())
-    out.add({Symbol::terminal(json_string(regexes_, s))});
+    out.add({Symbol::terminal(json_string(regexes_, clean(s)))});
   const bool pretty = layout_.mode == JsonLayout::kPretty;
   const uint32_t depth = pretty ? r.depth + 1 : 0;
   for_each_branch(solver_.restrict(v, Kind::kArray), [&](FormulaId p) {
@@ -293,27 +327,90 @@ void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
 }
 
 void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out) {
+  Bits names = offers.names;
+  if (clean_ != RegexArena::empty()) {
+    // A spelling of a name apart from the others: a label is that of a whole table.
+    const Bits apart = unclean(plan, solver_.objects().state(r.a).plan);
+    for (uint32_t i = 0; i < plan.names.size(); ++i) {
+      if (!has_bit(names, i) || !has_bit(apart, i)) continue;
+      Bits one(names.size(), 0);
+      add_bit(one, i);
+      names[i >> 6] &= ~one[i >> 6];
+      out.add({Symbol::terminal(clean(regexes_.json_set(plan.table, one, false))),
+               call(kChosen, r.a, i, r.depth)});
+    }
+  }
   bool any = false;
-  for (uint64_t w : offers.names) any = any || w != 0;
+  for (uint64_t w : names) any = any || w != 0;
   if (any)
-    out.add(
-        {Symbol::terminal(regexes_.json_set(plan.table, offers.names, true)), call(kNamed, r.a, 0, r.depth)});
+    out.add({Symbol::terminal(regexes_.json_set(plan.table, names, true)), call(kNamed, r.a, 0, r.depth)});
   for (uint32_t c : offers.classes)
-    out.add({Symbol::capture(), Symbol::terminal(solver_.objects().free_language(r.a, c)),
+    out.add({Symbol::capture(), Symbol::terminal(clean(solver_.objects().free_language(r.a, c))),
              call(kFree, r.a, c, r.depth)});
 }
 
 void JsonProductions::expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out,
                                     bool nearest) {
+  for (const Objects::Step& step : nearest_steps(steps, nearest)) {
+    const Symbol value = call(kValue, step.value.v, 0, r.depth);
+    out.add({colon(), value, call(kObjectNext, step.next, 0, r.depth)});
+  }
+}
+
+std::vector<Objects::Step> JsonProductions::nearest_steps(const std::vector<Objects::Step>& steps,
+                                                          bool nearest) {
   uint32_t least = Objects::kFar;
   if (nearest && steps.size() > 1)
     for (const Objects::Step& step : steps)
       least = std::min(least, solver_.objects().members_needed(step.next));
-  for (const Objects::Step& step : steps) {
-    if (least != Objects::kFar && solver_.objects().members_needed(step.next) > least) continue;
-    const Symbol value = call(kValue, step.value.v, 0, r.depth);
-    out.add({colon(), value, call(kObjectNext, step.next, 0, r.depth)});
+  if (least == Objects::kFar) return steps;
+  std::vector<Objects::Step> out;
+  for (const Objects::Step& step : steps)
+    if (solver_.objects().members_needed(step.next) <= least) out.push_back(step);
+  return out;
+}
+
+// ---- strings as they are written ----
+
+// Every text can be written without the excluded ones: each character as an escape, with digits in lower case
+// or all in upper case. An excluded text that both may hold could leave a string without a spelling.
+void JsonProductions::refuse_unwritten() {
+  for (const std::string& t : layout_.excludes) {
+    const RegexId parts[] = {RegexArena::anything(), regexes_.literal(t), RegexArena::anything()};
+    const RegexId holds = regexes_.cat(std::span<const RegexId>(parts));
+    bool both = true;
+    for (char a : {'a', 'A'}) {
+      const RegexId digit = regexes_.alt(
+          regexes_.range('0', '9'), regexes_.range(static_cast<uint8_t>(a), static_cast<uint8_t>(a + 5)));
+      const RegexId escape = regexes_.cat(regexes_.literal("\\u"), regexes_.repeat(digit, 4, 4));
+      both = both && !regexes_.is_empty(regexes_.both(regexes_.star(escape), holds));
+    }
+    if (both)
+      throw Error(ErrorKind::kGrammar,
+                  "'" + t + "' cannot be excluded: it occurs in escapes, and a text may need those");
   }
+}
+
+RegexId JsonProductions::clean(RegexId body) {
+  if (clean_ == RegexArena::empty()) return body;
+  if (const RegexId* known = cleaned_.find(body.v)) return *known;
+  const RegexId out = regexes_.both(body, clean_);
+  cleaned_.emplace(body.v, out);
+  return out;
+}
+
+Bits JsonProductions::unclean(const Plan& plan, uint32_t id) {
+  if (const uint32_t* known = unclean_.find(id)) return unclean_names_[*known];
+  Bits out(plan.words(), 0);
+  for (uint32_t i = 0; i < plan.names.size(); ++i) {
+    Bits one(plan.words(), 0);
+    add_bit(one, i);
+    const RegexId written = regexes_.json_set(plan.table, one, false);
+    if (!regexes_.is_empty(regexes_.minus(written, clean_))) add_bit(out, i);
+  }
+  unclean_.emplace(id, static_cast<uint32_t>(unclean_names_.size()));
+  unclean_names_.push_back(out);
+  return out;
 }
 
 // ---- punctuation ----

@@ -10,16 +10,22 @@
 
 #include "base/flat_map.h"
 #include "parse/productions.h"
+#include "schema/elements.h"
 #include "schema/lower.h"
 #include "schema/object.h"
+#include "schema/raw.h"
 #include "schema/scalar.h"
 #include "schema/solve.h"
 
 namespace structgen {
 
+constexpr uint32_t kOrderBranches = 16;  // of one object, kept apart for the order of their keys
+
 struct JsonLayout {
   enum Mode : uint8_t { kFlexible, kCompact, kPretty, kPattern } mode = kFlexible;
-  std::string pattern;  // kPattern: what may stand in a gap
+  std::string pattern;                            // kPattern: what may stand in a gap
+  std::vector<std::string> excludes;              // no string or key holds one of these, as it is written
+  std::shared_ptr<const ElementLayout> elements;  // of the outermost object; null: it is JSON as well
 };
 
 class JsonProductions : public Productions {
@@ -45,10 +51,16 @@ class JsonProductions : public Productions {
     kArrayNext,
     kObjectFirst,  // a = object state
     kObjectNext,
-    kKeys,   // after the opening quote of a key
-    kNamed,  // reader: a known name was written
-    kFree,   // reader: a free key of class b was written
-    kItem,   // reader: an item of a = array formula was written
+    kKeys,          // after the opening quote of a key
+    kArguments,     // a = formula: an object of elements
+    kMembers,       // a = object state: the elements that are left
+    kNamedElement,  // after the key of element b
+    kElement,       // a = formula: a value between the marks around it
+    kChosen,        // after the known name b
+    kNamed,         // reader: a known name was written
+    kFree,          // reader: a free key of class b was written
+    kItem,          // reader: an item of a = array formula was written
+    kFreeElement,   // reader: the key of class b of an element was written
   };
   struct Rule {
     RuleKind kind;
@@ -68,6 +80,21 @@ class JsonProductions : public Productions {
   void expand_item(const Rule& r, const Reading& reading, Alternatives& out);
   void expand_rule(RuleId rule, const Reading& reading, Alternatives& out, bool nearest);
   void expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out, bool nearest);
+  // A free key was read: false where a mask does not know its text and what follows depends on it.
+  bool read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps);
+  std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
+  // ---- strings as they are written ----
+  void refuse_unwritten();
+  RegexId clean(RegexId body);                  // the spellings that hold none of the excluded texts
+  Bits unclean(const Plan& plan, uint32_t id);  // names that have others
+  // ---- elements.cc ----
+  FormulaId arguments(FormulaId root, bool keys = true, bool values = true);
+  [[noreturn]] void unwritable(FormulaId root);
+  void expand_arguments(const Rule& r, Alternatives& out);
+  void add_elements(const Rule& r, const Offers& offers, bool nearest, Alternatives& out);
+  void add_members(const std::vector<Objects::Step>& steps, bool nearest, Alternatives& out);
+  void expand_element(const Rule& r, Alternatives& out);
+  std::string key_of(std::string_view read) const;
   void for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f);
   void for_each_object(FormulaId p, uint32_t& more, const std::function<void(FormulaId)>& f);
   // Terminals: punctuation with the gaps around it.
@@ -87,6 +114,12 @@ class JsonProductions : public Productions {
   Scalars scalars_;
   Solver solver_;
   RegexId gap_;
+  RegexId clean_ = RegexArena::empty();  // texts without the excluded ones; empty(): nothing is excluded
+  FlatMap<uint32_t, RegexId> cleaned_;
+  FlatMap<uint32_t, uint32_t> unclean_;  // plan -> its bits
+  std::vector<Bits> unclean_names_;
+  std::unique_ptr<RawStrings> strings_, keys_;  // of elements
+  FormulaId free_;                              // strings of elements without a condition
   StableVector<Rule> rules_;
   InternTable rule_index_;
   FlatMap<uint32_t, Symbol> symbols_;

@@ -108,6 +108,17 @@ def up_to(b: _core.GrammarBuilder, mark: str, marks: Sequence[str], spell: Spell
     return b.both(parts)
 
 
+def early(end: str, ends: Sequence[str]) -> list[str]:
+    """What a text in front of `end` cannot end with, or one of the ends would be complete before `end` is."""
+    found = {
+        other[:k]
+        for other in ends
+        for k in range(1, len(other))
+        if len(other) - k < len(end) and end.startswith(other[k:])
+    }
+    return sorted(found)
+
+
 def token_ids(spec: str, vocabulary: Vocabulary, text: str, at: int) -> list[int]:
     """The ids of ``[5,7-9,^3]`` without its brackets: numbers, ranges, ``^``: all special ones but these."""
     found: list[int] = []

@@ -16,23 +16,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
 from ..errors import GrammarError
-from . import gbnf, nested_xml, source
+from . import flat_xml, gbnf, nested_xml, source
 
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-# How parameters are written outside JSON: before and after a value; strings stand there as they are. `text`
-# is "true" in front of those, `type` is the schema's, with one name for numbers. `nested_xml` has more.
-XML_STYLES = {
-    "qwen_xml": ("<parameter={name}>", "</parameter>"),
-    "minimax_xml": ('<parameter name="{name}">', "</parameter>"),
-    "glm_xml": ("<arg_key>{name}</arg_key>\n<arg_value>", "</arg_value>"),
-    "deepseek_xml": ('<｜DSML｜parameter name="{name}" string="{text}">', "</｜DSML｜parameter>"),
-    "deepseek_v4_1_xml": ('<｜DSML｜ parameter name="{name}" string="{text}">', "</｜DSML｜ parameter>"),
-    "kimi_k3_xml": ('<|open|>argument key="{name}" type="{type}"<|sep|>', "<|close|>argument<|sep|>"),
-}
-
-BLANKS = 4  # at most, between the elements of XML styles, where nothing else is said
+_MOST = 1 << 28  # a larger bound says nothing
+BLANKS = 4  # at most, between elements, where nothing else is said
 
 
 def build(spec: Any, vocabulary: Vocabulary) -> tuple[_core.GrammarBuilder, int]:
@@ -81,6 +71,8 @@ class _Formats:
         self.vocabulary = vocabulary
         self.spell = source.spelled(b, vocabulary)
         self.depth = 0
+        self.ends: list[str] = []  # of the tag around: no free text in it goes past one of these
+        self.end_tokens: list[int] = []
 
     def fail(self, message: str, path: str) -> NoReturn:
         raise GrammarError(f"{message} (at #{path})")
@@ -139,11 +131,6 @@ class _Formats:
             self.fail(f"token {value} is outside the vocabulary", path)
         return value
 
-    def unsupported(self, spec: dict[str, Any], path: str, *names: str) -> None:
-        for name in names:
-            if spec.get(name) is not None:
-                self.fail(f"'{name}' is not supported", path)
-
     # ---- formats ----
 
     def const_string(self, spec: dict[str, Any], path: str) -> int:
@@ -158,8 +145,6 @@ class _Formats:
                 self.fail("'json_schema' is a text that is not JSON", path)
         if not isinstance(schema, (dict, bool)):
             self.fail("'json_schema' must be a schema", path)
-        if spec.get("excludes"):
-            self.fail("'excludes' of a schema is not supported", path)
         most = spec.get("max_whitespace_cnt")
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
             self.fail("'max_whitespace_cnt' is a number of blanks", path)
@@ -168,61 +153,38 @@ class _Formats:
         whitespace = "flexible" if most is None else rf"[ \n\t\r]{{0,{most}}}"
         if not isinstance(style, str):
             self.fail("'style' must be a text", path)
-        if style in XML_STYLES:
-            return self.parameters(schema, style, path, blanks, whitespace)
+        excludes = self.texts(spec, "excludes", path)
         if style in nested_xml.STYLES:
+            if excludes:
+                self.fail(f"'excludes' cannot be kept in {style}", path)
             at = f"{path}/{'json_schema' if 'json_schema' in spec else 'schema'}"
             return nested_xml.build(self.b, schema, style, at, self.spell, blanks, self.schema)
-        if style != "json":
-            known = ", ".join(("json", *XML_STYLES, *nested_xml.STYLES))
+        if style != "json" and style not in flat_xml.STYLES:
+            known = ", ".join(("json", *flat_xml.STYLES, *nested_xml.STYLES))
             self.fail(f"style '{style}' is not supported; known: {known}", path)
-        return self.schema(schema, bool(spec.get("any_order", False)), whitespace)
+        part = self.schema(schema, bool(spec.get("any_order", False)), whitespace, excludes)
+        if style == "json":
+            return part
+        row = flat_xml.STYLES[style]
+        for text in excludes:
+            if text != text.strip():
+                self.fail(f"{text!r} begins or ends with a blank and cannot be excluded in {style}", path)
+            if row.entities and (set(text) & set("&;") or text in "quot" or text in "amp"):
+                self.fail(f"{text!r} occurs in entities and cannot be excluded in {style}", path)
+        return flat_xml.build(self.b, part, row, self.spell, blanks)
 
-    def schema(self, schema: Any, any_order: bool = False, whitespace: str = "flexible") -> int:
+    def schema(
+        self,
+        schema: Any,
+        any_order: bool = False,
+        whitespace: str = "flexible",
+        excludes: list[str] | None = None,
+    ) -> int:
         try:
             text = json.dumps(schema)
         except RecursionError:
             raise GrammarError("the schema nests too deeply") from None
-        return self.b.json(text, [], whitespace, any_order, False, True, 0)
-
-    def parameters(self, schema: Any, style: str, path: str, blanks: int, whitespace: str) -> int:
-        """An object as elements, one a property, in the schema's order; required ones must be there."""
-        if not isinstance(schema, dict) or not isinstance(schema.get("properties", {}), dict):
-            self.fail("parameters outside JSON need an object schema", path)
-        before, after = XML_STYLES[style]
-        gap = self.b.chars([(9, 10), (13, 13), (32, 32)])
-        blank = self.b.repeat(gap, 0, blanks)
-        names = schema.get("required", [])
-        if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
-            self.fail("'required' must be a list of texts", path)
-        required = set(names)
-        definitions = {k: schema[k] for k in ("$defs", "definitions") if k in schema}
-        parts = [blank]
-        for name, inner in schema.get("properties", {}).items():
-            fields = inner if isinstance(inner, dict) else {}
-            kind, choices = fields.get("type"), fields.get("enum")
-            listed = choices if isinstance(choices, list) else []
-            texts = listed if all(isinstance(v, str) for v in listed) else []
-            kind = "number" if kind == "integer" else "string" if texts else kind
-            if "{type}" in before and not isinstance(kind, str):
-                self.fail(f"style '{style}' writes a type: give parameter '{name}' one", path)
-            free = kind == "string" and not texts and not set(fields) & _NARROW
-            text = "true" if free or texts else "false"
-            begin = self.spell(before.format(name=source.sound(name), text=text, type=kind))
-            if free:
-                value = source.up_to(self.b, after, [after], self.spell)
-            elif texts:
-                choice = self.b.choice([self.b.literal(source.sound(v).encode()) for v in texts])
-                around = [] if "{text}" in before else [blank]
-                value = self.b.sequence([*around, choice, *around, self.spell(after)])
-            else:
-                whole = {**inner, **definitions} if isinstance(inner, dict) else inner
-                value = self.b.sequence(
-                    [blank, self.schema(whole, False, whitespace), blank, self.spell(after)]
-                )
-            element = self.b.sequence([begin, value, blank])
-            parts.append(element if name in required else self.b.repeat(element, 0, 1))
-        return self.b.sequence(parts)
+        return self.b.json(text, [], whitespace, any_order, False, True, 0, excludes or [])
 
     def grammar(self, spec: dict[str, Any], path: str) -> int:
         text = self.text(spec, "grammar", path)
@@ -238,28 +200,41 @@ class _Formats:
         return self.b.both([node, source.without(self.b, excludes)]) if excludes else node
 
     def any_text(self, spec: dict[str, Any], path: str) -> int:
-        self.unsupported(spec, path, "max_tokens")
-        node = source.without(self.b, self.texts(spec, "excludes", path))
-        most = spec.get("max_chars")
+        ends = self.ends
+        excludes = [e for e in self.texts(spec, "excludes", path) if e not in ends]
+        return self.counted(source.without(self.b, [*ends, *excludes]), spec, path)
+
+    def counted(self, node: int, spec: dict[str, Any], path: str) -> int:
+        """The texts of a node within the bounds of a format of free text."""
+        most = self.count(spec, "max_chars", "characters", path)
+        if most is not None:
+            node = self.b.both([node, self.b.repeat(source.any_char(self.b), 0, most)])
+        return self.limited(node, spec, path)
+
+    def limited(self, node: int, spec: dict[str, Any], path: str) -> int:
+        most = self.count(spec, "max_tokens", "tokens", path)
         if most is None:
             return node
-        if not isinstance(most, int) or most < 0:
-            self.fail("'max_chars' is a number of characters", path)
-        return self.b.both([node, self.b.repeat(source.any_char(self.b), 0, most)])
+        return self.b.limit(node, most, f"format #{path}") if most > 0 else self.b.literal(b"")
+
+    def count(self, spec: dict[str, Any], name: str, what: str, path: str) -> int | None:
+        most: Any = spec.get(name)
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
+            self.fail(f"'{name}' is a number of {what}", path)
+        return None if most is None or most > _MOST else most
 
     def token_format(self, spec: dict[str, Any], path: str) -> int:
         return self.b.tokens([self.token(spec, path)])
 
     def any_token(self, spec: dict[str, Any], path: str, most: int = -1) -> int:
-        self.unsupported(spec, path, "max_tokens")
         ids = [self.token(t, path) for t in spec.get("exclude_tokens") or []]
         ordinary = [i for i in ids if i not in self.vocabulary.special_token_ids]
         if ordinary:
             self.fail(f"token {ordinary[0]} is ordinary text; only special tokens can be left out", path)
-        others = source.other_tokens(ids, self.vocabulary)
+        others = source.other_tokens([*ids, *self.end_tokens], self.vocabulary)
         char = source.any_char(self.b)
         one = self.b.choice([char, self.b.tokens(others)]) if others else char
-        return one if most == 1 else self.b.repeat(one, 0, most)
+        return self.limited(one if most == 1 else self.b.repeat(one, 0, most), spec, path)
 
     def sequence(self, spec: dict[str, Any], path: str) -> int:
         elements = self.items(spec, "elements", path)
@@ -291,30 +266,73 @@ class _Formats:
         self.known(tag, FIELDS["tag"], path)
 
     def rest_of_tag(self, spec: dict[str, Any], path: str) -> int:
-        """The content and the end; free content ends at the first end."""
+        """The content and the end. Free text in the content ends at the first end, which closes the tag."""
         end, content = spec.get("end", ""), spec.get("content", {"type": "any_text"})
-        free = isinstance(content, dict) and content.get("type") == "any_text"
-        if free and content.get("max_chars") is None and not isinstance(end, dict):
-            self.unsupported(content, path, "max_tokens")
-            ends = [end] if isinstance(end, str) else end if isinstance(end, list) else []
-            excludes = self.texts(content, "excludes", f"{path}/content")
-            if ends and all(isinstance(e, str) and e for e in ends):
-                ends = list(map(source.sound, ends))
-                return gbnf.dispatch(
-                    self.b, [], stops=ends, excludes=excludes, may_end=False, spell=self.spell
-                )
-        inner = self.format(content, f"{path}/content")
-        if isinstance(end, dict):
-            last = self.b.tokens([self.token(end, path)])
-        elif isinstance(end, str):
-            last = self.spell(source.sound(end))
-        elif isinstance(end, list) and end and all(isinstance(e, str) for e in end):
-            last = self.b.choice([self.spell(source.sound(e)) for e in end])
-        else:
+        texts = end if isinstance(end, list) else [end]
+        tokens = [self.token(end, path)] if isinstance(end, dict) else []
+        if not tokens and not (texts and all(isinstance(e, str) for e in texts)):
             self.fail("'end' must be a text, a list of texts or a token", path)
-        return self.b.sequence([inner, last])
+        if isinstance(end, list) and "" in end:
+            self.fail("'end' must be a text, a list of texts or a token", path)
+        ends = [] if tokens else list(dict.fromkeys(source.sound(e) for e in texts if e))
+        outer, self.ends, self.end_tokens = (self.ends, self.end_tokens), ends, tokens
+        at = f"{path}/content"
+        if ends:
+            node = self.closed(content, at, ends)
+        else:
+            inner = self.format(content, at)
+            node = self.b.sequence([inner, self.b.tokens(tokens)]) if tokens else inner
+        self.ends, self.end_tokens = outer
+        return node
 
-    def triggered(self, spec: dict[str, Any], path: str) -> int:
+    def closed(self, spec: Any, path: str, ends: list[str]) -> int:
+        """A format and one of the ends behind it: the first one, where free text stands before it."""
+        b = self.b
+        last = b.choice([self.spell(e) for e in ends])
+        kind = spec.get("type") if isinstance(spec, dict) else None
+        if kind == "any_text":
+            self.known(spec, FIELDS[kind], path)
+            excludes = [e for e in self.texts(spec, "excludes", path) if e not in ends]
+            if spec.get("max_tokens") is not None or spec.get("max_chars") is not None:
+                free = source.without(b, [*ends, *excludes])
+                ways = []
+                for e in ends:
+                    if any(other in e[:-1] for other in ends):
+                        continue  # another one is complete before it
+                    early = [b.literal(p.encode()) for p in source.early(e, ends)]
+                    text = free
+                    if early:
+                        text = b.both([free, b.negate(b.sequence([source.any_text(b), b.choice(early)]))])
+                    ways.append(b.sequence([self.counted(text, spec, path), self.spell(e)]))
+                return b.choice(ways)
+            return gbnf.dispatch(b, [], stops=ends, excludes=excludes, may_end=False, spell=self.spell)
+        if kind in ("triggered_tags", "dispatch"):
+            self.known(spec, FIELDS[kind], path)
+            return (
+                self.triggered(spec, path, ends)
+                if kind == "triggered_tags"
+                else self.dispatched(spec, path, ends)
+            )
+        if kind in ("sequence", "or", "optional"):
+            self.known(spec, FIELDS[kind], path)
+            self.depth += 1
+            if self.depth > source.DEPTH:
+                self.fail("formats nest too deeply", path)
+            if kind == "optional":
+                node = b.choice([last, self.closed(spec.get("content"), f"{path}/content", ends)])
+            else:
+                elements = self.items(spec, "elements", path)
+                places = [f"{path}/elements/{i}" for i in range(len(elements))]
+                if kind == "or":
+                    node = b.choice([self.closed(e, p, ends) for e, p in zip(elements, places, strict=True)])
+                else:
+                    first = [self.format(e, p) for e, p in zip(elements[:-1], places, strict=False)]
+                    node = b.sequence([*first, self.closed(elements[-1], places[-1], ends)])
+            self.depth -= 1
+            return node
+        return b.sequence([self.format(spec, path), last])
+
+    def triggered(self, spec: dict[str, Any], path: str, ends: list[str] | None = None) -> int:
         triggers = self.texts(spec, "triggers", path)
         if not triggers:
             self.fail("'triggers' must be a list of texts", path)
@@ -333,15 +351,34 @@ class _Formats:
             pairs.append((fitting[0], self.b.sequence([self.spell(begin[len(fitting[0]) :]), rest])))
             whole.append(self.b.sequence([self.spell(begin), rest]))
         first, last = bool(spec.get("at_least_one")), bool(spec.get("stop_after_first"))
-        excludes = self.texts(spec, "excludes", path)
-        if first:  # the text begins with a tag, as in xgrammar
-            if last:
-                return self.b.choice(whole)
-            free = gbnf.dispatch(self.b, pairs, excludes=excludes, spell=self.spell)
-            return self.b.sequence([self.b.choice(whole), free])
-        return gbnf.dispatch(self.b, pairs, excludes=excludes, loop=not last, spell=self.spell)
+        if first and last:  # the text begins with a tag, as in xgrammar
+            closing = [self.b.choice([self.spell(e) for e in ends])] if ends else []
+            return self.b.sequence([self.b.choice(whole), *closing])
+        free = self.dispatch(spec, pairs, not last, path, ends)
+        return self.b.sequence([self.b.choice(whole), free]) if first else free
 
-    def dispatched(self, spec: dict[str, Any], path: str) -> int:
+    def dispatch(
+        self,
+        spec: dict[str, Any],
+        pairs: list[tuple[str, int]],
+        loop: bool,
+        path: str,
+        ends: list[str] | None,
+    ) -> int:
+        """Free text with tags in it; with `ends` it includes the one that closes it."""
+        b = self.b
+        outer = ends or self.ends
+        excludes = [e for e in self.texts(spec, "excludes", path) if e not in outer]
+        if ends:
+            if not loop:
+                last = b.choice([self.spell(e) for e in ends])
+                pairs = [(tag, b.sequence([node, last])) for tag, node in pairs]
+            return gbnf.dispatch(
+                b, pairs, stops=ends, excludes=excludes, loop=loop, may_end=False, spell=self.spell
+            )
+        return gbnf.dispatch(b, pairs, excludes=[*outer, *excludes], loop=loop, spell=self.spell)
+
+    def dispatched(self, spec: dict[str, Any], path: str, ends: list[str] | None = None) -> int:
         pairs = []
         for i, rule in enumerate(self.items(spec, "rules", path)):
             if (
@@ -352,10 +389,7 @@ class _Formats:
             ):
                 self.fail("a rule is a pair of a text and a format", f"{path}/rules/{i}")
             pairs.append((source.sound(rule[0]), self.format(rule[1], f"{path}/rules/{i}/1")))
-        excludes = self.texts(spec, "excludes", path)
-        return gbnf.dispatch(
-            self.b, pairs, excludes=excludes, loop=bool(spec.get("loop", True)), spell=self.spell
-        )
+        return self.dispatch(spec, pairs, bool(spec.get("loop", True)), path, ends)
 
     def separated(self, spec: dict[str, Any], path: str) -> int:
         tags = [self.format(t, f"{path}/tags/{i}") for i, t in enumerate(self.items(spec, "tags", path))]
@@ -393,8 +427,6 @@ class _Formats:
         tail = b.sequence([b.repeat(b.sequence([free, b.choice(calls)]), 0, -1), free])
         return b.sequence([b.choice(calls), tail]) if spec.get("at_least_one") else tail
 
-
-_NARROW = {"enum", "const", "pattern", "format", "minLength", "maxLength"}
 
 FIELDS = {
     "const_string": ("value",),

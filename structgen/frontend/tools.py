@@ -160,11 +160,16 @@ def structural_tag(
     return {"type": "structural_tag", "format": body}
 
 
+# The parameters of a function that lists none.
+NOTHING = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
 def _function(tool: Any, i: int) -> tuple[str, Any]:
     function = tool.get("function", tool) if isinstance(tool, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
         raise GrammarError(f"tool {i} has no function with a name")
-    return function["name"], function.get("parameters", {"type": "object"})
+    parameters = function.get("parameters")
+    return function["name"], NOTHING if parameters is None else parameters
 
 
 def _forced(choice: Any) -> str | None:
