@@ -74,6 +74,42 @@ CASES += [
 ]
 
 
+TRIGGERED = {"type": "triggered_tags", "triggers": ["<a"], "tags": [TAG_A]}
+ANY = {"type": "any_text"}
+
+
+def ending(content: dict, end: str | list[str] = "end") -> dict:
+    return {"type": "tag", "begin": "b", "content": content, "end": end}
+
+
+# The end of a tag closes it wherever free text stands in its content.
+CASES += [
+    (ending({**ANY, "excludes": ["end", "no"]}), ["bend", "bxend"], ["bxendyend", "bnoend"]),
+    (ending({**ANY, "excludes": ["x"]}, ["end", "x"]), ["bend", "bx", "byx"], ["bxx", "b"]),
+    (ending(TRIGGERED), ["bend", "bxend", "bx<a>1</a>yend"], ["bxendyend", "b<a>1</a>endend", "bx<a>1</a>"]),
+    (ending({**TRIGGERED, "stop_after_first": True}), ["bend", "bx<a>1</a>end"], ["bx<a>1</a>yend", "bxendyend"]),
+    (ending({**TRIGGERED, "at_least_one": True}), ["b<a>1</a>end", "b<a>1</a>xend"], ["bend", "b<a>1</a>xendxend"]),
+    (ending({**TRIGGERED, "at_least_one": True, "stop_after_first": True}), ["b<a>1</a>end"], ["b<a>1</a>xend"]),
+    (ending({"type": "sequence", "elements": [INTEGER, ANY]}), ["b1end", "b1xend"], ["b1xendyend"]),
+    (ending({"type": "sequence", "elements": [ANY, INTEGER]}), ["b1end", "bx1end"], ["bend1end"]),
+    (ending({"type": "or", "elements": [INTEGER, ANY]}), ["b1end", "bxend"], ["bxendyend"]),
+    (ending({"type": "optional", "content": ANY}), ["bend", "bxend"], ["bxendyend"]),
+    (ending({**ANY, "max_chars": 3}), ["bend", "bxxxend"], ["bxxxxend", "bendend"]),
+    (ending({**ANY, "max_chars": 3}, ["end", "x"]), ["bend", "byyx"], ["bxyx", "byyyyend"]),
+]  # fmt: skip
+# Beside xgrammar: an end that begins before the last one does ends the tag.
+ALONE = [
+    (ending({"type": "dispatch", "rules": [["fn:", INTEGER]]}), ["bxfn:1yend"], ["bxendyend"]),
+    (ending(ANY, "aba"), ["baba", "bxaba"], ["bababa"]),
+    (ending({**ANY, "max_chars": 9}, "aba"), ["baba", "bxaba", "baaba"], ["bababa"]),
+]
+
+
+@pytest.mark.parametrize("spec, inside, outside", ALONE)
+def test_first_end_counts(spec, inside, outside) -> None:
+    test_cases(spec, inside, outside)
+
+
 ARGUMENTS = {
     "type": "object",
     "properties": {
@@ -249,6 +285,55 @@ def test_tokens(spec, inside, outside) -> None:
     assert [t for t in outside if verdict(t)] == []
 
 
+def test_max_tokens() -> None:
+    words = structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b"ab", b"x</t>", b""], 258)
+    for kind in ("any_text", "any_tokens"):
+        content = {"type": kind, "max_tokens": 2}
+        spec = {"type": "tag", "begin": "<t>", "content": content, "end": "</t>"}
+        found = structgen.Compiler(words).structural_tag(wrapped(spec))
+
+        def verdict(tokens: list[int], found=found) -> bool:
+            matcher = found.matcher()
+            return matcher.accept_tokens([*b"<t>", *tokens]) and matcher.is_accepting()
+
+        assert verdict(list(b"</t>")) and verdict([256, 256, *b"</t>"]) and verdict([256, 257]), kind
+        assert not verdict([256, 256, 257]) and not verdict(list(b"abc</t>")), kind
+    none = {"type": "sequence", "elements": [{"type": "any_text", "max_tokens": 0}, INTEGER]}
+    found = structgen.Compiler(words).structural_tag(wrapped(none))
+    assert harness.verdict(found, "12") and not harness.verdict(found, "a12")
+
+
+def test_end_token_closes() -> None:
+    for content in (
+        {"type": "any_tokens"},
+        {"type": "token_triggered_tags", "trigger_tokens": [259], "tags": [TOOL]},
+    ):
+        if content["type"] != "any_tokens":
+            content["tags"] = [{**TOOL, "begin": {"type": "token", "token": 259}}]
+        spec = {"type": "tag", "begin": "b", "content": content, "end": {"type": "token", "token": 258}}
+        matcher = COMPILER.structural_tag(wrapped(spec)).matcher()
+        assert (
+            matcher.accept_tokens([*b"bx", 258]) and matcher.is_accepting() and not matcher.accept_token(258)
+        )
+
+
+def test_excluded_texts_of_a_schema() -> None:
+    schema = {"type": "object", "properties": {"s": {"type": "string"}, "a<": {"enum": ["<|x|>", "y"]}}}
+    spec = {"type": "json_schema", "json_schema": schema, "excludes": ["<|", "bad"]}
+    found = BYTES.structural_tag(wrapped(spec))
+    inside = ['{"s":"a"}', '{"s":"<\\u007c"}', '{"s":"b\\u0061d"}', '{"s":"","a<":"\\u003c|x|>"}', '{"z<":1}']
+    outside = ['{"s":"<|"}', '{"s":"bad"}', '{"s":"","a<":"<|x|>"}', '{"z<|":1}', '{"z":["<|"]}']
+    assert [t for t in inside if not harness.verdict(found, t)] == []
+    assert [t for t in outside if harness.verdict(found, t)] == []
+    raw = BYTES.structural_tag(wrapped({**spec, "style": "deepseek_xml"}))
+    element = f'<{D}parameter name="%s" string="%s">%s</{D}parameter>'
+    assert harness.verdict(raw, element % ("s", "true", "b a d <"))
+    assert not harness.verdict(raw, element % ("s", "true", "a <| b"))
+    assert harness.verdict(raw, element % ("q", "false", '["<"]'))
+    assert not harness.verdict(raw, element % ("q", "false", '["<|"]'))
+    assert not harness.verdict(raw, element % ("q<|", "false", "1"))
+
+
 def test_every_field_of_xgrammar_is_known() -> None:
     """Kept or refused, never passed over."""
     tags = pytest.importorskip("xgrammar.structural_tag")
@@ -271,7 +356,15 @@ ERRORS = [
         "'value' must be a text (at #/format/elements/0)",
     ),
     ({**TAG_A, "contnet": 1}, "'contnet' is no field of this format; did you mean 'content'? (at #/format)"),
-    ({"type": "any_text", "max_tokens": 4}, "'max_tokens' is not supported (at #/format)"),
+    ({"type": "any_text", "max_tokens": -1}, "'max_tokens' is a number of tokens (at #/format)"),
+    (
+        {"type": "json_schema", "style": "qwen_xml", "json_schema": True, "excludes": [" <"]},
+        "' <' begins or ends with a blank and cannot be excluded in qwen_xml (at #/format)",
+    ),
+    (
+        {"type": "json_schema", "json_schema": True, "excludes": ["12"]},
+        "'12' cannot be excluded: it occurs in escapes, and a text may need those",
+    ),
     (
         {"type": "json_schema", "json_schema": True, "max_whitespace_cnt": -1},
         "'max_whitespace_cnt' is a number of blanks (at #/format)",

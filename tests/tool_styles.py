@@ -1,0 +1,150 @@
+"""Readers and writers of the styles in which models write the arguments of a call.
+
+In: a text. Out: its readings, each a JSON object; none where it is not written in the style. A style that
+does not write what kind a value is leaves a text two readings: the text itself, and what it says as JSON.
+Nothing here is shared with the engine. Cost: the product of the readings of all members.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tests import oracle, strategies
+from tests.strategies import Source
+
+BLANK = r"[ \t\r\n]{0,4}"
+DSML = "｜DSML｜"
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """``element`` has the groups key, kind (where it is written) and value."""
+
+    element: re.Pattern[str]
+    written: str  # with {key}, {kind}, {value}
+    kinds: dict[str, str]  # by type; empty: not written
+    key_never: str = ""  # a pattern
+    entities: bool = False
+    newlines: bool = False
+
+    # ---- reading ----
+
+    def readings(self, text: str) -> Iterator[dict[str, Any]]:
+        found: list[tuple[str, list[Any]]] = []
+        at = re.match(BLANK, text).end()  # type: ignore[union-attr]
+        while at < len(text):
+            match = self.element.match(text, at)
+            if match is None:
+                return
+            groups = match.groupdict()
+            key = groups["key"]
+            if self.entities:
+                if '"' in key or "&" in re.sub("&(?:amp|quot);", "", key):
+                    return
+                key = key.replace("&quot;", '"').replace("&amp;", "&")
+            elif self.key_never and re.search(self.key_never, key):
+                return
+            found.append((key, list(self.values(groups.get("kind"), groups["value"]))))
+            at = match.end()
+        if len({key for key, _ in found}) != len(found):
+            return
+        for values in itertools.product(*(values for _, values in found)):
+            yield dict(zip((key for key, _ in found), values, strict=True))
+
+    def values(self, kind: str | None, text: str) -> Iterator[Any]:
+        if kind in (None, self.kinds.get("string")):
+            raw = text
+            if self.newlines:
+                raw = raw.removeprefix("\n")
+                raw = raw.removesuffix("\n")
+            yield raw
+            if kind is not None:
+                return
+        json_text = text.strip(" \t\r\n")
+        if not re.fullmatch(BLANK + re.escape(json_text) + BLANK, text):
+            return
+        try:
+            value = oracle.loads(json_text)
+        except (ValueError, RecursionError):
+            return
+        if not isinstance(value, str) and (kind is None or self.kinds[type_of(value)] == kind):
+            yield value
+
+    # ---- writing ----
+
+    def member(self, source: Source, key: str, value: Any) -> str:
+        kind = self.kinds.get(type_of(value), "")
+        if isinstance(value, str):
+            text = value
+            if self.newlines and (source.chance(50) or text[:1] == "\n" or text[-1:] == "\n"):
+                text = f"\n{text}\n"
+        else:
+            blank = source.pick(("", "", "\n", " "))
+            text = blank + strategies.text(source, value).strip(" \t\r\n") + blank
+        if self.entities:
+            key = key.replace("&", "&amp;").replace('"', "&quot;")
+        return self.written.replace("{kind}", kind).replace("{key}", key).replace("{value}", text)
+
+    def text(self, source: Source, value: dict[str, Any]) -> str:
+        between = source.pick(("", "\n"))
+        return between.join(self.member(source, k, v) for k, v in value.items()) + between
+
+
+def type_of(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "boolean"
+    return {str: "string", list: "array", dict: "object"}.get(type(value), "number")
+
+
+def marked(start: str, kind: str, middle: str, close: str) -> re.Pattern[str]:
+    """start KEY kind middle VALUE close; a value ends at the first mark, whatever it is."""
+    return re.compile(rf"{start}(?P<key>.*?){kind}{middle}(?P<value>.*?){re.escape(close)}{BLANK}", re.DOTALL)
+
+
+TEXT_OR_JSON = dict.fromkeys(("null", "boolean", "number", "array", "object"), "false") | {"string": "true"}
+STYLES = {
+    "qwen_xml": Style(
+        marked("<parameter=", ">", "", "</parameter>"),
+        "<parameter={key}>{value}</parameter>",
+        {},
+        newlines=True,
+    ),
+    "minimax_xml": Style(
+        marked('<parameter name="', '">', "", "</parameter>"),
+        '<parameter name="{key}">{value}</parameter>',
+        {},
+        key_never='[">]',
+    ),
+    "glm_xml": Style(
+        marked("<arg_key>", "</arg_key>", "\n?<arg_value>", "</arg_value>"),
+        "<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>",
+        {},
+    ),
+    "deepseek_xml": Style(
+        marked(f'<{DSML}parameter name="', '" string="(?P<kind>true|false)', '">', f"</{DSML}parameter>"),
+        f'<{DSML}parameter name="{{key}}" string="{{kind}}">{{value}}</{DSML}parameter>',
+        TEXT_OR_JSON,
+        key_never='"',
+    ),
+    "deepseek_v4_1_xml": Style(
+        marked(f'<{DSML} parameter name="', '" string="(?P<kind>true|false)', '">', f"</{DSML} parameter>"),
+        f'<{DSML} parameter name="{{key}}" string="{{kind}}">{{value}}</{DSML} parameter>',
+        TEXT_OR_JSON,
+        key_never='"',
+    ),
+    "kimi_k3_xml": Style(
+        marked(
+            r'<\|open\|>argument key="',
+            '" type="(?P<kind>[a-z]*)',
+            r'"<\|sep\|>',
+            "<|close|>argument<|sep|>",
+        ),
+        '<|open|>argument key="{key}" type="{kind}"<|sep|>{value}<|close|>argument<|sep|>',
+        {k: k for k in ("string", "null", "boolean", "number", "array", "object")},
+        entities=True,
+    ),
+}
