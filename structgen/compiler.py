@@ -62,7 +62,7 @@ class Compiler:
         *,
         whitespace: str = "flexible",
         property_order: Literal["schema", "any"] = "schema",
-        numbers: Literal["any", "canonical"] = "any",
+        numbers: Literal["any", "canonical"] | None = None,
         formats: Literal["enforce", "annotate"] = "enforce",
         draft: str | int | None = None,
         registry: Any = None,
@@ -75,7 +75,9 @@ class Compiler:
             whitespace: "flexible" (up to 32 blanks a gap), "compact", "pretty" (two-space indent), or a
                 regex of what may stand in a gap.
             property_order: "schema" keeps the keys of one ``properties`` in its order; "any" does not.
-            numbers: "canonical" allows one spelling a number (no exponent, no trailing zeros).
+            numbers: "any" takes every spelling of RFC 8259. "canonical" takes one spelling a number: no
+                exponent, no trailing zeros, at most 308 digits before the point, so every reader has a finite
+                double or a whole number of it. Default: "canonical" for Python types, else "any".
             formats: "enforce" applies every format of the newest specification; "annotate" none.
             draft: "4", "6", "7", "2019-09" or "2020-12"; default: the schema's ``$schema``, else 2020-12.
             registry: a ``referencing.Registry`` or a dict of URI to schema, for ``$ref`` to other documents.
@@ -91,7 +93,7 @@ class Compiler:
             and schema.isascii()
             and whitespace == "flexible"
             and property_order == "schema"
-            and numbers == "any"
+            and numbers in (None, "any")
             and formats == "enforce"
             and draft is None
             and registry is None
@@ -106,7 +108,7 @@ class Compiler:
                 return self._remember(schema, grammar)
         if property_order not in ("schema", "any"):
             raise ValueError(f"property_order is 'schema' or 'any', not {property_order!r}")
-        if numbers not in ("any", "canonical"):
+        if numbers not in (None, "any", "canonical"):
             raise ValueError(f"numbers is 'any' or 'canonical', not {numbers!r}")
         if formats not in ("enforce", "annotate"):
             raise ValueError(f"formats is 'enforce' or 'annotate', not {formats!r}")
@@ -129,6 +131,8 @@ class Compiler:
 
             document, parse = schema_of(schema)
             text = _to_text(document)
+            numbers = numbers or "canonical"
+        numbers = numbers or "any"
         key = ("json", text, whitespace, property_order, numbers, formats, number)
         if registry is None:
             known = self._known(key)

@@ -100,7 +100,7 @@ def explain(
     *,
     whitespace: str = "flexible",
     property_order: str = "schema",
-    numbers: str = "any",
+    numbers: str | None = None,
     formats: str = "enforce",
     draft: str | int | None = None,
     registry: Any = None,

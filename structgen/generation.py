@@ -188,7 +188,8 @@ def generate(
             (model, tokenizer) of transformers, or a `LanguageModel`. Folders and ids stay loaded (the last
             two); make a `TransformersLM` to use a pair again and again.
         prompt: a text, token ids, or a list of chat messages ({"role": ..., "content": ...}).
-        schema: dict, bool, JSON text or a Python type; None: no schema.
+        schema: dict, bool, JSON text or a Python type; None: no schema. Numbers are written in the
+            canonical way (`Compiler.json_schema`), which every reader takes; `grammar` takes others.
         max_tokens: ids drawn at most, end-of-sequence included; less where the model's context ends.
         temperature: 0 takes the most probable allowed token, the lowest id where two are equal.
         top_k: draw among the k most probable allowed tokens.
@@ -219,7 +220,9 @@ def generate(
     lm = language_model(model)
     clock.lap("load")
     if grammar is None and schema is not None:
-        grammar = (compiler or compiler_of(lm)).json_schema(schema, whitespace=whitespace)
+        grammar = (compiler or compiler_of(lm)).json_schema(
+            schema, whitespace=whitespace, numbers="canonical"
+        )
     if grammar is not None:
         check_vocabulary(grammar.vocabulary, lm.vocabulary)
     clock.lap("compile")
@@ -279,7 +282,7 @@ def generate(
 
 
 def _compiled(schema: Any, whitespace: str, compiler: Compiler) -> CompiledGrammar:
-    return compiler.json_schema(schema, whitespace=whitespace)
+    return compiler.json_schema(schema, whitespace=whitespace, numbers="canonical")
 
 
 def _can_budget(grammar: CompiledGrammar) -> bool:

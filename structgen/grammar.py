@@ -75,6 +75,12 @@ class CompiledGrammar:
         """Keywords that are annotation only, with JSON pointers; empty when everything is enforced."""
         if self._report is None:
             entries = [ReportEntry(*e) for e in self._core.report()]
+            if self._parse is not None:
+                from .frontend.python_types import REMARKS
+
+                entries = [
+                    ReportEntry(e.pointer, e.keyword, REMARKS.get(e.keyword, e.reason)) for e in entries
+                ]
             self._report = tuple(sorted(entries, key=lambda e: (e.pointer, e.keyword)))
         return self._report
 

@@ -9,6 +9,14 @@
 namespace structgen {
 
 Decimal Decimal::parse(std::string_view text) {
+  Decimal out = parse_any(text);
+  if (std::abs(out.exponent) > kMaxDecimalExponent)
+    throw Error(ErrorKind::kSchemaTooComplex, "the number " + std::string(text.substr(0, 40)) +
+                                                  " has an exponent beyond 4000; use a smaller bound");
+  return out;
+}
+
+Decimal Decimal::parse_any(std::string_view text) {
   const auto bad = [&]() -> Error {
     return Error(ErrorKind::kGrammar, "'" + std::string(text.substr(0, 40)) + "' is not a JSON number");
   };
@@ -38,20 +46,19 @@ Decimal Decimal::parse(std::string_view text) {
     int64_t e = 0;
     const auto [end, error] = std::from_chars(rest.data() + i, rest.data() + rest.size(), e);
     if (error == std::errc::result_out_of_range)
-      e = rest[i] == '-' ? -1'000'000'000 : 1'000'000'000;
+      e = rest[i] == '-' ? -kHugeExponent : kHugeExponent;
     else if (error != std::errc())
       throw bad();
     if (end != rest.data() + rest.size()) throw bad();
-    out.exponent += std::clamp<int64_t>(e, -1'000'000'000, 1'000'000'000);
+    out.exponent += std::clamp(e, -kHugeExponent, kHugeExponent);
   }
   const std::size_t last = out.digits.find_last_not_of('0');
   if (last == std::string::npos) return Decimal{};
   out.exponent += static_cast<int64_t>(out.digits.size() - 1 - last);
   out.digits.resize(last + 1);
   out.digits.erase(0, out.digits.find_first_not_of('0'));
-  if (std::abs(out.exponent) > kMaxDecimalExponent)
-    throw Error(ErrorKind::kSchemaTooComplex, "the number " + std::string(text.substr(0, 40)) +
-                                                  " has an exponent beyond 4000; use a smaller bound");
+  if (std::abs(out.exponent) >= kHugeExponent)
+    out.exponent = out.exponent < 0 ? -kHugeExponent : kHugeExponent;
   return out;
 }
 

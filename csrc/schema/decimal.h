@@ -1,7 +1,8 @@
 // Decimal numbers of any size, read from JSON number text. No binary floating point anywhere.
 //
-// In: "1.50e3". Out: sign, significant digits, exponent of ten. Cost: linear in the text; the value
-// may have at most kMaxDecimalExponent as its exponent, beyond which kSchemaTooComplex is thrown.
+// In: "1.50e3". Out: sign, significant digits, exponent of ten. Cost: linear in the text. Bounds and divisors
+// may have at most kMaxDecimalExponent as their exponent: they are written out digit by digit. Values that
+// are only compared may have any (parse_any).
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,8 @@
 namespace structgen {
 
 constexpr int64_t kMaxDecimalExponent = 4000;
+constexpr int64_t kHugeExponent =
+    1'000'000'000'000'000'000;  // 10^18: larger exponents are taken for this one
 
 // value = (-1)^negative * digits * 10^exponent.
 // Invariant: digits has no leading and no trailing zero; zero is digits = "" and exponent = 0, not negative.
@@ -19,7 +22,8 @@ struct Decimal {
   std::string digits;
   int64_t exponent = 0;
 
-  static Decimal parse(std::string_view json_number);
+  static Decimal parse(std::string_view json_number);      // kSchemaTooComplex: a very large exponent
+  static Decimal parse_any(std::string_view json_number);  // never that
 
   bool zero() const { return digits.empty(); }
   bool integer() const { return exponent >= 0; }

@@ -125,12 +125,12 @@ class Scaled {
   }
 
   Decimal number(int64_t x) const {
-    return Decimal::parse(std::to_string(x) + "e" + std::to_string(exponent_));
+    return Decimal::parse_any(std::to_string(x) + "e" + std::to_string(exponent_));
   }
 
  private:
   Decimal decimal(const Formula& f) const {
-    return Decimal::parse(f.op == Op::kInteger ? std::string_view("1") : formulas_.text(f.a));
+    return Decimal::parse_any(f.op == Op::kInteger ? std::string_view("1") : formulas_.text(f.a));
   }
 
   bool scan(FormulaId p) {
@@ -170,7 +170,7 @@ bool fits(const FormulaSpace& formulas, const Scaled& scaled, FormulaId p) {
     case Op::kMultiple:
     case Op::kAtLeast:
     case Op::kAtMost:
-    case Op::kEqual: return scaled.of(Decimal::parse(formulas.text(f.a))).has_value();
+    case Op::kEqual: return scaled.of(Decimal::parse_any(formulas.text(f.a))).has_value();
     case Op::kInteger: return scaled.of(Decimal::parse("1")).has_value();
     default:
       return std::ranges::all_of(formulas.kids(p), [&](FormulaId k) { return fits(formulas, scaled, k); });

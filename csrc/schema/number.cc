@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "base/error.h"
 #include "regex/regex.h"
 
 namespace structgen {
@@ -243,6 +244,14 @@ RegexId NumberLanguage::scientific_below(const Decimal& bound, bool strict) {
 RegexId NumberLanguage::scientific_equal(const Decimal& value) {
   const int64_t k = value.scientific_exponent();
   const int first = digit_at(value.digits, 0);
+  if (std::abs(value.exponent) == kHugeExponent) {  // all such exponents are one
+    const RegexId e = k > 0 ? exponent_at_least(kHugeExponent) : exponent_at_most(-kHugeExponent);
+    return value.digits.size() == 1
+               ? one_digit(first, first, e)
+               : with_fraction(digit(first, first),
+                               arena_.cat(arena_.literal(std::string_view(value.digits).substr(1)), zeros_),
+                               e);
+  }
   if (value.digits.size() == 1) return one_digit(first, first, exponent_equal(k));
   const std::string_view rest = std::string_view(value.digits).substr(1);
   if (rest.size() > kMantissaDigits) return RegexArena::empty();
@@ -302,6 +311,22 @@ RegexId NumberLanguage::integers() {
   return integers_ = either_sign(arena_.alt(std::span<const RegexId>(parts)));
 }
 
+RegexId NumberLanguage::finite() {
+  return arena_.cat(arena_.optional(arena_.byte('-')),
+                    arena_.cat(digits(1, kReadableDigits), arena_.optional(arena_.cat(point_, any_digits_))));
+}
+
+RegexId NumberLanguage::finite_any() {
+  const RegexId whole = arena_.cat(digit(1, 9), digits(0, kReadableDigits - 1));
+  const RegexId small = arena_.cat(digit(0, 0), some_fraction_);  // between 0 and 1
+  const RegexId positive = arena_.alt(arena_.cat(whole, any_fraction_), small);
+  return arena_.alt(digit(0, 0), either_sign(positive));
+}
+
+RegexId NumberLanguage::finite_integers() {
+  return arena_.alt(digit(0, 0), either_sign(arena_.cat(digit(1, 9), digits(0, kReadableDigits - 1))));
+}
+
 RegexId NumberLanguage::at_least(const Decimal& bound, bool exclusive) {
   if (!bound.zero() && !bound.negative) return above(bound, exclusive);
   if (bound.negative) {
@@ -325,7 +350,27 @@ RegexId NumberLanguage::at_most(const Decimal& bound, bool exclusive) {
   return arena_.alt(negative, below(bound, exclusive, true));
 }
 
+// Numbers of a very large exponent. Their plain form is a row of zeros, which no text reaches beyond 2^31.
+RegexId NumberLanguage::equal_to_far(const Decimal& value) {
+  constexpr int64_t kLongest = int64_t{1} << 31;
+  RegexId out = canonical_ ? RegexArena::empty() : scientific_equal(value);
+  const int64_t zeros =
+      value.exponent > 0 ? value.exponent : -value.exponent - static_cast<int64_t>(value.digits.size());
+  if (zeros < kLongest) {
+    const RegexId row =
+        arena_.repeat(digit(0, 0), static_cast<uint32_t>(zeros), static_cast<uint32_t>(zeros));
+    const RegexId digits = arena_.literal(value.digits);
+    const RegexId large[] = {digits, row, zero_fraction_};
+    const RegexId small[] = {digit(0, 0), point_, row, digits, zeros_};
+    out = arena_.alt(out, value.exponent > 0 ? arena_.cat(large) : arena_.cat(small));
+  } else if (canonical_) {
+    throw Error(ErrorKind::kSchemaTooComplex, "a number without exponent has too many digits");
+  }
+  return value.negative ? minus_sign(out) : out;
+}
+
 RegexId NumberLanguage::equal_to(const Decimal& value) {
+  if (std::abs(value.exponent) > kMaxDecimalExponent) return equal_to_far(value);
   const std::string fraction = value.frac_part();
   const RegexId tail = fraction.empty() ? zero_fraction_ : arena_.cat(arena_.literal("." + fraction), zeros_);
   RegexId out = arena_.cat(arena_.literal(value.int_part()), tail);

@@ -13,7 +13,8 @@
 // takes a mantissa with a fraction only where the exponent is at least 16 or at most -5 (what json.dumps
 // writes): whether its digits are a multiple is an automaton for every number of digits, and those meet
 // bounds and each other in conjunctions of thousands of states. The canonical universe is the plain decimal
-// form without trailing zeros after the point and without -0. json_number() is every lexeme of RFC 8259;
+// form without trailing zeros after the point and without -0; finite() limits it to what every reader takes
+// for a finite double (see Scalars::number). json_number() is every lexeme of RFC 8259;
 // use it where no numeric condition applies.
 //
 // Cost: bounds and equality take a few arena calls a digit; integers() about 40; multipleOf is plain for
@@ -54,6 +55,13 @@ class NumberLanguage {
   static bool common_multiple(const Decimal& a, const Decimal& b, Decimal& out);
   RegexId equal_to(const Decimal& value);
 
+  // Canonical lexemes of at most kReadableDigits digits before the point: every reader has a finite double or
+  // a whole number of it.
+  RegexId finite();           // all such shapes, to be joined with a condition
+  RegexId finite_any();       // any() within them
+  RegexId finite_integers();  // integers() within them
+  static constexpr uint32_t kReadableDigits = 308;
+
  private:
   // ---- magnitudes: unsigned lexemes ----
   RegexId magnitude();  // all of them
@@ -64,6 +72,7 @@ class NumberLanguage {
   RegexId scientific_above(const Decimal& bound, bool strict);
   RegexId scientific_below(const Decimal& bound, bool strict);
   RegexId scientific_equal(const Decimal& value);
+  RegexId equal_to_far(const Decimal& value);
   RegexId scientific_any();
   RegexId exact_fraction(uint32_t digits);  // the digits of a mantissa's fraction, the last but zeros not 0
   RegexId minus_sign(RegexId magnitudes);

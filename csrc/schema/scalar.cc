@@ -86,7 +86,51 @@ RegexId Scalars::length(uint32_t min, uint32_t max) {
 }
 
 RegexId Scalars::string(FormulaId p) { return combine(p, kStrings); }
-RegexId Scalars::number(FormulaId p) { return combine(p, hard(p) ? kNarrow : kNumbers); }
+
+// Canonical numbers have at most kReadableDigits digits before the point, unless a condition names numbers of
+// about that size. Conditions whose constants have few digits in all are met, if at all, by a number below
+// their product and so below the limit: what the arithmetic of witness.cc and lattice.cc finds stays right.
+// Not beside a hard divisor: its automaton times a counter of 308 is too large to decide.
+RegexId Scalars::number(FormulaId p) {
+  const Domain domain = hard(p) ? kNarrow : kNumbers;
+  constexpr uint32_t kSmall = NumberLanguage::kReadableDigits - 8;
+  if (!canonical_ || domain == kNarrow || p == FormulaSpace::no() || size_of_constants(p) > kSmall)
+    return combine(p, domain);
+  if (const RegexId* known = finite_.find(p.v)) return *known;
+  NumberLanguage& numbers = language(domain);
+  RegexId out;
+  if (p == FormulaSpace::yes())
+    out = numbers.finite_any();
+  else if (formulas_[p].op == Op::kInteger)
+    out = numbers.finite_integers();
+  else
+    out = regexes_.both(combine(p, domain), numbers.finite());
+  finite_.emplace(p.v, out);
+  return out;
+}
+
+// The digits of all numbers in a formula, those of their exponents' size included.
+uint32_t Scalars::size_of_constants(FormulaId p) {
+  constexpr uint32_t kMany = 4096;  // enough to know
+  const Formula f = formulas_[p];
+  switch (f.op) {
+    case Op::kAtLeast:
+    case Op::kAtMost:
+    case Op::kMultiple:
+    case Op::kEqual: {
+      const Decimal d = Decimal::parse_any(formulas_.text(f.a));
+      return static_cast<uint32_t>(std::min<int64_t>(kMany, std::abs(d.exponent) + d.digits.size()));
+    }
+    default: break;
+  }
+  if (f.n == 0) return 0;
+  if (const uint32_t* known = constants_.find(p.v)) return *known;
+  uint32_t out = 0;
+  for (FormulaId k : formulas_.kids(p))
+    if ((out += size_of_constants(k)) >= kMany) break;
+  constants_.emplace(p.v, out);
+  return out;
+}
 
 bool Scalars::hard(FormulaId p) {
   const Formula& f = formulas_[p];
@@ -297,7 +341,7 @@ RegexId Scalars::number_atom(const Formula& f, NumberLanguage& numbers) {
     case Op::kAtLeast: return numbers.at_least(decimal(), f.b != 0);
     case Op::kAtMost: return numbers.at_most(decimal(), f.b != 0);
     case Op::kMultiple: return numbers.multiple_of(decimal());
-    case Op::kEqual: return numbers.equal_to(decimal());
+    case Op::kEqual: return numbers.equal_to(Decimal::parse_any(formulas_.text(f.a)));
     default: return numbers.any();
   }
 }

@@ -38,6 +38,7 @@ class Scalars {
   // Numbers under a condition whose divisor is hard stay in a narrower universe (schema/number.h).
   enum Domain : uint8_t { kStrings, kNumbers, kNarrow };
   bool hard(FormulaId p);
+  uint32_t size_of_constants(FormulaId p);
   NumberLanguage& language(Domain d);
   RegexId combine(FormulaId p, Domain domain);
   bool filter(FormulaId p, RegexId& out);
@@ -59,6 +60,8 @@ class Scalars {
   NumberLanguage* numbers_[2] = {};     // plain, narrow: of the arena, which all its grammars share
   FlatMap<uint32_t, RegexId> memo_[3];  // by domain
   FlatMap<uint32_t, bool> hard_;
+  FlatMap<uint32_t, uint32_t> constants_;  // by formula, see size_of_constants
+  FlatMap<uint32_t, RegexId> finite_;      // number(), by formula
   FlatMap<uint32_t, RegexId> patterns_;
 };
 

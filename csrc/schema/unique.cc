@@ -118,7 +118,7 @@ std::string Unique::canonical(const Json& j, JsonRef node) const {
     case JsonType::kFalse: return "false";
     case JsonType::kString: return "\"" + Scalars::spell(j.text(node));
     case JsonType::kNumber: {
-      const Decimal d = Decimal::parse(j.text(node));
+      const Decimal d = Decimal::parse_any(j.text(node));
       if (d.zero()) return "0";
       return (d.negative ? "-" : "") + d.digits + "e" + std::to_string(d.exponent);
     }

@@ -66,7 +66,9 @@ class Inputs:
             raise Failure(f"the {what} {shown} is not UTF-8 (byte {error.start})") from None
 
 
-def add_schema_options(parser: argparse.ArgumentParser, whitespace: str = "flexible") -> None:
+def add_schema_options(
+    parser: argparse.ArgumentParser, whitespace: str = "flexible", numbers: str = "any"
+) -> None:
     """The options of `Compiler.json_schema`, but for those that only a program needs."""
     group = parser.add_argument_group("schema options")
     group.add_argument(
@@ -75,6 +77,12 @@ def add_schema_options(parser: argparse.ArgumentParser, whitespace: str = "flexi
     group.add_argument("--draft", help="4, 6, 7, 2019-09 or 2020-12 (default: what $schema says, or 2020-12)")
     group.add_argument(
         "--formats", choices=("enforce", "annotate"), default="enforce", help="(default: enforce)"
+    )
+    group.add_argument(
+        "--numbers",
+        choices=("any", "canonical"),
+        default=numbers,
+        help=f"every spelling, or one without exponent that every reader takes (default: {numbers})",
     )
     group.add_argument(
         "--whitespace",
@@ -93,6 +101,7 @@ def compile_schema(compiler: Compiler, text: str, name: str, options: argparse.N
             draft=options.draft,
             formats=options.formats,
             whitespace=options.whitespace,
+            numbers=options.numbers,
         )
     except GrammarError as error:
         raise told(error, text, name) from None

@@ -20,6 +20,15 @@ from ..errors import GrammarError
 
 Parser = Callable[[str | bytes], Any]
 
+# Keywords in the schema of a type that name what is left to parsing, and what the report says of them.
+VALIDATOR, CLOCK, FILE, CONTENT = "x-validator", "x-clock", "x-file", "x-content"
+REMARKS = {
+    VALIDATOR: "a validator written in Python: only parsing tells",
+    CLOCK: "the bound moves with the clock; the one of the time of compiling is enforced",
+    FILE: "whether there is such a file is not known to a grammar",
+    CONTENT: "the string holds JSON; what kind of JSON is left to parsing",
+}
+
 
 def schema_of(kind: Any) -> tuple[dict[str, Any] | bool, Parser]:
     """The schema of a Python type (or of a list of tools) and the function that parses a text into it.
@@ -32,6 +41,8 @@ def schema_of(kind: Any) -> tuple[dict[str, Any] | bool, Parser]:
     """
     if isinstance(kind, list | tuple) and kind:
         return tools(list(kind))
+    if kind is None:  # as annotations write it
+        kind = type(None)
     if not _is_type(kind):
         raise GrammarError(
             f"a schema is an object, a boolean, JSON text or a Python type, not {type(kind).__name__}"
@@ -42,7 +53,9 @@ def schema_of(kind: Any) -> tuple[dict[str, Any] | bool, Parser]:
             adapter: Any = kind
         else:
             adapter = pydantic.TypeAdapter(_arguments_of(kind) if _is_function(kind) else _readable(kind))
-        document = adapter.json_schema(schema_generator=_generator())
+        from . import python_values
+
+        document = python_values.document(adapter)
     except (pydantic.PydanticUserError, NameError) as e:  # NameError: an annotation that is not defined yet
         raise GrammarError(f"no JSON Schema for {_name(kind)}: {str(e).splitlines()[0]}") from None
     except pydantic.errors.PydanticSchemaGenerationError as e:
@@ -146,30 +159,6 @@ def _arguments_of(function: Any) -> Any:
     vars(arguments).pop("__wrapped__")
     arguments.__signature__ = signature  # type: ignore[attr-defined]
     return arguments
-
-
-@functools.cache
-def _generator() -> Any:
-    from pydantic.json_schema import GenerateJsonSchema
-
-    class Generator(GenerateJsonSchema):
-        """Pydantic's schemas, and the keys of dicts that are no strings."""
-
-        def dict_schema(self, schema: Any) -> dict[str, Any]:
-            out = super().dict_schema(schema)
-            keys = schema.get("keys_schema", {}).get("type")
-            if keys == "int" and "propertyNames" not in out:
-                out["propertyNames"] = {"pattern": "^-?(0|[1-9][0-9]*)$"}
-            return out
-
-        def decimal_schema(self, schema: Any) -> dict[str, Any]:
-            out = super().decimal_schema(schema)
-            for branch in out.get("anyOf", [out]):
-                if branch.get("type") == "string" and "pattern" not in branch:
-                    branch["pattern"] = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)$"
-            return out
-
-    return Generator
 
 
 def _readable(kind: Any) -> Any:

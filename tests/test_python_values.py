@@ -1,0 +1,449 @@
+"""Every text that the grammar of a Python type ends in is parsed into a value of the type.
+
+Random types (leaves, containers, models with random fields, aliases and settings) are walked at random; what
+cannot be said in a grammar must stand in the report.
+"""
+
+from __future__ import annotations
+
+import collections
+import datetime as dt
+import decimal
+import enum
+import fractions
+import ipaddress
+import itertools
+import pathlib
+import random
+import re
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Optional, Union
+
+import numpy as np
+import pydantic
+import pydantic_core
+import pytest
+from pydantic import ConfigDict, Field
+
+import structgen as sg
+from structgen.frontend import text_patterns
+from tests.harness import LONG
+
+VOCABULARY = sg.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], eos_token_ids=[256])
+UTC = dt.UTC
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 20
+
+
+class Mixed(enum.Enum):
+    NAME = "x"
+    NUMBER = 3
+
+
+class Ratio(enum.Enum):
+    HALF = 0.5
+    TWO = 2.0
+
+
+class Spot(NamedTuple):
+    row: int
+    name: str = "x"
+
+
+LEAVES: list[Any] = [
+    *(int, float, str, bool, type(None), bytes, decimal.Decimal, fractions.Fraction, complex, uuid.UUID),
+    *(dt.date, dt.time, dt.datetime, dt.timedelta, pathlib.Path, re.Pattern, Level, Mixed, Ratio, Spot),
+    *(ipaddress.IPv4Address, ipaddress.IPv6Address, ipaddress.IPv4Network, ipaddress.IPv6Network),
+    *(ipaddress.IPv4Interface, ipaddress.IPv6Interface, pydantic.IPvAnyAddress, pydantic.IPvAnyNetwork),
+    *(pydantic.IPvAnyInterface, pydantic.HttpUrl, pydantic.AnyUrl, pydantic.AnyHttpUrl, pydantic.FileUrl),
+    *(pydantic.FtpUrl, pydantic.WebsocketUrl, pydantic.PostgresDsn, pydantic.RedisDsn, pydantic.KafkaDsn),
+    *(pydantic.MongoDsn, pydantic.AmqpDsn, pydantic.NatsDsn, pydantic.NaiveDatetime, pydantic.AwareDatetime),
+    *(pydantic.PastDate, pydantic.FutureDate, pydantic.PastDatetime, pydantic.FutureDatetime),
+    *(pydantic.UUID1, pydantic.UUID3, pydantic.UUID4, pydantic.UUID5, pydantic.UUID7, pydantic.ByteSize),
+    *(pydantic.Base64Bytes, pydantic.Base64Str, pydantic.Base64UrlBytes, pydantic.Base64UrlStr),
+    *(pydantic.StrictInt, pydantic.StrictFloat, pydantic.StrictStr, pydantic.StrictBool, pydantic.SecretStr),
+    *(pydantic.SecretBytes, pydantic.PositiveInt, pydantic.NegativeFloat, pydantic.FiniteFloat),
+    *(pydantic.NonNegativeFloat, pydantic.PositiveFloat, pydantic.Json, pydantic.Json[int]),
+    *(pydantic.Json[list[str]], pydantic.Json[dict[str, float]], pydantic.Json[Spot | None]),
+    Literal["a", 1, None, True],
+    pydantic.conint(multiple_of=7, ge=-100),
+    pydantic.conint(multiple_of=7),
+    pydantic.confloat(multiple_of=0.5),
+    pydantic.confloat(gt=0, lt=1),
+    pydantic.constr(min_length=2, max_length=5, pattern=r"^[a-z\W]*$"),
+    pydantic.constr(pattern=r"^\w+[^\d\s]\D\S$"),
+    pydantic.constr(strip_whitespace=True, min_length=2),
+    pydantic.constr(strip_whitespace=True, max_length=3),
+    pydantic.constr(to_lower=True),
+    pydantic.constr(to_upper=True, pattern="^[A-Z]+$"),
+    pydantic.conbytes(min_length=2, max_length=4),
+    pydantic.condate(ge=dt.date(2020, 1, 1), lt=dt.date(2021, 2, 3)),
+    Annotated[decimal.Decimal, Field(max_digits=5, decimal_places=2)],
+    Annotated[decimal.Decimal, Field(max_digits=4)],
+    Annotated[decimal.Decimal, Field(decimal_places=3)],
+    Annotated[decimal.Decimal, Field(gt=0, lt=decimal.Decimal("0.3"))],
+    Annotated[decimal.Decimal, Field(multiple_of=decimal.Decimal("0.05"), max_digits=6, decimal_places=2)],
+    Annotated[dt.datetime, Field(gt=dt.datetime(2020, 1, 1, 8, 0, 0, 500))],
+    Annotated[dt.datetime, Field(le=dt.datetime(2020, 1, 1, tzinfo=UTC))],
+    Annotated[dt.timedelta, Field(ge=dt.timedelta(0), lt=dt.timedelta(hours=2))],
+    Annotated[dt.time, Field(ge=dt.time(8), le=dt.time(17, 30))],
+    Annotated[dt.date, pydantic.Strict()],
+    Annotated[dt.datetime, pydantic.Strict()],
+    Annotated[dt.time, pydantic.Strict()],
+]
+KEYS: list[Any] = [
+    *(str, int, float, bool, uuid.UUID, dt.date, dt.datetime, dt.time, Level, Mixed, decimal.Decimal),
+    *(pydantic.PositiveInt, pydantic.HttpUrl, pydantic.UUID4, ipaddress.IPv4Address, Literal["a", "b"]),
+    *(pydantic.conint(ge=-5, lt=130), pydantic.constr(max_length=3), int | uuid.UUID, dt.timedelta, bytes),
+]
+
+
+class Types:
+    """Random types of a bounded depth."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+
+    def of(self, depth: int) -> Any:
+        c = self.chance
+        if depth == 0 or c.random() < 0.3:
+            return c.choice(LEAVES)
+        inner = lambda: self.of(depth - 1)  # noqa: E731
+        shape = c.randrange(12)
+        if shape == 0:
+            return list[inner()]
+        if shape == 1:
+            return dict[c.choice(KEYS), inner()]
+        if shape == 2:
+            return Optional[inner()]  # noqa: UP045
+        if shape == 3:
+            return Union[inner(), inner()]  # noqa: UP007
+        if shape == 4:
+            return tuple[inner(), inner()]
+        if shape == 5:
+            return tuple[inner(), ...]
+        if shape == 6:
+            return c.choice([set, frozenset])[c.choice([int, str, dt.date, Level, float])]
+        if shape == 7:
+            return Annotated[list[inner()], Field(min_length=1, max_length=3)]
+        if shape == 8:
+            return c.choice([Sequence, collections.deque])[inner()]
+        if shape == 9:
+            return c.choice([Mapping, collections.OrderedDict])[str, inner()]
+        return self.model(depth)
+
+    def model(self, depth: int) -> type[pydantic.BaseModel]:
+        c = self.chance
+        settings: dict[str, Any] = {}
+        for name, values in {
+            "extra": ["ignore", "forbid", "allow"],
+            "strict": [True],
+            "validate_by_name": [True],
+            "str_strip_whitespace": [True],
+            "str_to_lower": [True],
+            "str_min_length": [1],
+            "val_json_bytes": ["utf8", "base64", "hex"],
+            "allow_inf_nan": [False],
+            "use_enum_values": [True],
+        }.items():
+            if c.random() < 0.2:
+                settings[name] = c.choice(values)
+        fields: dict[str, Any] = {}
+        for name in ["a", "b", "c", "d"][: c.randrange(1, 5)]:
+            kind = self.of(depth - 1)
+            marks: dict[str, Any] = {}
+            if c.random() < 0.3:
+                marks["alias"] = name.upper()
+            elif c.random() < 0.1:
+                marks["validation_alias"] = pydantic.AliasChoices(name * 2, pydantic.AliasPath("p", 0))
+            if c.random() < 0.4:
+                marks["default"] = None
+            fields[name] = (kind, Field(**marks))
+        return pydantic.create_model("Model", __config__=ConfigDict(**settings), **fields)
+
+
+def walk(grammar: sg.CompiledGrammar, chance: random.Random, tokens: int) -> bytes:
+    """A text made of random allowed bytes; the end is taken soon after it may come."""
+    matcher, text = grammar.matcher(), bytearray()
+    mask = sg.allocate_bitmask(1, VOCABULARY.vocab_size)
+    left = max(tokens, matcher.tokens_needed() + 5)
+    while not matcher.is_terminated():
+        matcher.fill_bitmask(mask, max_tokens=left)
+        allowed = np.unpackbits(mask.view(np.uint8), bitorder="little").nonzero()[0]
+        token = 256 if 256 in allowed and chance.random() < 0.3 else int(chance.choice(list(allowed)))
+        matcher.accept_token(token)
+        left -= 1
+        if token != 256:
+            text.append(token)
+    return bytes(text)
+
+
+def refusals(kind: Any, compiler: sg.Compiler, walks: int) -> list[tuple[bytes, str]]:
+    grammar = compiler.json_schema(kind)
+    found = []
+    for seed in range(walks):
+        chance = random.Random(seed)
+        text = walk(grammar, chance, chance.choice([3, 10, 30, 60]))
+        try:
+            grammar.parse(text)
+        except ValueError as e:
+            found.append((text, str(e)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def compiler() -> sg.Compiler:
+    return sg.Compiler(VOCABULARY)
+
+
+@pytest.mark.parametrize("kind", LEAVES, ids=lambda k: getattr(k, "__name__", None) or str(k)[:60])
+def test_what_a_leaf_ends_in_is_parsed(kind: Any, compiler: sg.Compiler) -> None:
+    assert not refusals(kind, compiler, 40 * LONG)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda k: getattr(k, "__name__", None) or str(k)[:60])
+def test_what_a_key_ends_in_is_parsed(key: Any, compiler: sg.Compiler) -> None:
+    assert not refusals(dict[key, int], compiler, 30 * LONG)
+    some = compiler.json_schema(Annotated[dict[key, bool], Field(min_length=1)])  # there is a key
+    assert some.parse(walk(some, random.Random(1), 60))
+
+
+@pytest.mark.parametrize("start", range(0, 120 * LONG, 20))
+def test_what_a_random_type_ends_in_is_parsed(start: int, compiler: sg.Compiler) -> None:
+    skipped = 0
+    for seed in range(start, start + 20):
+        kind = Types(seed).of(3)
+        try:
+            found = refusals(kind, compiler, 10)
+        except (sg.UnsatisfiableSchema, pydantic.PydanticUserError):
+            skipped += 1
+            continue
+        assert not found, (seed, kind, found[0])
+    assert skipped <= 4
+
+
+# ---- patterns, against Python's own arithmetic and types ----
+
+
+@pytest.mark.parametrize("text", ["0", "9", "10", "305", "999", "1000", "08:30:59", "2024-02-29"])
+def test_order_of_digits(text: str) -> None:
+    digits = [i for i, c in enumerate(text) if c.isdigit()]
+    chance = random.Random(text)
+    low, high = text_patterns.at_least(text), text_patterns.at_most(text)
+    for _ in range(300):
+        other = list(text)
+        for i in chance.sample(digits, chance.randint(1, len(digits))):
+            other[i] = chance.choice("0123456789")
+        found = "".join(other)
+        assert bool(re.fullmatch(low, found)) == (found >= text)
+        assert bool(re.fullmatch(high, found)) == (found <= text)
+
+
+def test_ranges_of_integers() -> None:
+    edges = [None, -1001, -1000, -999, -101, -100, -12, -9, -1, 0, 1, 7, 9, 10, 11, 99, 100, 105, 1234]
+    texts = [str(n) for n in range(-1300, 1300)] + ["-0", "00", "01", "-01", "1.0", "", "99999", "-99999"]
+    for low, high in itertools.product(edges, edges):
+        pattern = re.compile(text_patterns.anchored(text_patterns.integers(low, high)))
+        for text in texts:
+            whole = re.fullmatch("0|-?[1-9][0-9]*", text) is not None
+            inside = whole and (low is None or int(text) >= low) and (high is None or int(text) <= high)
+            assert (pattern.fullmatch(text) is not None) == inside, (low, high, text)
+
+
+def test_days_are_those_of_the_calendar() -> None:
+    pattern = re.compile(text_patterns.date())
+    for year in [0, 1, 4, 96, 100, 400, 1900, 1999, 2000, 2023, 2024, 2100, 9999]:
+        for month, day in itertools.product(range(14), range(33)):
+            text = f"{year:04d}-{month:02d}-{day:02d}"
+            try:
+                there = bool(dt.date.fromisoformat(text))
+            except ValueError:
+                there = False
+            assert (pattern.fullmatch(text) is not None) == there, text
+
+
+def test_networks_are_those_of_ipaddress() -> None:
+    four = re.compile(text_patterns.anchored(text_patterns.ipv4_network()))
+    six = re.compile(text_patterns.anchored(text_patterns.ipv6_network()))
+    chance = random.Random(5)
+    for _ in range(2000):
+        length = chance.randrange(34)
+        address = chance.getrandbits(32) & (((1 << 32) - 1) << chance.choice([0, 32 - min(length, 32)]))
+        text = f"{ipaddress.IPv4Address(address & 0xFFFFFFFF)}/{length}"
+        try:
+            there = bool(ipaddress.IPv4Network(text))
+        except ValueError:
+            there = False
+        assert (four.fullmatch(text) is not None) == there, text
+    for length in range(113):
+        bits = chance.getrandbits(128) >> (128 - length) << (128 - length)
+        groups = ipaddress.IPv6Address(bits).exploded.split(":")[: -(-length // 16)]
+        text = ":".join(groups) + f"::/{length}"
+        assert six.fullmatch(text) and ipaddress.IPv6Network(text), text
+        if length and six.fullmatch(worse := text.replace(f"/{length}", f"/{length - 1}")):
+            assert ipaddress.IPv6Network(worse)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *(r"^\w+$", r"^\W{3}$", r"^[\W]+$", r"^[^\W]+$", r"^[^\w-]{2}$", r"^[a\D]{2,4}$", r"^[^\d\S]+$"),
+        *(r"\d\D\s\S", r"^(?P<year>\d{4})\Z", r"\A[]a]+\Z", r"^[^]a\W]{3}$", r"^[\w.-]+@[\w-]+\.\w+$"),
+    ],
+)
+def test_unicode_classes_are_kept(pattern: str) -> None:
+    try:
+        rust = pydantic.TypeAdapter(pydantic.constr(pattern=pattern))
+    except pydantic_core.SchemaError:  # a pattern in Python's dialect
+        rust = None
+    compiler = sg.Compiler(VOCABULARY)
+    grammar = compiler.json_schema({"type": "string", "pattern": text_patterns.from_unicode(pattern)})
+    for seed in range(60):
+        text = grammar.parse(walk(grammar, random.Random(seed), 30))
+        assert re.search(pattern, text), text
+        if rust is not None:
+            rust.validate_python(text)
+
+
+# ---- what is taken, and what is said of the rest ----
+
+TAKEN: list[tuple[Any, str]] = [
+    (int, "-120"),
+    (float, "3.25"),
+    (float, "0.0000001"),
+    (decimal.Decimal, '"12345678901234567890.5"'),
+    (dt.datetime, '"2024-02-29T23:59:59.123456+05:30"'),
+    (dt.datetime, '"2024-02-29T23:59:59"'),
+    (pydantic.AwareDatetime, '"2024-02-29T23:59:59Z"'),
+    (dt.timedelta, '"P3DT4H5M6.5S"'),
+    (dt.timedelta, '"-PT1H"'),
+    (pydantic.HttpUrl, '"https://user:pw@sub.example.org:8080/a/b%20c?x=1&y=2#top"'),
+    (pydantic.HttpUrl, '"http://127.0.0.1/"'),
+    (pydantic.AnyUrl, '"mailto:someone@example.org"'),
+    (pydantic.PostgresDsn, '"postgresql://u:p@h1:5432,h2:5433/db"'),
+    (pydantic.FileUrl, '"file:///etc/hosts"'),
+    (pydantic.UUID4, '"16fd2706-8baf-433b-82eb-8c7fada847da"'),
+    (ipaddress.IPv4Network, '"10.0.0.0/8"'),
+    (ipaddress.IPv6Network, '"2001:db8::/32"'),
+    (ipaddress.IPv6Interface, '"fe80::1/64"'),
+    (pydantic.Json[list[int]], r'"[1,-2,30]"'),
+    (pydantic.Json, r'"{\"a\":[1,true,null]}"'),
+    (pydantic.Json[dict[str, float]], r'"{\"k\":1.5}"'),
+    (pydantic.Base64Str, '"aGVsbG8="'),
+    (complex, '"1+2j"'),
+    (fractions.Fraction, '"1/3"'),
+    (dict[dt.date, int], '{"2024-01-31": 1}'),
+    (dict[pydantic.conint(ge=-5, lt=130), int], '{"-5": 1, "129": 2}'),
+    (Annotated[decimal.Decimal, Field(max_digits=5, decimal_places=2)], "123.45"),
+    (Annotated[dt.time, Field(ge=dt.time(8), le=dt.time(17, 30))], '"17:30:00"'),
+]
+REFUSED: list[tuple[Any, str]] = [
+    (int, "1e3"),
+    (int, "1.0"),
+    (int, "9" * 4301),
+    (float, "9" * 309),
+    (dt.datetime, '"2024-02-29T23:59:60Z"'),
+    (dt.datetime, '"2023-02-29T00:00:00Z"'),
+    (pydantic.NaiveDatetime, '"2024-02-29T23:59:59Z"'),
+    (pydantic.HttpUrl, '"ftp://example.org"'),
+    (pydantic.UUID4, '"16fd2706-8baf-133b-82eb-8c7fada847da"'),
+    (ipaddress.IPv4Network, '"10.0.0.1/8"'),
+    (pydantic.Json[int], r'"[1]"'),
+    (pydantic.constr(strip_whitespace=True), '" a"'),
+    (Annotated[dt.time, Field(ge=dt.time(8), le=dt.time(17, 30))], '"17:30:00.5"'),
+    (Annotated[decimal.Decimal, Field(max_digits=5, decimal_places=2)], "1234.5"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text"), TAKEN, ids=[t for _, t in TAKEN])
+def test_usual_spellings_are_taken(kind: Any, text: str, compiler: sg.Compiler) -> None:
+    grammar = compiler.json_schema(kind)
+    assert grammar.matcher().accept_bytes(text)
+    grammar.parse(text)
+
+
+@pytest.mark.parametrize(("kind", "text"), REFUSED, ids=[t[:40] for _, t in REFUSED])
+def test_what_validators_refuse_is_refused(kind: Any, text: str, compiler: sg.Compiler) -> None:
+    matcher = compiler.json_schema(kind).matcher()
+    assert not (matcher.accept_bytes(text) and matcher.is_accepting())
+
+
+def test_the_report_names_what_is_left_to_parsing(compiler: sg.Compiler) -> None:
+    def even(x: int) -> int:
+        if x % 2:
+            raise ValueError("odd")
+        return x
+
+    class Job(pydantic.BaseModel):
+        count: Annotated[int, pydantic.AfterValidator(even)]
+        due: pydantic.FutureDate
+        script: pydantic.FilePath
+        options: pydantic.Json[Annotated[str, Field(pattern="a.c")]]
+
+    report = {e.pointer: (e.keyword, e.reason) for e in compiler.json_schema(Job).report}
+    assert report["/properties/count"] == (
+        "x-validator",
+        "a validator written in Python: only parsing tells",
+    )
+    assert report["/properties/due"][0] == "x-clock"
+    assert report["/properties/script"][0] == "x-file"
+    assert report["/properties/options"][0] == "x-content"
+
+
+def test_names_that_would_be_read_as_a_field_are_not_written(compiler: sg.Compiler) -> None:
+    class Named(pydantic.BaseModel):
+        model_config = ConfigDict(validate_by_name=True)
+        size: int = Field(default=0, alias="Size")
+
+    for text, fits in (('{"Size": 1}', True), ('{"size": "x"}', False), ('{"other": "x"}', True)):
+        matcher = compiler.json_schema(Named).matcher()
+        assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits
+
+    class Deep(pydantic.BaseModel):
+        size: int = Field(validation_alias=pydantic.AliasPath("p", 0))
+
+    with pytest.raises(sg.GrammarError, match="AliasPath"):
+        compiler.json_schema(Deep)
+
+
+def test_canonical_numbers_are_finite_doubles(compiler: sg.Compiler) -> None:
+    for schema in ({"type": "number"}, {"type": "integer"}, {"type": "number", "minimum": 3}, {}):
+        for digits in (308, 309):
+            matcher = compiler.json_schema(schema, numbers="canonical").matcher()
+            whole = matcher.accept_bytes("9" * digits)
+            assert (whole and matcher.is_accepting()) == (digits == 308)
+    large = compiler.json_schema({"minimum": 10**400}, numbers="canonical")  # who asks for large numbers
+    assert large.matcher().accept_bytes("1" + "0" * 400)
+
+
+def test_none_is_a_type(compiler: sg.Compiler) -> None:
+    grammar = compiler.json_schema(None)
+    assert grammar.parse("null") is None
+    assert grammar.matcher().accept_bytes("null")
+    assert not grammar.matcher().accept_bytes("1")
+
+
+@pytest.mark.parametrize("schema", [{"items": {"type": "number"}}, {"items": {"type": "integer"}}, {}])
+def test_unique_numbers_of_any_exponent(schema: dict[str, Any], compiler: sg.Compiler) -> None:
+    """A mask that allows a digit is not followed by an error, however large the exponent becomes."""
+    grammar = compiler.json_schema({"type": "array", "uniqueItems": True, **schema})
+    huge = "9" * 30
+    for text, fits in {
+        "[1e5000,1e5001]": True,
+        "[1e5000,1.0e5000]": False,
+        f"[1e5000,1{'0' * 5000}]": False,
+        f"[1e5000,1{'0' * 5001}]": True,
+        f"[1e{huge},2e{huge}]": True,
+        f"[1e{huge},1e{huge}]": False,
+        "[3e-5000,3e-5001]": "number" in str(schema) or not schema,
+        "[3e-5000,3.0e-5000]": False,
+    }.items():
+        matcher = grammar.matcher()
+        assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits, text[:60]
+    constant = compiler.json_schema('{"const": 7e12345}')
+    assert constant.matcher().accept_bytes("7" + "0" * 12345)
+    assert not constant.matcher().accept_bytes("7" + "0" * 12346)
