@@ -96,6 +96,60 @@ void group(Cfg& cfg, RegexArena& regexes) {
   });
 }
 
+// Terminals and lexemes that match the empty text become `nothing | the rest of it`, so that a context stands
+// behind what was read and nowhere else: a text that is empty changes no context, and rules that read nothing
+// are loops that the parser knows. Each place has a rule of its own, because what may follow differs. A gap
+// stands behind what was read too.
+void split_empty(Cfg& cfg, RegexArena& regexes) {
+  const auto is_note = [](CfgSymbol s, bool gap) {
+    if (s.kind != CfgSymbol::kNote) return false;
+    const NoteKind kind = note_kind(s.id);
+    return (kind == NoteKind::kGap || kind == NoteKind::kGapEnd) == gap;
+  };
+  const uint32_t n = static_cast<uint32_t>(cfg.rules.size());
+  for (uint32_t r = 0; r < n; ++r)
+    for (std::size_t a = 0; a < cfg.rules[r].alternatives.size(); ++a) {
+      CfgSequence sequence = std::move(cfg.rules[r].alternatives[a]);
+      for (std::size_t i = sequence.size(); i-- > 0;) {
+        CfgSymbol some = sequence[i];
+        const bool terminal = some.kind == CfgSymbol::kTerminal && regexes.nullable(RegexId{some.id});
+        if (!terminal && (some.kind != CfgSymbol::kLexeme || !cfg.optional[some.id])) continue;
+        if (terminal) some.id = regexes.minus(RegexId{some.id}, RegexArena::epsilon()).v;
+        CfgSequence none, rest{some};
+        std::size_t end = i + 1;
+        while (end < sequence.size() && is_note(sequence[end], false)) ++end;
+        none.assign(sequence.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                    sequence.begin() + static_cast<std::ptrdiff_t>(end));
+        while (end < sequence.size() &&
+               (sequence[end].kind == CfgSymbol::kGap || is_note(sequence[end], true)))
+          ++end;
+        rest.insert(rest.end(), sequence.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                    sequence.begin() + static_cast<std::ptrdiff_t>(end));
+        sequence.erase(sequence.begin() + static_cast<std::ptrdiff_t>(i),
+                       sequence.begin() + static_cast<std::ptrdiff_t>(end));
+        CfgSequence put = none;
+        if (!terminal || RegexId{some.id} != RegexArena::empty()) {
+          put = {{CfgSymbol::kRule, static_cast<uint32_t>(cfg.rules.size())}};
+          cfg.rules.emplace_back();
+          cfg.rules.back().part = true;
+          cfg.rules.back().alternatives = {std::move(none), std::move(rest)};
+        }
+        sequence.insert(sequence.begin() + static_cast<std::ptrdiff_t>(i), put.begin(), put.end());
+      }
+      cfg.rules[r].alternatives[a] = std::move(sequence);
+    }
+}
+
+bool has_lexemes(const Cfg& cfg) {
+  if (std::any_of(cfg.gaps.begin(), cfg.gaps.end(), [](const auto& gap) { return !gap.empty(); }))
+    return true;
+  for (const CfgRule& r : cfg.rules)
+    for (const CfgSequence& sequence : r.alternatives)
+      for (CfgSymbol s : sequence)
+        if (s.kind == CfgSymbol::kLexeme) return true;
+  return false;
+}
+
 // Every place where something was read gets the set of lexemes that may begin there: those that the rest of
 // its alternative may begin with and, where that can be empty, those that may follow the rule (SLR's follow
 // sets, DeRemer 1971). Gaps become rules of their own for every set: what is ignored changes no context.
@@ -146,7 +200,7 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
     for (uint32_t r = 0; r < n; ++r)
       for (const CfgSequence& sequence : cfg.rules[r].alternatives) {
         Set now = follow[r];
-        if (cfg.rules[r].counted) unite(now, first[r]);
+        if (cfg.rules[r].counted && cfg.rules[r].max > 1) unite(now, first[r]);
         for (std::size_t i = sequence.size(); i-- > 0;) {
           const CfgSymbol s = sequence[i];
           if (s.kind == CfgSymbol::kRule) changed = unite(follow[s.id], now) || changed;
@@ -185,7 +239,7 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
       const CfgSequence sequence = cfg.rules[r].alternatives[a];
       CfgSequence reversed;
       Set now = follow[r];
-      if (cfg.rules[r].counted) unite(now, first[r]);
+      if (cfg.rules[r].counted && cfg.rules[r].max > 1) unite(now, first[r]);
       for (std::size_t i = sequence.size(); i-- > 0;) {
         const CfgSymbol s = sequence[i];
         if (s.kind == CfgSymbol::kGap) {
@@ -211,6 +265,30 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
   cfg.rules.back().productive = true;
   cfg.rules.back().alternatives.push_back({{CfgSymbol::kAfter, c}, {CfgSymbol::kRule, cfg.start}});
   cfg.start = start;
+}
+
+// Rules that were reached by way of a useless alternative only: what may follow in them is no context.
+void drop_unreached(Cfg& cfg) {
+  std::vector<bool> reached(cfg.rules.size(), false);
+  std::vector<uint32_t> todo{cfg.start};
+  reached[cfg.start] = true;
+  while (!todo.empty()) {
+    const uint32_t r = todo.back();
+    todo.pop_back();
+    for (const CfgSequence& sequence : cfg.rules[r].alternatives)
+      for (CfgSymbol s : sequence)
+        if (s.kind == CfgSymbol::kRule && !reached[s.id]) {
+          reached[s.id] = true;
+          todo.push_back(s.id);
+        }
+  }
+  for (uint32_t r = 0; r < cfg.rules.size(); ++r)
+    if (!reached[r]) {
+      cfg.rules[r].alternatives.clear();
+      cfg.rules[r].counted = false;
+      cfg.rules[r].productive = false;
+    }
+  std::erase_if(cfg.limits, [&](const CfgLimit& limit) { return !reached[limit.rule]; });
 }
 
 // Counted rules that are left-recursive become plain ones: the transformation needs their alternatives.
@@ -253,6 +331,7 @@ bool unroll(Cfg& cfg) {
 }  // namespace
 
 void analyse(Cfg& cfg, RegexArena& regexes) {
+  if (has_lexemes(cfg)) split_empty(cfg, regexes);
   fixpoint(cfg, &CfgRule::productive,
            [&](CfgSymbol s) { return s.kind != CfgSymbol::kTerminal || !regexes.is_empty(RegexId{s.id}); });
   if (!cfg.rules[cfg.start].productive) throw Error(ErrorKind::kGrammar, "no text matches this grammar");
@@ -278,6 +357,7 @@ void analyse(Cfg& cfg, RegexArena& regexes) {
     rule.alternatives.erase(std::unique(rule.alternatives.begin(), rule.alternatives.end()),
                             rule.alternatives.end());
   }
+  drop_unreached(cfg);
   fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });
   give_contexts(cfg, regexes);
   fixpoint(cfg, &CfgRule::nullable, [&](CfgSymbol s) { return nullable(cfg, regexes, s); });

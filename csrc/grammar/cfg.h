@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "parse/productions.h"
 
 namespace structgen {
 
@@ -48,6 +49,7 @@ struct Cfg {
   std::vector<CfgRule> rules;
   uint32_t start = 0;
   uint32_t groups = 0;
+  std::vector<bool> optional;                   // by lexeme: it matches the empty text too
   std::vector<std::vector<uint32_t>> gaps;      // lexemes of each gap
   std::vector<std::vector<uint32_t>> contexts;  // lexemes that may begin in each, sorted
   std::vector<CfgLimit> limits;

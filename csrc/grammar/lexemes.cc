@@ -37,6 +37,12 @@ uint64_t key(RegexId a, RegexId b) { return (static_cast<uint64_t>(a.v) << 32) |
 
 }  // namespace
 
+Lexemes::Lexemes(RegexArena& regexes, std::vector<LexemeLanguage> all)
+    : regexes_(regexes), all_(std::move(all)) {
+  for (LexemeLanguage& l : all_)
+    if (regexes_.nullable(l.regex)) l.regex = regexes_.minus(l.regex, RegexArena::epsilon());
+}
+
 bool Lexemes::overlap(RegexId a, RegexId b) {
   if ((regexes_.live(a) & regexes_.live(b)).none()) return false;
   const auto [it, fresh] = overlaps_.try_emplace(key(a, b), false);
@@ -173,7 +179,11 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   std::vector<RegexId> rivals{reach}, taken, cut;
   for (uint32_t u : together) {
     const LexemeLanguage& other = all_[u];
-    if (u == t || me.alone || other.regex == me.regex || other.priority < me.priority) continue;
+    if (u == t || me.alone || other.priority < me.priority) continue;
+    if (other.regex == me.regex) {
+      if (other.priority > me.priority || (other.literal && !me.literal)) return;  // it is never this one
+      continue;
+    }
     if ((regexes_.live(me.regex) & regexes_.live(other.regex)).none()) continue;
     if (other.priority > me.priority)
       cut.push_back(other.regex);
@@ -187,7 +197,6 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   if (!cut.empty())
     regex = regexes_.minus(regex,
                            regexes_.cat(regexes_.alt(std::span<const RegexId>(cut)), RegexArena::anything()));
-  if (regexes_.nullable(regex)) regex = regexes_.minus(regex, RegexArena::epsilon());
   if (regexes_.is_empty(regex)) return;
   if (regex != reach && cut.empty() && rivals.size() == 1) {
     // Only words are taken out: what may follow is what may follow without that.
@@ -218,12 +227,17 @@ bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {
   std::vector<RegexId> everything;
   for (const LexemeLanguage& l : all_) everything.push_back(l.regex);
   const RegexId any = regexes_.alt(std::span<const RegexId>(everything));
+  std::vector<RegexId> words;
+  for (const LexemeLanguage& l : all_)
+    if (l.literal) words.push_back(l.regex);
+  const RegexId word = regexes_.alt(std::span<const RegexId>(words));
   for (uint32_t t = 0; t < all_.size(); ++t) {
     const bool blank = std::find(gaps[0].begin(), gaps[0].end(), t) != gaps[0].end();
     if (all_[t].priority != all_[0].priority) return false;
     if (!blank && (regexes_.live(all_[t].regex) & blanks).any()) return false;
-    if (!blank && regexes_.nullable(all_[t].regex)) return false;
-    for (const LexemePart& p : split(regexes_.minus(all_[t].regex, RegexArena::epsilon()), any)) {
+    // A terminal all of whose texts are words of others may not be readable at all.
+    if (!all_[t].literal && inside(all_[t].regex, word)) return false;
+    for (const LexemePart& p : split(all_[t].regex, any)) {
       if (p.follow == RegexArena::empty()) continue;
       const ByteSet& after = regexes_.byte_set(regexes_.node(p.follow).a);
       // After an ignored text either another may come or anything that is not blank.

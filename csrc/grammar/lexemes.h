@@ -30,7 +30,8 @@ struct LexemeLanguage {
 
 class Lexemes {
  public:
-  Lexemes(RegexArena& regexes, std::vector<LexemeLanguage> all) : regexes_(regexes), all_(std::move(all)) {}
+  // The empty text of a lexeme is none: rules say where it may be left out.
+  Lexemes(RegexArena& regexes, std::vector<LexemeLanguage> all);
   // `context` is a number for `together`.
   std::span<const LexemePart> parts(uint32_t lexeme, std::span<const uint32_t> together, uint32_t context);
   // Whether some byte of a gap may follow every lexeme, whatever its rivals, so that no end is a dead one.

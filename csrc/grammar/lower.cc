@@ -31,6 +31,7 @@ class Lowering {
       const std::optional<RegexId> r = regular(l.node);
       if (!r) throw Error(ErrorKind::kGrammar, "terminal '" + l.name + "' is not regular");
       language.regex = *r;
+      out_.cfg.optional.push_back(regexes_.nullable(*r));
       out_.lexemes.push_back(language);
     }
     out_.cfg.gaps = source_.gaps;

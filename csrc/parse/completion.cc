@@ -164,6 +164,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   if (!parser_.alive().plain(r)) from = Alive::kClear;
   const Key key{
       (static_cast<uint64_t>(r.v) << 32) | (reading.kind == Reading::kLabel ? reading.label + 1 : 0), from};
+  if (settling_ && reading.kind == Reading::kNone && parser_.alive().plain(r)) return settled(key);
   if (memo) {
     if (const auto it = rules_.find(key); it != rules_.end()) {
       poison_ = poison_ || tainted_rules_.contains(key);
@@ -241,7 +242,7 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
     const auto entries = parser_.stacks().entries(s);
     if (entries.size() != 1) {
       for (const Way& w : now) {
-        const bool memo = w.capture.v <= 1;
+        const bool memo = w.capture.v <= 1 && !settling_;
         const auto known = stacks_.find({s.v, w.to});
         Ways best;
         if (memo && known != stacks_.end()) {
@@ -305,6 +306,77 @@ Completion::Ways Completion::item(const Item& i) {
   return best;
 }
 
+// What is known of a rule so far; whoever asks is looked at again once more is known.
+Completion::Ways Completion::settled(const Key& key) {
+  const auto [it, fresh] = settled_.try_emplace(key);
+  if (fresh) todo_.push_back(key);
+  std::vector<Key>& users = it->second.users;
+  if (at_ && std::find(users.begin(), users.end(), *at_) == users.end()) users.push_back(*at_);
+  return it->second.ways;
+}
+
+// Least fixpoint over the rules that were asked for.
+void Completion::settle() {
+  Alternatives alts;
+  while (!todo_.empty()) {
+    if (++steps_ > 10 * kMaxSteps)
+      throw Error(ErrorKind::kBudgetExceeded, "the shortest completion takes too long to find");
+    ++work_;
+    const Key key = todo_.back();
+    todo_.pop_back();
+    settled_[key].waiting = false;
+    at_ = &key;
+    alts.symbols.clear();
+    alts.ends.clear();
+    productions_.expand(RuleId{static_cast<uint32_t>(key.rule >> 32)}, Reading{}, alts);
+    const Ways before = settled_[key].ways;
+    Ways best = before;
+    uint32_t begin = 0;
+    for (uint32_t end : alts.ends) {
+      for (Way& w : sequence({alts.symbols.data() + begin, end - begin}, key.from, {}))
+        keep(best, w.to, std::move(w.text), {});
+      begin = end;
+    }
+    at_ = nullptr;
+    const auto same = [](const Way& x, const Way& y) { return x.to == y.to && x.text == y.text; };
+    if (std::equal(best.begin(), best.end(), before.begin(), before.end(), same)) continue;
+    bytes_ += std::max(size_of(best), size_of(before)) - size_of(before);
+    Settled& known = settled_[key];
+    known.ways = std::move(best);
+    for (const Key& user : known.users) {
+      Settled& u = settled_[user];
+      if (u.waiting) continue;
+      u.waiting = true;
+      todo_.push_back(user);
+    }
+  }
+}
+
+Completion::Ways Completion::all(StateId s) {
+  Ways out;
+  for (const Item& i : parser_.items(s))
+    for (Way& w : item(i)) keep(out, Alive::kClear, std::move(w.text), {});
+  if (!out.empty()) return out;
+  settling_ = true;
+  try {
+    do {
+      settle();
+      for (const Item& i : parser_.items(s))
+        for (Way& w : item(i)) keep(out, Alive::kClear, std::move(w.text), {});
+    } while (!todo_.empty());
+  } catch (...) {  // what is known is not all
+    settled_.clear();
+    todo_.clear();
+    at_ = nullptr;
+    settling_ = false;
+    throw;
+  }
+  settling_ = false;
+  settled_poison_ = settled_poison_ || poison_;
+  poison_ = settled_poison_;
+  return out;
+}
+
 const std::string& Completion::of(StateId s) {
   const auto [it, fresh] = states_.try_emplace(s.v);
   if (!fresh || parser_.state(s).accepting) return it->second;
@@ -317,9 +389,7 @@ const std::string& Completion::of(StateId s) {
   failed_.clear();
   productions_.start_search();
   try {
-    Ways all;
-    for (const Item& i : parser_.items(s))
-      for (Way& w : item(i)) keep(all, Alive::kClear, std::move(w.text), {});
+    Ways all = this->all(s);
     if (all.empty()) throw Error(ErrorKind::kBudgetExceeded, "no completion was found");
     if (poison_) tainted_states_.insert(s.v);
     std::string& out = states_[s.v] = std::move(all[0].text);

@@ -83,7 +83,22 @@ class Completion {
   std::map<Key, Ways> found_;
   std::map<Key, uint32_t> failed_;  // -> depth of that rule
   std::map<Key, uint32_t> open_;    // rules in progress -> depth
-  uint32_t low_ = 0xFFFFFFFFu;      // smallest depth of an open rule that was met
+  // What a rule leaves behind may be what only another occurrence of it inside it leaves behind, so where the
+  // search finds nothing, rules with pendings are looked at again until nothing changes. These stay.
+  struct Settled {
+    Ways ways;
+    std::vector<Key> users;  // rules that asked for it
+    bool waiting = true;     // to be looked at, again
+  };
+  Ways all(StateId s);
+  Ways settled(const Key& key);
+  void settle();
+  std::map<Key, Settled> settled_;
+  std::vector<Key> todo_;
+  const Key* at_ = nullptr;  // the rule that is looked at
+  bool settling_ = false;
+  bool settled_poison_ = false;
+  uint32_t low_ = 0xFFFFFFFFu;  // smallest depth of an open rule that was met
   uint32_t depth_ = 0;
   bool poison_ = false;  // met since it was last put back
   uint64_t steps_ = 0;

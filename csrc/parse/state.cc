@@ -8,6 +8,8 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kMaxClosureDepth = 2'000;  // nullable and unit rules in a row
+constexpr uint32_t kMaxNested = 100;          // frontiers asked for while another is built
+constexpr std::size_t kManyLexemes = 500;     // that may begin in one state, with their stacks
 constexpr uint32_t kMaxItems = 5'000;         // of one state
 }  // namespace
 
@@ -199,10 +201,12 @@ bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
       return false;
     }
     merge(below->second, out);
+    if (out.items.size() + out.lexemes.size() < kMaxItems / 2) continue;
+    normalise(out.items);
+    normalise(out.lexemes);
   }
   normalise(out.items);
-  std::sort(out.lexemes.begin(), out.lexemes.end());
-  out.lexemes.erase(std::unique(out.lexemes.begin(), out.lexemes.end()), out.lexemes.end());
+  normalise(out.lexemes);
   if (out.items.size() + out.lexemes.size() > kMaxItems)
     throw Error(ErrorKind::kBudgetExceeded, "a parse state has too many alternatives");
   return true;
@@ -221,9 +225,14 @@ const Parser::Frontier& Parser::frontier(StackId stack) {
     reached_ = reached;
     depth_ = depth;
     visit_ = std::max(visit, visit_);
+    nested_ -= nested_ > 0;
   };
   SmallVector<StackId, 8> todo;
   todo.push_back(stack);
+  if (++nested_ > kMaxNested) {
+    nested_ = 0;
+    throw Error(ErrorKind::kBudgetExceeded, "rules nest too deeply before the first character");
+  }
   try {
     while (!todo.empty()) {
       const StackId at = todo.back();
@@ -283,6 +292,21 @@ void Parser::normalise(std::vector<Item>& items) {
       items.push_back(item);
   }
   items.erase(std::unique(items.begin(), items.end()), items.end());
+}
+
+// Where there are many, equal lexemes become one set of rests: an ambiguous grammar adds some for every place
+// that was read. Else each keeps its stack, so that those are left out which cannot be read to their end.
+void Parser::normalise(std::vector<Pending>& lexemes) {
+  std::sort(lexemes.begin(), lexemes.end());
+  lexemes.erase(std::unique(lexemes.begin(), lexemes.end()), lexemes.end());
+  if (lexemes.size() < kManyLexemes) return;
+  std::size_t n = 0;
+  for (const Pending& p : lexemes)
+    if (n > 0 && lexemes[n - 1].lexeme == p.lexeme)
+      lexemes[n - 1].stack = stacks_.unite(lexemes[n - 1].stack, p.stack);
+    else
+      lexemes[n++] = p;
+  lexemes.resize(n);
 }
 
 StateId Parser::intern(const std::vector<Item>& items, bool accepting) {

@@ -138,6 +138,7 @@ class Parser {
   void add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out);
   const Alternatives& expand(RuleId rule);
   void normalise(std::vector<Item>& items);
+  void normalise(std::vector<Pending>& lexemes);
   StateId intern(const std::vector<Item>& items, bool accepting);
   uint32_t* make_row(StateId s);
   StateId step_uncached(StateId s, uint8_t byte);
@@ -164,6 +165,7 @@ class Parser {
   std::vector<uint32_t> visited_;
   uint32_t visit_ = 0;
   uint32_t depth_ = 0;
+  uint32_t nested_ = 0;  // frontiers that are being built
 };
 
 }  // namespace structgen
