@@ -174,10 +174,10 @@ def test_holes_are_repacked_and_buffers_stay_bounded() -> None:
 
 
 def test_a_long_prompt_is_read_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    from structgen.lm import trees
+    from structgen.lm import tree_scoring
 
-    monkeypatch.setattr(trees, "_MASK_ENTRIES", 50)
-    monkeypatch.setattr(trees, "_PIECE", 7)
+    monkeypatch.setattr(tree_scoring, "_MASK_ENTRIES", 50)
+    monkeypatch.setattr(tree_scoring, "_PIECE", 7)
     lm = model("mistral-window")
     scorer = lm.tree_scorer()
     scorer.add(2)

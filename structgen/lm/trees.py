@@ -1,59 +1,33 @@
-"""The logits of every node of a draft tree in one forward, for a batch of rows.
+"""Draft trees under a model of transformers; tree_scoring.py says what a tree is.
 
-Enters: for each row the tokens that it took since the last call and a tree of drafts behind them. Leaves:
-logits of the last taken token and of every node; then `keep` says which path was accepted.
-Cost: one forward over the new tokens of all rows; keeping a path copies its keys.
+Enters: blocks of taken tokens and drafts. Leaves: their logits, as tensors. Cost: one forward.
 
-A node attends to what its row has taken, to its ancestors and to itself, and its position is its depth (tree
-attention: Miao et al., SpecInfer, 2024; Cai et al., Medusa, 2024). Masks are additive and 4-D: transformers
-passes those on unread, and the eager attention *adds* them, so a Boolean mask would be silently wrong.
-Sliding windows are therefore written into the mask here. What cannot be taken back (a recurrent state) or
-sees slots instead of positions is refused.
+Masks are additive and 4-D: transformers passes those on unread, and the eager attention *adds* them, so a
+Boolean mask would be silently wrong. Sliding windows are therefore written into the mask here. What cannot be
+taken back (a recurrent state) or sees slots instead of positions is refused.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from .base import ContextTooLong, LanguageModelError
+from .base import LanguageModelError
 from .tree_cache import TreeCache
+from .tree_scoring import Block, TreeScoring
 
 if TYPE_CHECKING:
     from .transformers import TransformersLM
 
 __all__ = ["Block", "TreeScorer", "check_by_trial", "check_tree_scoring"]
 
-# Entries of an attention mask of one forward: longer prompts are read in pieces.
-_MASK_ENTRIES = 1 << 22
-_PIECE = 512
 
-
-@dataclass(slots=True)
-class Block:
-    """New tokens of one row.
-
-    Attributes:
-        taken: the tokens that the row took since the last call, at least one.
-        tokens: the nodes of the draft tree, parents before children.
-        parents: the parent of each node; -1 is the last taken token.
-    """
-
-    taken: Sequence[int]
-    tokens: Sequence[int] = ()
-    parents: Sequence[int] = field(default=())
-
-    def __len__(self) -> int:
-        return len(self.taken) + len(self.tokens)
-
-
-class TreeScorer:
+class TreeScorer(TreeScoring):
     """A batch of rows under one model. Not thread-safe; the model's weights are only read.
 
     Args:
@@ -65,89 +39,45 @@ class TreeScorer:
 
     def __init__(self, lm: TransformersLM) -> None:
         check_tree_scoring(lm.model)
-        self._lm = lm
         self._model = lm.model
+        self._threads = lm.threads
         self._config = _text_config(lm.model)
         self._cache = TreeCache(_layers(self._config), 0)
+        super().__init__(self._cache, lm.vocabulary.vocab_size, lm.max_context)
         self._windows = _windows(self._config)
         self._selects = "logits_to_keep" in inspect.signature(lm.model.forward).parameters
         self._dtype = next((p.dtype for p in lm.model.parameters() if p.is_floating_point()), torch.float32)
         self._lowest = float(torch.finfo(self._dtype).min)
-        self._sizes: list[int] = []
-        self.forwards = 0
-        self.last_width = 0
+        self._last: torch.Tensor | None = None
 
     @property
-    def device(self) -> torch.device:
-        """Where the model runs."""
-        found: torch.device = self._model.device
+    def runs_here(self) -> bool:
+        return bool(self._model.device.type == "cpu")
+
+    def wait(self) -> None:
+        if not self.runs_here and self._last is not None:
+            self._last.flatten()[:1].cpu()
+
+    def vector(self, logits: torch.Tensor) -> npt.NDArray[np.float32]:
+        with torch.inference_mode():
+            found: npt.NDArray[np.float32] = torch.log_softmax(logits.float(), dim=-1).cpu().numpy()
         return found
 
-    @property
-    def vocab_size(self) -> int:
-        """The width of the logits."""
-        return self._lm.vocabulary.vocab_size
+    def best(self, logits: torch.Tensor) -> int:
+        return int(logits.argmax())
 
-    @property
-    def rows(self) -> int:
-        """How many sequences there are."""
-        return self._cache.rows
-
-    @property
-    def lengths(self) -> list[int]:
-        """Tokens with keys, by row."""
-        found: list[int] = self._cache.lengths.tolist()
-        return found
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of keys and values."""
-        return self._cache.nbytes
-
-    def add(self, count: int = 1) -> None:
-        """Empty rows behind the others; they may join at any time."""
-        self._cache.add_rows(count)
-
-    def select(self, rows: list[int]) -> None:
-        """Only these rows, in this order; one that comes twice is forked."""
-        self._cache.select(rows)
-
-    def truncate(self, length: int) -> None:
-        """Forget the tokens of a single row from `length` on."""
-        self._cache.truncate(length)
-
-    def score(self, blocks: Sequence[Block], *, hidden: bool = False) -> list[torch.Tensor]:
-        """One tensor a row: (1 + nodes, V) logits, the last taken token first; with `hidden`, (1 + nodes,
-        size) states for `head`.
-
-        `keep` must follow, once.
-
-        Raises:
-            ContextTooLong: a row would pass the model's positions.
-            LanguageModelError: the logits are NaN.
-        """
-        if len(blocks) != self.rows or any(not b.taken for b in blocks):
-            raise ValueError(f"{len(blocks)} blocks for {self.rows} rows; each needs a taken token")
-        self._check_length(blocks)
-        while (cut := self._piece(blocks)) is not None:
-            self._run([Block(b.taken[:c]) for b, c in zip(blocks, cut, strict=True)], keep_last=True)
-            self._cache.keep([list(range(c)) for c in cut])
-            blocks = [Block(b.taken[c:], b.tokens, b.parents) for b, c in zip(blocks, cut, strict=True)]
-        self._sizes = [len(b.taken) for b in blocks]
-        output = self._run(blocks, hidden=hidden)
-        return output
-
-    def keep(self, paths: Sequence[Sequence[int]]) -> None:
-        """Row r accepted the nodes paths[r], from the top down; all others are forgotten."""
-        self._cache.keep(
-            [[*range(n), *(n + i for i in path)] for n, path in zip(self._sizes, paths, strict=True)]
-        )
+    def top(self, logits: torch.Tensor, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        with torch.inference_mode():
+            logits = logits.float()
+            values, ids = logits.topk(min(count, logits.shape[-1]), dim=-1)
+            values = values - logits.logsumexp(dim=-1, keepdim=True)
+        return ids.cpu().numpy(), values.cpu().numpy()
 
     def head(self, states: torch.Tensor, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Logits of these ids alone, shape (len(ids),), from one row of hidden states."""
         linear = self._model.get_output_embeddings()
         index = torch.from_numpy(ids).to(linear.weight.device)
-        with torch.inference_mode():
+        with torch.inference_mode(), self._threads():
             logits = torch.mv(linear.weight.index_select(0, index), states)
             if linear.bias is not None:
                 logits = logits + linear.bias.index_select(0, index)
@@ -160,46 +90,23 @@ class TreeScorer:
         base = getattr(self._model, "base_model", None)
         if not isinstance(linear, torch.nn.Linear) or base is None or base is self._model:
             return False
-        ids = torch.arange(3, device=self._model.device)[None] % max(1, self._lm.vocabulary.vocab_size)
+        ids = torch.arange(3, device=self._model.device)[None] % max(1, self.vocab_size)
         with torch.inference_mode():
             full = self._model(input_ids=ids, use_cache=False).logits
             own = linear(base(input_ids=ids, use_cache=False)[0])
         return full.shape == own.shape and bool(torch.allclose(full, own, rtol=1e-5, atol=1e-5))
 
-    def _check_length(self, blocks: Sequence[Block]) -> None:
-        limit = self._lm.max_context
-        if limit is None:
-            return
-        for have, block in zip(self.lengths, blocks, strict=True):
-            deepest = have + len(block.taken) + max(_depths(block.parents), default=0)
-            if deepest > limit:
-                raise ContextTooLong(f"a row would have {deepest} tokens; the model reads {limit}")
-
-    def _piece(self, blocks: Sequence[Block]) -> list[int] | None:
-        """How many taken tokens of each row to read first, None when all fits in one forward."""
-        width = max(len(b) for b in blocks)
-        if width <= _PIECE or width * (self._cache.slots + width) * self.rows <= _MASK_ENTRIES:
-            return None
-        cut = [min(len(b.taken) - 1, _PIECE) for b in blocks]
-        return cut if any(cut) else None
-
     def _run(
         self, blocks: Sequence[Block], *, hidden: bool = False, keep_last: bool = False
     ) -> list[torch.Tensor]:
-        width = max(max(len(b) for b in blocks), 1)
-        cache, rows = self._cache, self.rows
-        cache.reserve(width)
-        ids = np.zeros((rows, width), np.int64)
-        positions = np.zeros((rows, width), np.int64)
-        seen = np.zeros((rows, width, cache.slots + width), np.bool_)
-        for r, block in enumerate(blocks):
-            self._fill(block, r, ids[r], positions[r], seen[r])
+        ids, positions, seen = self._layout(blocks)
+        width = ids.shape[1]
         device = self._model.device
         arguments: dict[str, Any] = {
             "input_ids": torch.from_numpy(ids).to(device),
             "position_ids": torch.from_numpy(positions).to(device),
             "attention_mask": self._masks(seen, positions, device),
-            "past_key_values": cache.cache,
+            "past_key_values": self._cache.cache,
             "use_cache": True,
         }
         starts = [max(len(b.taken) - 1, 0) for b in blocks]
@@ -207,12 +114,11 @@ class TreeScorer:
         if self._selects and not hidden:
             # The prompt's own logits are never asked for; they are most of the work of a first forward.
             arguments["logits_to_keep"] = 1 if keep_last else torch.arange(first, width, device=device)
-        self.forwards += 1
-        self.last_width = rows * width
-        with torch.inference_mode():
+        with torch.inference_mode(), self._threads():
             model = self._model.base_model if hidden else self._model
             output = model(**arguments)
             scores = output[0] if hidden else output.logits
+        self._last = scores
         if keep_last:
             return []
         offset = first if self._selects and not hidden else 0
@@ -221,36 +127,6 @@ class TreeScorer:
             part = scores[r, starts[r] - offset : starts[r] - offset + 1 + len(block.tokens)]
             found.append(part)
         return found
-
-    def _fill(
-        self,
-        block: Block,
-        row: int,
-        ids: npt.NDArray[np.int64],
-        positions: npt.NDArray[np.int64],
-        seen: npt.NDArray[np.bool_],
-    ) -> None:
-        """One row of ids (width,), positions (width,) and what each query sees (width, slots + width)."""
-        taken, nodes = len(block.taken), len(block.tokens)
-        have, slots = int(self._cache.lengths[row]), self._cache.slots
-        ids[:taken] = block.taken
-        ids[taken : taken + nodes] = block.tokens
-        positions[:taken] = np.arange(have, have + taken)
-        seen[:, :slots] = self._cache.live[row, :slots]
-        own = seen[:, slots:]
-        if taken == 1:
-            own[0, 0] = True
-        else:
-            own[:taken, :taken] = np.tri(taken, dtype=np.bool_)
-        for i, parent in enumerate(block.parents):
-            at, above = taken + i, taken + parent if parent >= 0 else taken - 1
-            own[at] = own[above]
-            own[at, at] = True
-            positions[at] = positions[above] + 1
-        # Padding sees itself alone: no query may see nothing.
-        rest = np.arange(taken + nodes, len(ids))
-        seen[rest] = False
-        own[rest, rest] = True
 
     def _masks(self, seen: npt.NDArray[np.bool_], positions: npt.NDArray[np.int64], device: Any) -> Any:
         if not self._windows:
@@ -370,10 +246,3 @@ def _takes_masks_by_type(config: Any) -> bool:
 def _text_config(model: Any) -> Any:
     config = model.config
     return config.get_text_config() if hasattr(config, "get_text_config") else config
-
-
-def _depths(parents: Sequence[int]) -> list[int]:
-    found: list[int] = []
-    for parent in parents:
-        found.append(1 if parent < 0 else found[parent] + 1)
-    return found

@@ -1,6 +1,6 @@
 """The target model as verification sees it: blocks in, rows of log-probabilities out, paths kept.
 
-Enters: a language model. Leaves: a `Scorer`; for a model of transformers one forward with tree attention,
+Enters: a language model. Leaves: a `Scorer`; for a model that scores trees one forward with tree attention,
 for any other `LanguageModel` one batched call of `logprobs` over the nodes as contexts.
 Cost: that of the model. A row of scores is normalised only when it is looked at.
 """
@@ -19,13 +19,14 @@ from ..lm.base import LanguageModelError
 
 if TYPE_CHECKING:
     from ..lm.base import Context, LanguageModel
+    from ..lm.tree_scoring import TreeScoring
     from .base import Vector
 
 __all__ = ["Block", "Scorer", "Scores", "open_scorer"]
 
 
 class Block(Protocol):
-    """See `structgen.lm.trees.Block`."""
+    """See `structgen.lm.tree_scoring.Block`."""
 
     taken: Sequence[int]
     tokens: Sequence[int]
@@ -110,19 +111,18 @@ def open_scorer(lm: LanguageModel) -> Scorer:
 
 
 class TreeRows:
-    """A `TreeScorer` as a `Scorer`."""
+    """A `structgen.lm.tree_scoring.TreeScoring` as a `Scorer`."""
 
     def __init__(self, lm: Any) -> None:
-        self._scorer = lm.tree_scorer()
+        self._scorer: TreeScoring = lm.tree_scorer()
         self._plain: bool | None = None
-        self._last: Any = None
         self.width = 0
 
     def add(self, prompts: Sequence[Sequence[int]]) -> None:
         self._scorer.add(len(prompts))
 
     def share(self, tokens: Sequence[int], count: int) -> bool:
-        from ..lm.trees import Block as TreeBlock
+        from ..lm.tree_scoring import Block as TreeBlock
 
         self._scorer.add(1)
         self._scorer.score([TreeBlock(tokens)])
@@ -136,26 +136,24 @@ class TreeRows:
     def score(
         self, blocks: Sequence[tuple[Sequence[int], Sequence[int], Sequence[int]]], restricted: bool
     ) -> list[Scores]:
-        from ..lm.trees import Block as TreeBlock
+        from ..lm.tree_scoring import Block as TreeBlock
 
         made = [TreeBlock(*block) for block in blocks]
         found = self._scorer.score(made, hidden=restricted)
         self.width = self._scorer.last_width
-        self._last = found[0]
         if restricted:
             return [cast(Scores, _Hidden(part, self._scorer)) for part in found]
-        return [cast(Scores, _Logits(part)) for part in found]
+        return [cast(Scores, _Logits(part, self._scorer)) for part in found]
 
     def keep(self, paths: Sequence[Sequence[int]]) -> None:
         self._scorer.keep(paths)
 
     @property
     def overlaps(self) -> bool:
-        return bool(self._scorer.device.type != "cpu")
+        return not self._scorer.runs_here
 
     def wait(self) -> None:
-        if self.overlaps and self._last is not None:
-            self._last.flatten()[:1].cpu()
+        self._scorer.wait()
 
     def clock(self) -> float:
         return time.perf_counter() if self.overlaps else time.thread_time()
@@ -168,18 +166,15 @@ class TreeRows:
 
 
 class _Logits:
-    def __init__(self, logits: Any) -> None:
+    def __init__(self, logits: Any, scorer: TreeScoring) -> None:
         self._logits = logits
+        self._scorer = scorer
         self._rows: dict[int, Vector] = {}
 
     def vector(self, place: int) -> Vector:
         found = self._rows.get(place)
         if found is None:
-            import torch
-
-            # The same operation as TransformersLM's, so that equal logits give equal bits.
-            with torch.inference_mode():
-                found = torch.log_softmax(self._logits[place].float(), dim=-1).cpu().numpy()
+            found = self._scorer.vector(self._logits[place])
             if np.isnan(found[0]) or np.isnan(found).any():
                 raise LanguageModelError(
                     "the model's logits are not a distribution: they are NaN or all -inf"
@@ -191,22 +186,16 @@ class _Logits:
         return self.vector(place)[ids]
 
     def best(self, place: int) -> int:
-        return int(self._logits[place].argmax())
+        return self._scorer.best(self._logits[place])
 
     def top(self, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        import torch
-
-        with torch.inference_mode():
-            logits = self._logits.float()
-            values, ids = logits.topk(min(count, logits.shape[-1]), dim=-1)
-            values = values - logits.logsumexp(dim=-1, keepdim=True)
-        return ids.cpu().numpy(), values.cpu().numpy()
+        return self._scorer.top(self._logits, count)
 
 
 class _Hidden:
     """Last hidden states; the head is applied to what is asked for."""
 
-    def __init__(self, states: Any, scorer: Any) -> None:
+    def __init__(self, states: Any, scorer: TreeScoring) -> None:
         self._states = states
         self._scorer = scorer
 
@@ -218,7 +207,7 @@ class _Hidden:
         return found
 
     def some(self, place: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        found: npt.NDArray[np.float32] = self._scorer.head(self._states[place], ids)
+        found = self._scorer.head(self._states[place], ids)
         if np.isnan(found).any():
             raise LanguageModelError("the model's logits are NaN")
         return found

@@ -69,8 +69,7 @@ class DraftModel:
     @property
     def waits(self) -> bool:
         """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
-        device = getattr(getattr(self.lm, "model", None), "device", None)
-        return getattr(device, "type", None) != "cpu"
+        return not getattr(self.lm, "runs_here", False)
 
     def open(self, start: Start) -> _Same | _Other:
         if list(self.lm.vocabulary.tokens) == list(start.vocabulary.tokens):

@@ -36,6 +36,10 @@ def layer_skip(
     Raises:
         LanguageModelError: the model's layers are not a list that can be shortened.
     """
+    if not hasattr(lm, "model"):
+        raise LanguageModelError(
+            f"a {type(lm).__name__} has no layers to skip: load the model with TransformersLM"
+        )
     skipped = choose_layers(lm, sample, share)
     return DraftModel(without_layers(lm, skipped), width=width, name="layer skip")
 

@@ -1,0 +1,376 @@
+"""Contexts as a prefix tree, and the keys and values of its prefixes under a budget: what every model shares.
+
+Enters: prompts, then token ids. Leaves: frozen vectors of log-probabilities; a subclass runs the forwards.
+Cost: a call runs the tokens that no cached ancestor covers: one forward for up to `batch_size` contexts.
+
+Keys and values lie in *spans*, runs of tokens in one growing buffer. A token appended at the tip of a span
+goes into its buffer; a branch begins a span of its own, with the first as parent. Spans are kept by last
+use, a parent always later than its children, so what is evicted is never the prefix of something kept.
+An evicted prefix is run again when it is next needed. The budget holds between calls; what one call needs
+comes on top of it.
+
+Buffers are arrays of numpy or tensors of torch: only operations that both spell alike touch them, and
+`_empty` makes new ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self, cast
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from .base import Context, ContextTooLong, LanguageModelError
+
+if TYPE_CHECKING:
+    from ..vocabulary import Vocabulary
+
+__all__ = ["Node", "PrefixTreeLM", "Row", "Span", "ancestor", "path"]
+
+Vector = npt.NDArray[np.float32]
+# Padded tokens of one forward; beyond this, contexts with few new tokens do not wait for long prompts.
+_FORWARD_TOKENS = 4096
+_FIRST_CAPACITY = 32
+
+
+class Node:
+    """A context of a model. Make one with `start` and `extend`."""
+
+    __slots__ = ("__weakref__", "_length", "_lm", "_serial", "_span", "_vector", "parent", "token")
+
+    def __init__(self, lm: PrefixTreeLM, parent: Node | None, token: int, serial: int) -> None:
+        self._lm = lm
+        self.parent = parent
+        self.token = token
+        self._length: int = 0 if parent is None else parent._length + 1
+        self._serial = serial
+        self._span: Span | None = None
+        self._vector: Vector | None = None
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def tokens(self) -> list[int]:
+        """The ids of the prefix, prompt included."""
+        return [node.token for node in path(self, 0)]
+
+    def extend(self, token: int) -> Self:
+        """The prefix with one id more; no forward. LanguageModelError: no such id."""
+        return cast(Self, self._lm._child(self, token))
+
+    def __repr__(self) -> str:
+        return f"<context of {self._length} tokens>"
+
+
+@dataclass(eq=False, slots=True)
+class Span:
+    """Keys and values of the positions start..stop of one prefix; those before lie in `parent`.
+
+    Each buffer is (..., heads, capacity, size): keys and values of one layer or of several. Alive iff the
+    span is in `_Store.spans`; then its ancestors are too.
+    """
+
+    parent: Span | None
+    start: int
+    stop: int
+    buffers: list[Any] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    bytes: int = 0
+    alive: bool = True
+
+
+class _Store:
+    """All spans, least recently used first, and the bytes that they hold (their nodes' vectors too)."""
+
+    def __init__(self, budget: int, empty: Callable[[Any, tuple[int, ...]], Any]) -> None:
+        self.budget = budget
+        self._empty = empty
+        self.bytes = 0
+        self.spans: OrderedDict[int, Span] = OrderedDict()
+
+    def cached(self, node: Node) -> int:
+        """How many leading tokens of this prefix have keys."""
+        at: Node | None = node
+        while at is not None and at.parent is not None:
+            if at._span is not None and at._span.alive:
+                return len(at)
+            at = at.parent
+        return 0
+
+    def slices(self, node: Node) -> list[tuple[Span, int, int]]:
+        """The spans that hold a prefix, first positions first: (span, from, to) in its buffer."""
+        found: list[tuple[Span, int, int]] = []
+        stop, span = len(node), node._span
+        while span is not None and stop:
+            found.append((span, 0, stop - span.start))
+            stop, span = span.start, span.parent
+        return found[::-1]
+
+    def touch(self, node: Node) -> None:
+        span = node._span
+        while span is not None and span.alive:
+            self.spans.move_to_end(id(span))
+            span = span.parent
+
+    def write(self, node: Node, new: Sequence[Any], past: int) -> None:
+        """Keep the keys of a prefix's tokens past.. (`new` holds them), but for those that are kept."""
+        have = max(self.cached(node), past)
+        if have >= len(node):
+            return
+        nodes = path(node, have)
+        before = nodes[0].parent
+        span = None if before is None or not len(before) else before._span
+        if span is None or not span.alive or span.stop != have:
+            span = Span(span, have, have)
+            self.spans[id(span)] = span
+        skip = have - past
+        self._append(span, [part[..., skip:, :] for part in new])
+        for item in nodes:
+            item._span = span
+            if item._vector is not None:
+                self.add(span, item._vector.nbytes)
+        span.nodes.extend(nodes)
+        self.touch(node)
+
+    def _append(self, span: Span, new: list[Any]) -> None:
+        at, count = span.stop - span.start, new[0].shape[-2]
+        before = sum(b.nbytes for b in span.buffers)
+        if not span.buffers:
+            # A single token is the first of many; a prompt is mostly followed by branches.
+            room = max(count, _FIRST_CAPACITY) if count == 1 else count
+            span.buffers = [self._sized(part, room) for part in new]
+        elif at + count > (capacity := span.buffers[0].shape[-2]):
+            room = max(capacity + capacity // 2, at + count, _FIRST_CAPACITY)
+            grown = [self._sized(buffer, room) for buffer in span.buffers]
+            for made, old in zip(grown, span.buffers, strict=True):
+                made[..., :at, :] = old[..., :at, :]
+            span.buffers = grown
+        for buffer, part in zip(span.buffers, new, strict=True):
+            buffer[..., at : at + count, :] = part
+        span.stop += count
+        self.add(span, sum(b.nbytes for b in span.buffers) - before)
+
+    def _sized(self, like: Any, room: int) -> Any:
+        return self._empty(like, (*like.shape[:-2], room, like.shape[-1]))
+
+    def add(self, span: Span, count: int) -> None:
+        span.bytes += count
+        self.bytes += count
+
+    def shrink(self, budget: int | None = None) -> None:
+        """Drop the least recently used spans until the budget holds."""
+        limit = self.budget if budget is None else budget
+        while self.bytes > limit and self.spans:
+            _, span = self.spans.popitem(last=False)
+            span.alive = False
+            self.bytes -= span.bytes
+            span.buffers, span.bytes, span.parent = [], 0, None
+            for node in span.nodes:
+                node._span = None
+            span.nodes = []
+
+
+@dataclass(slots=True)
+class Row:
+    """One row of a forward: the tokens past.. of `node`, and the nodes that want their vector."""
+
+    node: Node
+    past: int
+    wanted: list[Node]
+
+    @property
+    def new(self) -> int:
+        return len(self.node) - self.past
+
+
+class PrefixTreeLM(ABC):
+    """A `LanguageModel` but for the forward. Thread-safe.
+
+    Args:
+        vocabulary: the bytes of the ids, as wide as the logits.
+        kv_bytes: bytes of keys, values and kept vectors; 0 keeps nothing.
+        max_context: tokens of prompt and answer together.
+        batch_size: contexts of one forward at most.
+        pads: whether rows of different lengths may share a forward.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        *,
+        kv_bytes: int,
+        max_context: int | None,
+        batch_size: int,
+        pads: bool = True,
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.max_context = max_context
+        self.batch_size = batch_size
+        self._pads = pads
+        self._serials = itertools.count()
+        self._nodes: WeakValueDictionary[tuple[int, int], Node] = WeakValueDictionary()
+        self._root = Node(self, None, -1, next(self._serials))
+        self._store = _Store(kv_bytes, self._empty)
+        self._lock = threading.RLock()
+
+    @abstractmethod
+    def encode(self, text: str) -> list[int]:
+        """The ids of a prompt, with the special tokens that the tokenizer adds."""
+
+    @abstractmethod
+    def _forward(self, rows: list[Row]) -> None:
+        """One forward: `_freeze` the vectors of the rows' wanted nodes, `_store.write` their new keys."""
+
+    @staticmethod
+    @abstractmethod
+    def _empty(like: Any, shape: tuple[int, ...]) -> Any:
+        """An uninitialised buffer like another one, of this shape."""
+
+    def _first_token(self) -> int | None:
+        """What an empty prompt becomes."""
+        return None
+
+    @property
+    def eos_token_ids(self) -> Sequence[int]:
+        """The ids that end a text."""
+        return self.vocabulary.eos_token_ids
+
+    @property
+    def cached_bytes(self) -> int:
+        """Bytes of the keys, values and vectors that are kept now."""
+        return self._store.bytes
+
+    def clear(self) -> None:
+        """Forget all keys and values. Contexts that somebody holds keep their vectors."""
+        with self._lock:
+            self._store.shrink(-1)
+
+    def start(self, prompt: str | Sequence[int]) -> Node:
+        """The context of a prompt.
+
+        Raises:
+            ContextTooLong: the prompt has more tokens than the model reads.
+            LanguageModelError: it is empty and no token begins a text, or an id has no logit.
+        """
+        tokens = self.encode(prompt) if isinstance(prompt, str) else [int(t) for t in prompt]
+        if not tokens:
+            first = self._first_token()
+            if first is None:
+                raise LanguageModelError("the prompt is empty, and the model has no token to begin with")
+            tokens = [first]
+        if self.max_context is not None and len(tokens) > self.max_context:
+            raise ContextTooLong(f"the prompt has {len(tokens)} tokens; the model reads {self.max_context}")
+        node = self._root
+        for token in tokens:
+            node = self._child(node, token)
+        return node
+
+    def logprobs(self, contexts: Sequence[Context]) -> Vector:
+        """Natural-log probabilities of the next token, float32, shape (len(contexts), V).
+
+        Raises:
+            ContextTooLong: a context exceeds `max_context`.
+            LanguageModelError: a context of another model, or logits that are NaN.
+        """
+        nodes = [self._checked(context) for context in contexts]
+        out = np.empty((len(nodes), self.vocabulary.vocab_size), np.float32)
+        with self._lock:
+            for group in self._groups(self._rows(nodes)):
+                self._forward(group)
+            for i, node in enumerate(nodes):
+                assert node._vector is not None
+                out[i] = node._vector
+                self._store.touch(node)
+            self._store.shrink()
+        return out
+
+    def _child(self, parent: Node, token: int) -> Node:
+        token = int(token)
+        if not 0 <= token < self.vocabulary.vocab_size:
+            raise LanguageModelError(
+                f"token {token} is outside the model's {self.vocabulary.vocab_size} logits: "
+                "the text was tokenized for another model"
+            )
+        key = (parent._serial, token)
+        with self._lock:
+            node = self._nodes.get(key)
+            if node is None:
+                node = self._nodes[key] = Node(self, parent, token, next(self._serials))
+        return node
+
+    def _checked(self, context: Context) -> Node:
+        if not isinstance(context, Node) or context._lm is not self:
+            raise LanguageModelError("the context belongs to another model")
+        if not len(context):
+            raise LanguageModelError("an empty context has no next token")
+        if self.max_context is not None and len(context) > self.max_context:
+            raise ContextTooLong(f"the context has {len(context)} tokens; the model reads {self.max_context}")
+        return context
+
+    def _rows(self, nodes: Sequence[Node]) -> list[Row]:
+        """What must run: longest first, so that a prefix of another row's new tokens rides along."""
+        missing = {id(n): n for n in nodes if n._vector is None}
+        rows: list[Row] = []
+        covered: dict[int, Row] = {}
+        for node in sorted(missing.values(), key=len, reverse=True):
+            row = covered.get(id(node))
+            if row is None:
+                # The last token runs in any case: its keys may be known, its logits are not.
+                row = Row(node, min(self._store.cached(node), len(node) - 1), [])
+                rows.append(row)
+                for item in path(node, row.past):
+                    covered.setdefault(id(item), row)
+            row.wanted.append(node)
+        return rows
+
+    def _groups(self, rows: list[Row]) -> Iterator[list[Row]]:
+        """Rows that share a forward: any where padding works, else those of equal lengths."""
+        rows = sorted(rows, key=lambda row: (row.new, row.past))
+        group: list[Row] = []
+        for row in rows:
+            full = len(group) == self.batch_size or (len(group) + 1) * row.new > _FORWARD_TOKENS
+            alike = self._pads or not group or (group[0].new, group[0].past) == (row.new, row.past)
+            if group and (full or not alike):
+                yield group
+                group = []
+            group.append(row)
+        if group:
+            yield group
+
+    def _freeze(self, node: Node, vector: Vector) -> None:
+        """A node's log-probabilities, from now on. LanguageModelError: NaN."""
+        if np.isnan(vector).any():
+            raise LanguageModelError("the model's logits are not a distribution: they are NaN or all -inf")
+        own = np.array(vector)
+        own.flags.writeable = False
+        node._vector = own
+        if node._span is not None and node._span.alive:
+            self._store.add(node._span, own.nbytes)
+
+
+def path(node: Node, start: int) -> list[Node]:
+    """The nodes of positions start.., in order."""
+    found: list[Node] = []
+    at: Node | None = node
+    while at is not None and len(at) > start:
+        found.append(at)
+        at = at.parent
+    return found[::-1]
+
+
+def ancestor(node: Node, length: int) -> Node:
+    while len(node) > length:
+        assert node.parent is not None
+        node = node.parent
+    return node

@@ -1,0 +1,223 @@
+"""The logits of every node of a draft tree in one forward, for a batch of rows: what all models share of it.
+
+Enters: for each row the tokens that it took since the last call and a tree of drafts behind them. Leaves:
+logits of the last taken token and of every node; then `keep` says which path was accepted.
+Cost: one forward over the new tokens of all rows; keeping a path copies its keys.
+
+A node attends to what its row has taken, to its ancestors and to itself, and its position is its depth (tree
+attention: Miao et al., SpecInfer, 2024; Cai et al., Medusa, 2024).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .base import ContextTooLong
+from .tree_slots import TreeSlots
+
+__all__ = ["Block", "TreeScoring"]
+
+# Entries of an attention mask of one forward: longer prompts are read in pieces.
+_MASK_ENTRIES = 1 << 22
+_PIECE = 512
+
+
+@dataclass(slots=True)
+class Block:
+    """New tokens of one row.
+
+    Attributes:
+        taken: the tokens that the row took since the last call, at least one.
+        tokens: the nodes of the draft tree, parents before children.
+        parents: the parent of each node; -1 is the last taken token.
+    """
+
+    taken: Sequence[int]
+    tokens: Sequence[int] = ()
+    parents: Sequence[int] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.taken) + len(self.tokens)
+
+
+class TreeScoring(ABC):
+    """A batch of rows under one model. Not thread-safe; the model's weights are only read.
+
+    Args:
+        slots: of its keys and values, without rows.
+        vocab_size: the width of the logits.
+        max_context: tokens of a row at most; None: no limit is known.
+    """
+
+    def __init__(self, slots: TreeSlots, vocab_size: int, max_context: int | None) -> None:
+        self._slots = slots
+        self.vocab_size = vocab_size
+        self._max_context = max_context
+        self._sizes: list[int] = []
+        self.forwards = 0
+        self.last_width = 0
+
+    @property
+    @abstractmethod
+    def runs_here(self) -> bool:
+        """Whether a forward is done, by this thread, when `score` returns."""
+
+    @abstractmethod
+    def wait(self) -> None:
+        """Until the last forward is done."""
+
+    @abstractmethod
+    def has_plain_head(self) -> bool:
+        """Whether logits are the head's rows times the last hidden state and nothing else."""
+
+    @abstractmethod
+    def head(self, states: Any, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Logits of these ids alone, shape (len(ids),), from one row of hidden states."""
+
+    @abstractmethod
+    def vector(self, logits: Any) -> npt.NDArray[np.float32]:
+        """Log-probabilities of one row of logits (V,), by the operation that the model's `logprobs` uses, so
+        that equal logits give equal bits."""
+
+    @abstractmethod
+    def best(self, logits: Any) -> int:
+        """The most probable token of one row of logits."""
+
+    @abstractmethod
+    def top(self, logits: Any, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """The most probable tokens of rows of logits (n, V) and their log-probabilities, best first."""
+
+    @abstractmethod
+    def _run(self, blocks: Sequence[Block], *, hidden: bool = False, keep_last: bool = False) -> list[Any]:
+        """One forward. With `keep_last` only the keys are wanted: an empty list."""
+
+    @property
+    def rows(self) -> int:
+        """How many sequences there are."""
+        return self._slots.rows
+
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens with keys, by row."""
+        found: list[int] = self._slots.lengths.tolist()
+        return found
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of keys and values."""
+        return self._slots.nbytes
+
+    def add(self, count: int = 1) -> None:
+        """Empty rows behind the others; they may join at any time."""
+        self._slots.add_rows(count)
+
+    def select(self, rows: list[int]) -> None:
+        """Only these rows, in this order; one that comes twice is forked."""
+        self._slots.select(rows)
+
+    def truncate(self, length: int) -> None:
+        """Forget the tokens of a single row from `length` on."""
+        self._slots.truncate(length)
+
+    def score(self, blocks: Sequence[Block], *, hidden: bool = False) -> list[Any]:
+        """One array or tensor a row: (1 + nodes, V) logits, the last taken token first.
+
+        With `hidden` they are (1 + nodes, size) states for `head`.
+
+        `keep` must follow, once.
+
+        Raises:
+            ContextTooLong: a row would pass the model's positions.
+            LanguageModelError: the logits are NaN.
+        """
+        if len(blocks) != self.rows or any(not b.taken for b in blocks):
+            raise ValueError(f"{len(blocks)} blocks for {self.rows} rows; each needs a taken token")
+        self._check_length(blocks)
+        while (cut := self._piece(blocks)) is not None:
+            self._run([Block(b.taken[:c]) for b, c in zip(blocks, cut, strict=True)], keep_last=True)
+            self._slots.keep([list(range(c)) for c in cut])
+            blocks = [Block(b.taken[c:], b.tokens, b.parents) for b, c in zip(blocks, cut, strict=True)]
+        self._sizes = [len(b.taken) for b in blocks]
+        output = self._run(blocks, hidden=hidden)
+        return output
+
+    def keep(self, paths: Sequence[Sequence[int]]) -> None:
+        """Row r accepted the nodes paths[r], from the top down; all others are forgotten."""
+        self._slots.keep(
+            [[*range(n), *(n + i for i in path)] for n, path in zip(self._sizes, paths, strict=True)]
+        )
+
+    def _check_length(self, blocks: Sequence[Block]) -> None:
+        limit = self._max_context
+        if limit is None:
+            return
+        for have, block in zip(self.lengths, blocks, strict=True):
+            deepest = have + len(block.taken) + max(depths(block.parents), default=0)
+            if deepest > limit:
+                raise ContextTooLong(f"a row would have {deepest} tokens; the model reads {limit}")
+
+    def _piece(self, blocks: Sequence[Block]) -> list[int] | None:
+        """How many taken tokens of each row to read first, None when all fits in one forward."""
+        width = max(len(b) for b in blocks)
+        if width <= _PIECE or width * (self._slots.slots + width) * self.rows <= _MASK_ENTRIES:
+            return None
+        cut = [min(len(b.taken) - 1, _PIECE) for b in blocks]
+        return cut if any(cut) else None
+
+    def _layout(
+        self, blocks: Sequence[Block]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Ids and positions, (rows, width), and which slots each query sees, (rows, width, slots + width)."""
+        width = max(max(len(b) for b in blocks), 1)
+        self._slots.reserve(width)
+        ids = np.zeros((self.rows, width), np.int64)
+        positions = np.zeros((self.rows, width), np.int64)
+        seen = np.zeros((self.rows, width, self._slots.slots + width), np.bool_)
+        for r, block in enumerate(blocks):
+            self._fill(block, r, ids[r], positions[r], seen[r])
+        self.forwards += 1
+        self.last_width = self.rows * width
+        return ids, positions, seen
+
+    def _fill(
+        self,
+        block: Block,
+        row: int,
+        ids: npt.NDArray[np.int64],
+        positions: npt.NDArray[np.int64],
+        seen: npt.NDArray[np.bool_],
+    ) -> None:
+        """One row of ids (width,), positions (width,) and what each query sees (width, slots + width)."""
+        taken, nodes = len(block.taken), len(block.tokens)
+        have, slots = int(self._slots.lengths[row]), self._slots.slots
+        ids[:taken] = block.taken
+        ids[taken : taken + nodes] = block.tokens
+        positions[:taken] = np.arange(have, have + taken)
+        seen[:, :slots] = self._slots.live[row, :slots]
+        own = seen[:, slots:]
+        if taken == 1:
+            own[0, 0] = True
+        else:
+            own[:taken, :taken] = np.tri(taken, dtype=np.bool_)
+        for i, parent in enumerate(block.parents):
+            at, above = taken + i, taken + parent if parent >= 0 else taken - 1
+            own[at] = own[above]
+            own[at, at] = True
+            positions[at] = positions[above] + 1
+        # Padding sees itself alone: no query may see nothing.
+        rest = np.arange(taken + nodes, len(ids))
+        seen[rest] = False
+        own[rest, rest] = True
+
+
+def depths(parents: Sequence[int]) -> list[int]:
+    found: list[int] = []
+    for parent in parents:
+        found.append(1 if parent < 0 else found[parent] + 1)
+    return found
