@@ -31,7 +31,7 @@ help:  ## this list
 
 setup: $(VENV)/.test $(VENV)/.qwen $(CORE)  ## a virtual environment in .venv with the package and its test dependencies
 
-demo: $(VENV)/.hf $(CORE)  ## set everything up, then answer three requests with the embedded model
+demo: $(CORE)  ## set everything up, then answer three requests with the embedded model
 	@$(VENV)/bin/structgen generate --prompts examples/requests.jsonl --limit 3
 
 test: setup  ## set up the test dependencies, then ruff, mypy --strict and pytest

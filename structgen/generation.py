@@ -12,36 +12,31 @@ a forward, and each has a log-probability.
 
 from __future__ import annotations
 
-import os
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Union, cast, overload
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from ._draws import Noise, draw
-from .compiler import Compiler
-from .errors import BudgetExceeded, StructgenError, VocabularyError
+from .errors import BudgetExceeded, StructgenError
 from .grammar import CompiledGrammar, Matcher, fill_bitmasks
+from .lm.load import check_vocabulary, compiler_of, language_model
+from .lm.prompts import Format, formatted
 from .logits import allocate_bitmask, apply_bitmask
 
 if TYPE_CHECKING:
+    from .compiler import Compiler
     from .lm.base import Context, LanguageModel
     from .speculation import Drafter, Speculation, Statistics
     from .vocabulary import Vocabulary
 
 __all__ = ["Result", "Sampling", "generate"]
 
-Format = Literal["auto", "plain", "chat", "embedded"]
 Speculate = Union["Literal['auto']", "Sequence[Drafter]", "Speculation", None]
-_LOADED_MODELS = 2
-_EMBEDDED_MARK = "<|answer|>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,48 +113,51 @@ class _Clock:
         return {**self.seconds, "total": time.perf_counter() - self._begin}
 
 
-@overload
-def generate(
-    model: Any,
-    prompt: Any,
-    schema: Any = None,
-    *,
-    max_tokens: int = 256,
-    temperature: float = 0.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    seed: int | None = None,
-    n: Literal[1] = 1,
-    grammar: CompiledGrammar | None = None,
-    compiler: Compiler | None = None,
-    whitespace: str = "compact",
-    format: Format = "auto",
-    complete: bool = True,
-    speculate: Speculate = None,
-    logprobs: bool = True,
-) -> Result: ...
+# `typing.overload` keeps what it decorates, and with it this module's globals and all models that they lead
+# to, beyond the last collection at exit; the core would then report them as leaked.
+if TYPE_CHECKING:
 
+    @overload
+    def generate(
+        model: Any,
+        prompt: Any,
+        schema: Any = None,
+        *,
+        max_tokens: int = 256,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        n: Literal[1] = 1,
+        grammar: CompiledGrammar | None = None,
+        compiler: Compiler | None = None,
+        whitespace: str = "compact",
+        format: Format = "auto",
+        complete: bool = True,
+        speculate: Speculate = None,
+        logprobs: bool = True,
+    ) -> Result: ...
 
-@overload
-def generate(
-    model: Any,
-    prompt: Any,
-    schema: Any = None,
-    *,
-    max_tokens: int = 256,
-    temperature: float = 0.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    seed: int | None = None,
-    n: int,
-    grammar: CompiledGrammar | None = None,
-    compiler: Compiler | None = None,
-    whitespace: str = "compact",
-    format: Format = "auto",
-    complete: bool = True,
-    speculate: Speculate = None,
-    logprobs: bool = True,
-) -> Result | list[Result]: ...
+    @overload
+    def generate(
+        model: Any,
+        prompt: Any,
+        schema: Any = None,
+        *,
+        max_tokens: int = 256,
+        temperature: float = 0.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        n: int,
+        grammar: CompiledGrammar | None = None,
+        compiler: Compiler | None = None,
+        whitespace: str = "compact",
+        format: Format = "auto",
+        complete: bool = True,
+        speculate: Speculate = None,
+        logprobs: bool = True,
+    ) -> Result | list[Result]: ...
 
 
 def generate(
@@ -395,120 +393,3 @@ def _check(
         raise ValueError("n > 1 needs a temperature above 0: greedy texts would all be the same")
     if schema is not None and grammar is not None:
         raise ValueError("give a schema or a grammar, not both")
-
-
-def check_vocabulary(grammar: Vocabulary, model: Vocabulary) -> None:
-    """VocabularyError unless each id of the grammar is the same text for the model."""
-    if grammar is model:
-        return
-    size = min(grammar.vocab_size, model.vocab_size)
-    same = list(grammar.tokens[:size]) == list(model.tokens[:size])
-    if not same or grammar.vocab_size > model.vocab_size and any(grammar.tokens[size:]):
-        raise VocabularyError(
-            f"the grammar was compiled for another vocabulary ({grammar.vocab_size} ids, the model has "
-            f"{model.vocab_size}): compile it with Compiler(lm.vocabulary)"
-        )
-    if not set(grammar.eos_token_ids) <= set(model.eos_token_ids):
-        raise VocabularyError(
-            f"the grammar ends with the ids {grammar.eos_token_ids}, the model with {model.eos_token_ids}"
-        )
-
-
-_lock = threading.Lock()
-_models: OrderedDict[str, LanguageModel] = OrderedDict()
-_compilers: WeakKeyDictionary[Any, Compiler] = WeakKeyDictionary()
-
-
-def language_model(model: Any) -> LanguageModel:
-    """What `generate` takes as a model, as a `LanguageModel`. TypeError: something else."""
-    if model is None or (isinstance(model, str) and model == "embedded"):
-        from .lm import embedded
-
-        model = embedded.path("target")
-    if isinstance(model, (str, os.PathLike)):
-        return _loaded(os.fspath(model))
-    if isinstance(model, tuple) and len(model) == 2:
-        from .lm.transformers import TransformersLM
-
-        return TransformersLM(*model)
-    if all(hasattr(model, name) for name in ("start", "logprobs", "vocabulary")):
-        return cast("LanguageModel", model)
-    raise TypeError(
-        "model is None, a folder or hub id, a pair (model, tokenizer) or a LanguageModel, "
-        f"not {type(model).__name__}"
-    )
-
-
-def _loaded(name: str) -> LanguageModel:
-    from .lm.transformers import TransformersLM
-
-    with _lock:
-        lm = _models.get(name)
-        if lm is None:
-            lm = _models[name] = TransformersLM.from_pretrained(name)
-        _models.move_to_end(name)
-        while len(_models) > _LOADED_MODELS:
-            _models.popitem(last=False)
-    return lm
-
-
-def compiler_of(lm: LanguageModel) -> Compiler:
-    """The compiler that a model keeps, so that its grammars share what they learn."""
-    with _lock:
-        try:
-            found = _compilers.get(lm)
-            if found is None:
-                found = _compilers[lm] = Compiler(lm.vocabulary)
-        except TypeError:  # a model that cannot be a key of a weak dictionary
-            found = Compiler(lm.vocabulary)
-    return found
-
-
-def formatted(lm: LanguageModel, prompt: Any, schema: Any, format: Format) -> str | list[int]:
-    """The prompt as the model is to read it."""
-    if format not in ("auto", "plain", "chat", "embedded"):
-        raise ValueError(f"format is 'auto', 'plain', 'chat' or 'embedded', not {format!r}")
-    messages = not isinstance(prompt, str) and len(prompt) > 0 and isinstance(prompt[0], Mapping)
-    if not isinstance(prompt, str) and not messages:
-        if format in ("chat", "embedded"):
-            raise ValueError(f"token ids cannot be put into the {format} format")
-        return [int(t) for t in prompt]
-    if format == "auto":
-        if messages:
-            format = "chat"
-        else:
-            format = "embedded" if _EMBEDDED_MARK in lm.vocabulary.special_tokens else "plain"
-    if format == "chat":
-        return _chat(lm, prompt if messages else [{"role": "user", "content": prompt}])
-    if messages:
-        raise ValueError(f"chat messages cannot be put into the {format} format")
-    if format == "embedded":
-        from .lm import embedded
-
-        return embedded.format_prompt(prompt, schema if isinstance(schema, dict) else _document(schema))
-    return cast(str, prompt)
-
-
-def _chat(lm: LanguageModel, messages: list[Any]) -> list[int]:
-    tokenizer = getattr(lm, "tokenizer", None)
-    if getattr(tokenizer, "chat_template", None) is None:
-        raise ValueError("the model's tokenizer has no chat template: use format='plain'")
-    assert tokenizer is not None
-    ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
-    return [int(i) for i in ids]
-
-
-def _document(schema: Any) -> dict[str, Any] | None:
-    """A schema given as text or as a Python type, as a dict; None for what is no schema."""
-    import json
-
-    if isinstance(schema, (str, bytes)):
-        try:
-            schema = json.loads(schema)
-        except (ValueError, RecursionError):  # the pattern of a regular expression; nested too deep
-            return None
-    elif schema is not None and not isinstance(schema, (dict, bool, list)):
-        from .frontend.python_types import schema_of
-
-        schema, _ = schema_of(schema)
-    return schema if isinstance(schema, dict) else None

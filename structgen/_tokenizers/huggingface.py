@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import VocabularyError
-from . import sentencepiece_model
+from . import byte_level, sentencepiece_model
 from .parts import Parts, by_id, reading
 from .pieces import Hints, spelling, to_bytes
 
@@ -92,6 +93,10 @@ def read_json(record: Mapping[str, Any], data: bytes) -> Parts:
     parts = assemble(pieces, added, hints, [unknown])
     if find_spec("tokenizers") is not None:
         parts.encode = FileEncoder(data)
+    else:
+        # Without it byte pairs of bytes are merged here; other kinds are encoded by longest match.
+        with suppress(VocabularyError):
+            parts.encode = byte_level.ByteLevelEncoder(record)
     return parts
 
 

@@ -33,7 +33,7 @@ _PROMPT = "Write a JSON value that the schema describes."
 
 def setup(config: dict[str, Any]) -> dict[str, Any]:
     """A model and one engine over its vocabulary."""
-    from ..generation import language_model
+    from ..lm.load import language_model
 
     lm = language_model(config["model"])
     vocabulary = tokens.of_vocabulary(lm.vocabulary, config["model"])
@@ -44,7 +44,7 @@ def setup(config: dict[str, Any]) -> dict[str, Any]:
 
 def prompt(lm: Any, schema: str) -> str | list[int]:
     """What the model is asked. The embedded model has a format of its own; others read the schema's text."""
-    from ..generation import formatted
+    from ..lm.prompts import formatted
 
     own = formatted(lm, _PROMPT, json.loads(schema), "auto")
     if own != _PROMPT:

@@ -36,7 +36,7 @@ from .common import (
 
 if TYPE_CHECKING:
     from structgen.generation import Result
-    from structgen.lm.transformers import TransformersLM
+    from structgen.lm.base import LanguageModel
     from structgen.speculation import Statistics
 
 
@@ -131,18 +131,15 @@ def speculation(what: str) -> Any:
         raise Failure(f"--speculate: {error}") from None
 
 
-def load(name: str | None) -> TransformersLM:
+def load(name: str | None) -> LanguageModel:
     """The model. Failure or LanguageModelError: there is none, or it is damaged."""
-    quiet()
-    from structgen.lm.transformers import TransformersLM
+    from structgen.lm.load import language_model
 
-    if name is None or name == "embedded":
-        from structgen.lm import embedded
-
-        return TransformersLM.from_pretrained(embedded.path())
-    if name.startswith(("/", ".", "~")) and not Path(name).is_dir():
-        raise Failure(f"cannot load the model {name}: no such folder")
-    return TransformersLM.from_pretrained(name)
+    if name is not None and name != "embedded":
+        if name.startswith(("/", ".", "~")) and not Path(name).is_dir():
+            raise Failure(f"cannot load the model {name}: no such folder")
+        quiet()
+    return language_model(name)
 
 
 def quiet() -> None:
@@ -157,7 +154,7 @@ def quiet() -> None:
 
 
 def answer(
-    lm: TransformersLM, compiler: Compiler, request: Request, options: argparse.Namespace
+    lm: LanguageModel, compiler: Compiler, request: Request, options: argparse.Namespace
 ) -> tuple[int, list[str], Statistics]:
     """The exit status and the lines to print for one prompt, and what speculation did."""
     from structgen.generation import generate

@@ -12,9 +12,10 @@ import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from .. import generation
 from ..grammar import CompiledGrammar
 from ..lm.base import ContextTooLong
+from ..lm.load import check_vocabulary, compiler_of, language_model
+from ..lm.prompts import Format, formatted
 from . import asap, auto, cars, contract, local, mcmc, smc
 from .chance import Seeds
 from .outcome import Outcome
@@ -59,7 +60,7 @@ def sample(
     check: float = 0.0,
     compiler: Compiler | None = None,
     whitespace: str = "compact",
-    format: generation.Format = "auto",
+    format: Format = "auto",
 ) -> Samples:
     """Draw n texts from P(text | text in the grammar), or weighted so that they count as such.
 
@@ -115,7 +116,7 @@ def prepare(
     batch: int = 16,
     compiler: Compiler | None = None,
     whitespace: str = "compact",
-    format: generation.Format = "auto",
+    format: Format = "auto",
 ) -> Walker:
     """The target and trie that `sample` would work on, for the searches of this package."""
     walker = Walker(_target(dict(locals())), Trie(trie_bytes) if trie is None else trie, batch)
@@ -213,15 +214,15 @@ class _Run:
 
 def _target(options: dict[str, Any]) -> Target:
     """The law that the arguments define. Errors: as `sg.generate` raises."""
-    lm = generation.language_model(options["model"])
+    lm = language_model(options["model"])
     grammar = options["grammar"]
     if grammar is not None and not isinstance(grammar, CompiledGrammar):
-        compiler = options["compiler"] or generation.compiler_of(lm)
+        compiler = options["compiler"] or compiler_of(lm)
         grammar = compiler.json_schema(grammar, whitespace=options["whitespace"])
     if grammar is not None:
-        generation.check_vocabulary(grammar.vocabulary, lm.vocabulary)
+        check_vocabulary(grammar.vocabulary, lm.vocabulary)
     source = None if grammar is None else grammar.source
-    start = lm.start(generation.formatted(lm, options["prompt"], source, options["format"]))
+    start = lm.start(formatted(lm, options["prompt"], source, options["format"]))
     room = options["max_tokens"]
     if lm.max_context is not None:
         room = min(room, lm.max_context - len(start))

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import generation
+from ..lm.load import language_model
+from ..lm.prompts import formatted
 from .target import Law
 
 __all__ = ["Span", "exact_extract"]
@@ -51,9 +52,9 @@ def exact_extract(
     """
     if longest < 1 or batch < 1 or best < 1:
         raise ValueError("longest, batch and best must be positive")
-    lm = generation.language_model(model)
+    lm = language_model(model)
     tokens = lm.vocabulary.encode(document) if isinstance(document, str) else [int(t) for t in document]
-    begin = lm.start(generation.formatted(lm, prompt, None, "plain"))
+    begin = lm.start(formatted(lm, prompt, None, "plain"))
     law, ends = Law(), [int(i) for i in lm.eos_token_ids]
     live = [(start, begin, 0.0) for start in range(len(tokens))]
     spans: list[Span] = []

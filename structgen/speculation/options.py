@@ -5,6 +5,7 @@ Enters: `speculate=` of `sg.generate`. Leaves: a `Speculation`. Cost: nothing; "
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -142,6 +143,7 @@ def resolve(speculate: Any, lm: Any) -> Speculation | None:
 
 _lock = threading.Lock()
 _automatic: WeakKeyDictionary[Any, Speculation] = WeakKeyDictionary()
+atexit.register(_automatic.clear)
 
 
 def _kept(lm: Any) -> Speculation:

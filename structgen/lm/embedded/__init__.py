@@ -4,12 +4,11 @@ Enters: the name of a model, or a request with its schema.
 Leaves: the folder to load (`path`), the text to continue (`format_prompt`).
 Cost: a few file reads; nothing heavy is imported.
 
-    from transformers import AutoModelForCausalLM, AutoTokenizer
     from structgen.lm import embedded
-    folder = embedded.path("target")
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder)
+    from structgen.lm.load import language_model
+    lm = language_model(embedded.path("draft"))
     prompt = embedded.format_prompt("Ada Byron lives in Oslo", schema)
+    lm.logprobs([lm.start(prompt)])
 """
 
 from __future__ import annotations
@@ -22,11 +21,12 @@ from typing import Literal
 
 from .prompt import describe, format_prompt
 
-__all__ = ["CONTEXT", "EmbeddedModelError", "check_prompt", "describe", "format_prompt", "path"]
+__all__ = ["CONTEXT", "FOLDER", "EmbeddedModelError", "check_prompt", "describe", "format_prompt", "path"]
 
 # Tokens of prompt and answer together.  Training saw up to 400; beyond that answers get worse.
 CONTEXT = 1024
 
+FOLDER = Path(__file__).resolve().parent
 _FILES = ("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json")
 _WEIGHTS = "model.safetensors"
 
@@ -39,7 +39,7 @@ def path(name: Literal["target", "draft"] = "target") -> Path:
     """The model's folder, after a check that its files are whole."""
     if name not in ("target", "draft"):
         raise EmbeddedModelError(f"no embedded model is called {name!r}: the two are 'target' and 'draft'")
-    folder = Path(__file__).resolve().parent / name
+    folder = FOLDER / name
     check(folder)
     return folder
 

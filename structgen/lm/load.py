@@ -1,0 +1,115 @@
+"""Models by what a user names them: for `sg.generate`, `sg.sample` and the command line.
+
+Enters: None, "embedded", a folder, a hub id, a pair of transformers, a model. Leaves: a `LanguageModel`, and
+the compiler that goes with it. Cost: loading, once for each of the last two names.
+
+The embedded models run in numpy; every other folder and all hub ids are transformers' business.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
+
+from ..compiler import Compiler
+from ..errors import VocabularyError
+from . import embedded
+
+if TYPE_CHECKING:
+    from ..vocabulary import Vocabulary
+    from .base import LanguageModel
+
+__all__ = ["check_vocabulary", "compiler_of", "language_model"]
+
+_LOADED_MODELS = 2
+
+_lock = threading.Lock()
+_models: OrderedDict[str, LanguageModel] = OrderedDict()
+_compilers: WeakKeyDictionary[Any, Compiler] = WeakKeyDictionary()
+
+
+def language_model(model: Any) -> LanguageModel:
+    """What `generate` takes as a model, as a `LanguageModel`.
+
+    Raises:
+        TypeError: something else.
+        LanguageModelError: there is no such model, or its files are damaged.
+    """
+    if model is None or (isinstance(model, str) and model == "embedded"):
+        model = embedded.path("target")
+    if isinstance(model, (str, os.PathLike)):
+        return _loaded(os.fspath(model))
+    if isinstance(model, tuple) and len(model) == 2:
+        from .transformers import TransformersLM
+
+        return TransformersLM(*model)
+    if all(hasattr(model, name) for name in ("start", "logprobs", "vocabulary")):
+        return cast("LanguageModel", model)
+    raise TypeError(
+        "model is None, a folder or hub id, a pair (model, tokenizer) or a LanguageModel, "
+        f"not {type(model).__name__}"
+    )
+
+
+def _loaded(name: str) -> LanguageModel:
+    with _lock:
+        lm = _models.get(name)
+        if lm is None:
+            lm = _models[name] = _load(name)
+        _models.move_to_end(name)
+        while len(_models) > _LOADED_MODELS:
+            _models.popitem(last=False)
+    return lm
+
+
+def _load(name: str) -> LanguageModel:
+    folder = Path(name)
+    if folder.is_dir() and folder.resolve().parent == embedded.FOLDER:
+        from .numpy_model import NumpyLM
+
+        return NumpyLM.from_folder(folder)
+    from .transformers import TransformersLM
+
+    return TransformersLM.from_pretrained(name)
+
+
+def compiler_of(lm: LanguageModel) -> Compiler:
+    """The compiler that a model keeps, so that its grammars share what they learn."""
+    with _lock:
+        try:
+            found = _compilers.get(lm)
+            if found is None:
+                found = _compilers[lm] = Compiler(lm.vocabulary)
+        except TypeError:  # a model that cannot be a key of a weak dictionary
+            found = Compiler(lm.vocabulary)
+    return found
+
+
+@atexit.register
+def _forget() -> None:
+    """Models and compilers go while the interpreter is whole."""
+    with _lock:
+        _models.clear()
+        _compilers.clear()
+
+
+def check_vocabulary(grammar: Vocabulary, model: Vocabulary) -> None:
+    """VocabularyError unless each id of the grammar is the same text for the model."""
+    if grammar is model:
+        return
+    size = min(grammar.vocab_size, model.vocab_size)
+    same = list(grammar.tokens[:size]) == list(model.tokens[:size])
+    if not same or grammar.vocab_size > model.vocab_size and any(grammar.tokens[size:]):
+        raise VocabularyError(
+            f"the grammar was compiled for another vocabulary ({grammar.vocab_size} ids, the model has "
+            f"{model.vocab_size}): compile it with Compiler(lm.vocabulary)"
+        )
+    if not set(grammar.eos_token_ids) <= set(model.eos_token_ids):
+        raise VocabularyError(
+            f"the grammar ends with the ids {grammar.eos_token_ids}, the model with {model.eos_token_ids}"
+        )
