@@ -13,6 +13,7 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip --disable-pip-version-check install -qq -c constraints.txt
 CORE := $(VENV)/.core
 SOURCES := CMakeLists.txt $(shell find csrc -type f)
+BUILDING = PATH="$(abspath $(VENV)/bin):$$PATH" CMAKE_GENERATOR=Ninja CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS)
 STUB := -m structgen._core -o structgen/_core.pyi -M structgen/py.typed -q
 ASAN := build/asan
 TSAN := build/tsan
@@ -24,7 +25,7 @@ CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test test-asan test-tsan fuzz model bench bench-speculation stubs clean
+.PHONY: help setup demo test test-asan test-tsan wheel test-wheel fuzz model bench bench-speculation stubs clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -38,6 +39,13 @@ test: setup  ## set up the test dependencies, then ruff, mypy --strict and pytes
 	@$(PY) -m ruff check .
 	@$(PY) -m mypy
 	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal
+
+wheel: $(VENV)/.tools  ## the sdist, and the wheel built from the sdist, in dist/
+	@rm -rf dist
+	@$(BUILDING) $(PY) -m build --no-isolation --outdir dist
+
+test-wheel: $(VENV)/.test wheel  ## the wheel in a clean environment, as a stranger meets it
+	@$(PY) -m pytest -q --noconftest tests/wheel_checks.py
 
 # The C++ library is loaded beside the sanitizer's, which looks for the thrower of exceptions when it starts; the
 # sanitizer's frames are ten times as large, so the tests of deep nesting want a larger stack.
@@ -97,13 +105,16 @@ $(VENV)/.qwen: constraints.txt $(VENV)/.test
 	@$(PIP) --no-deps dashscope
 	@touch $@
 
-# An editable install: Python files are read where they are, the library is built under build/.
-$(CORE): pyproject.toml constraints.txt $(SOURCES) | $(PY)
-	@echo "building the C++ core ($(JOBS) jobs, a few minutes the first time)" >&2
+# What a build takes, so that it needs no isolated environment.
+$(VENV)/.tools: pyproject.toml constraints.txt | $(PY)
 	@$(PIP) $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])') \
-	  numpy cmake ninja
-	@PATH="$(abspath $(VENV)/bin):$$PATH" CMAKE_GENERATOR=Ninja CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) \
-	  $(PIP) --no-build-isolation --no-deps --editable .
+	  numpy cmake ninja build
+	@touch $@
+
+# An editable install: Python files are read where they are, the library is built under build/.
+$(CORE): $(VENV)/.tools $(SOURCES) | $(PY)
+	@echo "building the C++ core ($(JOBS) jobs, a few minutes the first time)" >&2
+	@$(BUILDING) $(PIP) --no-build-isolation --no-deps --editable .
 	@touch $@
 
 $(PY):

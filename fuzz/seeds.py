@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-_GRAMMARS = ROOT / "structgen" / "grammars"
+_GRAMMARS = ROOT / "grammars"
 
 REGEXES = [
     "",

@@ -6,7 +6,7 @@
     grammar = sg.Compiler(vocab).json_schema({"type": "object"})
     matcher = grammar.matcher()
 
-Nothing heavy is imported here: torch, transformers and numba load where they are used.
+Nothing heavy is imported here: torch and transformers load where they are used.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from .compiler import Compiler
 from .errors import (
     BudgetExceeded,
     GrammarError,
+    MissingDependency,
     SchemaTooComplex,
     StructgenError,
     UnsatisfiableBudget,
@@ -41,6 +42,7 @@ __all__ = [
     "Compiler",
     "GrammarError",
     "Matcher",
+    "MissingDependency",
     "ReportEntry",
     "Result",
     "Samples",

@@ -194,7 +194,7 @@ class Compiler:
 
         Raises:
             GrammarError: with line, column and the likely fix.
-            ImportError: the ``lark`` package is not installed.
+            MissingDependency: the ``lark`` package is not installed.
         """
         if lexer not in ("contextual", "dynamic", "scannerless"):
             raise ValueError(f"lexer is 'contextual', 'dynamic' or 'scannerless', not {lexer!r}")

@@ -12,6 +12,7 @@ The C++ core throws one type; its binding calls `from_core` once per error.
       VocabularyError (ValueError)  a vocabulary or tokenizer that cannot be used
       BudgetExceeded                a run-time budget (memory, states, time) ran out
         UnsatisfiableBudget         no text of the language fits the tokens that are left
+      MissingDependency (ImportError)  a package that an extra of structgen-engine brings is not there
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 __all__ = [
     "BudgetExceeded",
     "GrammarError",
+    "MissingDependency",
     "SchemaTooComplex",
     "StructgenError",
     "UnsatisfiableBudget",
@@ -123,6 +125,10 @@ class BudgetExceeded(StructgenError):
 
 class UnsatisfiableBudget(BudgetExceeded):
     """No text of the language can be completed within the tokens that are left."""
+
+
+class MissingDependency(StructgenError, ImportError):
+    """A package that this needs is not installed, or cannot be imported; the text has the command to run."""
 
 
 _SCHEMA_KINDS: dict[str, type[_SchemaError]] = {

@@ -1,17 +1,24 @@
 """The library of grammars: real languages under ``grammars/``, each with accepted and rejected texts.
 
 In: a name. Out: its text, its cases. Cost: reading a small file.
+
+The folder stands at the top of the repository; pyproject.toml maps it into wheels as ``structgen/grammars``.
+In an editable install and without an install it is read where it stands.
 """
 
 from __future__ import annotations
 
+import importlib.resources
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .errors import GrammarError
+from .errors import GrammarError, StructgenError
 
-_FOLDER = Path(__file__).parent / "grammars"
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +33,29 @@ class LibraryGrammar:
     rejected: tuple[str, ...]
 
 
+@cache
+def folder() -> Traversable:
+    """Where the grammars are: in the package, else in the checkout. StructgenError: in neither."""
+    checkout: Traversable = Path(__file__).resolve().parents[1] / "grammars"
+    for place in (importlib.resources.files("structgen") / "grammars", checkout):
+        if place.is_dir():
+            return place
+    raise StructgenError("the library of grammars is missing from the package: install structgen-engine anew")
+
+
 def names() -> list[str]:
     """Every grammar of the library."""
-    return sorted(p.stem for p in _FOLDER.iterdir() if p.suffix in (".lark", ".gbnf"))
+    found = (entry.name.rpartition(".") for entry in folder().iterdir())
+    return sorted(stem for stem, _, ending in found if ending in ("lark", "gbnf"))
 
 
 def load(name: str) -> LibraryGrammar:
     """GrammarError: there is no such grammar."""
     for dialect in ("lark", "gbnf"):
-        path = _FOLDER / f"{name}.{dialect}"
+        path = folder() / f"{name}.{dialect}"
         if name in names() and path.is_file():
             text = path.read_text(encoding="utf-8")
-            cases = json.loads((_FOLDER / f"{name}.cases.json").read_text(encoding="utf-8"))
+            cases = json.loads((folder() / f"{name}.cases.json").read_text(encoding="utf-8"))
             comment = []
             for line in text.splitlines():
                 if not line.startswith(("#", "//")):

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from . import _tokenizers
+from ._extras import missing
 from ._tokenizers import ends
 from .errors import VocabularyError
 
@@ -402,10 +403,8 @@ def _logits_width(model: Any) -> int | None:
 def _load(name: str) -> Any:
     try:
         from transformers import AutoTokenizer
-    except ImportError:
-        raise VocabularyError(
-            f"loading {name!r} by name needs transformers; or use Vocabulary.from_file"
-        ) from None
+    except ImportError as error:
+        raise missing(error, f"tokenizers by name ({name!r}), unlike Vocabulary.from_file,") from None
     try:
         return AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError) as error:

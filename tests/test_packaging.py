@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import structgen
+from structgen import _extras
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "structgen"
@@ -25,9 +30,107 @@ def test_the_package_is_typed() -> None:
 
 
 def test_one_version() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["version"] == structgen.__version__
-    assert f"## {structgen.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    """It stands in structgen/__init__.py; the build reads it there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" not in project["project"] and project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["scikit-build"]["metadata"]["version"]["input"] == "structgen/__init__.py"
+    assert structgen.__version__ in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_every_hint_names_the_distribution() -> None:
+    """`structgen` on the index is another project: no line may tell a reader to install it."""
+    wrong = []
+    for name in texts():
+        lines = (ROOT / name).read_text("utf-8", "replace").splitlines()
+        wrong += [f"{name}:{i}: {line.strip()}" for i, line in enumerate(lines, 1) if misnamed(line)]
+    assert not wrong, "\n".join(wrong)
+
+
+def texts() -> list[str]:
+    """The files that git tracks, or would, but for data."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("no git checkout")
+    kinds = (
+        ".py",
+        ".md",
+        ".toml",
+        ".yml",
+        ".yaml",
+        ".txt",
+        ".cff",
+        ".ipynb",
+        "Makefile",
+        "Dockerfile",
+        ".ci/run",
+    )
+    return [name for name in done.stdout.split("\0") if name.endswith(kinds) and (ROOT / name).is_file()]
+
+
+def misnamed(line: str) -> bool:
+    """An installer that is given `structgen`, or an extra of `structgen`."""
+    installer = r"(?:pip3?|pipx|uv|poetry|pdm|conda)\b.*?\b(?:install|add)\b"
+    name = r"(?<![\w./'-])['\"]?structgen(?=[\s'\"`),;\[=<>~!]|$)(?!\.)"
+    return bool(
+        re.search(installer + r"[^`#;&|]*?" + name, line) or re.search(r"\bstructgen\[[a-z,-]+\]", line)
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("pip install struct" + "gen", True),
+        ("run `pip install -U struct" + "gen` first", True),
+        ("pip install 'struct" + "gen==0.1'", True),
+        ('uv pip install "struct' + 'gen[hf]"', True),
+        ("the struct" + "gen[lark] extra", True),
+        ("pip install structgen-engine", False),
+        ("pip install 'structgen-engine[hf]'", False),
+        ("pip install ./structgen", False),
+        ("pip install -e .  # structgen from a checkout", False),
+        ("pip install numpy; structgen --version", False),
+        ("import structgen", False),
+    ],
+)
+def test_what_counts_as_misnamed(line: str, wrong: bool) -> None:
+    assert misnamed(line) == wrong
+
+
+def test_every_extra_that_is_named_has_its_packages() -> None:
+    """An error that sends a reader to an extra must send them to one that brings the package."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    of_import = {
+        "mistral_common": "mistral-common",
+        "grid": "grid-guardrail",
+        "lmformatenforcer": "lm-format-enforcer",
+    }
+    for package, extra in _extras.EXTRAS.items():
+        name = of_import.get(package, package.replace("_", "-"))
+        assert any(re.match(rf"{name}\b(?!-)", asked) for asked in extras[extra]), (package, extra)
+
+
+def test_an_error_tells_absence_from_failure() -> None:
+    absent = _extras.missing(ModuleNotFoundError("No module named 'lark'", name="lark"), "Lark grammars")
+    assert str(absent) == (
+        "the package lark is not installed; Lark grammars need it: pip install 'structgen-engine[lark]'"
+    )
+    broken = _extras.missing(ImportError("libc10.so: no such file", name="torch._C"), "")
+    assert str(broken) == (
+        "the package torch cannot be imported (libc10.so: no such file); pip install 'structgen-engine[hf]'"
+    )
+    other = ImportError("of something else", name="else")
+    assert _extras.missing(other, "x") is other
+
+
+def test_the_installed_lark_is_one_that_the_extra_allows() -> None:
+    """Names that Lark does not promise to keep are used: see the remark in pyproject.toml."""
+    from packaging.requirements import Requirement
+
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    (asked,) = extras["lark"]
+    assert "<" in asked
+    assert importlib.metadata.version("lark") in Requirement(asked).specifier
 
 
 def test_every_requirement_is_pinned() -> None:
@@ -38,4 +141,5 @@ def test_every_requirement_is_pinned() -> None:
     asked = [r for e in extras.values() for r in e] + project["project"]["dependencies"]
     asked += project["build-system"]["requires"]
     names = {"".join(c if c.isalnum() or c == "-" else " " for c in r).split()[0].lower() for r in asked}
+    names.discard("structgen-engine")  # an extra of other extras
     assert names <= pinned, sorted(names - pinned)

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from .._extras import missing
 from ..errors import VocabularyError
 from . import byte_level, sentencepiece_model
 from .parts import Parts, by_id, reading
@@ -33,8 +34,10 @@ class FileEncoder:
 
     def __call__(self, text: str) -> list[int]:
         if self._made is None:
-            import tokenizers
-
+            try:
+                import tokenizers
+            except ImportError as error:
+                raise missing(error, "ids of a tokenizer.json") from None
             with reading("tokenizers"):
                 self._made = tokenizers.Tokenizer.from_buffer(self._data)
         with reading("tokenizers"):

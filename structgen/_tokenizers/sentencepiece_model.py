@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from .._extras import missing
 from ..errors import VocabularyError
 from .parts import Encode, Parts, reading
 from .pieces import BYTE_PIECES
@@ -33,8 +34,10 @@ class SentencePieceEncoder:
 
     def __call__(self, text: str) -> list[int]:
         if self._made is None:
-            import sentencepiece
-
+            try:
+                import sentencepiece
+            except ImportError as error:
+                raise missing(error, "ids of a SentencePiece model") from None
             with reading("sentencepiece"):
                 self._made = sentencepiece.SentencePieceProcessor(model_proto=self._data)
         with reading("sentencepiece"):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._extras import missing
 from . import named
 
 __all__ = ["HUB", "Case", "CorpusError", "Instance", "dumps", "folder", "open_corpus", "select"]
@@ -133,7 +134,7 @@ def _hub() -> Corpus:
         import huggingface_hub
         import pyarrow.parquet as parquet
     except ImportError as error:
-        raise CorpusError(f"the hub needs structgen[bench] ({error})") from None
+        raise missing(error, "schemas from the hub") from None
     try:
         root = huggingface_hub.snapshot_download(HUB, repo_type="dataset", allow_patterns=["*.parquet"])
     except Exception as error:  # one of a dozen types: offline mode, no network, no such data set, a proxy

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from .._extras import missing
 from . import engines, tokens
 from .corpus import Case
 from .engines.base import Engine, LimitTooSmall, Refused
@@ -128,8 +129,10 @@ def generate(
 
 def judge(schema: str, text: str) -> str:
     """Why the text is no instance of the schema, "" where it is one."""
-    import jsonschema
-
+    try:
+        import jsonschema
+    except ImportError as error:
+        raise missing(error, "verdicts on generated texts") from None
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

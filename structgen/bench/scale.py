@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from .._extras import missing
 from .drive import Lane, Task
 
 __all__ = ["each"]
@@ -22,10 +23,13 @@ def each(
 ) -> Iterator[tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
     """Runs jobs, which are turns of `drive`, on `lanes` actors of one CPU each; 0 takes what the cluster has.
 
-    `address` is Ray's: "auto" for the cluster of this node, None starts a local one. ImportError: no Ray.
+    `address` is Ray's: "auto" for the cluster of this node, None starts a local one.
+    MissingDependency: Ray is not installed.
     """
-    import ray
-
+    try:
+        import ray
+    except ImportError as error:
+        raise missing(error, "lanes on a cluster") from None
     started = not ray.is_initialized()
     if started:
         local = {"num_cpus": lanes or None, "include_dashboard": False} if address is None else {}

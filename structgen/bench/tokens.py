@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._extras import missing
 from ..vocabulary import Vocabulary
 
 __all__ = ["Tokens", "load", "tekken"]
@@ -49,9 +50,11 @@ def of_vocabulary(vocabulary: Vocabulary, name: str) -> Tokens:
 
 def tekken() -> Tokens:
     """Mistral's 131,072-token vocabulary, shipped inside the mistral-common package."""
-    import mistral_common
-    from mistral_common.tokens.tokenizers.tekken import Tekkenizer
-
+    try:
+        import mistral_common
+        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+    except ImportError as error:
+        raise missing(error, "benchmarks over the tekken vocabulary") from None
     path = Path(mistral_common.__file__).parent / "data" / "tekken_240911.json"
     with open(path, encoding="utf-8") as file:
         record = json.load(file)

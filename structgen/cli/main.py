@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Sequence
 
 import structgen
+from structgen._extras import missing
 from structgen.errors import GrammarError, StructgenError, UnsatisfiableSchema
 
-from . import bench, check, compile, generate, grammar, mask, sample
 from .common import OK, REJECTED, USAGE, Failure, one_line
 
 # The shell's convention for a process that a signal ended: 128 + SIGINT, 128 + SIGPIPE.
 INTERRUPTED, BROKEN_PIPE = 130, 141
 
+_COMMANDS = ("generate", "sample", "check", "compile", "mask", "bench", "grammar")  # modules of this package
 
-def parser() -> argparse.ArgumentParser:
+
+def parser(command: str = "") -> argparse.ArgumentParser:
+    """The arguments of one sub-command, or of all: a command does not depend on what the others import."""
     top = argparse.ArgumentParser(
         prog="structgen",
         description="JSON Schemas as exact token masks: generate, sample, check, explain.",
@@ -25,15 +29,16 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"structgen {structgen.__version__}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (generate, sample, check, compile, mask, bench, grammar):
-        module.add_parser(commands)
+    for name in (command,) if command in _COMMANDS else _COMMANDS:
+        importlib.import_module(f".{name}", __package__).add_parser(commands)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit status; never a traceback (but with STRUCTGEN_TRACEBACK set)."""
-    options = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        options = parser(given[0] if given else "").parse_args(given)
         status: int = options.run(options)
         sys.stdout.flush()
         return status
@@ -63,6 +68,8 @@ def explain(error: Exception) -> tuple[str, int]:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror, USAGE
     if isinstance(error, (RecursionError, MemoryError)):
         return f"the input is too deep or too large ({type(error).__name__})", USAGE
+    if isinstance(error, ImportError):
+        error = missing(error, "")
     known = isinstance(error, (StructgenError, ValueError, ImportError)) or type(error).__module__.startswith(
         "structgen."
     )

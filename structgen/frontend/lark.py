@@ -16,6 +16,7 @@ import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
+from .._extras import missing
 from ..errors import GrammarError
 from . import source
 from .lark_text import PLACEHOLDER, Extension, Scanned, scan
@@ -36,7 +37,7 @@ def build(
 
     Raises:
         GrammarError: with line, column and the likely fix.
-        ImportError: the ``lark`` package is not installed.
+        MissingDependency: the ``lark`` package is not installed.
     """
     b = _core.GrammarBuilder()
     return b, Frontend(b, vocabulary, lexer).grammar(text, start)
@@ -78,8 +79,8 @@ def _load(scanned: Scanned) -> Any:
         from lark.exceptions import GrammarError as LarkGrammarError
         from lark.exceptions import UnexpectedInput
         from lark.load_grammar import GrammarBuilder
-    except ImportError:
-        raise ImportError("Lark grammars need the lark package: pip install structgen[lark]") from None
+    except ImportError as error:
+        raise missing(error, "Lark grammars") from None
     loader = GrammarBuilder()
     try:
         loader.load_grammar(scanned.text, "<string>")

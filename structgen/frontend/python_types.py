@@ -16,6 +16,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
+from .._extras import missing
 from ..errors import GrammarError
 
 Parser = Callable[[str | bytes], Any]
@@ -184,8 +185,8 @@ class _Plain(typing.TypedDict):
 def _pydantic() -> Any:
     try:
         import pydantic
-    except ImportError:
-        raise GrammarError("schemas from Python types need the package 'pydantic'") from None
+    except ImportError as error:
+        raise missing(error, "schemas from Python types") from None
     return pydantic
 
 

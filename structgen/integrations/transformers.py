@@ -29,8 +29,14 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
-import transformers
+
+try:
+    import torch
+    import transformers
+except ImportError as error:
+    from .._extras import missing
+
+    raise missing(error, "logits processors of transformers") from None
 
 from ..errors import UnsatisfiableBudget, VocabularyError
 from ..grammar import CompiledGrammar, Matcher, fill_bitmasks

@@ -17,8 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-import torch
-from transformers.generation.utils import GenerateDecoderOnlyOutput
+try:
+    import torch
+    from transformers.generation.utils import GenerateDecoderOnlyOutput
+except ImportError as error:
+    from .._extras import missing
+
+    raise missing(error, "transformers' own generate() with drafts") from None
 
 from .._draws import Noise
 from ..generation import Sampling

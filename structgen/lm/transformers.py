@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from .._extras import missing
 from ..errors import VocabularyError
 from ..vocabulary import Vocabulary
 from .base import Context, LanguageModelError
@@ -108,14 +109,13 @@ class TransformersLM(PrefixTreeLM):
 
         Raises:
             LanguageModelError: there is no such model, or its files are damaged.
+            MissingDependency: torch or transformers is not installed.
         """
         try:
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
         except ImportError as error:
-            raise LanguageModelError(
-                f"loading a model needs torch and transformers (pip install 'structgen[hf]'): {error}"
-            ) from None
+            raise missing(error, "models of transformers") from None
         name = os.fspath(path_or_id)
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"

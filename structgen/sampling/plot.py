@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._extras import missing
 from ..errors import StructgenError
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ def check(path: str | os.PathLike[str]) -> None:
     """Raise before the work is done if the picture cannot be written afterwards.
 
     Raises:
-        StructgenError: matplotlib is missing, the folder is, or the ending is unknown.
+        MissingDependency: matplotlib is not installed.
+        StructgenError: the folder is missing, or the ending is unknown.
     """
     name = Path(path)
     if name.suffix not in _KINDS:
@@ -38,8 +40,8 @@ def check(path: str | os.PathLike[str]) -> None:
         raise StructgenError(f"cannot write {name}: no such folder")
     try:
         import matplotlib  # noqa: F401
-    except ImportError:
-        raise StructgenError("pictures need matplotlib (pip install 'structgen[plot]')") from None
+    except ImportError as error:
+        raise missing(error, "pictures") from None
 
 
 def save(found: Samples, path: str | os.PathLike[str]) -> None:

@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from .._extras import missing
 from ..errors import StructgenError
 from .logspace import NEVER, Doubles
 
@@ -218,7 +219,7 @@ class JsonSchemaValid(Potential):
     For what a grammar leaves open: a second schema, a custom format, a draft that the engine refuses.
 
     Raises:
-        ImportError: jsonschema is not installed.
+        MissingDependency: jsonschema is not installed.
     """
 
     boolean = True
@@ -228,8 +229,8 @@ class JsonSchemaValid(Potential):
     def __init__(self, schema: Any, *, formats: bool = True) -> None:
         try:
             import jsonschema  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            raise ImportError("JsonSchemaValid needs jsonschema (pip install jsonschema)") from None
+        except ImportError as error:
+            raise missing(error, "potentials of a JSON Schema") from None
         kind: Any = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
         kind.check_schema(schema)
         self._validator = kind(schema, format_checker=kind.FORMAT_CHECKER if formats else None)

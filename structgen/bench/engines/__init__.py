@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from structgen._extras import missing
+
 from ..workers import named
 from .base import Missing
 
@@ -26,32 +28,22 @@ class Entry:
     """Where an adapter is, what it needs, and in which settings it runs."""
 
     module: str
-    package: str  # the distribution to install
     about: str
     settings: dict[str, Any] = field(default_factory=dict)
 
 
 ENGINES = {
-    "structgen": Entry("structgen", "structgen", "its defaults"),
-    "llguidance": Entry("llguidance", "llguidance", "its defaults; the unchecked pointer call for masks"),
-    "xgrammar": Entry(
-        "xgrammar", "xgrammar", "its defaults: no properties beyond the listed ones (strict_mode)"
-    ),
+    "structgen": Entry("structgen", "its defaults"),
+    "llguidance": Entry("llguidance", "its defaults; the unchecked pointer call for masks"),
+    "xgrammar": Entry("xgrammar", "its defaults: no properties beyond the listed ones (strict_mode)"),
     "xgrammar-compliant": Entry(
-        "xgrammar",
         "xgrammar",
         "strict_mode=False, any_whitespace=True: additional properties as JSON Schema means them",
         {"strict_mode": False, "any_whitespace": True},
     ),
-    "outlines-core": Entry(
-        "outlines_core", "outlines-core", "its defaults; the automaton over tokens is built ahead"
-    ),
-    "lm-format-enforcer": Entry(
-        "lm_format_enforcer", "lm-format-enforcer", "its defaults; pure Python, tokens as text"
-    ),
-    "grid-guardrail": Entry(
-        "grid_guardrail", "grid-guardrail", "its default: what it cannot enforce is recorded"
-    ),
+    "outlines-core": Entry("outlines_core", "its defaults; the automaton over tokens is built ahead"),
+    "lm-format-enforcer": Entry("lm_format_enforcer", "its defaults; pure Python, tokens as text"),
+    "grid-guardrail": Entry("grid_guardrail", "its default: what it cannot enforce is recorded"),
 }
 
 BASELINE = "unconstrained"  # the model alone; for end-to-end runs
@@ -69,11 +61,11 @@ def adapter(name: str) -> Any:
     check(name)
     if ":" in name:
         return named(name)
-    entry = ENGINES.get(name, Entry("unconstrained", "structgen", "no grammar at all"))
+    entry = ENGINES.get(name, Entry("unconstrained", "no grammar at all"))
     try:
         return importlib.import_module(f".{entry.module}", __package__).Engine
     except ImportError as error:
-        raise Missing(f"{name} is not installed ({error}): pip install {entry.package}") from None
+        raise Missing(str(missing(error, f"benchmarks of {name}"))) from None
 
 
 def load(name: str, tokens: Tokens) -> Engine:

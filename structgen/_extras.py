@@ -1,0 +1,59 @@
+"""The extras of the distribution, and the one sentence for a package that is not there.
+
+Enters: an import that failed, and what it was for. Leaves: an error with the command that installs it.
+Cost: nothing.
+"""
+
+from __future__ import annotations
+
+from .errors import MissingDependency
+
+__all__ = ["DISTRIBUTION", "EXTRAS", "install", "missing"]
+
+DISTRIBUTION = "structgen-engine"  # on the index `structgen` is another project
+
+# The extra of pyproject.toml that brings a package, for those that are imported on demand.
+EXTRAS = {
+    "torch": "hf",
+    "transformers": "hf",
+    "safetensors": "hf",
+    "tokenizers": "hf",
+    "sentencepiece": "hf",
+    "pydantic": "types",
+    "lark": "lark",
+    "matplotlib": "plot",
+    "jsonschema": "bench",
+    "mistral_common": "bench",
+    "huggingface_hub": "bench",
+    "pyarrow": "bench",
+    "llguidance": "bench",
+    "xgrammar": "bench",
+    "outlines_core": "bench",
+    "lmformatenforcer": "bench",
+    "grid": "bench",
+    "ray": "ray",
+}
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra; quoted, because shells read brackets."""
+    return f"pip install '{DISTRIBUTION}[{extra}]'"
+
+
+def missing(error: ImportError, purpose: str) -> MissingDependency | ImportError:
+    """The error to raise in place of an import that failed.
+
+    Args:
+        error: of the import. A package that is there and fails to load is told apart.
+        purpose: what wanted the package: "Lark grammars". "" where that is not known.
+
+    Returns:
+        `error` itself where no extra brings the package.
+    """
+    package = (error.name or "").split(".")[0]
+    extra = EXTRAS.get(package)
+    if extra is None:
+        return error
+    what = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported ({error})"
+    reason = f"{purpose} need it: " if purpose else ""
+    return MissingDependency(f"the package {package} {what}; {reason}{install(extra)}", name=error.name)
