@@ -40,7 +40,7 @@ def install(extra: str) -> str:
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
 
-def missing(error: ImportError, purpose: str) -> MissingDependency | ImportError:
+def missing(error: ImportError, purpose: str) -> ImportError:
     """The error to raise in place of an import that failed.
 
     Args:
@@ -48,8 +48,10 @@ def missing(error: ImportError, purpose: str) -> MissingDependency | ImportError
         purpose: what wanted the package: "Lark grammars". "" where that is not known.
 
     Returns:
-        `error` itself where no extra brings the package.
+        `error` itself where it says so already, or where no extra brings the package.
     """
+    if isinstance(error, MissingDependency):
+        return error
     package = (error.name or "").split(".")[0]
     extra = EXTRAS.get(package)
     if extra is None:

@@ -148,7 +148,7 @@ def test_numpy_is_all_that_comes_along(home: Home) -> None:
 LOADED = """
 import sys, structgen, structgen._core
 print(structgen.__file__, structgen._core.__file__)
-known = {"structgen", "__main__", *sys.stdlib_module_names}
+known = {"structgen", "__main__", "sitecustomize", *sys.stdlib_module_names}
 print(*sorted(name for name in sys.modules if "." not in name and name[0] != "_" and name not in known))
 """
 
