@@ -25,7 +25,7 @@ CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test test-asan test-tsan wheel test-wheel fuzz model bench bench-speculation stubs clean
+.PHONY: help setup demo test test-asan test-tsan wheel test-wheel wheels check-release fuzz model bench bench-speculation stubs clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -46,6 +46,14 @@ wheel: $(VENV)/.tools  ## the sdist, and the wheel built from the sdist, in dist
 
 test-wheel: $(VENV)/.test wheel  ## the wheel in a clean environment, as a stranger meets it
 	@$(PY) -m pytest -q --noconftest tests/wheel_checks.py
+
+wheels: $(VENV)/.tools  ## a wheel for each platform that this machine can build, in wheelhouse/ (Linux: needs docker)
+	@$(PIP) cibuildwheel
+	@rm -rf wheelhouse
+	@$(PY) -m cibuildwheel --output-dir wheelhouse
+
+check-release:  ## is this commit what TAG says? the release workflow asks first
+	@$(PYTHON) tools/check_release.py "$$TAG"
 
 # The C++ library is loaded beside the sanitizer's, which looks for the thrower of exceptions when it starts; the
 # sanitizer's frames are ten times as large, so the tests of deep nesting want a larger stack.
@@ -90,7 +98,7 @@ stubs: setup  ## write structgen/_core.pyi anew, after a change of csrc/bind/
 	@$(PY) -m nanobind.stubgen $(STUB)
 
 clean:  ## remove the builds, the caches and the virtual environment
-	rm -rf build dist .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist wheelhouse .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 # The requirements of one extra of pyproject.toml, without the package itself, which is built below.
 $(VENV)/.%: pyproject.toml constraints.txt | $(PY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import re
 import subprocess
 import sys
@@ -121,6 +122,24 @@ def test_an_error_tells_absence_from_failure() -> None:
     )
     other = ImportError("of something else", name="else")
     assert _extras.missing(other, "x") is other
+    assert _extras.missing(absent, "") is absent
+
+
+def test_a_release_is_what_its_tag_says(tmp_path) -> None:
+    """The checks of the release workflow: the version, the changelog, the address of the repository."""
+    spec = importlib.util.spec_from_file_location("check_release", ROOT / "tools" / "check_release.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    (tmp_path / "structgen").mkdir()
+    (tmp_path / "structgen" / "__init__.py").write_text('__version__ = "1.2.0"\n')
+    (tmp_path / "CHANGELOG.md").write_text("# Changes\n\n## Unreleased\n\n## [1.2.0] - 2026-11-22\n")
+    (tmp_path / "pyproject.toml").write_text('[project]\n[project.urls]\nSource = "x"\n')
+    assert module.problems("v1.2.0", tmp_path) == []
+    assert len(module.problems("v1.2", tmp_path)) == 1
+    (tmp_path / "CHANGELOG.md").write_text("## 1.2.01\n## Unreleased\n")
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    assert len(module.problems("1.2.0", tmp_path)) == 3
 
 
 def test_the_installed_lark_is_one_that_the_extra_allows() -> None:
