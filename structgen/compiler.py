@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core, _metaschemas
+from ._fork import renew_in_children
 from .errors import GrammarError
 from .frontend.source import sound
 from .grammar import CompiledGrammar
@@ -54,6 +55,7 @@ class Compiler:
         self._core = _core.Compiler(vocabulary._core, cache, cache_bytes)
         self._grammars: OrderedDict[Any, CompiledGrammar] = OrderedDict()
         self._lock = threading.Lock()
+        renew_in_children(self)
         self._cache_bytes = cache_bytes
 
     def json_schema(

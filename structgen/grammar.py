@@ -6,7 +6,7 @@ Cost: a mask seen before is one copy of V/8 bytes; accepting a token is well und
 
 from __future__ import annotations
 
-import threading
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -128,7 +128,8 @@ class CompiledGrammar:
 
 
 class Matcher:
-    """One sequence under a grammar. Belongs to one thread at a time.
+    """One sequence under a grammar. Belongs to one thread at a time: a call that meets another thread's call
+    raises ``ValueError`` and changes nothing. Hand a ``fork()`` to each thread.
 
     Every accepted token (and every ``accept_bytes`` call) is one step of the history that ``rollback``
     counts. Forking costs a copy of that history, eight bytes a step.
@@ -288,16 +289,9 @@ def fill_bitmasks(matchers: Sequence[Matcher], mask: Any, threads: int = 0) -> N
     _core.fill_bitmasks(cores, mask, threads)
 
 
-_cpus = 0
-_cpus_lock = threading.Lock()
-
-
+@functools.cache
 def _cpu_count() -> int:
-    global _cpus
-    if _cpus == 0:
-        import os
+    import os
 
-        with _cpus_lock:
-            mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-            _cpus = min(8, mine or 1)
-    return _cpus
+    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(8, mine or 1)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from . import _tokenizers
 from ._extras import missing
+from ._fork import renew_in_children
 from ._tokenizers import ends
 from .errors import VocabularyError
 
@@ -120,6 +121,7 @@ class Vocabulary:
         self._encode = parts.encode
         self._core_object: Any = None
         self._lock = threading.Lock()
+        renew_in_children(self)
 
     @classmethod
     def from_bytes(
@@ -238,6 +240,7 @@ class Vocabulary:
         found._encode = encode
         found._core_object = made
         found._lock = threading.Lock()
+        renew_in_children(found)
         return found
 
     def token_bytes(self, token_id: int) -> bytes:

@@ -131,6 +131,26 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == "[]"
 
 
+# Locks that are held while nothing else of the core is waited for, and left behind in a forked child.
+OWN_THREADS = {
+    "csrc/base/fork.h",
+    "csrc/base/fork.cc",
+    "csrc/base/pages.cc",
+    "csrc/engine/batch.cc",
+    "csrc/engine/reaper.cc",
+}
+
+
+def test_locks_of_the_core_are_free_in_a_forked_child() -> None:
+    """Every other lock is a Mutex of base/fork.h; static objects of functions have a hidden lock, too."""
+    for path in sorted((ROOT / "csrc").rglob("*.[hc]*")):
+        text, name = path.read_text("utf-8"), path.relative_to(ROOT).as_posix()
+        if "std::call_once" in text:
+            assert "ForkSection" in text, f"{name}: std::call_once outside of a ForkSection"
+        if name not in OWN_THREADS:
+            assert not re.search(r"std::(shared_|recursive_|timed_)?mutex\b", text), f"{name}: use Mutex"
+
+
 def test_the_table_can_say_no() -> None:
     rows = (
         "group | may import",

@@ -54,4 +54,6 @@ class Error : public std::exception {
   int64_t offset_ = -1;
 };
 
+[[noreturn]] inline void too_complex(const char* what) { throw Error(ErrorKind::kSchemaTooComplex, what); }
+
 }  // namespace structgen

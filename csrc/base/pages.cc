@@ -13,6 +13,8 @@
 #include <mutex>
 #include <thread>
 
+#include "base/fork.h"
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -32,8 +34,7 @@ struct Range {
 class Pages {
  public:
   void take(Range r) {
-    std::unique_lock hold(lock_,
-                          std::try_to_lock);  // never waits: a child may have been forked under the lock
+    std::unique_lock hold(lock_, std::try_to_lock);  // never waits: it is best effort
     if (!hold || count_ == kWaiting || off_.load(std::memory_order_relaxed)) return;
     ring_[(first_ + count_++) % kWaiting] = r;
     if (!started_) {
@@ -78,10 +79,10 @@ class Pages {
 }  // namespace
 
 void make_ready(const void* at, std::size_t bytes) {
-  static Pages* const pages = new Pages;  // never freed: its thread outlives every other object
+  static constinit PerProcess<Pages> pages;
   const uintptr_t begin = (reinterpret_cast<uintptr_t>(at) + kPage - 1) & ~(kPage - 1);
   const uintptr_t end = (reinterpret_cast<uintptr_t>(at) + bytes) & ~(kPage - 1);
-  if (begin < end) pages->take({begin, end});
+  if (begin < end) pages.get().take({begin, end});
 }
 
 }  // namespace structgen

@@ -4,7 +4,7 @@
 // Reasoning: the first touch of a page costs the toucher one and a half microseconds on a virtual machine,
 // ten to twenty times a schema that is compiled where nothing was freed before. The range may be gone by the
 // time it is its turn: making pages ready changes no content, and is refused where nothing is mapped. Best
-// effort: where the system cannot, where too many wait, and in a forked child, nothing happens.
+// effort: where the system cannot, and where too many wait, nothing happens.
 #pragma once
 
 #include <cstddef>

@@ -31,11 +31,22 @@ uint32_t with_kids(BoundGrammar& self, NodeOp op, std::vector<uint32_t> kids) {
   return self.source.add(std::move(n));
 }
 
+// Methods that free-threaded Python lets one thread at a time into.
+struct Locked {
+  nb::class_<BoundGrammar>& bound;
+  template <class... Parts>
+  Locked& def(Parts&&... parts) {
+    bound.def(std::forward<Parts>(parts)..., nb::lock_self());
+    return *this;
+  }
+};
+
 }  // namespace
 
 void bind_grammar(nb::module_& m) {
-  nb::class_<BoundGrammar>(m, "GrammarBuilder", "The nodes and rules of a grammar; for front ends.")
-      .def(nb::init<>())
+  nb::class_<BoundGrammar> builder(m, "GrammarBuilder", "The nodes and rules of a grammar; for front ends.");
+  builder.def(nb::init<>());
+  Locked{builder}
       .def("never", [](BoundGrammar& self) { return with_kids(self, NodeOp::kNever, {}); })
       .def(
           "literal",

@@ -11,6 +11,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+#include <utility>
+
 #include "base/error.h"
 #include "bind/grammar.h"
 #include "engine/batch.h"
@@ -206,11 +209,54 @@ std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
 std::shared_ptr<Grammar> json_schema_text(Compiler& c, std::string_view schema) {
   if (names_metaschema(schema)) return nullptr;
   nb::gil_scoped_release release;
-  static const JsonOptions defaults = json_options("flexible", false, false, true, 0);
-  return c.json_schema(schema, {}, defaults);
+  return c.json_schema(schema, {}, JsonOptions());
 }
 
-void fill_bitmask(Matcher& m, nb::handle mask, int64_t row) {
+// A matcher as Python holds it. It belongs to one thread at a time: a call that meets another under way is
+// refused, because a mask is made without the GIL, and free-threaded Python has none.
+class BoundMatcher : public Matcher {
+ public:
+  using Matcher::Matcher;
+  BoundMatcher(const BoundMatcher& other) : Matcher(other) {}
+  BoundMatcher(BoundMatcher&& other) noexcept : Matcher(std::move(other)) {}
+  std::atomic<bool> used{false};
+};
+
+class Use {
+ public:
+  explicit Use(BoundMatcher& m) : used_(&m.used) {
+    if (used_->exchange(true, std::memory_order_acquire))
+      throw Error(
+          ErrorKind::kValue,
+          "another thread is using this matcher, or was when the process forked; fork() one for each thread");
+  }
+  Use(Use&& other) noexcept : used_(std::exchange(other.used_, nullptr)) {}
+  ~Use() {
+    if (used_) used_->store(false, std::memory_order_release);
+  }
+
+ private:
+  std::atomic<bool>* used_;
+};
+
+// A method of Matcher in use by one thread.
+template <class R, class... Args>
+auto sole(R (Matcher::*method)(Args...)) {
+  return [method](BoundMatcher& self, Args... args) {
+    const Use use(self);
+    return (self.*method)(args...);
+  };
+}
+template <class R, class... Args>
+auto sole(R (Matcher::*method)(Args...) const) {
+  return [method](BoundMatcher& self, Args... args) {
+    const Use use(self);
+    return (self.*method)(args...);
+  };
+}
+
+void fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
+  const Use use(m);
   Rows rows(mask, m.grammar().vocabulary().words());
   uint32_t* p = rows.row(row);
   if (m.fill_row_fast(p)) return;
@@ -219,11 +265,15 @@ void fill_bitmask(Matcher& m, nb::handle mask, int64_t row) {
 }
 
 void fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads) {
-  if (nb::len(matchers) == 0) return;
+  const nb::tuple held(matchers);  // other threads may change the list
+  if (held.size() == 0) return;
   std::vector<Matcher*> ms;
+  std::vector<Use> uses;
   uint32_t words = 0;
-  for (nb::handle h : matchers) {
-    ms.push_back(nb::cast<Matcher*>(h));
+  for (nb::handle h : held) {
+    BoundMatcher& m = nb::cast<BoundMatcher&>(h);
+    uses.emplace_back(m);
+    ms.push_back(&m);
     words = std::max(words, ms.back()->grammar().vocabulary().words());
   }
   Rows rows(mask, words);
@@ -333,10 +383,12 @@ NB_MODULE(_core, m) {
           "grammar",
           [](Compiler& c, const BoundGrammar& g, uint32_t start) {
             if (start >= g.source.rules.size()) throw Error(ErrorKind::kValue, "rule out of range");
+            GrammarSource source = g.source;  // the builder may go on being used
+            const std::vector<JsonPart> schemas = g.schemas;
             nb::gil_scoped_release release;
-            return c.grammar(g.source, start, g.schemas);
+            return c.grammar(std::move(source), start, schemas);
           },
-          "builder"_a, "start"_a)
+          nb::arg("builder").lock(), "start"_a)
       .def(
           "choice",
           [](Compiler& c, const std::vector<std::string>& texts) {
@@ -351,37 +403,59 @@ NB_MODULE(_core, m) {
       .def("reap", &Compiler::reap)
       .def_prop_ro("retiring", &Compiler::retiring);
 
-  nb::class_<Matcher>(m, "Matcher")
+  nb::class_<BoundMatcher>(m, "Matcher")
       .def(nb::init<std::shared_ptr<Grammar>>(), "grammar"_a)
-      .def("fork", [](const Matcher& self) { return Matcher(self); })
-      .def("accept_token", &Matcher::accept_token, "token"_a)
+      .def("fork",
+           [](BoundMatcher& self) {
+             const Use use(self);
+             return BoundMatcher(self);
+           })
+      .def("accept_token", sole(&Matcher::accept_token), "token"_a)
       .def(
-          "accept_tokens", [](Matcher& self, nb::handle t) { return self.accept_tokens(to_tokens(t)); },
+          "accept_tokens",
+          [](BoundMatcher& self, nb::handle t) {
+            const Use use(self);
+            return self.accept_tokens(to_tokens(t));
+          },
           "tokens"_a)
       .def(
-          "accept_bytes", [](Matcher& self, const nb::bytes& b) { return self.accept_bytes(from_bytes(b)); },
+          "accept_bytes",
+          [](BoundMatcher& self, const nb::bytes& b) {
+            const Use use(self);
+            return self.accept_bytes(from_bytes(b));
+          },
           "text"_a)
       .def(
-          "validate_tokens", [](Matcher& self, nb::handle t) { return self.validate_tokens(to_tokens(t)); },
+          "validate_tokens",
+          [](BoundMatcher& self, nb::handle t) {
+            const Use use(self);
+            return self.validate_tokens(to_tokens(t));
+          },
           "tokens"_a)
       .def(
           "validate_bytes",
-          [](Matcher& self, const nb::bytes& b) { return self.validate_bytes(from_bytes(b)); }, "text"_a)
+          [](BoundMatcher& self, const nb::bytes& b) {
+            const Use use(self);
+            return self.validate_bytes(from_bytes(b));
+          },
+          "text"_a)
       .def(
           "rollback",
-          [](Matcher& self, int64_t n) {
+          [](BoundMatcher& self, int64_t n) {
+            const Use use(self);
             if (n < 0) throw Error(ErrorKind::kValue, "cannot roll back a negative number of steps");
             self.rollback(static_cast<std::size_t>(n));
           },
           "n"_a)
-      .def("reset", &Matcher::reset)
-      .def("is_accepting", &Matcher::is_accepting)
-      .def("is_terminated", &Matcher::is_terminated)
-      .def_prop_ro("history", &Matcher::history)
+      .def("reset", sole(&Matcher::reset))
+      .def("is_accepting", sole(&Matcher::is_accepting))
+      .def("is_terminated", sole(&Matcher::is_terminated))
+      .def_prop_ro("history", sole(&Matcher::history))
       .def("fill_bitmask", &fill_bitmask, "mask"_a, "row"_a = 0)
       .def(
           "fill_within",
-          [](Matcher& self, nb::handle mask, int64_t row, std::size_t budget) {
+          [](BoundMatcher& self, nb::handle mask, int64_t row, std::size_t budget) {
+            const Use use(self);
             Rows rows(mask, self.grammar().vocabulary().words());
             uint32_t* p = rows.row(row);
             nb::gil_scoped_release release;
@@ -389,18 +463,28 @@ NB_MODULE(_core, m) {
             return self.fill_row_within(p, budget, needed) ? 0 : needed;
           },
           "mask"_a, "row"_a, "budget"_a)
-      .def("tokens_needed", &Matcher::tokens_needed, nb::call_guard<nb::gil_scoped_release>())
-      .def("shortest_completion", [](Matcher& self) { return to_bytes(self.shortest_completion()); })
-      .def("forced_bytes", [](Matcher& self) { return to_bytes(self.forced_bytes()); })
-      .def("tail", &Matcher::tail, "most"_a)
+      .def("tokens_needed", sole(&Matcher::tokens_needed), nb::call_guard<nb::gil_scoped_release>())
+      .def("shortest_completion",
+           [](BoundMatcher& self) {
+             const Use use(self);
+             return to_bytes(self.shortest_completion());
+           })
+      .def("forced_bytes",
+           [](BoundMatcher& self) {
+             const Use use(self);
+             return to_bytes(self.forced_bytes());
+           })
+      .def("tail", sole(&Matcher::tail), "most"_a)
       .def(
           "open_places",
-          [](Matcher& self, const nb::bytes& text, const nb::bytes& forced) {
+          [](BoundMatcher& self, const nb::bytes& text, const nb::bytes& forced) {
+            const Use use(self);
             return self.open_places(from_bytes(text), from_bytes(forced));
           },
           "text"_a, "forced"_a)
       .def("captures",
-           [](Matcher& self) {
+           [](BoundMatcher& self) {
+             const Use use(self);
              std::vector<Matcher::Capture> found;
              {
                nb::gil_scoped_release release;
@@ -415,7 +499,8 @@ NB_MODULE(_core, m) {
            })
       .def(
           "live_bytes",
-          [](Matcher& self, bool inside) {
+          [](BoundMatcher& self, bool inside) {
+            const Use use(self);
             std::string out;
             self.live(inside).for_each([&](uint8_t b) { out.push_back(static_cast<char>(b)); });
             return to_bytes(out);

@@ -78,7 +78,7 @@ void bind_regex(nb::module_& m) {
             return l;
           },
           "condition"_a, "argument"_a = "0", "canonical"_a = false)
-      .def("matches", &Language::matches, "text"_a)
-      .def("is_empty", &Language::is_empty)
-      .def("__len__", &Language::size);
+      .def("matches", &Language::matches, "text"_a, nb::lock_self())
+      .def("is_empty", &Language::is_empty, nb::lock_self())
+      .def("__len__", &Language::size, nb::lock_self());
 }

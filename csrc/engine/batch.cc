@@ -6,28 +6,31 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/fork.h"
 
 namespace structgen {
 
 namespace {
 
-// A fixed set of threads that run one job at a time together with the caller. Leaked on purpose: joining at
-// process exit would race with whoever still uses it.
+// A fixed set of threads that run one job at a time together with the caller. Joining them at the end of the
+// process would race with whoever still uses them.
 class Workers {
  public:
-  static Workers& instance() {
-    static Workers* w = new Workers;
-    return *w;
-  }
   void run(unsigned threads, const std::function<void()>& job) {
     std::lock_guard one_job(job_lock_);
     {
       std::lock_guard hold(lock_);
       while (size_ + 1 < threads && size_ < 64) {
-        std::thread(&Workers::loop, this, size_).detach();
+        try {
+          std::thread(&Workers::loop, this, size_).detach();
+        } catch (const std::system_error&) {
+          break;  // no more threads: those that are there do it
+        }
         ++size_;
       }
       job_ = &job;
@@ -64,6 +67,9 @@ class Workers {
   uint64_t round_ = 0;
 };
 
+// The caller is in no ForkSection while it waits for them: they enter some.
+constinit PerProcess<Workers> workers;
+
 constexpr std::size_t kKnownAlone =
     128;  // known masks that one thread copies in the time that waking another takes
 
@@ -72,7 +78,7 @@ void each(std::size_t count, std::size_t chunk, unsigned threads, const std::fun
   std::atomic<std::size_t> next{0};
   std::exception_ptr failure;
   std::mutex failure_lock;
-  Workers::instance().run(threads, [&] {
+  workers.get().run(threads, [&] {
     while (true) {
       const std::size_t begin = next.fetch_add(chunk);
       if (begin >= count) return;

@@ -24,15 +24,12 @@ namespace structgen {
 
 namespace {
 constexpr std::size_t kTooMany = static_cast<std::size_t>(-1) / 2;
-constexpr std::size_t kPromised = 1 << 16;  // bytes of a completion whose states are remembered
-constexpr std::size_t kSpare = 16;          // bytes that a character begun takes at most, and what follows it
-constexpr std::size_t kTrials = 2'000;      // tokens of one mask that are stepped with their own text
+constexpr std::size_t kPromised = 1 << 16;      // bytes of a completion whose states are remembered
 constexpr std::size_t kTrialBytes = 16u << 20;  // that their states and regexes may take
 constexpr std::size_t kFull = 2;       // times the cache's bytes that regexes take, from which none are tried
 constexpr uint64_t kWork = 1'000'000;  // of one mask's completions, about a second
 constexpr std::size_t kLikely = 4;     // completions remembered for a state whose text is not known
 constexpr std::size_t kAttempts = 3;   // of tokens alike, to find one
-constexpr std::size_t kFew = 4'000;    // tokens up to which each is walked by itself
 
 // Whether the strings that a token writes into cannot be equal to one in the text: it holds a piece of a
 // string (letters, other than those of numbers, or beyond ASCII) that the text does not hold, and neither is

@@ -76,6 +76,7 @@ std::size_t Compiler::retiring() {
 
 std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                                const JsonOptions& options) {
+  const ForkSection whole;
   fetch_hot_code();
   auto schemas = std::make_unique<SchemaSet>(schema, registry, options.schema);
   const SchemaSet* report_of = schemas.get();
@@ -95,6 +96,7 @@ std::shared_ptr<Grammar> Compiler::terminal(World& world, std::shared_ptr<World>
 }
 
 std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern) {
+  const ForkSection whole;
   Pattern p = parse_pattern(pattern, Flavor::kPython);
   const auto [w, hold] = enter();
   std::shared_ptr<Grammar> grammar = terminal(*w, w, lower_utf8(w->regexes, p, Match::kFull));
@@ -118,6 +120,7 @@ static JsonLayout layout(RegexArena& regexes, const GrammarSource& source, const
 
 std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
                                            const std::vector<JsonPart>& schemas) {
+  const ForkSection whole;
   for (GrammarNode& n : source.nodes)
     for (TokenId t : n.ids) {
       if (vocabulary_->is_eos(t))
@@ -169,6 +172,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
 }
 
 std::shared_ptr<Grammar> Compiler::choice(const std::vector<std::string>& texts) {
+  const ForkSection whole;
   const auto [w, hold] = enter();
   std::vector<RegexId> parts;
   for (const std::string& t : texts) parts.push_back(w->regexes.literal(t));

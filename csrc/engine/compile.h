@@ -5,11 +5,13 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/fork.h"
 #include "engine/grammar.h"
 #include "engine/reaper.h"
 #include "grammar/source.h"
@@ -57,7 +59,7 @@ class Compiler {
   // A world that nobody is in, and its lock: what one thread compiles waits for no mask of another.
   struct Entered {
     std::shared_ptr<World> world;
-    std::unique_lock<std::mutex> hold;
+    std::unique_lock<Mutex> hold;
   };
   Entered enter();
   std::shared_ptr<Grammar> terminal(World& world, std::shared_ptr<World> keep, RegexId r);
@@ -65,7 +67,7 @@ class Compiler {
   std::shared_ptr<const Vocabulary> vocabulary_;
   const bool cache_;
   const std::size_t cache_bytes_;
-  std::mutex lock_;
+  Mutex lock_;
   std::vector<std::shared_ptr<World>> current_;
   std::size_t turn_ = 0;                      // whose turn it is where all are busy
   std::vector<std::weak_ptr<World>> worlds_;  // the older ones

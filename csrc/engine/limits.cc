@@ -9,10 +9,7 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kStates = 20'000;    // looked at for one way
-constexpr std::size_t kFew = 4'000;     // tokens up to which each is walked by itself
-constexpr uint32_t kSpare = 16;         // bytes that a character begun takes at most, and what follows it
-constexpr std::size_t kTrials = 2'000;  // tokens of one mask that are stepped with their own text
+constexpr uint32_t kStates = 20'000;  // looked at for one way
 constexpr Limits::Way kEnd{0, -1};
 
 bool has(const uint32_t* row, TokenId t) { return row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1; }

@@ -29,6 +29,11 @@
 
 namespace structgen {
 
+// Shared with budgets (engine/budget.cc).
+constexpr std::size_t kFew = 4'000;     // tokens up to which each is walked by itself
+constexpr std::size_t kSpare = 16;      // bytes that a character begun takes at most, and what follows it
+constexpr std::size_t kTrials = 2'000;  // tokens of one mask that are stepped with their own text
+
 class Limits {
  public:
   static constexpr uint32_t kNever = 0xFFFFFFFFu;

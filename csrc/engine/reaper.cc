@@ -1,9 +1,5 @@
 #include "engine/reaper.h"
 
-#ifndef _WIN32
-#include <unistd.h>
-#endif
-
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -12,42 +8,45 @@
 #include <utility>
 #include <vector>
 
+#include "base/fork.h"
 #include "engine/grammar.h"
 
 namespace structgen {
 
-namespace {
-long process() {
-#ifdef _WIN32
-  return 0;  // no fork there
-#else
-  return ::getpid();
-#endif
-}
-}  // namespace
-
 struct Reaper::State {
-  std::mutex lock;
+  std::mutex lock;  // changes of the queue are in a ForkSection as well: a child takes the queue over
   std::condition_variable more;
   std::vector<std::shared_ptr<Grammar>> queue;
   std::atomic<std::size_t> pending{0};
   bool stopping = false;
   std::thread thread;
-  long owner = 0;
+  const uint64_t owner = fork_count();
 
   void run() {
-    std::unique_lock hold(lock);
     for (;;) {
-      more.wait(hold, [&] { return stopping || !queue.empty(); });
-      if (queue.empty()) return;
-      std::vector<std::shared_ptr<Grammar>> batch = std::exchange(queue, {});
-      hold.unlock();
-      for (std::shared_ptr<Grammar>& g : batch) {
-        g.reset();
-        pending.fetch_sub(1, std::memory_order_relaxed);
+      {
+        std::unique_lock hold(lock);
+        more.wait(hold, [&] { return stopping || !queue.empty(); });
+        if (queue.empty()) return;
       }
-      hold.lock();
+      while (free_one()) {
+      }
     }
+  }
+
+  // A fork waits for one grammar at most.
+  bool free_one() {
+    const ForkSection whole;
+    std::shared_ptr<Grammar> next;
+    {
+      std::lock_guard hold(lock);
+      if (queue.empty()) return false;
+      next = std::move(queue.back());
+      queue.pop_back();
+    }
+    next.reset();
+    pending.fetch_sub(1, std::memory_order_relaxed);
+    return true;
   }
 };
 
@@ -55,8 +54,8 @@ Reaper::Reaper() = default;
 
 Reaper::~Reaper() {
   if (!state_) return;
-  if (state_->owner != process()) {  // forked: the thread, and maybe the lock's holder, are in the parent
-    static_cast<void>(state_.release());
+  if (state_->owner != fork_count()) {
+    static_cast<void>(inherited());
     return;
   }
   {
@@ -68,10 +67,10 @@ Reaper::~Reaper() {
 }
 
 void Reaper::take(std::vector<std::shared_ptr<Grammar>> grammars) {
-  if (state_ && state_->owner != process()) static_cast<void>(state_.release());
+  if (state_ && state_->owner != fork_count())
+    for (std::shared_ptr<Grammar>& g : inherited()) grammars.push_back(std::move(g));
   if (!state_) {
     auto made = std::make_unique<State>();
-    made->owner = process();
     try {
       made->thread = std::thread([s = made.get()] { s->run(); });
     } catch (const std::system_error&) {
@@ -87,9 +86,13 @@ void Reaper::take(std::vector<std::shared_ptr<Grammar>> grammars) {
   state_->more.notify_one();
 }
 
-// What the parent had not freed when it forked is not waited for in the child: nobody there would free it.
+// The thread of a forked process is in its parent, and so may be the holder of the lock: both are left as
+// they are, and what was to be freed is the caller's.
+std::vector<std::shared_ptr<Grammar>> Reaper::inherited() { return std::move(state_.release()->queue); }
+
+// What the parent had not freed when it forked counts in the child from the next take() on.
 std::size_t Reaper::pending() const {
-  return state_ && state_->owner == process() ? state_->pending.load(std::memory_order_relaxed) : 0;
+  return state_ && state_->owner == fork_count() ? state_->pending.load(std::memory_order_relaxed) : 0;
 }
 
 }  // namespace structgen

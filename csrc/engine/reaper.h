@@ -24,6 +24,7 @@ class Reaper {
 
  private:
   struct State;
+  std::vector<std::shared_ptr<Grammar>> inherited();  // in a forked child
   std::unique_ptr<State> state_;
 };
 

@@ -7,8 +7,8 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
+#include "base/fork.h"
 #include "mask/slices.h"
 #include "mask/vocabulary.h"
 #include "regex/regex.h"
@@ -31,7 +31,7 @@ struct World {
   Slices slices;
   const std::size_t cache_bytes;
   const bool cache;  // false: every mask is computed anew by the plain walk
-  std::mutex lock;
+  Mutex lock;
   std::atomic<std::size_t> published{0};
   std::atomic<std::size_t> grammars{0};  // bytes of the grammars' epochs and productions
   std::atomic<std::size_t> kept{0};      // grammars made here and not retired

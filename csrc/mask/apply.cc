@@ -9,6 +9,10 @@
 
 namespace structgen {
 
+namespace {
+const std::size_t kCpus = std::max(1u, std::thread::hardware_concurrency());  // reads a file
+}  // namespace
+
 std::size_t element_size(Element e) {
   switch (e) {
     case Element::kFloat32: return 4;
@@ -22,8 +26,7 @@ void over_rows(std::size_t rows, std::size_t bytes, unsigned threads,
   constexpr std::size_t kBytesPerThread = 4 << 20;  // about 0.3 ms of work
   std::size_t n = threads ? threads : bytes / kBytesPerThread;
   if (threads == 0 && n > 1) {
-    static const std::size_t cpus = std::max(1u, std::thread::hardware_concurrency());  // reads a file
-    n = std::min<std::size_t>({n, cpus, 8});
+    n = std::min<std::size_t>({n, kCpus, 8});
   }
   n = std::min(n, rows);
   if (n <= 1) return body(0, rows);

@@ -9,10 +9,9 @@
 namespace structgen {
 
 namespace {
-constexpr int kWideBytes = 40;        // live bytes of a regex that is wide at once
-constexpr int kOpenBytes = 20;        // of one that stays so with some byte: names, hexadecimal numbers
-constexpr std::size_t kListed = 500;  // tokens kept as a list rather than a row
-constexpr uint32_t kBelow = 1;  // trie nodes below one from which it is asked whether all of them stay inside
+constexpr int kWideLexeme = 40;          // live bytes of a regex that is wide at once
+constexpr int kOpenBytes = 20;           // of one that stays so with some byte: names, hexadecimal numbers
+constexpr std::size_t kListed = 500;     // tokens kept as a list rather than a row
 constexpr uint32_t kDifference = 3'000;  // trie nodes looked at for what a difference takes away
 }  // namespace
 
@@ -22,7 +21,7 @@ bool LexemeSlices::wide(RegexId regex) {
   const RegexNode n = regexes_.node(regex);
   if (n.kind == RegexKind::kJsonSet || n.labelled || regex == RegexArena::poison()) return false;
   const int live = regexes_.live(regex).count();
-  bool found = live >= kWideBytes;
+  bool found = live >= kWideLexeme;
   if (!found && live >= kOpenBytes) {
     const ClassMap& classes = regexes_.classes(regex);
     for (uint16_t k = 0; k < classes.n && !found; ++k)
@@ -75,7 +74,7 @@ void LexemeSlices::whole(RegexId regex, uint32_t node, RegexId forbidden, Lexeme
       i = n.end;
       continue;
     }
-    if (n.end > i + kBelow && loops.worth(i, to) && loops.cover(i, to, open_categories)) {
+    if (n.end > i + kLoopsBelow && loops.worth(i, to) && loops.cover(i, to, open_categories)) {
       take(trie.subtree_tokens(i));
       i = n.end;
       continue;

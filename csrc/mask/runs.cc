@@ -326,6 +326,7 @@ RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& r
 // ---- all of a vocabulary ----
 
 const NodeIndex& Runs::index() {
+  const ForkSection whole;
   std::call_once(indexed_, [&] { index_ = std::make_unique<NodeIndex>(vocabulary_.trie()); });
   return *index_;
 }

@@ -19,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/fork.h"
 #include "base/ids.h"
 #include "mask/suffixes.h"
 #include "mask/token_trie.h"
@@ -114,7 +115,7 @@ class RunClass {
   std::vector<std::vector<TokenId>> buckets_;  // [k]: tokens of exactly k+1 elements
   std::vector<uint16_t> boundary_;             // by node: elements read where one ends there, kNone elsewhere
   std::size_t tokens_ = 0;
-  std::mutex lock_;
+  Mutex lock_;
   std::unique_ptr<Slot<Words>[]> rows_;                  // by k
   std::unique_ptr<Slot<std::vector<TokenId>>[]> lists_;  // by k
   std::atomic<const RunExits*> exits_[256] = {};
@@ -140,7 +141,7 @@ class Runs {
     std::shared_ptr<RunClass> run;
   };
   const Vocabulary& vocabulary_;
-  std::mutex lock_;
+  Mutex lock_;
   std::list<Known> known_;                                        // the one used last in front
   std::unordered_map<std::string_view, std::string_view> saved_;  // by key
   std::once_flag indexed_;

@@ -12,8 +12,6 @@ namespace structgen {
 
 namespace {
 
-constexpr uint32_t kBelow = 1;  // trie nodes below one from which it is asked whether all of them stay inside
-constexpr uint32_t kNever = TerminalMask::kUnknown;
 // Trie nodes of a difference: first a few, where only names are excluded; many, before the whole walk.
 constexpr uint32_t kDifferenceBudget[] = {1'500, 5'000};
 
@@ -234,7 +232,7 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
       i = n.end;
       continue;
     }
-    if (n.end > i + kBelow && loops.worth(i, to) && !table.ends(to) && loops.cover(i, to, 0)) {
+    if (n.end > i + kLoopsBelow && loops.worth(i, to) && !table.ends(to) && loops.cover(i, to, 0)) {
       take(trie.subtree_tokens(i));
       i = n.end;
       continue;
@@ -245,7 +243,7 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
     ++i;
   }
   out.slack = 0;
-  for (uint32_t i = 1; i < table.size() && out.slack != kNever; ++i)
+  for (uint32_t i = 1; i < table.size() && out.slack != TerminalMask::kUnknown; ++i)
     out.slack = std::max(out.slack, slack(table.regex(i)));
   if (count <= kSparseLimit) {
     for (uint32_t w = 0; w < row->size(); ++w)

@@ -28,6 +28,9 @@ Categories category(uint8_t byte);        // a set of one
 // Of each node: the categories of the bytes below it, not of its own.
 std::vector<Categories> categories_below(const TokenTrie& trie);
 
+// Trie nodes below one from which Loops are asked whether all of them stay inside.
+constexpr uint32_t kLoopsBelow = 1;
+
 class Loops {
  public:
   // `pass`: a regex may end inside, and it is the caller's to say after which bytes that counts.

@@ -8,7 +8,8 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kNoContext = 0xFFFFFFFFu;
-constexpr uint32_t kMaxDepth = 2'000;  // stacks this deep below a new one were asked about while they grew
+constexpr uint32_t kMaxAskedDepth =
+    2'000;  // stacks this deep below a new one were asked about while they grew
 uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
 
@@ -149,7 +150,7 @@ void Alive::settle() {
 }
 
 bool Alive::stack(StackId s, Pending from, uint32_t depth) {
-  if (stacks_.has_end(s) || depth > kMaxDepth) return true;
+  if (stacks_.has_end(s) || depth > kMaxAskedDepth) return true;
   if (const bool* known = stacks_known_.find(key(s.v, from))) return *known;
   bool found = false;
   for (const StackEntry& e : stacks_.entries(s)) {

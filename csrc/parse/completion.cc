@@ -7,7 +7,7 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kMaxDepth = 1'500;
+constexpr uint32_t kMaxRecursion = 1'500;
 constexpr uint64_t kMaxSteps = 2'000;
 constexpr uint32_t kMaxText = 200'000;
 constexpr uint32_t kClean = 0xFFFFFFFFu;
@@ -177,7 +177,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
         return {};
       }
   }
-  if (depth_ >= kMaxDepth || ++steps_ > 10 * kMaxSteps)
+  if (depth_ >= kMaxRecursion || ++steps_ > 10 * kMaxSteps)
     throw Error(ErrorKind::kBudgetExceeded, "the shortest completion takes too long to find");
   ++work_;
   const uint32_t before = low_, mine = depth_++;

@@ -14,9 +14,9 @@ namespace structgen {
 
 namespace {
 
-constexpr uint32_t kMaxItems = 5'000;    // at one place
-constexpr uint32_t kMaxNodes = 200'000;  // between two bytes
-constexpr uint32_t kMaxDepth = 20'000;   // of stacks that differ only there
+constexpr uint32_t kMaxReadings = 5'000;     // at one place
+constexpr uint32_t kMaxNodes = 200'000;      // between two bytes
+constexpr uint32_t kMaxStackDepth = 20'000;  // of stacks that differ only there
 constexpr uint32_t kNone = 0xFFFFFFFFu;
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
@@ -135,7 +135,7 @@ class Search {
     const auto [it, fresh] =
         items_.try_emplace(std::pair(regex.v, capture.v), static_cast<uint32_t>(items.size()));
     if (fresh) {
-      if (items.size() > kMaxItems) too_much("too many readings of the text are open to find captures");
+      if (items.size() > kMaxReadings) too_much("too many readings of the text are open to find captures");
       items.push_back({regex, stack, capture});
     } else {
       items[it->second].stack = stacks_.unite(items[it->second].stack, stack);
@@ -338,7 +338,7 @@ class Search {
   StackId common(StackId a, StackId b, uint32_t depth = 0) {
     if (a == b || a == StackArena::none()) return a;
     if (b == StackArena::none()) return b;
-    if (depth > kMaxDepth) too_much("the text nests too deeply to find captures");
+    if (depth > kMaxStackDepth) too_much("the text nests too deeply to find captures");
     if (b < a) std::swap(a, b);
     const uint64_t key = (static_cast<uint64_t>(a.v) << 32) | b.v;
     if (const auto it = common_.find(key); it != common_.end()) return it->second;
@@ -422,7 +422,7 @@ class Search {
           break;
         }
         if (!best) break;
-        if (met.size() > kMaxItems) too_much("too many captures begin at one place");
+        if (met.size() > kMaxReadings) too_much("too many captures begin at one place");
         here = Chosen(*best);
         next.clear();
       }

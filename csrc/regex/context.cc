@@ -24,7 +24,7 @@ constexpr std::size_t kMaxContexts = 2'000;
 constexpr std::size_t kMaxPoints = 50'000;
 constexpr int kMaxEager = 200;  // nodes lowered before a lazy node breaks the recursion
 
-[[noreturn]] void too_complex(const char* why) {
+[[noreturn]] void assertions_too_complex(const char* why) {
   throw Error(ErrorKind::kSchemaTooComplex, std::string("the pattern's assertions are too complex: ") + why);
 }
 
@@ -99,7 +99,7 @@ LeftContexts::LeftContexts(RegexArena& arena, const Pattern& pattern,
       const PatternNode& n = pattern.nodes[node];
       if (n.kind == PatternKind::kLookahead || n.kind == PatternKind::kEnd ||
           n.kind == PatternKind::kBoundary)
-        too_complex("a look-behind may not look ahead");
+        assertions_too_complex("a look-behind may not look ahead");
       if (n.kind == PatternKind::kChar) refine(CodepointSet::one(n.a));
       if (n.kind == PatternKind::kClass) refine(pattern.sets[n.a]);
       for (uint32_t k : children(pattern, node)) todo.push_back(k);
@@ -115,14 +115,14 @@ void LeftContexts::refine(const CodepointSet& set) {
     for (CodepointSet part : {atom & set, atom - set})
       if (!part.empty()) out.push_back(std::move(part));
   }
-  if (out.size() > kMaxAtoms) too_complex("too many character classes in look-behinds");
+  if (out.size() > kMaxAtoms) assertions_too_complex("too many character classes in look-behinds");
   atoms_ = std::move(out);
 }
 
 uint32_t LeftContexts::intern(Left left) {
   const auto [it, fresh] = index_.try_emplace(std::move(left), static_cast<uint32_t>(contexts_.size()));
   if (fresh) contexts_.push_back(&it->first);
-  if (contexts_.size() > kMaxContexts) too_complex("too many left contexts");
+  if (contexts_.size() > kMaxContexts) assertions_too_complex("too many left contexts");
   return it->second;
 }
 
@@ -251,7 +251,7 @@ uint32_t ContextLanguage::loop_after(const Rest& again) {
 RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
   const auto [it, fresh] = point_index_.try_emplace({rest, context}, static_cast<uint32_t>(points_.size()));
   if (fresh) points_.push_back({rest, context});
-  if (points_.size() > kMaxPoints) too_complex("too many states");
+  if (points_.size() > kMaxPoints) assertions_too_complex("too many states");
   return arena_.lazy(definition_, it->second, nullable(rest, context), true);
 }
 

@@ -16,7 +16,6 @@ constexpr uint16_t kMaxHeight = 4'000;  // recursion depth of a derivative
 uint32_t add_counts(uint32_t a, uint32_t b) {
   return a == kUnbounded || b == kUnbounded || a + b < a ? kUnbounded : a + b;
 }
-[[noreturn]] void too_complex(const char* what) { throw Error(ErrorKind::kSchemaTooComplex, what); }
 }  // namespace
 
 RegexArena::RegexArena() {

@@ -19,7 +19,6 @@ constexpr uint32_t kEmptinessBudget = 60'000;  // nodes visited by one emptiness
 constexpr uint32_t kParts = 500;  // looked at for one text; parts are shared, so paths can be exponential
 constexpr uint32_t kLazyBudget = 10'000;  // the same where lazy nodes are involved, which cost more
 
-[[noreturn]] void too_complex(const char* what) { throw Error(ErrorKind::kSchemaTooComplex, what); }
 }  // namespace
 
 // ---- emptiness ----

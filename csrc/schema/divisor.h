@@ -9,7 +9,7 @@
 
 namespace structgen {
 
-using Wide = unsigned __int128;
+__extension__ using Wide = unsigned __int128;
 
 struct NumberLanguage::Divisor {
   uint64_t c = 1, odd = 1;  // odd = c without its factors 2 and 5

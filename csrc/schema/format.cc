@@ -8,6 +8,7 @@
 #include <iterator>
 #include <mutex>
 
+#include "base/fork.h"
 #include "regex/regex.h"
 #include "regex/syntax.h"
 #include "schema/hostname.h"
@@ -270,6 +271,7 @@ static const Pattern& parsed(const FormatInfo& format) {
   static std::array<Pattern, std::size(kFormats)> patterns;
   static std::array<std::once_flag, std::size(kFormats)> once;
   const auto i = static_cast<std::size_t>(&format - kFormats);
+  const ForkSection whole;
   std::call_once(once[i], [&] { patterns[i] = parse_pattern(format.pattern()); });
   return patterns[i];
 }

@@ -11,7 +11,6 @@ namespace structgen {
 namespace {
 constexpr uint32_t kMaxReferenceChain = 1'000;
 constexpr uint32_t kMaxConstantDepth = 500;  // nesting of a constant array or object
-uint64_t key_of(uint32_t doc, JsonRef node) { return (static_cast<uint64_t>(doc) << 32) | node; }
 }  // namespace
 
 FormulaId Lowering::reference(Loc l) {

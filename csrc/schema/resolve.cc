@@ -9,8 +9,6 @@
 namespace structgen {
 
 namespace {
-uint64_t key_of(uint32_t doc, JsonRef node) { return (static_cast<uint64_t>(doc) << 32) | node; }
-
 void append_segment(std::string& out, std::string_view segment) {
   out += '/';
   for (char c : segment) {

@@ -28,6 +28,9 @@ struct Loc {
   friend bool operator==(const Loc&, const Loc&) = default;
 };
 
+// A node of a document as a key of maps.
+inline uint64_t key_of(uint32_t doc, JsonRef node) { return (static_cast<uint64_t>(doc) << 32) | node; }
+
 struct ReportEntry {
   std::string pointer, keyword, reason;
 };

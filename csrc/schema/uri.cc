@@ -6,13 +6,13 @@ namespace structgen {
 
 namespace {
 
-struct Parts {
+struct UriParts {
   std::string_view scheme, authority, path, query;
   bool has_authority = false, has_query = false;
 };
 
-Parts parse(std::string_view s) {
-  Parts p;
+UriParts parse(std::string_view s) {
+  UriParts p;
   const std::size_t colon = s.find(':'), slash = s.find_first_of("/?");
   if (colon != std::string_view::npos && (slash == std::string_view::npos || colon < slash)) {
     p.scheme = s.substr(0, colon);
@@ -71,9 +71,9 @@ std::string resolve_uri(std::string_view base, std::string_view reference) {
   std::string_view ref, fragment, base_absolute, unused;
   split_fragment(reference, ref, fragment);
   split_fragment(base, base_absolute, unused);
-  const Parts r = parse(ref), b = parse(base_absolute);
+  const UriParts r = parse(ref), b = parse(base_absolute);
   std::string out;
-  const auto finish = [&](const Parts& from, std::string path, const Parts& query) {
+  const auto finish = [&](const UriParts& from, std::string path, const UriParts& query) {
     if (!from.scheme.empty()) out.append(from.scheme).append(":");
     if (from.has_authority) out.append("//").append(from.authority);
     out += path;
@@ -82,7 +82,7 @@ std::string resolve_uri(std::string_view base, std::string_view reference) {
   if (!r.scheme.empty()) {
     finish(r, r.scheme == "urn" || r.scheme == "tag" ? std::string(r.path) : remove_dots(r.path), r);
   } else if (r.has_authority) {
-    Parts p = r;
+    UriParts p = r;
     p.scheme = b.scheme;
     finish(p, remove_dots(r.path), r);
   } else if (r.path.empty()) {

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
+from .._fork import renew_in_children
 from ..compiler import Compiler
 from ..errors import VocabularyError
 from . import embedded
@@ -29,6 +31,7 @@ __all__ = ["check_vocabulary", "compiler_of", "language_model"]
 _LOADED_MODELS = 2
 
 _lock = threading.Lock()
+renew_in_children(sys.modules[__name__])
 _models: OrderedDict[str, LanguageModel] = OrderedDict()
 _compilers: WeakKeyDictionary[Any, Compiler] = WeakKeyDictionary()
 

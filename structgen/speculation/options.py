@@ -6,12 +6,14 @@ Enters: `speculate=` of `sg.generate`. Leaves: a `Speculation`. Cost: nothing; "
 from __future__ import annotations
 
 import atexit
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast
 from weakref import WeakKeyDictionary
 
+from .._fork import renew_in_children
 from .base import Drafter
 from .drafters import (
     Forced,
@@ -142,6 +144,7 @@ def resolve(speculate: Any, lm: Any) -> Speculation | None:
 
 
 _lock = threading.Lock()
+renew_in_children(sys.modules[__name__])
 _automatic: WeakKeyDictionary[Any, Speculation] = WeakKeyDictionary()
 atexit.register(_automatic.clear)
 

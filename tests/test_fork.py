@@ -1,0 +1,202 @@
+"""A process that forks while its threads work: every child compiles, fills masks and runs batches, and ends.
+
+A child has one thread. Whatever lock another thread of its parent held, it must find free, and what the lock
+guards whole (csrc/base/fork.h, structgen/_fork.py).
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import structgen
+from tests.harness import LONG, WORDS, compiler, vocabulary
+from tests.test_threads import schemas, trail
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+FORKS, CHILD_SECONDS = 200 * LONG, 60  # 500 take 20 s of CPU time
+
+
+def batch_of(using: structgen.Compiler, found: list[Any], threads: int) -> np.ndarray:
+    mask = structgen.allocate_bitmask(len(found), WORDS.size)
+    matchers = [using.json_schema(schema).matcher() for schema in found]
+    structgen.fill_bitmasks(matchers, mask, threads=threads)
+    return np.asarray(mask)
+
+
+@contextmanager
+def load(using: structgen.Compiler, words: structgen.Vocabulary) -> Iterator[None]:
+    """Threads that compile, fill masks, run batches and ask what a string is, on one vocabulary."""
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def work(index: int) -> None:
+        own, step = structgen.Compiler(words, cache_bytes=200_000), 0
+        try:
+            while not stop.is_set():
+                step += 1
+                fresh = {"type": "string", "pattern": f"^[a-z]{{{index}}}x{{{step % 50}}}$", "maxLength": 80}
+                if index % 5 == 0:
+                    trail(using, fresh, step)
+                elif index % 5 == 1:
+                    batch_of(using, [*schemas()[step % 36 :][:4], fresh], threads=3)
+                elif index % 5 == 2:
+                    trail(structgen.Compiler(words), {"type": "string", "maxLength": step % 40}, step)
+                else:
+                    trail(
+                        own, fresh, step
+                    )  # its cache is full again and again: grammars are freed by a thread
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(5)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+    assert not failures, failures[0]
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def in_child(body: Any) -> int:
+    """`body()` in a forked child, which the system ends when its time is up. The child's id."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(CHILD_SECONDS)
+        body()
+        status = 0
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+@pytest.mark.parametrize("forks", [FORKS])
+def test_children_of_a_busy_process_do_not_hang(forks: int) -> None:
+    words = vocabulary(WORDS)
+    using = structgen.Compiler(words, cache_bytes=1 << 20)
+    known = schemas()
+    expected_trail = [trail(compiler(), schema, 5) for schema in known]
+    expected_batch = batch_of(compiler(), known[:6], threads=1)
+    states: dict[int, int] = {}
+
+    def child(number: int) -> None:
+        k = number % len(known)
+        assert trail(using, known[k], 5) == expected_trail[k]  # what the parent knows
+        assert trail(structgen.Compiler(words), known[k - 1], 5) == expected_trail[k - 1]  # from nothing
+        np.testing.assert_array_equal(batch_of(using, known[:6], threads=3), expected_batch)
+
+    with load(using, words):
+        running: list[int] = []
+        for number in range(forks):
+            running.append(in_child(lambda number=number: child(number)))
+            if len(running) == 4:
+                done = running.pop(0)
+                states[done] = os.waitpid(done, 0)[1]
+        for done in running:
+            states[done] = os.waitpid(done, 0)[1]
+    assert set(states.values()) == {0}, [s for s in states.values() if s]
+    # The parent goes on as before.
+    np.testing.assert_array_equal(batch_of(using, known[:6], threads=3), expected_batch)
+
+
+def test_a_child_has_workers_of_its_own() -> None:
+    """Batches of a parent have started threads; its child, and that child's, start their own."""
+    known = schemas()
+    using = structgen.Compiler(vocabulary(WORDS))
+    expected = batch_of(compiler(), known, threads=1)
+
+    def check() -> None:
+        np.testing.assert_array_equal(batch_of(using, known, threads=4), expected)
+        np.testing.assert_array_equal(batch_of(structgen.Compiler(vocabulary(WORDS)), known, 4), expected)
+
+    def grandparent() -> None:
+        check()
+        assert os.waitpid(in_child(check), 0)[1] == 0
+
+    check()
+    assert os.waitpid(in_child(grandparent), 0)[1] == 0
+
+
+def test_what_the_parent_was_to_free_is_freed_in_the_child() -> None:
+    """A fork amid the clearing of a full cache: the child's own cache still has room, and empties."""
+    budget = 300_000
+    using = structgen.Compiler(vocabulary(WORDS), cache_bytes=budget)
+
+    def fill(first: int, count: int) -> None:
+        for i in range(first, first + count):
+            trail(using, {"type": "string", "pattern": f"^[a-z]{{{i}}}$"}, i)
+
+    def child() -> None:
+        fill(1000, 60)
+        end = time.monotonic() + 30
+        while using._core.retiring and time.monotonic() < end:
+            time.sleep(0.01)
+        assert using._core.retiring == 0
+        assert using.byte_size < 5 * budget, using.byte_size
+        assert using._grammars, "the cache keeps nothing"
+
+    for round in range(10):
+        fill(round * 30, 30)
+        assert os.waitpid(in_child(child), 0)[1] == 0
+
+
+def job(number: int) -> bytes:
+    return b"".join(trail(compiler(), schemas()[number], number))
+
+
+def test_multiprocessing_with_fork_under_load() -> None:
+    words = vocabulary(WORDS)
+    expected = [job(number) for number in range(12)]
+    with (
+        load(structgen.Compiler(words), words),
+        multiprocessing.get_context("fork").Pool(2) as pool,
+    ):
+        assert pool.map_async(job, range(12)).get(60) == expected
+
+
+def test_one_matcher_in_two_threads_is_refused_not_damaged() -> None:
+    """A matcher belongs to one thread at a time. Another gets an error or its turn, never half a state."""
+    matcher = structgen.Compiler(vocabulary(WORDS), cache=False).json_schema({"type": "array"}).matcher()
+    refused, others = [], []
+    gate = threading.Barrier(4)
+
+    def work() -> None:
+        mask = structgen.allocate_bitmask(1, WORDS.size)
+        gate.wait()
+        for _ in range(300):
+            try:
+                matcher.fill_bitmask(mask)
+                matcher.accept_bytes(b"[")
+                matcher.rollback()
+            except ValueError as error:
+                (refused if "another thread" in str(error) else others).append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert refused, "no two calls met"
+    assert all("fewer than" in str(e) or "history" in str(e) or "roll" in str(e) for e in others), others[:1]
+    matcher.reset()
+    assert matcher.accept_bytes(b"[1]") and matcher.is_accepting()
