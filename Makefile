@@ -25,7 +25,7 @@ CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test test-asan test-tsan wheel test-wheel wheels check-release fuzz model bench bench-speculation stubs clean
+.PHONY: help setup demo test test-cpp test-asan test-tsan wheel test-wheel wheels check-release fuzz model bench bench-speculation stubs clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -55,12 +55,16 @@ wheels: $(VENV)/.tools  ## a wheel for each platform that this machine can build
 check-release:  ## is this commit what TAG says? the release workflow asks first
 	@$(PYTHON) tools/check_release.py "$$TAG"
 
+test-cpp: setup  ## the C++ tests of containers, sets of stacks and the regex algebra
+	@$(PY) -m pytest -q tests/test_cpp.py
+
 # The C++ library is loaded beside the sanitizer's, which looks for the thrower of exceptions when it starts; the
 # sanitizer's frames are ten times as large, so the tests of deep nesting want a larger stack.
 test-asan: setup  ## the C++-facing tests on a debug build with ASan and UBSan
 	@$(VENV)/bin/cmake -S . -B $(ASAN) -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSTRUCTGEN_SANITIZE=ON \
 	  -DPython_EXECUTABLE=$(abspath $(PY)) -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja)
-	@$(VENV)/bin/cmake --build $(ASAN) -j $(JOBS)
+	@$(VENV)/bin/cmake --build $(ASAN) -j $(JOBS) --target _core structgen_tests
+	@$(ASAN)/structgen_tests
 	@ulimit -s 65536; LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  UBSAN_OPTIONS=print_stacktrace=1 STRUCTGEN_CORE=$(ASAN) \
 	  $(PY) -m pytest -q -p tests.sanitized_core $(ASAN_TESTS)
@@ -68,7 +72,8 @@ test-asan: setup  ## the C++-facing tests on a debug build with ASan and UBSan
 test-tsan: setup  ## compiles, fills and batches from many threads on a build with ThreadSanitizer
 	@$(VENV)/bin/cmake -S . -B $(TSAN) -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTRUCTGEN_TSAN=ON \
 	  -DPython_EXECUTABLE=$(abspath $(PY)) -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja)
-	@$(VENV)/bin/cmake --build $(TSAN) -j $(JOBS)
+	@$(VENV)/bin/cmake --build $(TSAN) -j $(JOBS) --target _core structgen_tests
+	@TSAN_OPTIONS=suppressions=tests/tsan.supp:die_after_fork=0 setarch -R $(TSAN)/structgen_tests
 	@LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libtsan.so) TSAN_OPTIONS=suppressions=tests/tsan.supp:die_after_fork=0 \
 	  STRUCTGEN_CORE=$(TSAN) setarch -R $(PY) -m pytest -q -p tests.sanitized_core tests/test_threads.py
 
@@ -122,7 +127,9 @@ $(VENV)/.tools: pyproject.toml constraints.txt | $(PY)
 # An editable install: Python files are read where they are, the library is built under build/.
 $(CORE): $(VENV)/.tools $(SOURCES) | $(PY)
 	@echo "building the C++ core ($(JOBS) jobs, a few minutes the first time)" >&2
-	@$(BUILDING) $(PIP) --no-build-isolation --no-deps --editable .
+	@$(BUILDING) $(subst -qq,-v,$(PIP)) --no-build-isolation --no-deps --editable . 2>&1 | tee $(VENV)/build.log | \
+	  sed -unE 's#^ *(\[[0-9]+/[0-9]+\]) .*/([^/]+)$$#  \1 \2#p' >&2; \
+	  [ $${PIPESTATUS[0]} = 0 ] || { tail -50 $(VENV)/build.log; exit 1; }
 	@touch $@
 
 $(PY):

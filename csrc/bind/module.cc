@@ -124,8 +124,9 @@ std::vector<TokenId> to_tokens(nb::handle h) {
 std::shared_ptr<Vocabulary> make_vocabulary(nb::list tokens, std::vector<TokenId> eos,
                                             std::vector<TokenId> special) {
   std::vector<std::string_view> views;
-  views.reserve(nb::len(tokens));
-  for (nb::handle t : tokens) {
+  const nb::tuple held(tokens);  // other threads may change the list
+  views.reserve(held.size());
+  for (nb::handle t : held) {
     if (t.is_none()) {
       views.emplace_back();
       continue;

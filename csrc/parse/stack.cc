@@ -76,7 +76,16 @@ StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
       ++i;
       ++j;
     } else {
-      out.push_back(x[i++]);
+      // Each entry of this top once: a set united with its own part again and again must not grow.
+      const Symbol top = x[i].top;
+      const auto first = static_cast<std::ptrdiff_t>(out.size());
+      for (; i < x.size() && x[i].top == top; ++i) out.push_back(x[i]);
+      for (; j < y.size() && y[j].top == top; ++j) out.push_back(y[j]);
+      std::sort(out.begin() + first, out.end(),
+                [](const StackEntry& p, const StackEntry& q) { return p.rest < q.rest; });
+      out.erase(std::unique(out.begin() + first, out.end(),
+                            [](const StackEntry& p, const StackEntry& q) { return p.rest == q.rest; }),
+                out.end());
     }
   }
   const StackId result = intern(out, has_end(a) || has_end(b));
