@@ -26,7 +26,7 @@ namespace {
 
 constexpr uint32_t kMaxScale = 40;  // digits after the point of a divisor
 
-[[noreturn]] void too_complex(const std::string& why) {
+[[noreturn]] void divisor_too_complex(const std::string& why) {
   throw Error(ErrorKind::kSchemaTooComplex, "multipleOf: " + why);
 }
 
@@ -212,9 +212,10 @@ class MantissaMultiples : public DigitLanguage {
 
 NumberLanguage::Divisor::Divisor(const Decimal& d) {
   if (d.zero() || d.negative) throw Error(ErrorKind::kGrammar, "multipleOf must be greater than 0");
-  if (d.exponent < -static_cast<int64_t>(kMaxScale)) too_complex("the divisor has more than 40 decimals");
+  if (d.exponent < -static_cast<int64_t>(kMaxScale))
+    divisor_too_complex("the divisor has more than 40 decimals");
   const std::string digits = d.exponent > 0 ? d.int_part() : d.digits;
-  if (digits.size() > 18) too_complex("the divisor has more than 18 digits");
+  if (digits.size() > 18) divisor_too_complex("the divisor has more than 18 digits");
   c = std::stoull(digits);
   s = d.exponent < 0 ? static_cast<uint32_t>(-d.exponent) : 0;
   odd = reduced(c, 64);
