@@ -296,8 +296,11 @@ def _step(
     lm: LanguageModel, live: list[_Sequence], sampling: Sampling, budget: int | None, clock: _Clock
 ) -> None:
     """One token for every live sequence."""
+    from .lm.base import check_logprobs
+
     clock.lap("sample")
     raw = lm.logprobs([s.context for s in live])
+    check_logprobs(raw, len(live), lm.vocabulary.vocab_size)
     clock.lap("forward" if live[0].tokens else "prompt")
     allowed = _masked(raw, [s.matcher for s in live], budget, lm.vocabulary)
     clock.lap("mask")

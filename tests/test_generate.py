@@ -320,3 +320,19 @@ def test_it_is_found_in_the_package_and_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("speculate", [None, "auto"])
+def test_a_model_that_gives_no_law_is_refused(value: float, speculate: Any) -> None:
+    """Also where the grammar forbids the token, so that the mask would hide it."""
+
+    class Broken(TableModel):
+        def logprobs(self, contexts: Sequence[TableContext]) -> np.ndarray:
+            rows = super().logprobs(contexts)
+            rows[-1, TOKENS.index(b"~")] = value
+            return rows
+
+    for temperature in (0.0, 1.0):
+        with pytest.raises(LanguageModelError, match="NaN or infinite"):
+            generate(Broken(), "go", SCHEMA, temperature=temperature, seed=1, speculate=speculate)

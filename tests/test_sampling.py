@@ -470,6 +470,30 @@ def test_a_grammar_of_another_vocabulary_is_refused() -> None:
         sample(lm, [], choice(other, ["x"]))
 
 
+def test_two_ends_that_sum_to_more_than_one_by_rounding_are_one() -> None:
+    """Float32 rows sum to 1 only nearly; a power of probabilities is at most 1 all the same."""
+    lm = TableModel(0, [b"a", b"b", b"", b""], ends=(2, 3))
+    halves = np.log(np.array([1e-30, 1e-30, 0.45, 0.55])).astype(np.float32)
+    assert np.logaddexp(np.float64(halves[2]), np.float64(halves[3])) > 0.0
+    above = np.array([-50.0, -50.0, 1e-7, -50.0], np.float32)
+    for row in (halves, above):
+        expert = TableModel(1, [b"a", b"b", b"", b""], ends=(2, 3))
+        expert.vector = lambda tokens, row=row: row  # type: ignore[method-assign, misc]
+        for power in (0.5, 1.0, 8.0):
+            found = sample(
+                lm, [], choice(lm, ["", "a"]), method="cars", n=3, seed=0, max_tokens=3, budget="reject",
+                potential=LanguageModelPotential(expert, [], power),
+            )  # fmt: skip
+            assert all(s.text == "" for s in found) and found.log_bracket is not None
+
+    class Wrong(TableModel):
+        def logprobs(self, contexts: Any) -> np.ndarray:
+            return super().logprobs(contexts) + 1.0
+
+    with pytest.raises(PotentialError, match="bounded=True"):
+        sample(lm, [], choice(lm, ["", "a"]), n=3, seed=0, potential=LanguageModelPotential(Wrong(2), []))
+
+
 @pytest.mark.parametrize("how", ["nan", "inf", "narrow"])
 def test_a_model_that_gives_no_law_is_refused(how: str) -> None:
     class Broken(TableModel):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..vocabulary import Vocabulary
 
-__all__ = ["Context", "ContextTooLong", "LanguageModel", "LanguageModelError"]
+__all__ = ["Context", "ContextTooLong", "LanguageModel", "LanguageModelError", "check_logprobs"]
 
 
 class LanguageModelError(StructgenError, ValueError):
@@ -81,3 +81,17 @@ class LanguageModel(Protocol):
     def logprobs(self, contexts: Sequence[Context]) -> npt.NDArray[np.float32]:
         """Natural-log probabilities of the next token, float32, shape (len(contexts), V); a fresh array."""
         ...
+
+
+def check_logprobs(rows: npt.NDArray[np.float32], contexts: int, width: int) -> None:
+    """LanguageModelError: what a model gave for so many contexts is no row of log-probabilities for each.
+
+    One pass: the maximum of a row with a NaN is NaN. A row of -inf alone is left to whoever draws from it.
+    """
+    if rows.shape != (contexts, width):
+        raise LanguageModelError(
+            f"the model gave log-probabilities of shape {rows.shape} for {contexts} contexts and "
+            f"{width} tokens"
+        )
+    if rows.size and not rows.max() < float("inf"):
+        raise LanguageModelError("the model gave NaN or infinite log-probabilities: its output is no law")

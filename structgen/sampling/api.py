@@ -81,8 +81,9 @@ def sample(
             weight 0. Part of the target.
         potential: a `Potential`, a function of the text (True or False), or a list of these.
         extra: K of AWRS, for Boolean potentials with at="token" or "unit" (methods smc and awrs).
-        until_tv: stop early once the certified bracket on Z is this tight; not for smc and mcmc.
-        max_trials: of CARS; 100 n, at least 1000, by default.
+        until_tv: stop early, with the first draw that begins with a certified bracket on Z this tight; not
+            for smc and mcmc. How many texts there are then depends on them, so the law is "approximate".
+        max_trials: of CARS; 100 n, at least 1000, by default. A run that they end is "approximate" too.
         steps, proposal: of MCMC; "restart", "uniform" or "priority".
         smc_options: see `smc.Options`; its `extra` then counts, not the one here.
         trie: what an earlier call with the same target learned (`Samples.trie`, `load_trie`).

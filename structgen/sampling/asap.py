@@ -11,11 +11,9 @@ comes with its proper weight P(s)/Q(s), so draws can be used before Q has conver
 
 from __future__ import annotations
 
-import math
-
 from .chance import Seeds
-from .logspace import logsumexp
-from .outcome import Outcome, Purpose
+from .evidence import Evidence
+from .outcome import STOPPED_BY_TEXTS, Outcome, Purpose
 from .walk import Mode, Walk, Walker
 
 __all__ = ["MODE", "draw"]
@@ -29,27 +27,38 @@ def draw(
     """n draws in turn, each from what the ones before it learned.
 
     Args:
-        until_tv: stop after the first draw that leaves a certified distance of at most this; the draws
-            that follow would be within it.
+        until_tv: stop after the first draw made at a certified distance of at most this.
+
+    The evidence is the mean of the weights, with shares (`evidence.py`) because a run may stop early: its
+    last draw carries what is left, and has nearly the weight Z by then.
     """
     mode = Mode(bounds=True, learns=True, extra=extra)
     out = Outcome(law="approximate")
+    evidence = Evidence()
+    tight = until_tv is not None and walker.trie.tv_bound <= until_tv
 
     def make(index: int) -> Walk:
         return walker.start(seeds.stream(Purpose.DRAW, index))
 
     def wanted(walk: Walk, index: int) -> bool:
+        nonlocal tight
         out.draws += 1
+        evidence.add(walk.log_weight)
         if walk.alive:
             out.walks.append(walk)
         out.note_bracket(out.draws, walker.trie.bracket)
-        if until_tv is not None and walker.trie.tv_bound <= until_tv:
-            out.stopped = f"the next draw is within {until_tv:g} of the target"
+        if tight:
+            out.stopped = f"the last draw is within {until_tv:g} of the target"
             return False
+        tight = until_tv is not None and walker.trie.tv_bound <= until_tv
+        evidence.plan(1 if tight else n - out.draws)
         return out.draws < n
 
-    walker.in_turn(make, mode, wanted, lambda: n - out.draws)
+    evidence.plan(1 if tight else n)
+    walker.in_turn(make, mode, wanted, lambda: 1 if tight else n - out.draws)
     out.accepted = len(out.walks)
     out.log_weights = [walk.log_weight for walk in out.walks]
-    out.log_evidence = logsumexp(out.log_weights) - math.log(out.draws)
+    out.log_evidence = evidence.log_mean
+    if until_tv is not None:
+        out.notes.append(STOPPED_BY_TEXTS)
     return out

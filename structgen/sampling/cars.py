@@ -13,14 +13,19 @@ first would favour short texts.
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
 from .chance import Seeds
-from .logspace import logsumexp
-from .outcome import Outcome, Purpose
+from .evidence import Evidence
+from .logspace import NEVER, logsumexp
+from .outcome import STOPPED_BY_TEXTS, Outcome, Purpose
 from .walk import Mode, Walk, Walker
 
 __all__ = ["MODE", "draw"]
+
+_REMEMBERED = 10_000  # texts of a trie that was handed in whose weights need no draws
+
+_CUT = "approximate: trials ran out, and how many of them end in a text depends on what earlier texts taught"
 
 MODE = Mode(bounds=True, coin=True, learns=True)
 
@@ -36,38 +41,70 @@ def draw(
 ) -> Outcome:
     """n accepted texts, or fewer after `max_trials`.
 
-    The evidence is the mean of accepted * upper(root), each unbiased for Z.
+    Each text, given that there is one and given those before it, is a draw from the target. How many there
+    are depends on the texts wherever a run ends before the n-th, because bounds are learned from them; the
+    law is then named approximate, and with `until_tv` in any case.
+
+    The evidence is a mean with shares (`evidence.py`) of estimates X, each unbiased given what was known
+    before its trial: with l the summed weight of the distinct texts met so far, X = l + upper(root) *
+    [accepted, and not met before], since a trial accepts texts not met before with probability (Z - l) /
+    upper(root).
     """
     out = Outcome(law="exact")
-    evidence: list[float] = []
-    theta: dict[int, float] = {}
+    trie = walker.trie
+    evidence = Evidence()
+    met = trie.texts(walker.target.end, _REMEMBERED)
+    mass = logsumexp(list(met.values()))
+    bound = trie.theta
+    tight = until_tv is not None and trie.tv_bound <= until_tv
+
+    def plan() -> None:
+        """Before a trial: its bound, and its share of the evidence."""
+        nonlocal bound
+        bound = trie.theta
+        wanting, trials = n - len(out.walks), max_trials - out.draws
+        rate = max(trie.acceptance, (len(out.walks) + 1) / (out.draws + 2))
+        last = tight or wanting == 1 or trials == 1
+        evidence.plan(1.0 if last else min(float(trials), 1.0 + (wanting - 1) / rate))
 
     def make(index: int) -> Walk:
-        theta[index] = walker.trie.theta  # a walk taken ahead is made again in its turn
         return walker.start(seeds.stream(purpose, index), MODE)
 
     def wanted(walk: Walk, index: int) -> bool:
+        nonlocal tight, mass
         out.draws += 1
-        bound = theta.pop(index)
+        text = tuple(walk.tokens)
+        new = walk.value > NEVER and text not in met
+        evidence.add(mass, bound if walk.alive and new else NEVER)
+        if new:
+            met[text] = walk.value
+            mass = float(np.logaddexp(mass, walk.value))
         if walk.alive:
             out.walks.append(walk)
-            evidence.append(bound)
-        out.note_bracket(out.draws, walker.trie.bracket)
-        if walker.trie.theta == -math.inf:
+        out.note_bracket(out.draws, trie.bracket)
+        if trie.theta == NEVER:
             out.stopped = "no text has weight: the bounds prove that Z is 0"
             return False
         if len(out.walks) >= n:
             return False
-        if until_tv is not None and walker.trie.tv_bound <= until_tv:
+        if tight:
             out.stopped = f"the bracket is tighter than {until_tv:g}"
             return False
         if out.draws >= max_trials:
             out.stopped = f"{max_trials} trials gave {len(out.walks)} of {n} texts"
             return False
+        tight = until_tv is not None and trie.tv_bound <= until_tv
+        plan()
         return True
 
-    walker.in_turn(make, MODE, wanted, lambda: min(n - len(out.walks), max_trials - out.draws))
+    plan()
+    walker.in_turn(
+        make, MODE, wanted, lambda: 1 if tight else min(n - len(out.walks), max_trials - out.draws)
+    )
     out.accepted = len(out.walks)
     out.log_weights = [0.0] * len(out.walks)
-    out.log_evidence = logsumexp(evidence) - math.log(out.draws)
+    out.log_evidence = evidence.log_mean
+    if trie.theta > NEVER and (until_tv is not None or len(out.walks) < n):
+        out.law = "approximate"
+        out.notes.append(STOPPED_BY_TEXTS if until_tv is not None else _CUT)
     return out

@@ -13,11 +13,14 @@ from __future__ import annotations
 import math
 
 from .chance import Seeds
+from .evidence import Evidence
 from .logspace import logsumexp
-from .outcome import Outcome, Purpose
+from .outcome import STOPPED_BY_TEXTS, Outcome, Purpose
 from .walk import Mode, Walker
 
 __all__ = ["draw"]
+
+_LOOK = 16  # draws between two looks at the bracket
 
 
 def draw(
@@ -33,22 +36,32 @@ def draw(
 
     Args:
         extra: K of AWRS for a condition; None asks about drawn tokens only.
-        until_tv: stop once the certified bracket is this tight.
+        until_tv: stop with the first _LOOK draws that begin with a certified bracket this tight. The evidence
+            stays unbiased (`evidence.py`); weighted sums over the texts do not, and the law says so.
     """
     mode = Mode(learns=walker.target.bounded, extra=extra)
     out = Outcome(law="weighted" if weighted else "local")
-    for first in range(0, n, walker.batch):
-        walks = [
-            walker.start(seeds.stream(Purpose.DRAW, i)) for i in range(first, min(n, first + walker.batch))
-        ]
-        walker.run(walks, mode)
-        out.draws += len(walks)
-        out.walks += [walk for walk in walks if walk.alive]
-        out.note_bracket(out.draws, walker.trie.bracket)
-        if until_tv is not None and mode.learns and walker.trie.tv_bound <= until_tv:
+    evidence = Evidence()
+    while not out.stopped and out.draws < n:
+        tight = until_tv is not None and mode.learns and walker.trie.tv_bound <= until_tv
+        count = n if until_tv is None else min(_LOOK, n - out.draws)
+        evidence.plan(1.0 if tight else (n - out.draws) / count)
+        weights: list[float] = []
+        for first in range(out.draws, out.draws + count, walker.batch):
+            block = range(first, min(out.draws + count, first + walker.batch))
+            walks = [walker.start(seeds.stream(Purpose.DRAW, i)) for i in block]
+            walker.run(walks, mode)
+            out.walks += [walk for walk in walks if walk.alive]
+            weights += [walk.log_weight for walk in walks]
+            out.note_bracket(block.stop, walker.trie.bracket)
+        out.draws += count
+        evidence.add(logsumexp(weights) - math.log(count))
+        if tight:
             out.stopped = f"the bracket is tighter than {until_tv:g}"
-            break
     out.accepted = len(out.walks)
     out.log_weights = [walk.log_weight for walk in out.walks]
-    out.log_evidence = logsumexp(out.log_weights) - math.log(out.draws)
+    out.log_evidence = evidence.log_mean
+    if until_tv is not None:
+        out.law = "approximate" if weighted else out.law
+        out.notes.append(STOPPED_BY_TEXTS)
     return out

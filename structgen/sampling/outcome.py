@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from .logspace import NEVER
 from .walk import Walk
 
-__all__ = ["Outcome", "Purpose"]
+__all__ = ["STOPPED_BY_TEXTS", "Outcome", "Purpose"]
 
 
 _BRACKETS = 4096
+STOPPED_BY_TEXTS = (
+    "approximate: until_tv ends a run by its bracket, so how many texts there are depends on them"
+)
 
 
 class Purpose:
@@ -26,7 +29,7 @@ class Purpose:
 class Outcome:
     """Finished walks and their log weights; `law` names what the texts follow.
 
-    law: "exact": independent draws from the target. "weighted": properly weighted for the target.
+    law: "exact": n independent draws from the target. "weighted": properly weighted for the target.
     "approximate": closer the more was spent. "local": token by token; the weights are still proper.
     "search": no distribution at all.
     """

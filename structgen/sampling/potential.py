@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 
+_ROUNDING = 1e-5  # nats; float32 rows of 200,000 probabilities sum to 1 up to a tenth of this
 _MATCHERS = 1024  # that a GrammarPotential remembers
 
 
@@ -353,7 +354,7 @@ class LanguageModelPotential(Potential):
             for token in text.tokens:
                 path.append(path[-1].extend(token))
         asked = [node for path in nodes for node in path[:-1]]
-        rows = iter(self.lm.logprobs(asked)) if asked else iter(())
+        rows = iter(_rounded(self.lm.logprobs(asked).astype(np.float64))) if asked else iter(())
         return [self.power * sum(float(next(rows)[token]) for token in text.tokens) for text in texts]
 
     def logw_next(self, text: Prefix) -> Doubles:
@@ -369,8 +370,19 @@ class LanguageModelPotential(Potential):
             nodes.append(node)
         rows: Doubles = self.lm.logprobs(nodes).astype(np.float64)
         rows[:, self._ends] = np.logaddexp.reduce(rows[:, self._ends], axis=1, keepdims=True)
+        rows = _rounded(rows)
         rows *= self.power
         return rows
+
+
+def _rounded(logprobs: Doubles) -> Doubles:
+    """Log-probabilities without the rounding that makes one of them larger than 0, changed in place.
+
+    Float32 rows sum to 1 only up to rounding, so a token with nearly all probability, or the sum of several
+    ends, can come out above 1. What is further above is no rounding, and `weight` refuses it.
+    """
+    logprobs[(logprobs > 0.0) & (logprobs < _ROUNDING)] = 0.0
+    return logprobs
 
 
 def weight(value: float, text: Prefix, bounded: bool = False) -> float:

@@ -91,10 +91,12 @@ class Samples(Sequence[Sample]):
 
     Attributes:
         samples: the texts.
-        law: "exact" (independent draws from the target, equal weights), "weighted" (properly weighted),
-            "approximate" (equal or proper weights, converging), "local" (token by token; the weights
-            repair it) or "search" (no distribution).
-        log_evidence: log of the estimate of Z; unbiased (before the log) but for MCMC, where it is -inf.
+        law: "exact" (n independent draws from the target, equal weights), "weighted" (properly weighted),
+            "approximate" (equal or proper weights, converging, or a run that its texts ended early:
+            `diagnostics.reasons` says which), "local" (token by token; the weights repair it) or "search"
+            (no distribution).
+        log_evidence: log of an estimate of Z that is unbiased (before the log) whatever ended the run; -inf
+            for MCMC, which has none. With CARS and n=1 it rests on the first trial alone and is often -inf.
         log_bracket: log of certified bounds on Z; None where a potential is not bounded by 1.
         tv_bound: certified distance of ASAp's next draw from the target; None likewise.
         diagnostics: what happened.

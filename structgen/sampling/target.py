@@ -32,7 +32,7 @@ import numpy.typing as npt
 
 from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from ..grammar import fill_bitmasks
-from ..lm.base import LanguageModelError
+from ..lm.base import check_logprobs
 from ..logits import allocate_bitmask, masked_logsumexp
 from .logspace import NEVER, Doubles
 from .potential import Potential, Prefix, Product, identity, weight
@@ -236,18 +236,12 @@ class Target:
         for cursor in cursors:
             self._sync(cursor)
         rows = _own(self.lm.logprobs([cursor.context for cursor in cursors]))
-        if rows.shape != (len(cursors), self.vocabulary.vocab_size):
-            raise LanguageModelError(
-                f"the model gave log-probabilities of shape {rows.shape} for {len(cursors)} contexts and "
-                f"{self.vocabulary.vocab_size} tokens"
-            )
+        check_logprobs(rows, len(cursors), self.vocabulary.vocab_size)
         raw = self.law.scores(rows)
         self.spent.calls += 1
         self.spent.positions += len(cursors)
         self._merge_ends(raw)
         shifts = normaliser(raw)
-        if not np.all(shifts < np.inf):
-            raise LanguageModelError("the model gave NaN or infinite log-probabilities: its output is no law")
         masks = self._masks(cursors)
         self.spent.masks += len(cursors)
         return [

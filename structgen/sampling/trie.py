@@ -245,6 +245,23 @@ class Trie:
                 yield node
             todo += [e.node for _, e in sorted(node.edges.items(), reverse=True) if e.node is not None]
 
+    def texts(self, end: int, most: int) -> dict[tuple[int, ...], float]:
+        """Texts met that are still here, at most so many, and log of P times the potentials of each.
+
+        Args:
+            end: the id of end-of-sequence.
+        """
+        found: dict[tuple[int, ...], float] = {}
+        todo: list[tuple[Node, tuple[int, ...], float]] = [(self.root, (), 0.0)]
+        while todo and len(found) < most:
+            node, tokens, logp = todo.pop()
+            for token, edge in sorted(node.edges.items()):
+                if token == end and edge.lower > NEVER:
+                    found[*tokens, token] = logp + edge.score + edge.lower
+                elif edge.node is not None:
+                    todo.append((edge.node, (*tokens, token), logp + edge.score))
+        return found
+
     def learn(self, path: list[Node]) -> None:
         """Back the bounds up from the last node of a finished walk to the root, and touch the path.
 

@@ -74,7 +74,7 @@ class Walk:
 
     __slots__ = ("bound", "chance", "context", "data", "ended", "entropies", "log_weight", "logp", "logps",
                  "masses", "matcher", "origin", "path", "reason", "scores", "steps", "synced", "tokens",
-                 "twist")  # fmt: skip
+                 "twist", "value")  # fmt: skip
 
     def __init__(self, root: Node, chance: Chance, bound: float = 0.0) -> None:
         self.tokens: list[int] = []
@@ -87,6 +87,7 @@ class Walk:
         self.data = b""
         self.logp = 0.0
         self.log_weight = 0.0
+        self.value = NEVER  # log of P times the potentials of a text that ended; what it adds to Z
         self.bound = bound
         self.twist = 0.0
         self.origin = 0
@@ -114,7 +115,7 @@ class Walk:
         twin.logps, twin.masses = list(self.logps), list(self.masses)
         twin.entropies = list(self.entropies)
         twin.data, twin.logp, twin.log_weight = self.data, self.logp, self.log_weight
-        twin.twist, twin.ended, twin.reason = self.twist, self.ended, self.reason
+        twin.twist, twin.ended, twin.reason, twin.value = self.twist, self.ended, self.reason, self.value
         twin.origin = self.origin
         twin.context, twin.synced = self.context, self.synced
         twin.matcher = None if self.matcher is None else self.matcher.fork()
@@ -303,6 +304,7 @@ class Walker:
             walk.kill("condition")
         elif walk.ended:
             value = self.end_weight(walk, node, edge)
+            walk.value = sum(walk.scores) + value
             if value == NEVER:
                 walk.kill("critic")
             elif mode.coin and value < walk.bound and not walk.chance.coin(math.exp(value - walk.bound)):

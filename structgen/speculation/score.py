@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._draws import top
-from ..lm.base import LanguageModelError
+from ..lm.base import LanguageModelError, check_logprobs
 
 if TYPE_CHECKING:
     from ..lm.base import Context, LanguageModel
@@ -266,6 +266,7 @@ class ContextRows:
             self._nodes.append(nodes)
             asked += nodes
         rows = self._lm.logprobs(asked)
+        check_logprobs(rows, len(asked), self._lm.vocabulary.vocab_size)
         self.width = len(asked)
         found: list[Scores] = []
         at = 0

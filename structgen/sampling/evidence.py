@@ -1,0 +1,56 @@
+"""An unbiased mean of estimates that decide themselves when the run ends.
+
+Enters: before each draw, how many more are expected; after it, an estimate of Z. Leaves: log of their
+weighted mean. Cost: none.
+
+Each draw i gives an estimate X_i with E[X_i | everything before it] = Z. Their plain mean over a random
+number N of draws is biased where N depends on them: a run that ends with its n-th accepted text always ends
+on a large X_i. Here draw i has a share a_i of the whole, fixed before it is made, and a draw that may be
+the last whatever was planned has all that is left. The shares of a run then add up to 1, and
+
+    E[ sum over i <= N of a_i X_i ] = Z E[ sum over i <= N of a_i ] = Z
+
+because a_i 1[N >= i] is known before draw i (optional stopping of the martingale of a_i (X_i - Z)). For
+trials with one fixed probability that end at the n-th success, the estimate (n - 1)/(N - 1) of inverse
+sampling (Haldane 1945, Biometrika 33; Girshick, Mosteller and Savage 1946 for other rules) has a smaller
+variance, but it needs that probability to be fixed: here bounds fall with what was learned, and a run may
+end for other reasons.
+
+So a run that can end at its first draw (one accepted text is wanted) rests on that draw alone, and a run
+whose bracket became tight makes one draw more, which carries what is left, and whose estimate is precise by
+then.
+"""
+
+from __future__ import annotations
+
+import math
+
+from .logspace import NEVER, logsumexp
+
+__all__ = ["Evidence"]
+
+
+class Evidence:
+    """Shares and estimates of one run."""
+
+    __slots__ = ("_left", "_share", "_terms")
+
+    def __init__(self) -> None:
+        self._left = 1.0
+        self._share = 0.0
+        self._terms: list[float] = []
+
+    def plan(self, more: float) -> None:
+        """Fix the share of the next draw; `more`: draws expected from it on, 1 where it may be the last."""
+        self._share = self._left if more <= 1.0 else self._left / more
+        self._left -= self._share
+
+    def add(self, *log_parts: float) -> None:
+        """The estimate of the draw that was planned: the sum of these logs' exponentials."""
+        if self._share > 0.0:
+            self._terms += [math.log(self._share) + part for part in log_parts if part > NEVER]
+
+    @property
+    def log_mean(self) -> float:
+        """log of the estimate of Z; -inf for 0."""
+        return logsumexp(self._terms)
