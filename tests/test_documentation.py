@@ -1,0 +1,369 @@
+"""The pages say what is so: every code block is run or says why not, outputs are compared, and commands,
+flags, files, names and links exist. What a snippet takes from its reader (a model, a file) is made here.
+
+`tests/documentation.py` says which marks there are. A page's snippets run one after the other in one
+namespace, in a folder that holds the examples.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import glob
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import structgen as sg
+from structgen.cli import main
+from structgen.lm import embedded
+from tests import documentation
+from tests.conftest import need
+from tests.documentation import ROOT, Block, DocumentationError
+
+PAGES = [
+    path.relative_to(ROOT).as_posix()
+    for pattern in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/*.md",
+        "fuzz/README.md",
+        "structgen/lm/embedded/*.md",
+    )
+    for path in sorted(ROOT.glob(pattern))
+]
+OPTIONAL = ("torch", "transformers", "lark", "pydantic", "matplotlib")
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+# ---- what a page takes from its reader ----
+
+Names = dict[str, Any]
+
+
+def given(names: Names, name: str) -> Any:
+    if name not in names:
+        names[name] = READER[name](names)
+    return names[name]
+
+
+def _transformers(names: Names) -> None:
+    import transformers
+
+    names["tokenizer"] = transformers.AutoTokenizer.from_pretrained(embedded.path("target"))
+    names["model"] = transformers.AutoModelForCausalLM.from_pretrained(embedded.path("target"))
+    names["model"].generation_config.max_new_tokens = 60
+
+
+def _one_of(name: str) -> Callable[[Names], Any]:
+    def made(names: Names) -> Any:
+        _transformers(names)
+        return names[name]
+
+    return made
+
+
+def _inputs(names: Names) -> Any:
+    text = embedded.format_prompt(given(names, "prompt"), _schema(names))
+    return given(names, "tokenizer")(text, return_tensors="pt")
+
+
+def _schema(names: Names) -> Any:
+    return json.loads((ROOT / "examples" / "order.schema.json").read_text(encoding="utf-8"))
+
+
+def _logits(names: Names) -> np.ndarray:
+    """Scores of a model that is in a hurry: what ends a text or a value comes first."""
+    vocab = given(names, "vocab")
+    first = {b'"': 2.0, b"}": 1.0, b"]": 1.0}
+    scores = np.array([[first.get(text, 0.0) for text in vocab.tokens]], np.float32)
+    scores[0, vocab.eos_token_ids] = 3.0
+    return scores
+
+
+READER: dict[str, Callable[[Names], Any]] = {
+    "sg": lambda _: sg,
+    "model": _one_of("model"),
+    "tokenizer": _one_of("tokenizer"),
+    "inputs": _inputs,
+    "prompt": lambda _: "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon by 5 March 2027",
+    "schema": _schema,
+    "lm": lambda _: None,
+    "vocab": lambda _: sg.Vocabulary.from_file(embedded.path()),
+    "tokenizer_encode": lambda names: given(names, "vocab").encode,
+    "compiler": lambda names: sg.Compiler(given(names, "vocab")),
+    "grammar": lambda names: given(names, "compiler").json_schema(_schema(names), whitespace="compact"),
+    "matcher": lambda names: given(names, "grammar").matcher(),
+    "logits": _logits,
+    "pick": lambda _: lambda scores: int(np.argmax(scores)),
+    "tools": lambda _: [
+        {
+            "type": "function",
+            "function": {
+                "name": "weather",
+                "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+            },
+        }
+    ],
+    "spec": lambda _: {"type": "structural_tag", "format": {"type": "const_string", "value": "yes"}},
+    "context": lambda _: "The quick brown fox jumps over the lazy dog.",
+}
+# What docs/sampling.md samples: few texts, so that a hundred draws take a second.
+SHIRTS = {
+    "type": "object",
+    "properties": {
+        "product": {"enum": ["blue shirt", "blue shirts", "shirt", "shirts"]},
+        "quantity": {"type": "integer", "minimum": 1, "maximum": 9},
+    },
+    "required": ["product", "quantity"],
+    "additionalProperties": False,
+}
+FILES = {
+    "answer.json": '{"customer":"A","items":[{"product":"x","quantity":"two"}]}',
+    "order.json": json.dumps(SHIRTS),
+    "greeting.gbnf": 'root ::= "Hello" | "Good " ("morning" | "evening")',
+}
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Threads of torch that wait for each other take minutes for these small models on a busy machine."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# ---- running ----
+
+
+def run_python(block: Block, names: Names) -> None:
+    tree = ast.parse(block.text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in READER and isinstance(node.ctx, ast.Load):
+            given(names, node.id)
+    for statement, expected in documentation.statements(block.text):
+        ast.increment_lineno(statement, block.line - 1)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(compile(ast.Module([statement], []), block.page, "exec"), names)
+        place = f"{block.page}:{statement.lineno}"
+        if expected is not None and not documentation.same_output(expected, said.getvalue()):
+            raise DocumentationError(f"{place}: it prints {said.getvalue()!r}, not {expected!r}")
+
+
+def run_command(place: str, words: list[str]) -> str:
+    """What the command printed, messages too. `structgen` runs in this process, on the loaded model."""
+    words = [name for word in words for name in (sorted(glob.glob(word)) or [word])]
+    program, *rest = words
+    if program == "structgen":
+        printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            status = main(rest)
+            printed.flush()
+        text = printed.buffer.getvalue().decode()  # type: ignore[attr-defined]
+    elif program.startswith("python") and rest[:1] == ["-m"]:
+        done = subprocess.run([sys.executable, *rest], capture_output=True, text=True, cwd=ROOT)
+        status, text = done.returncode, done.stdout + done.stderr
+    else:
+        raise DocumentationError(f"{place}: no test runs {program!r}: give the block a mark")
+    rejected = program == "structgen" and rest[0] == "check" and status == 1
+    if status and not rejected:
+        raise DocumentationError(f"{place}: `{' '.join(words)}` ends with {status}: {text.strip()[-300:]}")
+    return text
+
+
+def run_block(block: Block, names: Names) -> None:
+    if block.kind == "python":
+        run_python(block, names)
+    elif block.kind == "shell":
+        for words in documentation.commands(block.text):
+            run_command(block.place, words)
+    elif block.kind == "output":
+        (words,) = documentation.commands(block.detail)
+        printed = run_command(block.place, words)
+        if not documentation.same_output(block.text, printed):
+            raise DocumentationError(f"{block.place}: `{block.detail}` prints\n{printed}\nnot\n{block.text}")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_snippets_run(page: str, folder: Path) -> None:
+    names: Names = {"__name__": "__main__"}
+    if page == "docs/sampling.md":
+        names |= {"schema": SHIRTS, "prompt": "I would like two blue shirts"}
+        names["grammar"] = given(names, "compiler").json_schema(SHIRTS, whitespace="compact")
+    for block in documentation.blocks(page, text_of(page)):
+        try:
+            run_block(block, names)
+        except ModuleNotFoundError as error:
+            need(error.name not in OPTIONAL, f"{block.place} needs {error.name}")
+            raise
+        except DocumentationError:
+            raise
+        except Exception as error:
+            error.add_note(f"in {block.place}")
+            raise
+
+
+# ---- what is not run ----
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")  # runpy's, of imported ones
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_that_are_not_run_exist(page: str) -> None:
+    wrong = []
+    for block in documentation.blocks(page, text_of(page)):
+        if block.kind in ("slow", "network", "gpu"):
+            for words in documentation.commands(block.text):
+                if problem := documentation.wrong_command(words):
+                    wrong.append(f"{block.place}: {' '.join(words)}: {problem}")
+    for line, span in documentation.spans(documentation.parsed(text_of(page))):
+        if re.match(r"(structgen|make|pip install|python[\d.]* -m) \S", span):
+            (words,) = documentation.commands(span)
+            if problem := documentation.wrong_span(words):
+                wrong.append(f"{page}:{line}: {span}: {problem}")
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("page", [*PAGES, "ARCHITECTURE.md"])
+def test_files_and_links_exist(page: str) -> None:
+    text, base = text_of(page), (ROOT / page).parent
+    tokens, wrong = documentation.parsed(text), []
+    for line, target in documentation.links(tokens):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = base / name if name else ROOT / page
+        if not path.exists():
+            wrong.append(f"{page}:{line}: no {target}")
+        elif anchor and anchor not in documentation.anchors(path.read_text(encoding="utf-8")):
+            wrong.append(f"{page}:{line}: {target} has no such heading")
+    roots = (ROOT, base, ROOT / "csrc", ROOT / "structgen", ROOT / "tests")
+    for line, span in documentation.spans(tokens):
+        if re.fullmatch(r"[\w*-]+(/[\w.*-]+)+\.(py|h|cc|inc|ld|txt|md|json|jsonl|png|supp)", span):
+            there = any(next(root.glob(span), None) for root in roots)
+            if not there and not span.startswith(("build/", "training/runs/")):
+                wrong.append(f"{page}:{line}: no file {span}")
+    assert not wrong, "\n".join(wrong)
+
+
+OWNERS: dict[str, Any] = {
+    "sg": sg,
+    "structgen": sg,
+    "compiler": sg.Compiler,
+    "grammar": sg.CompiledGrammar,
+    "matcher": sg.Matcher,
+    "vocab": sg.Vocabulary,
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_names_exist(page: str) -> None:
+    """`sg.generate`, `matcher.fork()` and their like in a sentence."""
+    import structgen.sampling
+    import structgen.speculation  # noqa: F401
+
+    wrong = []
+    for line, span in documentation.spans(documentation.parsed(text_of(page))):
+        found = re.match(r"([a-z]+)\.(\w+)(?!\w|/)(?:[.(\[ ]|$)", span)
+        if found and found[1] in OWNERS and not hasattr(OWNERS[found[1]], found[2]):
+            wrong.append(f"{page}:{line}: {span}: no {found[2]}")
+    assert not wrong, "\n".join(wrong)
+
+
+# ---- the harness itself ----
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("```yaml\na: 1\n```", "a block of 'yaml' needs a mark"),
+        ("<!-- doctest: later -->\n\n    structgen --version", "unknown mark 'later'"),
+        ("<!-- doctest: network: -->\n\n    structgen --version", "gives no reason"),
+        ("<!-- doctest: slow: covered by tests/none.py -->\n\n    make test", "no test and no make target"),
+        ("<!-- doctest: slow: some day -->\n\n    make test", "no test and no make target"),
+    ],
+)
+def test_a_mark_that_says_nothing_fails(text: str, problem: str) -> None:
+    with pytest.raises(DocumentationError, match=f"page:.*{problem}"):
+        documentation.blocks("page", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("    rm -rf build", "no test runs 'rm': give the block a mark"),
+        ("    structgen check examples/none.json", "ends with 2"),
+        ("```python\nprint(1 + 1)  # 3\n```", r"page:2: it prints '2\\n', not '3'"),
+        ("<!-- doctest: output of structgen --version -->\n\n    structgen 0", "prints"),
+        ("- one\n\n      structgen no-such-command", "ends with 2"),
+    ],
+)
+def test_what_is_not_so_fails(text: str, problem: str, folder: Path) -> None:
+    with pytest.raises((DocumentationError, SystemExit)) as caught:
+        for block in documentation.blocks("page", text):
+            run_block(block, {})
+    assert isinstance(caught.value, SystemExit) or re.search(problem, str(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("structgen generate --prompt a --spectate auto", "spectate"),
+        ("structgen grammar rest", "rest"),
+        ("structgen generate ... --speculate auto", None),
+        ("make tests", "no target 'tests'"),
+        ("make fuzz FUZZ_MINUTES=3", "no variable 'FUZZ_MINUTES'"),
+        ("make fuzz FUZZ_SECONDS=3", None),
+        ("python -m bench.suite --draughts draft7", "draughts"),
+        ("python -m bench.suite --drafts draft7", None),
+        ("python -m bench.sweet", "bench.sweet"),
+        ("python -m pytest tests/test_none.py", "tests/test_none.py does not exist"),
+        ("pip install structgen-motor", "not this package"),
+        ("bench/none.sh --now", "does not exist"),
+    ],
+)
+def test_wrong_commands_are_found(command: str, problem: str | None) -> None:
+    (words,) = documentation.commands(command)
+    found = documentation.wrong_command(words)
+    assert found is None if problem is None else found and problem in found, found
+
+
+def test_marks_and_places() -> None:
+    text = "# A\n\n```python\nx = 1\n```\n\n<!-- doctest: text: a formula -->\n\n    P = 1\n\nOr\n\n    "
+    text += "structgen -h\n"
+    found = documentation.blocks("page", text)
+    assert [(b.line, b.kind, b.detail) for b in found] == [
+        (4, "python", ""),
+        (9, "text", "a formula"),
+        (13, "shell", ""),
+    ]
+    assert documentation.same_output("a ... c\n", "x\na b c\n") and not documentation.same_output(
+        "a\nc", "a\nb\nc"
+    )
+    assert documentation.anchors("# What is `so`, exactly?") == {"what-is-so-exactly"}
