@@ -36,7 +36,7 @@ _SENTINELS = ("\n", ":", "a")
 class _Texts(Sequence[bytes]):
     """The bytes of a loaded vocabulary, read from the mapped file when they are asked for.
 
-    `unread` holds the tokens with the byte 0xFF, which no text has: the core keeps none of their bytes.
+    `unread` holds the tokens with the bytes 0xFE or 0xFF, which no text has: the core keeps none of theirs.
     """
 
     __slots__ = ("_core", "_unread")
@@ -212,7 +212,9 @@ class Vocabulary:
         The file appears whole or not at all. It fits this version of structgen and this kind of machine, and
         holds no encoder: about 18 MB for 131k tokens. VocabularyError: it cannot be written.
         """
-        unread = {str(i): text.hex() for i, text in enumerate(self.tokens) if b"\xff" in text}
+        unread = {
+            str(i): text.hex() for i, text in enumerate(self.tokens) if b"\xff" in text or b"\xfe" in text
+        }
         meta = {"kind": self.kind, "special": self.special_tokens, "unread": unread}
         self._core.save(os.fspath(path), json.dumps(meta).encode())
 

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 import structgen
 from structgen import errors
 from structgen.frontend import tools as tool_styles
-from tests import harness
+from tests import harness, oracle
+from tests.differential import instances
+from tests.strategies import Seeded
 
 VOCABULARY = structgen.Vocabulary.from_bytes(
     [bytes([i]) for i in range(256)] + [b"", b"", b"", b""],
@@ -85,6 +88,10 @@ def ending(content: dict, end: str | list[str] = "end") -> dict:
 # The end of a tag closes it wherever free text stands in its content.
 CASES += [
     (ending({**ANY, "excludes": ["end", "no"]}), ["bend", "bxend"], ["bxendyend", "bnoend"]),
+    (ending({**ANY, "excludes": ["e", "no"]}), ["bend", "bxend"], ["bexend", "bnoend", "bxeend"]),
+    (ending({**ANY, "excludes": ["xe"]}), ["bxend", "bend"], ["bxexend"]),
+    (ending({**ANY, "excludes": ["en"], "max_chars": 3}), ["bend", "bxxxend"], ["bxenend", "bxxxxend"]),
+    ({"type": "regex", "pattern": "\\d"}, ["1"], ["\u0663"]),
     (ending({**ANY, "excludes": ["x"]}, ["end", "x"]), ["bend", "bx", "byx"], ["bxx", "b"]),
     (ending(TRIGGERED), ["bend", "bxend", "bx<a>1</a>yend"], ["bxendyend", "b<a>1</a>endend", "bx<a>1</a>"]),
     (ending({**TRIGGERED, "stop_after_first": True}), ["bend", "bx<a>1</a>end"], ["bx<a>1</a>yend", "bxendyend"]),
@@ -97,9 +104,10 @@ CASES += [
     (ending({**ANY, "max_chars": 3}), ["bend", "bxxxend"], ["bxxxxend", "bendend"]),
     (ending({**ANY, "max_chars": 3}, ["end", "x"]), ["bend", "byyx"], ["bxyx", "byyyyend"]),
 ]  # fmt: skip
-# Beside xgrammar: an end that begins before the last one does ends the tag.
+# Beside xgrammar: an end that begins before the last one does ends the tag; a trigger may hold an excluded text.
 ALONE = [
     (ending({"type": "dispatch", "rules": [["fn:", INTEGER]]}), ["bxfn:1yend"], ["bxendyend"]),
+    (ending({**TRIGGERED, "excludes": ["e", "<"]}), ["bend", "bx<a>1</a>yend"], ["b<end", "bx<a>1</a>eend"]),
     (ending(ANY, "aba"), ["baba", "bxaba"], ["bababa"]),
     (ending({**ANY, "max_chars": 9}, "aba"), ["baba", "bxaba", "baaba"], ["bababa"]),
 ]
@@ -198,6 +206,12 @@ CALLS = {
     "deepseek-v3": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n%s\n```<｜tool▁call▁end｜>"
     "<｜tool▁calls▁end｜>" % J,
     "deepseek-v3.1": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>weather<｜tool▁sep｜>%s<｜tool▁call▁end｜><｜tool▁calls▁end｜>" % J,
+    "deepseek-v3.2": f'<{D}function_calls>\n<{D}invoke name="weather">\n<{D}parameter name="city" string="true">Rome</{D}parameter>\n'
+    f"</{D}invoke>\n</{D}function_calls>",
+    "kimi-k2": "<|tool_calls_section_begin|><|tool_call_begin|>functions.weather:0<|tool_call_argument_begin|>%s<|tool_call_end|>"
+    "<|tool_calls_section_end|>" % J,
+    "kimi-k3": '<|open|>tools<|sep|><|open|>call tool="weather" index="1"<|sep|><|open|>argument key="city" type="string"<|sep|>Rome'
+    "<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
     "qwen3-coder": "<tool_call>\n<function=weather>\n<parameter=city>\nRome\n</parameter>\n<parameter=days>\n2\n</parameter>\n"
     "</function>\n</tool_call>",
     "minimax": '<minimax:tool_call>\n<invoke name="weather">\n<parameter name="city">Rome</parameter>\n</invoke>\n</minimax:tool_call>',
@@ -303,6 +317,68 @@ def test_max_tokens() -> None:
     assert harness.verdict(found, "12") and not harness.verdict(found, "a12")
 
 
+ORDINARY = structgen.Compiler(
+    structgen.Vocabulary.from_bytes(
+        [bytes([i]) for i in range(256)] + [b"ab", b"abc", b"bc", b"<c>", b"", b""], 260, {"<s>": 261}
+    )
+)
+AB = {"type": "token", "token": "ab"}
+EXACT = [  # formats of ordinary tokens: how a text is cut decides
+    (AB, [[256]], [[97, 98], [257], [97], []]),
+    ({"type": "sequence", "elements": [AB, {"type": "const_string", "value": "c"}]}, [[256, 99]], [[257], [97, 98, 99], [97, 258]]),
+    ({"type": "sequence", "elements": [{"type": "const_string", "value": "a"}, {"type": "token", "token": "b"}, {"type": "token", "token": 99}]}, [[97, 98, 99]], [[256, 99], [97, 258], [257]]),
+    ({"type": "star", "content": AB}, [[], [256], [256, 256]], [[97, 98], [256, 97, 98]]),
+    ({"type": "exclude_token", "exclude_tokens": ["ab", "<s>"]}, [[257], [97], [258], [0x80]], [[256], [261], [97, 98], []]),
+    ({"type": "exclude_token", "exclude_tokens": []}, [[256], [261], [97]], [[], [97, 98]]),
+    ({"type": "any_tokens", "exclude_tokens": ["ab"]}, [[], [97, 98], [257, 258], [261, 97]], [[256], [97, 256], [257, 256]]),
+    ({"type": "any_tokens", "exclude_tokens": ["ab"], "max_tokens": 2}, [[], [97, 98]], [[97, 98, 99], [256]]),
+    (
+        {"type": "tag", "begin": AB, "content": {"type": "any_tokens"}, "end": {"type": "token", "token": "<c>"}},
+        [[256, 259], [256, 97, *b"<c>", 259]],
+        [[97, 98, 259], [256, *b"<c>"], [256, 259, 97, 259]],
+    ),
+    (
+        {"type": "token_triggered_tags", "trigger_tokens": [256], "tags": [{"type": "tag", "begin": AB, "content": INTEGER, "end": "."}]},
+        [[], [97, 98], [97, 256, *b"12."], [256, *b"1.", 257, 256, *b"2."]],
+        [[256], [256, 97], [256, *b"1"]],
+    ),
+    (
+        {"type": "token_dispatch", "rules": [["ab", INTEGER], ["<s>", {"type": "const_string", "value": "x"}]]},
+        [[97, 98], [256, *b"1"], [261, *b"x"], [256, *b"1", 97, 261, *b"x"]],
+        [[256, *b"x"], [261, *b"1"]],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("spec, inside, outside", EXACT)
+def test_ordinary_tokens(spec, inside, outside) -> None:
+    """A mask allows a token exactly where `accept_token` takes it, and no walk ends before the text may."""
+    grammar = ORDINARY.structural_tag(wrapped(spec))
+
+    def verdict(tokens: list[int]) -> bool:
+        matcher = grammar.matcher()
+        return matcher.accept_tokens(tokens) and matcher.is_accepting()
+
+    assert [t for t in inside if not verdict(t)] == []
+    assert [t for t in outside if verdict(t)] == []
+    for tokens in inside:
+        matcher = grammar.matcher()
+        for token in [*tokens, None]:
+            mask = oracle.mask_of(matcher, 262)
+            assert [t for t in range(262) if bool(mask[t]) != matcher.fork().accept_token(t)] == []
+            assert mask.any() and matcher.is_accepting() == bool(mask[260])
+            twin = matcher.fork()
+            for _ in range(40):
+                if twin.is_accepting():
+                    break
+                needed = twin.tokens_needed()
+                row = oracle.mask_of(twin, 262, needed)
+                assert row.any() and twin.accept_token(int(row.argmax())) and twin.tokens_needed() < needed
+            assert twin.is_accepting()
+            if token is not None:
+                assert matcher.accept_token(token)
+
+
 def test_end_token_closes() -> None:
     for content in (
         {"type": "any_tokens"},
@@ -332,6 +408,31 @@ def test_excluded_texts_of_a_schema() -> None:
     assert harness.verdict(raw, element % ("q", "false", '["<"]'))
     assert not harness.verdict(raw, element % ("q", "false", '["<|"]'))
     assert not harness.verdict(raw, element % ("q<|", "false", "1"))
+
+
+def test_built_in_tags_of_xgrammar() -> None:
+    """What it builds for each family of models compiles, and texts of ours are texts of its grammar."""
+    xgrammar = pytest.importorskip("xgrammar")
+    built_in = pytest.importorskip("xgrammar.builtin_structural_tag")
+    info = xgrammar.TokenizerInfo([bytes([i]) for i in range(256)] + [b"</s>"], stop_token_ids=[256])
+    compiler = xgrammar.GrammarCompiler(info, cache_enabled=False)
+    with open(built_in.__file__, encoding="utf-8") as file:
+        families = re.findall(r'@register_model_structural_tag\("([^"]+)"\)', file.read())
+    seen = 0
+    for family in families:
+        for choice in ("auto", "required"):
+            try:
+                tag = built_in.get_model_structural_tag(family, tools=TOOLS, tool_choice=choice)
+            except (TypeError, ValueError):
+                continue
+            text = tag.model_dump_json()
+            ours, theirs = BYTES.structural_tag(text), compiler.compile_structural_tag(text)
+            for seed in range(4):
+                found = instances.walk(Seeded(seed), ours.matcher(), 20 * seed)
+                matcher = xgrammar.GrammarMatcher(theirs, terminate_without_stop_token=False)
+                assert matcher.accept_string(found) and matcher.accept_token(256), (family, found)
+                seen += 1
+    assert seen > 80
 
 
 def test_every_field_of_xgrammar_is_known() -> None:

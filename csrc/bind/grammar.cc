@@ -58,6 +58,16 @@ void bind_grammar(nb::module_& m) {
           },
           "text"_a)
       .def(
+          "byte",
+          [](BoundGrammar& self, const nb::bytes& any_of) {
+            if (any_of.size() == 0) throw Error(ErrorKind::kValue, "no byte to choose from");
+            GrammarNode n;
+            n.op = NodeOp::kByte;
+            n.text.assign(any_of.c_str(), any_of.size());
+            return self.source.add(std::move(n));
+          },
+          "any_of"_a)
+      .def(
           "chars",
           [](BoundGrammar& self, const std::vector<std::pair<uint32_t, uint32_t>>& ranges, bool negated) {
             std::vector<CodepointRange> all;
@@ -128,6 +138,16 @@ void bind_grammar(nb::module_& m) {
             return self.source.add(std::move(n));
           },
           "ids"_a)
+      .def(
+          "edge",
+          [](BoundGrammar& self) {
+            self.source.edged = true;
+            GrammarNode n;
+            n.op = NodeOp::kBytes;
+            n.text.assign(1, static_cast<char>(kEdge));
+            return self.source.add(std::move(n));
+          },
+          "Where a token ends and another begins; the text in between needs a limit.")
       .def(
           "substring",
           [](BoundGrammar& self, std::vector<std::string> units, uint32_t least) {

@@ -144,6 +144,11 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   const bool lexed = rules->context_free();
   std::vector<const SchemaSet*> report_of;
   auto all = std::make_unique<ComposedProductions>(std::move(rules), static_cast<uint32_t>(schemas.size()));
+  if (source.edged) {
+    if (!source.captures.empty())
+      throw Error(ErrorKind::kGrammar, "captures are not found beside formats of ordinary tokens");
+    all->set_edged();
+  }
   for (std::size_t i = 0; i < schemas.size(); ++i) {
     const JsonOptions& o = schemas[i].options;
     report_of.push_back(sets[i].get());

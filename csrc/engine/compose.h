@@ -55,6 +55,8 @@ class ComposedProductions : public Productions {
   }
   bool restricted() const override { return rules_->restricted(); }
   bool context_free() const override { return parts_.empty() && rules_->context_free(); }
+  bool edged() const override { return edged_; }
+  void set_edged() { edged_ = true; }
   bool plain(RuleId r) const override { return r.v % stride_ == 0 && rules_->plain(r); }
 
  private:
@@ -73,6 +75,7 @@ class ComposedProductions : public Productions {
   std::unique_ptr<CfgProductions> rules_;
   std::vector<std::unique_ptr<Productions>> parts_;
   const uint32_t stride_;
+  bool edged_ = false;
 };
 
 }  // namespace structgen

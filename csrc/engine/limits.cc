@@ -41,7 +41,7 @@ Limits::Frame Limits::frame(StateId s, bool blind) {
   StateId at = parser_.begin_token(s);
   if (at == Parser::dead()) return out;
   try {
-    const std::string& text = completion_.of(parser_.without_limits(s));
+    const std::string& text = completion_.of(parser_.without_limits(at));
     const TokenTrie& trie = vocabulary().trie();
     uint32_t node = 0;
     for (char c : text) {

@@ -70,6 +70,18 @@ StateId Matcher::step(StateId s, uint8_t byte) {
   return epoch_->parser.step(s, byte);
 }
 
+// Of a text it is not known where its tokens begin.
+StateId Matcher::walk_text(StateId s, std::string_view bytes) {
+  if (!epoch_->parser.edged()) return walk(s, bytes);
+  std::lock_guard hold(grammar_->world().lock);
+  Parser& parser = epoch_->parser;
+  for (char b : bytes) {
+    s = parser.step(parser.at_edge(s), static_cast<uint8_t>(b));
+    if (s == Parser::dead()) break;
+  }
+  return s;
+}
+
 StateId Matcher::walk(StateId s, std::string_view bytes) {
   for (char b : bytes) {
     s = step(s, static_cast<uint8_t>(b));
@@ -132,7 +144,8 @@ bool Matcher::accept_tokens(std::span<const TokenId> tokens) {
 bool Matcher::accept_bytes(std::string_view bytes) {
   if (is_terminated()) return bytes.empty();
   if (bytes.find(kMark) != std::string_view::npos) return false;
-  const StateId s = walk(current(), bytes);
+  if (epoch_->parser.edged() && bytes.find(static_cast<char>(kEdge)) != std::string_view::npos) return false;
+  const StateId s = walk_text(current(), bytes);
   if (s == Parser::dead() || !completable(s)) return false;
   history_.push_back(s);
   tokens_.push_back(-1);
@@ -154,7 +167,8 @@ std::size_t Matcher::validate_bytes(std::string_view bytes) {
   std::size_t n = 0;
   std::vector<StateId> on;  // behind each byte, where not every state can be completed
   for (; n < bytes.size() && bytes[n] != kMark; ++n) {
-    s = step(s, static_cast<uint8_t>(bytes[n]));
+    if (static_cast<uint8_t>(bytes[n]) == kEdge) break;
+    s = walk_text(s, bytes.substr(n, 1));
     if (s == Parser::dead()) break;
     if (epoch_->limits) on.push_back(s);
   }
@@ -264,15 +278,17 @@ void Matcher::fill_row(uint32_t* row) {
 ByteSet Matcher::live(bool inside) {
   if (is_terminated()) return {};
   std::lock_guard hold(grammar_->world().lock);
-  ByteSet live =
-      epoch_->parser.live(epoch_->limits && !inside ? epoch_->parser.begin_token(current()) : current());
+  ByteSet live = epoch_->parser.live(epoch_->limits && !inside ? epoch_->parser.begin_token(current())
+                                                               : epoch_->parser.at_edge(current()));
   live.remove(static_cast<uint8_t>(kMark));
+  live.remove(kEdge);
   return live;
 }
 
 std::string Matcher::forced_bytes(std::size_t limit) {
   std::string out;
-  if (is_terminated()) return out;
+  // Where an edge may be, what has to come depends on how the text is cut.
+  if (is_terminated() || epoch_->parser.edged()) return out;
   std::lock_guard hold(grammar_->world().lock);
   StateId s = epoch_->limits ? epoch_->parser.begin_token(current()) : current();
   while (out.size() < limit && !epoch_->parser.state(s).accepting) {

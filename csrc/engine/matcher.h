@@ -61,6 +61,7 @@ class Matcher {
  private:
   StateId current() const { return history_.back(); }
   StateId step(StateId s, uint8_t byte);
+  StateId walk_text(StateId s, std::string_view bytes);
   StateId walk(StateId s, std::string_view bytes);
   StateId accept_limited(TokenId t);  // dead where it is not allowed
   bool completable(StateId s);        // within the limits on tokens, if there are any

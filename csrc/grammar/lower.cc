@@ -99,6 +99,11 @@ class Lowering {
       case NodeOp::kEmpty: return RegexArena::epsilon();
       case NodeOp::kNever: return RegexArena::empty();
       case NodeOp::kBytes: size = 1 + n.text.size() / 8; return regexes_.literal(n.text);
+      case NodeOp::kByte: {
+        ByteSet set;
+        for (char c : n.text) set.add(static_cast<uint8_t>(c));
+        return regexes_.bytes(set);
+      }
       case NodeOp::kChars: return utf8_class(regexes_, CodepointSet(n.ranges));
       case NodeOp::kPattern:
         size = 1 + n.text.size() / 4;

@@ -17,6 +17,7 @@ enum class NodeOp : uint8_t {
   kEmpty,      // the empty text
   kNever,      // no text at all
   kBytes,      // text: these bytes
+  kByte,       // text: one of these bytes
   kChars,      // one character of `ranges`
   kPattern,    // text: a Python regex, matched as a whole
   kSequence,   // kids
@@ -68,6 +69,7 @@ struct GrammarSource {
   std::vector<std::string> captures;        // names
   std::vector<std::vector<uint32_t>> gaps;  // lexemes of each
   uint32_t parts = 0;
+  bool edged = false;  // some texts hold kEdge (parse/productions.h)
 
   uint32_t add(GrammarNode node) {
     nodes.push_back(std::move(node));

@@ -4,12 +4,14 @@
 
 #include "base/error.h"
 #include "mask/runs.h"
+#include "parse/productions.h"
 
 namespace structgen {
 
 namespace {
 constexpr char kMark = static_cast<char>(0xFF);
-}
+constexpr char kNoText[] = {static_cast<char>(kEdge), kMark, 0};  // bytes that UTF-8 does not use
+}  // namespace
 
 std::string Vocabulary::special_path(TokenId t) {
   const uint32_t n = static_cast<uint32_t>(t);
@@ -48,7 +50,7 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
     if (is_special(id)) {
       const std::string path = special_path(id);
       text.insert(text.end(), path.begin(), path.end());
-    } else if (tokens[i].find(kMark) == std::string_view::npos) {
+    } else if (tokens[i].find_first_of(kNoText) == std::string_view::npos) {
       text.insert(text.end(), tokens[i].begin(), tokens[i].end());
     }
     longest_ = std::max(longest_, static_cast<uint32_t>(text.size() - offsets.back()));

@@ -4,7 +4,8 @@
 // object shared by every grammar. Cost: a sort of the tokens; 131k tokens take about 60 ms.
 // Duplicate byte strings are legal, tokens may be partial UTF-8.
 // A special token has a path in the trie that no text has: the byte 0xFF, which UTF-8 does not use, and its
-// id. Only a grammar that names the token can read that path. Tokens with that byte are never allowed.
+// id. Only a grammar that names the token can read that path. Tokens with that byte or 0xFE, which UTF-8 does
+// not use either (kEdge), are never allowed.
 #pragma once
 
 #include <cstdint>

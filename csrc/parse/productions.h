@@ -24,6 +24,9 @@ inline uint32_t note_number(NoteKind kind, uint32_t name) { return name * 8 + st
 inline NoteKind note_kind(uint32_t number) { return static_cast<NoteKind>(number % 8); }
 inline uint32_t note_name(uint32_t number) { return number / 8; }
 
+// Stands in a terminal where one token ends and another begins; no text and no token has this byte.
+constexpr uint8_t kEdge = 0xFE;
+
 constexpr uint32_t kMaxNumber = (1u << 28) - 1;  // of anything that a symbol names
 
 // A pending symbol of a stack.
@@ -108,6 +111,8 @@ class Productions {
   // Whether this is a grammar with lexemes and nothing else: no expansion depends on what was read, and a
   // live byte is all it takes to go on.
   virtual bool context_free() const { return false; }
+  // Whether some terminals hold kEdge: a token has to begin there. Such a grammar limits tokens, too.
+  virtual bool edged() const { return false; }
   // Whether a rule is one of a grammar with lexemes, whose expansions do not depend on what was read.
   virtual bool plain(RuleId) const { return false; }
 };

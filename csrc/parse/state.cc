@@ -11,6 +11,7 @@ constexpr uint32_t kMaxClosureDepth = 2'000;  // nullable and unit rules in a ro
 constexpr uint32_t kMaxNested = 100;          // frontiers asked for while another is built
 constexpr std::size_t kManyLexemes = 500;     // that may begin in one state, with their stacks
 constexpr uint32_t kMaxItems = 5'000;         // of one state
+constexpr uint32_t kMaxEdges = 64;            // in a row
 }  // namespace
 
 namespace {
@@ -32,7 +33,11 @@ class DepthGuard {
 }  // namespace
 
 Parser::Parser(RegexArena& regexes, Productions& productions)
-    : regexes_(regexes), productions_(productions), alive_(regexes, productions, stacks_), limits_(stacks_) {
+    : regexes_(regexes),
+      productions_(productions),
+      edged_(productions.edged()),
+      alive_(regexes, productions, stacks_),
+      limits_(stacks_) {
   states_.emplace_back();  // dead
   states_[0].classes = regexes_.class_maps().one();
   states_[0].live_known = true;
@@ -41,7 +46,8 @@ Parser::Parser(RegexArena& regexes, Productions& productions)
 std::size_t Parser::byte_size() const {
   return states_.byte_size() + index_.byte_size() + pool_.byte_size() + stacks_.byte_size() +
          captures_.byte_size() + frontiers_.size() * 160 + expansions_.size() * 120 +
-         capture_steps_.byte_size() + alive_.byte_size() + limits_.byte_size() + limited_.byte_size();
+         capture_steps_.byte_size() + alive_.byte_size() + limits_.byte_size() + limited_.byte_size() +
+         edges_.byte_size();
 }
 
 const Alternatives& Parser::expand(RuleId rule) {
@@ -309,7 +315,32 @@ void Parser::normalise(std::vector<Pending>& lexemes) {
   lexemes.resize(n);
 }
 
+// The end of the text is the end of a token.
+bool Parser::ends_at_edge(std::span<const Item> items, uint32_t depth) {
+  if (depth == kMaxEdges) return false;
+  for (const Item& i : items) {
+    const RegexId after = regexes_.next(i.regex, kEdge);
+    if (after == RegexArena::empty() || !regexes_.nullable(after)) continue;
+    const Frontier& below = frontier(i.stack);
+    if (below.accepting || ends_at_edge(below.items, depth + 1)) return true;
+  }
+  return false;
+}
+
+StateId Parser::at_edge(StateId s) {
+  if (!edged_ || s == dead() || !live(s).has(kEdge)) return s;
+  if (const auto* known = edges_.find(s.v)) return StateId{*known};
+  std::vector<Item> all(items(s).begin(), items(s).end());
+  StateId to = s;
+  for (uint32_t n = 0; n < kMaxEdges && (to = step(to, kEdge)) != dead(); ++n)
+    all.insert(all.end(), items(to).begin(), items(to).end());
+  const StateId out = subset(std::move(all), state(s).accepting);
+  edges_.emplace(s.v, out.v);
+  return out;
+}
+
 StateId Parser::intern(const std::vector<Item>& items, bool accepting) {
+  if (edged_ && !accepting) accepting = ends_at_edge(items, 0);
   if (items.empty() && !accepting) return dead();
   uint64_t h = accepting;
   for (const Item& i : items) h = mix(mix(mix(h, i.regex.v), i.stack.v), i.capture.v);

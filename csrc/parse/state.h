@@ -90,7 +90,10 @@ class Parser {
 
   // Where grammars limit tokens (parse/limits.h): the state after a token has begun, whose `accepting` is
   // that of s; the state without the marks that there are so far; the smallest of them.
-  StateId begin_token(StateId s) { return limited(s, true); }
+  StateId begin_token(StateId s) { return limited(at_edge(s), true); }
+  // The state where a token may begin: edges (kEdge) are read as well as not.
+  StateId at_edge(StateId s);
+  bool edged() const { return edged_; }
   StateId without_limits(StateId s) { return limited(s, false); }
   uint32_t least_limit(StateId s);
   StackLimits& limits() { return limits_; }
@@ -143,10 +146,12 @@ class Parser {
   uint32_t* make_row(StateId s);
   StateId step_uncached(StateId s, uint8_t byte);
   StateId limited(StateId s, bool begin);
+  bool ends_at_edge(std::span<const Item> items, uint32_t depth);
   StackId import_stack(Parser& from, StackId s, ImportMemo& memo);
 
   RegexArena& regexes_;
   Productions& productions_;
+  const bool edged_;
   StackArena stacks_;
   Alive alive_;
   StackLimits limits_;
@@ -159,6 +164,7 @@ class Parser {
   std::vector<Frontier> spare_;
   FlatMap<uint64_t, uint32_t> capture_steps_;
   FlatMap<uint64_t, uint32_t> limited_;  // by state and which of the two
+  FlatMap<uint32_t, uint32_t> edges_;
   // While a frontier is built: the stack below the symbol at hand, whether it was reached, what was visited.
   StackId base_ = StackArena::none();
   bool reached_ = false;

@@ -414,7 +414,8 @@ def dispatch(
 
     Args:
         pairs: tag and what follows it. The first tag that occurs counts, the longest where several end there.
-        excludes: texts that must not occur in the free text.
+        excludes: texts that must not occur in the free text, nor begin in it and end in a tag; a tag or a
+            stop may hold one.
         loop: False ends after the first tag's node.
         at_least_one: the text cannot end before some tag occurred.
         stops: texts that end the free text and the whole.
@@ -429,15 +430,20 @@ def dispatch(
         raise GrammarError("a tag cannot also be a stop or an excluded text")
     after = {tag: b.choice([node for t, node in pairs if t == tag]) for tag in tags}
 
-    def taken(again: int | None) -> list[int]:
-        return [
-            b.sequence(
-                [source.up_to(b, tag, marks, spell), after[tag], *([again] if again is not None else [])]
-            )
-            for tag in tags
-        ]
+    def up_to(mark: str) -> int:
+        found = source.up_to(b, mark, [*tags, *stops], spell)
+        if not excludes:
+            return found
+        free = source.without(b, excludes)
+        across = [b.literal(p.encode()) for p in source.across(mark, excludes)] if mark in tags else []
+        if across:
+            free = b.both([free, b.negate(b.sequence([source.any_text(b), b.choice(across)]))])
+        return b.both([found, b.sequence([free, (spell or source.literal(b))(mark)])])
 
-    ending = [source.up_to(b, stop, marks, spell) for stop in stops]
+    def taken(again: int | None) -> list[int]:
+        return [b.sequence([up_to(tag), after[tag], *([again] if again is not None else [])]) for tag in tags]
+
+    ending = [up_to(stop) for stop in stops]
     if may_end:
         ending.append(source.without(b, marks))
     if not loop:

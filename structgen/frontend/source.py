@@ -108,6 +108,11 @@ def up_to(b: _core.GrammarBuilder, mark: str, marks: Sequence[str], spell: Spell
     return b.both(parts)
 
 
+def across(mark: str, texts: Sequence[str]) -> list[str]:
+    """What a text before the mark cannot end with, or one of the texts begins in it and ends in the mark."""
+    return sorted({t[:k] for t in texts for k in range(1, len(t)) if mark.startswith(t[k:])})
+
+
 def early(end: str, ends: Sequence[str]) -> list[str]:
     """What a text in front of `end` cannot end with, or one of the ends would be complete before `end` is."""
     found = {

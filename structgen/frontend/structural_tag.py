@@ -10,6 +10,8 @@ trigger. Where a mark contains the name of a special token of the vocabulary, th
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -21,6 +23,8 @@ from . import flat_xml, gbnf, nested_xml, source
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
+_FEW = 1_000  # ordinary tokens that are listed
+_NO_TEXT = 0xFE  # this byte and the next are in no token
 _MOST = 1 << 28  # a larger bound says nothing
 BLANKS = 4  # at most, between elements, where nothing else is said
 
@@ -126,10 +130,60 @@ class _Formats:
         if isinstance(value, bool) or not isinstance(value, (int, str)):
             self.fail("a token is an id or a name", path)
         if isinstance(value, str):
+            ordinary = None if value in self.vocabulary.special_tokens else self.ordinary.get(value.encode())
+            if ordinary is not None:
+                return ordinary
             return source.named_token(value, self.vocabulary, value, 0)
         if not 0 <= value < self.vocabulary.vocab_size:
             self.fail(f"token {value} is outside the vocabulary", path)
         return value
+
+    @functools.cached_property
+    def ordinary(self) -> dict[bytes, int]:
+        """The tokens that are text, by their text."""
+        special = {*self.vocabulary.special_token_ids, *self.vocabulary.eos_token_ids}
+        texts = enumerate(self.vocabulary.tokens)
+        return {text: i for i, text in texts if text and max(text) < _NO_TEXT and i not in special}
+
+    # ---- tokens ----
+    # A special token is read as such. An ordinary one is text: exactly one token begins in it, where it
+    # begins, and ends where it ends. Tokens of the same text are one.
+
+    def exactly(self, token: int, path: str) -> int:
+        text = self.vocabulary.token_bytes(token)
+        if (
+            not text
+            or max(text) >= _NO_TEXT
+            or token in self.vocabulary.special_token_ids
+            or token in self.vocabulary.eos_token_ids
+        ):
+            return self.b.tokens([token])
+        return self.alone(self.b.literal(text), path)
+
+    def alone(self, text: int, path: str) -> int:
+        b = self.b
+        return b.sequence([b.edge(), b.limit(text, 1, f"token #{path}"), b.edge()])
+
+    def other_text(self, texts: list[bytes]) -> int:
+        """The text of any token but these, and others that no token has.
+
+        One byte is always a token's: a shortest way to an end is looked for, and has to be a token.
+        """
+        b = self.b
+        if len(self.ordinary) <= _FEW:
+            return b.choice([b.literal(text) for text in self.ordinary if text not in texts] or [b.never()])
+        rest = b.repeat(b.byte(bytes(range(_NO_TEXT))), 0, -1)
+        inner = {b"", *(t[:k] for t in texts for k in range(len(t) + 1))}  # beginnings of the texts
+        known: dict[bytes, int] = {}
+        for begin in sorted(inner, key=len, reverse=True):
+            ways = [] if begin in texts or len(begin) < 2 else [b.literal(b"")]
+            next_bytes = [i for i in range(_NO_TEXT) if begin + bytes([i]) in inner]
+            ways += [b.sequence([b.byte(bytes([i])), known[begin + bytes([i])]]) for i in next_bytes]
+            others = bytes(i for i in range(_NO_TEXT) if i not in next_bytes)
+            more = rest if begin else b.sequence([b.byte(bytes(range(_NO_TEXT))), rest])
+            known[begin] = b.choice([*ways, *([b.sequence([b.byte(others), more])] if others else [])])
+        single = bytes(t[0] for t in self.ordinary if len(t) == 1 and t not in texts)
+        return b.choice([known[b""], *([b.byte(single)] if single else [])])
 
     # ---- formats ----
 
@@ -195,7 +249,10 @@ class _Formats:
         return self.b.call(lark.Frontend(self.b, self.vocabulary, "contextual").grammar(text, "start"))
 
     def regex(self, spec: dict[str, Any], path: str) -> int:
-        node = self.b.pattern(self.text(spec, "pattern", path))
+        pattern = self.text(spec, "pattern", path)
+        node = self.b.pattern(pattern)
+        with contextlib.suppress(GrammarError, ValueError):  # flags in front stand nowhere else
+            node = self.b.pattern(f"(?a:{pattern})")
         excludes = self.texts(spec, "excludes", path)
         return self.b.both([node, source.without(self.b, excludes)]) if excludes else node
 
@@ -224,16 +281,19 @@ class _Formats:
         return None if most is None or most > _MOST else most
 
     def token_format(self, spec: dict[str, Any], path: str) -> int:
-        return self.b.tokens([self.token(spec, path)])
+        return self.exactly(self.token(spec, path), path)
 
     def any_token(self, spec: dict[str, Any], path: str, most: int = -1) -> int:
-        ids = [self.token(t, path) for t in spec.get("exclude_tokens") or []]
-        ordinary = [i for i in ids if i not in self.vocabulary.special_token_ids]
-        if ordinary:
-            self.fail(f"token {ordinary[0]} is ordinary text; only special tokens can be left out", path)
-        others = source.other_tokens([*ids, *self.end_tokens], self.vocabulary)
-        char = source.any_char(self.b)
-        one = self.b.choice([char, self.b.tokens(others)]) if others else char
+        ids = [*(self.token(t, path) for t in spec.get("exclude_tokens") or []), *self.end_tokens]
+        never = {*self.vocabulary.special_token_ids, *self.vocabulary.eos_token_ids}
+        texts = [self.vocabulary.token_bytes(i) for i in ids if i not in never]
+        others = source.other_tokens(ids, self.vocabulary)
+        if texts or most == 1:
+            one = self.alone(self.other_text([t for t in texts if t]), path)
+        else:
+            one = source.any_char(self.b)
+        if others:
+            one = self.b.choice([one, self.b.tokens(others)])
         return self.limited(one if most == 1 else self.b.repeat(one, 0, most), spec, path)
 
     def sequence(self, spec: dict[str, Any], path: str) -> int:
@@ -254,7 +314,7 @@ class _Formats:
     def tag(self, spec: dict[str, Any], path: str) -> int:
         begin = spec.get("begin")
         start = (
-            self.b.tokens([self.token(begin, path)])
+            self.exactly(self.token(begin, path), path)
             if isinstance(begin, dict)
             else self.spell(self.text(spec, "begin", path))
         )
@@ -281,7 +341,7 @@ class _Formats:
             node = self.closed(content, at, ends)
         else:
             inner = self.format(content, at)
-            node = self.b.sequence([inner, self.b.tokens(tokens)]) if tokens else inner
+            node = self.b.sequence([inner, self.exactly(tokens[0], path)]) if tokens else inner
         self.ends, self.end_tokens = outer
         return node
 
@@ -419,7 +479,7 @@ class _Formats:
         excluded = [self.token(t, path) for t in spec.get("exclude_tokens") or []]
         free = self.any_token({"exclude_tokens": [*triggers, *excluded]}, path)
         b = self.b
-        calls = [b.sequence([b.tokens([token]), node]) for token, node in pairs]
+        calls = [b.sequence([self.exactly(token, path), node]) for token, node in pairs]
         last = bool(spec.get("stop_after_first")) or spec.get("loop") is False
         if last:
             whole = b.sequence([free, b.choice(calls)])

@@ -16,8 +16,8 @@ from . import source
 class Style:
     """How one call is written, and what stands around all calls.
 
-    ``{name}`` is the function's name. `trigger` begins every call where there is no section; a section is
-    entered at `open` and holds calls joined by `separator`.
+    ``{name}`` is the function's name, ``{index}`` any number. `trigger` begins every call where there is
+    no section; a section is entered at `open` and holds calls joined by `separator`.
     """
 
     begin: str
@@ -52,6 +52,27 @@ STYLES = {
         "<｜tool▁call▁end｜>",
         open="<｜tool▁calls▁begin｜>",
         close="<｜tool▁calls▁end｜>",
+    ),
+    "deepseek-v3.2": Style(
+        '<｜DSML｜invoke name="{name}">\n',
+        "</｜DSML｜invoke>\n",
+        open="<｜DSML｜function_calls>\n",
+        close="</｜DSML｜function_calls>",
+        parameters="deepseek_xml",
+    ),
+    "kimi-k2": Style(
+        "<|tool_call_begin|>functions.{name}:{index}<|tool_call_argument_begin|>",
+        "<|tool_call_end|>",
+        open="<|tool_calls_section_begin|>",
+        close="<|tool_calls_section_end|>",
+    ),
+    "kimi-k3": Style(
+        '<|open|>call tool="{name}" index="{index}"<|sep|>',
+        "<|close|>call<|sep|>",
+        open="<|open|>tools<|sep|>",
+        close="<|close|>tools<|sep|>",
+        parameters="kimi_k3_xml",
+        think=("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
     ),
     "qwen3-coder": Style(
         "<tool_call>\n<function={name}>\n",
@@ -112,15 +133,7 @@ def structural_tag(
     must = forced is not None or tool_choice == "required"
     if must and not functions:
         raise GrammarError("a tool call is required, but there are no tools")
-    tags = [
-        {
-            "type": "tag",
-            "begin": row.begin.replace("{name}", name),
-            "content": {"type": "json_schema", "json_schema": schema, "style": row.parameters},
-            "end": row.end,
-        }
-        for name, schema in functions
-    ]
+    tags = [_tag(row, name, schema) for name, schema in functions]
     single = not parallel or forced is not None
     body: dict[str, Any]
     if not tags or tool_choice == "none":
@@ -158,6 +171,15 @@ def structural_tag(
         thought = {"type": "tag", "begin": begin, "content": {"type": "any_text"}, "end": end}
         body = {"type": "sequence", "elements": [thought, body]}
     return {"type": "structural_tag", "format": body}
+
+
+def _tag(row: Style, name: str, schema: Any) -> dict[str, Any]:
+    begin, index, rest = row.begin.partition("{index}")
+    content: dict[str, Any] = {"type": "json_schema", "json_schema": schema, "style": row.parameters}
+    if index:
+        number = [{"type": "regex", "pattern": "[0-9]+"}, {"type": "const_string", "value": rest}]
+        content = {"type": "sequence", "elements": [*number, content]}
+    return {"type": "tag", "begin": begin.replace("{name}", name), "content": content, "end": row.end}
 
 
 # The parameters of a function that lists none.

@@ -1,0 +1,142 @@
+"""Formats of tokens against brute force: every sequence of few tokens, over a vocabulary in which texts are
+cut in many ways. The oracle reads a text of units (bytes, special tokens) that knows where its tokens begin.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+import structgen
+from structgen import errors
+from tests import harness, oracle
+from tests.strategies import Source
+
+TEXTS = [b"a", b"b", b"c", b"ab", b"bc", b"abc", b"ab"]
+SPECIAL = {"<s>": 7, "<t>": 8}
+EOS = 9
+VOCABULARY = structgen.Vocabulary.from_bytes([*TEXTS, b"", b"", b""], EOS, SPECIAL)
+COMPILER = structgen.Compiler(VOCABULARY)
+SEQUENCES = [s for n in range(4) for s in itertools.product(range(9), repeat=n)]
+NAMES: tuple[Any, ...] = ("ab", "b", 0, 5, 6, "<s>", 8)
+
+
+def formats(source: Source, depth: int) -> dict:
+    kinds = ["token", "token", "exclude_token", "any_tokens", "const_string"]
+    kind = source.pick([*kinds, *(["sequence", "or", "star", "optional", "plus"] * 2 if depth else [])])
+    if kind == "token":
+        return {"type": kind, "token": source.pick(NAMES)}
+    if kind in ("exclude_token", "any_tokens"):
+        out = {"type": kind, "exclude_tokens": [source.pick(NAMES) for _ in range(source.integer(0, 2))]}
+        return (
+            {**out, "max_tokens": source.integer(0, 2)} if kind == "any_tokens" and source.chance(40) else out
+        )
+    if kind == "const_string":
+        return {"type": kind, "value": source.pick(("a", "b", "ab", "bc", "c"))}
+    if kind in ("sequence", "or"):
+        return {"type": kind, "elements": [formats(source, depth - 1) for _ in range(source.integer(1, 3))]}
+    return {"type": kind, "content": formats(source, depth - 1)}
+
+
+class Text:
+    def __init__(self, tokens: tuple[int, ...]) -> None:
+        self.units: list[int] = []  # a byte, or 256 and a special token
+        self.begins: dict[int, int] = {}  # place -> the token that begins there
+        for token in tokens:
+            self.begins[len(self.units)] = token
+            self.units += TEXTS[token] if token < 7 else [256 + token]
+        self.ends = {*self.begins, len(self.units)}
+
+    def token(self, at: int) -> tuple[tuple[int, ...], int]:
+        """The units of the token that begins at a place, and where it ends."""
+        units = TEXTS[self.begins[at]] if self.begins[at] < 7 else [256 + self.begins[at]]
+        return tuple(units), at + len(units)
+
+    def match(self, spec: dict, at: int) -> set[int]:
+        """Where the format may end that begins at a place."""
+        kind = spec["type"]
+        if kind == "const_string":
+            value = list(spec["value"].encode())
+            return {at + len(value)} if self.units[at : at + len(value)] == value else set()
+        if kind == "sequence":
+            ends = {at}
+            for element in spec["elements"]:
+                ends = {e for place in ends for e in self.match(element, place)}
+            return ends
+        if kind == "or":
+            return {e for element in spec["elements"] for e in self.match(element, at)}
+        if kind == "optional":
+            return {at} | self.match(spec["content"], at)
+        if kind in ("star", "plus"):
+            seen = self.match(spec["content"], at)
+            todo = list(seen)
+            while todo:
+                new = self.match(spec["content"], todo.pop()) - seen
+                seen |= new
+                todo += new
+            return seen | ({at} if kind == "star" else set())
+        if kind == "token":
+            if at not in self.begins:
+                return set()
+            found, end = self.token(at)
+            return {end} if found == units_of(spec["token"]) else set()
+        return self.others(spec, at)
+
+    def others(self, spec: dict, at: int) -> set[int]:
+        never = [units_of(t) for t in spec["exclude_tokens"]]
+        whole = spec["type"] == "exclude_token" or any(n[0] < 256 for n in never)
+        once = spec["type"] == "exclude_token"
+        ends, now, begun = {at}, {(at, 0)}, spec.get("max_tokens", 99)
+        if begun == 0:
+            return {at}
+        while now:  # (place, tokens begun in it)
+            step = set()
+            for place, count in now:
+                if place == len(self.units) or (whole and place not in self.begins):
+                    continue
+                more = count + (place in self.begins)
+                found, end = self.token(place) if whole else ((self.units[place],), place + 1)
+                if found not in never and more <= begun and (not whole or end in self.ends):
+                    step.add((end, more))
+            ends |= {end for end, _ in step}
+            if once:
+                return {end for end, _ in step}
+            now = step
+        return ends
+
+
+def units_of(token: Any) -> tuple[int, ...]:
+    token = {"ab": 3, "b": 1, "<s>": 7}.get(token, token)
+    return tuple(TEXTS[token]) if token < 7 else (256 + token,)
+
+
+def law(source: Source) -> None:
+    spec = formats(source, 2)
+    inside = {s for s in SEQUENCES if len(Text(s).units) in Text(s).match(spec, 0)}
+    try:
+        found = COMPILER.structural_tag({"type": "structural_tag", "format": spec})
+    except errors.GrammarError:
+        assert not inside, spec
+        return
+    for tokens in SEQUENCES:
+        matcher = found.matcher()
+        accepted = matcher.accept_tokens(list(tokens))
+        assert (accepted and matcher.is_accepting()) == (tokens in inside), (spec, tokens)
+        if not accepted or len(tokens) == 3 or not source.chance(25):
+            continue
+        mask = oracle.mask_of(matcher, 10)
+        assert [bool(b) for b in mask] == [matcher.fork().accept_token(t) for t in range(10)], (spec, tokens)
+        for _ in range(20):  # the way to an end is kept
+            needed = matcher.tokens_needed()
+            allowed = np.flatnonzero(oracle.mask_of(matcher, 10, needed))
+            assert allowed.size, (spec, tokens)
+            assert matcher.accept_token(int(source.pick(list(allowed)))), (spec, tokens)
+            if matcher.is_terminated():
+                break
+        assert matcher.is_terminated(), (spec, tokens)
+
+
+def test_formats_of_tokens() -> None:
+    harness.seeded(law, 60)
