@@ -44,7 +44,8 @@ wheel: $(VENV)/.tools  ## the sdist, and the wheel built from the sdist, in dist
 	@rm -rf dist
 	@$(BUILDING) $(PY) -m build --no-isolation --outdir dist
 
-test-wheel: $(VENV)/.test wheel  ## the wheel in a clean environment, as a stranger meets it
+test-wheel: wheel  ## the wheel in a clean environment, as a stranger meets it
+	@$(PIP) pytest mypy
 	@$(PY) -m pytest -q --noconftest tests/wheel_checks.py
 
 wheels: $(VENV)/.tools  ## a wheel for each platform that this machine can build, in wheelhouse/ (Linux: needs docker)
