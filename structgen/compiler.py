@@ -29,7 +29,7 @@ _DRAFTS = {
     "2019-09": 2019, "2019": 2019, "draft2019-09": 2019,
     "2020-12": 2020, "2020": 2020, "draft2020-12": 2020,
 }  # fmt: skip
-_DEFAULTS = ("flexible", "schema", "any", "enforce", None, None)  # of json_schema
+_DEFAULTS = ("flexible", "schema", "any", "any", "enforce", None, None)  # of json_schema
 _CACHED_GRAMMARS = 1024
 _KEPT = 0.75  # of cache_bytes, once it was exceeded
 
@@ -65,6 +65,7 @@ class Compiler:
         whitespace: str = "flexible",
         property_order: Literal["schema", "any"] = "schema",
         numbers: Literal["any", "canonical"] | None = None,
+        strings: Literal["any", "plain"] | None = None,
         formats: Literal["enforce", "annotate"] = "enforce",
         draft: str | int | None = None,
         registry: Any = None,
@@ -80,6 +81,9 @@ class Compiler:
             numbers: "any" takes every spelling of RFC 8259. "canonical" takes one spelling a number: no
                 exponent, no trailing zeros, at most 308 digits before the point, so every reader has a finite
                 double or a whole number of it. Default: "canonical" for Python types, else "any".
+            strings: "any" takes every spelling of RFC 8259, ``"\\u0041"`` for ``"A"`` too. "plain" takes what
+                JSON writers write: only quotes, backslashes and control characters are escaped, in the
+                shortest way. Default: "plain" for Python types, else "any".
             formats: "enforce" applies every format of the newest specification; "annotate" none.
             draft: "4", "6", "7", "2019-09" or "2020-12"; default: the schema's ``$schema``, else 2020-12.
             registry: a ``referencing.Registry`` or a dict of URI to schema, for ``$ref`` to other documents.
@@ -96,6 +100,7 @@ class Compiler:
             and whitespace == "flexible"
             and property_order == "schema"
             and numbers in (None, "any")
+            and strings in (None, "any")
             and formats == "enforce"
             and draft is None
             and registry is None
@@ -112,6 +117,8 @@ class Compiler:
             raise ValueError(f"property_order is 'schema' or 'any', not {property_order!r}")
         if numbers not in (None, "any", "canonical"):
             raise ValueError(f"numbers is 'any' or 'canonical', not {numbers!r}")
+        if strings not in (None, "any", "plain"):
+            raise ValueError(f"strings is 'any' or 'plain', not {strings!r}")
         if formats not in ("enforce", "annotate"):
             raise ValueError(f"formats is 'enforce' or 'annotate', not {formats!r}")
         number = _draft_number(draft)
@@ -133,9 +140,9 @@ class Compiler:
 
             document, parse = schema_of(schema)
             text = _to_text(document)
-            numbers = numbers or "canonical"
-        numbers = numbers or "any"
-        key = ("json", text, whitespace, property_order, numbers, formats, number)
+            numbers, strings = numbers or "canonical", strings or "plain"
+        numbers, strings = numbers or "any", strings or "any"
+        key = ("json", text, whitespace, property_order, numbers, strings, formats, number)
         if registry is None:
             known = self._known(key)
             if known is not None and parse is None:
@@ -147,11 +154,12 @@ class Compiler:
             whitespace,
             property_order == "any",
             numbers == "canonical",
+            strings == "plain",
             formats == "enforce",
             number,
         )
         grammar = CompiledGrammar(core, self.vocabulary, schema, parse)
-        grammar._options = (text, whitespace, property_order, numbers, formats, draft, registry)
+        grammar._options = (text, whitespace, property_order, numbers, strings, formats, draft, registry)
         if registry is None and parse is None:
             self._remember(key, grammar)
         return grammar

@@ -101,6 +101,7 @@ def explain(
     whitespace: str = "flexible",
     property_order: str = "schema",
     numbers: str | None = None,
+    strings: str | None = None,
     formats: str = "enforce",
     draft: str | int | None = None,
     registry: Any = None,
@@ -112,8 +113,8 @@ def explain(
     """
     document = _document(schema)
     options = {
-        "whitespace": whitespace, "property_order": property_order, "numbers": numbers, "formats": formats,
-        "draft": draft, "registry": registry,
+        "whitespace": whitespace, "property_order": property_order, "numbers": numbers, "strings": strings,
+        "formats": formats, "draft": draft, "registry": registry,
     }  # fmt: skip
     return _Search(schema, document, options, text.encode() if isinstance(text, str) else bytes(text)).run()
 
@@ -255,6 +256,8 @@ class _Search:
             return "whitespace", f"no such gap with whitespace={self.options['whitespace']!r}", ()
         if self.goes_on({}, whitespace="flexible", numbers="any"):
             return "number", "numbers='canonical' writes this number in another way", ()
+        if self.goes_on({}, whitespace="flexible", numbers="any", strings="any"):
+            return "string", "strings='plain' writes this string in another way", ()
         if self.at == len(self.text):
             return "ends early", "the text ends too early", ()
         try:

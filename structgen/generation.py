@@ -187,7 +187,7 @@ def generate(
             two); make a `TransformersLM` to use a pair again and again.
         prompt: a text, token ids, or a list of chat messages ({"role": ..., "content": ...}).
         schema: dict, bool, JSON text or a Python type; None: no schema. Numbers are written in the
-            canonical way (`Compiler.json_schema`), which every reader takes; `grammar` takes others.
+            canonical way and strings in the plain one (`Compiler.json_schema`); `grammar` takes others.
         max_tokens: ids drawn at most, end-of-sequence included; less where the model's context ends.
         temperature: 0 takes the most probable allowed token, the lowest id where two are equal.
         top_k: draw among the k most probable allowed tokens.
@@ -280,7 +280,7 @@ def generate(
 
 
 def _compiled(schema: Any, whitespace: str, compiler: Compiler) -> CompiledGrammar:
-    return compiler.json_schema(schema, whitespace=whitespace, numbers="canonical")
+    return compiler.json_schema(schema, whitespace=whitespace, numbers="canonical", strings="plain")
 
 
 def _can_budget(grammar: CompiledGrammar) -> bool:

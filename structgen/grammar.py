@@ -114,7 +114,7 @@ class CompiledGrammar:
         from .explain import explain
 
         schema, *options = self._options
-        names = ("whitespace", "property_order", "numbers", "formats", "draft", "registry")
+        names = ("whitespace", "property_order", "numbers", "strings", "formats", "draft", "registry")
         return explain(schema, text, **dict(zip(names, options, strict=True)))
 
     @property

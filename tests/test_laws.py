@@ -226,9 +226,14 @@ def nasty_masks_are_accept(source: Source) -> str | None:
     else:
         schema = strategies.counted(source) if kind == 1 else strategies.keyed(source)
     whitespace = source.pick(("flexible", "flexible", "compact", "pretty"))
-    order = source.pick(("schema", "any"))
+    options = {
+        "whitespace": whitespace,
+        "property_order": source.pick(("schema", "any")),
+        "strings": source.pick(("any", "plain")),
+        "numbers": source.pick(("any", "any", "canonical")),
+    }
     grammars = [
-        harness.compiled(schema, using=each, whitespace=whitespace, property_order=order)
+        harness.compiled(schema, using=each, **options)
         for each in (
             harness.nasty_compiler(),
             harness.nasty_compiler(cache=False),

@@ -15,4 +15,4 @@ struct BoundGrammar {
 };
 
 structgen::JsonOptions json_options(const std::string& whitespace, bool any_order, bool canonical_numbers,
-                                    bool enforce_formats, int draft);
+                                    bool plain_strings, bool enforce_formats, int draft);

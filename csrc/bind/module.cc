@@ -195,8 +195,9 @@ using Documents = std::vector<std::pair<std::string, std::string>>;
 std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
                                      const std::optional<Documents>& given, const nb::callable& metaschemas,
                                      const std::string& whitespace, bool any_order, bool canonical_numbers,
-                                     bool enforce_formats, int draft) {
-  const JsonOptions o = json_options(whitespace, any_order, canonical_numbers, enforce_formats, draft);
+                                     bool plain_strings, bool enforce_formats, int draft) {
+  const JsonOptions o =
+      json_options(whitespace, any_order, canonical_numbers, plain_strings, enforce_formats, draft);
   Documents registry;
   if (given)
     registry = *given;
@@ -291,7 +292,7 @@ std::string_view from_bytes(const nb::bytes& b) { return {b.c_str(), b.size()}; 
 }  // namespace
 
 JsonOptions json_options(const std::string& whitespace, bool any_order, bool canonical_numbers,
-                         bool enforce_formats, int draft) {
+                         bool plain_strings, bool enforce_formats, int draft) {
   JsonOptions o;
   o.schema.enforce_formats = enforce_formats;
   if (draft != 0) {
@@ -300,6 +301,7 @@ JsonOptions json_options(const std::string& whitespace, bool any_order, bool can
   }
   o.order = any_order ? PropertyOrder::kAny : PropertyOrder::kSchema;
   o.canonical_numbers = canonical_numbers;
+  o.plain_strings = plain_strings;
   if (whitespace == "flexible")
     o.layout.mode = JsonLayout::kFlexible;
   else if (whitespace == "compact")
@@ -372,7 +374,7 @@ NB_MODULE(_core, m) {
       .def("json_schema_text", &json_schema_text, "schema"_a,
            nb::sig("def json_schema_text(self, schema: str) -> Grammar | None"))
       .def("json_schema", &json_schema, "schema"_a, "registry"_a.none(), "metaschemas"_a, "whitespace"_a,
-           "any_order"_a, "canonical_numbers"_a, "enforce_formats"_a, "draft"_a)
+           "any_order"_a, "canonical_numbers"_a, "plain_strings"_a, "enforce_formats"_a, "draft"_a)
       .def(
           "regex",
           [](Compiler& c, std::string_view pattern) {

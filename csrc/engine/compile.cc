@@ -20,23 +20,28 @@ namespace {
 const std::size_t kWorlds = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
 }  // namespace
 
-Compiler::Entered Compiler::enter() {
+Compiler::Entered Compiler::enter(bool plain_strings) {
   std::unique_lock hold(lock_);
-  for (std::shared_ptr<World>& w : current_) {
+  auto& [open, turn] = current_[plain_strings];
+  const auto another = [&] {
+    return std::make_shared<World>(vocabulary_, cache_bytes_, cache_, plain_strings);
+  };
+  for (std::shared_ptr<World>& w : open) {
     // Too large: the next grammars get a new one, this one goes with the last of its own.
-    if (w->published.load(std::memory_order_relaxed) > cache_bytes_ / 2 / current_.size()) {
+    const std::size_t worlds = current_[0].open.size() + current_[1].open.size();
+    if (w->published.load(std::memory_order_relaxed) > cache_bytes_ / 2 / worlds) {
       std::erase_if(worlds_, [](const std::weak_ptr<World>& old) { return old.expired(); });
       worlds_.push_back(w);
-      w = std::make_shared<World>(vocabulary_, cache_bytes_, cache_);
+      w = another();
     }
     std::unique_lock inside(w->lock, std::try_to_lock);
     if (inside) return {w, std::move(inside)};
   }
   std::shared_ptr<World> w;
-  if (current_.size() < kWorlds) {
-    w = current_.emplace_back(std::make_shared<World>(vocabulary_, cache_bytes_, cache_));
+  if (open.size() < kWorlds) {
+    w = open.emplace_back(another());
   } else {
-    w = current_[turn_++ % current_.size()];
+    w = open[turn++ % open.size()];
     hold.unlock();  // it may take a while, and others may find another one free
   }
   std::unique_lock inside(w->lock);
@@ -46,7 +51,8 @@ Compiler::Entered Compiler::enter() {
 std::size_t Compiler::byte_size() {
   std::lock_guard hold(lock_);
   std::size_t sum = 0;
-  for (const std::shared_ptr<World>& w : current_) sum += w->total();
+  for (const Worlds& worlds : current_)
+    for (const std::shared_ptr<World>& w : worlds.open) sum += w->total();
   for (const std::weak_ptr<World>& w : worlds_)
     if (const auto old = w.lock()) sum += old->total();
   return sum;
@@ -56,9 +62,9 @@ std::size_t Compiler::retire(std::shared_ptr<Grammar> grammar) {
   std::lock_guard hold(lock_);
   std::size_t bytes = grammar->published();
   World& world = grammar->world();
-  if (grammar->retire() == 0 &&
-      std::ranges::none_of(current_, [&](const auto& w) { return w.get() == &world; }))
-    bytes += world.published.load(std::memory_order_relaxed);
+  const bool open = std::ranges::any_of(current_[world.regexes.plain_strings()].open,
+                                        [&](const auto& w) { return w.get() == &world; });
+  if (grammar->retire() == 0 && !open) bytes += world.published.load(std::memory_order_relaxed);
   retired_.push_back(std::move(grammar));
   return bytes;
 }
@@ -80,7 +86,7 @@ std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const Sc
   fetch_hot_code();
   auto schemas = std::make_unique<SchemaSet>(schema, registry, options.schema);
   const SchemaSet* report_of = schemas.get();
-  const auto [w, hold] = enter();
+  const auto [w, hold] = enter(options.plain_strings);
   auto productions = std::make_unique<JsonProductions>(w->regexes, std::move(schemas), options.layout,
                                                        options.order, options.canonical_numbers);
   const RuleId root = productions->root();
@@ -134,7 +140,10 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   std::vector<std::unique_ptr<SchemaSet>> sets;
   for (const JsonPart& p : schemas)
     sets.push_back(std::make_unique<SchemaSet>(p.schema, p.registry, p.options.schema));
-  const auto [w, hold] = enter();
+  // one world for all: every schema has to ask for plain strings
+  const bool plain = !schemas.empty() &&
+                     std::ranges::all_of(schemas, [](const JsonPart& p) { return p.options.plain_strings; });
+  const auto [w, hold] = enter(plain);
   Lowered lowered = lower(w->regexes, source, start);
   analyse(lowered.cfg, w->regexes);
   auto rules =

@@ -24,6 +24,7 @@ struct JsonOptions {
   JsonLayout layout;
   PropertyOrder order = PropertyOrder::kSchema;
   bool canonical_numbers = false;
+  bool plain_strings = false;  // see RegexArena: such grammars have worlds of their own
 };
 
 struct JsonPart {
@@ -61,15 +62,18 @@ class Compiler {
     std::shared_ptr<World> world;
     std::unique_lock<Mutex> hold;
   };
-  Entered enter();
+  Entered enter(bool plain_strings = false);
   std::shared_ptr<Grammar> terminal(World& world, std::shared_ptr<World> keep, RegexId r);
 
   std::shared_ptr<const Vocabulary> vocabulary_;
   const bool cache_;
   const std::size_t cache_bytes_;
   Mutex lock_;
-  std::vector<std::shared_ptr<World>> current_;
-  std::size_t turn_ = 0;                      // whose turn it is where all are busy
+  struct Worlds {
+    std::vector<std::shared_ptr<World>> open;
+    std::size_t turn = 0;  // whose turn it is where all are busy
+  };
+  Worlds current_[2];                         // of every spelling of strings, of the plain one
   std::vector<std::weak_ptr<World>> worlds_;  // the older ones
   std::vector<std::shared_ptr<Grammar>> retired_;
   Reaper reaper_;  // last: its thread ends before the rest goes

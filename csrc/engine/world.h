@@ -16,8 +16,12 @@
 namespace structgen {
 
 struct World {
-  World(std::shared_ptr<const Vocabulary> v, std::size_t bytes, bool cache_masks)
-      : vocabulary(std::move(v)), slices(regexes, *vocabulary), cache_bytes(bytes), cache(cache_masks) {}
+  World(std::shared_ptr<const Vocabulary> v, std::size_t bytes, bool cache_masks, bool plain_strings)
+      : vocabulary(std::move(v)),
+        regexes(plain_strings),
+        slices(regexes, *vocabulary),
+        cache_bytes(bytes),
+        cache(cache_masks) {}
   std::size_t byte_size() const { return regexes.byte_size() + slices.byte_size(); }
   // Under the lock: tells readers without it how large the world is.
   void publish() { published.store(byte_size(), std::memory_order_relaxed); }

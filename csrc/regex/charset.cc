@@ -189,7 +189,25 @@ using Entity = std::pair<char, std::string_view>;
 constexpr Entity kEntities[] = {{'&', "&amp;"}, {'"', "&quot;"}};
 
 // Everything after the backslash.
+RegexId plain_escapes(RegexArena& arena, const CodepointSet& set) {
+  ByteSet letters;
+  std::vector<RegexId> parts;
+  for (uint32_t c = 0; c <= '\\'; ++c) {
+    const char letter = plain_escape(c);
+    if (letter == 0 || !set.contains(c)) continue;
+    if (letter != 'u') {
+      letters.add(static_cast<uint8_t>(letter));
+      continue;
+    }
+    const char digits[] = {'u', '0', '0', c < 0x10 ? '0' : '1', "0123456789abcdef"[c & 15]};
+    parts.push_back(arena.literal({digits, sizeof digits}));
+  }
+  if (letters.any()) parts.push_back(arena.bytes(letters));
+  return arena.alt(parts);
+}
+
 RegexId escapes(RegexArena& arena, const CodepointSet& set) {
+  if (arena.plain_strings()) return plain_escapes(arena, set);
   ByteSet letters;
   for (auto [c, letter] : kShortEscapes)
     if (set.contains(c)) letters.add(static_cast<uint8_t>(letter));

@@ -211,6 +211,32 @@ bool LiteralTables::step_hex(JsonSet& s, uint32_t digit) const {
   return normalise(s);
 }
 
+// Whether a string goes on with a character from first to last that has an escape, with a letter or without.
+bool LiteralTables::any_escaped(const JsonSet& s, uint32_t first, uint32_t last, bool with_letter) const {
+  const auto here = [&](uint32_t c) {
+    const char e = plain_escape(c);
+    return e != 0 && (e != 'u' || !with_letter) && (e == 'u' || with_letter) &&
+           any_allowed(s, with_byte(s, static_cast<uint8_t>(c)));
+  };
+  for (uint32_t c = first; c <= std::min<uint32_t>(last, 0x1F); ++c)
+    if (here(c)) return true;
+  return with_letter &&
+         ((first <= '"' && '"' <= last && here('"')) || (first <= '\\' && '\\' <= last && here('\\')));
+}
+
+// A digit of \u00XX. Where no string needs it any more the digits lead nowhere.
+bool LiteralTables::step_plain_hex(JsonSet& s, uint8_t byte) const {
+  const int digit = byte >= 'A' && byte <= 'F' ? -1 : hex_digit(byte);
+  if (digit < 0) return false;
+  const uint32_t count = digits_of(s.escape) + 1;
+  const uint32_t value = (value_of(s.escape) << 4) | static_cast<uint32_t>(digit);
+  const uint32_t shift = 4 * (4 - count), first = value << shift;
+  if (!any_escaped(s, first, first + (1u << shift) - 1, false)) return false;
+  if (count == 4) return take_codepoint(s, value);
+  s.escape = pack(kHex, count, 0, value);
+  return true;
+}
+
 bool LiteralTables::step(JsonSet& s, uint8_t byte, bool& done) const {
   done = false;
   switch (mode_of(s.escape)) {
@@ -226,6 +252,7 @@ bool LiteralTables::step(JsonSet& s, uint8_t byte, bool& done) const {
         if (!normalise(t)) return false;
         const auto& text = tables_[s.table]->texts[t.lo];
         if ((static_cast<uint8_t>(text[t.depth]) & 0xC0) == 0x80) return false;  // inside a character
+        if (plain_ && !any_escaped(t, 0, '\\', true) && !any_escaped(t, 0, 0x1F, false)) return false;
         t.escape = pack(kBackslash, 0, 0, 0);
         s = t;
         return true;
@@ -239,15 +266,17 @@ bool LiteralTables::step(JsonSet& s, uint8_t byte, bool& done) const {
     }
     case kBackslash: {
       if (byte == 'u') {
+        if (plain_ && !any_escaped(s, 0, 0x1F, false)) return false;
         s.escape = pack(kHex, 0, 0, 0);
         return true;
       }
-      const int cp = short_escape(byte);
+      const int cp = plain_ && byte == '/' ? -1 : short_escape(byte);
       return cp >= 0 && take_codepoint(s, static_cast<uint32_t>(cp));
     }
     case kNeedBackslash: s.escape = pack(kNeedU, 0, high_of(s.escape), 0); return byte == '\\';
     case kNeedU: s.escape = pack(kLowHex, 0, high_of(s.escape), 0); return byte == 'u';
     default: {
+      if (plain_) return step_plain_hex(s, byte);
       const int d = hex_digit(byte);
       return d >= 0 && step_hex(s, static_cast<uint32_t>(d));
     }
@@ -265,8 +294,14 @@ ByteSet LiteralTables::first_bytes(const JsonSet& s) const {
         ++i;
       }
       // Inside a multi-byte character no escape may start; the byte that follows tells.
-      if (i < s.hi && (static_cast<uint8_t>(texts[i][s.depth]) & 0xC0) != 0x80 && any_allowed(s, {i, s.hi}))
+      if (plain_) {
+        JsonSet after = s;
+        bool done;
+        if (step(after, '\\', done)) out.add('\\');
+      } else if (i < s.hi && (static_cast<uint8_t>(texts[i][s.depth]) & 0xC0) != 0x80 &&
+                 any_allowed(s, {i, s.hi})) {
         out.add('\\');
+      }
       while (i < s.hi) {
         const uint8_t b = static_cast<uint8_t>(texts[i][s.depth]);
         uint32_t end = i + 1;
@@ -321,7 +356,7 @@ void LiteralTables::classes(const JsonSet& s, uint16_t (&raw)[256]) const {
     case kNeedU: raw['u'] = 1; break;
     default:
       for (int b = 0; b < 256; ++b) {
-        const int d = hex_digit(static_cast<uint8_t>(b));
+        const int d = plain_ && b >= 'A' && b <= 'F' ? -1 : hex_digit(static_cast<uint8_t>(b));
         if (d >= 0) raw[b] = static_cast<uint16_t>(d + 1);
       }
   }

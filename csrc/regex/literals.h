@@ -35,9 +35,25 @@ struct JsonSet {
   friend bool operator==(const JsonSet&, const JsonSet&) = default;
 };
 
+// How JSON writers escape a character, after the backslash: a letter (or the character itself), 'u' where it
+// is \\u00XX with small digits, 0 where it is written as it is.
+constexpr char plain_escape(uint32_t c) {
+  switch (c) {
+    case '"':
+    case '\\': return static_cast<char>(c);
+    case 8: return 'b';
+    case 9: return 't';
+    case 10: return 'n';
+    case 12: return 'f';
+    case 13: return 'r';
+    default: return c < 0x20 ? 'u' : 0;
+  }
+}
+
 class LiteralTables {
  public:
-  LiteralTables() { subsets_.emplace_back(); }
+  // plain: only JSON writers' escapes are read (see plain_escape).
+  explicit LiteralTables(bool plain = false) : plain_(plain) { subsets_.emplace_back(); }
   // Sorts, drops duplicates (first label wins) and strings without a spelling; interned by content.
   uint32_t add(std::vector<std::pair<std::string, uint32_t>> entries);
   uint32_t add(std::vector<std::string> texts);  // labels 0..n-1 in sorted order
@@ -65,7 +81,10 @@ class LiteralTables {
   Range with_codepoints(const JsonSet& s, int64_t first, int64_t last) const;
   bool take_codepoint(JsonSet& s, uint32_t cp) const;
   bool step_hex(JsonSet& s, uint32_t digit) const;
+  bool step_plain_hex(JsonSet& s, uint8_t byte) const;
+  bool any_escaped(const JsonSet& s, uint32_t first, uint32_t last, bool with_letter) const;
 
+  const bool plain_;
   std::vector<std::unique_ptr<LiteralTable>> tables_;
   InternTable index_;
   std::vector<std::vector<uint64_t>> subsets_;

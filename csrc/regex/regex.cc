@@ -18,7 +18,7 @@ uint32_t add_counts(uint32_t a, uint32_t b) {
 }
 }  // namespace
 
-RegexArena::RegexArena() {
+RegexArena::RegexArena(bool plain_strings) : plain_strings_(plain_strings), tables_(plain_strings) {
   nodes_.emplace_back();  // empty
   nodes_[0].finite = true;
   RegexNode eps;

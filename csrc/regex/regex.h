@@ -82,7 +82,10 @@ class LazyLanguage {
 
 class RegexArena {
  public:
-  RegexArena();
+  // plain_strings: JSON strings are spelled as JSON writers do, which escape what must be and nothing else.
+  // Else every spelling of RFC 8259 is meant. One choice an arena, so that all its strings share their nodes.
+  explicit RegexArena(bool plain_strings = false);
+  bool plain_strings() const { return plain_strings_; }
   RegexArena(const RegexArena&) = delete;
   RegexArena& operator=(const RegexArena&) = delete;
 
@@ -201,6 +204,7 @@ class RegexArena {
   InternTable set_index_;
   StableVector<JsonSet> json_sets_;
   InternTable json_set_index_;
+  const bool plain_strings_;
   LiteralTables tables_;
   std::vector<std::unique_ptr<LazyLanguage>> lazies_;
   ClassMaps class_maps_;

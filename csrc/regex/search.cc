@@ -151,7 +151,7 @@ uint8_t spelled_after(uint8_t at, uint8_t b) {
 // The bytes that a body may continue with there; classes need not respect this boundary.
 std::string_view spelled_bytes(uint8_t at) {
   switch (at) {
-    case kEscape: return "\"\\u";
+    case kEscape: return "\"\\bfnrtu";
     case kEscapeU:
     case 7: return "0";
     case 8: return "01";

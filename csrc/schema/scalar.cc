@@ -15,10 +15,10 @@ std::string Scalars::spell(std::string_view text) {
   std::string out;
   for (char c : text) {
     const uint8_t b = static_cast<uint8_t>(c);
-    if (c == '"' || c == '\\') {
+    if (const char letter = plain_escape(b); letter != 0 && letter != 'u') {
       out += '\\';
-      out += c;
-    } else if (b < 0x20) {
+      out += letter;
+    } else if (letter == 'u') {
       out += "\\u00";
       out += hex[b >> 4];
       out += hex[b & 15];
@@ -39,7 +39,9 @@ std::string Scalars::unspell(std::string_view spelled) {
       out += static_cast<char>(std::stoi(std::string(spelled.substr(i + 4, 2)), nullptr, 16));
       i += 5;
     } else {
-      out += spelled[++i];
+      constexpr std::string_view letters = "btnfr", meant = "\b\t\n\f\r";
+      const std::size_t at = letters.find(spelled[++i]);
+      out += at == std::string_view::npos ? spelled[i] : meant[at];
     }
   }
   return out;
@@ -65,11 +67,14 @@ RegexId Scalars::canonical_body() {
     ByteSet raw = ByteSet::range(0x20, 0xFF);
     raw.remove('"');
     raw.remove('\\');
-    const RegexId digit = regexes_.alt(regexes_.range('0', '9'), regexes_.range('a', 'f'));
-    const RegexId control =
-        regexes_.cat(regexes_.literal("\\u00"), regexes_.cat(regexes_.range('0', '1'), digit));
-    const std::array<RegexId, 4> one{regexes_.bytes(raw), regexes_.literal("\\\""), regexes_.literal("\\\\"),
-                                     control};
+    std::vector<RegexId> one{regexes_.bytes(raw)};
+    for (uint32_t c = 0; c <= '\\'; ++c)
+      if (plain_escape(c) != 0) {
+        const char byte = static_cast<char>(c);
+        std::string spelled = spell({&byte, 1});
+        spelled.pop_back();  // the closing quote
+        one.push_back(regexes_.literal(spelled));
+      }
     known = regexes_.cat(regexes_.star(regexes_.alt(std::span<const RegexId>(one))), regexes_.byte('"'));
   }
   return known;

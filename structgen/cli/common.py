@@ -67,7 +67,7 @@ class Inputs:
 
 
 def add_schema_options(
-    parser: argparse.ArgumentParser, whitespace: str = "flexible", numbers: str = "any"
+    parser: argparse.ArgumentParser, whitespace: str = "flexible", numbers: str = "any", strings: str = "any"
 ) -> None:
     """The options of `Compiler.json_schema`, but for those that only a program needs."""
     group = parser.add_argument_group("schema options")
@@ -83,6 +83,12 @@ def add_schema_options(
         choices=("any", "canonical"),
         default=numbers,
         help=f"every spelling, or one without exponent that every reader takes (default: {numbers})",
+    )
+    group.add_argument(
+        "--strings",
+        choices=("any", "plain"),
+        default=strings,
+        help=f"every escape, or only those that JSON writers write (default: {strings})",
     )
     group.add_argument(
         "--whitespace",
@@ -102,6 +108,7 @@ def compile_schema(compiler: Compiler, text: str, name: str, options: argparse.N
             formats=options.formats,
             whitespace=options.whitespace,
             numbers=options.numbers,
+            strings=options.strings,
         )
     except GrammarError as error:
         raise told(error, text, name) from None

@@ -84,7 +84,7 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--output", metavar="FILE", help="write records as JSONL here (- is standard output)")
     parser.add_argument("--limit", type=int, metavar="N", help="stop after N prompts")
-    add_schema_options(parser, whitespace="compact", numbers="canonical")
+    add_schema_options(parser, whitespace="compact", numbers="canonical", strings="plain")
     parser.set_defaults(run=run)
 
 

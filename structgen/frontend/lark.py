@@ -377,7 +377,7 @@ class _Grammar:
         """The node of an extension that stands for a text."""
         kind, value = extension.kind, extension.value
         if kind == "json":
-            return self.b.json(value, [], "flexible", False, False, True, 0)
+            return self.b.json(value, [], "flexible", False, False, False, True, 0)
         if kind == "lark":
             try:
                 return self.b.call(self.owner.grammar(value, "start"))

@@ -238,7 +238,7 @@ class _Formats:
             text = json.dumps(schema)
         except RecursionError:
             raise GrammarError("the schema nests too deeply") from None
-        return self.b.json(text, [], whitespace, any_order, False, True, 0, excludes or [])
+        return self.b.json(text, [], whitespace, any_order, False, False, True, 0, excludes or [])
 
     def grammar(self, spec: dict[str, Any], path: str) -> int:
         text = self.text(spec, "grammar", path)

@@ -1,0 +1,123 @@
+"""`strings="plain"`: the same values as `"any"`, each string written as JSON writers write it.
+
+The oracle is `json.dumps(..., ensure_ascii=False)`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import structgen as sg
+from tests import harness, oracle, strategies
+from tests.strategies import Source
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def rewritten(text: str) -> str:
+    """The text with every string as a JSON writer writes it."""
+    return _STRING.sub(lambda m: json.dumps(json.loads(m[0]), ensure_ascii=False), text)
+
+
+@pytest.fixture(scope="module")
+def compiler() -> sg.Compiler:
+    return harness.nasty_compiler()
+
+
+def accepts(grammar: sg.CompiledGrammar, text: str) -> bool:
+    matcher = grammar.matcher()
+    return matcher.accept_bytes(text) and matcher.is_accepting()
+
+
+ODD = ['"', "\\", "/", "\n", "\t", "\b", "\f", "\r", "\x00", "\x01", "\x1f", "\x7f", "a", "é", "\u2028", "😀"]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string"},
+        {"type": "string", "minLength": 1, "maxLength": 1},
+        {"enum": ODD},
+        {"type": "string", "pattern": r"^[\s\S]$"},
+        {"type": "string", "pattern": r"^[\x00-\x1f\x22\x5c/a-z\u00e9\u2028\u{1f600}\x7f]$"},
+        {"not": {"const": "no"}, "type": "string"},
+        {"type": "string", "not": {"pattern": "^no$"}, "maxLength": 3},
+    ],
+    ids=json.dumps,
+)
+def test_one_spelling_a_character(schema: dict[str, Any], compiler: sg.Compiler) -> None:
+    plain, free = (compiler.json_schema(schema, strings=s) for s in ("plain", "any"))
+    for text in ODD:
+        short = json.dumps(text, ensure_ascii=False)
+        spellings = {short, f'"\\u{ord(text):04x}"', f'"\\u{ord(text):04X}"', f'"\\{text}"', json.dumps(text)}
+        for spelled in spellings:
+            try:
+                if json.loads(spelled) != text:
+                    continue
+            except ValueError:
+                continue
+            assert accepts(free, spelled), spelled
+            assert accepts(plain, spelled) == (spelled == short), spelled
+
+
+def test_names_are_plain_too(compiler: sg.Compiler) -> None:
+    schema = {"properties": {'a"b': True, "tab\t": True, "\x02\x0a": True}, "additionalProperties": False}
+    plain = compiler.json_schema(schema, strings="plain", whitespace="compact")
+    assert accepts(plain, r'{"a\"b":1,"tab\t":2,"\u0002\n":3}')
+    for text in (r'{"a\u0022b":1}', r'{"tab\u0009":1}', r'{"\u0002\u000a":3}', r'{"\u0002\u000A":3}'):
+        assert not accepts(plain, text), text
+    # no digit that only the shorter spelling of a line feed would want
+    matcher = compiler.json_schema({"enum": ["\n", "a"]}, strings="plain").matcher()
+    assert matcher.accept_bytes('"\\')
+    assert set(matcher.live_bytes()) == set(b"n")
+
+
+def plain_texts_are_the_rewritten_ones(source: Source) -> str | None:
+    schema = strategies.schema(source)
+    options = {"whitespace": "compact", "property_order": source.pick(("schema", "any"))}
+    free = harness.compiled(schema, using=harness.nasty_compiler(), **options)
+    plain = harness.compiled(schema, using=harness.nasty_compiler(), strings="plain", **options)
+    if free is None or plain is None:
+        return harness.SKIPPED
+    assert (free is harness.Empty) == (plain is harness.Empty)
+    if free is harness.Empty:
+        return None
+    words, texts = harness.NASTY, {}
+    for grammar in (free, plain):
+        matcher, text = grammar.matcher(), b""
+        for _ in range(60):
+            mask = oracle.mask_of(matcher, words.size)
+            assert mask.any(), "a dead end"
+            token = harness.long_token(source, words, np.flatnonzero(mask))
+            assert matcher.accept_token(token)
+            if token in words.eos:
+                texts[grammar] = text.decode()
+                break
+            text += words.tokens[token]
+    if free in texts:
+        assert accepts(plain, rewritten(texts[free])), texts[free]
+    if plain in texts:
+        assert rewritten(texts[plain]) == texts[plain]
+        assert accepts(free, texts[plain])
+    return None if texts else harness.SKIPPED
+
+
+def test_plain_texts_are_the_rewritten_ones() -> None:
+    harness.seeded(plain_texts_are_the_rewritten_ones, 300)
+
+
+def test_types_and_generate_write_plain_strings(compiler: sg.Compiler) -> None:
+    grammar = compiler.json_schema(list[str])
+    assert accepts(grammar, '["é\\n"]')
+    assert not accepts(grammar, '["\\u00e9"]')
+    assert accepts(compiler.json_schema(list[str], strings="any"), '["\\u00e9"]')
+    found = grammar.explain('["\\u00e9"]')
+    assert found is not None
+    assert found.kind == "string"
+    with pytest.raises(ValueError, match="strings is 'any' or 'plain'"):
+        compiler.json_schema({}, strings="raw")  # type: ignore[arg-type]
