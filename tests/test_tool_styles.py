@@ -338,3 +338,26 @@ def test_tools_without_parameters_take_none() -> None:
         found = COMPILER.tools([{"type": "function", "function": {"name": "f"}}], "required", style=style)
         none, some = ("{}", '{"a": 1}') if style == "hermes" else ("", "<parameter=a>\n1\n</parameter>\n")
         assert harness.verdict(found, call % none) and not harness.verdict(found, call % some)
+
+
+@pytest.mark.parametrize("style", ["qwen_xml", "kimi_k3_xml"])
+def test_thousands_of_parameters(style) -> None:
+    schema = {
+        "properties": {f"p{i}": {"type": "integer"} for i in range(8_000)},
+        "additionalProperties": False,
+    }
+    found = grammar(schema, style)
+    one, two, other = (element(style, key, 1) for key in ("p17", "p7998", "q"))
+    assert accepted(found, one + two) and not accepted(found, two + one) and not accepted(found, one + one)
+    assert not accepted(found, other) and not accepted(found, element(style, "p17", "x"))
+    matcher = found.matcher()
+    at = one.index("p17")
+    assert matcher.accept_bytes(one[:at])
+    for byte in "p1799":
+        mask = oracle.mask_of(matcher, 257)
+        assert [t for t in range(257) if bool(mask[t]) != matcher.fork().accept_token(t)] == []
+        assert matcher.accept_bytes(byte)
+    assert matcher.accept_bytes(matcher.shortest_completion()) and matcher.is_accepting()
+    required = grammar({**schema, "required": ["p3", "p7999"]}, style).matcher()
+    text = required.shortest_completion().decode()
+    assert [list(value) for value in STYLES[style].readings(text)][0] == ["p3", "p7999"]

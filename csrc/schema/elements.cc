@@ -1,13 +1,14 @@
 // Productions of an object whose members are elements; see elements.h.
 //
-// In: object states. Out: alternatives. Cost: an alternative a name on offer; what follows a name is expanded
-// once the name was read.
+// In: object states. Out: alternatives. Cost: an alternative a name on offer, or one for all where there are
+// many; what follows a name is expanded once the name was read.
 //
 // What a text means where a string and another value are written alike is not decided here: a value's texts
 // are those of each of its kinds.
 #include "schema/elements.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "base/utf8.h"
@@ -16,6 +17,8 @@
 namespace structgen {
 
 namespace {
+
+constexpr std::size_t kListed = 500;  // names on offer that have an alternative each
 
 constexpr uint32_t all_but(Kind k) { return kAllKinds & ~kind_bit(k); }
 
@@ -95,7 +98,17 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, bool nea
     if (nearest) return;
   }
   const Plan& plan = solver_.objects().plan(solver_.objects().state(r.a).plan);
-  for (uint32_t i = 0; i < plan.names.size(); ++i) {
+  std::size_t count = 0;
+  for (uint64_t w : offers.names) count += static_cast<std::size_t>(std::popcount(w));
+  if (count > kListed) {  // as many alternatives are too many for a parse state: the key is read as a text
+    std::vector<std::string> names;
+    for (uint32_t i = 0; i < plan.names.size(); ++i)
+      if (has_bit(offers.names, i)) names.push_back(plan.texts[i]);
+    out.add({Symbol::terminal(marks.before), Symbol::capture(),
+             Symbol::terminal(regexes_.cat(keys_->any_of(names), marks.middle)),
+             call(kListedElement, r.a, 0, 0)});
+  }
+  for (uint32_t i = 0; i < plan.names.size() && count <= kListed; ++i) {
     if (!has_bit(offers.names, i)) continue;
     const RegexId parts[] = {marks.before, keys_->one(plan.texts[i]), marks.middle};
     out.add(

@@ -160,6 +160,16 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
     case kChosen: expand_member(r, solver_.objects().take_name(r.a, r.b), out, nearest); break;
     case kItem: expand_item(r, reading, out); break;
     case kNamed: expand_member(r, solver_.objects().take_name(r.a, reading.label), out, nearest); break;
+    case kListedElement: {
+      const ObjectState& s = solver_.objects().state(r.a);
+      if (reading.kind != Reading::kText)
+        out.add({Symbol::terminal(RegexArena::poison())});
+      else
+        add_members(
+            solver_.objects().take_name(r.a, solver_.objects().plan(s.plan).find(key_of(reading.text))),
+            nearest, out);
+      break;
+    }
     case kFree:
     case kFreeElement: {
       std::vector<Objects::Step> steps;

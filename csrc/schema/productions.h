@@ -51,16 +51,17 @@ class JsonProductions : public Productions {
     kArrayNext,
     kObjectFirst,  // a = object state
     kObjectNext,
-    kKeys,          // after the opening quote of a key
-    kArguments,     // a = formula: an object of elements
-    kMembers,       // a = object state: the elements that are left
-    kNamedElement,  // after the key of element b
-    kElement,       // a = formula: a value between the marks around it
-    kChosen,        // after the known name b
-    kNamed,         // reader: a known name was written
-    kFree,          // reader: a free key of class b was written
-    kItem,          // reader: an item of a = array formula was written
-    kFreeElement,   // reader: the key of class b of an element was written
+    kKeys,           // after the opening quote of a key
+    kArguments,      // a = formula: an object of elements
+    kMembers,        // a = object state: the elements that are left
+    kNamedElement,   // after the key of element b
+    kElement,        // a = formula: a value between the marks around it
+    kChosen,         // after the known name b
+    kNamed,          // reader: a known name was written
+    kFree,           // reader: a free key of class b was written
+    kItem,           // reader: an item of a = array formula was written
+    kFreeElement,    // reader: the key of class b of an element was written
+    kListedElement,  // reader: the known key of an element was written
   };
   struct Rule {
     RuleKind kind;
