@@ -172,17 +172,24 @@ class _Formats:
         b = self.b
         if len(self.ordinary) <= _FEW:
             return b.choice([b.literal(text) for text in self.ordinary if text not in texts] or [b.never()])
-        rest = b.repeat(b.byte(bytes(range(_NO_TEXT))), 0, -1)
-        inner = {b"", *(t[:k] for t in texts for k in range(len(t) + 1))}  # beginnings of the texts
+        every = bytes(range(_NO_TEXT))
+        any_byte = b.byte(every)
+        rest = b.repeat(any_byte, 0, -1)
+        following: dict[bytes, set[int]] = {b"": set()}  # beginning of a text -> the bytes that go on
+        for text in texts:
+            following.setdefault(text, set())
+            for k, byte in enumerate(text):
+                following.setdefault(text[:k], set()).add(byte)
+        never = set(texts)
         known: dict[bytes, int] = {}
-        for begin in sorted(inner, key=len, reverse=True):
-            ways = [] if begin in texts or len(begin) < 2 else [b.literal(b"")]
-            next_bytes = [i for i in range(_NO_TEXT) if begin + bytes([i]) in inner]
+        for begin in sorted(following, key=len, reverse=True):
+            ways = [] if begin in never or len(begin) < 2 else [b.literal(b"")]
+            next_bytes = bytes(sorted(following[begin]))
             ways += [b.sequence([b.byte(bytes([i])), known[begin + bytes([i])]]) for i in next_bytes]
-            others = bytes(i for i in range(_NO_TEXT) if i not in next_bytes)
-            more = rest if begin else b.sequence([b.byte(bytes(range(_NO_TEXT))), rest])
+            others = every.translate(None, next_bytes)
+            more = rest if begin else b.sequence([any_byte, rest])
             known[begin] = b.choice([*ways, *([b.sequence([b.byte(others), more])] if others else [])])
-        single = bytes(t[0] for t in self.ordinary if len(t) == 1 and t not in texts)
+        single = bytes(t[0] for t in self.ordinary if len(t) == 1 and t not in never)
         return b.choice([known[b""], *([b.byte(single)] if single else [])])
 
     # ---- formats ----
