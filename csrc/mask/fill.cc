@@ -93,7 +93,8 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
   const std::size_t floor = todo_.size();
   todo_.emplace_back(node, from);
   while (todo_.size() > floor) {
-    const auto [at, state] = todo_.back();
+    const uint32_t at = todo_.back().first;
+    const StateId state = todo_.back().second;
     todo_.pop_back();
     const State& st = parser_.state(state);
     if (st.poisoned && st.n == 1) {  // nothing but poison: every longer token is open

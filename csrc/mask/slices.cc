@@ -274,7 +274,8 @@ void Slices::read_literals(const JsonSet& start, TableMask& out) const {
   const LiteralTables& tables = regexes_.tables();
   std::vector<std::pair<uint32_t, JsonSet>> todo{{0, start}};
   while (!todo.empty()) {
-    const auto [at, from] = todo.back();
+    const uint32_t at = todo.back().first;
+    const JsonSet from = todo.back().second;
     todo.pop_back();
     const TokenTrie::Kids& kids = trie.kids(at);
     (kids.set & tables.first_bytes(from)).for_each([&](uint8_t b) {

@@ -25,7 +25,8 @@ StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
   for (const StackEntry& e : stacks_.entries(s)) entries.push_back({e.top, to(e.rest)});
   StackId out = stacks_.has_end(s) ? StackArena::end() : StackArena::none();
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const auto [top, rest] = entries[i];
+    const Symbol top = entries[i].top;
+    const StackId rest = entries[i].rest;
     if (rest == StackArena::none()) continue;
     if (top.kind() != Symbol::kLimit) {
       out = stacks_.unite(out, stacks_.push(top, rest));

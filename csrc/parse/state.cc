@@ -435,12 +435,13 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
 }
 
 // Not made with the state: every second one that a walk meets is where a token ends, and steps no further.
-uint32_t* Parser::make_row(StateId s) {
+std::atomic<uint32_t>* Parser::make_row(StateId s) {
   State& st = states_[s.v];
   const ClassMap* c = regexes_.class_maps().one();
   for (const Item& i : items(s)) c = regexes_.class_maps().product(c, &regexes_.classes(i.regex));
-  uint32_t* next = pool_.allocate<uint32_t>(c->n);
-  std::fill(next, next + c->n, unknown().v);
+  static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+  auto* const next = reinterpret_cast<std::atomic<uint32_t>*>(pool_.allocate<uint32_t>(c->n));
+  for (uint32_t i = 0; i < c->n; ++i) new (next + i) std::atomic<uint32_t>(unknown().v);
   st.classes = c;
   st.next.store(next, std::memory_order_release);
   return next;
@@ -449,9 +450,9 @@ uint32_t* Parser::make_row(StateId s) {
 StateId Parser::step(StateId s, uint8_t byte) {
   State& st = states_[s.v];
   if (!st.capturing && s != dead()) {
-    uint32_t* next = st.next.load(std::memory_order_relaxed);
+    std::atomic<uint32_t>* next = st.next.load(std::memory_order_relaxed);
     if (!next) next = make_row(s);
-    std::atomic_ref<uint32_t> slot(next[st.classes->of[byte]]);
+    std::atomic<uint32_t>& slot = next[st.classes->of[byte]];
     const uint32_t known = slot.load(std::memory_order_relaxed);
     if (known != unknown().v) return StateId{known};
     const StateId out = step_uncached(s, st.classes->rep[st.classes->of[byte]]);

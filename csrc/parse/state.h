@@ -50,9 +50,9 @@ struct State {
   bool poisoned = false;   // some item is RegexArena::poison()
   bool live_known = false;
   const ClassMap* classes = nullptr;
-  std::atomic<uint32_t*> next{nullptr};    // per class, made with the first step; read with atomic_ref
-  ByteSet live;                            // valid once live_known
-  std::atomic<const void*> mask{nullptr};  // owned by mask/cache.h
+  std::atomic<std::atomic<uint32_t>*> next{nullptr};  // per class, made with the first step
+  ByteSet live;                                       // valid once live_known
+  std::atomic<const void*> mask{nullptr};             // owned by mask/cache.h
 };
 
 class Parser {
@@ -73,10 +73,9 @@ class Parser {
   // The known successor, or unknown(). Takes no lock.
   StateId peek(StateId s, uint8_t byte) const {
     const State& st = states_[s.v];
-    uint32_t* next = st.next.load(std::memory_order_acquire);
+    const std::atomic<uint32_t>* const next = st.next.load(std::memory_order_acquire);
     if (!next) return unknown();
-    const uint32_t v = std::atomic_ref<uint32_t>(next[st.classes->of[byte]]).load(std::memory_order_acquire);
-    return StateId{v};
+    return StateId{next[st.classes->of[byte]].load(std::memory_order_acquire)};
   }
   StateId step(StateId s, uint8_t byte);
   const ByteSet& live(StateId s);
@@ -143,7 +142,7 @@ class Parser {
   void normalise(std::vector<Item>& items);
   void normalise(std::vector<Pending>& lexemes);
   StateId intern(const std::vector<Item>& items, bool accepting);
-  uint32_t* make_row(StateId s);
+  std::atomic<uint32_t>* make_row(StateId s);
   StateId step_uncached(StateId s, uint8_t byte);
   StateId limited(StateId s, bool begin);
   bool ends_at_edge(std::span<const Item> items, uint32_t depth);

@@ -334,7 +334,7 @@ void LiteralTables::classes(const JsonSet& s, uint16_t (&raw)[256]) const {
       // Inside a multi-byte character no escape may start; the byte that follows tells.
       uint32_t i = s.lo;
       if (texts[i].size() == s.depth) {
-        raw['"'] = 1;
+        raw[uint8_t{'"'}] = 1;
         ++i;
       }
       uint16_t next = 3;
@@ -346,14 +346,14 @@ void LiteralTables::classes(const JsonSet& s, uint16_t (&raw)[256]) const {
         if (may_be_raw(b) && any_allowed(s, r)) raw[b] = next++;
         i = r.hi;
       }
-      if (!inside) raw['\\'] = 2;
+      if (!inside) raw[uint8_t{'\\'}] = 2;
       break;
     }
     case kBackslash:
       for (uint8_t b : {'"', '\\', '/', 'b', 'f', 'n', 'r', 't', 'u'}) raw[b] = static_cast<uint16_t>(b + 1);
       break;
-    case kNeedBackslash: raw['\\'] = 1; break;
-    case kNeedU: raw['u'] = 1; break;
+    case kNeedBackslash: raw[uint8_t{'\\'}] = 1; break;
+    case kNeedU: raw[uint8_t{'u'}] = 1; break;
     default:
       for (int b = 0; b < 256; ++b) {
         const int d = plain_ && b >= 'A' && b <= 'F' ? -1 : hex_digit(static_cast<uint8_t>(b));

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <string>
 
 #include "base/utf8.h"
 #include "schema/scalar.h"
@@ -16,8 +18,15 @@ namespace structgen {
 namespace {
 // Read with room to spare: wrong in the last digits, so that what is decided with it keeps its distance.
 bool read(std::string_view text, double& out) {
+#ifdef __cpp_lib_to_chars
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), out);
   return failure == std::errc() && end == text.data() + text.size() && std::abs(out) < 1e15;
+#else  // libc++ before 20. Where the locale writes another point the text is not read, and the solver looks.
+  const std::string copy(text);
+  char* end = nullptr;
+  out = std::strtod(copy.c_str(), &end);
+  return end == copy.c_str() + copy.size() && std::abs(out) < 1e15;
+#endif
 }
 }  // namespace
 
