@@ -124,7 +124,10 @@ class BudgetExceeded(StructgenError):
 
 
 class UnsatisfiableBudget(BudgetExceeded):
-    """No text of the language can be completed within the tokens that are left."""
+    """Proved: no text of the language can be completed within the tokens that are left.
+
+    Where nothing was found and nothing proved, the error is a plain `BudgetExceeded`.
+    """
 
 
 class MissingDependency(StructgenError, ImportError):

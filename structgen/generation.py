@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._draws import Noise, draw
-from .errors import BudgetExceeded, StructgenError
+from .errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from .grammar import CompiledGrammar, Matcher, fill_bitmasks
 from .lm.load import check_vocabulary, compiler_of, language_model
 from .lm.prompts import Format, formatted
@@ -240,7 +240,7 @@ def generate(
         _Sequence(start, None if grammar is None else grammar.matcher(), noise)
         for noise in _noises(sampling, n)
     ]
-    budget = room if complete and grammar is not None and _can_budget(grammar) else None
+    budget = room if complete and grammar is not None and _can_budget(grammar, room) else None
     statistics = None
     if speculate is not None:
         from .speculation.api import decode
@@ -283,10 +283,15 @@ def _compiled(schema: Any, whitespace: str, compiler: Compiler) -> CompiledGramm
     return compiler.json_schema(schema, whitespace=whitespace, numbers="canonical", strings="plain")
 
 
-def _can_budget(grammar: CompiledGrammar) -> bool:
-    """False where the shortest completion itself is too expensive to find; the answer may then be cut off."""
+def _can_budget(grammar: CompiledGrammar, room: int) -> bool:
+    """False where no completion that fits is found and none is ruled out; the answer may then be cut off.
+    UnsatisfiableBudget: it is proved that nothing fits."""
+    matcher = grammar.matcher()
     try:
-        grammar.matcher().tokens_needed()
+        if matcher._bounds(False)[1] > room:
+            matcher.fill_bitmask(allocate_bitmask(1, grammar.vocabulary.vocab_size), max_tokens=room)
+    except UnsatisfiableBudget:
+        raise
     except BudgetExceeded:
         return False
     return True

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from .errors import UnsatisfiableBudget
+from .errors import BudgetExceeded, UnsatisfiableBudget
 
 if TYPE_CHECKING:
     from .explain import Explanation
@@ -149,32 +149,66 @@ class Matcher:
                 Bit t % 32 of word t // 32 is 1 where token t is allowed.
             row: the row to write.
             max_tokens: tokens left, this one included. When given, only tokens are allowed after which the
-                text can still be completed (end-of-sequence token included) within what is left, by the count
-                of `tokens_needed`. After such a token the next mask is never empty, and with enough to spare
-                the mask is the one without a budget. Two things are refused though they could be finished:
-                a token whose only way in time is a completion that is longer in bytes and shorter in tokens;
-                and, where what was read in a key or an item decides how the text can be finished, tokens past
-                the first 2,000 that have to be tried one by one. Costs a walk over the vocabulary (some
-                milliseconds at 131k tokens) where many may stand and the budget is not known to be loose.
+                text can still be completed (end-of-sequence token included) within what is left, however its
+                rest is cut into tokens. After such a token the next mask is never empty, and with enough to
+                spare the mask is the one without a budget. With 8 tokens left or fewer the mask is exact, but
+                where its search is too large or a rule limits tokens. With more, a token is refused if a
+                completion that is shortest in bytes does not fit, though one that is longer in bytes and
+                shorter in tokens would. Where what was read in a key or an item decides how the text can be
+                finished, tokens are tried as they are: three of those alike, 2,000 in all. Costs a walk over
+                the vocabulary (some milliseconds at 131k tokens) where many may stand and the budget is not
+                known to be loose.
 
         Raises:
             ValueError: wrong dtype, shape or row.
-            UnsatisfiableBudget: the text cannot be completed within ``max_tokens``.
+            UnsatisfiableBudget: it is proved that the text cannot be completed within ``max_tokens``.
+            BudgetExceeded: no completion that fits was found, and none was ruled out: `token_bounds` tells.
         """
         if max_tokens is None:
             self._core.fill_bitmask(mask, row)
             return
-        needed = self._core.fill_within(mask, row, max(0, max_tokens))
-        if needed:
+        if not self._core.fill_within(mask, row, max(0, max_tokens)):
             raise UnsatisfiableBudget(
-                f"the text cannot be completed within {max_tokens} tokens; it takes {needed}, "
-                "end of sequence included"
+                f"the text cannot be completed within {max_tokens} tokens; {self._takes()}"
             )
 
+    def _takes(self) -> str:
+        least, enough = self._core.tokens_needed(False)
+        if enough < 0:
+            return "no tokens of the vocabulary complete it"
+        return f"it takes {'' if least == enough else 'at most '}{enough}, end of sequence included"
+
     def tokens_needed(self) -> int:
-        """Tokens that surely complete the text from here, the end-of-sequence token included: those of a
-        completion that is shortest in bytes, cut into as few tokens as it takes. Another may take fewer."""
-        return self._core.tokens_needed()
+        """The least number of tokens that complete the text from here, end-of-sequence included: over all
+        texts, and all ways to cut each into tokens. 0 after the end.
+
+        Where its search is too large this is a number that suffices, and `token_bounds` has another lower
+        bound: the tokens of a completion that is shortest in bytes, or the fewest found. Costs up to a tenth
+        of a second where nothing is known yet; an answer is remembered.
+
+        Raises:
+            UnsatisfiableBudget: no tokens of the vocabulary complete the text.
+            BudgetExceeded: no completion was found.
+        """
+        return self.token_bounds()[1]
+
+    def token_bounds(self) -> tuple[int, int]:
+        """(low, high): fewer than ``low`` tokens never complete the text from here, ``high`` tokens do.
+
+        They are equal where `tokens_needed` is exact: wherever up to 8 tokens suffice, unless more than some
+        thousands of states lie within reach or captured text decides. Cost and errors: as `tokens_needed`.
+        """
+        return self._bounds(True)
+
+    def _bounds(self, search: bool) -> tuple[int, int]:
+        """`token_bounds`; without `search` its high bound is that of a completion shortest in bytes, or of
+        the fewest tokens found so far: microseconds."""
+        least, enough = self._core.tokens_needed(search)
+        if least < 0:
+            raise UnsatisfiableBudget("no tokens of the vocabulary complete the text")
+        if enough < 0:
+            raise BudgetExceeded("no tokens of the vocabulary were found to complete the text")
+        return least, enough
 
     def shortest_completion(self) -> bytes:
         """A shortest text that completes the sequence from here; empty where it may end."""

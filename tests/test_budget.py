@@ -214,12 +214,13 @@ def test_what_is_allowed_can_be_finished_and_what_surely_can_is_allowed(name: st
 
 @pytest.mark.parametrize("index", range(len(SCHEMAS)))
 def test_allowed_iff_it_can_be_finished(index: int) -> None:
-    """A token is allowed exactly if what it leads to can be finished by the tokens left behind it."""
+    """A token is allowed exactly if what it leads to is shown to be finished by the tokens left behind it.
+    Whether that is so of everything that can be is tested in test_least_tokens.py."""
     grammar = small().json_schema(SCHEMAS[index])
     for seed in range(6):
         source = np.random.default_rng(seed)
         matcher = grammar.matcher()
-        left = matcher.tokens_needed() + int(source.integers(0, 8))
+        left = enough(matcher) + int(source.integers(0, 8))
         while not matcher.is_terminated():
             plain, within = oracle.mask_of(matcher, SIZE), oracle.mask_of(matcher, SIZE, left)
             assert within.any()
@@ -227,11 +228,17 @@ def test_allowed_iff_it_can_be_finished(index: int) -> None:
             for token in np.flatnonzero(plain).tolist():
                 fork = matcher.fork()
                 assert fork.accept_token(token)
-                fits = fork.tokens_needed() <= left - 1
+                fits = fork._core.fits(left - 1)
                 assert fits == bool(within[token]), (TEXTS[token] if token < len(TEXTS) else "end", left)
+                assert not fits or fork.is_terminated() or enough(fork) <= left - 1
             assert matcher.accept_token(int(source.choice(np.flatnonzero(within))))
             left -= 1
         assert left >= 0
+
+
+def enough(matcher: structgen.Matcher) -> int:
+    """Tokens that suffice, without a search for fewer."""
+    return matcher._bounds(False)[1]
 
 
 def bound(matcher: structgen.Matcher, size: int, left: int) -> tuple[np.ndarray, float]:
@@ -250,7 +257,7 @@ def test_any_token_may_stand(schema: dict[str, Any], tekken_vocabulary: structge
     plain = oracle.mask_of(matcher, size)
     assert plain.sum() > 100_000
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    least = matcher.tokens_needed()
+    least = enough(matcher)
     for left in (least, least + 1, least + 2, least + 5):
         mask, seconds = bound(matcher, size, left)
         assert mask.any()

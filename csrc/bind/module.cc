@@ -462,11 +462,23 @@ NB_MODULE(_core, m) {
             Rows rows(mask, self.grammar().vocabulary().words());
             uint32_t* p = rows.row(row);
             nb::gil_scoped_release release;
-            std::size_t needed = 0;
-            return self.fill_row_within(p, budget, needed) ? 0 : needed;
+            return self.fill_row_within(p, budget);
           },
           "mask"_a, "row"_a, "budget"_a)
-      .def("tokens_needed", sole(&Matcher::tokens_needed), nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "tokens_needed",
+          [](BoundMatcher& self, bool search) {
+            const Use use(self);
+            Matcher::Bounds b;
+            {
+              nb::gil_scoped_release release;
+              b = self.tokens_needed(search);
+            }
+            return std::pair(b.least < Matcher::kFar ? static_cast<int64_t>(b.least) : -1,
+                             b.enough < Matcher::kFar ? static_cast<int64_t>(b.enough) : -1);
+          },
+          "search"_a)
+      .def("fits", sole(&Matcher::fits), "budget"_a, nb::call_guard<nb::gil_scoped_release>())
       .def("shortest_completion",
            [](BoundMatcher& self) {
              const Use use(self);

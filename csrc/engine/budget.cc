@@ -6,8 +6,10 @@
 // spare.
 //
 // The tokens that finish from a state are counted along a shortest completion's text, cut into as few tokens
-// as it takes. That is an upper bound: another text may be longer and take fewer. What is promised is kept:
-// the states along the text remember what they need and the token that keeps to it.
+// as it takes. That is an upper bound: another text may be longer and take fewer. Where it does not fit, and
+// few tokens are left (kExact), or nothing else would be, fewer are looked for (engine/reach.h); so is a way
+// where the vocabulary cannot spell that text. What is promised is kept: the states along the text remember
+// what they need and the token that keeps to it.
 //
 // Inside a captured key or item every token would make states of its own. The walk goes without the captured
 // text (mask/fill.h): what finishes whatever the text is, finishes. Where the text matters, a few tokens are
@@ -23,7 +25,14 @@
 namespace structgen {
 
 namespace {
-constexpr std::size_t kTooMany = static_cast<std::size_t>(-1) / 2;
+constexpr std::size_t kTooMany = Reach::kFar;
+constexpr std::size_t kExact = 8;               // tokens left from which on a mask is exact
+constexpr uint64_t kMaskReach = 300'000;        // work of one mask's searches, a few milliseconds
+constexpr uint64_t kAskedReach = 20'000'000;    // of one that was asked for, a tenth of a second
+constexpr uint64_t kTextReach = 100'000;        // the same where captured text decides
+constexpr uint64_t kSpellReach = 200'000;       // for one state whose shortest text cannot be spelled
+constexpr uint64_t kSpellings = 2'000'000;      // for all those of one mask
+constexpr std::size_t kDeep = 64;               // tokens up to which fewer are looked for
 constexpr std::size_t kPromised = 1 << 16;      // bytes of a completion whose states are remembered
 constexpr std::size_t kTrialBytes = 16u << 20;  // that their states and regexes may take
 constexpr std::size_t kFull = 2;       // times the cache's bytes that regexes take, from which none are tried
@@ -43,6 +52,12 @@ bool differs(std::string_view token, std::string_view text) {
     return b >= 0x80 || ((b | 32) >= 'a' && (b | 32) <= 'z' && (b | 32) != 'e');
   });
   return letters && text.find(piece) == std::string_view::npos;
+}
+
+[[noreturn]] void unknown(std::size_t budget) {
+  throw Error(ErrorKind::kBudgetExceeded, "no way to complete the text within " + std::to_string(budget) +
+                                              " tokens was found, and none was ruled out; tokens_needed() "
+                                              "tokens are known to suffice");
 }
 }  // namespace
 
@@ -139,16 +154,120 @@ std::size_t Matcher::needed(StateId s) {
   } catch (const Error& e) {
     if (!e.is_limit() || (best == kTooMany && s == current())) throw;
   }
-  if (best == kTooMany) epoch_->needed[s.v] = {kTooMany, -1};  // not shown to fit, so not offered
+  if (best == kTooMany) {
+    if (find(s, false) == Reach::Answer::kYes) return epoch_->needed.at(s.v).tokens;
+    epoch_->needed[s.v] = {kTooMany, -1};  // not shown to fit, so not offered
+  }
   return best;
 }
 
-std::size_t Matcher::tokens_needed() {
-  if (is_terminated()) return 0;
+// Whether any tokens can be found that complete s, whose shortest text cannot be spelled. `asked`: at more
+// cost.
+Reach::Answer Matcher::find(StateId s, bool asked) {
+  uint64_t work = asked ? kAskedReach : std::min(kSpellReach, spelling_), exact_work = kTextReach;
+  const uint64_t before = work;
+  const StateId any = epoch_->masks.blind(s);
+  Reach::Answer found = epoch_->reach.find(any, work);
+  if (!asked) spelling_ -= before - work;
+  if (found == Reach::Answer::kYes && !follow(s, any)) found = Reach::Answer::kUnknown;
+  if (found == Reach::Answer::kUnknown && asked) found = epoch_->exact_reach.find(s, exact_work);
+  return found;
+}
+
+// Takes the tokens that complete `blind`, which is s without its captured text, as a promise to s; false
+// where the text is in the way.
+bool Matcher::follow(StateId s, StateId blind) {
+  if (s == blind) return true;
+  std::vector<std::pair<StateId, TokenId>> on;
+  while (!epoch_->parser.state(s).accepting) {
+    const auto it = epoch_->needed.find(blind.v);
+    if (it == epoch_->needed.end() || it->second.next < 0) return false;
+    on.emplace_back(s, it->second.next);
+    for (char b : grammar_->vocabulary().bytes(it->second.next)) {
+      s = epoch_->parser.step(s, static_cast<uint8_t>(b));
+      blind = epoch_->masks.blind(epoch_->parser.step(blind, static_cast<uint8_t>(b)));
+    }
+    if (s == Parser::dead()) return false;
+  }
+  std::size_t left = 1;
+  epoch_->needed[s.v] = {left, -1};
+  while (!on.empty()) {
+    const auto [at, token] = on.back();
+    on.pop_back();
+    const auto [known, fresh] = epoch_->needed.try_emplace(at.v, Finish{left + 1, token});
+    if (!fresh && known->second.tokens > left + 1) known->second = {left + 1, token};
+    left = known->second.tokens;
+  }
+  return true;
+}
+
+// Whether `budget` tokens can complete s, known or looked for. After a yes that is promised to s.
+Reach::Answer Matcher::within(StateId s, std::size_t budget, uint64_t& work) {
+  if (const auto it = epoch_->needed.find(s.v); it != epoch_->needed.end() && it->second.tokens <= budget)
+    return Reach::Answer::kYes;
+  const StateId any = epoch_->masks.blind(s);
+  if (epoch_->reach.least(any) > budget) return Reach::Answer::kNo;
+  if (budget > kDeep) return Reach::Answer::kUnknown;
+  const Reach::Answer found = epoch_->reach.within(any, budget, work);
+  return found == Reach::Answer::kYes && !follow(s, any) ? Reach::Answer::kUnknown : found;
+}
+
+// The same for the current state, at more cost.
+Reach::Answer Matcher::asked_within(std::size_t budget) {
+  const StateId s = current();
+  uint64_t work = kAskedReach, exact_work = kTextReach;
+  Reach::Answer found = Reach::Answer::kUnknown;
+  if (!epoch_->limits) {
+    found = within(s, budget, work);
+    if (found == Reach::Answer::kUnknown && work > 0 && budget <= kDeep)
+      found = epoch_->exact_reach.least(s) > budget ? Reach::Answer::kNo
+                                                    : epoch_->exact_reach.within(s, budget, exact_work);
+  } else if (budget <= kDeep) {
+    found = epoch_->reach.within(epoch_->masks.blind(s), budget, work);
+    if (found == Reach::Answer::kYes) {
+      epoch_->limits->keep(s, epoch_->reach.way(epoch_->masks.blind(s)));
+      if (needed(s) > budget) found = Reach::Answer::kUnknown;  // captured text was in the way
+    }
+  }
+  return found;
+}
+
+// Whether `budget` tokens are shown to complete s, where a mask looks.
+bool Matcher::few(StateId s, std::size_t budget, uint64_t& work) {
+  return budget < kExact && !epoch_->limits && within(s, budget, work) == Reach::Answer::kYes;
+}
+
+Matcher::Bounds Matcher::tokens_needed(bool search) {
+  if (is_terminated()) return {0, 0};
   std::lock_guard hold(grammar_->world().lock);
   refresh();
   budgeted_ = true;
-  return needed(current());
+  spelling_ = kSpellings;
+  const StateId s = current();
+  std::size_t enough = needed(s);
+  if (enough == kTooMany && !epoch_->limits && find(s, true) == Reach::Answer::kYes)
+    enough = epoch_->needed.at(s.v).tokens;
+  std::size_t least = std::max(epoch_->reach.least(epoch_->masks.blind(s)), epoch_->exact_reach.least(s));
+  for (std::size_t k = least; search && k < std::min(enough, kDeep); ++k) {
+    const Reach::Answer found = asked_within(k);
+    if (found == Reach::Answer::kUnknown) break;
+    if (found == Reach::Answer::kYes) {
+      enough = needed(s);
+      break;
+    }
+    least = k + 1;
+  }
+  return {std::min(least, enough), enough};
+}
+
+bool Matcher::fits(std::size_t budget) {
+  if (is_terminated()) return true;
+  std::lock_guard hold(grammar_->world().lock);
+  refresh();
+  budgeted_ = true;
+  spelling_ = kSpellings;
+  uint64_t work = kMaskReach;
+  return needed(current()) <= budget || few(current(), budget, work);
 }
 
 std::string Matcher::shortest_completion() {
@@ -171,6 +290,7 @@ struct Matcher::Trial {
   std::vector<uint32_t> keep;  // a row
   std::size_t most = 0;        // tokens that the worst of them needs, itself included
   bool tired = false;
+  uint64_t reach = kMaskReach;
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
   std::unordered_map<uint32_t, std::vector<TokenId>>
@@ -192,6 +312,8 @@ void Matcher::judge(std::span<const TokenId> tokens, StateId s, bool blind, Tria
   if (s != trial.last) {
     trial.last = s;
     trial.last_needed = tired(s, trial) ? kTooMany : needed(s) + 1;
+    if (trial.last_needed > trial.budget && few(s, trial.budget - 1, trial.reach))
+      trial.last_needed = epoch_->needed.at(s.v).tokens + 1;
   }
   trial.most = std::max(trial.most, trial.last_needed);
   for (TokenId t : tokens) {
@@ -269,7 +391,8 @@ void Matcher::judge_texts(Trial& trial) {
     }
     StateId s = current();
     for (char b : grammar_->vocabulary().bytes(t)) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
-    return s != Parser::dead() && needed(s) + 1 <= trial.budget ? s : Parser::dead();
+    if (s == Parser::dead()) return s;
+    return needed(s) + 1 <= trial.budget || few(s, trial.budget - 1, trial.reach) ? s : Parser::dead();
   };
   std::vector<uint32_t> order;  // of the states; the same in every run
   for (const auto& [state, tokens] : trial.alike) order.push_back(state);
@@ -306,11 +429,10 @@ void Matcher::judge_texts(Trial& trial) {
 
 // The token that keeps what is promised to the current state, and no other: where what else may stand is too
 // much to tell. False: nothing is promised, or not within the budget.
-bool Matcher::keep_promise(uint32_t* row, std::size_t budget, std::size_t& need) {
+bool Matcher::keep_promise(uint32_t* row, std::size_t budget) {
   std::lock_guard hold(grammar_->world().lock);
   const auto known = epoch_->needed.find(current().v);
   if (known == epoch_->needed.end() || known->second.next < 0 || known->second.tokens > budget) return false;
-  need = known->second.tokens;
   const uint32_t next = static_cast<uint32_t>(known->second.next);
   std::fill(row, row + grammar_->vocabulary().words(), 0u);
   row[next >> 5] |= 1u << (next & 31);
@@ -318,11 +440,13 @@ bool Matcher::keep_promise(uint32_t* row, std::size_t budget, std::size_t& need)
 }
 
 // Where tokens are limited, the ways out of the limits are those that budgets count.
-bool Matcher::fill_limited(uint32_t* row, std::size_t budget, std::size_t& need) {
+bool Matcher::fill_limited(uint32_t* row, std::size_t budget) {
   std::lock_guard hold(grammar_->world().lock);
   refresh();
-  need = needed(current());
-  if (need > budget) return false;
+  if (needed(current()) > budget) {
+    if (asked_within(budget) != Reach::Answer::kNo) unknown(budget);
+    return false;
+  }
   const Vocabulary& v = grammar_->vocabulary();
   if (budget == 1) {
     std::fill(row, row + v.words(), 0u);
@@ -334,13 +458,12 @@ bool Matcher::fill_limited(uint32_t* row, std::size_t budget, std::size_t& need)
   return true;
 }
 
-bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& need) {
-  need = 0;
-  if (epoch_->limits && !is_terminated()) return fill_limited(row, budget, need);
+bool Matcher::fill_row_within(uint32_t* row, std::size_t budget) {
+  if (epoch_->limits && !is_terminated()) return fill_limited(row, budget);
   try {
     fill_row(row);
   } catch (const Error& e) {
-    if (!e.is_limit() || !keep_promise(row, budget, need)) throw;
+    if (!e.is_limit() || !keep_promise(row, budget)) throw;
     return true;
   }
   if (is_terminated()) return true;
@@ -348,8 +471,12 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget, std::size_t& ne
   std::lock_guard hold(grammar_->world().lock);
   refresh();
   budgeted_ = true;
-  need = needed(current());
-  if (need > budget) return false;
+  spelling_ = kSpellings;
+  if (needed(current()) > budget) {
+    const Reach::Answer found = asked_within(budget);
+    if (found == Reach::Answer::kUnknown) unknown(budget);
+    if (found == Reach::Answer::kNo) return false;
+  }
   const StateId from = epoch_->masks.blind(current());
   const auto loose = epoch_->loose.find(from.v);
   if (loose != epoch_->loose.end() && budget >= loose->second) return true;

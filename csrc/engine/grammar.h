@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/limits.h"
+#include "engine/reach.h"
 #include "engine/world.h"
 #include "mask/fill.h"
 #include "parse/completion.h"
@@ -22,25 +23,22 @@
 
 namespace structgen {
 
-// How a text is finished: the tokens that it takes, EOS included, and the next one of them (EOS: -1).
-struct Finish {
-  std::size_t tokens;
-  TokenId next;
-};
-
 struct Epoch {
   Epoch(World& of, Productions& productions, bool limited)
       : world(of),
         parser(world.regexes, productions),
         masks(parser, world.slices, *world.vocabulary),
         completion(parser, productions, limited),
-        fast(world.cache && !limited) {
+        fast(world.cache && !limited),
+        reach(parser, masks, *world.vocabulary, needed, limited, false),
+        exact_reach(parser, masks, *world.vocabulary, needed, limited, true) {
     if (limited) limits = std::make_unique<Limits>(world, parser, masks, completion);
   }
   ~Epoch() { world.grammars.fetch_sub(published, std::memory_order_relaxed); }
   std::size_t byte_size() const {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
-           needed.size() * 56 + loose.size() * 48 + likely.size() * 400 + (limits ? limits->byte_size() : 0);
+           reach.byte_size() + exact_reach.byte_size() + needed.size() * 56 + loose.size() * 48 +
+           likely.size() * 400 + (limits ? limits->byte_size() : 0);
   }
   // Under the world's lock: adds what was allocated since to the world's account.
   std::size_t publish() {
@@ -57,6 +55,7 @@ struct Epoch {
   std::unique_ptr<Limits> limits;  // where the grammar limits tokens
   // What budgets asked for (engine/budget.cc), by state.
   std::unordered_map<uint32_t, Finish> needed;
+  Reach reach, exact_reach;  // fewer tokens than a shortest text takes; the second keeps captured text
   std::unordered_map<uint32_t, std::size_t> loose;                // from which budget on no token is refused
   std::unordered_map<uint32_t, std::vector<std::string>> likely;  // completions for most captured texts
   std::size_t limit = 0;                                          // size at which the next epoch starts

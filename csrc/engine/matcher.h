@@ -33,10 +33,18 @@ class Matcher {
   // words() int32 words.
   void fill_row(uint32_t* row);
   // Only tokens after which the text can be completed, end-of-sequence token included, within `budget`
-  // tokens (the one to come included). False, and the tokens needed, where none fits.
-  bool fill_row_within(uint32_t* row, std::size_t budget, std::size_t& needed);
-  // Tokens that complete the text from here, end-of-sequence token included; a text that does it.
-  std::size_t tokens_needed();
+  // tokens (the one to come included). False where it is proved that nothing fits; throws kBudgetExceeded
+  // where nothing is found and nothing proved.
+  bool fill_row_within(uint32_t* row, std::size_t budget);
+  // The least number of tokens that complete the text from here, end-of-sequence token included: no fewer
+  // than `least`, and `enough` do. `search`: look for fewer than a shortest text takes. Both kFar: none do.
+  struct Bounds {
+    std::size_t least, enough;
+  };
+  static constexpr std::size_t kFar = Reach::kFar;
+  Bounds tokens_needed(bool search);
+  // Whether fill_row_within() allows a token that leads here and leaves `budget` tokens.
+  bool fits(std::size_t budget);
   std::string shortest_completion();
   bool fill_row_fast(uint32_t* row);  // only when the mask is known: takes no lock
   std::string forced_bytes(std::size_t limit = 4096);
@@ -72,6 +80,11 @@ class Matcher {
   };
   struct Trial;
   std::size_t needed(StateId s);
+  bool follow(StateId s, StateId blind);
+  Reach::Answer find(StateId s, bool asked);
+  Reach::Answer within(StateId s, std::size_t budget, uint64_t& work);
+  Reach::Answer asked_within(std::size_t budget);
+  bool few(StateId s, std::size_t budget, uint64_t& work);
   bool spell(std::string_view text, std::vector<Piece>& out) const;
   std::size_t promise(StateId s, std::string_view text);
   std::string promised(StateId s);
@@ -80,8 +93,8 @@ class Matcher {
   void judge_all(StateId from, Trial& trial);
   void judge_one(TokenId t, StateId from, Trial& trial);
   void judge_texts(Trial& trial);
-  bool fill_limited(uint32_t* row, std::size_t budget, std::size_t& need);
-  bool keep_promise(uint32_t* row, std::size_t budget, std::size_t& need);
+  bool fill_limited(uint32_t* row, std::size_t budget);
+  bool keep_promise(uint32_t* row, std::size_t budget);
 
   bool longer(uint32_t node, StateId s);  // under the lock
   void migrate();  // under the lock: takes this matcher's states into the grammar's current epoch
@@ -95,6 +108,7 @@ class Matcher {
   std::string text_;  // what was read, and where each step ended: only where there are captures
   std::vector<std::size_t> ends_;
   std::size_t terminated_ = 0;  // entries at the end that are EOS or padding
+  uint64_t spelling_ = 0;       // work left of one mask for states whose shortest text cannot be spelled
   bool budgeted_ = false;       // a budget was asked for: what was promised goes with the states
 };
 

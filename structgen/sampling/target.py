@@ -12,9 +12,9 @@ The law is  P_L(s) = P(s) * 1[s in L] * phi(s) / Z  over token strings s that en
   probability 0.
 - All end-of-sequence ids are one event, written as the first of them.
 - L holds the texts of the grammar that end within `max_tokens`, end-of-sequence included. With
-  budget="mask" tokens are allowed only while the shortest completion still fits (no dead ends; L loses
-  the texts whose beginnings the engine cannot promise to complete); with budget="reject" L is every text
-  that fits, and beginnings that run out of room have weight 0.
+  budget="mask" tokens are allowed only while a completion is known to fit (no dead ends; L loses the texts
+  with a beginning that the engine cannot promise to complete, rarely one with 8 tokens left or fewer); with
+  budget="reject" L is every text that fits, and beginnings that run out of room have weight 0.
 """
 
 from __future__ import annotations
@@ -184,12 +184,8 @@ class Target:
         if self.shaping is not None and self.shaping.prefix(Prefix((), b"")) != 0.0:
             raise ValueError("a potential with logw_next must weigh the empty text 1 (log weight 0)")
         self.remark = ""
-        if self.budget == "mask" and not self._can_budget():
-            self.budget = "reject"
-            self.remark = (
-                "budget is 'reject': without a grammar, or with one whose shortest completion is too "
-                "expensive to find, texts that run out of room weigh 0"
-            )
+        if self.budget == "mask":
+            self._check_budget()
 
     @classmethod
     def of(
@@ -336,14 +332,21 @@ class Target:
             return "nucleus"
         return "probability 0" if self.shaping is None else "potential"
 
-    def _can_budget(self) -> bool:
-        if isinstance(self.grammar, AnyText):
-            return False
+    def _check_budget(self) -> None:
+        """Fall back on "reject" where the first mask under the budget is unknown; say where nothing fits."""
         try:
-            self.grammar.matcher().tokens_needed()
+            if isinstance(self.grammar, AnyText):
+                raise BudgetExceeded
+            mask = allocate_bitmask(1, self.vocabulary.vocab_size)
+            self.grammar.matcher().fill_bitmask(mask, max_tokens=self.max_tokens)
+        except UnsatisfiableBudget as error:
+            self.remark = f"no text has weight: {error}"
         except BudgetExceeded:
-            return False
-        return True
+            self.budget = "reject"
+            self.remark = (
+                "budget is 'reject': without a grammar, or with one for which no completion within "
+                "max_tokens is found and none ruled out, texts that run out of room weigh 0"
+            )
 
     def definition(self) -> dict[str, Any]:
         """What defines the law beside model, prompt and grammar, to be kept with results."""

@@ -146,7 +146,7 @@ class Drawer:
         if budget is None or matcher.is_terminated():
             return True
         try:
-            if matcher.tokens_needed() < budget:
+            if matcher._core.fits(budget - 1):
                 return True
         except BudgetExceeded:
             pass

@@ -1,0 +1,171 @@
+#include "engine/reach.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace structgen {
+
+namespace {
+constexpr std::size_t kAlike = 4'096;          // states that one token may lead to
+constexpr std::size_t kMet = 20'000;           // that one search in breadth meets
+constexpr std::size_t kNewState = 32;          // what a new state counts for, in nodes of the trie
+constexpr std::size_t kEdgeBytes = 32u << 20;  // of all edges kept; beyond it nothing new is looked at
+}  // namespace
+
+// Depth first over the trie, with the state of each depth at hand.
+const Reach::Edges* Reach::edges(StateId s, uint64_t& work) {
+  if (const auto it = edges_.find(s.v); it != edges_.end()) return &it->second;
+  if (bytes_ > kEdgeBytes) return nullptr;
+  const uint64_t* tried = too_little_.find(s.v);
+  if (tried && work <= *tried) return nullptr;
+  const TokenTrie& trie = vocabulary_.trie();
+  Edges out;
+  std::unordered_set<uint32_t> seen;
+  std::vector<StateId> at(vocabulary_.longest() + 2);
+  const StateId from = limited_ ? parser_.begin_token(s) : s;
+  at[0] = begin(from);
+  StateId last = Parser::unknown();
+  uint64_t spent = 0;
+  for (uint32_t i = from == Parser::dead() ? trie.size() : 1; i < trie.size();) {
+    if (++spent > work) {
+      too_little_.emplace(s.v, work).first = work;
+      work = 0;
+      return nullptr;
+    }
+    const TokenTrie::Node& node = trie.node(i);
+    const StateId before = at[node.depth - 1];
+    StateId next = parser_.peek(before, static_cast<uint8_t>(node.byte));
+    if (next == Parser::unknown()) {
+      next = parser_.step(before, static_cast<uint8_t>(node.byte));
+      spent += kNewState;
+    }
+    if (next == Parser::dead()) {
+      i = node.end;
+      continue;
+    }
+    next = begin(next);
+    at[node.depth] = next;
+    const State& st = parser_.state(next);
+    if (st.poisoned) {
+      out.all = false;
+      if (st.n == 1 && !st.accepting) {  // its text decides everything that follows
+        i = node.end;
+        continue;
+      }
+    }
+    if (next != last && !trie.tokens(i).empty()) {
+      last = next;
+      if (seen.insert(next.v).second) {
+        if (out.to.size() == kAlike) {
+          out.all = false;
+          break;
+        }
+        out.to.emplace_back(next, trie.tokens(i)[0]);
+      }
+    }
+    ++i;
+  }
+  work -= std::min(work, spent);
+  out.to.shrink_to_fit();
+  bytes_ += sizeof(Edges) + 64 + out.to.capacity() * sizeof(out.to[0]);
+  return &edges_.emplace(s.v, std::move(out)).first->second;
+}
+
+std::size_t Reach::known(StateId s) const {
+  if (parser_.state(s).accepting) return 1;
+  const auto it = needed_.find(s.v);
+  return it == needed_.end() ? kFar : it->second.tokens;
+}
+
+std::size_t Reach::least(StateId s) const {
+  if (parser_.state(s).accepting) return 1;
+  const std::size_t* found = least_.find(s.v);
+  return found ? *found : 2;
+}
+
+void Reach::raise(StateId s, std::size_t least) {
+  std::size_t& slot = least_.emplace(s.v, least).first;
+  slot = std::max(slot, least);
+}
+
+// Notes that s is completed by a token into `to`; whether that is news.
+bool Reach::take(StateId s, StateId to, TokenId token) {
+  const std::size_t tokens = known(to) + 1;
+  if (known(s) <= tokens) return false;
+  needed_[s.v] = {tokens, token};
+  return true;
+}
+
+std::vector<TokenId> Reach::way(StateId s) {
+  std::vector<TokenId> out;
+  while (!parser_.state(s).accepting) {
+    const TokenId token = needed_.at(s.v).next;
+    out.push_back(token);
+    if (limited_) s = parser_.begin_token(s);
+    for (char b : vocabulary_.bytes(token)) s = begin(parser_.step(s, static_cast<uint8_t>(b)));
+  }
+  return out;
+}
+
+Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
+  if (known(s) <= k) return Answer::kYes;
+  if (least(s) > k) return Answer::kNo;
+  const Edges* e = edges(s, work);
+  if (!e) return Answer::kUnknown;
+  work -= std::min<uint64_t>(work, e->to.size());
+  // What is known already comes first: it needs no search.
+  for (const auto& [to, token] : e->to)
+    if (known(to) < k) {
+      take(s, to, token);
+      return Answer::kYes;
+    }
+  bool all = e->all;
+  for (const auto& [to, token] : e->to) {
+    const Answer a = within(to, k - 1, work);
+    if (a == Answer::kYes) {
+      take(s, to, token);
+      return a;
+    }
+    if (a == Answer::kUnknown) {
+      all = false;
+      if (work == 0) break;
+    }
+  }
+  if (!all) return Answer::kUnknown;
+  raise(s, k + 1);
+  return Answer::kNo;
+}
+
+Reach::Answer Reach::find(StateId s, uint64_t& work) {
+  if (known(s) < kFar) return Answer::kYes;
+  if (least(s) == kFar) return Answer::kNo;
+  struct Met {
+    StateId state;
+    std::size_t from;
+    TokenId token;
+  };
+  std::vector<Met> met{{s, 0, -1}};
+  std::unordered_set<uint32_t> seen{s.v};
+  bool all = true;
+  for (std::size_t i = 0; i < met.size(); ++i) {
+    const StateId here = met[i].state;
+    const Edges* e = edges(here, work);
+    if (!e || met.size() > kMet) return Answer::kUnknown;
+    all = all && e->all;
+    work -= std::min<uint64_t>(work, e->to.size());
+    for (const auto& [to, token] : e->to) {
+      if (known(to) < kFar) {
+        take(here, to, token);
+        for (std::size_t at = i; at > 0; at = met[at].from)
+          take(met[met[at].from].state, met[at].state, met[at].token);
+        return Answer::kYes;
+      }
+      if (least(to) < kFar && seen.insert(to.v).second) met.push_back({to, i, token});
+    }
+  }
+  if (!all) return Answer::kUnknown;
+  for (const Met& m : met) raise(m.state, kFar);
+  return Answer::kNo;
+}
+
+}  // namespace structgen

@@ -1,0 +1,88 @@
+// Least numbers of tokens: whether some tokens, and not only those of a text that is shortest in bytes, end a
+// text in time.
+//
+// In: a state, a number of tokens, a limit on work. Out: yes, with the tokens; no, proved; or unknown. Cost:
+// one walk over the trie for each state that is met (a millisecond at 131k tokens where any may stand,
+// microseconds where few may), kept; then a pass over the states that one token leads to, once for each
+// number asked for.
+//
+// States are numbers and few tokens lead to different ones, so what is searched is a graph: an edge for each
+// state that one token leads to. `within` goes down it to a depth and remembers for each state the number of
+// tokens that is proved to be too few, so that no pair of state and depth is searched twice. `find` goes
+// through it in breadth, for states whose shortest text the vocabulary cannot spell.
+//
+// Text that is captured is left out (mask/fill.h). A way that is found then is one whatever the text is; that
+// there is none is not proved where the text would have mattered. An exact search keeps the text: every text
+// is states of its own then, and they stay.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "mask/fill.h"
+#include "mask/vocabulary.h"
+#include "parse/state.h"
+
+namespace structgen {
+
+// How a text is finished: the tokens that it takes, EOS included, and the next one of them (EOS: -1).
+struct Finish {
+  std::size_t tokens;
+  TokenId next;
+};
+
+class Reach {
+ public:
+  enum class Answer : uint8_t { kNo, kYes, kUnknown };
+  // `needed`: what is known to suffice, by state; takes what is found.
+  // `limited`: the grammar limits tokens (parse/limits.h). `exact`: captured text is kept.
+  Reach(Parser& parser, MaskBuilder& masks, const Vocabulary& vocabulary,
+        std::unordered_map<uint32_t, Finish>& needed, bool limited, bool exact)
+      : parser_(parser),
+        masks_(masks),
+        vocabulary_(vocabulary),
+        needed_(needed),
+        limited_(limited),
+        exact_(exact) {}
+
+  // What a search begins at.
+  StateId begin(StateId s) const { return exact_ ? s : masks_.blind(s); }
+
+  // Both from a state that begin() gave.
+  // Whether k tokens, the end-of-sequence token included, can complete s. `work` is what may be spent (nodes
+  // of the trie and edges), and what is left of it. After a yes `needed` leads from s to the end.
+  Answer within(StateId s, std::size_t k, uint64_t& work);
+  // Whether any tokens can. `needed` likewise.
+  Answer find(StateId s, uint64_t& work);
+  // The tokens to the end after a yes.
+  std::vector<TokenId> way(StateId s);
+  // No fewer tokens can complete s; kFar: none can.
+  static constexpr std::size_t kFar = static_cast<std::size_t>(-1) / 2;
+  std::size_t least(StateId s) const;
+  std::size_t byte_size() const { return bytes_ + least_.byte_size() + too_little_.byte_size(); }
+
+ private:
+  struct Edges {
+    std::vector<std::pair<StateId, TokenId>> to;  // distinct states, and a token that leads there
+    bool all = true;  // not where captured text matters, nor where there are too many
+  };
+  const Edges* edges(StateId s, uint64_t& work);
+  std::size_t known(StateId s) const;  // tokens that suffice; kFar
+  bool take(StateId s, StateId to, TokenId token);
+  void raise(StateId s, std::size_t least);
+
+  Parser& parser_;
+  MaskBuilder& masks_;
+  const Vocabulary& vocabulary_;
+  std::unordered_map<uint32_t, Finish>& needed_;
+  const bool limited_, exact_;
+  std::unordered_map<uint32_t, Edges> edges_;
+  FlatMap<uint32_t, std::size_t> least_;
+  FlatMap<uint32_t, uint64_t> too_little_;  // work that was not enough for the edges of a state
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace structgen
