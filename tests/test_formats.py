@@ -13,10 +13,26 @@ import pytest
 import structgen
 from bench import data
 from structgen import _core
+from tests import oracle, strategies
 from tests.conftest import need
 
 # Formats that are not regular, or not wholly: the language may be larger there, never smaller.
 LARGER = {"hostname", "idn-hostname", "idn-email", "regex"}
+# Formats without a function of tests/oracle.py, each with the tests that stand for it. Every other one is compared
+# with its oracle, below on sample texts and in test_laws.py within random schemas.
+WITHOUT_ORACLE = {
+    "email": ["test_official_suite"],
+    "idn-email": ["test_official_suite", "test_international_names_are_those_of_idna"],
+    "hostname": ["test_official_suite", "test_international_names_are_those_of_idna"],
+    "idn-hostname": ["test_official_suite", "test_international_names_are_those_of_idna"],
+    "uri": ["test_official_suite"],
+    "uri-reference": ["test_official_suite"],
+    "iri": ["test_official_suite"],
+    "iri-reference": ["test_official_suite"],
+    "uri-template": ["test_official_suite"],
+    "relative-json-pointer": ["test_official_suite"],
+    "regex": ["test_official_suite", "test_regular_expressions"],
+}
 CACHE: dict[str, _core.Language] = {}
 
 
@@ -36,6 +52,27 @@ def suite_cases():
             for test in group["tests"]:
                 if isinstance(test["data"], str):
                     yield name, test["data"], test["valid"]
+
+
+def test_every_format_has_an_oracle_or_stands_in_the_list() -> None:
+    known = set(_core.Language.formats())
+    assert known == set(oracle.FORMATS) | set(WITHOUT_ORACLE)
+    assert not set(oracle.FORMATS) & set(WITHOUT_ORACLE)
+    assert set(strategies.FORMAT_TEXTS) == set(oracle.FORMATS), "random schemas use what an oracle judges"
+    assert {test for tests in WITHOUT_ORACLE.values() for test in tests} <= set(globals())
+
+
+@pytest.mark.parametrize("name", sorted(oracle.FORMATS))
+def test_sample_texts_of_a_format_are_judged_as_its_oracle_judges_them(name) -> None:
+    texts = strategies.FORMAT_TEXTS[name]
+    verdicts = {text: oracle.FORMATS[name](text) for text in texts}
+    assert set(verdicts.values()) == {True, False}, "a sample on each side"
+    assert {text: accepts(name, text) for text in texts} == verdicts
+
+
+def test_the_official_suite_has_both_verdicts_of_every_format_without_an_oracle(data_root) -> None:
+    found = {(name, valid) for name, _, valid in suite_cases()}
+    assert {(name, valid) for name in WITHOUT_ORACLE for valid in (False, True)} <= found
 
 
 def test_official_suite(data_root):

@@ -243,6 +243,11 @@ def test_tools(style) -> None:
     assert harness.verdict(thinking, f"{begin}hm {call}{end}{call}") and not harness.verdict(thinking, call)
 
 
+def test_the_docstring_names_every_style() -> None:
+    told = structgen.Compiler.tools.__doc__ or ""
+    assert [style for style in tool_styles.STYLES if f'"{style}"' not in told] == []
+
+
 def test_marks_may_be_special_tokens() -> None:
     found = COMPILER.tools(TOOLS, "required", style="hermes")
     matcher = found.matcher()

@@ -2,8 +2,10 @@
 //
 // In: text. Out: bool. Cost: a fresh arena a language; meant for tests and for the `check` command.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include "base/error.h"
 #include "regex/charset.h"
@@ -50,6 +52,12 @@ void bind_regex(nb::module_& m) {
             return l;
           },
           "name"_a)
+      .def_static("formats",
+                  [] {
+                    std::vector<std::string> names;
+                    for (const FormatInfo& f : all_formats()) names.emplace_back(f.name);
+                    return names;
+                  })
       .def_static(
           "number",
           [](std::string_view condition, std::string_view argument, bool canonical) {

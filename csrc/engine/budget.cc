@@ -11,10 +11,11 @@
 // where the vocabulary cannot spell that text. What is promised is kept: the states along the text remember
 // what they need and the token that keeps to it.
 //
-// Inside a captured key or item every token would make states of its own. The walk goes without the captured
-// text (mask/fill.h): what finishes whatever the text is, finishes. Where the text matters, a few tokens are
-// tried as they are, and a completion that worked serves every other token that writes what is not in it:
-// texts matter only by being equal to one that comes later. What is still open past kTrials is refused.
+// Inside a captured key or item every token would make states of its own, so the walk uses blind states
+// (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the text
+// matters, a few tokens are tried with their own text. A completion that worked for one token serves every
+// other token that writes nothing the completion holds, because texts matter only by being equal to a later
+// one. Tokens that are still undecided after kTrials are refused.
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
@@ -35,14 +36,14 @@ constexpr uint64_t kSpellings = 2'000'000;      // for all those of one mask
 constexpr std::size_t kDeep = 64;               // tokens up to which fewer are looked for
 constexpr std::size_t kPromised = 1 << 16;      // bytes of a completion whose states are remembered
 constexpr std::size_t kTrialBytes = 16u << 20;  // that their states and regexes may take
-constexpr std::size_t kFull = 2;       // times the cache's bytes that regexes take, from which none are tried
+constexpr std::size_t kFull = 2;       // no trials once the regexes take this many times the cache's bytes
 constexpr uint64_t kWork = 1'000'000;  // of one mask's completions, about a second
 constexpr std::size_t kLikely = 4;     // completions remembered for a state whose text is not known
 constexpr std::size_t kAttempts = 3;   // of tokens alike, to find one
 
-// Whether the strings that a token writes into cannot be equal to one in the text: it holds a piece of a
-// string (letters, other than those of numbers, or beyond ASCII) that the text does not hold, and neither is
-// escaped.
+// Whether the string that a token writes a piece of differs from every string in the text for certain. It
+// does if the piece has a letter (other than the `e` of numbers) or a character beyond ASCII, does not occur
+// in the text, and neither of the two has an escape.
 bool differs(std::string_view token, std::string_view text) {
   if (token.find('\\') != std::string_view::npos || text.find('\\') != std::string_view::npos) return false;
   if (token.find('"') != std::string_view::npos && token.find('"') + 1 < token.size()) return false;

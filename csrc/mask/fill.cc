@@ -35,7 +35,6 @@ bool MaskBuilder::wide(RegexId r) { return parser_.regexes().live(r).count() >= 
 void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode& n = regexes.node(item.regex);
-  // A captured item never goes into the walk: each of its steps would be a state of its own.
   const bool set = n.kind == RegexKind::kJsonSet;
   const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
   RegexId element, tail;
@@ -43,6 +42,7 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
   // Counters would give every count a state of its own; as runs they cost none.
   const bool counted = !narrow_item && as_run(regexes, item.regex, element, min, max, tail) &&
                        max >= kCountedRun && max != kUnbounded;
+  // A captured item never goes into the walk either: each of its steps would be a state of its own.
   if (set || counted || (item.capture.v > 1 && !narrow_item)) {
     wide_items.push_back(item);
   } else if (narrow_item || !wide(item.regex)) {
@@ -340,13 +340,15 @@ bool MaskBuilder::few_exits(const RunClass& run, RegexId of, const Item& item, R
   return n < kManyExits;
 }
 
-// Keys told apart by patterns are several items whose insides overlap: a key that holds `foo` and one that
-// does not. Anything can still become the first, so the second, whose inside is no run, needs no look but
-// where it ends.
+// Keys told apart by patterns are several items with overlapping insides: a key that holds `foo`, and one
+// that does not. If any string can still become one item's text, that item allows all tokens inside strings;
+// of the other items only the exits are computed. Returns such an item, or null.
 const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   if (wide_items.size() < 2) return nullptr;
   RegexArena& regexes = parser_.regexes();
-  enum Form { kPattern, kLess, kOther };  // a run less some literals has a quicker way, and covers nothing
+  // kPattern: an & with a part that is neither a run nor a denied finite set, or of runs alone. kLess: a set
+  // of literals, or runs minus literals, whose masks are cheap by other means. kOther: no &.
+  enum Form { kPattern, kLess, kOther };
   const auto form = [&](RegexId r) {
     const RegexNode n = regexes.node(r);
     if (n.kind != RegexKind::kAnd) return n.kind == RegexKind::kJsonSet ? kLess : kOther;

@@ -12,7 +12,8 @@ namespace structgen {
 
 namespace {
 
-// Trie nodes of a difference: first a few, where only names are excluded; many, before the whole walk.
+// At most this many trie nodes are visited by `difference`: few in the first try, which serves where only
+// names are excluded; many in the second, the last before the whole trie is walked.
 constexpr uint32_t kDifferenceBudget[] = {1'500, 5'000};
 
 }  // namespace
@@ -201,7 +202,7 @@ bool Slices::run_terminal(RegexId regex, TerminalMask& out) {
   const RunExits& exits = run->exits(close);
   out.base = &exits.unbounded;
   out.left = &exits;
-  out.slack = 1;  // an element begun counts as read
+  out.slack = 1;  // the closing byte; up_to(k) counts an element as soon as it begins
   return true;
 }
 

@@ -1,6 +1,7 @@
 // Hash-consed sets of stacks: the persistent stack.
 //
-// In: a symbol pushed on a set, two sets united. Out: StackId; equal ids <=> equal sets (as built).
+// In: a symbol pushed on a set, two sets united. Out: StackId. Equal ids are equal sets; equal sets have
+// equal ids unless a union gave up merging them, which only stacks deeper than kMergeDepth (stack.cc) see.
 // Cost: a push is one look-up; a union is linear in the tops that differ and memoised. A set is a DAG
 // {top symbol -> set of rests}, so ambiguous grammars stay polynomial.
 #pragma once
@@ -37,7 +38,8 @@ class StackArena {
 
  private:
   struct Node {
-    const StackEntry* entries = nullptr;
+    const StackEntry* entries =
+        nullptr;  // sorted by top; one for each top, except deep in a union (stack.cc)
     uint32_t n = 0;
     bool end = false;
   };

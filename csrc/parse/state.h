@@ -52,7 +52,7 @@ struct State {
   const ClassMap* classes = nullptr;
   std::atomic<std::atomic<uint32_t>*> next{nullptr};  // per class, made with the first step
   ByteSet live;                                       // valid once live_known
-  std::atomic<const void*> mask{nullptr};             // owned by mask/cache.h
+  std::atomic<const void*> mask{nullptr};             // owned by the epoch's MaskBuilder (mask/fill.h)
 };
 
 class Parser {

@@ -397,7 +397,8 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
     const RegexNode& n = nodes_[k];
     if (n.kind == RegexKind::kEmpty) return empty();
     if (n.kind == RegexKind::kNot && std::binary_search(kids.begin(), kids.end(), n.a)) return empty();
-    // What is left of a denied "contains" once that stands there denies every string.
+    // `~(any string body)` beside a set of string bodies is empty. It is what a denied "contains x" becomes
+    // once x was read.
     if (n.kind == RegexKind::kNot && all_bodies(RegexId{n.a}) &&
         std::ranges::any_of(kids, [&](uint32_t other) { return nodes_[other].body == 1; }))
       return empty();

@@ -147,8 +147,9 @@ class RegexArena {
     return *static_cast<T*>(known.get());
   }
 
-  // r with less or more texts: limits of counters, of characters from `characters` on and of anything else
-  // from `others` on, are cut to those, or lifted.
+  // r with other maxima of its counters, where those are at or above a limit: `characters` for counters of
+  // characters, `others` for the rest. lift = false: a subset of r, the maxima are lowered to the limit.
+  // lift = true: a superset of r, they become unbounded. Nothing below a complement is changed.
   RegexId limited(RegexId r, uint32_t characters, uint32_t others, bool lift);
 
   // ---- questions ----

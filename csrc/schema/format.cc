@@ -266,6 +266,8 @@ const FormatInfo* find_format(std::string_view name) {
   return nullptr;
 }
 
+std::span<const FormatInfo> all_formats() { return kFormats; }
+
 // The parsed pattern of each format, made on first use and kept for the process.
 static const Pattern& parsed(const FormatInfo& format) {
   static std::array<Pattern, std::size(kFormats)> patterns;

@@ -37,7 +37,7 @@ bool Objects::productive(FormulaId p) {
   return search(id, plans_.forget(plan, plan.rest, none.names), none);
 }
 
-// At least so many keys of a class are left; 0 only where there is none.
+// A lower bound on how many keys of a class are left; 0 means that none is.
 uint64_t Objects::remaining(const Plan& plan, uint32_t cls, const Bits& taken) const {
   const KeyClass& c = plan.classes[cls];
   if (c.keys == kEndless) return kEndless;
@@ -53,8 +53,8 @@ void Objects::take_one(const Plan& plan, uint32_t cls, Bits& taken) const {
   ++taken[cls];
 }
 
-// Whether a rest is possible at all is asked with no name used: more names used never make more possible, and
-// the answer is the same at every member.
+// `possible` pretends that no key was written yet. Written keys never make more objects possible, so its "no"
+// is right, and one answer serves every member.
 Solver::Judges Objects::judges(uint32_t plan_id, Solver::Judge productive) {
   return {std::move(productive),
           [this, plan_id](FormulaId rest) {

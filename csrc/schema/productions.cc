@@ -14,6 +14,7 @@ namespace {
 // Characters of a flexible gap. A bound, because models left free to write whitespace do so until their
 // budget is gone; wide enough for indentation a dozen levels deep.
 constexpr uint32_t kGapLimit = 32;
+constexpr std::size_t kShown = 80;  // bytes of a pattern that an error quotes
 }  // namespace
 
 JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas,
@@ -38,10 +39,17 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     case JsonLayout::kPattern: {
       ByteSet blank;
       for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
-      gap_ = lower_utf8(regexes_, parse_pattern(layout_.pattern), Match::kFull);
+      const std::string shown = "whitespace '" + layout_.pattern.substr(0, kShown) + "'";
+      try {
+        gap_ = lower_utf8(regexes_, parse_pattern(layout_.pattern), Match::kFull);
+      } catch (const Error& e) {
+        throw Error(e.kind(), shown + ": " + e.what()).at(e.offset());
+      }
       if (!regexes_.is_empty(regexes_.minus(gap_, regexes_.star(regexes_.bytes(blank)))))
-        throw Error(ErrorKind::kValue, "the whitespace pattern matches text that is not JSON whitespace");
-      if (regexes_.is_empty(gap_)) throw Error(ErrorKind::kValue, "the whitespace pattern matches nothing");
+        throw Error(ErrorKind::kValue, shown +
+                                           " is none of flexible, compact and pretty, and as a pattern it " +
+                                           "matches text that is not JSON whitespace");
+      if (regexes_.is_empty(gap_)) throw Error(ErrorKind::kValue, shown + ": the pattern matches nothing");
       break;
     }
     default: gap_ = RegexArena::epsilon();
@@ -262,7 +270,7 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
       if (solver_.closes(p)) out.add({text("[]")});
       if (!solver_.item_cells(p).empty()) out.add({text("["), call(kArrayFirst, p.v, 0, depth)});
     } else {
-      out.add({open('[', depth, false), call(kArrayFirst, p.v, 0, depth)});
+      out.add({open('['), call(kArrayFirst, p.v, 0, depth)});
     }
   });
   uint32_t more = kOrderBranches;
@@ -276,7 +284,7 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
       if (offers.close) out.add({text("{}")});
       if (more) out.add({text("{"), call(kObjectFirst, s, 0, depth)});
     } else {
-      out.add({open('{', depth, false), call(kObjectFirst, s, 0, depth)});
+      out.add({open('{'), call(kObjectFirst, s, 0, depth)});
     }
   });
 }
@@ -425,14 +433,15 @@ Bits JsonProductions::unclean(const Plan& plan, uint32_t id) {
 
 // ---- punctuation ----
 
-Symbol JsonProductions::open(char bracket, uint32_t, bool) {
+Symbol JsonProductions::open(char bracket) {
   return Symbol::terminal(regexes_.cat(regexes_.byte(static_cast<uint8_t>(bracket)), gap_));
 }
 
-Symbol JsonProductions::close(char bracket, uint32_t depth, bool empty) {
+Symbol JsonProductions::close(char bracket, uint32_t depth, bool nothing_inside) {
   const RegexId end = regexes_.byte(static_cast<uint8_t>(bracket));
   if (layout_.mode == JsonLayout::kPretty) return text(indent(depth - 1) + bracket);
-  return Symbol::terminal(empty ? end : regexes_.cat(gap_, end));
+  // The gap of an empty container was taken by `open`.
+  return Symbol::terminal(nothing_inside ? end : regexes_.cat(gap_, end));
 }
 
 Symbol JsonProductions::comma(uint32_t depth, bool before_key) {

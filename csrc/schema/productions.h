@@ -22,8 +22,13 @@ namespace structgen {
 constexpr uint32_t kOrderBranches = 16;  // of one object, kept apart for the order of their keys
 
 struct JsonLayout {
-  enum Mode : uint8_t { kFlexible, kCompact, kPretty, kPattern } mode = kFlexible;
-  std::string pattern;                            // kPattern: what may stand in a gap
+  enum Mode : uint8_t {
+    kFlexible,  // up to kGapLimit of " \n\r\t" in every gap
+    kCompact,   // nothing in a gap
+    kPretty,    // a member or item a line, indented by two spaces a level; ": "; nothing in an empty [] or {}
+    kPattern,   // `pattern` in every gap
+  } mode = kFlexible;
+  std::string pattern;
   std::vector<std::string> excludes;              // no string or key holds one of these, as it is written
   std::shared_ptr<const ElementLayout> elements;  // of the outermost object; null: it is JSON as well
 };
@@ -99,8 +104,8 @@ class JsonProductions : public Productions {
   void for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f);
   void for_each_object(FormulaId p, uint32_t& more, const std::function<void(FormulaId)>& f);
   // Terminals: punctuation with the gaps around it.
-  Symbol open(char bracket, uint32_t depth, bool empty);
-  Symbol close(char bracket, uint32_t depth, bool empty);
+  Symbol open(char bracket);
+  Symbol close(char bracket, uint32_t depth, bool nothing_inside);
   Symbol comma(uint32_t depth, bool before_key);
   Symbol colon();
   Symbol text(std::string_view s) { return Symbol::terminal(regexes_.literal(s)); }

@@ -16,8 +16,9 @@ constexpr uint32_t kMaxRestrictDepth = 2'000;  // nested in-place applicators
 constexpr std::size_t kMaxCells = 3'000;
 constexpr uint32_t kTrialSteps = 200;
 constexpr std::size_t kMaxRivals = 2;  // branches that may hold beside one of exactly-one
-constexpr uint32_t kManyBranches =
-    6;  // of exactly-one that ask for values of their own: not split by truth values
+// An exactly-one with at least this many branches that ask about the value, and as many different questions,
+// is tried in `exclusive` before `split_by_truth`.
+constexpr uint32_t kManyBranches = 6;
 }  // namespace
 
 Solver::Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Scalars& scalars)
@@ -240,10 +241,11 @@ bool Solver::value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest) {
   return true;
 }
 
-// Exactly one of many "value in V_i and rest R_i": splitting by the V_i gives up to 2^n cells. Instead one
-// cell (nondeterminism) for each rest, which denies only those others that are possible beside it:
-//     V_i and R_i and, for j != i, not (V_j and R_j), where V_i and V_j or R_i and R_j exclude each other
-//     mostly.
+// Exactly one of many branches "the value is in V_i and the rest meets R_i". Splitting by the truth of every
+// V_i gives up to 2^n cells. This gives one cell for each R_i (cells may overlap: the parser is
+// nondeterministic). A cell denies only the branches that can hold beside its own: those whose R_j the R_i
+// does not exclude and, where these are more than kMaxRivals, whose V_j the V_i does not exclude either.
+// False where no way is good.
 bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
   const FormulaId self = d;
   const std::span<const FormulaId> kids =

@@ -64,8 +64,8 @@ class Solver {
   bool value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest);
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
-  // Runs a search whose negative answer may rest on open ancestors; `store(false)` is called only when
-  // it does not.
+  // True while the running search consulted an open ancestor: do not store a negative answer then, because
+  // the ancestor may still turn out to have a value.
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }

@@ -150,7 +150,8 @@ FormulaId Unique::formula_of(const Texts& values) {
   return solver_.lowering().values(j, 0);
 }
 
-// Chunks of doubling sizes, so that n values cost n log n in all.
+// Chunks of doubling sizes: n values are sorted into chunks in n log n steps in all, and a list has log n
+// chunks.
 uint32_t Unique::add(uint32_t list, std::string text) {
   if (contains(list, text)) return list;
   std::vector<uint32_t> next = lists_[list];
