@@ -8,6 +8,7 @@ terminals that may begin at a place is at most what LALR's merged states allow, 
 from __future__ import annotations
 
 import functools
+import sys
 import unicodedata
 
 import numpy as np
@@ -455,6 +456,25 @@ ERRORS = [
     ),
     ("start: t\nt[lazy]: /a/\nt[lazy]: /b/", "'t' is defined twice", 3, 1),
 ]
+
+
+@pytest.mark.parametrize("name", [".secret", "secret", ".folder.secret", "folder.secret", ".common"])
+def test_no_file_of_the_machine_is_imported(name, tmp_path, monkeypatch) -> None:
+    (tmp_path / "folder").mkdir()
+    for file in ("secret.lark", "folder/secret.lark", "common.lark"):
+        (tmp_path / file).write_text('A: "a"')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delattr(sys.modules["__main__"], "__file__", raising=False)  # else its folder is Lark's base
+    for wanted in (f"{name}.A", f"{name} (A)"):
+        with pytest.raises(errors.GrammarError, match="only the grammars of Lark itself") as caught:
+            harness.compiler().lark(f"start: A\n%import {wanted}")
+        assert f"cannot import '{name.lstrip('.')}'" in str(caught.value)
+        assert caught.value.line == 2
+
+
+def test_grammars_of_lark_are_imported_with_what_they_import() -> None:
+    for text in ("start: INT\n%import common.INT", "start: NAME\n%import python (NAME)"):
+        assert harness.compiler().lark(text)
 
 
 @pytest.mark.parametrize("text, message, line, column", ERRORS)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
@@ -83,6 +84,7 @@ def _load(scanned: Scanned) -> Any:
         raise missing(error, "Lark grammars") from None
     loader = GrammarBuilder()
     try:
+        loader.import_paths = [_packaged]  # asked before any folder, in nested imports too
         loader.load_grammar(scanned.text, "<string>")
         return loader.build()
     except UnexpectedInput as error:
@@ -91,10 +93,28 @@ def _load(scanned: Scanned) -> Any:
         scanned.fail(f"unexpected {found!r}" if found.strip() else "the rule ends too early", at)
     except (LarkGrammarError, AssertionError) as error:
         _translate(str(error), scanned, loader)
-    except FileNotFoundError as error:
-        raise GrammarError(f"cannot import '{error.filename}': no such grammar") from None
+    except _NotPackaged as error:
+        name = ".".join(Path(str(error)).with_suffix("").parts)
+        scanned.fail(
+            f"cannot import '{name}': only the grammars of Lark itself can be imported",
+            _where(scanned.original, name),
+        )
     except RecursionError:
         raise GrammarError("the grammar nests too deeply") from None
+
+
+class _NotPackaged(Exception):
+    """The name of a grammar that is no part of the package lark."""
+
+
+def _packaged(base: Any, name: str) -> Any:
+    """A grammar that Lark brings. The one that asks may be a stranger's, so it opens no other file."""
+    from lark.load_grammar import stdlib_loader
+
+    try:
+        return stdlib_loader(base, name)
+    except OSError:
+        raise _NotPackaged(name) from None
 
 
 def _translate(message: str, scanned: Scanned, loader: Any) -> NoReturn:
