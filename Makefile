@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
-PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p))))
+PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(p))))
 VENV ?= .venv
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 BENCH_COUNT ?= 300
@@ -19,13 +19,21 @@ ASAN := build/asan
 TSAN := build/tsan
 FUZZ := build/fuzz-core
 FUZZ_SECONDS ?= 120
+# `make core`: Debug is for gdb, RelWithDebInfo for perf
+TYPE ?= Release
+DEV := build/core-$(TYPE)
+INSTALLED = $(wildcard $(VENV)/lib/python*/site-packages/structgen/_core*.so)
+CPP = $(shell find csrc tests -name '*.cc' -o -name '*.h')
+# `make differential`: pairs of a schema and a text, in all
+PAIRS ?= 1000000
 # clang 16 or later: the newest that carries its number, else a plain clang++ that is new enough
 CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++-$(v))) \
   $(shell test "$$(clang++ -dumpversion 2>/dev/null | cut -d. -f1)" -ge 16 2>/dev/null && command -v clang++))
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test test-cpp test-asan test-tsan wheel test-wheel wheels check-release fuzz model bench bench-speculation stubs clean
+.PHONY: help setup demo test core format lint hooks test-cpp test-asan test-tsan wheel test-wheel wheels check-release fuzz \
+  planted differential model bench bench-speculation stubs clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -35,10 +43,32 @@ setup: $(VENV)/.test $(VENV)/.qwen $(CORE)  ## a virtual environment in .venv wi
 demo: $(CORE)  ## set everything up, then answer three requests with the embedded model
 	@$(VENV)/bin/structgen generate --prompts examples/requests.jsonl --limit 3
 
-test: setup  ## set up the test dependencies, then ruff, mypy --strict and pytest
-	@$(PY) -m ruff check .
-	@$(PY) -m mypy
+test: setup lint  ## set up the test dependencies, then lint and pytest
 	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal
+
+# The library that pip built is replaced, so that every process of $(VENV) has the new one.
+core:  ## the C++ core again after a change in csrc/, in seconds; TYPE=Debug for a debugger
+	@test -e $(CORE) || $(MAKE) setup
+	@$(VENV)/bin/cmake -S . -B $(DEV) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
+	  -DPython_EXECUTABLE=$(abspath $(PY)) -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja) --log-level=WARNING
+	@$(VENV)/bin/cmake --build $(DEV) -j $(JOBS)
+	@for so in $(INSTALLED); do cp $(DEV)/_core*.so $$so.new && mv $$so.new $$so || exit 1; done
+	@touch $(CORE)
+
+format: $(VENV)/.test  ## the whole tree as clang-format and ruff write it
+	@$(VENV)/bin/clang-format -i $(CPP)
+	@$(PY) -m ruff check -q --fix-only .
+	@$(PY) -m ruff format .
+
+lint: $(VENV)/.test  ## clang-format, ruff and mypy --strict; changes nothing
+	@$(VENV)/bin/clang-format --dry-run --Werror $(CPP)
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+
+hooks: | $(PY)  ## format and lint before every commit, by pre-commit
+	@$(PIP) pre-commit
+	@$(VENV)/bin/pre-commit install
 
 wheel: $(VENV)/.tools  ## the sdist, and the wheel built from the sdist, in dist/
 	@rm -rf dist
@@ -86,6 +116,12 @@ fuzz: setup  ## every text that is read, fuzzed for FUZZ_SECONDS (120) each; fuz
 	  $(VENV)/bin/cmake --build $(FUZZ) -j $(JOBS) || exit 1; \
 	else echo "without clang 16 or later: the C++ core is not instrumented" >&2; fi
 	@$(if $(CLANG),STRUCTGEN_CORE=$(FUZZ)) nice $(PY) -m fuzz all --seconds $(FUZZ_SECONDS) --out build/fuzz
+
+planted: setup  ## bugs put into a copy of the engine on purpose: which tests see them?
+	@PATH="$(abspath $(VENV)/bin):$$PATH" $(PY) -m bench.planted --jobs $(JOBS)
+
+differential: setup  ## verdicts on random schemas beside two judges: PAIRS (1000000) in all, earlier runs included
+	@$(PY) -m bench.differential --pairs $(PAIRS) --jobs $(JOBS)
 
 model: $(VENV)/.train $(CORE)  ## train both embedded models (hours; resumes) and put them into the package
 	@for model in target draft; do \

@@ -1,8 +1,8 @@
 """Schemas with texts that are and are not their instances: tests/cases/*.json, one list a file.
 
 A case is {"about", "schema", "valid": [texts], "invalid": [texts]}, with "options" for the compiler, or
-"error" where the schema or an option must be refused, with the "pointer" and a part of the "message" that it has.
-Every bug that a fuzzer found becomes one.
+"error" where the schema or an option must be refused, with its "pointer" and a part of its "message". Every
+bug that a fuzzer found becomes one.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ PAGES = [
     for pattern in (
         "README.md",
         "CONTRIBUTING.md",
+        "SECURITY.md",
         "docs/*.md",
         "fuzz/README.md",
         "structgen/lm/embedded/*.md",

@@ -18,8 +18,8 @@ from tests.conftest import need
 
 # Formats that are not regular, or not wholly: the language may be larger there, never smaller.
 LARGER = {"hostname", "idn-hostname", "idn-email", "regex"}
-# Formats without a function of tests/oracle.py, each with the tests that stand for it. Every other one is compared
-# with its oracle, below on sample texts and in test_laws.py within random schemas.
+# Formats without a function of tests/oracle.py, each with the tests that stand for it. Every other one is
+# compared with its oracle, below on sample texts and in test_laws.py within random schemas.
 WITHOUT_ORACLE = {
     "email": ["test_official_suite"],
     "idn-email": ["test_official_suite", "test_international_names_are_those_of_idna"],

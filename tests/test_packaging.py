@@ -35,7 +35,7 @@ def test_one_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "version" not in project["project"] and project["project"]["dynamic"] == ["version"]
     assert project["tool"]["scikit-build"]["metadata"]["version"]["input"] == "structgen/__init__.py"
-    assert structgen.__version__ in (ROOT / "CHANGELOG.md").read_text()
+    assert f"## [{structgen.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
 
 
 def test_every_hint_names_the_distribution() -> None:

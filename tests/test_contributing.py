@@ -1,0 +1,91 @@
+"""What a contributor is told and what CI runs: targets, files, tools of one version, the changelog."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.documentation import make_targets
+
+ROOT = Path(__file__).resolve().parents[1]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def settings() -> set[str]:
+    makefile = (ROOT / "Makefile").read_text()
+    return set(re.findall(r"^([A-Z_]+) [?:]?=", makefile, re.MULTILINE)) | {"CXX"}
+
+
+def test_contributing_shows_the_targets_of_daily_work() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    shown = set(re.findall(r"^ {4}(?:[A-Z]+=\S+ )*make ([a-z-]+)", page, re.MULTILINE))
+    assert {"setup", "core", "test", "lint", "format", "test-asan", "test-tsan", "fuzz", "bench"} <= shown
+
+
+def test_contributing_lists_the_files_of_each_kind_of_change() -> None:
+    """That the files exist is a test of tests/test_documentation.py."""
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    part = page.split("## Where each kind of change goes")[1].split("\n## ")[0]
+    kinds = dict(re.findall(r"^\*\*(.*?)\.\*\*(.*?)(?=^\*\*|\Z)", part, re.MULTILINE | re.DOTALL))
+    assert len(kinds) == 6
+    for kind, text in kinds.items():
+        assert len(re.findall(r"`(?:csrc|structgen|tests)/[\w./]+`", text)) >= 2, kind
+
+
+def test_every_target_is_phony_and_explained() -> None:
+    makefile = (ROOT / "Makefile").read_text().replace("\\\n", " ")
+    (phony,) = re.findall(r"^\.PHONY:(.*)", makefile, re.MULTILINE)
+    explained = set(re.findall(r"^([a-z][a-z-]*):[^\n]*## ", makefile, re.MULTILINE))
+    assert make_targets() == set(phony.split()) == explained
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
+def test_workflows_call_what_a_person_calls(workflow) -> None:
+    """Every `run` is a file of .ci/ or a make target; a value of the matrix is read there."""
+    parsed = yaml.safe_load(workflow.read_text())
+    assert True in parsed and "jobs" in parsed  # YAML 1.1 reads the key `on` as true
+    if workflow.name not in ("ci.yml", "nightly.yml"):
+        return
+    for job in parsed["jobs"].values():
+        assert job["timeout-minutes"] <= 360
+        runs = [step["run"] for step in job["steps"] if "run" in step]
+        assert runs
+        for run in runs:
+            if found := re.fullmatch(r"structgen/(\.ci/\w+)( .*)?", run):
+                assert (ROOT / found[1]).stat().st_mode & 0o111, found[1]
+            else:
+                assert run == "make -C structgen ${{ matrix.target }}", run
+                for each in job["strategy"]["matrix"]["target"]:
+                    target, *rest = each.split()
+                    assert target in make_targets()
+                    assert {name.split("=")[0] for name in rest} <= settings()
+
+
+def test_issue_forms_and_hooks_are_yaml() -> None:
+    for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"):
+        assert isinstance(yaml.safe_load(path.read_text()), dict), path
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    pins = set((ROOT / "constraints.txt").read_text().splitlines())
+    asked = {name for hook in hooks for name in hook["additional_dependencies"]}
+    assert {name.split("==")[0] for name in asked} == {"clang-format", "ruff"}
+    assert asked <= pins, asked - pins
+
+
+def test_scripts_of_ci_are_bash() -> None:
+    for script in sorted((ROOT / ".ci").iterdir()):
+        subprocess.run(["bash", "-n", str(script)], check=True)
+
+
+def test_changelog_keeps_its_form() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    assert versions[0] == "[Unreleased]"
+    assert all(re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", v) for v in versions[1:])
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
+        found = re.findall(r"^### (.*)$", section, re.MULTILINE)
+        assert set(found) <= kinds and len(found) == len(set(found)), found
