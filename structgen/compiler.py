@@ -253,7 +253,8 @@ class Compiler:
             tools: OpenAI's list of functions with their parameters' schemas.
             tool_choice: "auto", "none", "required", or a function's name or object.
             style: "hermes" (also "qwen"), "llama3", "mistral", "mistral-v11", "deepseek-v3", "deepseek-v3.1",
-                "deepseek-v3.2", "qwen3-coder", "minimax", "minimax-m3", "glm", "kimi-k2", "kimi-k3" or "json".
+                "deepseek-v3.2", "qwen3-coder", "minimax", "minimax-m3", "glm", "kimi-k2", "kimi-k3" or
+                "json".
             parallel: whether several calls may be made.
             reasoning: whether the text begins with a section of reasoning.
         """
