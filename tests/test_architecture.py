@@ -167,3 +167,15 @@ def test_the_table_can_say_no() -> None:
         "b": {"a", "b", "base"},
         "c": {"a", "b", "base", "c"},
     }
+
+
+def test_no_number_is_read_by_the_locale() -> None:
+    """`strtod` reads "1.5" as 1 where the locale writes a comma; witness.cc only guesses with it."""
+    reads = re.compile(r"\b(?:strto[dfl]+d?|atof|sto[dfl]d?|sscanf|setlocale)\s*\(")
+    found = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "csrc").rglob("*.[ch]*")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if reads.search(line) and not re.search(r"\b(?:strtol|strtoll|stol|stoll)\b", line)
+    }
+    assert found <= {"csrc/schema/witness.cc"}

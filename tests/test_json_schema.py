@@ -115,3 +115,17 @@ def test_regex_language() -> None:
             )
 
     harness.seeded(check, 400)
+
+
+@pytest.mark.parametrize(
+    ("number", "least"), [("1.5e0", 2), ("2.0", 2), ("20e-1", 2), ("0.1e1", 1), ("-3.5", 0), ("1e-400", 1)]
+)
+def test_counts_are_numbers_in_any_spelling(number: str, least: int) -> None:
+    for keyword, opening, item in (("minLength", '"', "a"), ("minItems", "[", "1,")):
+        matcher = harness.compiler().json_schema(f'{{"{keyword}": {number}}}', whitespace="compact").matcher()
+        assert matcher.accept_bytes(opening)
+        for n in range(least + 1):
+            inside = item * n if item == "a" else (item * n).rstrip(",")
+            ended = opening + inside + ('"' if item == "a" else "]")
+            fresh = matcher.fork()
+            assert fresh.accept_bytes(ended[1:]) == (n >= least), ended

@@ -62,6 +62,16 @@ Decimal Decimal::parse_any(std::string_view text) {
   return out;
 }
 
+uint32_t Decimal::count(bool round_up) const {
+  constexpr uint32_t kMost = 2'000'000'000;
+  if (negative || zero()) return 0;
+  if (scientific_exponent() > 9) return kMost;
+  uint64_t out = 0;
+  for (const char c : int_part()) out = out * 10 + static_cast<uint64_t>(c - '0');
+  if (round_up && !integer()) ++out;
+  return static_cast<uint32_t>(std::min<uint64_t>(out, kMost));
+}
+
 std::string Decimal::int_part() const {
   const int64_t n = static_cast<int64_t>(digits.size()) + exponent;
   if (n <= 0) return "0";

@@ -25,6 +25,8 @@ struct Decimal {
   static Decimal parse(std::string_view json_number);      // kSchemaTooComplex: a very large exponent
   static Decimal parse_any(std::string_view json_number);  // never that
 
+  // The number as a count: up or down to a whole number, 0 for what is negative, at most 2 * 10^9.
+  uint32_t count(bool round_up) const;
   bool zero() const { return digits.empty(); }
   bool integer() const { return exponent >= 0; }
   // Of the magnitude, written without exponent: no leading zeros (but "0"), no trailing zeros.

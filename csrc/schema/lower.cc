@@ -1,8 +1,7 @@
 #include "schema/lower.h"
 
-#include <cmath>
-
 #include "base/error.h"
+#include "schema/decimal.h"
 #include "schema/format.h"
 #include "schema/unevaluated.h"
 
@@ -274,10 +273,7 @@ void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
 
 // A count keyword's value; counts beyond 2^31 mean "more than anything".
 uint32_t Lowering::count(const Loc& at, JsonRef number, bool round_up) {
-  const double v = std::strtod(std::string(schemas_.json(at).text(number)).c_str(), nullptr);
-  if (!(v > 0)) return 0;
-  if (v >= 2e9) return 2'000'000'000;
-  return static_cast<uint32_t>(round_up ? std::ceil(v) : std::floor(v));
+  return Decimal::parse_any(schemas_.json(at).text(number)).count(round_up);
 }
 
 void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {

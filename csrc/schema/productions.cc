@@ -1,11 +1,11 @@
 #include "schema/productions.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/error.h"
 #include "regex/charset.h"
 #include "regex/syntax.h"
+#include "schema/decimal.h"
 #include "schema/unique.h"
 
 namespace structgen {
@@ -110,17 +110,17 @@ void JsonProductions::unsatisfiable() {
         if (property != kNoJson) inner.push_back(schemas_->child(at, property));
       }
     // Items that must be there.
-    const auto number = [&](Word w, double otherwise) {
-      return o.number(w) ? std::strtod(std::string(j.text(o[w])).c_str(), nullptr) : otherwise;
+    const auto count = [&](Word w, uint32_t otherwise) {
+      return o.number(w) ? Decimal::parse_any(j.text(o[w])).count(true) : otherwise;
     };
-    const double items = number(Word::kMinItems, 0);
+    const uint32_t items = count(Word::kMinItems, 0);
     const Word tuple = o.array(Word::kPrefixItems) ? Word::kPrefixItems : Word::kItems;
     const uint32_t prefix = o.array(tuple) ? j.size(o[tuple]) : 0;
     for (uint32_t i = 0; i < prefix && i < items; ++i)
       inner.push_back(schemas_->child(at, j.item(o[tuple], i)));
     const Word more = tuple == Word::kItems && prefix > 0 ? Word::kAdditionalItems : Word::kItems;
     if (items > prefix && o.schema(more)) inner.push_back(schemas_->child(at, o[more]));
-    if (o.schema(Word::kContains) && number(Word::kMinContains, 1) > 0)
+    if (o.schema(Word::kContains) && count(Word::kMinContains, 1) > 0)
       inner.push_back(schemas_->child(at, o[Word::kContains]));
     // Where no branch has a value the first one shows why.
     for (Word w : {Word::kAnyOf, Word::kOneOf}) {
