@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("CMakeLists.txt", "pyproject.toml", "csrc", "structgen", "bench", "tests", "examples")
+COPIED = ("CMakeLists.txt", "pyproject.toml", "csrc", "structgen", "grammars", "bench", "tests", "examples")
 TESTS = (
     "tests/test_formats.py",
     "tests/test_differential.py",
