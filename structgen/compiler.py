@@ -8,9 +8,10 @@ before is returned from a cache.
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core, _metaschemas
@@ -193,6 +194,8 @@ class Compiler:
         *,
         start: str = "start",
         lexer: Literal["contextual", "dynamic", "scannerless"] = "contextual",
+        grammars: Mapping[str, Any] | None = None,
+        import_paths: Sequence[str | os.PathLike[str]] = (),
     ) -> CompiledGrammar:
         """A Lark grammar, with the extensions that llguidance's users know.
 
@@ -201,6 +204,10 @@ class Compiler:
             lexer: how far a terminal reaches. "contextual": as far as any terminal that may begin there, and
                 keywords win over names, as in Lark's LALR parser. "dynamic": as far as it can itself, as in
                 Lark's Earley parser. "scannerless": any text that it matches.
+            grammars: what ``@name`` stands for, by name: the text of a Lark grammar, or a JSON Schema.
+            import_paths: directories in which ``%import`` looks for grammars, before Lark's own; a relative
+                import (``%import .other``) looks in the directory of the file that it stands in first.
+                Without any no file is read.
 
         Raises:
             GrammarError: with line, column and the likely fix.
@@ -209,13 +216,16 @@ class Compiler:
         if lexer not in ("contextual", "dynamic", "scannerless"):
             raise ValueError(f"lexer is 'contextual', 'dynamic' or 'scannerless', not {lexer!r}")
         key = ("lark", sound(text), start, lexer)
-        if (known := self._known(key)) is not None:
+        alone = not grammars and not import_paths  # else the text is not all there is
+        if alone and (known := self._known(key)) is not None:
             return known
         from .frontend import lark
 
-        builder, rule = lark.build(text, self.vocabulary, start, lexer)
+        paths = [os.fspath(path) for path in import_paths]
+        builder, rule = lark.build(text, self.vocabulary, start, lexer, grammars, paths)
         try:
-            return self._remember(key, self._built(builder, rule, text))
+            built = self._built(builder, rule, text)
+            return self._remember(key, built) if alone else built
         except GrammarError as error:
             raise error.located(text) from None
 

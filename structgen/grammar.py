@@ -86,7 +86,7 @@ class CompiledGrammar:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Rules of a grammar's text that are never used or match nothing."""
+        """Rules of a grammar's text that are never used or match nothing, and what is read and not kept."""
         return tuple(self._core.warnings)
 
     @property
@@ -211,8 +211,12 @@ class Matcher:
         return least, enough
 
     def shortest_completion(self) -> bytes:
-        """A shortest text that completes the sequence from here; empty where it may end."""
-        return self._core.shortest_completion()
+        """A shortest text that completes the sequence from here; empty where it may end.
+
+        A special token, which has no text, stands in it as its name.
+        """
+        rest = self._core.shortest_completion()
+        return rest if b"\xff" not in rest else self.grammar.vocabulary._named(rest)
 
     def accept_token(self, token: int) -> bool:
         """Appends a token. False leaves the state unchanged."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -250,6 +251,16 @@ class Vocabulary:
         if not 0 <= token_id < self.vocab_size:
             raise VocabularyError(f"token id {token_id} is outside the vocabulary of {self.vocab_size} ids")
         return self.tokens[token_id]
+
+    def _named(self, text: bytes) -> bytes:
+        """A text of the core's with special tokens, each the byte 0xFF and its id, as their names."""
+        names = {i: name for name, i in self.special_tokens.items()}
+
+        def name(match: re.Match[bytes]) -> bytes:
+            index = int.from_bytes(match[0][1:], "big")
+            return names.get(index, f"<[{index}]>").encode()
+
+        return re.sub(rb"\xff.{4}", name, text, flags=re.DOTALL)
 
     def decode(self, token_ids: Iterable[int]) -> bytes:
         """The text of a sequence of ids; special and end tokens add nothing."""

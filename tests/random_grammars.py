@@ -30,9 +30,25 @@ DIALECTS = ("contextual", "dynamic", "scannerless", "gbnf")
 # The bytes of the texts, a vocabulary: all of them, with duplicates and the empty token; without `b` alone;
 # with tokens over many terminals.
 VOCABULARIES = (
-    (b"a", b"b", b"c", b"a", b"b", b"", b"ab"),
+    (b"a", b"b", b"c", b"a", b"b", b"", b"ab", b"A", b"B", b"C"),
     (b"a", b"ab", b"ba", b"bb", b"c", b"cc", b"ab"),
-    (b"a", b"b", b"c", b"ab", b"abc", b"cab", b"aabba", b"bcbcb", b"acacaca", b"bbbbbbbb", b"", b"abcab"),
+    (
+        b"a",
+        b"b",
+        b"c",
+        b"ab",
+        b"abc",
+        b"cab",
+        b"aabba",
+        b"bcbcb",
+        b"acacaca",
+        b"bbbbbbbb",
+        b"",
+        b"abcab",
+        b"A",
+        b"B",
+        b"C",
+    ),
 )
 
 
@@ -62,6 +78,7 @@ class Grammar:
     templates: dict[str, Tree] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     captured: tuple[str, ...] = ()
+    lazy: dict[str, tuple[str, ...]] = field(default_factory=dict)  # rule -> its terminals in a row
 
 
 LITERALS = ("a", "b", "c", "ab", "ba", "aa", "abc")
@@ -113,10 +130,12 @@ def draw(source: Source, dialect: str) -> Grammar:
     terminals: dict[str, Terminal] = {}
     for name in "ABCD"[: source.integer(1, 4)]:
         literal = source.chance(55)
+        ignores_case = dialect != "gbnf" and source.chance(15)
+        pattern = source.pick(LITERALS if literal else PATTERNS)
         terminals[name] = Terminal(
-            source.pick(LITERALS if literal else PATTERNS),
+            pattern.upper() if ignores_case and literal else pattern,
             literal,
-            False,
+            ignores_case,
             source.pick((0, 0, 0, 0, 1, -1)) if dialect in ("contextual", "dynamic") else 0,
         )
     grammar = Grammar({}, terminals)
@@ -129,8 +148,11 @@ def draw(source: Source, dialect: str) -> Grammar:
         if source.chance(25):
             grammar.captured = tuple(source.some(names, 1, 2))
     usable = [t for t in terminals if t != "W"]
+    if dialect != "gbnf" and source.chance(25):
+        grammar.lazy = {"l": tuple(source.pick(usable) for _ in range(source.integer(1, 2)))}
+    called = [*names, *grammar.lazy, *grammar.lazy]
     for name in names:
-        grammar.rules[name] = _rule(source, names, usable)
+        grammar.rules[name] = _rule(source, called, usable)
     if not grammar.templates:
         grammar.rules = {name: _without_uses(tree) for name, tree in grammar.rules.items()}
     return grammar
@@ -187,6 +209,7 @@ def lark(grammar: Grammar) -> str:
         attributes = "[capture]" if name in grammar.captured else ""
         lines.append(f"{name}{attributes}: {_written(tree, None)}")
     lines += [f"{name}{{p}}: {_written(tree, None)}" for name, tree in grammar.templates.items()]
+    lines += [f"{name}[lazy]: {' '.join(names)}" for name, names in grammar.lazy.items()]
     for name, terminal in grammar.terminals.items():
         priority = f".{terminal.priority}" if terminal.priority else ""
         lines.append(f"{name}{priority}: {terminal.written()}")
@@ -215,18 +238,29 @@ class Oracle:
     end, all that may follow the rule anywhere; and what is ignored. A rival of a higher priority wins as soon
     as it matches, of equal texts a literal wins over a pattern. Under "dynamic" a terminal has
     no rivals but itself. Under "scannerless" it is any text that it matches.
+
+    A lazy rule is a terminal whose texts are those of which no beginning is one. Under "contextual" it wins
+    over rivals of its priority, 0, and lower ones as soon as it matches.
     """
 
     def __init__(self, grammar: Grammar, lexer: str) -> None:
         self.lexer = lexer
         self.terminals = grammar.terminals
         self.regexes = {name: t.regex() for name, t in grammar.terminals.items()}
+        self.lazy = {f"#{name}" for name in grammar.lazy}  # the terminals that such rules are
+        self.terminals = {**self.terminals, **{name: Terminal("") for name in self.lazy}}
+        for name, names in grammar.lazy.items():
+            parts = (
+                f"(?i:{r.pattern})" if r.flags & re.IGNORECASE else f"(?:{r.pattern})"
+                for r in (self.regexes[n] for n in names)
+            )
+            self.regexes[f"#{name}"] = re.compile("".join(parts))
         self.ignored = grammar.ignored
         self.rules: dict[str, Tree] = {}
         self._instances = grammar.templates
         self._count = 0
         todo = ["start"]
-        self._bodies = dict(grammar.rules)
+        self._bodies = {**grammar.rules, **{n: ("terminal", f"#{n}") for n in grammar.lazy}}
         while todo:
             name = todo.pop()
             if name not in self.rules:
@@ -373,7 +407,10 @@ class Oracle:
         self.start = first.get("start", frozenset()) | frozenset(self.ignored)
 
     def _whole(self, name: str, text: str) -> bool:
-        return self.regexes[name].fullmatch(text) is not None
+        regex = self.regexes[name]
+        if name in self.lazy and any(regex.fullmatch(text[:k]) for k in range(len(text))):
+            return False
+        return regex.fullmatch(text) is not None
 
     def _reads(self, name: str, context: frozenset[str], text: str, i: int) -> list[int]:
         """Where the terminal may end that begins at i."""
@@ -387,12 +424,18 @@ class Oracle:
         for j in range(i + 1, len(text) + 1):
             if not self._whole(name, text[i:j]):
                 continue
-            if j < len(text) and any(self._whole(u, text[i : j + 1]) for u in rivals):
+            lazy = name in self.lazy
+            if not lazy and j < len(text) and any(self._whole(u, text[i : j + 1]) for u in rivals):
                 continue
             beaten = False
             for u in rivals[1:]:
                 other = self.terminals[u]
-                if other.priority > me.priority:
+                if u in self.lazy:
+                    last = j - (lazy and other.priority == me.priority)
+                    beaten |= any(self._whole(u, text[i:k]) for k in range(i + 1, last + 1))
+                elif lazy and other.priority == me.priority:
+                    continue
+                elif other.priority > me.priority:
                     beaten |= any(self._whole(u, text[i:k]) for k in range(i + 1, j + 1))
                 elif other.literal and not me.literal:
                     beaten |= self._whole(u, text[i:j])

@@ -133,3 +133,43 @@ def test_errors(text, message, line, column) -> None:
     with pytest.raises(errors.GrammarError) as caught:
         COMPILER.gbnf(text)
     assert (caught.value.message, caught.value.line, caught.value.column) == (message, line, column)
+
+
+XGRAMMAR = [
+    ('root ::= Regex("a+\\\\d") "c"', ["aa1c"], ["a1", "1c"]),
+    ('root ::= Substring("ab", "c", "de") "!"', ["!", "ab!", "abc!", "cde!"], ["b!", "abde!"]),
+    ('root ::= "a"{2,-1}', ["aa", "aaaa"], ["", "a"]),
+    ('-kv ::= "a"\n1 ::= -kv "b"\nroot ::= 1 -kv', ["aba"], ["ab"]),
+    ('root ::= a "!"\na[max_chars=3, capture="x"] ::= "b"+', ["b!", "bbb!"], ["!", "bbbb!"]),
+    ('root ::= a "!"\na[lazy] ::= "b"+', ["b!"], ["bb!"]),
+    ('root ::= a "!"\na[temperature=0.5, max_tokens=9] ::= "b"+', ["bb!"], ["!"]),
+]
+
+
+@pytest.mark.parametrize("text, inside, outside", XGRAMMAR)
+def test_what_xgrammar_writes(text, inside, outside) -> None:
+    found = COMPILER.gbnf(text)
+    assert [t for t in inside if not harness.verdict(found, t)] == []
+    assert [t for t in outside if harness.verdict(found, t)] == []
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ('root ::= Regex("a(")', "in the pattern a("),
+        ("root ::= Regex(a)", "Regex takes a pattern in quotes"),
+        ("root ::= Substring(1)", "Substring takes texts in quotes"),
+        ('root ::= "a"{-1}', "expected {m}"),
+        ('root ::= a\na[x=1] ::= "a"', "'x' is no attribute of a rule"),
+        ('root ::= a\na[lazy=1] ::= "a"', "'lazy' takes no value"),
+        ('root ::= a\na[max_tokens=x] ::= "a"', "'max_tokens' is a whole number"),
+        ('root ::= a\na[temperature=-1] ::= "a"', "'temperature' is a number"),
+        ('root ::= a\na[capture="\\x"] ::= "a"', "cannot be read"),
+        ("root ::= TokenTagDispatch((1, x), loop=true)\nx ::= \"a\"", "'loop' is no option of TokenTagDispatch"),  # noqa: E501
+        ("root ::= TokenTagDispatch((99999, x))\nx ::= \"a\"", "outside the vocabulary"),
+    ],
+)  # fmt: skip
+def test_what_xgrammar_writes_wrong(text, message) -> None:
+    with pytest.raises(errors.GrammarError) as caught:
+        COMPILER.gbnf(text)
+    assert message in caught.value.message

@@ -129,3 +129,24 @@ def test_counts_are_numbers_in_any_spelling(number: str, least: int) -> None:
             ended = opening + inside + ('"' if item == "a" else "]")
             fresh = matcher.fork()
             assert fresh.accept_bytes(ended[1:]) == (n >= least), ended
+
+
+@pytest.mark.parametrize(
+    "schema, note",
+    [
+        (
+            {"dependentRequired": {"a": "b"}},
+            "dependentRequired: ignored in part: 'a' is not an array of names",
+        ),
+        (
+            {"dependentRequired": {"a": [5]}},
+            "dependentRequired: ignored in part: 'a' has an item that is not a name",
+        ),
+        ({"required": ["a", 5]}, "required: ignored in part: an item is not a name"),
+        ({"allOf": [{}, "a"]}, "allOf: ignored in part: 1 is not a schema"),
+        ({"properties": {"a": "b"}}, "properties: ignored in part: 'a' is not a schema"),
+        ({"type": ["string", 5]}, "type: ignored in part: an item is not the name of a type"),
+    ],
+)
+def test_misshapen_parts_are_reported(schema, note) -> None:
+    assert f"#: {note}" in [str(entry) for entry in harness.compiler().json_schema(schema).report]

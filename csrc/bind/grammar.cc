@@ -3,6 +3,7 @@
 // In: node numbers and texts. Out: node numbers. Cost: one node a call. Patterns are parsed here, so that the
 // caller can say where in its text a broken one stands.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -47,6 +48,10 @@ void bind_grammar(nb::module_& m) {
   nb::class_<BoundGrammar> builder(m, "GrammarBuilder", "The nodes and rules of a grammar; for front ends.");
   builder.def(nb::init<>());
   Locked{builder}
+      .def(
+          "warn",
+          [](BoundGrammar& self, std::string text) { self.source.warnings.push_back(std::move(text)); },
+          "text"_a, "Something that the grammar's warnings are to say.")
       .def("never", [](BoundGrammar& self) { return with_kids(self, NodeOp::kNever, {}); })
       .def(
           "literal",
@@ -186,16 +191,19 @@ void bind_grammar(nb::module_& m) {
           "rule"_a)
       .def(
           "lexeme",
-          [](BoundGrammar& self, std::string name, uint32_t node, int32_t priority, bool literal,
-             bool alone) {
-            checked(self, {node});
-            self.source.lexemes.push_back({std::move(name), node, priority, literal, alone});
+          [](BoundGrammar& self, std::string name, uint32_t node, int32_t priority, bool literal, bool alone,
+             bool lazy, std::optional<uint32_t> whole) {
+            checked(self, {node, whole.value_or(node)});
+            Lexeme lexeme{std::move(name), node, priority, literal, alone, lazy};
+            if (whole) lexeme.whole = *whole;
+            self.source.lexemes.push_back(std::move(lexeme));
             GrammarNode n;
             n.op = NodeOp::kLexeme;
             n.a = static_cast<uint32_t>(self.source.lexemes.size() - 1);
             return self.source.add(std::move(n));
           },
-          "name"_a, "node"_a, "priority"_a = 0, "literal"_a = false, "alone"_a = false)
+          "name"_a, "node"_a, "priority"_a = 0, "literal"_a = false, "alone"_a = false, "lazy"_a = false,
+          "whole"_a = nb::none())
       .def(
           "gap",
           [](BoundGrammar& self, const std::vector<uint32_t>& lexemes) {
@@ -228,8 +236,7 @@ void bind_grammar(nb::module_& m) {
       .def(
           "limit",
           [](BoundGrammar& self, uint32_t kid, uint32_t tokens, std::string name, int64_t place) {
-            if (tokens == 0 || tokens > kMaxNumber)
-              throw Error(ErrorKind::kValue, "a limit of tokens is out of range");
+            if (tokens > kMaxNumber) throw Error(ErrorKind::kValue, "a limit of tokens is out of range");
             GrammarNode n;
             n.op = NodeOp::kLimit;
             n.a = tokens;

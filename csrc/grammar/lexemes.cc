@@ -40,7 +40,8 @@ uint64_t key(RegexId a, RegexId b) { return (static_cast<uint64_t>(a.v) << 32) |
 Lexemes::Lexemes(RegexArena& regexes, std::vector<LexemeLanguage> all)
     : regexes_(regexes), all_(std::move(all)) {
   for (LexemeLanguage& l : all_)
-    if (regexes_.nullable(l.regex)) l.regex = regexes_.minus(l.regex, RegexArena::epsilon());
+    for (RegexId* r : {&l.regex, &l.whole})
+      if (regexes_.nullable(*r)) *r = regexes_.minus(*r, RegexArena::epsilon());
 }
 
 bool Lexemes::overlap(RegexId a, RegexId b) {
@@ -180,6 +181,14 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
   for (uint32_t u : together) {
     const LexemeLanguage& other = all_[u];
     if (u == t || me.alone || other.priority < me.priority) continue;
+    if (other.lazy) {  // it ends where it matches, and the others with it
+      if ((regexes_.live(me.regex) & regexes_.live(other.whole)).none()) continue;
+      const bool both = me.lazy && other.priority == me.priority;
+      cut.push_back(both ? regexes_.cat(other.whole, regexes_.bytes(ByteSet::all())) : other.whole);
+      rivals.push_back(other.whole);
+      continue;
+    }
+    if (me.lazy && other.priority == me.priority) continue;
     if (other.regex == me.regex) {
       if (other.priority > me.priority || (other.literal && !me.literal)) return;  // it is never this one
       continue;
@@ -198,6 +207,7 @@ void Lexemes::compute(uint32_t t, std::span<const uint32_t> together, std::vecto
     regex = regexes_.minus(regex,
                            regexes_.cat(regexes_.alt(std::span<const RegexId>(cut)), RegexArena::anything()));
   if (regexes_.is_empty(regex)) return;
+  if (me.lazy) return out.push_back({regex, RegexArena::empty()});
   if (regex != reach && cut.empty() && rivals.size() == 1) {
     // Only words are taken out: what may follow is what may follow without that.
     const std::vector<LexemePart>& plain = split(reach, reach);
@@ -232,6 +242,7 @@ bool Lexemes::always_separable(const std::vector<std::vector<uint32_t>>& gaps) {
     if (l.literal) words.push_back(l.regex);
   const RegexId word = regexes_.alt(std::span<const RegexId>(words));
   for (uint32_t t = 0; t < all_.size(); ++t) {
+    if (all_[t].lazy && all_.size() > 1) return false;  // what it takes from others may be all of them
     const bool blank = std::find(gaps[0].begin(), gaps[0].end(), t) != gaps[0].end();
     if (all_[t].priority != all_[0].priority) return false;
     if (!blank && (regexes_.live(all_[t].regex) & blanks).any()) return false;

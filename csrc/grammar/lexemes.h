@@ -6,9 +6,9 @@
 //
 // A lexeme may end before byte b unless one of them, of the same priority or a higher one, matches a text
 // that is longer by b. Of equal texts a literal wins over a pattern (keywords over names), and a higher
-// priority wins as soon as it matches. This looks one byte ahead, as far as one text is a beginning of
-// another by that byte: `1..2` is read as 1 and `..` where numbers may have a fraction, as a lexer does that
-// goes back to its last match.
+// priority wins as soon as it matches, as does a lazy lexeme, which ends there. This looks one byte ahead, as
+// far as one text is a beginning of another by that byte: `1..2` is read as 1 and `..` where numbers may have
+// a fraction, as a lexer does that goes back to its last match.
 #pragma once
 
 #include <map>
@@ -26,6 +26,8 @@ struct LexemeLanguage {
   int32_t priority = 0;
   bool literal = false;
   bool alone = false;
+  bool lazy = false;  // ends as soon as it matches
+  RegexId whole;      // what others see of it; that of a lazy one may be longer than it is
 };
 
 class Lexemes {

@@ -27,14 +27,19 @@ class Lowering {
 
   Lowered run(uint32_t start) {
     for (const Lexeme& l : source_.lexemes) {
-      LexemeLanguage language{RegexArena::empty(), l.priority, l.literal, l.alone};
       const std::optional<RegexId> r = regular(l.node);
       if (!r) throw Error(ErrorKind::kGrammar, "terminal '" + l.name + "' is not regular");
-      language.regex = *r;
+      LexemeLanguage language{*r, l.priority, l.literal, l.alone, l.lazy, *r};
+      if (l.whole >= 0) {
+        const std::optional<RegexId> whole = regular(static_cast<uint32_t>(l.whole));
+        if (!whole) throw Error(ErrorKind::kGrammar, "terminal '" + l.name + "' is not regular");
+        language.whole = *whole;
+      }
       out_.cfg.optional.push_back(regexes_.nullable(*r));
       out_.lexemes.push_back(language);
     }
     out_.cfg.gaps = source_.gaps;
+    out_.cfg.warnings = source_.warnings;
     out_.cfg.start = number(start);
     for (std::size_t i = 0; i < todo_.size(); ++i) {
       const auto [rule, node] = todo_[i];

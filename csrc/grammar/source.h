@@ -60,6 +60,10 @@ struct Lexeme {
   int32_t priority = 0;
   bool literal = false;  // wins over a pattern that matches the same text
   bool alone = false;    // only its own longer texts bound it, not those of others
+  // Ends as soon as it matches, and none other goes on there. `whole`: the node of what others see of it,
+  // where it is only the first part of such a text.
+  bool lazy = false;
+  int64_t whole = -1;
 };
 
 struct GrammarSource {
@@ -68,6 +72,7 @@ struct GrammarSource {
   std::vector<Lexeme> lexemes;
   std::vector<std::string> captures;        // names
   std::vector<std::vector<uint32_t>> gaps;  // lexemes of each
+  std::vector<std::string> warnings;        // of the front end
   uint32_t parts = 0;
   bool edged = false;  // some texts hold kEdge (parse/productions.h)
 

@@ -197,7 +197,14 @@ uint32_t SchemaSet::enter_resource(Visit& v) {
 void SchemaSet::scan_schema(uint32_t visit, std::vector<Visit>& todo) {
   const Visit v = visits_[visit];
   const Json& j = *documents_[v.doc];
-  if (!j.is_object(v.node)) return;
+  if (!j.is_object(v.node)) {
+    if (!j.is_bool(v.node) && v.parent != kNoVisit) {
+      const std::string which =
+          v.index != kNoIndex ? std::to_string(v.index) : "'" + std::string(v.member) + "'";
+      notes_.push_back({v.parent, v.keyword, "ignored in part: " + which + " is not a schema"});
+    }
+    return;
+  }
   const Draft draft = resources_[v.resource].draft;
   const bool hidden = draft <= Draft::k7 && j.find(v.node, "$ref") != kNoJson;
   for (uint32_t i = 0; i < j.size(v.node); ++i) {
@@ -221,6 +228,7 @@ void SchemaSet::scan_word(uint32_t visit, const WordInfo& w, std::string_view ke
     notes_.push_back({visit, key, std::string("ignored: ") + why});
     return;
   }
+  note_misshapen_parts(visit, w.word, key, value);
   const auto push = [&](JsonRef node, std::string_view member, uint32_t index) {
     todo.push_back({v.doc, node, v.resource, visit, key, member, index});
   };
@@ -276,6 +284,29 @@ void SchemaSet::scan_word(uint32_t visit, const WordInfo& w, std::string_view ke
       break;
     case Word::kContent: notes_.push_back({visit, key, "annotation"}); break;
     default: break;
+  }
+}
+
+// Parts of a keyword that constrain nothing because of their shape.
+void SchemaSet::note_misshapen_parts(uint32_t visit, Word w, std::string_view key, JsonRef value) {
+  const Json& j = *documents_[visits_[visit].doc];
+  const auto names = [&](JsonRef list) {
+    for (uint32_t i = 0; i < j.size(list); ++i)
+      if (!j.is_string(j.item(list, i))) return false;
+    return true;
+  };
+  if (w == Word::kType && j.is_array(value) && !names(value))
+    notes_.push_back({visit, key, "ignored in part: an item is not the name of a type"});
+  if (w == Word::kRequired && !names(value))
+    notes_.push_back({visit, key, "ignored in part: an item is not a name"});
+  if (w != Word::kDependentRequired && w != Word::kDependencies) return;
+  for (uint32_t i = 0; i < j.size(value); ++i) {
+    const JsonRef then = j.item(value, i);
+    const bool list = j.is_array(then);
+    if (list ? names(then) : w == Word::kDependencies) continue;
+    notes_.push_back({visit, key,
+                      "ignored in part: '" + std::string(j.key(value, i)) +
+                          (list ? "' has an item that is not a name" : "' is not an array of names")});
   }
 }
 

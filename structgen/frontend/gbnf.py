@@ -8,14 +8,16 @@ Every rule is scannerless: characters are matched one by one, blanks only where 
     a b   a | b   ( a )  a* a+ a? a{2} a{2,} a{2,5} a{,5}   # comment
     <name>  <[12]>  !<name>           a special token by name or id, anything but that token
     (= a)                             xgrammar's look-ahead: it speeds xgrammar up and constrains nothing
-    Token(12)  ExcludeToken(12)  TagDispatch(("<t>", rule), stop_str=..., excludes=...)    of xgrammar
+    Token(12)  ExcludeToken(12)  TagDispatch(("<t>", rule), stop_str=..., excludes=...)    of xgrammar, as are
+    Regex("[a-z]+")  Substring("one ", "two")  TokenTagDispatch((12, rule), excludes=(13,))  a{2,-1}
+    name[capture="x", lazy, max_tokens=5, max_chars=9, temperature=1] ::= ...
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
 from ..errors import GrammarError
@@ -24,14 +26,19 @@ from . import source
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*|[0-9]+[A-Za-z_\-][A-Za-z0-9_.\-]*")
+_NAME = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_.\-]*")
 _ATTRIBUTES = re.compile(r"\[[^\]\n]*\](?=\s*::=)")
+_ATTRIBUTE = re.compile(r'\s*([a-z_]+)\s*(?:=\s*("(?:\\.|[^"\\\n])*"|[^\s,\]"]+))?\s*([,\]])')
+_KNOWN = ("capture", "lazy", "max_tokens", "max_chars", "temperature")
 _BLANK = re.compile(r"(?:\s+|#[^\n]*|//[^\n]*)+")
-_COUNT = re.compile(r"\{\s*(\d*)\s*(,?)\s*(\d*)\s*\}")
+_COUNT = re.compile(r"\{\s*(\d*)\s*(,?)\s*(\d*|-1)\s*\}")
 _TOKEN = re.compile(r"<\[([^\]\n]*)\]>|<[^<>\s\[\]][^<>\n]*>")
 _SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "b": "\b", "a": "\a", "0": "\0"}
 _HEX = {"x": 2, "u": 4, "U": 8}
-_CALLS = ("Token", "ExcludeToken", "AnyTokens", "ExcludeTokens", "TagDispatch")
+_CALLS = (
+    "Token", "ExcludeToken", "AnyTokens", "ExcludeTokens", "TagDispatch", "TokenTagDispatch",
+    "Regex", "Substring",
+)  # fmt: skip
 _SHORTHANDS = {"d": [(48, 57)], "w": [(48, 57), (65, 90), (95, 95), (97, 122)], "s": [(9, 13), (32, 32)]}
 
 
@@ -84,8 +91,9 @@ class Parser:
         name = match[0]
         self.at = match.end()
         attributes = _ATTRIBUTES.match(self.text, self.at)
+        given = {}
         if attributes is not None:
-            self.fail("attributes of rules are written in the Lark dialect; see compiler.lark")
+            given = self.attributes(attributes.start() + 1, attributes.end())
         self.blank()
         if not self.text.startswith("::=", self.at):
             if self.text.startswith((":=", ":", "="), self.at):
@@ -96,7 +104,59 @@ class Parser:
             source.fail(f"rule '{name}' is defined twice", self.text, start)
         self.defined[name] = start
         body = self.choice()
-        self.b.define(self.number(name), body)
+        self.b.define(self.number(name), self.attributed(name, body, given))
+
+    def attributes(self, at: int, end: int) -> dict[str, tuple[str, int]]:
+        """name -> its value as written, '' without one, and its place."""
+        found: dict[str, tuple[str, int]] = {}
+        while at < end:
+            match = _ATTRIBUTE.match(self.text, at, end)
+            if match is None:
+                source.fail('expected an attribute: name, name=1 or name="text"', self.text, at)
+            name = match[1]
+            if name not in _KNOWN:
+                hint = source.meant(name, _KNOWN) or "; ends of rules are written in the Lark dialect"
+                source.fail(f"'{name}' is no attribute of a rule{hint}", self.text, match.start(1))
+            if name in found:
+                source.fail(f"'{name}' is given twice", self.text, match.start(1))
+            found[name] = (match[2] or "", match.start(1))
+            at = match.end()
+        self.at = end
+        return found
+
+    def attributed(self, name: str, node: int, given: dict[str, tuple[str, int]]) -> int:
+        counts = {}
+        for kind in ("max_tokens", "max_chars"):
+            if kind in given:
+                value, at = given[kind]
+                if not (value.isdigit() and value.isascii()):
+                    source.fail(f"'{kind}' is a whole number of at least 0", self.text, at)
+                counts[kind] = int(value) if len(value) < 10 else source.MOST
+        if "lazy" in given:
+            if given["lazy"][0]:
+                source.fail("'lazy' takes no value", self.text, given["lazy"][1])
+            node = self.b.shortest(node)
+        if "max_chars" in counts:
+            node = self.b.both([node, self.b.repeat(source.any_char(self.b), 0, counts["max_chars"])])
+        if "capture" in given:
+            value, at = given["capture"]
+            if value and not value.startswith('"'):
+                source.fail("'capture' takes a name in quotes", self.text, at)
+            try:
+                label = str(ast.literal_eval(value)) if value else name
+            except (SyntaxError, ValueError):
+                source.fail(f"{value} cannot be read", self.text, at)
+            if not label:
+                source.fail("a capture has a name", self.text, at)
+            node = self.b.capture(label, node)
+        if "temperature" in given:
+            source.temperature(self.b, name, *given["temperature"][:1], self.text, given["temperature"][1])
+        if "max_tokens" in counts:
+            inner = self.b.rule("")
+            self.b.define(inner, node)
+            at = len(self.text[: given["max_tokens"][1]].encode())
+            node = self.b.limit(self.b.call(inner), counts["max_tokens"], name, at)
+        return node
 
     def number(self, name: str) -> int:
         if name not in self.numbers:
@@ -152,12 +212,16 @@ class Parser:
                 match = _COUNT.match(self.text, self.at)
                 if match is None or not (match[1] or match[3]):
                     self.fail("expected {m}, {m,} or {m,n}")
+                if match[3] == "-1" and not match[2]:
+                    self.fail("expected {m}, {m,} or {m,n}")
+                if len(match[1]) > 10 or len(match[3]) > 10:
+                    self.fail(source.TOO_MANY)
                 least = int(match[1] or 0)
                 most = int(match[3]) if match[3] else (-1 if match[2] else least)
                 if 0 <= most < least:
                     self.fail(f"{{{least},{most}}} asks for at least {least} and at most {most}")
-                if max(least, most) > 1 << 30:
-                    self.fail("the bound of a repetition is too large")
+                if max(least, most) > source.MOST:
+                    self.fail(source.TOO_MANY)
                 self.at = match.end()
                 part = self.b.repeat(part, least, most)
                 continue
@@ -346,6 +410,19 @@ class Parser:
         self.at = at + 1
         if name == "TagDispatch":
             return self.tag_dispatch(call, start)
+        if name == "TokenTagDispatch":
+            return self.token_tag_dispatch(call, start)
+        if name in ("Regex", "Substring"):
+            texts = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+            if len(texts) != len(call.args) or call.keywords or (name == "Regex" and len(texts) != 1):
+                takes = "a pattern" if name == "Regex" else "texts"
+                source.fail(f"{name} takes {takes} in quotes", self.text, start)
+            if name == "Substring":
+                return self.b.substring([source.sound(t) for t in texts], 0)
+            try:
+                return self.b.pattern(source.sound(texts[0]))
+            except GrammarError as error:
+                source.fail(f"in the pattern {texts[0]}: {error.message}", self.text, start)
         try:
             ids = [int(ast.literal_eval(a)) for a in call.args]
         except (ValueError, TypeError):
@@ -378,6 +455,42 @@ class Parser:
         loop = bool(options.get("loop_after_dispatch", True))
         ends = bool(options.get("stop_eos", not stops))
         return dispatch(self.b, pairs, excludes=excludes, loop=loop, stops=stops, may_end=ends or not stops)
+
+    def token_tag_dispatch(self, call: ast.Call, at: int) -> int:
+        """Any tokens; after one of the triggers its rule, then any tokens again."""
+        b = self.b
+        pairs: list[tuple[int, int]] = []
+        for argument in call.args:
+            match argument:
+                case ast.Tuple(elts=[ast.Constant(value=int(token)), ast.Name(id=rule)]):
+                    self.used.setdefault(rule, at)
+                    pairs.append((token, b.call(self.number(rule))))
+                case _:
+                    source.fail("TokenTagDispatch takes pairs such as (12, rule)", self.text, at)
+        options: dict[str, Any] = {"loop_after_dispatch": True, "excludes": ()}
+        for keyword in call.keywords:
+            name = keyword.arg or "**"
+            if name not in options:
+                hint = source.meant(name, options)
+                source.fail(f"'{name}' is no option of TokenTagDispatch{hint}", self.text, at)
+            try:
+                options[name] = ast.literal_eval(keyword.value)
+            except ValueError:
+                source.fail(f"{name} takes a literal", self.text, at)
+        excluded = options["excludes"]
+        excluded = list(excluded) if isinstance(excluded, (tuple, list)) else [excluded]
+        for token in [*excluded, *(t for t, _ in pairs)]:
+            if not isinstance(token, int) or not 0 <= token < self.vocabulary.vocab_size:
+                source.fail(f"token {token} is outside the vocabulary", self.text, at)
+        if both := {t for t, _ in pairs} & set(excluded):
+            source.fail(f"token {min(both)} is a trigger and excluded", self.text, at)
+        free = b.repeat(self.all_but([*excluded, *(t for t, _ in pairs)], at), 0, -1)
+        calls = [b.sequence([b.tokens([token]), node]) for token, node in pairs]
+        if not calls:
+            return free
+        if not options["loop_after_dispatch"]:
+            return b.choice([b.sequence([free, b.choice(calls)]), free])
+        return b.sequence([b.repeat(b.sequence([free, b.choice(calls)]), 0, -1), free])
 
     # ---- text ----
 

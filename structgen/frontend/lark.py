@@ -12,8 +12,10 @@ are not LALR(1) are fine. A terminal with a lazy quantifier ends at its first ma
 from __future__ import annotations
 
 import copy
+import json
+import os
 import re
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
@@ -27,31 +29,73 @@ if TYPE_CHECKING:
 
 _PLACE = re.compile(r"line (\d+),? column (\d+)")
 _MOST_TOKENS = (1 << 28) - 1  # of a limit: more than any text has
+_VALUES = 20_000  # of parameters of rules
+_ALL = (1 << 64) - 1
 _SIZE = 200_000  # nodes of one terminal, written out
 _UNDEFINED = re.compile(r"'(\w+)' used but not defined(?: \(in \w+ '?(\w+)'?\))?")
 
 
 def build(
-    text: str, vocabulary: Vocabulary, start: str = "start", lexer: str = "contextual"
+    text: str,
+    vocabulary: Vocabulary,
+    start: str = "start",
+    lexer: str = "contextual",
+    grammars: Mapping[str, Any] | None = None,
+    import_paths: Sequence[str] = (),
 ) -> tuple[Any, int]:
     """The grammar's nodes and the number of the rule to start with.
+
+    Args:
+        grammars: what ``@name`` stands for: the text of a Lark grammar, or a JSON Schema.
+        import_paths: directories in which ``%import`` looks for grammars.
 
     Raises:
         GrammarError: with line, column and the likely fix.
         MissingDependency: the ``lark`` package is not installed.
     """
     b = _core.GrammarBuilder()
-    return b, Frontend(b, vocabulary, lexer).grammar(text, start)
+    return b, Frontend(b, vocabulary, lexer, grammars, import_paths).grammar(text, start)
 
 
 class Frontend:
     """One builder; a nested ``%lark`` is another `_Grammar` in it."""
 
-    def __init__(self, b: _core.GrammarBuilder, vocabulary: Vocabulary, lexer: str) -> None:
+    def __init__(
+        self,
+        b: _core.GrammarBuilder,
+        vocabulary: Vocabulary,
+        lexer: str,
+        grammars: Mapping[str, Any] | None = None,
+        import_paths: Sequence[str] = (),
+    ) -> None:
         self.b = b
         self.vocabulary = vocabulary
         self.lexer = lexer
+        self.grammars = grammars or {}
+        self.import_paths = import_paths
+        self.named: dict[str, int] = {}  # grammars of other texts -> their rules
+        self.open: list[str] = []  # those that are being read
         self.depth = 0
+
+    def other(self, name: str, scanned: Scanned, at: int) -> int:
+        """The node of the grammar ``@name``."""
+        if name not in self.grammars:
+            hint = source.meant(name, self.grammars) or "; hand it over in `grammars`"
+            scanned.fail(f"there is no grammar '{name}'{hint}", at)
+        given = self.grammars[name]
+        if not isinstance(given, str):
+            try:
+                return self.b.json(json.dumps(given), [], "flexible", False, False, False, True, 0)
+            except (TypeError, ValueError):
+                scanned.fail(f"the grammar '{name}' is neither a text nor a JSON Schema", at)
+        if name in self.open:
+            chain = " -> ".join([*self.open[self.open.index(name) :], name])
+            scanned.fail(f"grammars refer to each other in a circle: {chain}", at)
+        if name not in self.named:
+            self.open.append(name)
+            self.named[name] = self.grammar(given, "start")
+            self.open.pop()
+        return self.b.call(self.named[name])
 
     def grammar(self, text: str, start: str) -> int:
         self.depth += 1
@@ -61,7 +105,7 @@ class Frontend:
             source.fail(r"a zero byte; write \x00", text, zero)
         scanned = scan(text)
         try:
-            return _Grammar(self, scanned).run(start)
+            return _Grammar(self, scanned).run(scanned.spelled.get(start, start))
         except RecursionError:
             raise GrammarError("the grammar nests too deeply") from None
         except Exception as error:
@@ -74,7 +118,7 @@ class Frontend:
             self.depth -= 1
 
 
-def _load(scanned: Scanned) -> Any:
+def _load(scanned: Scanned, paths: Sequence[str]) -> Any:
     """Lark's Grammar: definitions as trees. Lark's errors become ours, at their place in the text."""
     try:
         from lark.exceptions import GrammarError as LarkGrammarError
@@ -82,10 +126,30 @@ def _load(scanned: Scanned) -> Any:
         from lark.load_grammar import GrammarBuilder
     except ImportError as error:
         raise missing(error, "Lark grammars") from None
-    loader = GrammarBuilder()
+
+    hint = "" if paths else "; name its directory in `import_paths`"
+
+    def imported(base: str | None, path: str) -> tuple[str, str]:
+        """A grammar of another file: in the directory of the one that imports it, or in the given ones."""
+        for directory in [*([base] if base else []), *paths]:
+            found = os.path.join(directory, path)
+            try:
+                with open(found, encoding="utf-8") as file:
+                    text = file.read()
+            except OSError:
+                continue
+            child = scan(text, scanned)
+            if child.attributes or child.parametric or child.options:
+                what = "attributes, options and rules with a parameter are not read in imported grammars"
+                raise GrammarError(f"{found}: {what}; hand it over in `grammars` and write @name")
+            return found, child.text
+        if base is not None:  # Lark would look in the working directory
+            raise GrammarError(f"cannot import '{path}': no such grammar{hint}")
+        raise FileNotFoundError(2, "no such grammar", path)
+
+    loader = GrammarBuilder(import_paths=[imported])
     try:
-        loader.import_paths = [_packaged]  # asked before any folder, in nested imports too
-        loader.load_grammar(scanned.text, "<string>")
+        loader.load_grammar(scanned.text, "")
         return loader.build()
     except UnexpectedInput as error:
         at = scanned.place(max(0, getattr(error, "pos_in_stream", 0) or 0))
@@ -93,28 +157,12 @@ def _load(scanned: Scanned) -> Any:
         scanned.fail(f"unexpected {found!r}" if found.strip() else "the rule ends too early", at)
     except (LarkGrammarError, AssertionError) as error:
         _translate(str(error), scanned, loader)
-    except _NotPackaged as error:
-        name = ".".join(Path(str(error)).with_suffix("").parts)
-        scanned.fail(
-            f"cannot import '{name}': only the grammars of Lark itself can be imported",
-            _where(scanned.original, name),
-        )
+    except FileNotFoundError as error:
+        raise GrammarError(f"cannot import '{error.filename}': no such grammar{hint}") from None
+    except (UnicodeDecodeError, OSError) as error:
+        raise GrammarError(f"cannot import a grammar: {error}") from None
     except RecursionError:
         raise GrammarError("the grammar nests too deeply") from None
-
-
-class _NotPackaged(Exception):
-    """The name of a grammar that is no part of the package lark."""
-
-
-def _packaged(base: Any, name: str) -> Any:
-    """A grammar that Lark brings. The one that asks may be a stranger's, so it opens no other file."""
-    from lark.load_grammar import stdlib_loader
-
-    try:
-        return stdlib_loader(base, name)
-    except OSError:
-        raise _NotPackaged(name) from None
 
 
 def _translate(message: str, scanned: Scanned, loader: Any) -> NoReturn:
@@ -181,16 +229,18 @@ class _Grammar:
         self.rules: dict[str, Any] = {}  # name -> (params, tree)
         self.terminals: dict[str, Any] = {}  # name -> (tree, priority)
         self.numbers: dict[tuple[Any, ...], int] = {}
-        self.todo: list[tuple[int, str, dict[str, Any], frozenset[str]]] = []
+        self.todo: list[tuple[int, str, dict[str, Any], frozenset[str], int]] = []
+        self.parameter = 0  # of the rule at hand
         self.limits: dict[str, int] = {}  # rules with `max_tokens`
         self.reached: dict[str, frozenset[str]] = {}  # of those, what a rule can get to
         self.inside: frozenset[str] = frozenset()  # those whose text the rule at hand is a part of
         self.lexemes: dict[tuple[Any, ...], int] = {}
         self.alone: dict[tuple[str, str], str] = {}  # literals that a terminal names
         self.gap: int | None = None
+        self.values = 0
 
     def run(self, start: str) -> int:
-        loaded = _load(self.scanned)
+        loaded = _load(self.scanned, self.owner.import_paths)
         self.rules = {name: (params, tree) for name, params, tree, _ in loaded.rule_defs}
         self.terminals = dict(loaded.term_defs)
         for name, (tree, _) in self.terminals.items():
@@ -214,8 +264,9 @@ class _Grammar:
             source.fail(f"there is no rule '{start}' to start with{hint}", self.scanned.original, 0)
         if loaded.ignore:
             lexemes = [self.lexeme(name) for name in dict.fromkeys(loaded.ignore)]
-            if self.owner.lexer == "scannerless":
-                gap = self.b.repeat(self.b.choice(lexemes), 0, -1)
+            once = "skip_repetition" in self.scanned.options
+            if self.owner.lexer == "scannerless" or once:
+                gap = self.b.repeat(self.b.choice(lexemes), 0, 1 if once else -1)
             else:
                 gap = self.b.gap(lexemes)
             captures = any({"capture", "stop_capture"} & set(a) for a in self.scanned.attributes.values())
@@ -225,11 +276,12 @@ class _Grammar:
                 if label := self.label(name, attributes, kind):
                     self.b.capture(label, self.b.literal(b""))
         self.parameters(start, 0)
+        self.unparametric(start)
         first = self.rule(start, {})
         while self.todo:
-            number, name, arguments, inside = self.todo.pop()
+            number, name, arguments, inside, self.parameter = self.todo.pop()
             self.b.define(number, self.body(name, arguments, inside))
-        if self.gap is None:
+        if self.gap is None or self.scanned.options.get("allow_initial_skip") is False:
             return first
         whole = self.b.rule("")
         self.b.define(whole, self.b.sequence([self.gap, self.b.call(first)]))
@@ -245,25 +297,45 @@ class _Grammar:
             self.scanned.fail(_miscounted(name, len(names), given), at)
         return names
 
-    def rule(self, name: str, arguments: dict[str, Any]) -> int:
-        return self.version(name, arguments, self.inside & self.limited_below(name, arguments))
+    def rule(self, name: str, arguments: dict[str, Any], parameter: int = 0) -> int:
+        return self.version(name, arguments, self.inside & self.limited_below(name, arguments), parameter)
 
-    def version(self, name: str, arguments: dict[str, Any], inside: frozenset[str]) -> int:
+    def version(self, name: str, arguments: dict[str, Any], inside: frozenset[str], parameter: int) -> int:
         """A rule as a part of the texts of limited rules."""
-        key = (name, *(repr(a) for a in arguments.values()), inside)
+        key = (name, *(repr(a) for a in arguments.values()), inside, parameter)
         if key not in self.numbers:
+            if name in self.scanned.parametric:
+                self.values += 1
+                if self.values > _VALUES:
+                    what = f"rules with a parameter take more than {_VALUES} values"
+                    self.scanned.fail(what, _where(self.scanned.original, name))
             if len(self.numbers) > 100_000:
                 raise GrammarError(f"the template '{name}' never ends")
-            plain = not arguments and not inside
-            self.numbers[key] = self.b.rule(name if plain else "")
-            self.todo.append((self.numbers[key], name, arguments, inside))
+            plain = not arguments and not inside and not parameter
+            self.numbers[key] = self.b.rule(self.scanned.written(name) if plain else "")
+            self.todo.append((self.numbers[key], name, arguments, inside, parameter))
         return self.numbers[key]
+
+    def unparametric(self, name: str) -> None:
+        if name in self.scanned.parametric:
+            message = f"rule '{name}' takes a parameter and is given none; write {name}::0"
+            self.scanned.fail(message, _where(self.scanned.original, self.scanned.written(name)))
+
+    def call(self, extension: Extension) -> int:
+        """A rule with a parameter."""
+        name, value = extension.value
+        if name not in self.rules:
+            self.scanned.fail(f"rule '{name}' is not defined{source.meant(name, self.rules)}", extension.at)
+        if name not in self.scanned.parametric:
+            self.scanned.fail(f"rule '{name}' takes no parameter; write {name}::_: ...", extension.at)
+        self.parameters(name, 0)
+        return self.b.call(self.rule(name, {}, value(self.parameter) & _ALL))
 
     def body(self, name: str, arguments: dict[str, Any], inside: frozenset[str]) -> int:
         # An occurrence inside another one of the same rule needs no limit of its own: whatever begins in it
         # begins in the outer one, too. So limits never stand in a left recursion.
         if name in self.limits and name not in inside:
-            inner = self.version(name, arguments, inside | {name})
+            inner = self.version(name, arguments, inside | {name}, self.parameter)
             at = -1
             if self.owner.depth == 1:
                 at = len(self.scanned.original[: self.scanned.attributes[name]["max_tokens"][2]].encode())
@@ -280,6 +352,8 @@ class _Grammar:
         """The limited rules that a rule's text may be made of, itself included."""
         if not self.limits:
             return frozenset()
+        if self.scanned.parametric:  # whose calls are no names in the trees: no rule is known to be outside
+            return frozenset(self.limits)
         if name not in self.reached:
             seen, todo = {name}, [name]
             while todo:
@@ -304,6 +378,7 @@ class _Grammar:
             if tree.name in arguments:
                 return self.node(arguments[tree.name], {})
             self.parameters(tree.name, 0)
+            self.unparametric(tree.name)
             return self.b.call(self.rule(tree.name, {}))
         if isinstance(tree, Token):
             raise GrammarError(f"unexpected {tree}")
@@ -321,21 +396,35 @@ class _Grammar:
                 return self.template(tree, arguments)
             case "literal":
                 extension = self.extension(kids[0])
+                if extension is not None and extension.kind == "call":
+                    return self.call(extension)
+                if extension is not None and extension.kind == "empty":
+                    return self.b.literal(b"")
                 if extension is not None:
                     return self.followed(self.extended(extension))
                 return self.followed(self.anonymous(tree))
             case "range":
                 return self.followed(self.anonymous(tree))
             case "expansion":
+                if (left := self.conditional(kids)) is None:
+                    return self.b.never()
+                if len(left) < len(kids):
+                    tree, kids = type(tree)("expansion", left), left
                 if self.has_operators(kids):
                     return self.followed(self.made_lexeme(tree))
                 return self.b.sequence(self.counted(kids, lambda k: self.node(k, arguments)))
         raise GrammarError(f"'{tree.data}' is not supported")
 
     def template(self, tree: Any, arguments: dict[str, Any]) -> int:
+        from lark.grammar import NonTerminal
+
         name, *given = tree.children
-        if name.name in arguments:
-            raise GrammarError(f"the template parameter '{name.name}' is used as a template")
+        if name.name in arguments:  # a template handed to this one
+            meant = arguments[name.name]
+            if not isinstance(meant, NonTerminal) or not self.rules[meant.name][0]:
+                what = f"the template parameter '{name.name}' is used as a template and stands for none"
+                self.scanned.fail(what, _where(self.scanned.original, name.name))
+            name = meant
         names = self.parameters(name.name, len(given))
         values = [self.substituted(g, arguments) for g in given]
         return self.b.call(self.rule(name.name, dict(zip(names, values, strict=True))))
@@ -359,6 +448,8 @@ class _Grammar:
     def repeated(self, node: int, operator: list[Any]) -> int:
         kind = str(operator[0])
         if kind == "~":
+            if any(len(str(n).lstrip("+-")) > 10 or int(n) > source.MOST for n in operator[1:]):
+                raise GrammarError(f"{source.TOO_MANY}, not {str(operator[-1])[:30]}")
             least = int(operator[1])
             most = int(operator[2]) if len(operator) > 2 else least
             if least < 0 or most < least:
@@ -372,11 +463,23 @@ class _Grammar:
         match = PLACEHOLDER.search(str(token))
         return None if match is None else self.scanned.extensions[int(match[1])]
 
+    def conditional(self, kids: list[Any]) -> list[Any] | None:
+        """The parts of an alternative without its conditions; None where they do not hold."""
+        left = []
+        for kid in kids:
+            operator = self.operator(kid)
+            if operator is None or operator.kind != "condition":
+                left.append(kid)
+            elif not operator.value(self.parameter):
+                return None
+        return left
+
     def operator(self, tree: Any) -> Extension | None:
         """The operator that a placeholder among the parts of an expansion stands for."""
         literal = _only_literal(tree)
         found = None if literal is None else self.extension(literal)
-        return found if found is not None and found.kind in ("both", "negate", "count") else None
+        kinds = ("both", "negate", "count", "condition")
+        return found if found is not None and found.kind in kinds else None
 
     def has_operators(self, kids: list[Any]) -> bool:
         return any((op := self.operator(k)) is not None and op.kind in ("both", "negate") for k in kids)
@@ -396,8 +499,12 @@ class _Grammar:
     def extended(self, extension: Extension) -> int:
         """The node of an extension that stands for a text."""
         kind, value = extension.kind, extension.value
+        if kind == "empty":
+            return self.b.literal(b"")
         if kind == "json":
             return self.b.json(value, [], "flexible", False, False, False, True, 0)
+        if kind == "reference":
+            return self.owner.other(value, self.scanned, extension.at)
         if kind == "lark":
             try:
                 return self.b.call(self.owner.grammar(value, "start"))
@@ -411,8 +518,10 @@ class _Grammar:
             text, at = self.scanned.original, extension.at
             return self.b.tokens([source.named_token(value, self.owner.vocabulary, text, at)])
         if kind == "ids":
-            ids = source.token_ids(value, self.owner.vocabulary, self.scanned.original, extension.at)
-            return self.b.tokens(ids)
+            vocabulary, text = self.owner.vocabulary, self.scanned.original
+            if value.strip() == "*" or value.lstrip().startswith("^"):
+                return source.any_token(self.b, value, vocabulary, text, extension.at)
+            return self.b.tokens(source.token_ids(value, vocabulary, text, extension.at))
         if kind == "regex":
             return self.substring(extension)
         self.scanned.fail("this operator stands between terminals or in front of one", extension.at)
@@ -441,9 +550,12 @@ class _Grammar:
         key = ("name", name)
         if key not in self.lexemes:
             tree, priority = self.terminals[name]
+            if not -(2**31) <= priority < 2**31:
+                message = f"the priority of terminal '{name}' is beyond 2**31"
+                self.scanned.fail(message, _where(self.scanned.original, name, definition=1))
             literal = _single_literal(tree)
             node = self.terminal(tree, name)
-            self.lexemes[key] = self.make(name, node, priority, literal is not None and not literal[1])
+            self.lexemes[key] = self.make(name, node, priority, literal is not None)
         return self.lexemes[key]
 
     def anonymous(self, tree: Any) -> int:
@@ -454,7 +566,7 @@ class _Grammar:
         key = ("text", repr(tree))
         if key not in self.lexemes:
             node = self.terminal(tree, "")
-            self.lexemes[key] = self.make("", node, 0, literal is not None and not literal[1])
+            self.lexemes[key] = self.make("", node, 0, literal is not None)
         return self.lexemes[key]
 
     def made_lexeme(self, tree: Any) -> int:
@@ -465,8 +577,16 @@ class _Grammar:
             return node
         return self.b.lexeme(name, node, priority, literal, self.owner.lexer == "dynamic")
 
+    def lazy(self, name: str, node: int, whole: int | None = None) -> int:
+        """A lexeme that ends as soon as it matches; `whole`: of which it is the first part."""
+        if self.owner.lexer == "scannerless":
+            return node
+        return self.b.lexeme(name, node, 0, False, self.owner.lexer == "dynamic", True, whole)
+
     def terminal(self, tree: Any, name: str) -> int:
         """A tree in a terminal, in which references are resolved already."""
+        if tree.data == "part":  # of a rule; parts of a terminal are joined as texts, as in Lark
+            return self.terminal(tree.children[0], name)
         if not self.mentions_extension(tree):
             return self.joined(tree, name)
         kids = tree.children
@@ -482,8 +602,9 @@ class _Grammar:
             case "literal":
                 extension = self.extension(kids[0])
                 assert extension is not None
-                if extension.kind in ("json", "lark"):
-                    self.scanned.fail(f"%{extension.kind} stands in rules, not in terminals", extension.at)
+                if extension.kind in ("json", "lark", "reference", "call"):
+                    what = {"reference": "@", "call": "a rule"}.get(extension.kind, f"%{extension.kind}")
+                    self.scanned.fail(f"{what} stands in rules, not in terminals", extension.at)
                 return self.extended(extension)
             case "expansion":
                 return self.conjunction(kids, name)
@@ -526,6 +647,8 @@ class _Grammar:
         return parts[0] if len(parts) == 1 else self.b.both(parts)
 
     def mentions_extension(self, tree: Any) -> bool:
+        if next(tree.find_data("part"), None) is not None:
+            return True
         return any(self.extension(t.children[0]) is not None for t in tree.find_data("literal"))
 
     def joined(self, tree: Any, name: str) -> int:
@@ -562,32 +685,41 @@ class _Grammar:
     def with_attributes(self, name: str, tree: Any, arguments: dict[str, Any], given: dict[str, Any]) -> int:
         label, end_label = (self.label(name, given, kind) for kind in ("capture", "stop_capture"))
         ends = given.get("suffix") or given.get("stop")
+        if ends is not None and ends[0] == "string" and not _text_of(ends):
+            ends = None  # the end of the whole text, as in llguidance: no end of its own
         if "lazy" not in given and ends is None:
+            if "max_chars" in given:
+                node = self.shortened(self.terminal(self.as_terminal(tree, name, "max_chars"), name), given)
+                if "max_tokens" not in given:
+                    node = self.make(name, node, 0, False)
+                return self.followed(self.b.capture(label, node) if label else node)
             one = _one_terminal(tree) if "max_tokens" in given else None
             if one is not None:  # its limit ends it, or what follows does: not as far as it can
                 node = self.terminal(self.as_terminal(one, name), name)
                 return self.followed(self.b.capture(label, node) if label else node)
             node = self.node(tree, arguments)
             return self.b.capture(label, node) if label else node
-        body = self.terminal(self.as_terminal(tree, name), name)
+        body = self.shortened(self.terminal(self.as_terminal(tree, name), name), given)
         if ends is None:
-            node = self.b.shortest(body)
+            node = self.lazy(name, self.b.shortest(body))
             return self.followed(self.b.capture(label, node) if label else node)
         end = self.attribute_node(ends)
+        whole = self.b.shortest(self.b.sequence([body, end]))
         if not label and not end_label:
-            return self.followed(self.b.shortest(self.b.sequence([body, end])))
+            return self.followed(self.lazy(name, whole))
         # The body as far as the end does not occur in it, so that the capture has a place to stop.
         b = self.b
         never = [b.sequence([source.any_text(b), end, source.any_text(b)])]
         if ends[0] == "string":
-            text = _text_of(ends)
+            text, spell = _text_of(ends), self.spell(ends)
+            folded = text.lower() if ends[1].endswith("i") else text
             for k in range(1, len(text)):
-                if text.endswith(text[: len(text) - k]) and text[k:] == text[: len(text) - k]:
-                    never.append(b.sequence([source.any_text(b), b.literal(text[:k].encode())]))
+                if folded[k:] == folded[: len(text) - k]:
+                    never.append(b.sequence([source.any_text(b), spell(text[:k])]))
         elif ends[0] == "regexp" and not _one_character(ends[1]):
             message = "the end of a capture is a text, a token or a pattern of one character"
             self.scanned.fail(message, ends[2])
-        inside = b.both([body, b.negate(b.choice(never))])
+        inside = self.lazy(name, b.both([body, b.negate(b.choice(never))]), whole)
         return self.followed(
             b.sequence(
                 [
@@ -597,6 +729,13 @@ class _Grammar:
             )
         )
 
+    def shortened(self, node: int, given: dict[str, Any]) -> int:
+        """A terminal with at most `max_chars` characters."""
+        if "max_chars" not in given:
+            return node
+        most = min(_count(given["max_chars"][1]), source.MOST)
+        return self.b.both([node, self.b.repeat(source.any_char(self.b), 0, most)])
+
     def label(self, name: str, given: dict[str, Any], kind: str) -> str | None:
         """The name of a capture; that of the rule where none is given."""
         if kind not in given:
@@ -604,7 +743,7 @@ class _Grammar:
         what, text, at = given[kind]
         if what not in ("nothing", "string"):
             self.scanned.fail(f"'{kind}' takes a name in quotes", at)
-        found = name if what == "nothing" else _text_of(given[kind])
+        found = self.scanned.written(name) if what == "nothing" else _text_of(given[kind])
         if not found:
             self.scanned.fail("a capture has a name", at)
         return found
@@ -616,18 +755,15 @@ class _Grammar:
                 known = source.meant(name, self.rules)
                 self.scanned.fail(f"rule '{name}' is not defined{known}", _where(self.scanned.original, name))
             for kind, (what, text, at) in given.items():
-                if kind == "max_tokens" and (what != "number" or not _count(text)):
-                    self.scanned.fail("'max_tokens' is a whole number of at least 1", at)
+                if kind in ("max_tokens", "max_chars") and (what != "number" or _count(text) < 0):
+                    self.scanned.fail(f"'{kind}' is a whole number of at least 0", at)
                 if kind == "temperature":
-                    self.scanned.fail(
-                        "'temperature' is not supported: a grammar says which texts there are, not how they "
-                        "are drawn",
-                        at,
-                    )
+                    written = self.scanned.written(name)
+                    source.temperature(self.b, written, text, self.scanned.original, at)
                 if kind == "lazy" and what != "nothing":
                     self.scanned.fail("'lazy' takes no value", at)
                 if kind in ("stop", "suffix") and what == "nothing":
-                    self.scanned.fail(f"'{kind}' needs a text, a pattern or a token", at)
+                    self.scanned.fail(f"'{kind}' needs a text, a pattern, a terminal or a token", at)
                 self.label(name, given, "capture")
             if "stop" in given and "suffix" in given:
                 self.scanned.fail("'stop' and 'suffix' are the same; write one", given["suffix"][2])
@@ -641,7 +777,7 @@ class _Grammar:
         if kind == "token":
             return self.b.tokens([source.named_token(text, self.owner.vocabulary, self.scanned.original, at)])
         if kind == "string":
-            return self.b.literal(_text_of(value).encode())
+            return self.spell(value)(_text_of(value))
         if kind == "regexp":
             body, _, flags = text[1:].rpartition("/")
             pattern = body.replace("\\/", "/")
@@ -649,24 +785,43 @@ class _Grammar:
                 return self.b.pattern(source.sound(f"(?{flags}:{pattern})" if flags else pattern))
             except GrammarError as error:
                 self.scanned.fail(error.message, at)
-        self.scanned.fail("expected a text, a pattern or a token", at)
+        if kind == "terminal":
+            name = self.scanned.name(text)
+            if name not in self.terminals:
+                self.scanned.fail(f"terminal '{name}' is not defined", at)
+            return self.terminal(self.terminals[name][0], name)
+        self.scanned.fail("expected a text, a pattern, a terminal or a token", at)
 
-    def as_terminal(self, tree: Any, name: str, depth: int = 0) -> Any:
+    def spell(self, value: tuple[str, str, int]) -> source.Spell:
+        """How the texts of an attribute are matched: ``"..."i`` in any case."""
+        if value[1].endswith("i"):
+            return lambda text: source.ignoring_case(self.b, text)
+        return lambda text: self.b.literal(text.encode())
+
+    def as_terminal(self, tree: Any, name: str, why: str = "is lazy or has an end") -> Any:
         """A rule's tree with its terminals put in, for attributes that apply to one terminal."""
         from lark import Tree
         from lark.grammar import NonTerminal, Terminal
 
         if isinstance(tree, Terminal):
-            return self.terminals[tree.name][0]
+            return Tree("part", [self.terminals[tree.name][0]])
         if isinstance(tree, NonTerminal):
             if not name:
                 message = f"'&' and '~' stand between terminals alone, and '{tree.name}' is a rule"
                 self.scanned.fail(message, _where(self.scanned.original, tree.name))
-            raise GrammarError(f"rule '{name}' is lazy or has an end, so it is made of terminals alone")
+            why = f"has '{why}'" if why == "max_chars" else why
+            message = f"rule '{name}' {why}, so it is made of terminals alone"
+            self.scanned.fail(
+                message, _where(self.scanned.original, self.scanned.written(name), definition=1)
+            )
         if isinstance(tree, Tree):
             if tree.data == "alias":
-                return self.as_terminal(tree.children[0], name, depth)
-            return Tree(tree.data, [self.as_terminal(k, name, depth + 1) for k in tree.children])
+                return self.as_terminal(tree.children[0], name, why)
+            if tree.data == "range" or (
+                tree.data == "literal" and not PLACEHOLDER.search(str(tree.children[0]))
+            ):
+                return Tree("part", [tree])
+            return Tree(tree.data, [self.as_terminal(k, name, why) for k in tree.children])
         return tree
 
 
@@ -674,9 +829,9 @@ class _Grammar:
 
 
 def _count(text: str) -> int:
-    """A limit of tokens; 0 where the text is none."""
-    if not text.isdigit():
-        return 0
+    """A limit; -1 where the text is none."""
+    if not text.isdigit() or not text.isascii():
+        return -1
     return min(int(text.lstrip("0")[:20] or "0"), _MOST_TOKENS)
 
 

@@ -9,6 +9,10 @@ Cost: linear in the text.
     A & B   ~A                               terminals: both, anything but; ``&`` binds closer than ``|``
     a{2} a{2,} a{2,5}                        repetition, besides Lark's own ``~``
     name[lazy, capture="x", stop="\\n"]: ...  attributes
+    name::_: ... %if ...   name::set_bit(1)  a rule with a parameter; see `parametric`
+    @name                                    a grammar that was given under that name
+    a-name                                   a hyphen in a name; Lark sees another name
+    %llguidance {...}  %grammar_options {...}   options
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from . import source
+from . import parametric, source
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 PLACEHOLDER = re.compile(f"{_OPEN}(\\d+){_CLOSE}")
@@ -27,28 +31,43 @@ _PART = re.compile(
     r"""(?P<comment>//[^\n]*|\#[^\n]*)
     |(?P<string>"(?:\\.|[^"\\\n])*"i?)
     |(?P<regexp>/(?!/)(?:\\/|\\\\|[^/])*?/[imslux]*)
-    |(?P<percent>%(?:json|regex|lark|llguidance)\b)
+    |(?P<percent>%(?:json|regex|lark|llguidance|grammar_options)\b)
+    |(?P<condition>%if\b)
     |(?P<ids><\[[^\]\n]*\]>)
     |(?P<token><[^<>\s"]+>)
     |(?P<both>&)
     |(?P<negate>~(?!\s*[+\-]?\d))
     |(?P<count>\{\s*\d*\s*(?:,\s*\d*\s*)?\})
     |(?P<reference>@[\w./\-]+)
+    |(?P<call>\b_?[a-z]\w*(?:-\w+)*::)
+    |(?P<hyphen>\b_?[A-Za-z]\w*(?:-\w+)+)
     |(?P<line>\n)""",
     re.VERBOSE,
 )
-_HEAD = re.compile(r"[ \t]*[?!]{0,2}(_?[a-z][_a-z0-9]*)(?:\.[+\-]?\d+)?(?P<open>[ \t]*\[)")
+_HEAD = re.compile(
+    r"[ \t]*[?!]{0,2}(?P<name>_?[a-z][_a-z0-9]*(?:-[_a-z0-9]+)*)(?P<priority>\.[+\-]?\d+)?"
+    r"(?P<parameter>::_(?=\s*[\[:]))?(?P<open>[ \t]*\[)?"
+)
 _ATTRIBUTE = re.compile(
     r"""\s*(?P<name>[a-z_]+)\s*(?:=\s*(?:(?P<string>"(?:\\.|[^"\\\n])*"i?)|(?P<regexp>/(?!/)(?:\\/|\\\\|[^/])*?/[imslux]*)
-    |(?P<number>[+\-]?[0-9.]+)|(?P<token><[^<>\s"]+>)))?\s*(?P<end>[,\]])""",
+    |(?P<number>[+\-]?[0-9.]+)|(?P<token><[^<>\s"]+>)|(?P<terminal>_?[A-Z][\w\-]*)))?\s*(?P<end>[,\]])""",
     re.VERBOSE,
 )
-_KNOWN = ("lazy", "capture", "stop", "suffix", "stop_capture", "max_tokens", "temperature")
+_KNOWN = ("lazy", "capture", "stop", "suffix", "stop_capture", "max_tokens", "max_chars", "temperature")
+# Options of a grammar: name -> the values that are kept.
+_OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "llguidance": {
+        "no_forcing": (True, False),  # how forced text is cut into tokens is no matter of a grammar here
+        "allow_invalid_utf8": (False,),
+        "skip_repetition": ("once",),
+    },
+    "grammar_options": {"allow_initial_skip": (True, False)},
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    kind: str  # json, regex, lark, token, ids, both, negate, count
+    kind: str  # empty, json, regex, lark, token, ids, reference, call, both, negate, count, condition
     value: Any
     at: int  # where in the text
 
@@ -62,6 +81,9 @@ class Scanned:
     extensions: list[Extension] = field(default_factory=list)
     # by rule, by name: kind of value, its text, its place
     attributes: dict[str, dict[str, tuple[str, str, int]]] = field(default_factory=dict)
+    parametric: set[str] = field(default_factory=set)  # rules with a parameter
+    options: dict[str, Any] = field(default_factory=dict)
+    spelled: dict[str, str] = field(default_factory=dict)  # names with hyphens -> what Lark sees
     _starts: list[int] = field(default_factory=list)  # in `text`
     _places: list[int] = field(default_factory=list)  # in `original`
 
@@ -73,12 +95,35 @@ class Scanned:
         return min(self._places[i] + at - self._starts[i], len(self.original))
 
     def fail(self, message: str, at: int) -> NoReturn:
+        for written, name in self.spelled.items():
+            message = re.sub(rf"\b{name}\b", written, message)
         source.fail(message, self.original, at)
 
+    def written(self, name: str) -> str:
+        """A name as the grammar's text has it."""
+        return next((w for w, n in self.spelled.items() if n == name), name)
 
-def scan(text: str) -> Scanned:
-    """Raises GrammarError for an extension that is not well-formed."""
+    def name(self, written: str) -> str:
+        """A name as Lark reads it: without hyphens, and told apart from all others."""
+        if "-" not in written:
+            return written
+        if written not in self.spelled:
+            taken = {*re.findall(r"\w+", self.original), *self.spelled.values()}
+            name = written.replace("-", "_")
+            while name in taken:
+                name += "_"
+            self.spelled[written] = name
+        return self.spelled[written]
+
+
+def scan(text: str, parent: Scanned | None = None) -> Scanned:
+    """Raises GrammarError for an extension that is not well-formed.
+
+    `parent`: the grammar that imports this one, which keeps its extensions.
+    """
     found = Scanned(text)
+    if parent is not None:
+        found.extensions = parent.extensions
     if _OPEN in text or _CLOSE in text:
         at = min(i for i in (text.find(_OPEN), text.find(_CLOSE)) if i >= 0)
         source.fail("the private characters U+E000 and U+E001 cannot be used; write \\ue000", text, at)
@@ -101,10 +146,15 @@ def scan(text: str) -> Scanned:
         if line:
             line = False
             head = _HEAD.match(text, at)
-            if head is not None and (end := _attributes(found, head)) is not None:
-                put(text[at : head.start("open")], at)
-                at = end
-                continue
+            if head is not None and (head["open"] or head["parameter"]):
+                end = _attributes(found, head) if head["open"] else head.end()
+                if end is not None:
+                    name = found.name(head["name"])
+                    put(text[at : head.start("name")] + name + (head["priority"] or ""), at)
+                    if head["parameter"]:
+                        found.parametric.add(name)
+                    at = end
+                    continue
         match = _PART.search(text, at)
         if match is None:
             put(text[at:], at)
@@ -114,7 +164,9 @@ def scan(text: str) -> Scanned:
         at, kind = match.end(), match.lastgroup
         start = match.start()
         piece = match[0]
-        if kind in ("string", "regexp"):
+        if kind == "string" and piece.startswith('""'):
+            extend("empty", None, start)  # which Lark refuses
+        elif kind in ("string", "regexp"):
             put(piece, start)
         elif kind == "line":
             put(piece, start)
@@ -124,12 +176,23 @@ def scan(text: str) -> Scanned:
         elif kind == "percent":
             at = _percent(found, piece[1:], start, at, extend)
         elif kind == "reference":
-            source.fail("references to other grammars are not supported; write %lark {...}", text, start)
+            extend("reference", piece[1:], start)
+        elif kind == "hyphen":
+            put(found.name(piece), start)
+        elif kind == "call":
+            name = found.name(piece[:-2])
+            value, at = parametric.value(text, at)
+            extend("call", (name, value), start)
+        elif kind == "condition":
+            test, at = parametric.condition(text, at)
+            extend("condition", test, start)
         elif kind == "count":
             low, comma, high = piece[1:-1].partition(",")
             least, most = low.strip(), high.strip()
             if not least and not most:
                 source.fail("expected {m}, {m,} or {m,n}", text, start)
+            if max(len(least), len(most)) > 10 or max(int(least or 0), int(most or 0)) > source.MOST:
+                source.fail(source.TOO_MANY, text, start)
             bounds = int(least or 0), int(most) if most else (-1 if comma else int(least))
             if 0 <= bounds[1] < bounds[0]:
                 source.fail(f"{piece} asks for at least {least} and at most {most}", text, start)
@@ -160,8 +223,20 @@ def _percent(found: Scanned, kind: str, start: int, at: int, extend: Any) -> int
         source.fail(f"%{kind} nests too deeply", text, start)
     if kind == "json":
         value = text[at:end]  # as written: the core reads numbers as text
-    if kind != "llguidance":  # its header of options has nothing for us
+    if kind not in _OPTIONS:
         extend(kind, value, start)
+        return end
+    if not isinstance(value, dict):
+        source.fail(f"%{kind} is followed by {{...}}", text, start)
+    for name, given in value.items():
+        known = _OPTIONS[kind].get(name)
+        if known is None:
+            hint = source.meant(name, _OPTIONS[kind])
+            source.fail(f"'{name}' is no option of %{kind} that is known{hint}", text, start)
+        if not any(given is k or (isinstance(k, str) and given == k) for k in known):
+            kept = " or ".join(json.dumps(k) for k in known)
+            source.fail(f"'{name}' is {kept} here, not {json.dumps(given)[:40]}", text, start)
+        found.options[name] = given
     return end
 
 
@@ -182,7 +257,7 @@ def closing(text: str, at: int) -> int:
 def _attributes(found: Scanned, head: re.Match[str]) -> int | None:
     """Reads ``[...]`` after a rule's name; None where it is no list of attributes."""
     text, at = found.original, head.end()
-    name = head[1]
+    name = found.name(head["name"])
     values: dict[str, tuple[str, str, int]] = {}
     while True:
         match = _ATTRIBUTE.match(text, at)
@@ -193,7 +268,7 @@ def _attributes(found: Scanned, head: re.Match[str]) -> int | None:
             hint = source.meant(key, _KNOWN)
             source.fail(f"'{key}' is no attribute of a rule{hint}", text, match.start("name"))
         value = ("nothing", "", match.start("name"))
-        for kind in ("string", "regexp", "token", "number"):
+        for kind in ("string", "regexp", "token", "number", "terminal"):
             if match[kind] is not None:
                 value = (kind, match[kind], match.start(kind))
         values[key] = value
@@ -204,6 +279,6 @@ def _attributes(found: Scanned, head: re.Match[str]) -> int | None:
     if not rest.startswith(":"):
         return None
     if name in found.attributes:
-        source.fail(f"'{name}' is defined twice", text, head.start(1))
+        source.fail(f"'{head['name']}' is defined twice", text, head.start("name"))
     found.attributes[name] = values
     return at

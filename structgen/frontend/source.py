@@ -7,6 +7,7 @@ Cost: one call into the core a node.
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NoReturn
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
 DEPTH = 200  # nested parentheses, nested grammars
+MOST = 1 << 30  # of a repetition
+TOO_MANY = f"the bound of a repetition is at most {MOST}"
 _TOKEN_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?\Z")
 
 
@@ -144,6 +147,36 @@ def token_ids(spec: str, vocabulary: Vocabulary, text: str, at: int) -> list[int
     if negated:
         return other_tokens(found, vocabulary)
     return found
+
+
+def any_token(b: _core.GrammarBuilder, spec: str, vocabulary: Vocabulary, text: str, at: int) -> int:
+    """``<[*]>`` and ``<[^3]>``: a special token, or text within one token; none of those named."""
+    named = spec.strip()[1:]
+    ids = token_ids(named, vocabulary, text, at) if named.strip() else []
+    ordinary = [i for i in ids if i not in vocabulary.special_token_ids and vocabulary.tokens[i]]
+    node = b.repeat(any_char(b), 1, -1)
+    if ordinary:
+        node = b.both([node, b.negate(b.tokens(ordinary))])
+    node = b.limit(node, 1, f"<[{spec}]>", -1)
+    others = other_tokens(ids, vocabulary)
+    return b.choice([node, b.tokens(others)]) if others else node
+
+
+NO_TEMPERATURE = (
+    "the temperature of rule '{name}' is read and not kept: "
+    "a grammar says which texts there are, not how they are drawn"
+)
+
+
+def temperature(b: _core.GrammarBuilder, name: str, value: str, text: str, at: int) -> None:
+    """A temperature is checked, and a warning says that it changes nothing."""
+    try:
+        found = float(value)
+    except ValueError:
+        found = -1.0
+    if not 0 <= found < math.inf:
+        fail("'temperature' is a number of at least 0", text, at)
+    b.warn(NO_TEMPERATURE.format(name=name))
 
 
 def other_tokens(ids: Sequence[int], vocabulary: Vocabulary) -> list[int]:
