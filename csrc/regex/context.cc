@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "regex/behind.h"
 #include "regex/lower_pattern.h"
 #include "regex/regex.h"
 
@@ -97,9 +98,7 @@ LeftContexts::LeftContexts(RegexArena& arena, const Pattern& pattern,
       const uint32_t node = todo.back();
       todo.pop_back();
       const PatternNode& n = pattern.nodes[node];
-      if (n.kind == PatternKind::kLookahead || n.kind == PatternKind::kEnd ||
-          n.kind == PatternKind::kBoundary)
-        assertions_too_complex("a look-behind may not look ahead");
+      if (n.kind == PatternKind::kBoundary) refine(word_);
       if (n.kind == PatternKind::kChar) refine(CodepointSet::one(n.a));
       if (n.kind == PatternKind::kClass) refine(pattern.sets[n.a]);
       for (uint32_t k : children(pattern, node)) todo.push_back(k);
@@ -440,6 +439,7 @@ bool ContextLanguage::node_nullable(const Rest& rest, uint32_t context) {
 
 RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Spelling spelling, Match match) {
   Pattern whole = pattern;
+  look_ahead_outside(whole);
   if (match == Match::kSearch) {
     const uint32_t any = whole.add_repeat(whole.add_class(CodepointSet::all()), 0, kNoLimit);
     const uint32_t parts[] = {any, whole.root, any};

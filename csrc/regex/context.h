@@ -6,7 +6,7 @@
 // conjunct, and the left context is the states of the look-behinds, each a deterministic automaton over
 // the characters read so far.
 // Cost: per state visited; nothing is enumerated in advance.
-// Refused (kSchemaTooComplex): what looks right inside a look-behind, where "right" would leave it.
+// Refused (kUnsupportedSchema): what looks right inside a look-behind, past its end; see behind.h.
 #pragma once
 
 #include "base/ids.h"

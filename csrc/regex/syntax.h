@@ -4,7 +4,8 @@
 // `re` pattern. Out: a Pattern (parse_pattern checks syntax only, linear in the text), then a RegexId
 // over plain UTF-8 or over the spellings of a JSON string.
 // Errors: kGrammar with the byte offset for text that is no pattern or is not regular
-// (back-references, atomic groups); kSchemaTooComplex for assertions that would need too many states.
+// (back-references, atomic groups); kSchemaTooComplex for assertions that would need too many states,
+// kUnsupportedSchema for a look-behind that looks ahead past its end (behind.h).
 // Cost of lowering: one arena call a node; counters stay counters.
 #pragma once
 
