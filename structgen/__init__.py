@@ -64,6 +64,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})  # what loads on first use is there too
+
+
 def __getattr__(name: str) -> Any:
     # These pull in a language model; they load on first use.
     if name in ("generate", "Result"):

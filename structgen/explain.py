@@ -196,6 +196,10 @@ def _rank(keyword: str, schema: dict[str, Any]) -> int:
     return 1 if keyword in (*_MAPS, *_LISTS, *_SCHEMAS, *_BRANCHING, "$ref", "$dynamicRef") else 0
 
 
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON value")
+
+
 class _Search:
     """One explanation."""
 
@@ -261,9 +265,14 @@ class _Search:
         if self.at == len(self.text):
             return "ends early", "the text ends too early", ()
         try:
-            json.loads(self.text)
+            value = json.loads(self.text, parse_constant=_no_constant)
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            return "not JSON", "half of a surrogate pair is no character", ()
         except (ValueError, RecursionError) as error:
             return "not JSON", f"invalid JSON: {getattr(error, 'msg', error)}", ()
+        if self.text != self.text.strip(b" \t\r\n"):
+            return "whitespace", "no whitespace may stand before or after the text", ()
         return "not JSON", "more whitespace in a row than a gap may have", ()
 
     # ---- the minimal set ----

@@ -208,3 +208,20 @@ def test_maskbench_refusals_have_causes() -> None:
             assert found is not None and found.causes, (name, instance.text[:200])
             told += 1
     assert told > 20
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("NaN", "NaN is no JSON value"),
+        ('{"a":-Infinity}', "-Infinity is no JSON value"),
+        (r'"\ud800"', "half of a surrogate pair"),
+        (' "a"', "before or after"),
+        ('"a"  ', "before or after"),
+        ("[1," + " " * 40 + "2]", "more whitespace in a row"),
+    ],
+)
+def test_what_is_no_json_is_told(text: str, message: str) -> None:
+    found = harness.compiler().json_schema({}).explain(text)
+    assert found is not None
+    assert message in str(found)

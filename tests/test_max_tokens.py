@@ -323,11 +323,11 @@ def test_lexemes(lexer: Any) -> None:
 @pytest.mark.parametrize(
     ("rules", "message", "line", "column"),
     [
-        ("start: t\nt[max_tokens=0]: /a/", "'max_tokens' is a whole number of at least 1", 2, 14),
-        ("start: t\nt[max_tokens=1.5]: /a/", "'max_tokens' is a whole number of at least 1", 2, 14),
-        ("start: t\nt[max_tokens=-2]: /a/", "'max_tokens' is a whole number of at least 1", 2, 14),
-        ('start: t\nt[max_tokens="3"]: /a/', "'max_tokens' is a whole number of at least 1", 2, 14),
-        ("start: t\nt[max_tokens]: /a/", "'max_tokens' is a whole number of at least 1", 2, 3),
+        ("start: t\nt[max_tokens=0]: /a/", "rule 't' takes at least 1 tokens and may take 0", 2, 14),
+        ("start: t\nt[max_tokens=1.5]: /a/", "'max_tokens' is a whole number of at least 0", 2, 14),
+        ("start: t\nt[max_tokens=-2]: /a/", "'max_tokens' is a whole number of at least 0", 2, 14),
+        ('start: t\nt[max_tokens="3"]: /a/', "'max_tokens' is a whole number of at least 0", 2, 14),
+        ("start: t\nt[max_tokens]: /a/", "'max_tokens' is a whole number of at least 0", 2, 3),
         ('start: "é" t\nt[max_tokens=1]: "xyzxyz"', "rule 't' takes at least 6 tokens and may take 1", 2, 14),
         (
             'start: t "!"\nt[max_tokens=3]: "ab" u\nu[max_tokens=1]: /cc/',

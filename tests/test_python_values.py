@@ -76,6 +76,10 @@ LEAVES: list[Any] = [
     pydantic.confloat(gt=0, lt=1),
     pydantic.constr(min_length=2, max_length=5, pattern=r"^[a-z\W]*$"),
     pydantic.constr(pattern=r"^\w+[^\d\s]\D\S$"),
+    pydantic.constr(pattern=r"^a\b.\B"),
+    Annotated[float, Field(multiple_of=0.1)],
+    Annotated[float, Field(multiple_of=0.3, ge=2)],
+    Literal[b"x", "y"],
     pydantic.constr(strip_whitespace=True, min_length=2),
     pydantic.constr(strip_whitespace=True, max_length=3),
     pydantic.constr(to_lower=True),
@@ -402,6 +406,12 @@ def test_names_that_would_be_read_as_a_field_are_not_written(compiler: sg.Compil
     for text, fits in (('{"Size": 1}', True), ('{"size": "x"}', False), ('{"other": "x"}', True)):
         matcher = compiler.json_schema(Named).matcher()
         assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits
+
+    for nothing in (type[int], Literal[b"x"]):
+        with pytest.raises(sg.GrammarError):
+            compiler.json_schema(nothing)
+    for checked in (pydantic.ImportString, Annotated[pydantic.HttpUrl, Field(max_length=15)]):
+        assert [e.keyword for e in compiler.json_schema(checked).report] == ["x-validator"]
 
     class Deep(pydantic.BaseModel):
         size: int = Field(validation_alias=pydantic.AliasPath("p", 0))

@@ -65,7 +65,7 @@ def add_parser(commands: Commands) -> None:
     compare = kinds.add_parser(
         "compare",
         help="B against A, with intervals",
-        description="Ratios B/A per engine on the schemas and tokens both took, with 95%% bootstrap "
+        description="Ratios B/A per engine on the schemas and tokens both took, with 95% bootstrap "
         "intervals over schemas. Exit status 1 where B answers wrongly what A answered rightly.",
     )
     compare.add_argument("a", metavar="A", help="the run before")

@@ -54,7 +54,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--trie", metavar="FILE", help="load what an earlier call learned, and save it again")
     parser.add_argument("--plot", metavar="FILE", help="write the diagnostics as a picture (png, svg, pdf)")
     parser.add_argument("--summary", action="store_true", help="a last record with all diagnostics")
-    add_schema_options(parser, whitespace="compact")
+    add_schema_options(parser, whitespace="compact", numbers="canonical", strings="plain")
     parser.set_defaults(run=run)
 
 

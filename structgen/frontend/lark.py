@@ -16,6 +16,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
@@ -118,20 +119,27 @@ class Frontend:
             self.depth -= 1
 
 
+class _NotFound(Exception):
+    """The path of a grammar that is not found."""
+
+
 def _load(scanned: Scanned, paths: Sequence[str]) -> Any:
     """Lark's Grammar: definitions as trees. Lark's errors become ours, at their place in the text."""
     try:
         from lark.exceptions import GrammarError as LarkGrammarError
         from lark.exceptions import UnexpectedInput
-        from lark.load_grammar import GrammarBuilder
+        from lark.load_grammar import GrammarBuilder, stdlib_loader
     except ImportError as error:
         raise missing(error, "Lark grammars") from None
 
-    hint = "" if paths else "; name its directory in `import_paths`"
+    entered: set[str] = set()  # directories of files that were imported
 
-    def imported(base: str | None, path: str) -> tuple[str, str]:
-        """A grammar of another file: in the directory of the one that imports it, or in the given ones."""
-        for directory in [*([base] if base else []), *paths]:
+    def imported(base: Any, path: str) -> Any:
+        """A grammar of another file: in the given directories, beside one found there, or one of Lark's own.
+
+        A grammar may be a stranger's: nothing else is opened, the working directory neither.
+        """
+        for directory in [*([base] if base in entered else []), *paths]:
             found = os.path.join(directory, path)
             try:
                 with open(found, encoding="utf-8") as file:
@@ -142,10 +150,12 @@ def _load(scanned: Scanned, paths: Sequence[str]) -> Any:
             if child.attributes or child.parametric or child.options:
                 what = "attributes, options and rules with a parameter are not read in imported grammars"
                 raise GrammarError(f"{found}: {what}; hand it over in `grammars` and write @name")
+            entered.add(os.path.split(found)[0])
             return found, child.text
-        if base is not None:  # Lark would look in the working directory
-            raise GrammarError(f"cannot import '{path}': no such grammar{hint}")
-        raise FileNotFoundError(2, "no such grammar", path)
+        try:
+            return stdlib_loader(base, path)
+        except OSError:
+            raise _NotFound(path) from None
 
     loader = GrammarBuilder(import_paths=[imported])
     try:
@@ -157,8 +167,11 @@ def _load(scanned: Scanned, paths: Sequence[str]) -> Any:
         scanned.fail(f"unexpected {found!r}" if found.strip() else "the rule ends too early", at)
     except (LarkGrammarError, AssertionError) as error:
         _translate(str(error), scanned, loader)
-    except FileNotFoundError as error:
-        raise GrammarError(f"cannot import '{error.filename}': no such grammar{hint}") from None
+    except _NotFound as error:
+        name = ".".join(Path(str(error)).with_suffix("").parts)
+        hint = "; name its directory in `import_paths` (else only the grammars of Lark itself are found)"
+        message = f"cannot import '{name}': no such grammar{'' if paths else hint}"
+        scanned.fail(message, _where(scanned.original, name))
     except (UnicodeDecodeError, OSError) as error:
         raise GrammarError(f"cannot import a grammar: {error}") from None
     except RecursionError:

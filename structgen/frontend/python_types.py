@@ -57,6 +57,8 @@ def schema_of(kind: Any) -> tuple[dict[str, Any] | bool, Parser]:
         from . import python_values
 
         document = python_values.document(adapter)
+    except ImportError as e:  # EmailStr: pydantic names the package and the command that installs it
+        raise GrammarError(f"no JSON Schema for {_name(kind)}: {e}") from None
     except (pydantic.PydanticUserError, NameError) as e:  # NameError: an annotation that is not defined yet
         raise GrammarError(f"no JSON Schema for {_name(kind)}: {str(e).splitlines()[0]}") from None
     except pydantic.errors.PydanticSchemaGenerationError as e:

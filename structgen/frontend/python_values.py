@@ -136,6 +136,10 @@ def _replaced(out: Document, base: Document, exact: Document) -> Document:
     return {**exact, **rest}
 
 
+# Pydantic's own validators that look at more than the text.
+_CHECKED = {"import_string", "PaymentCardNumber", "max_length_validator"}
+
+
 class _Generator(GenerateJsonSchema):
     """Pydantic's schemas with what the validators take beside them."""
 
@@ -155,7 +159,12 @@ class _Generator(GenerateJsonSchema):
         if schema.get("lt") is not None:
             exact.pop("exclusiveMaximum", None)
             exact["maximum"] = min(math.nextafter(schema["lt"], -math.inf), exact.get("maximum", math.inf))
-        return _exact(base, _within(exact, 10**15) if schema.get("multiple_of") else exact)
+        step = schema.get("multiple_of")
+        if not step:
+            return _exact(base, exact)
+        # Rests are computed in doubles: wrong beyond some size, unless the step is a binary fraction.
+        size = 10**15 if (step * 2**20).is_integer() else math.floor(step * 10**6) or step * 10**6
+        return _exact(base, _within(exact, size))
 
     def decimal_schema(self, schema: Any) -> Document:
         base = super().decimal_schema(schema)
@@ -226,6 +235,16 @@ class _Generator(GenerateJsonSchema):
             exact["allOf"] = [{"pattern": p} for p in patterns]
         return _exact(base, exact)
 
+    def literal_schema(self, schema: Any) -> Document:
+        written = [v for v in schema["expected"] if not isinstance(v, bytes)]  # JSON has no bytes
+        if not written:
+            raise GrammarError("a Literal of bytes has no JSON")
+        rest: Any = {**schema, "expected": written}
+        return super().literal_schema(rest)
+
+    def is_subclass_schema(self, schema: Any) -> Document:
+        raise GrammarError("a class is no JSON value")
+
     def bytes_schema(self, schema: Any) -> Document:
         base = super().bytes_schema(schema)
         least, most = schema.get("min_length") or 0, schema.get("max_length")
@@ -252,7 +271,7 @@ class _Generator(GenerateJsonSchema):
     def _url(self, base: Document, schema: Any, hosts: bool) -> Document:
         exact = _text(text_patterns.url(schema.get("allowed_schemes"), hosts))
         if schema.get("max_length") is not None:
-            exact["maxLength"] = schema["max_length"]
+            exact["maxLength"] = schema["max_length"] - 1  # a path is added where there is none
         return _exact(base, exact)
 
     def json_schema(self, schema: Any) -> Document:
@@ -420,6 +439,14 @@ class _Generator(GenerateJsonSchema):
 
     # ---- validators in Python ----
 
+    def generate_inner(self, schema: Any) -> Document:
+        out = super().generate_inner(schema)
+        if (
+            schema["type"] == "function-plain" and "$ref" not in out
+        ):  # also where the type wrote its own schema
+            return _remarked(out, schema)
+        return out
+
     def function_before_schema(self, schema: Any) -> Document:
         return _remarked(super().function_before_schema(schema), schema)
 
@@ -440,13 +467,13 @@ class _Generator(GenerateJsonSchema):
     def function_wrap_schema(self, schema: Any) -> Document:
         return _remarked(super().function_wrap_schema(schema), schema)
 
-    def function_plain_schema(self, schema: Any) -> Document:
-        return _remarked(super().function_plain_schema(schema), schema)
-
 
 def _remarked(out: Document, schema: Any) -> Document:
     function = schema["function"]["function"]
+    function = getattr(function, "func", function)  # of functools.partial
     module = getattr(inspect.unwrap(function), "__module__", None) or type(function).__module__
+    if (getattr(function, "__qualname__", "").split(".")[0]) in _CHECKED:
+        return {**out, VALIDATOR: function.__qualname__}
     if module.split(".")[0] in ({"pydantic", "pydantic_core"} | sys.stdlib_module_names - {"__main__"}):
         return out
     name = getattr(function, "__qualname__", type(function).__name__)

@@ -276,6 +276,12 @@ _POSITIVE = {"d": "0-9", "w": "A-Za-z0-9_", "s": SPACE}
 _UNICODE = {"d": r"\p{Nd}", "w": WORD, "s": SPACE}
 
 
+# A border has a letter of every dialect's words on one side, and none of any dialect's on the other.
+_INSIDE, _OUTSIDE = f"[{_POSITIVE['w']}]", f"[{WORD}]"
+_BORDER = f"(?:(?<={_INSIDE})(?!{_OUTSIDE})|(?<!{_OUTSIDE})(?={_INSIDE}))"
+_NO_BORDER = f"(?:(?<={_INSIDE})(?={_INSIDE})|(?<!{_OUTSIDE})(?!{_OUTSIDE}))"
+
+
 def from_unicode(pattern: str) -> str:
     r"""A pattern of Rust's or Python's dialect, whose classes are Unicode's, for a reader of ECMA's.
 
@@ -288,6 +294,8 @@ def from_unicode(pattern: str) -> str:
         if c == "\\" and n:
             if n in "dws":
                 out.append(f"[{_POSITIVE[n]}]")
+            elif n in "bB":
+                out.append(_BORDER if n == "b" else _NO_BORDER)
             elif n in "DWS":
                 out.append(f"[^{_UNICODE[n.lower()]}]")
             else:

@@ -219,7 +219,9 @@ def _target(options: dict[str, Any]) -> Target:
     grammar = options["grammar"]
     if grammar is not None and not isinstance(grammar, CompiledGrammar):
         compiler = options["compiler"] or compiler_of(lm)
-        grammar = compiler.json_schema(grammar, whitespace=options["whitespace"])
+        grammar = compiler.json_schema(
+            grammar, whitespace=options["whitespace"], numbers="canonical", strings="plain"
+        )
     if grammar is not None:
         check_vocabulary(grammar.vocabulary, lm.vocabulary)
     source = None if grammar is None else grammar.source
