@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 
 import structgen
-from tests.harness import LONG, WORDS, compiler, vocabulary
+from tests.harness import HANG, LONG, WORDS, compiler, vocabulary
 from tests.test_threads import schemas, trail
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-FORKS, CHILD_SECONDS = 200 * LONG, 60  # 500 take 20 s of CPU time
+FORKS = 200 * LONG  # 500 take 20 s of CPU time
 
 
 def batch_of(using: structgen.Compiler, found: list[Any], threads: int) -> np.ndarray:
@@ -66,7 +66,7 @@ def load(using: structgen.Compiler, words: structgen.Vocabulary) -> Iterator[Non
     finally:
         stop.set()
         for thread in threads:
-            thread.join(60)
+            thread.join(HANG)
     assert not failures, failures[0]
     assert not any(thread.is_alive() for thread in threads)
 
@@ -79,7 +79,7 @@ def in_child(body: Any) -> int:
     status = 1
     try:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(CHILD_SECONDS)
+        signal.alarm(int(HANG))
         body()
         status = 0
     except BaseException:
@@ -148,7 +148,7 @@ def test_what_the_parent_was_to_free_is_freed_in_the_child() -> None:
 
     def child() -> None:
         fill(1000, 60)
-        end = time.monotonic() + 30
+        end = time.monotonic() + HANG
         while using._core.retiring and time.monotonic() < end:
             time.sleep(0.01)
         assert using._core.retiring == 0
@@ -171,7 +171,7 @@ def test_multiprocessing_with_fork_under_load() -> None:
         load(structgen.Compiler(words), words),
         multiprocessing.get_context("fork").Pool(2) as pool,
     ):
-        assert pool.map_async(job, range(12)).get(60) == expected
+        assert pool.map_async(job, range(12)).get(HANG) == expected
 
 
 def test_one_matcher_in_two_threads_is_refused_not_damaged() -> None:
@@ -179,7 +179,7 @@ def test_one_matcher_in_two_threads_is_refused_not_damaged() -> None:
     matcher = structgen.Compiler(vocabulary(WORDS), cache=False).json_schema({"type": "array"}).matcher()
     refused, others = [], []
     gate = threading.Barrier(4)
-    end = time.monotonic() + 60
+    end = time.monotonic() + HANG
 
     def work() -> None:
         mask = structgen.allocate_bitmask(1, WORDS.size)
