@@ -287,8 +287,15 @@ class Compiler:
         return CompiledGrammar(self._core.grammar(builder, start), self.vocabulary, source, _as_text)
 
     def choice(self, texts: Iterable[str]) -> CompiledGrammar:
-        """Exactly one of the texts."""
-        options = [sound(text) for text in texts]
+        """Exactly one of the texts.
+
+        Raises:
+            GrammarError: no texts, or one text in the place of a list of them.
+        """
+        given = [texts] if isinstance(texts, str | bytes) else list(texts)
+        if isinstance(texts, str | bytes) or not all(isinstance(text, str) for text in given):
+            raise GrammarError(f'a choice is made of a list of texts: ["yes", "no"], not {texts!r:.60}')
+        options = [sound(text) for text in given]
         if not options:
             raise GrammarError("a choice needs at least one text")
         return CompiledGrammar(self._core.choice(options), self.vocabulary, options, _as_text)

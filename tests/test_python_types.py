@@ -280,3 +280,23 @@ def test_a_type_that_is_not_there_yet(compiler: sg.Compiler) -> None:
 def test_the_schema_of_a_type_is_explained(compiler: sg.Compiler) -> None:
     found = compiler.json_schema(Point).explain(json.dumps({"x": 1.5}))
     assert found is not None and found.causes[0].pointer == "/properties/x/type"
+
+
+def test_functions_are_tools_in_every_style(compiler: sg.Compiler) -> None:
+    for style in ("hermes", "qwen3-coder"):
+        grammar = compiler.tools([add], "required", style=style)
+        text = {
+            "hermes": '<tool_call>\n{"name": "add", "arguments": {"a": 1, "b": "x"}}\n</tool_call>',
+            "qwen3-coder": "<tool_call>\n<function=add>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\nx\n"
+            "</parameter>\n</function>\n</tool_call>",
+        }[style]
+        matcher = grammar.matcher()
+        read = matcher.validate_bytes(text)
+        assert read == len(text), (style, text[read:])
+        assert not grammar.matcher().accept_bytes(text.replace("add", "sub"))
+
+
+@pytest.mark.parametrize("texts", ["abc", b"abc", [1, 2], [b"a"], []])
+def test_a_choice_is_a_list_of_texts(compiler: sg.Compiler, texts: Any) -> None:
+    with pytest.raises(sg.GrammarError, match="choice"):
+        compiler.choice(texts)

@@ -24,7 +24,7 @@ def parser(command: str = "") -> argparse.ArgumentParser:
     """The arguments of one sub-command, or of all: a command does not depend on what the others import."""
     top = argparse.ArgumentParser(
         prog="structgen",
-        description="JSON Schemas as exact token masks: generate, sample, check, explain.",
+        description="Grammars and JSON Schemas as exact token masks: generate, sample, check.",
         epilog="`-` reads standard input. Exit status: 0 ok, 1 rejected, 2 usage or unsupported.",
     )
     top.add_argument("--version", action="version", version=f"structgen {structgen.__version__}")

@@ -5,11 +5,13 @@ In: OpenAI's list of tools and ``tool_choice``. Out: a structural tag (see `stru
 
 from __future__ import annotations
 
+import types
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import GrammarError
 from . import source
+from .python_types import schema_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,8 @@ NOTHING = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 def _function(tool: Any, i: int) -> tuple[str, Any]:
+    if isinstance(tool, types.FunctionType | types.MethodType):
+        return tool.__name__, schema_of(tool)[0]
     function = tool.get("function", tool) if isinstance(tool, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
         raise GrammarError(f"tool {i} has no function with a name")
