@@ -9,6 +9,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -197,3 +199,31 @@ def test_one_matcher_in_two_threads_is_refused_not_damaged() -> None:
     assert all("fewer than" in str(e) or "history" in str(e) or "roll" in str(e) for e in others), others[:1]
     matcher.reset()
     assert matcher.accept_bytes(b"[1]") and matcher.is_accepting()
+
+
+def test_a_child_uses_the_model_that_a_thread_of_its_parent_is_using() -> None:
+    script = """
+import os, sys, threading, time
+from structgen.lm.load import language_model
+model = language_model(None)
+def work():
+    while True:
+        model.clear()
+        model.logprobs([model.start(list(range(3, 303)))])
+threading.Thread(target=work, daemon=True).start()
+for _ in range(8):
+    time.sleep(0.05)
+    child = os.fork()
+    if child == 0:
+        model.logprobs([model.start([3, 4, 5])])
+        os._exit(0)
+    until = time.monotonic() + 120
+    while os.waitpid(child, os.WNOHANG) == (0, 0):
+        if time.monotonic() > until:
+            os.kill(child, 9)
+            sys.exit("a child hangs")
+        time.sleep(0.01)
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr

@@ -300,3 +300,9 @@ def test_functions_are_tools_in_every_style(compiler: sg.Compiler) -> None:
 def test_a_choice_is_a_list_of_texts(compiler: sg.Compiler, texts: Any) -> None:
     with pytest.raises(sg.GrammarError, match="choice"):
         compiler.choice(texts)
+
+
+@pytest.mark.parametrize("name", ['f"q', "a\nb", "back\\slash"])
+def test_names_of_tools_that_json_escapes_are_refused(compiler: sg.Compiler, name: str) -> None:
+    with pytest.raises(sg.GrammarError, match="JSON escapes"):
+        compiler.tools([{"type": "function", "function": {"name": name}}], "required", style="hermes")

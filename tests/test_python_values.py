@@ -457,3 +457,29 @@ def test_unique_numbers_of_any_exponent(schema: dict[str, Any], compiler: sg.Com
     constant = compiler.json_schema('{"const": 7e12345}')
     assert constant.matcher().accept_bytes("7" + "0" * 12345)
     assert not constant.matcher().accept_bytes("7" + "0" * 12346)
+
+
+class Strict(pydantic.BaseModel):
+    model_config = ConfigDict(strict=True)
+    wait: Annotated[dt.timedelta, Field(gt=dt.timedelta(1))]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pydantic.constr(pattern=p) for p in (r"^[a-z&&[^aeiou]]+$", r"^[a-c--b]$", r"^[~~a]$")] + [Strict],
+)
+def test_what_cannot_be_written_is_refused_by_name(kind: Any, compiler: sg.Compiler) -> None:
+    with pytest.raises(sg.GrammarError, match="not supported"):
+        compiler.json_schema(kind)
+
+
+@pytest.mark.parametrize(
+    "inner", [r"^(?:\\)$", r"^(?:\n)$", r"^(?:\x22)$", r"^(?:[!-a]+)$", r"^(?:a{1,3}|[0-9]+)$"]
+)
+def test_patterns_inside_json_in_a_string(inner: str, compiler: sg.Compiler) -> None:
+    kind = pydantic.Json[Annotated[str, Field(pattern=inner)]]
+    grammar = compiler.json_schema(kind)
+    plain = "a{1" in inner
+    assert [e.keyword for e in grammar.report] == ([] if plain else ["x-content"])
+    if plain:
+        assert not refusals(kind, compiler, 20)

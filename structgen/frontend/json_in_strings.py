@@ -11,6 +11,7 @@ inside one another. Every text of the pattern is an instance.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,14 @@ _NOTES = {
 _CHARACTER = r'(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u00[01][0-9a-f]))'
 _NUMBER = r"-?(?:0|[1-9][0-9]{0,307})(?:\.[0-9]{1,300})?"
 _SCALARS = {"null": "null", "boolean": "(?:true|false)", "number": _NUMBER, "string": f'"{_CHARACTER}*"'}
+
+
+# Patterns whose texts stand in a JSON string as they are: no quote, no backslash, no control character.
+_SAFE = r"A-Za-z0-9 _~:/@!&',;=%#-"
+_UNESCAPED = re.compile(
+    rf"(?:[{_SAFE}]|\\[.+*?^()\[\]{{}}|/-]|\[(?:A-Z|a-z|A-F|a-f|[0-9]-[0-9]|[{_SAFE[:-1]}.+]|\\-)+\]"
+    r"|\((?:\?[:=!])?|[)|?*+]|\{\d*,?\d*\})*"
+)
 
 
 class _NotTold(Exception):
@@ -148,8 +157,7 @@ class _Writer:
 
     def _text(self, pattern: str) -> str:
         body = pattern.removeprefix("^(?:").removesuffix(")$")
-        plain = f"^(?:{body})$" == pattern and not set('"$^') & set(body.replace(r"\$", "").replace("[^", ""))
-        if not plain or "[^" in body or r"\s" in body:
+        if f"^(?:{body})$" != pattern or not _UNESCAPED.fullmatch(body):
             raise _NotTold
         return f'"(?:{body})"'
 

@@ -136,6 +136,12 @@ def _replaced(out: Document, base: Document, exact: Document) -> Document:
     return {**exact, **rest}
 
 
+def _ecma(pattern: Any, engine: str) -> str:
+    """A compiled pattern is Python's whatever the engine."""
+    text = getattr(pattern, "pattern", pattern)
+    return text_patterns.from_unicode(text, sets=engine == "rust-regex" and text is pattern)
+
+
 # Pydantic's own validators that look at more than the text.
 _CHECKED = {"import_string", "PaymentCardNumber", "max_length_validator"}
 
@@ -219,7 +225,7 @@ class _Generator(GenerateJsonSchema):
             exact["maxLength"] = of("max_length")
         pattern = schema.get("pattern")
         if pattern is not None:
-            patterns.append(text_patterns.from_unicode(getattr(pattern, "pattern", pattern)))
+            patterns.append(_ecma(pattern, self._config.regex_engine))
         if of("strip_whitespace"):
             space = text_patterns.SPACE
             patterns.append(rf"^(?:[^{space}](?:[\s\S]*[^{space}])?)?$")
@@ -348,6 +354,8 @@ class _Generator(GenerateJsonSchema):
         limits = _limits(schema)
         if not limits:
             return _exact(base, _text(text_patterns.duration()))
+        if schema.get("strict") or self._config.strict:  # which takes no numbers
+            raise GrammarError("bounds on a strict timedelta are not supported")
         for name, limit, _ in limits:  # whole seconds: durations with bounds are written as numbers
             seconds = limit.total_seconds()
             if name in ("gt", "ge"):

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from ..errors import GrammarError
+
 # Unicode's White_Space, which Rust's and Python's `strip` remove. ECMA's \s has U+FEFF and lacks U+0085.
 SPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 # What Rust's \w (UTS 18) or Python's (alphanumeric) may mean.
@@ -282,11 +284,15 @@ _BORDER = f"(?:(?<={_INSIDE})(?!{_OUTSIDE})|(?<!{_OUTSIDE})(?={_INSIDE}))"
 _NO_BORDER = f"(?:(?<={_INSIDE})(?={_INSIDE})|(?<!{_OUTSIDE})(?!{_OUTSIDE}))"
 
 
-def from_unicode(pattern: str) -> str:
+def from_unicode(pattern: str, sets: bool = False) -> str:
     r"""A pattern of Rust's or Python's dialect, whose classes are Unicode's, for a reader of ECMA's.
 
     ``\d`` keeps the ASCII digits, a part of what the dialect means; where it is denied (``\D``, ``[^\d]``)
-    all Unicode digits are. So every text that the result matches is matched by the original.
+    all Unicode digits are. So every text that the result matches is matched by the original. `sets`: the
+    dialect has sets in classes (Rust's ``[a-z&&[^aeiou]]``).
+
+    Raises:
+        GrammarError: a set in a class.
     """
     out, i = [], 0
     while i < len(pattern):
@@ -302,18 +308,21 @@ def from_unicode(pattern: str) -> str:
                 out.append({"A": "^", "z": "$", "Z": "$"}.get(n, "\\" + n))
             i += 2
         elif c == "[":
-            text, i = _class(pattern, i + 1)
+            text, i = _class(pattern, i + 1, sets)
             out.append(text)
         elif pattern.startswith("(?P<", i):
             out.append("(?<")
             i += 4
+        elif pattern.startswith("{,", i):  # from none on, which ECMA reads as text
+            out.append("{0,")
+            i += 2
         else:
             out.append(c)
             i += 1
     return "".join(out)
 
 
-def _class(pattern: str, i: int) -> tuple[str, int]:
+def _class(pattern: str, i: int, sets: bool) -> tuple[str, int]:
     """What stands between brackets, from behind the opening one, and the place behind the closing one."""
     denied = pattern.startswith("^", i)
     i += denied
@@ -326,6 +335,8 @@ def _class(pattern: str, i: int) -> tuple[str, int]:
             else:
                 plain += (_UNICODE if denied else _POSITIVE).get(n, "\\" + n)
             i += 2
+        elif sets and (c == "[" or (c == n and c in "&-~")):
+            raise GrammarError(f"sets in classes ({c + n!r} in the pattern {pattern!r}) are not supported")
         else:
             plain += "\\" + c if c in "[]" else c
             i += 1

@@ -5,6 +5,7 @@ In: OpenAI's list of tools and ``tool_choice``. Out: a structural tag (see `stru
 
 from __future__ import annotations
 
+import re
 import types
 from dataclasses import dataclass
 from typing import Any
@@ -194,6 +195,8 @@ def _function(tool: Any, i: int) -> tuple[str, Any]:
     function = tool.get("function", tool) if isinstance(tool, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
         raise GrammarError(f"tool {i} has no function with a name")
+    if re.search(r'["\\\x00-\x1f]', function["name"]):
+        raise GrammarError(f"the name of tool {i}, {function['name']!r}, has a character that JSON escapes")
     parameters = function.get("parameters")
     return function["name"], NOTHING if parameters is None else parameters
 

@@ -27,6 +27,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
+from .._fork import hold_over_forks
 from .base import Context, ContextTooLong, LanguageModelError
 
 if TYPE_CHECKING:
@@ -223,6 +224,7 @@ class PrefixTreeLM(ABC):
         self._root = Node(self, None, -1, next(self._serials))
         self._store = _Store(kv_bytes, self._empty)
         self._lock = threading.RLock()
+        hold_over_forks(self)
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:

@@ -11,6 +11,7 @@ than OpenBLAS (Accelerate, MKL) is left as it is.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,6 +41,15 @@ class OneThread:
         self._lock = threading.Lock()
         self._inside = 0
         self._before = 1
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        """Threads that were inside are not in the child."""
+        self._lock = threading.Lock()
+        if self._inside and (calls := self._calls()) is not None:
+            calls[1](self._before)
+        self._inside = 0
 
     @contextmanager
     def __call__(self) -> Iterator[None]:

@@ -18,6 +18,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .._fork import hold_over_forks
+
 __all__ = ["Bench", "Calibration", "CostTable", "Goodput"]
 
 # All rows together; a batch of 32 rows with 16 drafts each is 544 tokens wide.
@@ -75,6 +77,7 @@ class CostTable:
     def __init__(self, seconds: dict[int, float] | None = None, *, learn: bool = True) -> None:
         self._learn = learn
         self._lock = threading.Lock()
+        hold_over_forks(self)
         self._sums: dict[int, float] = {}
         self._weights: dict[int, float] = {}
         self._line = _Line()

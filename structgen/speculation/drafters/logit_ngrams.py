@@ -18,6 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ..._fork import hold_over_forks
 from ..base import CONTEXT, Cursor, Here, Likely, Quiet, Start, Step
 from .ranking import ranked
 
@@ -52,6 +53,7 @@ class LogitNgrams:
         self._limit = grams
         self._entries: OrderedDict[tuple[int, ...], _Entry] = OrderedDict()
         self._lock = threading.Lock()
+        hold_over_forks(self)
 
     def open(self, start: Start) -> _Session:
         return _Session(self, start)

@@ -15,6 +15,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
+from ..._fork import hold_over_forks
 from ..base import Cursor, Here, Quiet, Start, Step
 
 __all__ = ["SuffixTree", "SuffixTreeDrafter"]
@@ -56,6 +57,7 @@ class SuffixTree:
         self.root = _Node((), 0, 0, 0)
         self.version = 0
         self.lock = threading.Lock()
+        hold_over_forks(self, "lock")
         self._stored: deque[list[int]] = deque()
         self._total = 0
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..._fork import hold_over_forks
 from ..base import LIKELY, Cursor, Here, Likely, Quiet, Start, Step
 from .ranking import ranked
 
@@ -49,6 +50,7 @@ class TokenRecycling:
         self._ids = np.empty((_FIRST, LIKELY), np.int64)
         self._logprobs = np.empty((_FIRST, LIKELY), np.float32)
         self._lock = threading.Lock()
+        hold_over_forks(self)
 
     def open(self, start: Start) -> _Session:
         return _Session(self, start)

@@ -14,6 +14,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from ..._fork import hold_over_forks
 from ..base import Cursor, Here, Quiet, Start, Step
 
 __all__ = ["Trigram"]
@@ -38,6 +39,7 @@ class Trigram:
         self._prompts = prompts
         self._counts: OrderedDict[tuple[int, int], dict[int, float]] = OrderedDict()
         self._lock = threading.Lock()
+        hold_over_forks(self)
 
     def open(self, start: Start) -> _Session:
         if self._prompts:
