@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/work.h"
 #include "bind/grammar.h"
 #include "engine/batch.h"
 #include "engine/compile.h"
@@ -522,6 +523,11 @@ NB_MODULE(_core, m) {
           },
           "inside"_a = false);
 
+  m.def(
+      "_fail_after", [](int64_t units) { meter.fail_after(units); }, "units"_a,
+      "Makes the charge of work in this thread that comes after so many units fail, once; 0: none. For "
+      "tests.");
+  m.def("_work_done", [] { return meter.done(); }, "Units of work that this thread was ever charged for.");
   m.def("fill_bitmasks", &fill_bitmasks, "matchers"_a, "mask"_a, "threads"_a);
   bind_regex(m);
   bind_logits(m);

@@ -21,6 +21,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/work.h"
 #include "engine/matcher.h"
 
 namespace structgen {
@@ -332,6 +333,7 @@ void Matcher::judge_all(StateId from, Trial& trial) {
   std::vector<std::pair<StateId, bool>> at(grammar_->vocabulary().longest() + 2);
   at[0] = {from, from != current()};
   for (uint32_t i = 1; i < trie.size();) {
+    if (i % 8 == 0) charge();
     const TokenTrie::Node& node = trie.node(i);
     const auto [before, was_blind] = at[node.depth - 1];
     const StateId next = epoch_->parser.step(before, static_cast<uint8_t>(node.byte));

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/hot_code.h"
+#include "base/work.h"
 #include "engine/compose.h"
 #include "grammar/lower.h"
 #include "grammar/table.h"
@@ -83,6 +84,7 @@ std::size_t Compiler::retiring() {
 std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const SchemaSet::Documents& registry,
                                                const JsonOptions& options) {
   const ForkSection whole;
+  const WorkScope scope(Task::kCompile, Meter::kEndless);
   fetch_hot_code();
   auto schemas = std::make_unique<SchemaSet>(schema, registry, options.schema);
   const SchemaSet* report_of = schemas.get();
@@ -103,6 +105,7 @@ std::shared_ptr<Grammar> Compiler::terminal(World& world, std::shared_ptr<World>
 
 std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern) {
   const ForkSection whole;
+  const WorkScope scope(Task::kCompile, Meter::kEndless);
   Pattern p = parse_pattern(pattern, Flavor::kPython);
   const auto [w, hold] = enter();
   std::shared_ptr<Grammar> grammar = terminal(*w, w, lower_utf8(w->regexes, p, Match::kFull));
@@ -127,6 +130,7 @@ static JsonLayout layout(RegexArena& regexes, const GrammarSource& source, const
 std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
                                            const std::vector<JsonPart>& schemas) {
   const ForkSection whole;
+  const WorkScope scope(Task::kCompile, Meter::kEndless);
   for (GrammarNode& n : source.nodes)
     for (TokenId t : n.ids) {
       if (vocabulary_->is_eos(t))
@@ -187,6 +191,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
 
 std::shared_ptr<Grammar> Compiler::choice(const std::vector<std::string>& texts) {
   const ForkSection whole;
+  const WorkScope scope(Task::kCompile, Meter::kEndless);
   const auto [w, hold] = enter();
   std::vector<RegexId> parts;
   for (const std::string& t : texts) parts.push_back(w->regexes.literal(t));

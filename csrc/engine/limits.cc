@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/work.h"
 
 namespace structgen {
 
@@ -81,6 +82,7 @@ void Limits::search(StateId s, bool blind) {
   uint32_t looked = 0;
   open(s);
   while (!path.empty()) {
+    charge(10);
     Frame& now = path.back();
     if (now.next.empty()) {
       path.pop_back();

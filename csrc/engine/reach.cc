@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/work.h"
+
 namespace structgen {
 
 namespace {
@@ -27,6 +29,7 @@ const Reach::Edges* Reach::edges(StateId s, uint64_t& work) {
   StateId last = Parser::unknown();
   uint64_t spent = 0;
   for (uint32_t i = from == Parser::dead() ? trie.size() : 1; i < trie.size();) {
+    if (i % 8 == 0) charge();
     if (++spent > work) {
       too_little_.emplace(s.v, work).first = work;
       work = 0;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/components.h"
+#include "base/work.h"
 #include "regex/regex.h"
 
 namespace structgen {
@@ -251,6 +252,7 @@ bool determinise(const Network& network, Automaton& out) {
     if (sets.size() > kMaxStates) return false;
     std::map<CfgSymbol, std::vector<uint32_t>> next;
     bool accepting = false;
+    charge(static_cast<int64_t>(sets[s].size()));
     for (uint32_t n : sets[s]) {
       accepting = accepting || n == network.end();
       for (const Edge& e : network.edges(n)) next[e.symbol].push_back(e.to);
@@ -275,6 +277,7 @@ void minimise(Automaton& a) {
     std::map<std::vector<uint32_t>, uint32_t> numbers;
     std::vector<uint32_t> next(of.size());
     for (std::size_t s = 0; s < of.size(); ++s) {
+      charge(2 + static_cast<int64_t>(a.states[s].edges.size()));
       std::vector<uint32_t> key{of[s]};
       for (const Edge& e : a.states[s].edges) {
         key.push_back(e.symbol.kind);

@@ -5,6 +5,7 @@
 
 #include "base/components.h"
 #include "base/error.h"
+#include "base/work.h"
 #include "grammar/automata.h"
 #include "regex/regex.h"
 
@@ -187,6 +188,7 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
     changed = false;
     for (uint32_t r = 0; r < n; ++r)
       for (const CfgSequence& sequence : cfg.rules[r].alternatives) {
+        charge(static_cast<int64_t>(2 + sequence.size() * (1 + words / 8)));
         Set now(words);
         for (CfgSymbol s : sequence) {
           begins(s, now);
@@ -199,6 +201,7 @@ void give_contexts(Cfg& cfg, RegexArena& regexes) {
     changed = false;
     for (uint32_t r = 0; r < n; ++r)
       for (const CfgSequence& sequence : cfg.rules[r].alternatives) {
+        charge(static_cast<int64_t>(2 + sequence.size() * (1 + words / 8)));
         Set now = follow[r];
         if (cfg.rules[r].counted && cfg.rules[r].max > 1) unite(now, first[r]);
         for (std::size_t i = sequence.size(); i-- > 0;) {

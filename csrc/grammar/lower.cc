@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/work.h"
 #include "grammar/substring.h"
 #include "parse/productions.h"
 #include "regex/regex.h"
@@ -128,6 +129,7 @@ class Lowering {
       case NodeOp::kCapture: return {};
       default: break;
     }
+    charge(2 + static_cast<int64_t>(n.kids.size()));
     std::vector<RegexId> kids;
     bool all = true;
     for (uint32_t k : n.kids) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "base/work.h"
+
 namespace structgen {
 
 namespace {
@@ -96,6 +98,7 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     const uint32_t at = todo_.back().first;
     const StateId state = todo_.back().second;
     todo_.pop_back();
+    charge();
     const State& st = parser_.state(state);
     if (st.poisoned && st.n == 1) {  // nothing but poison: every longer token is open
       const auto below = trie.subtree_tokens(at).subspan(trie.tokens(at).size());
@@ -187,6 +190,7 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
   const uint32_t n = static_cast<uint32_t>(suffixes.nodes.size()) - 1;
   for (uint32_t i = 0; i < n;) {
     const Suffixes::Node& node = suffixes.nodes[i];
+    charge();
     if (context_free_ && node.end == i + 1) {  // nothing after it: no state is needed
       if (parser_.live(suffix_states_[node.depth - 1]).has(node.byte))
         for (uint32_t e = node.first; e < suffixes.nodes[i + 1].first; ++e) {
@@ -254,6 +258,7 @@ void MaskBuilder::set_part(const Item& item, Part& out) {
 }
 
 bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
+  charge(1 + static_cast<int64_t>(bytes.size() / 4));
   for (char b : bytes) {
     s = parser_.step(s, static_cast<uint8_t>(b));
     if (s == Parser::dead()) return false;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/work.h"
 #include "mask/subtrees.h"
 #include "mask/walk_table.h"
 
@@ -103,6 +104,7 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
   while (!todo.empty()) {
     const Frame f = todo.back();
     todo.pop_back();
+    charge(2);
     if (trie.leaf(f.node)) continue;
     const TokenTrie::Kids& kids = trie.kids(f.node);
     const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(f.r), &regexes_.classes(f.b));
@@ -228,6 +230,7 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
   for (uint32_t i = 1; i < trie.size();) {
     const TokenTrie::Node& n = trie.node(i);
     const uint32_t from = at[n.depth - 1];
+    if (i % 16 == 0) charge();
     const uint32_t to = table.next(from, static_cast<uint8_t>(n.byte));
     if (to == WalkTable::kDead) {
       i = n.end;
@@ -260,11 +263,12 @@ void Slices::whole(RegexId regex, TerminalMask& out) {
 const TableMask& Slices::table(uint32_t id) {
   std::unique_ptr<TableMask>& slot = tables_[id];
   if (slot) return *slot;
-  slot = std::make_unique<TableMask>();
+  auto made = std::make_unique<TableMask>();
   JsonSet start;
   start.table = id;
   start.hi = static_cast<uint32_t>(regexes_.tables().table(id).texts.size());
-  if (start.hi > 0) read_literals(start, *slot);
+  if (start.hi > 0) read_literals(start, *made);
+  slot = std::move(made);
   bytes_ += slot->inside.size() * sizeof(TableMask::Inside) + slot->done.size() * sizeof(TableMask::Done);
   return *slot;
 }
@@ -278,6 +282,7 @@ void Slices::read_literals(const JsonSet& start, TableMask& out) const {
     const uint32_t at = todo.back().first;
     const JsonSet from = todo.back().second;
     todo.pop_back();
+    charge();
     const TokenTrie::Kids& kids = trie.kids(at);
     (kids.set & tables.first_bytes(from)).for_each([&](uint8_t b) {
       JsonSet s = from;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/work.h"
 #include "regex/regex.h"
 
 namespace structgen {
@@ -115,6 +116,7 @@ void Alive::solve() {
 void Alive::settle() {
   Alternatives alternatives;
   while (!todo_.empty()) {
+    charge(4);
     at_ = todo_.back();
     todo_.pop_back();
     rules_[at_].waiting = false;
@@ -129,6 +131,7 @@ void Alive::settle() {
       now_.clear();
       now_.add(from);
       for (uint32_t k = begin; k < end && !now_.list.empty(); ++k) {
+        charge();
         next_.clear();
         for (Pending p : now_.list) out(alternatives.symbols[k], p, next_);
         std::swap(now_, next_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/work.h"
 
 namespace structgen {
 
@@ -30,11 +31,18 @@ void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
 }
 
 const std::string& Completion::shortest(RegexId r) {
+  const auto known = regexes_.find(r.v);
+  if (known != regexes_.end()) return known->second;
+  if (parser_.regexes().node(r).shortest > kMaxText)
+    throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long to compute");
   const auto [it, fresh] = regexes_.try_emplace(r.v);
   if (fresh) {
-    if (parser_.regexes().node(r).shortest > kMaxText)
-      throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long to compute");
-    parser_.regexes().witness(r, it->second);
+    try {
+      parser_.regexes().witness(r, it->second);
+    } catch (...) {  // nothing is known of it
+      regexes_.erase(it);
+      throw;
+    }
     bytes_ += size_of(it->second);
   }
   return it->second;
@@ -180,6 +188,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   if (depth_ >= kMaxRecursion || ++steps_ > 10 * kMaxSteps)
     throw Error(ErrorKind::kBudgetExceeded, "the shortest completion takes too long to find");
   ++work_;
+  charge(10);
   const uint32_t before = low_, mine = depth_++;
   const bool poison_before = poison_;
   low_ = kClean;
@@ -235,6 +244,7 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
   Ways done, now{{from, "", c}};
   while (!now.empty()) {
     for (const Way& w : now) work_ += 1 + w.text.size() / 256;
+    charge(static_cast<int64_t>(4 * now.size()));
     if (parser_.stacks().has_end(s)) {
       for (Way& w : now) keep(done, Alive::kClear, std::move(w.text), {});
       break;
@@ -322,6 +332,7 @@ void Completion::settle() {
     if (++steps_ > 10 * kMaxSteps)
       throw Error(ErrorKind::kBudgetExceeded, "the shortest completion takes too long to find");
     ++work_;
+    charge(10);
     const Key key = todo_.back();
     todo_.pop_back();
     settled_[key].waiting = false;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "base/work.h"
 
 namespace structgen {
 
@@ -147,6 +148,7 @@ class Search {
     std::vector<Node>& nodes = places_[at_].nodes;
     const auto [it, fresh] = numbers_.try_emplace(key, static_cast<uint32_t>(nodes.size()));
     if (fresh) {
+      charge();
       if (nodes.size() > kMaxNodes) too_much("too many readings of the text are open to find captures");
       nodes.emplace_back().key = key;
       todo_.push_back(it->second);

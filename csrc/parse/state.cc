@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/work.h"
 
 namespace structgen {
 
@@ -78,6 +79,7 @@ void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier&
 
 void Parser::follow_alternatives(const Alternatives& alts, StackId rest, CaptureId capture, Frontier& out) {
   uint32_t begin = 0;
+  charge(static_cast<int64_t>(alts.symbols.size()));
   for (uint32_t end : alts.ends) {
     if (begin == end) {
       close(rest, capture, Reading{}, out);
@@ -145,6 +147,7 @@ void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Fro
     }
   }
   const DepthGuard guard(depth_);
+  charge();
   if (stacks_.has_end(stack)) out.accepting = true;
   for (const StackEntry& e : stacks_.entries(stack)) follow(e.top, e.rest, capture, reading, out);
 }
@@ -183,6 +186,7 @@ void Parser::merge_in_context(const Frontier& from, uint32_t context, Frontier& 
 bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
   out.accepting = stacks_.has_end(stack);
   for (const StackEntry& e : stacks_.entries(stack)) {
+    charge(2);
     base_ = e.rest;
     reached_ = false;
     ++visit_;
@@ -211,6 +215,7 @@ bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
     normalise(out.items);
     normalise(out.lexemes);
   }
+  charge(static_cast<int64_t>(out.items.size() + out.lexemes.size()));
   normalise(out.items);
   normalise(out.lexemes);
   if (out.items.size() + out.lexemes.size() > kMaxItems)
@@ -412,6 +417,7 @@ Parser::Frontier Parser::borrow() {
 
 StateId Parser::step_uncached(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
+  charge(2 + 2 * static_cast<int64_t>(from.size()));
   Frontier f = borrow();
   depth_ = 0;
   for (const Item& i : from) {

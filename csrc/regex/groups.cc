@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "base/work.h"
 
 namespace structgen {
 
@@ -197,6 +198,7 @@ class Search {
       todo_.pop_back();
       if (seen[t.op] == step) continue;
       seen[t.op] = step;
+      charge();
       if (++steps_ > kMaxSteps) too_much();
       const Op& op = ops[t.op];
       switch (op.kind) {

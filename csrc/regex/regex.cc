@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "base/work.h"
 
 namespace structgen {
 
@@ -483,6 +484,7 @@ RegexId RegexArena::nary(RegexKind kind, std::vector<uint32_t>& kids) {
   if (kids.empty()) return kind == RegexKind::kAlt ? empty() : anything();
   if (kids.size() == 1) return RegexId{kids[0]};
   if (kids.size() > kMaxKids) too_complex("a pattern has too many alternatives at one place");
+  charge(static_cast<int64_t>(kids.size() / 4));
   RegexNode n;
   n.kind = kind;
   n.nullable = kind == RegexKind::kAnd;
@@ -584,6 +586,7 @@ const ClassMap& RegexArena::classes(RegexId r) {
 
 RegexId RegexArena::derive(RegexId r, uint8_t b) {
   const RegexNode& n = nodes_[r.v];
+  charge(1 + (n.kind == RegexKind::kAlt || n.kind == RegexKind::kAnd ? n.n : 0));
   switch (n.kind) {
     case RegexKind::kEmpty:
     case RegexKind::kEpsilon:

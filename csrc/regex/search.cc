@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/work.h"
 #include "regex/regex.h"
 
 namespace structgen {
@@ -198,6 +199,7 @@ bool RegexArena::search_empty(RegexId start) {
     const uint32_t at = open.top().second;
     open.pop();
     const Visit v = visits[at];
+    charge(2);
     const ClassMap& c = classes(RegexId{v.id});
     const std::string_view bytes =
         v.spelled >= kEscape ? spelled_bytes(v.spelled)
@@ -238,6 +240,7 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
   if (nullable(r)) out.push_back(text);
   while (!path.empty()) {
     Frame& f = path.back();
+    charge();
     int b = f.byte + 1;
     const ByteSet& l = live(f.id);
     while (b < 256 && !l.has(static_cast<uint8_t>(b))) ++b;
@@ -276,6 +279,7 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   for (int k = 0; k < kLevels && level.size() <= nodes / kLevels; ++k) {
     std::unordered_map<uint32_t, uint64_t> longer;
     uint64_t paths = 0;
+    charge(static_cast<int64_t>(4 * level.size()));
     for (const auto& [id, n] : level) {
       if (nodes_[id].nullable) shorter += n;
       const ByteSet bytes = live(RegexId{id});
@@ -304,6 +308,7 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   std::vector<Frame> path{{start.v, -1, nullable(start)}};
   while (true) {
     Frame& f = path.back();
+    charge();
     const ByteSet& bytes = live(RegexId{f.id});
     int b = f.byte + 1;
     while (b < 256 && !bytes.has(static_cast<uint8_t>(b))) ++b;
@@ -351,6 +356,7 @@ bool RegexArena::witness(RegexId r, std::string& out) {
     }
     if (from.size() > kEmptinessBudget) too_complex("a pattern is too large to find a witness");
     const ClassMap& c = classes(RegexId{id});
+    charge(1 + c.n / 4);
     for (uint16_t k = 0; k < c.n; ++k) {
       const RegexId d = next(RegexId{id}, c.rep[k]);
       if (d != empty() && from.emplace(d.v, std::pair{id, c.rep[k]}).second) queue.push_back(d.v);

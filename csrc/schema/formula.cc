@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/work.h"
 
 namespace structgen {
 
@@ -139,6 +140,7 @@ FormulaId FormulaSpace::either(FormulaId x, FormulaId y) {
 FormulaId FormulaSpace::nary(Op op, std::span<const FormulaId> kids) {
   const FormulaId unit = op == Op::kAnd ? yes() : no();
   const FormulaId zero = op == Op::kAnd ? no() : yes();
+  charge(1 + static_cast<int64_t>(kids.size() / 2));
   SmallVector<FormulaId, 32> flat;
   uint32_t mask = op == Op::kAnd ? kAllKinds : 0;
   bool has_types = false;
@@ -178,6 +180,7 @@ FormulaId FormulaSpace::nary(Op op, std::span<const FormulaId> kids) {
 }
 
 FormulaId FormulaSpace::one_of(std::vector<FormulaId> kids, bool typed) {
+  charge(1 + static_cast<int64_t>(kids.size()));
   std::erase(kids, no());
   const auto certain = std::count(kids.begin(), kids.end(), yes());
   if (certain > 1 || kids.empty()) return no();

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "base/work.h"
 
 namespace structgen {
 
@@ -267,6 +268,9 @@ class JsonParser {
   std::vector<JsonRef> keys_;      // that wait for their value
 };
 
-Json Json::parse(std::string_view text) { return JsonParser(text).run(); }
+Json Json::parse(std::string_view text) {
+  charge(1 + static_cast<int64_t>(text.size() / 16));
+  return JsonParser(text).run();
+}
 
 }  // namespace structgen

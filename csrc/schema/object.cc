@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "base/work.h"
 #include "regex/charset.h"
 
 namespace structgen {
@@ -429,6 +430,7 @@ const Offers& Objects::offers(uint32_t s) {
   const bool plain = st.rest == FormulaSpace::yes();
   const bool few = formulas_[st.rest].op != Op::kAnd || formulas_[st.rest].n <= kFewParts;
   const std::shared_ptr<const Parts> parts = few ? nullptr : plans_.parts(st.plan, st.rest);
+  charge(static_cast<int64_t>(plan.names.size() / 8));
   for (uint32_t i = 0; i < plan.names.size(); ++i) {
     if (has_bit(used, i) || blocked[i]) continue;
     if (plain ? plans_.name_ok(plan, i)

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "base/work.h"
 #include "regex/charset.h"
 
 namespace structgen {
@@ -38,6 +39,7 @@ void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<u
 }
 
 void Plans::collect(FormulaId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen) {
+  charge();
   const Formula& n = formulas_[f];
   switch (n.op) {
     case Op::kAll:
@@ -257,6 +259,7 @@ void Plans::take_apart(Plan& plan) {
 // ---- questions ----
 
 bool Plans::hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls) {
+  charge();
   const Region& x = formulas_.region(r);
   switch (x.kind) {
     case Region::kAny: return true;
@@ -319,6 +322,7 @@ FormulaId Plans::derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t c
 }
 
 FormulaId Plans::derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls, Memo& memo) {
+  charge();
   const Formula f = formulas_[p];
   switch (f.op) {
     case Op::kTrue:
@@ -359,6 +363,7 @@ FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone) {
 }
 
 FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& memo) {
+  charge();
   const Formula f = formulas_[p];
   switch (f.op) {
     case Op::kTrue:
@@ -392,6 +397,7 @@ FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& m
 
 void Plans::walk_names(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide,
                        FlatMap<uint32_t, bool>& seen) {
+  charge();
   const Formula& f = formulas_[p];
   if (f.op == Op::kAll || f.op == Op::kSome || f.op == Op::kMost) {
     const Region& r = formulas_.region(RegionId{f.a});

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/work.h"
 #include "schema/object.h"
 #include "schema/unique.h"
 
@@ -32,6 +33,7 @@ Solver::Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, 
 Solver::~Solver() = default;
 
 void Solver::spend(uint32_t steps) {
+  charge(steps);
   spent_ += steps;
   if (spent_ > kBudget)
     throw Error(ErrorKind::kSchemaTooComplex, "the combination of subschemas is too large to decide exactly");

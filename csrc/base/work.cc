@@ -1,0 +1,101 @@
+#include "base/work.h"
+
+#include <string>
+
+#include "base/error.h"
+
+namespace structgen {
+
+void (*work_interrupt)() = nullptr;
+
+namespace {
+std::string grouped(int64_t n) {
+  std::string digits = std::to_string(n);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+[[noreturn]] void refuse(Task task, int64_t limit) {
+  const std::string most = " takes more than " + grouped(limit) + " units of work";
+  switch (task) {
+    case Task::kCompile:
+      throw Error(ErrorKind::kSchemaTooComplex,
+                  "compiling this" + most + "; simplify it, or raise Limits(compile=...)");
+    case Task::kMask:
+      throw Error(ErrorKind::kBudgetExceeded,
+                  "this mask" + most + "; raise Limits(mask=...), or compile with on_limit='subset'");
+    case Task::kAccept:
+      throw Error(ErrorKind::kBudgetExceeded, "reading this text" + most + "; raise Limits(mask=...)");
+    case Task::kBudget:
+      throw Error(ErrorKind::kBudgetExceeded,
+                  "this mask within a budget of tokens" + most + "; raise Limits(mask=...)");
+    case Task::kCompletion:
+      throw Error(ErrorKind::kBudgetExceeded, "finding a completion" + most + "; raise Limits(mask=...)");
+    case Task::kForced:
+      throw Error(ErrorKind::kBudgetExceeded,
+                  "finding what must come next" + most + "; raise Limits(mask=...)");
+    default: throw Error(ErrorKind::kBudgetExceeded, "this call" + most + "; raise Limits(mask=...)");
+  }
+}
+}  // namespace
+
+void Meter::settle() {
+  if (fail_ > 0) fail_ = std::max<int64_t>(0, fail_ - (given_ - slice_));
+  given_ = slice_;
+}
+
+void Meter::fail_after(int64_t units) {
+  fail_ = units;
+  refill(left());
+}
+
+void Meter::checkpoint() {
+  const int64_t all = left();
+  if (fail_ > 0) {
+    settle();
+    if (fail_ == 0) {
+      refill(all);
+      throw Error(ErrorKind::kBudgetExceeded, "a failure that a test asked for");
+    }
+  }
+  if (all < 0) {
+    slice_ = std::max<int64_t>(all, -1);  // no further down: what is over is not counted
+    after_ = 0;
+    given_ = slice_;
+    refuse(task_, limit_);
+  }
+  refill(all);
+  if (work_interrupt) work_interrupt();
+  if (look_) look_(of_);
+}
+
+WorkScope::WorkScope(Task task, int64_t limit, void (*look)(void*), void* of) {
+  meter.settle();
+  outer_ = meter;
+  mine_ = std::min(limit, std::max<int64_t>(0, meter.left()));
+  if (limit <= mine_ || meter.task_ == Task::kNone) {
+    meter.task_ = task;
+    meter.limit_ = limit;
+  }
+  if (look) {
+    meter.look_ = look;
+    meter.of_ = of;
+  }
+  meter.refill(mine_);
+}
+
+WorkScope::~WorkScope() {
+  meter.settle();
+  const int64_t fail = meter.fail_, spent = used();
+  meter = outer_;
+  meter.fail_ = fail;
+  meter.refill(outer_.left() - spent);
+}
+
+void WorkScope::grant(int64_t units) {
+  meter.settle();
+  mine_ += units;
+  meter.refill(std::max<int64_t>(0, meter.left()) + units);
+}
+
+}  // namespace structgen
