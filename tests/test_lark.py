@@ -455,6 +455,14 @@ ERRORS = [
         17,
     ),
     ("start: t\nt[lazy]: /a/\nt[lazy]: /b/", "'t' is defined twice", 3, 1),
+    ('start: A\nA: B "c"', "terminal 'B' is not defined", 2, 4),
+    ("start: A\nA: b\nb: /b/", "terminal 'A' cannot contain the rule 'b'", 2, 4),
+    ('start: A\nA: "a" B\nB: "b" A?', "terminal 'A' contains itself; only rules may", 2, 1),
+    ('start: "a"\n%ignore BLANK', "terminal 'BLANK' is not defined", 2, 9),
+    ('start: t{"a"}', "rule 't' is not defined", 1, 8),
+    ("start: b: a", "unexpected ':'", 1, 9),
+    # Lark fails in a log message while it looks for a hint.
+    ('start: a b{x}\na: "x"|| A\nA: B C?[B: "q"\nC: "c"', "unexpected ':'", 3, 10),
 ]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import structgen
 from structgen import errors
-from structgen.frontend import parametric
+from structgen.frontend.lark import parametric
 from tests import harness
 
 pytest.importorskip("lark")

@@ -16,7 +16,7 @@ import operator
 import re
 from collections.abc import Callable
 
-from . import source
+from .. import source
 
 Value = Callable[[int], int]
 Condition = Callable[[int], bool]

@@ -23,7 +23,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from . import parametric, source
+from .. import source
+from . import parametric
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 PLACEHOLDER = re.compile(f"{_OPEN}(\\d+){_CLOSE}")

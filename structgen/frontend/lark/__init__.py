@@ -1,0 +1,117 @@
+"""Lark grammars, read by the ``lark`` package's own loader, with the extensions of `text`.
+
+In: text. Out: rules and lexemes in a ``_core.GrammarBuilder``. Cost: Lark's loader, then linear in its trees.
+
+    text        the extensions are taken out of the text          parametric    rules with a parameter
+    load        Lark's loader makes trees of it; its errors, at their places
+    rules       trees of rules become nodes; templates, parameters, limits
+    terminals   trees of terminals become lexemes
+    extensions  what the placeholders in the trees stand for
+    attributes  what ``[...]`` behind a rule's name asks for
+
+Terminals are lexemes: each takes as much text as it can, of equal texts the literal wins over the pattern
+(keywords over names), a higher priority wins over a lower one, and only terminals that may begin at a place
+compete there, as in Lark's contextual lexer. What ``%ignore`` names may stand after every terminal and at the
+start. Rules are a context-free grammar without further conditions, so texts that Lark finds ambiguous or that
+are not LALR(1) are fine. A terminal with a lazy quantifier ends at its first match, as in Python's ``re``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ... import _core
+from ...errors import GrammarError
+from .. import source
+from .rules import Rules
+from .text import Scanned, scan
+
+if TYPE_CHECKING:
+    from ...vocabulary import Vocabulary
+
+__all__ = ["Frontend", "build"]
+
+
+def build(
+    text: str,
+    vocabulary: Vocabulary,
+    start: str = "start",
+    lexer: str = "contextual",
+    grammars: Mapping[str, Any] | None = None,
+    import_paths: Sequence[str] = (),
+) -> tuple[Any, int]:
+    """The grammar's nodes and the number of the rule to start with.
+
+    Args:
+        grammars: what ``@name`` stands for: the text of a Lark grammar, or a JSON Schema.
+        import_paths: directories in which ``%import`` looks for grammars.
+
+    Raises:
+        GrammarError: with line, column and the likely fix.
+        MissingDependency: the ``lark`` package is not installed.
+    """
+    b = _core.GrammarBuilder()
+    return b, Frontend(b, vocabulary, lexer, grammars, import_paths).grammar(text, start)
+
+
+class Frontend:
+    """One builder; a nested ``%lark`` is another `Rules` in it."""
+
+    def __init__(
+        self,
+        b: _core.GrammarBuilder,
+        vocabulary: Vocabulary,
+        lexer: str,
+        grammars: Mapping[str, Any] | None = None,
+        import_paths: Sequence[str] = (),
+    ) -> None:
+        self.b = b
+        self.vocabulary = vocabulary
+        self.lexer = lexer
+        self.grammars = grammars or {}
+        self.import_paths = import_paths
+        self.named: dict[str, int] = {}  # grammars of other texts -> their rules
+        self.open: list[str] = []  # those that are being read
+        self.depth = 0
+
+    def other(self, name: str, scanned: Scanned, at: int) -> int:
+        """The node of the grammar ``@name``."""
+        if name not in self.grammars:
+            hint = source.meant(name, self.grammars) or "; hand it over in `grammars`"
+            scanned.fail(f"there is no grammar '{name}'{hint}", at)
+        given = self.grammars[name]
+        if not isinstance(given, str):
+            try:
+                return self.b.json(json.dumps(given), [], "flexible", False, False, False, True, 0)
+            except (TypeError, ValueError):
+                scanned.fail(f"the grammar '{name}' is neither a text nor a JSON Schema", at)
+        if name in self.open:
+            chain = " -> ".join([*self.open[self.open.index(name) :], name])
+            scanned.fail(f"grammars refer to each other in a circle: {chain}", at)
+        if name not in self.named:
+            self.open.append(name)
+            self.named[name] = self.grammar(given, "start")
+            self.open.pop()
+        return self.b.call(self.named[name])
+
+    def grammar(self, text: str, start: str) -> int:
+        self.depth += 1
+        if self.depth > 20:
+            raise GrammarError("grammars nest too deeply")
+        if (zero := text.find("\0")) >= 0:  # Lark reads literals as Python's, which must not have it
+            source.fail(r"a zero byte; write \x00", text, zero)
+        scanned = scan(text)
+        try:
+            return Rules(self, scanned).define(scanned.spelled.get(start, start))
+        except RecursionError:
+            raise GrammarError("the grammar nests too deeply") from None
+        except Exception as error:
+            if not type(error).__module__.startswith("lark."):
+                raise
+            # Lark looks at a literal when it is used: one that Python cannot read, say.
+            reason = error.args[-1] if error.args else error
+            raise GrammarError(f"{str(reason).splitlines()[0]}", text=text) from None
+        finally:
+            self.depth -= 1

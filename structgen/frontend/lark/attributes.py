@@ -1,0 +1,212 @@
+"""Attributes of rules, ``name[lazy, capture="x", stop="end"]: ...``: what they ask for, as nodes.
+
+In: the attributes that `text.scan` found, and trees of rules. Out: captures, lexemes that end early, limits.
+Cost: linear in a rule; a `stop` with a capture needs the complement of its texts, and so does `lazy`.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...errors import GrammarError
+from .. import source
+from .load import where
+from .terminals import Terminals
+from .text import PLACEHOLDER, Scanned
+
+if TYPE_CHECKING:
+    from . import Frontend
+
+_MOST_TOKENS = (1 << 28) - 1  # of a limit: more than any text has
+
+
+class Attributes:
+    """Those of one grammar."""
+
+    def __init__(self, owner: Frontend, scanned: Scanned, terminals: Terminals) -> None:
+        self.owner = owner
+        self.b = owner.b
+        self.scanned = scanned
+        self.terminals = terminals
+
+    def check(self, rules: Mapping[str, Any]) -> None:
+        """What cannot be kept is refused, whether or not the rule is used."""
+        for name, given in self.scanned.attributes.items():
+            if name not in rules:
+                known = source.meant(name, rules)
+                self.scanned.fail(f"rule '{name}' is not defined{known}", where(self.scanned.original, name))
+            for kind, (what, text, at) in given.items():
+                if kind in ("max_tokens", "max_chars") and (what != "number" or _count(text) < 0):
+                    self.scanned.fail(f"'{kind}' is a whole number of at least 0", at)
+                if kind == "temperature":
+                    written = self.scanned.written(name)
+                    source.temperature(self.b, written, text, self.scanned.original, at)
+                if kind == "lazy" and what != "nothing":
+                    self.scanned.fail("'lazy' takes no value", at)
+                if kind in ("stop", "suffix") and what == "nothing":
+                    self.scanned.fail(f"'{kind}' needs a text, a pattern, a terminal or a token", at)
+                self.label(name, given, "capture")
+            if "stop" in given and "suffix" in given:
+                self.scanned.fail("'stop' and 'suffix' are the same; write one", given["suffix"][2])
+            if "stop_capture" in given:
+                self.label(name, given, "stop_capture")
+                if "stop" not in given and "suffix" not in given:
+                    self.scanned.fail("'stop_capture' needs a 'stop'", given["stop_capture"][2])
+
+    def limits(self) -> dict[str, int]:
+        """Rules with `max_tokens`."""
+        given = self.scanned.attributes.items()
+        return {name: _count(a["max_tokens"][1]) for name, a in given if "max_tokens" in a}
+
+    def any_capture(self) -> bool:
+        return any({"capture", "stop_capture"} & set(a) for a in self.scanned.attributes.values())
+
+    def name_captures(self) -> None:
+        """Captures have their numbers in the order of the text."""
+        for name, given in self.scanned.attributes.items():
+            for kind in ("capture", "stop_capture"):
+                if label := self.label(name, given, kind):
+                    self.b.capture(label, self.b.literal(b""))
+
+    def captured(self, name: str, node: int) -> int:
+        """A rule's node, noted where it is to be captured."""
+        label = self.label(name, self.scanned.attributes[name], "capture")
+        return self.b.capture(label, node) if label else node
+
+    def terminal(self, name: str, tree: Any, given: dict[str, Any]) -> int | None:
+        """The node of a rule whose attributes make it one terminal; None where they do not."""
+        ends = given.get("suffix") or given.get("stop")
+        if ends is not None and ends[0] == "string" and not _text_of(ends):
+            ends = None  # the end of the whole text, as in llguidance: no end of its own
+        if "lazy" not in given and ends is None:
+            if "max_chars" in given:
+                body = self.terminals.as_terminal(tree, name, "max_chars")
+                node = self.shortened(self.terminals.node(body, name), given)
+                if "max_tokens" not in given:
+                    node = self.terminals.make(name, node, 0, False)
+                return self.captured(name, node)
+            one = _one_terminal(tree) if "max_tokens" in given else None
+            if one is None:
+                return None
+            # Its limit ends it, or what follows does: not as far as it can.
+            return self.captured(name, self.terminals.node(self.terminals.as_terminal(one, name), name))
+        body = self.shortened(self.terminals.node(self.terminals.as_terminal(tree, name), name), given)
+        if ends is None:
+            return self.captured(name, self.terminals.lazy(name, self.b.shortest(body)))
+        label, end_label = (self.label(name, given, kind) for kind in ("capture", "stop_capture"))
+        end = self.end(ends)
+        whole = self.b.shortest(self.b.sequence([body, end]))
+        if not label and not end_label:
+            return self.terminals.lazy(name, whole)
+        # The body as far as the end does not occur in it, so that the capture has a place to stop.
+        b = self.b
+        never = [b.sequence([source.any_text(b), end, source.any_text(b)])]
+        if ends[0] == "string":
+            text, spell = _text_of(ends), self.spell(ends)
+            folded = text.lower() if ends[1].endswith("i") else text
+            for k in range(1, len(text)):
+                if folded[k:] == folded[: len(text) - k]:
+                    never.append(b.sequence([source.any_text(b), spell(text[:k])]))
+        elif ends[0] == "regexp" and not _one_character(ends[1]):
+            message = "the end of a capture is a text, a token or a pattern of one character"
+            self.scanned.fail(message, ends[2])
+        inside = self.terminals.lazy(name, b.both([body, b.negate(b.choice(never))]), whole)
+        return b.sequence(
+            [
+                b.capture(label, inside) if label else inside,
+                b.capture(end_label, end) if end_label else end,
+            ]
+        )
+
+    def shortened(self, node: int, given: dict[str, Any]) -> int:
+        """A terminal with at most `max_chars` characters."""
+        if "max_chars" not in given:
+            return node
+        most = min(_count(given["max_chars"][1]), source.MOST)
+        return self.b.both([node, self.b.repeat(source.any_char(self.b), 0, most)])
+
+    def label(self, name: str, given: dict[str, Any], kind: str) -> str | None:
+        """The name of a capture; that of the rule where none is given."""
+        if kind not in given:
+            return None
+        what, text, at = given[kind]
+        if what not in ("nothing", "string"):
+            self.scanned.fail(f"'{kind}' takes a name in quotes", at)
+        found = self.scanned.written(name) if what == "nothing" else _text_of(given[kind])
+        if not found:
+            self.scanned.fail("a capture has a name", at)
+        return found
+
+    def end(self, value: tuple[str, str, int]) -> int:
+        kind, text, at = value
+        if kind == "token":
+            return self.b.tokens([source.named_token(text, self.owner.vocabulary, self.scanned.original, at)])
+        if kind == "string":
+            return self.spell(value)(_text_of(value))
+        if kind == "regexp":
+            body, _, flags = text[1:].rpartition("/")
+            pattern = body.replace("\\/", "/")
+            try:
+                return self.b.pattern(source.sound(f"(?{flags}:{pattern})" if flags else pattern))
+            except GrammarError as error:
+                self.scanned.fail(error.message, at)
+        if kind == "terminal":
+            name = self.scanned.name(text)
+            if name not in self.terminals.defined:
+                self.scanned.fail(f"terminal '{name}' is not defined", at)
+            return self.terminals.node(self.terminals.defined[name][0], name)
+        self.scanned.fail("expected a text, a pattern, a terminal or a token", at)
+
+    def spell(self, value: tuple[str, str, int]) -> source.Spell:
+        """How the texts of an attribute are matched: ``"..."i`` in any case."""
+        if value[1].endswith("i"):
+            return lambda text: source.ignoring_case(self.b, text)
+        return lambda text: self.b.literal(text.encode())
+
+
+def _count(text: str) -> int:
+    """A limit; -1 where the text is none."""
+    if not text.isdigit() or not text.isascii():
+        return -1
+    return min(int(text.lstrip("0")[:20] or "0"), _MOST_TOKENS)
+
+
+def _one_terminal(tree: Any) -> Any:
+    """The tree of a rule that is one named terminal, text or pattern; else None."""
+    from lark.grammar import Terminal
+
+    while getattr(tree, "data", None) in ("value", "expansions", "expansion", "alias") and tree.children:
+        if len(tree.children) > 1 and tree.data != "alias":
+            return None
+        tree = tree.children[0]
+    if isinstance(tree, Terminal):
+        return tree
+    if getattr(tree, "data", None) != "literal" or PLACEHOLDER.search(str(tree.children[0])):
+        return None
+    return tree
+
+
+def _text_of(value: Any) -> str:
+    if value[0] != "string":
+        raise GrammarError(f"expected a text, found {value[1]}")
+    try:
+        return source.sound(str(ast.literal_eval(value[1].removesuffix("i"))))
+    except (SyntaxError, ValueError) as error:
+        if isinstance(error, GrammarError):
+            raise
+        raise GrammarError(f"{value[1]} cannot be read: {str(error).splitlines()[0]}") from None
+
+
+def _one_character(pattern: str) -> bool:
+    """Whether ``/.../flags`` matches texts of one character alone."""
+    from re import _parser
+
+    body, _, flags = pattern[1:].rpartition("/")
+    try:
+        width = _parser.parse(f"(?{flags}:{body})" if flags else body).getwidth()
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return tuple(width) == (1, 1)

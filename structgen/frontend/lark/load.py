@@ -1,0 +1,207 @@
+"""Lark's own loader: the text without its extensions becomes trees, and its errors become ours.
+
+In: what `text.scan` made of a grammar, and where imports may look. Out: Lark's ``Grammar``: its trees.
+Cost: that of Lark's LALR parser, most of what a Lark grammar costs before the core has it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ..._extras import missing
+from ...errors import GrammarError
+from .. import source
+from .text import PLACEHOLDER, Scanned, scan
+
+
+class _NotFound(Exception):
+    """The path of a grammar that is not found."""
+
+
+def load(scanned: Scanned, paths: Sequence[str]) -> Any:
+    """Lark's Grammar: definitions as trees. Lark's errors become ours, at their place in the text."""
+    try:
+        from lark.exceptions import GrammarError as LarkGrammarError
+        from lark.exceptions import UnexpectedInput
+        from lark.load_grammar import GrammarBuilder, stdlib_loader
+    except ImportError as error:
+        raise missing(error, "Lark grammars") from None
+
+    entered: set[str] = set()  # directories of files that were imported
+    reading = [("", scanned)]  # files and texts, the last of which Lark is parsing
+
+    def imported(base: Any, path: str) -> Any:
+        """A grammar of another file: in the given directories, beside one found there, or one of Lark's own.
+
+        A grammar may be a stranger's: nothing else is opened, the working directory neither.
+        """
+        for directory in [*([base] if base in entered else []), *paths]:
+            found = os.path.join(directory, path)
+            try:
+                with open(found, encoding="utf-8") as file:
+                    text = file.read()
+            except OSError:
+                continue
+            child = scan(text, scanned)
+            if child.attributes or child.parametric or child.options:
+                what = "attributes, options and rules with a parameter are not read in imported grammars"
+                raise GrammarError(f"{found}: {what}; hand it over in `grammars` and write @name")
+            entered.add(os.path.split(found)[0])
+            reading.append((found, child))
+            return found, child.text
+        try:
+            return stdlib_loader(base, path)
+        except OSError:
+            raise _NotFound(path) from None
+
+    class Loader(GrammarBuilder):
+        """Lark's, with errors that name their place. Imported files have loaders of Lark's own."""
+
+        def _define(self, name: str, is_term: bool, *given: Any, override: bool = False) -> None:
+            if name in self._definitions and not override:
+                scanned.fail(f"'{name}' is defined twice", where(scanned.original, name, definition=2))
+            super()._define(name, is_term, *given, override=override)  # type: ignore[no-untyped-call]
+
+        def validate(self) -> None:
+            _check_names(self, scanned)
+            super().validate()
+
+    loader = Loader(import_paths=[imported])
+    try:
+        loader.load_grammar(scanned.text, "")
+        return loader.build()
+    except UnexpectedInput as error:
+        _unexpected(error, "", *reading[-1])
+    except (LarkGrammarError, AssertionError, TypeError) as error:
+        causes = _causes(error)
+        if met := [cause for cause in causes if isinstance(cause, UnexpectedInput)]:
+            _unexpected(met[-1], str(error) if isinstance(error, LarkGrammarError) else "", *reading[-1])
+        if isinstance(error, TypeError):
+            raise
+        if causes and isinstance(causes[0], KeyError):
+            _undefined(str(causes[0].args[0]), loader, scanned)
+        _check_names(loader, scanned)
+        _check_terminals(loader, scanned)
+        head = PLACEHOLDER.sub("...", str(error).strip()).split("\n")[0]
+        head = head[:1].lower() + head[1:] or "Lark cannot read this grammar"
+        words = set(re.findall(r"\w+", str(error)))
+        named = next((n for n in loader._definitions if n in words), None)
+        if named is None:
+            raise GrammarError(head, text=scanned.original) from None
+        scanned.fail(head, where(scanned.original, named))
+    except _NotFound as error:
+        name = ".".join(Path(str(error)).with_suffix("").parts)
+        hint = "; name its directory in `import_paths` (else only the grammars of Lark itself are found)"
+        message = f"cannot import '{name}': no such grammar{'' if paths else hint}"
+        scanned.fail(message, where(scanned.original, name))
+    except (UnicodeDecodeError, OSError) as error:
+        raise GrammarError(f"cannot import a grammar: {error}") from None
+    except RecursionError:
+        raise GrammarError("the grammar nests too deeply") from None
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """What the loader met before it made a message of it, the last first.
+
+    Where it compares a text with its examples of mistakes, that can fail in turn: Lark 1.3 raises a
+    TypeError in a log message. The first thing that it met is what counts.
+    """
+    found = []
+    while (cause := error.__context__) is not None:
+        found.append(cause)
+        error = cause
+    return found
+
+
+def _unexpected(error: Any, message: str, file: str, scanned: Scanned) -> NoReturn:
+    """A text that is no grammar.
+
+    Args:
+        message: what the loader says of it; "" where it says nothing.
+        file: that was imported; "" for the grammar itself.
+    """
+    at = scanned.place(max(0, error.pos_in_stream or 0))
+    found = scanned.original[at : at + 1]
+    what = f"unexpected {found!r}" if found.strip() else "the rule ends too early"
+    head = message.partition(", at line")[0].partition("\n")[0]
+    if head and not head.startswith("Unexpected"):
+        what = head[:1].lower() + head[1:]
+    scanned.fail(f"{file}: {what}" if file else what, at)
+
+
+def _undefined(name: str, loader: Any, scanned: Scanned) -> NoReturn:
+    kind = "terminal" if name.lstrip("_")[:1].isupper() else "rule"
+    hint = source.meant(name, loader._definitions)
+    scanned.fail(f"{kind} '{name}' is not defined{hint}", where(scanned.original, name))
+
+
+def _check_names(loader: Any, scanned: Scanned) -> None:
+    """Names that are not defined, and templates with too many arguments or too few."""
+    from lark.load_grammar import _find_used_symbols
+
+    text, known = scanned.original, loader._definitions
+    for definition in known.values():
+        if definition.is_term or definition.tree is None:  # the names in terminals are resolved by now
+            continue
+        for use in definition.tree.find_data("template_usage"):
+            name, given = use.children[0].name, len(use.children) - 1
+            if name not in known or name in definition.params:
+                continue
+            if (expected := len(known[name].params)) != given:
+                scanned.fail(miscounted(name, expected, given), where(text, name))
+        used = _find_used_symbols(definition.tree)  # type: ignore[no-untyped-call]
+        if unknown := used - known.keys() - set(definition.params):
+            _undefined(min(unknown, key=lambda name: (where(text, name), name)), loader, scanned)
+    for name in loader._ignore_names:
+        if name not in known:
+            _undefined(name, loader, scanned)
+
+
+def _check_terminals(loader: Any, scanned: Scanned) -> None:
+    """What terminals cannot be made of."""
+    from lark.grammar import NonTerminal
+
+    text = scanned.original
+    for name, definition in loader._definitions.items():
+        if not definition.is_term:
+            continue
+        if definition.tree is None:
+            what = f"terminal '{name}' is declared and never defined; %declare has no meaning here"
+            scanned.fail(what, where(text, name))
+        parts = list(definition.tree.iter_subtrees())
+        for part in parts:
+            for kid in part.children:
+                if isinstance(kid, NonTerminal):
+                    scanned.fail(
+                        f"terminal '{name}' cannot contain the rule '{kid.name}'", where(text, kid.name)
+                    )
+        if any(kid is definition.tree for part in parts for kid in part.children):
+            message = f"terminal '{name}' contains itself; only rules may"
+            scanned.fail(message, where(text, name, definition=1))
+
+
+def miscounted(name: str, expected: int, given: int) -> str:
+    kind = f"takes {expected} argument{'' if expected == 1 else 's'}" if expected else "is no template"
+    return f"'{name}' {kind} and is given {given or 'none'}"
+
+
+def where(text: str, name: str, definition: int = 0) -> int:
+    """The first use of a name outside literals and comments, or its n-th definition."""
+    pattern = re.compile(
+        r'//[^\n]*|#[^\n]*|"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\/|\\\\|[^/\n])*?/|\b' + re.escape(name) + r"\b"
+    )
+    seen = 0
+    for match in pattern.finditer(text):
+        if match[0] != name:
+            continue
+        if not definition:
+            return match.start()
+        if re.match(r"(\.[+\-]?\d+)?\s*(\{[^}\n]*\})?\s*:", text[match.end() :]):
+            seen += 1
+            if seen == definition:
+                return match.start()
+    return 0

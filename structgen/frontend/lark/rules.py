@@ -1,0 +1,253 @@
+"""Rules: Lark's trees become nodes of a context-free grammar; templates, parameters, limits on tokens.
+
+In: a scanned grammar. Out: rules in a ``_core.GrammarBuilder``: one a rule, one for each use of a template
+with other arguments, one for each value of a parameter that is asked for. Cost: linear in those.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...errors import GrammarError
+from .. import source
+from .attributes import Attributes
+from .extensions import Extensions, repeated
+from .load import load, miscounted, where
+from .terminals import Terminals
+from .text import Extension, Scanned
+
+if TYPE_CHECKING:
+    from . import Frontend
+
+_VALUES = 20_000  # of parameters of rules
+_ALL = (1 << 64) - 1
+
+
+class Rules:
+    """Those of one grammar.
+
+    Args:
+        owner: the builder, and what grammars inside each other share.
+        scanned: the grammar.
+    """
+
+    def __init__(self, owner: Frontend, scanned: Scanned) -> None:
+        self.owner = owner
+        self.b = owner.b
+        self.scanned = scanned
+        loaded = load(scanned, owner.import_paths)
+        self.ignored = list(dict.fromkeys(loaded.ignore))
+        self.rules: dict[str, Any] = {name: (params, tree) for name, params, tree, _ in loaded.rule_defs}
+        self.extensions = Extensions(owner, scanned)
+        self.terminals = Terminals(owner, scanned, self.extensions, dict(loaded.term_defs))
+        for name, (_, tree) in self.rules.items():
+            if tree is None:
+                raise GrammarError(f"rule '{name}' is declared and never defined")
+        self.attributes = Attributes(owner, scanned, self.terminals)
+        self.attributes.check(self.rules)
+        self.limits = self.attributes.limits()  # rules with `max_tokens`
+        self.numbers: dict[tuple[Any, ...], int] = {}
+        self.todo: list[tuple[int, str, dict[str, Any], frozenset[str], int]] = []
+        self.parameter = 0  # of the rule at hand
+        self.values = 0  # of parameters, so far
+        self.reached: dict[str, frozenset[str]] = {}  # of limited rules, what a rule can get to
+        self.inside: frozenset[str] = frozenset()  # those whose text the rule at hand is a part of
+        self.gap: int | None = None
+
+    def define(self, start: str) -> int:
+        """The number of the rule to start with, of a grammar that is whole."""
+        if start not in self.rules:
+            hint = source.meant(start, self.rules)
+            source.fail(f"there is no rule '{start}' to start with{hint}", self.scanned.original, 0)
+        if self.ignored:
+            lexemes = [self.terminals.lexeme(name) for name in self.ignored]
+            once = "skip_repetition" in self.scanned.options
+            if self.owner.lexer == "scannerless" or once:
+                gap = self.b.repeat(self.b.choice(lexemes), 0, 1 if once else -1)
+            else:
+                gap = self.b.gap(lexemes)
+            # Noted where captures are: no part of a capture's end.
+            self.gap = self.b.capture("", gap) if self.attributes.any_capture() else gap
+        self.attributes.name_captures()
+        self.parameters(start, 0)
+        self.unparametric(start)
+        first = self.rule(start, {})
+        while self.todo:
+            number, name, arguments, inside, self.parameter = self.todo.pop()
+            self.b.define(number, self.body(name, arguments, inside))
+        if self.gap is None or self.scanned.options.get("allow_initial_skip") is False:
+            return first
+        whole = self.b.rule("")
+        self.b.define(whole, self.b.sequence([self.gap, self.b.call(first)]))
+        return whole
+
+    def parameters(self, name: str, given: int) -> list[str]:
+        """A rule's parameters, of which so many are given."""
+        names = list(self.rules[name][0] or ())
+        if len(names) != given:
+            at = where(self.scanned.original, name)
+            self.scanned.fail(miscounted(name, len(names), given), at)
+        return names
+
+    def rule(self, name: str, arguments: dict[str, Any], parameter: int = 0) -> int:
+        return self.version(name, arguments, self.inside & self.limited_below(name, arguments), parameter)
+
+    def version(self, name: str, arguments: dict[str, Any], inside: frozenset[str], parameter: int) -> int:
+        """A rule as a part of the texts of limited rules."""
+        key = (name, *(repr(a) for a in arguments.values()), inside, parameter)
+        if key not in self.numbers:
+            if name in self.scanned.parametric:
+                self.values += 1
+                if self.values > _VALUES:
+                    what = f"rules with a parameter take more than {_VALUES} values"
+                    self.scanned.fail(what, where(self.scanned.original, name))
+            if len(self.numbers) > 100_000:
+                raise GrammarError(f"the template '{name}' never ends")
+            plain = not arguments and not inside and not parameter
+            self.numbers[key] = self.b.rule(self.scanned.written(name) if plain else "")
+            self.todo.append((self.numbers[key], name, arguments, inside, parameter))
+        return self.numbers[key]
+
+    def unparametric(self, name: str) -> None:
+        if name in self.scanned.parametric:
+            message = f"rule '{name}' takes a parameter and is given none; write {name}::0"
+            self.scanned.fail(message, where(self.scanned.original, self.scanned.written(name)))
+
+    def call(self, extension: Extension) -> int:
+        """A rule with a parameter."""
+        name, value = extension.value
+        if name not in self.rules:
+            self.scanned.fail(f"rule '{name}' is not defined{source.meant(name, self.rules)}", extension.at)
+        if name not in self.scanned.parametric:
+            self.scanned.fail(f"rule '{name}' takes no parameter; write {name}::_: ...", extension.at)
+        self.parameters(name, 0)
+        return self.b.call(self.rule(name, {}, value(self.parameter) & _ALL))
+
+    def body(self, name: str, arguments: dict[str, Any], inside: frozenset[str]) -> int:
+        # An occurrence inside another one of the same rule needs no limit of its own: whatever begins in it
+        # begins in the outer one, too. So limits never stand in a left recursion.
+        if name in self.limits and name not in inside:
+            inner = self.version(name, arguments, inside | {name}, self.parameter)
+            at = -1
+            if self.owner.depth == 1:
+                at = len(self.scanned.original[: self.scanned.attributes[name]["max_tokens"][2]].encode())
+            node = self.b.limit(self.b.call(inner), self.limits[name], name, at)
+            return self.followed(node)  # what is ignored may stand behind it as well: there it does not count
+        self.inside = inside
+        tree = self.rules[name][1]
+        attributes = self.scanned.attributes.get(name)
+        if not attributes:
+            return self.node(tree, arguments)
+        terminal = self.attributes.terminal(name, tree, attributes)
+        if terminal is not None:
+            return self.followed(terminal)
+        return self.attributes.captured(name, self.node(tree, arguments))
+
+    def limited_below(self, name: str, arguments: dict[str, Any]) -> frozenset[str]:
+        """The limited rules that a rule's text may be made of, itself included."""
+        if not self.limits:
+            return frozenset()
+        if self.scanned.parametric:  # whose calls are no names in the trees: no rule is known to be outside
+            return frozenset(self.limits)
+        if name not in self.reached:
+            seen, todo = {name}, [name]
+            while todo:
+                new = _rules_in(self.rules[todo.pop()][1]) - seen
+                todo += [n for n in new if n in self.rules]  # not the parameters of a template
+                seen |= new
+            self.reached[name] = frozenset(seen & self.limits.keys())
+        found = self.reached[name]
+        for given in arguments.values():
+            for other in _rules_in(given) & self.rules.keys():
+                found |= self.limited_below(other, {})
+        return found
+
+    def node(self, tree: Any, arguments: dict[str, Any]) -> int:
+        """A tree in a rule."""
+        from lark import Token
+        from lark.grammar import NonTerminal, Terminal
+
+        if isinstance(tree, Terminal):
+            return self.followed(self.terminals.lexeme(tree.name))
+        if isinstance(tree, NonTerminal):
+            if tree.name in arguments:
+                return self.node(arguments[tree.name], {})
+            self.parameters(tree.name, 0)
+            self.unparametric(tree.name)
+            return self.b.call(self.rule(tree.name, {}))
+        if isinstance(tree, Token):
+            raise GrammarError(f"unexpected {tree}")
+        kids = tree.children
+        match tree.data:
+            case "expansions":
+                return self.b.choice([self.node(k, arguments) for k in kids])
+            case "alias" | "value":
+                return self.node(kids[0], arguments)
+            case "maybe":
+                return self.b.repeat(self.node(kids[0], arguments), 0, 1)
+            case "expr":
+                return repeated(self.b, self.node(kids[0], arguments), kids[1:])
+            case "template_usage":
+                return self.template(tree, arguments)
+            case "literal":
+                extension = self.extensions.at(kids[0])
+                if extension is not None and extension.kind == "call":
+                    return self.call(extension)
+                if extension is not None and extension.kind == "empty":
+                    return self.b.literal(b"")
+                if extension is not None:
+                    return self.followed(self.extensions.node(extension))
+                return self.followed(self.terminals.anonymous(tree))
+            case "range":
+                return self.followed(self.terminals.anonymous(tree))
+            case "expansion":
+                if (left := self.extensions.conditional(kids, self.parameter)) is None:
+                    return self.b.never()
+                if len(left) < len(kids):
+                    tree, kids = type(tree)("expansion", left), left
+                if self.extensions.has_operators(kids):
+                    return self.followed(self.terminals.made_lexeme(tree))
+                return self.b.sequence(self.extensions.counted(kids, lambda k: self.node(k, arguments)))
+        raise GrammarError(f"'{tree.data}' is not supported")
+
+    def template(self, tree: Any, arguments: dict[str, Any]) -> int:
+        from lark.grammar import NonTerminal
+
+        name, *given = tree.children
+        if name.name in arguments:  # a template handed to this one
+            meant = arguments[name.name]
+            if not isinstance(meant, NonTerminal) or not self.rules[meant.name][0]:
+                what = f"the template parameter '{name.name}' is used as a template and stands for none"
+                self.scanned.fail(what, where(self.scanned.original, name.name))
+            name = meant
+        names = self.parameters(name.name, len(given))
+        values = [self.substituted(g, arguments) for g in given]
+        return self.b.call(self.rule(name.name, dict(zip(names, values, strict=True))))
+
+    def substituted(self, tree: Any, arguments: dict[str, Any]) -> Any:
+        from lark import Tree
+        from lark.grammar import NonTerminal
+
+        if isinstance(tree, NonTerminal):
+            return arguments.get(tree.name, tree)
+        if isinstance(tree, Tree):
+            # Unwrapped: a template that hands its parameter on to itself asks for the same rule again.
+            if tree.data in ("value", "expansions", "expansion") and len(tree.children) == 1:
+                return self.substituted(tree.children[0], arguments)
+            return Tree(tree.data, [self.substituted(k, arguments) for k in tree.children])
+        return tree
+
+    def followed(self, node: int) -> int:
+        return node if self.gap is None else self.b.sequence([node, self.gap])
+
+
+def _rules_in(tree: Any) -> set[str]:
+    """Names of rules in a tree; parameters of a template among them."""
+    from lark.grammar import NonTerminal
+
+    if isinstance(tree, NonTerminal):
+        return {tree.name}
+    found: set[str] = set()
+    for node in tree.iter_subtrees() if hasattr(tree, "iter_subtrees") else []:
+        found.update(kid.name for kid in node.children if isinstance(kid, NonTerminal))
+    return found
