@@ -26,6 +26,7 @@ from .errors import (
     VocabularyError,
 )
 from .grammar import Capture, CompiledGrammar, Matcher, ReportEntry, fill_bitmasks
+from .kinds import check
 from .logits import allocate_bitmask, apply_bitmask, masked_log_softmax, masked_logsumexp
 from .vocabulary import Vocabulary
 
@@ -55,6 +56,7 @@ __all__ = [
     "VocabularyError",
     "allocate_bitmask",
     "apply_bitmask",
+    "check",
     "fill_bitmasks",
     "generate",
     "masked_log_softmax",

@@ -30,6 +30,7 @@ _DRAFTS = {
     "2019-09": 2019, "2019": 2019, "draft2019-09": 2019,
     "2020-12": 2020, "2020": 2020, "draft2020-12": 2020,
 }  # fmt: skip
+_Recipe = tuple[str, tuple[Any, ...], dict[str, Any]]  # a method of Compiler and its arguments
 _DEFAULTS = ("flexible", "schema", "any", "any", "enforce", None, None)  # of json_schema
 _CACHED_GRAMMARS = 1024
 _KEPT = 0.75  # of cache_bytes, once it was exceeded
@@ -59,6 +60,24 @@ class Compiler:
         renew_in_children(self)
         self._cache_bytes = cache_bytes
 
+    def compile(self, kind: str, text: Any, **options: Any) -> CompiledGrammar:
+        """A grammar from a kind's name and a text, as hosts keep the constraint of a request.
+
+        Args:
+            kind: "json_schema" (or "json"), "json_object" (any object; the text is ""), "regex", "choice" (a
+                list or its JSON), "gbnf" (or "ebnf"), "lark", "grammar" (either dialect), "structural_tag".
+            text: the constraint; JSON may be given parsed.
+            options: those of `json_schema`, for JSON; the other kinds take the same names and ignore them. By
+                default numbers are canonical, strings plain and gaps at most one blank: programs read the
+                answers of a server.
+
+        Raises:
+            GrammarError: as the method that compiles the kind. ValueError: an unknown kind.
+        """
+        from .kinds import compile_kind
+
+        return compile_kind(self, kind, text, options)
+
     def json_schema(
         self,
         schema: Any,
@@ -76,8 +95,9 @@ class Compiler:
         Args:
             schema: dict, bool, JSON text, or a Python type (through pydantic); OpenAI's ``response_format``
                 or a list of ``tools``, which stands for one call as ``{"name": ..., "arguments": ...}``.
-            whitespace: "flexible" (up to 32 blanks a gap), "compact", "pretty" (two-space indent), or a
-                regex of what may stand in a gap.
+            whitespace: "flexible" (up to 32 blanks a gap), "compact" (none), "one-blank" (at most one after
+                "," and ":"), "spaced" (one after each), "pretty" (two-space indent), or a regex of what may
+                stand in a gap.
             property_order: "schema" keeps the keys of one ``properties`` in its order; "any" does not.
             numbers: "any" takes every spelling of RFC 8259. "canonical" takes one spelling a number: no
                 exponent, no trailing zeros, at most 308 digits before the point, so every reader has a finite
@@ -113,6 +133,7 @@ class Compiler:
             if plain is not None:
                 grammar = CompiledGrammar(plain, self.vocabulary, schema, None)
                 grammar._options = (schema, *_DEFAULTS)
+                grammar._recipe = ("json_schema", (schema,), {})
                 return self._remember(schema, grammar)
         if property_order not in ("schema", "any"):
             raise ValueError(f"property_order is 'schema' or 'any', not {property_order!r}")
@@ -161,6 +182,16 @@ class Compiler:
         )
         grammar = CompiledGrammar(core, self.vocabulary, schema, parse)
         grammar._options = (text, whitespace, property_order, numbers, strings, formats, draft, registry)
+        options = {
+            "whitespace": whitespace,
+            "property_order": property_order,
+            "numbers": numbers,
+            "strings": strings,
+            "formats": formats,
+            "draft": draft,
+            "registry": registry,
+        }
+        grammar._recipe = ("json_schema", (schema if parse else text,), options)
         if registry is None and parse is None:
             self._remember(key, grammar)
         return grammar
@@ -171,9 +202,11 @@ class Compiler:
         Named groups, ``(?P<name>...)``, are the grammar's captures: ``Matcher.captures()``.
         """
         key = ("regex", sound(pattern))
-        return self._known(key) or self._remember(
-            key, CompiledGrammar(self._core.regex(pattern), self.vocabulary, pattern, _as_text)
-        )
+        if (known := self._known(key)) is not None:
+            return known
+        grammar = CompiledGrammar(self._core.regex(pattern), self.vocabulary, pattern, _as_text)
+        grammar._recipe = ("regex", (pattern,), {})
+        return self._remember(key, grammar)
 
     def gbnf(self, text: str, *, root: str = "root") -> CompiledGrammar:
         """A grammar in llama.cpp's GBNF or xgrammar's EBNF; ``root`` names the rule to start with.
@@ -186,7 +219,8 @@ class Compiler:
             return known
         from .frontend import gbnf
 
-        return self._remember(key, self._built(*gbnf.build(text, self.vocabulary, root), text))
+        recipe: _Recipe = ("gbnf", (text,), {"root": root})
+        return self._remember(key, self._built(*gbnf.build(text, self.vocabulary, root), text, recipe))
 
     def lark(
         self,
@@ -224,7 +258,8 @@ class Compiler:
         paths = [os.fspath(path) for path in import_paths]
         builder, rule = lark.build(text, self.vocabulary, start, lexer, grammars, paths)
         try:
-            built = self._built(builder, rule, text)
+            options = {"start": start, "lexer": lexer, "grammars": grammars, "import_paths": paths}
+            built = self._built(builder, rule, text, ("lark", (text,), options))
             return self._remember(key, built) if alone else built
         except GrammarError as error:
             raise error.located(text) from None
@@ -246,7 +281,8 @@ class Compiler:
         """
         from .frontend import structural_tag
 
-        return self._built(*structural_tag.build(spec, self.vocabulary), spec)
+        recipe: _Recipe = ("structural_tag", (spec,), {})
+        return self._built(*structural_tag.build(spec, self.vocabulary), spec, recipe)
 
     def tools(
         self,
@@ -281,10 +317,18 @@ class Compiler:
         builder = _core.GrammarBuilder()
         rule = builder.rule("span")
         builder.define(rule, builder.substring(units_of(sound(text), unit), 1))
-        return self._built(builder, rule, text)
+        return self._built(builder, rule, text, ("substring_of", (text, unit), {}))
 
-    def _built(self, builder: _core.GrammarBuilder, start: int, source: Any) -> CompiledGrammar:
-        return CompiledGrammar(self._core.grammar(builder, start), self.vocabulary, source, _as_text)
+    def _built(
+        self,
+        builder: _core.GrammarBuilder,
+        start: int,
+        source: Any,
+        recipe: _Recipe,
+    ) -> CompiledGrammar:
+        grammar = CompiledGrammar(self._core.grammar(builder, start), self.vocabulary, source, _as_text)
+        grammar._recipe = recipe
+        return grammar
 
     def choice(self, texts: Iterable[str]) -> CompiledGrammar:
         """Exactly one of the texts.
@@ -298,7 +342,18 @@ class Compiler:
         options = [sound(text) for text in given]
         if not options:
             raise GrammarError("a choice needs at least one text")
-        return CompiledGrammar(self._core.choice(options), self.vocabulary, options, _as_text)
+        grammar = CompiledGrammar(self._core.choice(options), self.vocabulary, options, _as_text)
+        grammar._recipe = ("choice", (options,), {})
+        return grammar
+
+    def __copy__(self) -> Compiler:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Compiler:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Compiler, (self.vocabulary, self._cache, self._cache_bytes, self.threads)
 
     @property
     def byte_size(self) -> int:

@@ -144,8 +144,9 @@ _SCHEMA_KINDS: dict[str, type[_SchemaError]] = {
 def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) -> Exception:
     """The exception for an error of the C++ core.
 
-    `kind` is one of grammar, unsupported, too_complex, unsatisfiable, vocabulary, budget and value
-    (an argument outside its range: a plain ValueError). `offset` counts bytes; -1 is none.
+    `kind` is one of grammar, unsupported, too_complex, unsatisfiable, vocabulary, budget,
+    unsatisfiable_budget and value (an argument outside its range: a plain ValueError). `offset` counts
+    bytes; -1 is none.
     """
     if kind in _SCHEMA_KINDS:
         return _SCHEMA_KINDS[kind](message, pointer=pointer, keyword=keyword)
@@ -158,6 +159,8 @@ def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) 
         return VocabularyError(message)
     if kind == "budget":
         return BudgetExceeded(message)
+    if kind == "unsatisfiable_budget":
+        return UnsatisfiableBudget(message)
     if kind == "value":
         return ValueError(message)
     return StructgenError(f"{message} (unknown error kind {kind!r})")

@@ -219,7 +219,7 @@ def generate(
     clock.lap("load")
     if grammar is None and schema is not None:
         grammar = (compiler or compiler_of(lm)).json_schema(
-            schema, whitespace=whitespace, numbers="canonical"
+            schema, whitespace=whitespace, numbers="canonical", strings="plain"
         )
     if grammar is not None:
         check_vocabulary(grammar.vocabulary, lm.vocabulary)

@@ -7,12 +7,14 @@ Cost: a mask seen before is one copy of V/8 bytes; accepting a token is well und
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from weakref import WeakKeyDictionary
 
 from . import _core
 from .errors import BudgetExceeded, UnsatisfiableBudget
+from .logits import allocate_bitmask
 
 if TYPE_CHECKING:
     from .explain import Explanation
@@ -47,9 +49,13 @@ class Capture:
 
 
 class CompiledGrammar:
-    """A grammar over one vocabulary, shared by any number of matchers and threads."""
+    """A grammar over one vocabulary, shared by any number of matchers and threads.
 
-    __slots__ = ("_core", "_options", "_parse", "_report", "_source", "vocabulary")
+    It never changes, so a copy is the grammar itself. A pickle holds its vocabulary and what it was compiled
+    from, and is compiled again where it is read.
+    """
+
+    __slots__ = ("__weakref__", "_core", "_options", "_parse", "_recipe", "_report", "_source", "vocabulary")
 
     def __init__(
         self, core: _core.Grammar, vocabulary: Vocabulary, source: Any = None, parse: Any = None
@@ -60,10 +66,63 @@ class CompiledGrammar:
         self._parse = parse
         self._report: tuple[ReportEntry, ...] | None = None
         self._options: tuple[Any, ...] | None = None  # a JSON Schema's text and arguments
+        self._recipe: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None  # a call of a Compiler's
 
-    def matcher(self) -> Matcher:
-        """A new matcher at the start of the text."""
-        return Matcher(self, _core.Matcher(self._core))
+    def matcher(
+        self,
+        *,
+        end_token_ids: Iterable[int] | None = None,
+        max_tokens: int | None = None,
+        after_end: Literal["refuse", "ignore"] = "refuse",
+    ) -> Matcher:
+        """A new matcher at the start of the text.
+
+        What a request asks for is laid over the masks, so all requests share the grammar's states and masks.
+
+        Args:
+            end_token_ids: the tokens that end this text, in place of the vocabulary's. They are forbidden
+                where the text may not end, even those that are ordinary text.
+            max_tokens: tokens of the whole text, its end included. `fill_bitmask` and `fill_bitmasks` then
+                allow only tokens after which the text can be completed within what is left; steps of
+                `accept_bytes` count as one token each, and `rollback` gives tokens back.
+            after_end: "ignore" takes any tokens after the end as steps that change nothing, for hosts that
+                hand them over; "refuse" takes end tokens and tokens without text alone.
+
+        Raises:
+            ValueError: no end tokens, ids outside the vocabulary, a negative number.
+        """
+        if after_end not in ("refuse", "ignore"):
+            raise ValueError(f"after_end is 'refuse' or 'ignore', not {after_end!r}")
+        if max_tokens is not None and max_tokens < 0:
+            raise ValueError(f"max_tokens must not be negative: {max_tokens}")
+        ends: list[int] = []
+        if end_token_ids is not None:
+            ends = sorted({int(t) for t in end_token_ids})
+            if not ends:
+                raise ValueError("end_token_ids is empty, so no text could end; None means the vocabulary's")
+        return Matcher(self, _core.Matcher(self._core, ends, max_tokens, after_end == "ignore"))
+
+    def prepare(self) -> CompiledGrammar:
+        """Makes the first mask, so that whoever decodes need not wait for it; the grammar itself.
+
+        For a host's compile threads: the GIL is released meanwhile.
+
+        Raises:
+            SchemaTooComplex, BudgetExceeded: what is allowed first is too much to tell.
+        """
+        self.matcher().fill_bitmask(allocate_bitmask(1, self.vocabulary.vocab_size))
+        return self
+
+    def __copy__(self) -> CompiledGrammar:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledGrammar:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._recipe is None:
+            raise TypeError("only grammars that a Compiler's methods returned can be pickled")
+        return _compiled_again, (self.vocabulary, *self._recipe)
 
     @property
     def source(self) -> Any:
@@ -247,8 +306,19 @@ class Matcher:
         self._core.rollback(n)
 
     def fork(self) -> Matcher:
-        """An independent matcher at the same point."""
+        """An independent matcher at the same point; `copy.copy` does the same."""
         return Matcher(self.grammar, self._core.fork())
+
+    def __copy__(self) -> Matcher:
+        return self.fork()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Matcher:
+        return self.fork()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a matcher cannot be pickled: pickle its grammar and the tokens, and accept them where it is read"
+        )
 
     def reset(self) -> None:
         """Back to the start of the text."""
@@ -325,6 +395,23 @@ def fill_bitmasks(matchers: Sequence[Matcher], mask: Any, threads: int = 0) -> N
     if threads <= 0:
         threads = 1 if len(cores) < 16 else _cpu_count()
     _core.fill_bitmasks(cores, mask, threads)
+
+
+# Of vocabularies that came with a pickled grammar.
+_compilers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+
+
+def _compiled_again(
+    vocabulary: Vocabulary, method: str, args: tuple[Any, ...], options: dict[str, Any]
+) -> CompiledGrammar:
+    """A grammar from its pickle: grammars of one vocabulary share a compiler."""
+    from .compiler import Compiler
+
+    compiler = _compilers.get(vocabulary)
+    if compiler is None:
+        compiler = _compilers.setdefault(vocabulary, Compiler(vocabulary))
+    made: CompiledGrammar = getattr(compiler, method)(*args, **options)
+    return made
 
 
 @functools.cache

@@ -130,11 +130,15 @@ class Vocabulary:
         tokens: Iterable[bytes | None],
         eos_token_ids: int | Iterable[int],
         special_token_ids: Iterable[int] | Mapping[str, int] = (),
+        *,
+        encode: Callable[[str], list[int]] | None = None,
     ) -> Vocabulary:
         """One byte string per id, in the order of ids.
 
         None or b"" is an id that is never text. A special id that has bytes is named by them; a mapping
-        gives names itself. VocabularyError: nothing but holes, no end token, an id out of range.
+        gives names itself. `encode` is the tokenizer's own, for `encode` and `Matcher.forced_tokens`; without
+        it that is the longest match from the left. VocabularyError: nothing but holes, no end token, an id
+        out of range.
         """
         if isinstance(tokens, (bytes, str)):
             raise VocabularyError("tokens must be a list of bytes, not one string")
@@ -154,7 +158,7 @@ class Vocabulary:
                 for i in sorted(never, reverse=True)
                 if 0 <= i < len(texts) and texts[i]
             }
-        return cls(_tokenizers.Parts(texts, "bytes", named, never, eos))
+        return cls(_tokenizers.Parts(texts, "bytes", named, never, eos, encode))
 
     @classmethod
     def from_huggingface(

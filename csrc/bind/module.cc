@@ -40,6 +40,7 @@ const char* kind_name(ErrorKind k) {
     case ErrorKind::kUnsatisfiableSchema: return "unsatisfiable";
     case ErrorKind::kVocabulary: return "vocabulary";
     case ErrorKind::kBudgetExceeded: return "budget";
+    case ErrorKind::kUnsatisfiableBudget: return "unsatisfiable_budget";
     case ErrorKind::kValue: return "value";
   }
   return "value";
@@ -307,6 +308,10 @@ JsonOptions json_options(const std::string& whitespace, bool any_order, bool can
     o.layout.mode = JsonLayout::kFlexible;
   else if (whitespace == "compact")
     o.layout.mode = JsonLayout::kCompact;
+  else if (whitespace == "one-blank")
+    o.layout.mode = JsonLayout::kOneBlank;
+  else if (whitespace == "spaced")
+    o.layout.mode = JsonLayout::kSpaced;
   else if (whitespace == "pretty")
     o.layout.mode = JsonLayout::kPretty;
   else {
@@ -408,7 +413,16 @@ NB_MODULE(_core, m) {
       .def_prop_ro("retiring", &Compiler::retiring);
 
   nb::class_<BoundMatcher>(m, "Matcher")
-      .def(nb::init<std::shared_ptr<Grammar>>(), "grammar"_a)
+      .def(
+          "__init__",
+          [](BoundMatcher* self, std::shared_ptr<Grammar> grammar, std::vector<TokenId> ends,
+             std::optional<std::size_t> tokens, bool goes_on_after_end) {
+            new (self)
+                BoundMatcher(std::move(grammar),
+                             Request{std::move(ends), tokens.value_or(Request::kAny), goes_on_after_end});
+          },
+          "grammar"_a, "ends"_a = std::vector<TokenId>(), "tokens"_a = nb::none(),
+          "goes_on_after_end"_a = false)
       .def("fork",
            [](BoundMatcher& self) {
              const Use use(self);

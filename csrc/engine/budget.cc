@@ -462,9 +462,17 @@ bool Matcher::fill_limited(uint32_t* row, std::size_t budget) {
 }
 
 bool Matcher::fill_row_within(uint32_t* row, std::size_t budget) {
+  const std::size_t most = request_tokens_ == Request::kAny ? budget : std::min(budget, left());
+  if (!row_within(row, most)) return false;
+  if (own_ends_) own_ends_->relabel(row);
+  return true;
+}
+
+// With the vocabulary's end tokens.
+bool Matcher::row_within(uint32_t* row, std::size_t budget) {
   if (epoch_->limits && !is_terminated()) return fill_limited(row, budget);
   try {
-    fill_row(row);
+    plain_row(row);
   } catch (const Error& e) {
     if (!e.is_limit() || !keep_promise(row, budget)) throw;
     return true;

@@ -15,7 +15,12 @@ namespace {
 constexpr char kMark = static_cast<char>(0xFF);  // begins the paths of special tokens, which are no text
 }
 
-Matcher::Matcher(std::shared_ptr<Grammar> grammar) : grammar_(std::move(grammar)) {
+Matcher::Matcher(std::shared_ptr<Grammar> grammar, Request request)
+    : grammar_(std::move(grammar)),
+      request_tokens_(request.tokens),
+      goes_on_after_end_(request.goes_on_after_end) {
+  if (!request.ends.empty())
+    own_ends_ = std::make_shared<const Ends>(grammar_->vocabulary(), std::move(request.ends));
   std::lock_guard hold(grammar_->world().lock);
   epoch_ = grammar_->epoch();
   history_.push_back(grammar_->start());
@@ -106,14 +111,15 @@ bool Matcher::accept_token(TokenId t) {
   const Vocabulary& v = grammar_->vocabulary();
   if (t < 0 || static_cast<uint32_t>(t) >= v.size()) return false;
   if (is_terminated()) {
-    if (!v.is_eos(t) && !v.is_special(t) && !v.bytes(t).empty()) return false;  // padding ids carry no text
+    // Padding ids carry no text.
+    if (!goes_on_after_end_ && !ends(t) && !v.is_special(t) && !v.bytes(t).empty()) return false;
     history_.push_back(current());
     tokens_.push_back(t);
     remember({});
     ++terminated_;
     return true;
   }
-  if (v.is_eos(t)) {
+  if (ends(t)) {
     if (!is_accepting()) return false;
     history_.push_back(current());
     tokens_.push_back(t);
@@ -244,6 +250,23 @@ void Matcher::reset() { rollback(history()); }
 bool Matcher::is_accepting() const { return epoch_->parser.state(current()).accepting; }
 
 bool Matcher::fill_row_fast(uint32_t* row) {
+  if ((request_tokens_ != Request::kAny && !is_terminated()) || !plain_row_fast(row)) return false;
+  if (own_ends_) own_ends_->relabel(row);
+  return true;
+}
+
+void Matcher::fill_row(uint32_t* row) {
+  if (request_tokens_ != Request::kAny && !is_terminated()) {
+    if (fill_row_within(row, left())) return;
+    throw Error(ErrorKind::kUnsatisfiableBudget,
+                "the text cannot be completed within the " + std::to_string(left()) +
+                    " tokens that are left of max_tokens=" + std::to_string(request_tokens_));
+  }
+  plain_row(row);
+  if (own_ends_) own_ends_->relabel(row);
+}
+
+bool Matcher::plain_row_fast(uint32_t* row) {
   const Vocabulary& v = grammar_->vocabulary();
   if (is_terminated()) {
     std::memset(row, 0, v.words() * 4ull);
@@ -257,8 +280,8 @@ bool Matcher::fill_row_fast(uint32_t* row) {
   return true;
 }
 
-void Matcher::fill_row(uint32_t* row) {
-  if (fill_row_fast(row)) return;
+void Matcher::plain_row(uint32_t* row) {
+  if (plain_row_fast(row)) return;
   const Vocabulary& v = grammar_->vocabulary();
   std::unique_lock hold(grammar_->world().lock);
   refresh();

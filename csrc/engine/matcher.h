@@ -4,6 +4,7 @@
 // through memoised steps (about 0.1 us); a known mask is one copy. A matcher belongs to one thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,12 +13,13 @@
 #include <vector>
 
 #include "engine/grammar.h"
+#include "engine/request.h"
 
 namespace structgen {
 
 class Matcher {
  public:
-  explicit Matcher(std::shared_ptr<Grammar> grammar);
+  explicit Matcher(std::shared_ptr<Grammar> grammar, Request request = {});
 
   bool accept_token(TokenId t);
   bool accept_tokens(std::span<const TokenId> tokens);  // all or nothing
@@ -30,11 +32,12 @@ class Matcher {
   std::size_t history() const { return history_.size() - 1; }
   bool is_accepting() const;
   bool is_terminated() const { return terminated_ > 0; }
-  // words() int32 words.
+  // words() int32 words; within what is left of the request's tokens. Throws kUnsatisfiableBudget where it is
+  // proved that nothing fits, kBudgetExceeded where nothing is found and nothing proved.
   void fill_row(uint32_t* row);
   // Only tokens after which the text can be completed, end-of-sequence token included, within `budget`
-  // tokens (the one to come included). False where it is proved that nothing fits; throws kBudgetExceeded
-  // where nothing is found and nothing proved.
+  // tokens (the one to come included) and the request's. False where it is proved that nothing fits; throws
+  // kBudgetExceeded where nothing is found and nothing proved.
   bool fill_row_within(uint32_t* row, std::size_t budget);
   // The least number of tokens that complete the text from here, end-of-sequence token included: no fewer
   // than `least`, and `enough` do. `search`: look for fewer than a shortest text takes. Both kFar: none do.
@@ -68,6 +71,11 @@ class Matcher {
 
  private:
   StateId current() const { return history_.back(); }
+  bool ends(TokenId t) const { return own_ends_ ? own_ends_->has(t) : grammar_->vocabulary().is_eos(t); }
+  std::size_t left() const { return request_tokens_ - std::min(request_tokens_, history()); }
+  bool plain_row_fast(uint32_t* row);
+  void plain_row(uint32_t* row);
+  bool row_within(uint32_t* row, std::size_t budget);
   StateId step(StateId s, uint8_t byte);
   StateId walk_text(StateId s, std::string_view bytes);
   StateId walk(StateId s, std::string_view bytes);
@@ -107,6 +115,9 @@ class Matcher {
   void remember(std::string_view bytes);
   std::string text_;  // what was read, and where each step ended: only where there are captures
   std::vector<std::size_t> ends_;
+  std::shared_ptr<const Ends> own_ends_;  // the request's; null: the vocabulary's
+  std::size_t request_tokens_ = Request::kAny;
+  bool goes_on_after_end_ = false;
   std::size_t terminated_ = 0;  // entries at the end that are EOS or padding
   uint64_t spelling_ = 0;       // work left of one mask for states whose shortest text cannot be spelled
   bool budgeted_ = false;       // a budget was asked for: what was promised goes with the states

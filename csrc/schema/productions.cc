@@ -46,14 +46,18 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
         throw Error(e.kind(), shown + ": " + e.what()).at(e.offset());
       }
       if (!regexes_.is_empty(regexes_.minus(gap_, regexes_.star(regexes_.bytes(blank)))))
-        throw Error(ErrorKind::kValue, shown +
-                                           " is none of flexible, compact and pretty, and as a pattern it " +
-                                           "matches text that is not JSON whitespace");
+        throw Error(ErrorKind::kValue,
+                    shown +
+                        " is none of flexible, compact, one-blank, spaced and pretty, and as a pattern it " +
+                        "matches text that is not JSON whitespace");
       if (regexes_.is_empty(gap_)) throw Error(ErrorKind::kValue, shown + ": the pattern matches nothing");
       break;
     }
     default: gap_ = RegexArena::epsilon();
   }
+  after_ = gap_;
+  if (layout_.mode == JsonLayout::kOneBlank) after_ = regexes_.repeat(regexes_.byte(' '), 0, 1);
+  if (layout_.mode == JsonLayout::kSpaced) after_ = regexes_.byte(' ');
   if (!layout_.excludes.empty()) refuse_unwritten();
   std::vector<std::string> never = layout_.excludes;
   if (layout_.elements) never.push_back(layout_.elements->text.close);
@@ -451,7 +455,7 @@ Symbol JsonProductions::comma(uint32_t depth, bool before_key) {
   if (layout_.mode == JsonLayout::kPretty) {
     r = regexes_.literal("," + indent(depth) + (before_key ? "\"" : ""));
   } else {
-    r = regexes_.cat(gap_, regexes_.cat(regexes_.byte(','), gap_));
+    r = regexes_.cat(gap_, regexes_.cat(regexes_.byte(','), after_));
     if (before_key) r = regexes_.cat(r, regexes_.byte('"'));
   }
   const Symbol s = Symbol::terminal(r);
@@ -461,7 +465,7 @@ Symbol JsonProductions::comma(uint32_t depth, bool before_key) {
 
 Symbol JsonProductions::colon() {
   if (layout_.mode == JsonLayout::kPretty) return text(": ");
-  return Symbol::terminal(regexes_.cat(gap_, regexes_.cat(regexes_.byte(':'), gap_)));
+  return Symbol::terminal(regexes_.cat(gap_, regexes_.cat(regexes_.byte(':'), after_)));
 }
 
 }  // namespace structgen

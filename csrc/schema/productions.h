@@ -25,6 +25,8 @@ struct JsonLayout {
   enum Mode : uint8_t {
     kFlexible,  // up to kGapLimit of " \n\r\t" in every gap
     kCompact,   // nothing in a gap
+    kOneBlank,  // at most one blank after "," and ":", nothing elsewhere
+    kSpaced,    // one blank after "," and ":", nothing elsewhere
     kPretty,    // a member or item a line, indented by two spaces a level; ": "; nothing in an empty [] or {}
     kPattern,   // `pattern` in every gap
   } mode = kFlexible;
@@ -120,6 +122,7 @@ class JsonProductions : public Productions {
   Scalars scalars_;
   Solver solver_;
   RegexId gap_;
+  RegexId after_;                        // what may stand after "," and ":"
   RegexId clean_ = RegexArena::empty();  // texts without the excluded ones; empty(): nothing is excluded
   FlatMap<uint32_t, RegexId> cleaned_;
   FlatMap<uint32_t, uint32_t> unclean_;  // plan -> its bits

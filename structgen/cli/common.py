@@ -94,7 +94,8 @@ def add_schema_options(
         "--whitespace",
         default=whitespace,
         metavar="MODE",
-        help=f"flexible, compact, pretty, or a regex of what may stand in a gap (default: {whitespace})",
+        help="flexible, compact, one-blank, spaced, pretty, or a regex of what may stand in a gap "
+        f"(default: {whitespace})",
     )
 
 

@@ -1,0 +1,65 @@
+// What one request asks of a matcher beyond its grammar: its own end tokens, tokens in all, tokens after the
+// end.
+//
+// In: ids and numbers of a host's request. Out: a mask that was made for the vocabulary's end tokens, changed
+// in place. Cost: two passes over the request's end tokens and the vocabulary's.
+//
+// The alternative was a vocabulary for each set of end tokens: a host gives a set with every request, and
+// each would have had a trie, automata and masks of its own. So end tokens stay the vocabulary's wherever
+// masks are made and kept, and a row that is handed out is relabelled.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/error.h"
+#include "mask/vocabulary.h"
+
+namespace structgen {
+
+// The tokens that end this request's text, in place of the vocabulary's. They are no text, even if they have
+// bytes: a stop token of the host's may be an ordinary word.
+class Ends {
+ public:
+  Ends(const Vocabulary& vocabulary, std::vector<TokenId> ids)
+      : vocabulary_(vocabulary), ids_(std::move(ids)) {
+    std::sort(ids_.begin(), ids_.end());
+    ids_.erase(std::unique(ids_.begin(), ids_.end()), ids_.end());
+    if (ids_.empty()) throw Error(ErrorKind::kValue, "end_token_ids is empty, so no text could end");
+    for (TokenId t : {ids_.front(), ids_.back()})
+      if (t < 0 || static_cast<uint32_t>(t) >= vocabulary_.size())
+        throw Error(ErrorKind::kValue, "end_token_ids: id " + std::to_string(t) +
+                                           " is outside the vocabulary of " +
+                                           std::to_string(vocabulary_.size()) + " ids");
+  }
+  bool has(TokenId t) const { return std::binary_search(ids_.begin(), ids_.end(), t); }
+  // `row` allows the vocabulary's end tokens iff the text may end here; afterwards it allows these instead.
+  void relabel(uint32_t* row) const {
+    const auto bit = [](TokenId t) { return 1u << (t & 31); };
+    const TokenId any = vocabulary_.eos().front();
+    const bool may_end = row[static_cast<uint32_t>(any) >> 5] & bit(any);
+    for (TokenId t : vocabulary_.eos()) row[static_cast<uint32_t>(t) >> 5] &= ~bit(t);
+    for (TokenId t : ids_) {
+      uint32_t& word = row[static_cast<uint32_t>(t) >> 5];
+      word = may_end ? word | bit(t) : word & ~bit(t);
+    }
+    if (may_end || !std::all_of(row, row + vocabulary_.words(), [](uint32_t word) { return word == 0; }))
+      return;
+    throw Error(ErrorKind::kBudgetExceeded,
+                "every token that may come next is one of end_token_ids, and the text may not end yet");
+  }
+
+ private:
+  const Vocabulary& vocabulary_;
+  std::vector<TokenId> ids_;  // sorted
+};
+
+struct Request {
+  static constexpr std::size_t kAny = static_cast<std::size_t>(-1);
+  std::vector<TokenId> ends;       // empty: the vocabulary's
+  std::size_t tokens = kAny;       // of the whole text, end included
+  bool goes_on_after_end = false;  // tokens after the end are taken, whatever they are
+};
+
+}  // namespace structgen

@@ -1,0 +1,120 @@
+"""Constraints as hosts send them: a kind's name and a text.
+
+Enters: a kind, a text (or the object that it is the JSON of), options of JSON. Leaves: a grammar, or for
+`check` the report of what constrains nothing. Cost: that of the compile.
+
+Serving engines keep a request's constraint as such a pair, because it travels between processes. Answers of a
+server are read by programs: numbers are canonical, strings plain and gaps narrow here unless the caller says
+otherwise. JSON's whole language lets a model sample `15.000000...`, 32 blanks, or `"\\u0078"` for `"x"`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .errors import GrammarError
+from .frontend.source import meant
+
+if TYPE_CHECKING:
+    from .compiler import Compiler
+    from .grammar import CompiledGrammar, ReportEntry
+
+__all__ = ["KINDS", "check", "compile_kind"]
+
+_JSON = {"whitespace": "one-blank", "numbers": "canonical", "strings": "plain"}
+
+
+def check(kind: str, text: Any, **options: Any) -> tuple[ReportEntry, ...]:
+    """Whether a constraint can be compiled, without a model's vocabulary: for front ends.
+
+    Args:
+        kind, text, options: as in `Compiler.compile`.
+
+    Returns:
+        What constrains nothing, as in `CompiledGrammar.report`.
+
+    Raises:
+        GrammarError: it cannot; the text names the place. Constraints that name special tokens are refused
+            too, because there are none.
+    """
+    return _bytes_compiler().compile(kind, text, **options).report
+
+
+def compile_kind(compiler: Compiler, kind: str, text: Any, options: dict[str, Any]) -> CompiledGrammar:
+    """See `Compiler.compile`."""
+    found = KINDS.get(kind) if isinstance(kind, str) else None
+    if found is None:
+        raise ValueError(f"unknown kind {kind!r}{meant(str(kind), KINDS)}; known: {', '.join(KINDS)}")
+    return found(compiler, text, options)
+
+
+def _json_schema(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledGrammar:
+    return compiler.json_schema(text, **{**_JSON, **options})
+
+
+def _json_object(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledGrammar:
+    if text not in (None, "", {}, "{}"):
+        raise GrammarError(f"json_object takes no text (it stands for any object), not {text!r:.60}")
+    return compiler.json_schema({"type": "object"}, **{**_JSON, **options})
+
+
+def _choice(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledGrammar:
+    _no_options("choice", options)
+    if isinstance(text, str | bytes):
+        try:
+            text = json.loads(text)
+        except (ValueError, RecursionError):
+            raise GrammarError(
+                f'a choice is a list of texts, or that list as JSON: ["yes", "no"], not {text!r:.60}'
+            ) from None
+    if not isinstance(text, list | tuple):
+        raise GrammarError(
+            f'a choice is a list of texts, or that list as JSON: ["yes", "no"], not {text!r:.60}'
+        )
+    return compiler.choice(text)
+
+
+def _plain(name: str, method: str) -> Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]:
+    def made(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledGrammar:
+        _no_options(name, options)
+        if name != "structural_tag" and not isinstance(text, str):
+            raise GrammarError(f"a constraint of kind '{name}' is a text, not {type(text).__name__}")
+        grammar: CompiledGrammar = getattr(compiler, method)(text)
+        return grammar
+
+    return made
+
+
+def _no_options(kind: str, options: dict[str, Any]) -> None:
+    """Hosts pass their JSON options along with every kind: those alone are taken and mean nothing here."""
+    unknown = sorted(
+        options.keys() - {"whitespace", "property_order", "numbers", "strings", "formats", "draft"}
+    )
+    if unknown:
+        raise TypeError(f"a constraint of kind '{kind}' takes no option {unknown[0]!r}")
+
+
+KINDS: dict[str, Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]] = {
+    "json_schema": _json_schema,
+    "json": _json_schema,
+    "json_object": _json_object,
+    "regex": _plain("regex", "regex"),
+    "choice": _choice,
+    "gbnf": _plain("gbnf", "gbnf"),
+    "ebnf": _plain("ebnf", "gbnf"),
+    "lark": _plain("lark", "lark"),
+    "grammar": _plain("grammar", "grammar"),
+    "structural_tag": _plain("structural_tag", "structural_tag"),
+}
+
+
+@functools.cache
+def _bytes_compiler() -> Compiler:
+    from .compiler import Compiler
+    from .vocabulary import Vocabulary
+
+    tokens: list[bytes | None] = [bytes([i]) for i in range(256)]
+    return Compiler(Vocabulary.from_bytes([*tokens, None], eos_token_ids=256), cache_bytes=64 << 20)
