@@ -324,7 +324,7 @@ class Compiler:
         builder: _core.GrammarBuilder,
         start: int,
         source: Any,
-        recipe: _Recipe,
+        recipe: _Recipe | None = None,
     ) -> CompiledGrammar:
         grammar = CompiledGrammar(self._core.grammar(builder, start), self.vocabulary, source, _as_text)
         grammar._recipe = recipe

@@ -10,7 +10,6 @@ import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
-from weakref import WeakKeyDictionary
 
 from . import _core
 from .errors import BudgetExceeded, UnsatisfiableBudget
@@ -397,19 +396,16 @@ def fill_bitmasks(matchers: Sequence[Matcher], mask: Any, threads: int = 0) -> N
     _core.fill_bitmasks(cores, mask, threads)
 
 
-# Of vocabularies that came with a pickled grammar.
-_compilers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-
-
 def _compiled_again(
     vocabulary: Vocabulary, method: str, args: tuple[Any, ...], options: dict[str, Any]
 ) -> CompiledGrammar:
-    """A grammar from its pickle: grammars of one vocabulary share a compiler."""
+    """A grammar from its pickle. Grammars of one vocabulary share a compiler that lives as long as that does:
+    a weak dictionary would keep both for ever, because a compiler holds its vocabulary."""
     from .compiler import Compiler
 
-    compiler = _compilers.get(vocabulary)
+    compiler = vocabulary.__dict__.get("compiler")
     if compiler is None:
-        compiler = _compilers.setdefault(vocabulary, Compiler(vocabulary))
+        compiler = vocabulary.__dict__.setdefault("compiler", Compiler(vocabulary))
     made: CompiledGrammar = getattr(compiler, method)(*args, **options)
     return made
 

@@ -10,6 +10,7 @@ otherwise. JSON's whole language lets a model sample `15.000000...`, 32 blanks, 
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 from collections.abc import Callable
@@ -118,3 +119,6 @@ def _bytes_compiler() -> Compiler:
 
     tokens: list[bytes | None] = [bytes([i]) for i in range(256)]
     return Compiler(Vocabulary.from_bytes([*tokens, None], eos_token_ids=256), cache_bytes=64 << 20)
+
+
+atexit.register(_bytes_compiler.cache_clear)  # while the interpreter is whole

@@ -4,8 +4,12 @@ copies and pickles; constraints by kind. The oracle of end tokens is a vocabular
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import random
+import subprocess
+import sys
+import weakref
 from typing import Any
 
 import numpy as np
@@ -179,7 +183,6 @@ def test_grammars_and_compilers_are_shared_by_copies() -> None:
         ),
         COMPILER.tools([{"type": "function", "function": {"name": "f", "parameters": SCHEMA}}], "required"),
     ],
-    ids=str,
 )
 def test_a_pickled_grammar_is_compiled_again(grammar: sg.CompiledGrammar) -> None:
     again, twin = pickle.loads(pickle.dumps((grammar, grammar)))
@@ -196,6 +199,20 @@ def test_a_pickled_grammar_is_compiled_again(grammar: sg.CompiledGrammar) -> Non
     assert type(again.parse(b"1" if grammar.source == '{"type": "integer"}' else b"{}")) is type(
         grammar.parse(b"1" if grammar.source == '{"type": "integer"}' else b"{}")
     )
+
+
+def test_a_pickled_grammar_keeps_nothing_alive() -> None:
+    again = pickle.loads(pickle.dumps(COMPILER.regex("[ab]+")))
+    held = weakref.ref(again.vocabulary)
+    del again
+    gc.collect()
+    assert held() is None
+
+
+def test_a_process_that_checks_ends_in_silence() -> None:
+    code = "import structgen as sg; sg.check('json', '{}'); keep = sg.check"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_pickled_schema_is_the_one_that_was_compiled() -> None:
