@@ -32,6 +32,11 @@ EXTRAS = {
     "lmformatenforcer": "bench",
     "grid": "bench",
     "ray": "ray",
+    "fastapi": "serve",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "sse_starlette": "serve",
+    "prometheus_client": "serve",
 }
 
 

@@ -270,19 +270,27 @@ class Compiler:
 
         return self.gbnf(text) if is_ebnf(text) else self.lark(text)
 
-    def structural_tag(self, spec: Any) -> CompiledGrammar:
+    def structural_tag(
+        self,
+        spec: Any,
+        *,
+        numbers: Literal["any", "canonical"] = "any",
+        strings: Literal["any", "plain"] = "any",
+    ) -> CompiledGrammar:
         """Free text with tags in it whose content is constrained.
 
         Args:
             spec: what xgrammar and vLLM call a structural tag, as a dict, as JSON text, or their own class.
+            numbers, strings: how the JSON in it is spelled, as in `json_schema`.
 
         Raises:
             GrammarError: with the path to the part at fault, such as ``#/format/tags/0``.
         """
         from .frontend import structural_tag
 
-        recipe: _Recipe = ("structural_tag", (spec,), {})
-        return self._built(*structural_tag.build(spec, self.vocabulary), spec, recipe)
+        canonical, plain = numbers == "canonical", strings == "plain"
+        recipe: _Recipe = ("structural_tag", (spec,), {"numbers": numbers, "strings": strings})
+        return self._built(*structural_tag.build(spec, self.vocabulary, canonical, plain), spec, recipe)
 
     def tools(
         self,
@@ -299,8 +307,8 @@ class Compiler:
             tools: OpenAI's list of functions with their parameters' schemas.
             tool_choice: "auto", "none", "required", or a function's name or object.
             style: "hermes" (also "qwen"), "llama3", "mistral", "mistral-v11", "deepseek-v3", "deepseek-v3.1",
-                "deepseek-v3.2", "qwen3-coder", "minimax", "minimax-m3", "glm", "kimi-k2", "kimi-k3" or
-                "json".
+                "deepseek-v3.2", "qwen3-coder", "minimax", "minimax-m3", "glm", "kimi-k2", "kimi-k3",
+                "json" or "json-compact" (the same without blanks).
             parallel: whether several calls may be made.
             reasoning: whether the text begins with a section of reasoning.
         """

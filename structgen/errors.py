@@ -41,8 +41,12 @@ class GrammarError(StructgenError, ValueError):
     """Text that is not a pattern, a schema or a grammar.
 
     `message` is the fact alone. `text` is the whole source, `line` and `column` count from 1 (in
-    characters) and `offset` counts bytes of UTF-8 from 0; each is None where it is not known.
+    characters) and `offset` counts bytes of UTF-8 from 0; each is None where it is not known. So are `pointer`
+    and `keyword`, which say where in a JSON Schema it is.
     """
+
+    pointer: str | None = None
+    keyword: str | None = None
 
     def __init__(
         self,
@@ -88,6 +92,9 @@ class _SchemaError(GrammarError):
 
     `pointer` is a JSON pointer ("" is the root), `keyword` the keyword's name or "".
     """
+
+    pointer: str
+    keyword: str
 
     def __init__(
         self, message: str, *, pointer: str = "", keyword: str = "", text: str | None = None
@@ -154,7 +161,10 @@ def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) 
         if pointer or keyword:  # a malformed schema rather than malformed text
             where = f" (keyword '{keyword}' at #{pointer})" if keyword else f" (at #{pointer})"
             message += where
-        return GrammarError(message, offset=offset if offset >= 0 else None)
+        error = GrammarError(message, offset=offset if offset >= 0 else None)
+        if pointer or keyword:
+            error.pointer, error.keyword = pointer, keyword
+        return error
     if kind == "vocabulary":
         return VocabularyError(message)
     if kind == "budget":

@@ -17,7 +17,8 @@ from .common import OK, REJECTED, USAGE, Failure, one_line
 # The shell's convention for a process that a signal ended: 128 + SIGINT, 128 + SIGPIPE.
 INTERRUPTED, BROKEN_PIPE = 130, 141
 
-_COMMANDS = ("generate", "sample", "check", "compile", "mask", "bench", "grammar")  # modules of this package
+# Modules of this package.
+_COMMANDS = ("generate", "sample", "serve", "check", "compile", "mask", "bench", "grammar")
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:

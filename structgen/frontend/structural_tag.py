@@ -29,8 +29,13 @@ _MOST = 1 << 28  # a larger bound says nothing
 BLANKS = 4  # at most, between elements, where nothing else is said
 
 
-def build(spec: Any, vocabulary: Vocabulary) -> tuple[_core.GrammarBuilder, int]:
+def build(
+    spec: Any, vocabulary: Vocabulary, canonical: bool = False, plain: bool = False
+) -> tuple[_core.GrammarBuilder, int]:
     """The grammar's nodes and the number of its first rule.
+
+    Args:
+        canonical, plain: whether numbers and strings of JSON have one spelling each.
 
     Raises:
         GrammarError: with the path to the part at fault, as in ``#/format/tags/0``.
@@ -50,7 +55,7 @@ def build(spec: Any, vocabulary: Vocabulary) -> tuple[_core.GrammarBuilder, int]
         path = ""
     b = _core.GrammarBuilder()
     rule = b.rule("structural_tag")
-    b.define(rule, _Formats(b, vocabulary).format(spec, path))
+    b.define(rule, _Formats(b, vocabulary, canonical, plain).format(spec, path))
     return b, rule
 
 
@@ -70,9 +75,12 @@ def _modern(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Formats:
-    def __init__(self, b: _core.GrammarBuilder, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, b: _core.GrammarBuilder, vocabulary: Vocabulary, canonical: bool = False, plain: bool = False
+    ) -> None:
         self.b = b
         self.vocabulary = vocabulary
+        self.spellings = canonical, plain
         self.spell = source.spelled(b, vocabulary)
         self.depth = 0
         self.ends: list[str] = []  # of the tag around: no free text in it goes past one of these
@@ -245,7 +253,7 @@ class _Formats:
             text = json.dumps(schema)
         except RecursionError:
             raise GrammarError("the schema nests too deeply") from None
-        return self.b.json(text, [], whitespace, any_order, False, False, True, 0, excludes or [])
+        return self.b.json(text, [], whitespace, any_order, *self.spellings, True, 0, excludes or [])
 
     def grammar(self, spec: dict[str, Any], path: str) -> int:
         text = self.text(spec, "grammar", path)

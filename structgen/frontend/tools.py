@@ -35,6 +35,7 @@ class Style:
 
 STYLES = {
     "json": Style('{"name": "{name}", "arguments": ', "}", trigger='{"name": '),
+    "json-compact": Style('{"name":"{name}","arguments":', "}", trigger='{"name":"'),
     "llama3": Style('{"name": "{name}", "parameters": ', "}", trigger='{"name": '),
     "hermes": Style(
         '<tool_call>\n{"name": "{name}", "arguments": ', "}\n</tool_call>", trigger="<tool_call>"

@@ -258,6 +258,26 @@ class PrefixTreeLM(ABC):
         with self._lock:
             self._store.shrink(-1)
 
+    def cached_tokens(self, context: Context) -> int:
+        """How many leading tokens of a prefix have keys: a forward reads the others."""
+        node = self._checked(context)
+        with self._lock:
+            return self._store.cached(node)
+
+    def release(self, contexts: Sequence[Context]) -> None:
+        """Forget the vectors of contexts that nobody will ask for again; their keys stay.
+
+        A server calls this: at 131,000 tokens a vector takes half a megabyte for each token of an answer.
+        Asked for again, it is computed anew, and may differ by rounding.
+        """
+        with self._lock:
+            for context in contexts:
+                node = self._checked(context)
+                if node._vector is not None:
+                    if node._span is not None and node._span.alive:
+                        self._store.add(node._span, -node._vector.nbytes)
+                    node._vector = None
+
     def start(self, prompt: str | Sequence[int]) -> Node:
         """The context of a prompt.
 

@@ -1,0 +1,134 @@
+"""`structgen serve`: OpenAI's interface over the embedded model or another, on this machine.
+
+In: a model, limits. Out: nothing; the address goes to standard error. Cost: loading, then the requests'.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+from typing import Any
+
+from .common import OK, Commands, Failure, note
+
+_KEY = "STRUCTGEN_API_KEY"
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "serve",
+        help="a server that speaks OpenAI's interface",
+        description="Serves a model at http://HOST:PORT/v1 for OpenAI's clients; docs/server.md says what "
+        "it takes. Needs the extra `serve`.",
+    )
+    parser.add_argument(
+        "model", nargs="?", metavar="MODEL", help="a folder or hub id (default: the embedded model)"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="(default: 127.0.0.1, this machine alone)")
+    parser.add_argument("--port", type=int, default=8000, help="0 takes a free one (default: 8000)")
+    parser.add_argument(
+        "--name", default="", help="what clients call the model (default: the last part of its path)"
+    )
+    parser.add_argument(
+        "--api-key",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="asked of every request; may be repeated "
+        f"(default: {_KEY} of the environment, which `ps` does not show)",
+    )
+    parser.add_argument(
+        "--tool-style",
+        metavar="STYLE",
+        help="how the model writes tool calls (default: by its chat template)",
+    )
+    parser.add_argument(
+        "--temperature", type=float, metavar="T", help="where a request has none (default: 1; embedded: 0)"
+    )
+    parser.add_argument(
+        "--max-tokens",
+        type=int,
+        default=4096,
+        metavar="N",
+        help="where a request has no limit (default: 4096)",
+    )
+    parser.add_argument(
+        "--sequences", type=int, default=64, metavar="N", help="answers in the making at once (default: 64)"
+    )
+    parser.add_argument(
+        "--queue", type=int, default=256, metavar="N", help="requests that may wait (default: 256)"
+    )
+    parser.add_argument(
+        "--prefill", type=int, default=256, metavar="N", help="prompt tokens read in a step (default: 256)"
+    )
+    parser.add_argument(
+        "--body-megabytes", type=int, default=16, metavar="N", help="of a request at most (default: 16)"
+    )
+    parser.add_argument(
+        "--request-seconds", type=float, default=600, metavar="S", help="for an answer (default: 600)"
+    )
+    parser.add_argument(
+        "--compile-seconds", type=float, default=20, metavar="S", help="for a grammar (default: 20)"
+    )
+    parser.add_argument(
+        "--drain-seconds", type=float, default=30, metavar="S", help="to finish at a shutdown (default: 30)"
+    )
+    parser.add_argument("--log-level", default="warning", choices=("debug", "info", "warning", "error"))
+    parser.set_defaults(run=run)
+
+
+def settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The fields of `structgen.serve.options.Options`."""
+    keys = options.api_key or [key for key in [os.environ.get(_KEY, "")] if key]
+    names = ("name", "tool_style", "temperature", "max_tokens", "sequences", "queue", "prefill")
+    seconds = ("request_seconds", "compile_seconds", "drain_seconds")
+    found = {name: getattr(options, name) for name in (*names, *seconds)}
+    return {**found, "api_keys": tuple(keys), "body_bytes": options.body_megabytes << 20}
+
+
+def run(options: argparse.Namespace) -> int:
+    from structgen.serve.options import Options
+
+    from .generate import load
+
+    try:
+        chosen = Options(**settings(options))
+    except ValueError as error:
+        raise Failure(str(error)) from None
+    from structgen._extras import missing
+
+    try:
+        import uvicorn
+
+        from structgen.serve.app import create_app
+    except ImportError as error:
+        raise missing(error, "servers") from None
+    listening = _listen(options.host, options.port)
+    with listening:
+        note(f"loading {options.model or 'the embedded model'}")
+        load(options.model)  # its words for a folder that is not there
+        app = create_app(options.model, chosen)
+        host, port = listening.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        note(f"{app.state.service.name} is served at http://{shown}:{port}/v1")
+        server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                log_level=options.log_level,
+                timeout_graceful_shutdown=max(1, int(options.drain_seconds)),
+                server_header=False,
+            )
+        )
+        server.run(sockets=[listening])
+    return OK
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """The socket, before the model is loaded. Failure: the address is taken or none of this machine's."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise Failure(f"cannot listen at {host}:{port}: {reason}") from None

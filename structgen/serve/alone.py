@@ -1,0 +1,223 @@
+"""Answers that are not made token by token in the common batch: `sg.sample`'s methods, and speculation.
+
+Enters: a prepared job. Leaves: its pieces, as the engine's would be; of sampling also what is known about
+all of them. Cost: one such request at a time, in a thread beside the engine; both take turns at the model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import threading
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import StructgenError
+from .errors import ApiError, busy, of_constraint, unexpected
+from .sequence import Job, Piece
+from .text import TextStream
+
+if TYPE_CHECKING:
+    from ..sampling.results import Samples
+    from ..speculation.options import Speculation
+    from .requests import Extension, SamplingMethod
+    from .service import Service
+
+__all__ = ["check", "finite", "options_of", "sample", "speculate", "told", "weights"]
+
+_WAITING = 16
+
+
+def check(job_plan: Any, extension: Extension, tools: bool) -> None:
+    """ApiError: what these two cannot do beside what the request asks for."""
+    drawing = job_plan.drawing
+    what = "sampling" if extension.sampling is not None else "speculate"
+    if extension.sampling is not None and extension.speculate is not None:
+        raise ApiError("'sampling' and 'speculate' are two ways: choose one", param="structgen")
+    if not drawing.plain:
+        raise ApiError(
+            f"'{what}' takes temperature, top_k and top_p, no penalties, bias or min_p", param="structgen"
+        )
+    if job_plan.tops is not None:
+        raise ApiError(f"'{what}' gives no log-probabilities of tokens", param="logprobs")
+    if extension.sampling is not None and (job_plan.stops or job_plan.stop_ids or tools):
+        raise ApiError("'sampling' draws whole texts: leave 'stop' and 'tools' out", param="structgen")
+
+
+@contextlib.asynccontextmanager
+async def _turn(service: Service) -> AsyncIterator[None]:
+    """One at a time, and not too many in line."""
+    if service.alone.locked() and len(getattr(service.alone, "_waiters", None) or ()) >= _WAITING:
+        raise busy("too many requests wait for sampling or speculation: try again")
+    async with service.alone:
+        with service.engine.keeping():
+            yield
+
+
+async def sample(service: Service, job: Job, method: SamplingMethod) -> Samples:
+    """All texts of a job, by `sg.sample`. ApiError: arguments that make no sense together, or no time."""
+    from ..sampling.api import sample_async
+
+    drawing = job.plan.drawing
+    async with _turn(service):
+        try:
+            run = sample_async(
+                service.lm,
+                job.prompt,
+                job.plan.grammar,
+                method=method.method,
+                n=job.count,
+                seed=drawing.seed,
+                max_tokens=job.plan.room,
+                temperature=drawing.temperature,
+                top_k=drawing.top_k,
+                top_p=drawing.top_p,
+                budget=method.budget,
+                until_tv=method.until_tv,
+                max_trials=method.max_trials,
+                steps=method.steps,
+                proposal=method.proposal,
+                format="plain",
+            )
+            return await asyncio.wait_for(run, service.options.request_seconds)
+        except TimeoutError:
+            raise ApiError("the request took too long", status=408, code="request_timeout") from None
+        except (StructgenError, ValueError) as error:
+            raise of_constraint(error, "structgen.sampling") from error
+
+
+def told(found: Samples) -> dict[str, Any]:
+    """What is known about all texts together, for the answer's field `structgen`."""
+    d = found.diagnostics
+    bracket = found.log_bracket
+    return {
+        "law": found.law,
+        "method": d.method,
+        "reasons": d.reasons,
+        "log_evidence": finite(found.log_evidence),
+        "log_bracket": None if bracket is None else [finite(x) for x in bracket],
+        "tv_bound": None if found.tv_bound is None else finite(found.tv_bound),
+        "seed": d.seed,
+        "draws": d.draws,
+        "accepted": d.accepted,
+        "forwards": d.calls,
+        "stopped": d.stopped,
+    }
+
+
+def weights(found: Samples) -> list[float]:
+    """The normalised weight of each text."""
+    logs = [s.log_weight for s in found]
+    most = max(logs, default=-math.inf)
+    if most == -math.inf:
+        return [0.0] * len(logs)
+    scaled = [math.exp(x - most) for x in logs]
+    return [x / sum(scaled) for x in scaled]
+
+
+def finite(value: float) -> float | None:
+    """JSON has no infinite numbers."""
+    return value if math.isfinite(value) else None
+
+
+# ---- speculation ----
+
+
+def options_of(service: Service, asked: Any) -> Speculation:
+    """ApiError: there is no such drafter, or the model cannot take drafts back."""
+    from ..speculation.options import named, resolve
+
+    try:
+        options = resolve("auto" if asked == "auto" else named(",".join(asked)), service.lm)
+        if options is not None and asked != "auto":
+            service.lm.check_tree_scoring()  # type: ignore[attr-defined]
+    except AttributeError:
+        options = None
+    except (StructgenError, ValueError) as error:
+        raise ApiError(str(error), param="structgen.speculate") from None
+    if options is None:
+        raise ApiError("this model cannot take drafts back", param="structgen.speculate")
+    return options
+
+
+async def speculate(service: Service, job: Job, options: Speculation) -> None:
+    """Make the answers of a job; pieces arrive while they are made."""
+    async with _turn(service):
+        stop = threading.Event()
+        try:
+            await asyncio.to_thread(_speculate, service, job, options, stop)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+        except Exception as error:
+            job.pieces.put_nowait(Piece(0, error=unexpected(error)))
+
+
+def _speculate(service: Service, job: Job, options: Speculation, stop: threading.Event) -> None:
+    import time
+
+    from ..speculation.engine import Row, Run
+    from ..speculation.sampled import SampledRun
+    from ..speculation.score import open_scorer
+
+    lm, plan = service.lm, job.plan
+    kind = Run if options.rule == "coupled" else SampledRun
+    run = kind(open_scorer(lm), lm.vocabulary, lm.eos_token_ids, plan.drawing, options, logprobs=False)
+    ends = frozenset(lm.eos_token_ids)
+    rows = []
+    for index in range(job.count):
+        teller = _Teller(job, index, ends)
+        rows.append(
+            Row(
+                job.prompt,
+                None if plan.grammar is None else plan.grammar.matcher(),
+                plan.drawing.noise(index),
+                plan.room,
+                plan.room if plan.budget else None,
+                plan.grammar,
+                None,
+                teller.take,
+            )
+        )
+    run.add_alike(rows)
+    while run.live:
+        if stop.is_set() or job.cancelled.is_set():
+            return
+        if time.monotonic() > job.deadline:
+            raise ApiError("the request took too long", status=408, code="request_timeout")
+        run.step()
+
+
+class _Teller:
+    """Emitted tokens of one row to pieces."""
+
+    def __init__(self, job: Job, index: int, ends: frozenset[int]) -> None:
+        self.job = job
+        self.index = index
+        self.ends = ends
+        self.stream = TextStream(job.plan.stops, job.plan.keep_stop)
+        self.position = 0
+
+    def take(self, tokens: Sequence[int]) -> bool:
+        plan = self.job.plan
+        piece = Piece(self.index)
+        for token in tokens:
+            self.position += 1
+            piece.tokens += 1
+            if token in self.ends or token in plan.stop_ids:
+                piece.stopped_by = None if token in self.ends else token
+                piece.text += self.stream.finish()
+                piece.finish = "stop"
+                break
+            data = self.job.vocabulary.tokens[token] or plan.names.get(token, b"")
+            piece.text += self.stream.feed(data)
+            if self.stream.stopped_by is not None:
+                piece.stopped_by, piece.finish = self.stream.stopped_by, "stop"
+                break
+            if self.position >= plan.room:
+                piece.text += self.stream.finish()
+                piece.finish = "length"
+                break
+        self.job.loop.call_soon_threadsafe(self.job.pieces.put_nowait, piece)
+        return piece.finish is not None

@@ -1,0 +1,412 @@
+"""The ASGI application: routes, keys, limits, errors.
+
+Enters: HTTP. Leaves: OpenAI's answers. Cost: JSON, beside what the model takes.
+
+    uvicorn --factory structgen.serve.app:create_app     # the embedded model
+
+Every failure has the shape of OpenAI's errors; what a client sent wrongly is a 4xx, and nobody sees a
+traceback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from .. import __version__
+from .._extras import missing
+
+try:
+    from fastapi import FastAPI, Request
+    from fastapi.exceptions import RequestValidationError
+    from sse_starlette import EventSourceResponse
+    from starlette.exceptions import HTTPException
+    from starlette.responses import JSONResponse, Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+except ImportError as error:
+    raise missing(error, "servers") from None
+
+from ..lm.load import language_model
+from . import alone, chat, completions, responses
+from .errors import ApiError, unexpected
+from .options import Options
+from .requests import ChatRequest, CompletionRequest, Extension, ResponsesRequest
+from .sequence import Piece
+from .service import Run, Service, Wanted
+
+__all__ = ["create_app"]
+
+T = TypeVar("T")
+_ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/models", "/health", "/metrics")
+_GUARDED = ("/v1", "/metrics")
+_DISCARDED = 64 << 20  # bytes of a body that is too large, read so that its sender hears why
+_SEND_SECONDS = 60.0  # a reader that takes nothing for so long is gone
+_SHOWN_ERRORS = 3
+
+
+def create_app(model: Any = None, options: Options | None = None, **settings: Any) -> FastAPI:
+    """The application for one model.
+
+    Args:
+        model: what `sg.generate` takes: None is the embedded model.
+        options: limits and defaults. settings: fields of `Options` to change.
+
+    Raises:
+        LanguageModelError: there is no such model. ValueError: options that make no sense.
+        MissingDependency: the extra `serve` is not installed.
+    """
+    chosen = replace(options or Options(), **settings)
+    lm = language_model(model)
+    source = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
+    service = Service(lm, chosen, source)
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        service.engine.start()
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(service.close)
+
+    app = FastAPI(title="structgen", version=__version__, lifespan=life, default_response_class=_Json)
+    app.state.service = service
+    _routes(app, service)
+    for kind, handler in (
+        (ApiError, _api_error),
+        (RequestValidationError, _invalid),
+        (HTTPException, _http_error),
+        (Exception, _failed),
+    ):
+        app.add_exception_handler(kind, handler)
+    app.add_middleware(_Gate, service=service)
+    return app
+
+
+class _Json(JSONResponse):  # type: ignore[misc]
+    """JSON of any text: half a surrogate pair in a client's words is written as an escape."""
+
+    def render(self, content: Any) -> bytes:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace")
+
+
+# ---- routes ----
+
+
+def _routes(app: FastAPI, service: Service) -> None:
+    async def chat_completions(body: ChatRequest, request: Request) -> Response:
+        service.check_model(body.model)
+        wanted = chat.wanted(service, body)
+        run = await _start(service, wanted, body.structgen, request)
+        if body.stream:
+            return _events(run, chat.chunks(service, body, run), service)
+        return _Json(await _unless_gone(request, run, chat.answer(service, body, run)))
+
+    async def text_completions(body: CompletionRequest, request: Request) -> Response:
+        service.check_model(body.model)
+        wanted = completions.wanted(service, body)
+        run = await _start(service, wanted, body.structgen, request)
+        if body.stream:
+            return _events(run, completions.chunks(service, body, run), service)
+        return _Json(await _unless_gone(request, run, completions.answer(service, body, run)))
+
+    async def create_response(body: ResponsesRequest, request: Request) -> Response:
+        service.check_model(body.model)
+        wanted = responses.wanted(service, body)
+        run = await _start(service, wanted, body.structgen, request)
+        if body.stream:
+            return _events(run, responses.events(service, body, run), service, named=True)
+        return _Json(await _unless_gone(request, run, responses.answer(service, body, run)))
+
+    async def models() -> Response:
+        return _Json({"object": "list", "data": [_model(service)]})
+
+    async def one_model(name: str) -> Response:
+        service.check_model(name)
+        return _Json(_model(service))
+
+    async def health() -> Response:
+        fine = service.engine.alive
+        return _Json({"status": "ok" if fine else "stopped"}, 200 if fine else 503)
+
+    async def metrics() -> Response:
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    async def root() -> Response:
+        return _Json({"name": "structgen", "version": __version__, "model": service.name, "docs": "/docs"})
+
+    post = {"methods": ["POST"], "tags": ["OpenAI"]}
+    app.add_api_route("/v1/chat/completions", chat_completions, **post)
+    app.add_api_route("/v1/completions", text_completions, **post)
+    app.add_api_route("/v1/responses", create_response, **post)
+    app.add_api_route("/v1/models", models, methods=["GET"], tags=["OpenAI"])
+    app.add_api_route("/v1/models/{name:path}", one_model, methods=["GET"], tags=["OpenAI"])
+    app.add_api_route("/health", health, methods=["GET"])
+    app.add_api_route("/metrics", metrics, methods=["GET"])
+    app.add_api_route("/", root, methods=["GET"], include_in_schema=False)
+
+
+def _model(service: Service) -> dict[str, Any]:
+    return {
+        "id": service.name,
+        "object": "model",
+        "created": service.created,
+        "owned_by": "structgen",
+        "max_model_len": service.lm.max_context,
+    }
+
+
+async def _start(service: Service, wanted: Wanted, extension: Extension, request: Request) -> Run:
+    """The run of a request, by the common engine or on its own."""
+    own = extension.sampling is not None or extension.speculate is not None
+    if not own:
+        return await service.start(wanted)
+    alone.check(wanted.plan, extension, wanted.tools is not None)
+    drafting = None if extension.speculate is None else alone.options_of(service, extension.speculate)
+    run = await service.start(wanted, queue=False)
+    if drafting is not None:
+        run.tasks += [asyncio.create_task(alone.speculate(service, job, drafting)) for job in run.jobs]
+        return run
+    assert extension.sampling is not None
+    for job in run.jobs:
+        found = await _unless_gone(request, run, alone.sample(service, job, extension.sampling), ends=False)
+        if not len(found):
+            raise ApiError(
+                f"no text was accepted in {found.diagnostics.draws} draws: "
+                "raise 'max_trials' or choose another method",
+                param="structgen.sampling",
+                code="no_sample",
+            )
+        ends = set(service.lm.eos_token_ids)
+        job.count = len(found)
+        for i, (sample, weight) in enumerate(zip(found, alone.weights(found), strict=True)):
+            ended = bool(sample.tokens) and sample.tokens[-1] in ends
+            piece = Piece(i, sample.text, len(sample.tokens), finish="stop" if ended else "length")
+            job.pieces.put_nowait(piece)
+            logprob, log_weight = alone.finite(sample.logprob), alone.finite(sample.log_weight)
+            run.choice_notes.append({"weight": weight, "log_weight": log_weight, "logprob": logprob})
+        run.notes.append(alone.told(found))
+    return run
+
+
+# ---- answers ----
+
+
+class _Gone(Exception):
+    """The client left before its answer was there."""
+
+
+async def _unless_gone(request: Request, run: Run, work: Coroutine[Any, Any, T], ends: bool = True) -> T:
+    """The result of some work, which is given up when the client leaves. The run ends with it."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            run.end()
+            raise _Gone
+        return task.result()
+    finally:
+        if ends or not task.done() or task.cancelled() or task.exception() is not None:
+            run.end()
+        for one in (task, gone):
+            one.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class _Events(EventSourceResponse):  # type: ignore[misc]
+    """A stream whose run ends with it, also where its first event is never asked for."""
+
+    run: Run
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.run.end()
+
+
+def _events(
+    run: Run, items: AsyncIterator[dict[str, Any]], service: Service, named: bool = False
+) -> Response:
+    """Server-sent events: OpenAI's `data:` lines, and their end mark unless the events have names."""
+
+    async def lines() -> AsyncIterator[dict[str, str]]:
+        try:
+            async for item in items:
+                line = {"data": _dumped(item)}
+                yield {"event": item["type"], **line} if named else line
+        except Exception as error:
+            yield {"data": _dumped(unexpected(error).body)}
+            return
+        if not named:
+            yield {"data": "[DONE]"}
+
+    made = _Events(
+        lines(),
+        sep="\n",
+        send_timeout=_SEND_SECONDS,
+        shutdown_grace_period=0.9 * service.options.drain_seconds,
+        headers={"X-Accel-Buffering": "no"},
+    )
+    made.run = run
+    return made
+
+
+def _dumped(item: Any) -> str:
+    text = json.dumps(item, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+# ---- errors ----
+
+
+def _error(error: ApiError) -> Response:
+    headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
+    if error.status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return _Json(error.body, error.status, headers)
+
+
+async def _api_error(_: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return _error(error)
+
+
+async def _invalid(_: Request, error: Exception) -> Response:
+    """What pydantic refused: the places and the reasons, without the values."""
+    assert isinstance(error, RequestValidationError)
+    found: list[tuple[str | None, str]] = []
+    for one in error.errors()[:_SHOWN_ERRORS]:
+        place = _pointed(one["loc"])
+        if one["type"] == "json_invalid":
+            reason = one.get("ctx", {}).get("error", one["msg"])
+            found.append((None, f"the body is not JSON: {reason} (character {one['loc'][-1]})"))
+            continue
+        if not place and one["type"] in ("model_attributes_type", "dict_type", "missing"):
+            found.append(
+                (None, "the body is a JSON object, sent with the header Content-Type: application/json")
+            )
+            continue
+        message = one["msg"].removeprefix("Value error, ")
+        found.append((place or None, f"{place}: {message}" if place else message))
+    return _error(ApiError("; ".join(text for _, text in found), param=found[0][0], code="invalid_request"))
+
+
+def _pointed(place: tuple[Any, ...]) -> str:
+    """("body", "messages", 0, "role") as messages[0].role."""
+    text = ""
+    for part in place[1:]:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text[:200]
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    message = str(error.detail)
+    if error.status_code == 404:
+        message = f"there is no {request.url.path[:200]}"
+    elif error.status_code == 405:
+        message = f"{request.url.path[:200]} does not take {request.method}"
+    elif error.status_code == 400:
+        message = "the body cannot be read as JSON"
+    response = _error(ApiError(message, status=error.status_code))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    if isinstance(error, _Gone):
+        return Response(status_code=499)
+    return _error(unexpected(error))
+
+
+# ---- before the routes ----
+
+
+class _Gate:
+    """Keys, the size of bodies, and the count of requests."""
+
+    def __init__(self, app: ASGIApp, service: Service) -> None:
+        self.app = app
+        self.service = service
+        self.keys = [key.encode() for key in service.options.api_keys]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begin, status = time.perf_counter(), 499
+        path = scope["path"]
+        endpoint = next((e for e in _ENDPOINTS if path == e), "other")
+
+        async def counted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            try:
+                if self.keys and path.startswith(_GUARDED):
+                    self._check_key(scope)
+                receive = await self._body(scope, receive)
+            except ApiError as error:
+                await _error(error)(scope, receive, counted)
+                return
+            await self.app(scope, receive, counted)
+        finally:
+            self.service.metrics.requests.labels(endpoint, str(status)).inc()
+            self.service.metrics.seconds.labels(endpoint).observe(time.perf_counter() - begin)
+
+    def _check_key(self, scope: Scope) -> None:
+        given = b""
+        for name, value in scope["headers"]:
+            if name == b"authorization" and value[:7].lower() == b"bearer ":
+                given = value[7:].strip()
+            elif name in (b"x-api-key", b"api-key"):
+                given = given or value.strip()
+        # Every key is compared, so that the time tells nothing about which one came close.
+        if not sum([hmac.compare_digest(given, key) for key in self.keys]):
+            raise ApiError("no API key, or a wrong one", status=401, code="invalid_api_key")
+
+    async def _body(self, scope: Scope, receive: Receive) -> Receive:
+        """The whole body, read within its limit, to be received again. ApiError: it is too large."""
+        if scope["method"] not in ("POST", "PUT", "PATCH"):
+            return receive
+        limit = self.service.options.body_bytes
+        parts: list[bytes] = []
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                break  # the client is gone: the route hears it from a short body
+            size += len(message.get("body", b""))
+            more = message.get("more_body", False)
+            if size <= limit:
+                parts.append(message.get("body", b""))
+            elif size > limit + _DISCARDED:
+                break
+        if size > limit:
+            raise ApiError(f"the body has more than {limit} bytes", status=413, code="request_too_large")
+        body: bytes | None = b"".join(parts)
+
+        async def again() -> Message:
+            nonlocal body
+            if body is not None:
+                whole, body = body, None
+                return {"type": "http.request", "body": whole, "more_body": False}
+            return await receive()
+
+        return again

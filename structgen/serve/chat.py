@@ -1,0 +1,217 @@
+"""`POST /v1/chat/completions`: a request to what it wants, and pieces to OpenAI's objects.
+
+Enters: a `ChatRequest`. Leaves: one object, or the chunks of a stream. Cost: the answer's.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..lm.base import LanguageModel
+from .errors import ApiError
+from .logprobs import of_chat
+from .prompts import messages_as_prompt
+from .requests import ChatRequest
+from .sequence import Entry, Finish, Piece, Plan
+from .service import Run, Service, Wanted
+from .tool_calls import Call, CallReader
+from .usage import usage
+
+__all__ = ["Written", "answer", "chunks", "collect", "wanted"]
+
+
+@dataclass(slots=True)
+class Written:
+    """One answer, as far as it is written."""
+
+    text: str = ""
+    calls: list[Call] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    prompt: list[Entry] | None = None
+    tokens: int = 0
+    finish: Finish = "stop"
+    stopped_by: str | int | None = None
+
+    @property
+    def reason(self) -> str:
+        """OpenAI's `finish_reason`."""
+        return "tool_calls" if self.calls and self.finish == "stop" else self.finish
+
+
+def wanted(service: Service, request: ChatRequest) -> Wanted:
+    """ApiError: fields that are refused."""
+    limit = request.max_completion_tokens
+    limit_param = "max_completion_tokens" if limit is not None else "max_tokens"
+    limit = request.max_tokens if limit is None else limit
+    if limit == 0:
+        raise ApiError(f"'{limit_param}' must be at least 1", param=limit_param)
+    if request.top_logprobs is not None and not request.logprobs:
+        raise ApiError("'top_logprobs' needs 'logprobs'", param="top_logprobs")
+    if request.continue_final_message and request.messages[-1].role != "assistant":
+        raise ApiError("only a message of the assistant can be continued", param="continue_final_message")
+    tools = service.tools(request.tools, request.tool_choice, request.parallel_tool_calls)
+    told = None if tools is None or tools.choice == "none" else tools.tools
+    lm: LanguageModel = service.lm
+
+    def prompt(schema: Any) -> str | list[int]:
+        return messages_as_prompt(
+            lm,
+            request.messages,
+            tools=told,
+            schema=schema,
+            extra=request.chat_template_kwargs,
+            generation_prompt=request.add_generation_prompt,
+            go_on=request.continue_final_message,
+        )
+
+    plan = Plan(
+        service.drawing(request),
+        room=0,
+        stops=request.stops,
+        keep_stop=request.include_stop_str_in_output,
+        stop_ids=frozenset(request.stop_token_ids or ()),
+        tops=(request.top_logprobs or 0) if request.logprobs else None,
+        masked=request.structgen.masked_logprobs,
+    )
+    return Wanted(
+        [prompt],
+        request.n or 1,
+        limit,
+        service.constraint(request),
+        tools,
+        plan,
+        complete=request.structgen.complete,
+        limit_param=limit_param,
+    )
+
+
+def take(written: Written, piece: Piece, reader: CallReader | None) -> list[str | Call]:
+    """Add a piece to an answer; what it brought: texts and calls."""
+    written.tokens += piece.tokens
+    written.entries += piece.entries
+    if piece.prompt is not None:
+        written.prompt = piece.prompt
+    new: list[str | Call] = [piece.text] if piece.text else []
+    if reader is not None:
+        new = list(reader.feed(piece.text))
+        if piece.finish is not None:
+            new += reader.finish()
+    for item in new:
+        if isinstance(item, Call):
+            written.calls.append(item)
+        else:
+            written.text += item
+    if piece.finish is not None:
+        written.finish, written.stopped_by = piece.finish, piece.stopped_by
+    return new
+
+
+async def collect(run: Run) -> list[Written]:
+    """All answers of a run, finished."""
+    found = [Written() for _ in range(run.count)]
+    readers = [run.reader() for _ in found]
+    async for piece in run.pieces():
+        take(found[piece.index], piece, readers[piece.index])
+    return found
+
+
+def call_id() -> str:
+    return f"call_{secrets.token_hex(12)}"
+
+
+def tool_call(call: Call) -> dict[str, Any]:
+    return {
+        "id": call_id(),
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }
+
+
+async def answer(service: Service, request: ChatRequest, run: Run) -> dict[str, Any]:
+    """The whole answer."""
+    found = await collect(run)
+    choices = []
+    for index, written in enumerate(found):
+        message: dict[str, Any] = {"role": "assistant", "content": written.text, "refusal": None}
+        if written.calls:
+            message["content"] = written.text.strip() or None
+            message["tool_calls"] = [tool_call(call) for call in written.calls]
+        choice: dict[str, Any] = {
+            "index": index,
+            "message": message,
+            "logprobs": _logprobs(service, request, written.entries),
+            "finish_reason": written.reason,
+        }
+        if written.stopped_by is not None:
+            choice["stop_reason"] = written.stopped_by
+        choices.append({**choice, **run.choice_note(index)})
+    return {
+        **head(service, run, "chat.completion"),
+        "choices": choices,
+        "usage": usage(run.prompt_tokens, sum(w.tokens for w in found), run.cached_tokens),
+        **run.note(),
+    }
+
+
+def head(service: Service, run: Run, kind: str) -> dict[str, Any]:
+    return {
+        "id": f"chatcmpl-{secrets.token_hex(12)}",
+        "object": kind,
+        "created": run.created,
+        "model": service.name,
+        "system_fingerprint": None,
+    }
+
+
+def _logprobs(service: Service, request: ChatRequest, entries: list[Entry]) -> dict[str, Any] | None:
+    if not request.logprobs:
+        return None
+    return {"content": of_chat(entries, service.lm.vocabulary), "refusal": None}
+
+
+async def chunks(service: Service, request: ChatRequest, run: Run) -> AsyncIterator[dict[str, Any]]:
+    """The chunks of a stream, without its end mark."""
+    top = head(service, run, "chat.completion.chunk")
+    asked = request.stream_options is not None and request.stream_options.include_usage
+    if asked:
+        top["usage"] = None
+
+    def chunk(index: int, delta: dict[str, Any], **more: Any) -> dict[str, Any]:
+        choice = {"index": index, "delta": delta, "logprobs": None, "finish_reason": None, **more}
+        return {**top, "choices": [choice]}
+
+    found = [Written() for _ in range(run.count)]
+    readers = [run.reader() for _ in found]
+    begun: set[int] = set()
+    numbered: Callable[[Call, int], dict[str, Any]] = lambda call, number: {  # noqa: E731
+        "tool_calls": [{"index": number, **tool_call(call)}]
+    }
+    async for piece in run.pieces():
+        index = piece.index
+        if index not in begun:
+            begun.add(index)
+            yield chunk(index, {"role": "assistant", "content": ""})
+        written = found[index]
+        new = take(written, piece, readers[index])
+        logprobs = _logprobs(service, request, piece.entries) if piece.entries else None
+        for i, item in enumerate(new):
+            if isinstance(item, Call):
+                number = len(written.calls) - sum(isinstance(x, Call) for x in new[i:])
+                delta = numbered(item, number)
+            elif written.calls and not item.strip():
+                continue  # a line break between calls
+            else:
+                delta = {"content": item}
+            yield chunk(index, delta, logprobs=logprobs)
+            logprobs = None
+        if logprobs is not None:
+            yield chunk(index, {"content": ""}, logprobs=logprobs)
+        if piece.finish is not None:
+            more = {} if written.stopped_by is None else {"stop_reason": written.stopped_by}
+            yield chunk(index, {}, finish_reason=written.reason, **more, **run.choice_note(index))
+    if asked:
+        counts = usage(run.prompt_tokens, sum(w.tokens for w in found), run.cached_tokens)
+        yield {**top, "choices": [], "usage": counts, **run.note()}

@@ -1,0 +1,95 @@
+"""Grammars compiled beside the event loop and the engine, a few at once, each under a time limit.
+
+Enters: a function that compiles. Leaves: what it returns, or its error. Cost: its own, in a thread of the
+pool.
+
+A running compile cannot be interrupted. One that is past its limit is given up: its request is answered, and
+its thread is replaced until it comes back, up to `_LOST` of them; beyond that requests are turned away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from .errors import ApiError, busy
+
+__all__ = ["Workers"]
+
+T = TypeVar("T")
+_LOST = 8
+_WAITING = 16  # for each worker
+
+
+class Workers:
+    """Daemon threads, so that a hung compile does not hold up the end of the process.
+
+    Args:
+        count: threads. seconds: of a task, waiting included.
+    """
+
+    def __init__(self, count: int, seconds: float) -> None:
+        self._count = count
+        self._seconds = seconds
+        self._tasks: deque[tuple[Future[object], Callable[[], object]]] = deque()
+        self._lock = threading.Condition()
+        self._threads = 0
+        self._idle = 0
+        self._lost = 0
+        self._closed = False
+
+    async def run(self, task: Callable[[], T], what: str, param: str | None = None) -> T:
+        """The task's result. ApiError: too many wait, or it took too long; else what it raises."""
+        future: Future[T] = Future()
+        with self._lock:
+            if len(self._tasks) >= self._count * _WAITING:
+                raise busy(f"too many requests wait for {what}: try again")
+            self._tasks.append((future, task))  # type: ignore[arg-type]
+            if not self._idle and self._threads < self._count + min(self._lost, _LOST):
+                self._threads += 1
+                threading.Thread(target=self._work, name="structgen-compile", daemon=True).start()
+            self._lock.notify()
+        try:
+            # Shielded: a future that is cancelled would not tell when its thread is free again.
+            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), self._seconds)
+        except TimeoutError:
+            if future.running():
+                with self._lock:
+                    self._lost += 1  # until it is done
+                future.add_done_callback(self._found)
+            else:
+                future.cancel()
+            raise ApiError(
+                f"{what} took more than {self._seconds:g} seconds", param=param, code="grammar_too_costly"
+            ) from None
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
+
+    def _found(self, future: object) -> None:
+        with self._lock:
+            self._lost -= 1
+
+    def _work(self) -> None:
+        while True:
+            with self._lock:
+                while not self._tasks:
+                    if self._closed or self._threads > self._count + min(self._lost, _LOST):
+                        self._threads -= 1
+                        return
+                    self._idle += 1
+                    self._lock.wait()
+                    self._idle -= 1
+                future, task = self._tasks.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(task())
+            except BaseException as error:
+                future.set_exception(error)

@@ -1,0 +1,170 @@
+"""`POST /v1/completions`: a request to what it wants, and pieces to OpenAI's objects.
+
+Enters: a `CompletionRequest`. Leaves: one object, or the chunks of a stream. Cost: the answer's.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any
+
+from .chat import Written, collect, take
+from .errors import ApiError
+from .logprobs import of_completion
+from .prompts import plain_prompt
+from .requests import CompletionRequest
+from .sequence import Entry, Plan
+from .service import MakePrompt, Run, Service, Wanted
+from .usage import usage
+
+__all__ = ["answer", "chunks", "wanted"]
+
+_PROMPTS = 128
+
+
+def wanted(service: Service, request: CompletionRequest) -> Wanted:
+    """ApiError: fields that are refused."""
+    count = request.n or 1
+    if request.best_of is not None and request.best_of != count:
+        raise ApiError("'best_of' is not supported: ask for n answers and choose", param="best_of")
+    if request.max_tokens == 0 and not request.echo:
+        raise ApiError("'max_tokens' is 0, which only makes sense with 'echo'", param="max_tokens")
+    given = prompts(request)
+    if not 1 <= len(given) <= _PROMPTS:
+        raise ApiError(f"a request has 1 to {_PROMPTS} prompts, not {len(given)}", param="prompt")
+    plan = Plan(
+        service.drawing(request),
+        room=0,
+        stops=request.stops,
+        keep_stop=request.include_stop_str_in_output,
+        stop_ids=frozenset(request.stop_token_ids or ()),
+        tops=request.logprobs,
+        masked=request.structgen.masked_logprobs,
+        echo_entries=bool(request.echo) and request.logprobs is not None,
+    )
+    return Wanted(
+        [_prompt(service, one) for one in given],
+        count,
+        request.max_tokens,
+        service.constraint(request),
+        None,
+        plan,
+        complete=request.structgen.complete,
+        prompt_param="prompt",
+    )
+
+
+def prompts(request: CompletionRequest) -> list[str | list[int]]:
+    """One prompt or several, texts or token ids."""
+    given: Any = request.prompt
+    if isinstance(given, str) or (given and isinstance(given[0], int)):
+        return [given]
+    return list(given)
+
+
+def _prompt(service: Service, given: str | list[int]) -> MakePrompt:
+    if isinstance(given, list):
+        return lambda _: given
+    return lambda schema: plain_prompt(service.lm, given, schema)
+
+
+def _echo(service: Service, request: CompletionRequest, run: Run, index: int) -> str:
+    """The prompt of an answer, as text."""
+    if not request.echo:
+        return ""
+    number = index // (run.count // len(run.jobs))
+    given = prompts(request)[number]
+    if isinstance(given, str):
+        return given
+    return service.lm.vocabulary.decode(run.jobs[number].prompt).decode("utf-8", "replace")
+
+
+def _logprobs(
+    service: Service, request: CompletionRequest, run: Run, index: int, entries: list[Entry], offset: int
+) -> dict[str, Any] | None:
+    if request.logprobs is None:
+        return None
+    return of_completion(entries, service.lm.vocabulary, offset)
+
+
+def _first(run: Run, index: int) -> list[Entry]:
+    """The entry of the prompt's first token, which nothing precedes."""
+    return [Entry(run.jobs[index // (run.count // len(run.jobs))].prompt[0], None, [])]
+
+
+async def answer(service: Service, request: CompletionRequest, run: Run) -> dict[str, Any]:
+    """The whole answer."""
+    found = await collect(run)
+    choices = []
+    for index, written in enumerate(found):
+        entries = written.entries
+        if written.prompt is not None:
+            entries = _first(run, index) + written.prompt + entries
+        before = _echo(service, request, run, index)
+        offset = 0 if written.prompt is not None else len(before)
+        choices.append(
+            {
+                "index": index,
+                "text": before + written.text,
+                "logprobs": _logprobs(service, request, run, index, entries, offset),
+                "finish_reason": written.finish,
+                **({} if written.stopped_by is None else {"stop_reason": written.stopped_by}),
+                **run.choice_note(index),
+            }
+        )
+    return {
+        **_head(service, run),
+        "choices": choices,
+        "usage": usage(run.prompt_tokens, sum(w.tokens for w in found), run.cached_tokens),
+        **run.note(),
+    }
+
+
+def _head(service: Service, run: Run) -> dict[str, Any]:
+    return {
+        "id": f"cmpl-{secrets.token_hex(12)}",
+        "object": "text_completion",
+        "created": run.created,
+        "model": service.name,
+        "system_fingerprint": None,
+    }
+
+
+async def chunks(service: Service, request: CompletionRequest, run: Run) -> AsyncIterator[dict[str, Any]]:
+    """The chunks of a stream, without its end mark."""
+    top = _head(service, run)
+    asked = request.stream_options is not None and request.stream_options.include_usage
+    if asked:
+        top["usage"] = None
+    found = [Written() for _ in range(run.count)]
+    offsets = [0] * run.count
+    begun: set[int] = set()
+    async for piece in run.pieces():
+        index, written = piece.index, found[piece.index]
+        take(written, piece, None)
+        text, entries = piece.text, list(piece.entries)
+        if index not in begun:
+            begun.add(index)
+            before = _echo(service, request, run, index)
+            text = before + text
+            if piece.prompt is not None:
+                entries = _first(run, index) + piece.prompt + entries
+            else:
+                offsets[index] = len(before)
+        if not text and not entries and piece.finish is None:
+            continue
+        logprobs = None
+        if entries:
+            logprobs = _logprobs(service, request, run, index, entries, offsets[index])
+            assert logprobs is not None
+            offsets[index] += sum(len(t) for t in logprobs["tokens"])
+        choice = {"index": index, "text": text, "logprobs": logprobs, "finish_reason": piece.finish}
+        if piece.finish is not None and written.stopped_by is not None:
+            choice["stop_reason"] = written.stopped_by
+        if piece.finish is not None:
+            choice |= run.choice_note(index)
+        yield {**top, "choices": [choice]}
+    if asked:
+        counts = usage(run.prompt_tokens, sum(w.tokens for w in found), run.cached_tokens)
+        yield {**top, "choices": [], "usage": counts, **run.note()}

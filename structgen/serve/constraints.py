@@ -1,0 +1,301 @@
+"""The one constraint that a request asks for, whichever field it stands in.
+
+Enters: the constraint fields of a request, its tools. Leaves: a `Constraint`: how to compile it, which
+field it came from. Cost: nothing is compiled here. ApiError: two constraints, or one that is malformed.
+
+Nothing that a client writes names a file or an address: `$ref` reaches the document itself and the
+metaschemas, `%import` the grammars in the package lark (see `Compiler`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..compiler import Compiler
+from ..frontend import tools as tool_frontend
+from ..grammar import CompiledGrammar
+from .errors import ApiError
+from .requests import Constrained, Extension
+
+__all__ = ["Constraint", "ToolUse", "constraint_of", "tool_use"]
+
+Build = Callable[[Compiler], CompiledGrammar]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """The tools of a request, checked. `choice` is "auto", "none", "required" or a function's name."""
+
+    tools: list[dict[str, Any]]
+    choice: str
+    parallel: bool
+    style: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The schema of the arguments by the function's name."""
+        return {
+            tool["function"]["name"]: tool["function"].get("parameters") or tool_frontend.NOTHING
+            for tool in self.tools
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What the text must be.
+
+    Attributes:
+        param: the field of the request that asks for it.
+        build: compiles it.
+        schema: the JSON Schema where it is one, for models that read it; None elsewhere.
+    """
+
+    param: str
+    build: Build
+    schema: Any = None
+
+
+@dataclass(slots=True)
+class _Found:
+    """The constraints that were met so far, by field."""
+
+    options: Extension
+    items: list[Constraint] = field(default_factory=list)
+
+    def schema(self, param: str, schema: Any, whitespace: str | None = None) -> None:
+        if isinstance(schema, str):
+            try:
+                schema = json.loads(schema)
+            except (ValueError, RecursionError) as error:
+                raise ApiError(
+                    f"the schema is not JSON: {error}", param=param, code="invalid_grammar"
+                ) from None
+        if not isinstance(schema, (dict, bool)):
+            raise ApiError("a schema is an object or a boolean", param=param, code="invalid_grammar")
+        if isinstance(schema, dict) and schema.get("type") in ("json_schema", "json_object", "function"):
+            raise ApiError(
+                f"{schema['type']!r} is no type of a JSON Schema: give the schema itself",
+                param=param,
+                code="invalid_grammar",
+            )
+        o = self.options
+        blanks = whitespace or o.whitespace
+
+        def build(compiler: Compiler) -> CompiledGrammar:
+            return compiler.json_schema(
+                schema,
+                whitespace=blanks,
+                property_order=o.property_order,
+                numbers=o.numbers,
+                strings=o.strings,
+                formats=o.formats,
+                draft=o.draft,
+            )
+
+        self.items.append(Constraint(param, build, schema))
+
+    def regex(self, param: str, pattern: Any) -> None:
+        self.items.append(Constraint(param, lambda c: c.regex(_text(pattern, param))))
+
+    def choice(self, param: str, texts: list[str]) -> None:
+        self.items.append(Constraint(param, lambda c: c.choice(texts)))
+
+    def grammar(self, param: str, text: Any) -> None:
+        self.items.append(Constraint(param, lambda c: c.grammar(_text(text, param))))
+
+    def gbnf(self, param: str, text: Any) -> None:
+        self.items.append(Constraint(param, lambda c: c.grammar(_text(text, param))))
+
+    def tag(self, param: str, spec: Any) -> None:
+        if isinstance(spec, str):
+            try:
+                spec = json.loads(spec)
+            except (ValueError, RecursionError) as error:
+                raise ApiError(f"the structural tag is not JSON: {error}", param=param) from None
+        self.items.append(Constraint(param, lambda c: c.structural_tag(spec)))
+
+
+def _text(value: Any, param: str) -> str:
+    if not isinstance(value, str):
+        raise ApiError(f"'{param}' is a text", param=param, code="invalid_grammar")
+    return value
+
+
+def constraint_of(request: Constrained, text_format: dict[str, Any] | None = None) -> Constraint | None:
+    """The constraint of the fields other than `tools`; None: any text.
+
+    Args:
+        text_format: `text.format` of `/v1/responses`.
+    """
+    found = _Found(request.structgen)
+    if request.response_format is not None:
+        _response_format(found, "response_format", request.response_format)
+    if text_format is not None:
+        _response_format(found, "text.format", text_format)
+    outputs = request.structured_outputs
+    if outputs is not None:
+        name = "structured_outputs"
+        blanks = outputs.whitespace_pattern
+        if outputs.json_ is not None:
+            schema = outputs.json_
+            found.schema(f"{name}.json", schema, blanks)
+        if outputs.json_object:
+            found.schema(f"{name}.json_object", {"type": "object"}, blanks)
+        if outputs.regex is not None:
+            found.regex(f"{name}.regex", outputs.regex)
+        if outputs.choice is not None:
+            found.choice(f"{name}.choice", outputs.choice)
+        if outputs.grammar is not None:
+            found.grammar(f"{name}.grammar", outputs.grammar)
+        if outputs.structural_tag is not None:
+            found.tag(f"{name}.structural_tag", outputs.structural_tag)
+    if request.guided_json is not None:
+        found.schema("guided_json", request.guided_json, request.guided_whitespace_pattern)
+    if request.guided_regex is not None:
+        found.regex("guided_regex", request.guided_regex)
+    if request.guided_choice is not None:
+        found.choice("guided_choice", request.guided_choice)
+    if request.guided_grammar is not None:
+        found.grammar("guided_grammar", request.guided_grammar)
+    if request.grammar:
+        found.gbnf("grammar", request.grammar)
+    if request.json_schema is not None and request.json_schema != {}:
+        found.schema("json_schema", request.json_schema)
+    if len(found.items) > 1:
+        names = ", ".join(f"'{item.param}'" for item in found.items)
+        raise ApiError(f"one constraint a request, not several: {names}", param=found.items[1].param)
+    return found.items[0] if found.items else None
+
+
+def _response_format(found: _Found, param: str, spec: dict[str, Any]) -> None:
+    kind = spec.get("type")
+    if kind == "text":
+        return
+    if kind == "json_object":
+        given = spec.get("schema")  # llama.cpp takes one here
+        found.schema(param, {"type": "object"} if given is None else given)
+    elif kind == "json_schema":
+        inner = spec.get("json_schema", spec)
+        if not isinstance(inner, dict) or not isinstance(inner.get("schema"), (dict, bool)):
+            where = f"{param}.json_schema.schema" if "json_schema" in spec else f"{param}.schema"
+            raise ApiError(f"'{where}' is missing: it is a JSON Schema", param=param)
+        found.schema(param, inner["schema"])
+    elif kind == "structural_tag":
+        found.tag(param, spec)
+    elif kind in ("grammar", "regex"):  # as other servers write them
+        text = spec.get(kind, spec.get("pattern"))
+        (found.grammar if kind == "grammar" else found.regex)(param, _text(text, param))
+    else:
+        raise ApiError(
+            f"{kind!r} is no type of a response format; known: text, json_object, json_schema, "
+            "structural_tag, grammar, regex",
+            param=f"{param}.type",
+        )
+
+
+def tool_use(
+    tools: list[dict[str, Any]] | None, choice: Any, parallel: bool | None, style: str
+) -> ToolUse | None:
+    """The tools of a request in one form; None: there are none.
+
+    Takes OpenAI's objects of both endpoints (the function inside, or flat). ApiError: a tool that is no
+    function, a choice that names none.
+    """
+    if not tools:
+        if choice not in (None, "none", "auto"):
+            raise ApiError("'tool_choice' needs 'tools'", param="tool_choice")
+        return None
+    plain: list[dict[str, Any]] = []
+    for i, tool in enumerate(tools):
+        if tool.get("type", "function") != "function":
+            raise ApiError(f"tool {i} is a {tool['type']!r}: only functions are supported", param="tools")
+        function = tool.get("function", tool)
+        if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+            raise ApiError(f"tool {i} has no function with a name", param="tools")
+        parameters = function.get("parameters")
+        if parameters is not None and not isinstance(parameters, (dict, bool)):
+            raise ApiError(f"the parameters of tool {i} are no JSON Schema", param="tools")
+        kept = {k: v for k, v in function.items() if k not in ("type", "strict") and v is not None}
+        plain.append({"type": "function", "function": kept})
+    named: str
+    if isinstance(choice, dict):
+        if choice.get("type") == "allowed_tools":
+            plain, choice = _allowed_tools(plain, choice)
+            named = choice
+        else:
+            inner = choice.get("function", choice)
+            name = inner.get("name") if isinstance(inner, dict) else None
+            if not isinstance(name, str):
+                raise ApiError("'tool_choice' has no function with a name", param="tool_choice")
+            named = name
+            if named in ("auto", "none", "required"):
+                raise ApiError(f"{named!r} is a mode and no function here", param="tool_choice")
+    elif choice is None:
+        named = "auto"
+    elif choice in ("auto", "none", "required"):
+        named = choice
+    elif choice == "any":  # Mistral's word
+        named = "required"
+    else:
+        raise ApiError(
+            f'\'tool_choice\' is "auto", "none", "required" or a function, not {choice!r:.60}',
+            param="tool_choice",
+        )
+    names = {tool["function"]["name"] for tool in plain}
+    if named not in ("auto", "none", "required") and named not in names:
+        raise ApiError(f"'tool_choice' names {named!r}, which is no tool", param="tool_choice")
+    return ToolUse(plain, named, parallel is not False, style)
+
+
+def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
+    """OpenAI's subset of the tools with a mode."""
+    inner = choice.get("allowed_tools", choice)
+    listed = inner.get("tools") if isinstance(inner, dict) else None
+    mode = inner.get("mode", "auto") if isinstance(inner, dict) else None
+    if not isinstance(listed, list) or mode not in ("auto", "required"):
+        raise ApiError("'allowed_tools' has a mode (auto, required) and a list of tools", param="tool_choice")
+    wanted = set()
+    for tool in listed:
+        function = tool.get("function", tool) if isinstance(tool, dict) else None
+        wanted.add(function.get("name") if isinstance(function, dict) else None)
+    kept = [tool for tool in tools if tool["function"]["name"] in wanted]
+    if not kept or len(kept) != len(wanted):
+        raise ApiError("'allowed_tools' names a function that is no tool", param="tool_choice")
+    return kept, mode
+
+
+def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
+    """Tool calls in the model's style, or the text that the request asks for where calls may be left out."""
+
+    def build(compiler: Compiler) -> CompiledGrammar:
+        choice = use.choice
+        if text is not None and choice == "auto":
+            choice = "required"
+        spec = tool_frontend.structural_tag(use.tools, choice, use.style, use.parallel)
+        if text is not None and use.choice == "auto":
+            answer = {"type": "json_schema", "json_schema": text.schema, "max_whitespace_cnt": 0}
+            spec["format"] = {"type": "or", "elements": [answer, spec["format"]]}
+        return compiler.structural_tag(_tight(spec), numbers="canonical", strings="plain")
+
+    if text is not None and use.choice == "none":
+        return text
+    if text is not None and use.choice != "auto":
+        text = None  # a call is required: it is all there is
+    if text is not None and text.schema is None:
+        raise ApiError("beside 'tools' only a JSON Schema can constrain the text", param=text.param)
+    return Constraint("tools", build)
+
+
+def _tight(node: Any) -> Any:
+    """At most one blank in a gap of the arguments: models write `{"a": 1, "b": 2}`."""
+    if isinstance(node, dict):
+        if node.get("type") == "json_schema":
+            tight = {"max_whitespace_cnt": 1} if node.get("style", "json") == "json" else {}
+            return {**tight, **node}
+        return {k: _tight(v) for k, v in node.items()}
+    if isinstance(node, list):
+        return [_tight(v) for v in node]
+    return node

@@ -1,0 +1,82 @@
+"""How the tokens of one answer are drawn: the law that a request asks for.
+
+Enters: a row of the model's log-probabilities, the tokens written so far, the mask. Leaves: a token.
+Cost: a copy of the row where something changes it; a sort of the allowed tokens with top_k or top_p.
+
+The order is: penalties and bias, mask, temperature, min_p, top_k, top_p, draw. The mask comes before what
+cuts the distribution, so that a cut chooses among allowed tokens and never leaves none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from .._draws import Noise, draw
+
+__all__ = ["Drawing"]
+
+_Row = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Attributes are OpenAI's and vLLM's parameters. Penalties work on log-probabilities: the protocol of a
+    model has no logits. `seed` is None where the temperature is 0."""
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float = 0.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    seed: int | None = None
+
+    def noise(self, index: int) -> Noise | None:
+        """The noise of answer `index`; None: the most probable token."""
+        return None if self.seed is None or self.temperature == 0 else Noise(self.seed, index)
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether the law depends on which tokens were written."""
+        return (self.frequency_penalty, self.presence_penalty, self.repetition_penalty) != (0.0, 0.0, 1.0)
+
+    @property
+    def plain(self) -> bool:
+        """Whether temperature, top_k and top_p say it all."""
+        return not self.counts_tokens and not self.logit_bias and not self.min_p
+
+    def biased(self, raw: _Row, written: Mapping[int, int], prompt: frozenset[int]) -> _Row:
+        """The row with penalties and bias; the row itself where there are none.
+
+        Args:
+            written: how often each token stands in the answer. prompt: the tokens of the prompt.
+        """
+        if not self.counts_tokens and not self.logit_bias:
+            return raw
+        row = raw.copy()
+        if self.repetition_penalty != 1.0:
+            seen = np.fromiter(prompt | written.keys(), np.int64)
+            row[seen] *= self.repetition_penalty
+        if written and (self.frequency_penalty or self.presence_penalty):
+            ids = np.fromiter(written.keys(), np.int64)
+            counts = np.fromiter(written.values(), np.float32)
+            row[ids] -= self.frequency_penalty * counts + self.presence_penalty
+        for token, bias in self.logit_bias.items():
+            row[token] += bias
+        return row
+
+    def draw(self, allowed: _Row, noise: Noise | None, position: int) -> int:
+        """A token of a masked row. StructgenError: the model gives no allowed token a probability."""
+        if noise is not None and self.min_p > 0:
+            best = float(allowed.max())
+            if math.isfinite(best):
+                least = best + self.temperature * math.log(self.min_p)
+                allowed = np.where(allowed >= least, allowed, np.float32(-np.inf))
+        return draw(allowed, self, noise, position)

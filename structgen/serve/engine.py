@@ -1,0 +1,326 @@
+"""The one thread that owns the model: continuous batching of all live answers.
+
+Enters: jobs, from any thread. Leaves: pieces of their answers, on the event loop of each job.
+Cost: a step is one forward for all answers, with their masks beside it, and at most one more that reads a
+bounded number of prompt tokens.
+
+Each step: jobs join and leave; prompts are read, a few hundred tokens in all; every answer whose mask is
+there gets a token. Answers that share a beginning share its keys, which the prefix tree of `lm` sees to. An
+error of one answer ends its job; an error of the model ends the jobs of the step; the thread goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import Counter, deque
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..lm.base import check_logprobs
+from ..logits import apply_bitmask
+from .errors import ApiError, busy, of_constraint
+from .masks import Masks
+from .sequence import Answer, Job, Piece, entry_of
+
+if TYPE_CHECKING:
+    from ..lm.base import Context, LanguageModel
+    from .metrics import Metrics
+    from .options import Options
+
+__all__ = ["Engine"]
+
+_PATIENCE = 0.05  # seconds that a step waits for masks after its forward
+_ECHO = 32  # prompt tokens of a step whose log-probabilities are all wanted
+_IDLE = 0.002
+
+_Rows = npt.NDArray[np.float32]
+
+
+class Engine:
+    """The thread, its queue and its live answers."""
+
+    def __init__(self, lm: LanguageModel, options: Options, metrics: Metrics) -> None:
+        self.lm = lm
+        self.options = options
+        self.metrics = metrics
+        self._ends = frozenset(lm.eos_token_ids)
+        self._masks = Masks()
+        self._wake = threading.Condition()
+        self._waiting: deque[Job] = deque()
+        self._reading: deque[Job] = deque()
+        self._live: list[Answer] = []
+        self._out: list[tuple[Job, Piece]] = []
+        self._closing = False
+        self._stopped = False
+        self._keepers = 0
+        self._thread = threading.Thread(target=self._run, name="structgen-engine", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def load(self) -> tuple[int, int]:
+        """Answers in the making, and jobs that wait."""
+        return len(self._live) + len(self._reading), len(self._waiting)
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def submit(self, jobs: list[Job]) -> None:
+        """Queue the jobs of one request. ApiError: there is no room, or the server is shutting down."""
+        with self._wake:
+            if self._closing:
+                raise busy("the server is shutting down", 503)
+            if self._waiting and len(self._waiting) + len(jobs) > self.options.queue:
+                raise busy(f"{len(self._waiting)} requests wait already: try again")
+            self._waiting.extend(jobs)
+            self._wake.notify()
+
+    @contextlib.contextmanager
+    def keeping(self) -> Any:
+        """While somebody else uses the model, its vectors are left where they are."""
+        with self._wake:
+            self._keepers += 1
+        try:
+            yield
+        finally:
+            with self._wake:
+                self._keepers -= 1
+
+    def close(self, seconds: float) -> None:
+        """Take no more jobs, finish those under way for so long, then end them."""
+        with self._wake:
+            self._closing = True
+            self._wake.notify()
+        if self._thread.ident is None:
+            return
+        self._thread.join(seconds)
+        with self._wake:
+            self._stopped = True
+            self._wake.notify()
+        self._thread.join(5.0)
+        self._masks.close()
+
+    # ---- the thread ----
+
+    def _run(self) -> None:
+        while True:
+            with self._wake:
+                while not (self._waiting or self._reading or self._live or self._closing):
+                    self._wake.wait()
+                idle = not (self._waiting or self._reading or self._live)
+                if self._stopped or (self._closing and idle):
+                    break
+            try:
+                self._step()
+            except Exception as error:  # the model's: those who took part in the step
+                self._end_all(error)
+            self._deliver()
+        self._end_all(busy("the server is shutting down", 503))
+        self._deliver()
+
+    def _step(self) -> None:
+        self._leave()
+        self._join()
+        begin = time.perf_counter()
+        ready = [a for a in self._live if a.ready]
+        need = [a for a in self._live if not a.ready and not a.filling]
+        self._masks.begin(need)
+        read = self._read()
+        rows = ready + need
+        if not rows:
+            if not read:
+                self._masks.wait(_PATIENCE if self._live else _IDLE)
+            return
+        forward = time.perf_counter()
+        raw = self.lm.logprobs([a.context for a in rows])
+        self.metrics.forward.observe(time.perf_counter() - forward)
+        check_logprobs(raw, len(rows), self.lm.vocabulary.vocab_size)
+        if need:
+            self._masks.wait(_PATIENCE)
+        there = [i for i, a in enumerate(rows) if a.ready]
+        if len(there) < len(rows):
+            rows, raw = [rows[i] for i in there], raw[there]
+        if rows:
+            self._draw(rows, raw)
+        self.metrics.step.observe(time.perf_counter() - begin)
+        self.metrics.batch.observe(len(rows))
+
+    def _draw(self, rows: list[Answer], raw: _Rows) -> None:
+        allowed = self._allowed(rows, raw)
+        used: list[Context] = []
+        failed: dict[Job, Exception] = {}
+        ended: set[Answer] = set()
+        for i, answer in enumerate(rows):
+            job = answer.job
+            try:
+                if answer.error is not None:
+                    raise of_constraint(answer.error, job.plan.param)
+                token = job.plan.drawing.draw(allowed[i], answer.noise, answer.position)
+                before = answer.context
+                piece = answer.advance(token, raw[i], allowed[i], self._ends)
+            except Exception as error:
+                failed[job] = error
+                continue
+            if answer.position > 1:
+                used.append(before)
+            if not job.first_token:
+                job.first_token = time.monotonic()
+                self.metrics.first_token.observe(job.first_token - job.arrived)
+            if piece is not None:
+                self._out.append((job, piece))
+                if piece.finish is not None:
+                    ended.add(answer)
+        self.metrics.tokens.inc(len(rows) - len(failed))
+        if ended:
+            self._live = [a for a in self._live if a not in ended]
+        for job, failure in failed.items():
+            self._fail(job, failure)
+        if used and not self._keepers:
+            release = getattr(self.lm, "release", None)
+            if release is not None:
+                release(used)
+
+    def _allowed(self, rows: list[Answer], raw: _Rows) -> _Rows:
+        """The rows as they are drawn from: penalties, bias, mask."""
+        work = raw
+        changed = [i for i, a in enumerate(rows) if not a.job.plan.drawing.plain]
+        if changed:
+            work = raw.copy()
+            for i in changed:
+                answer = rows[i]
+                work[i] = answer.job.plan.drawing.biased(raw[i], answer.counts, answer.job.seen)
+        held = [i for i, a in enumerate(rows) if a.mask is not None]
+        if not held:
+            return work
+        mask = np.concatenate([rows[i].mask for i in held])
+        indices = None if len(held) == len(rows) else held
+        return apply_bitmask(work, mask, inplace=work is not raw, indices=indices)
+
+    def _read(self) -> bool:
+        """Read the next tokens of prompts; True: there were some.
+
+        Every prompt gets an equal share, and what short ones leave goes to the long ones.
+        """
+        left = self.options.prefill
+        wanted: list[tuple[Job, int, int]] = []  # job, from, to
+        shortest = sorted(self._reading, key=lambda job: len(job.prefixes) - job.read)
+        for number, job in enumerate(shortest):
+            share = max(1, left // (len(shortest) - number))
+            most = min(share, _ECHO) if job.plan.echo_entries else share
+            stop = min(len(job.prefixes), job.read + most)
+            wanted.append((job, job.read, stop))
+            left -= stop - job.read
+        if not wanted:
+            return False
+        contexts: list[Context] = []
+        for job, start, stop in wanted:
+            contexts += job.prefixes[start:stop] if job.plan.echo_entries else [job.prefixes[stop - 1]]
+        rows = self.lm.logprobs(contexts)
+        at = 0
+        for job, start, stop in wanted:
+            if job.plan.echo_entries:
+                tops = job.plan.tops or 0
+                for place in range(start, min(stop, len(job.prompt) - 1)):
+                    job.entries.append(entry_of(job.prompt[place + 1], rows[at + place - start], tops))
+                at += stop - start
+            else:
+                at += 1
+            job.read = stop
+            if stop == len(job.prefixes):
+                self._reading.remove(job)
+                self._begin(job)
+        return True
+
+    def _begin(self, job: Job) -> None:
+        """A job whose prompt is read."""
+        self.metrics.prompt_tokens.inc(len(job.prompt) - job.cached)
+        self.metrics.cached_tokens.inc(job.cached)
+        try:
+            answers = job.begin()
+        except Exception as error:
+            self._fail(job, error)
+            return
+        if job.plan.echo_entries:
+            self._out += [(job, Piece(a.index, prompt=job.entries)) for a in answers]
+        if job.plan.room == 0:
+            self._out += [(job, Piece(a.index, finish="length")) for a in answers]
+        else:
+            self._live += answers
+
+    def _join(self) -> None:
+        """Waiting jobs come in while there are places."""
+        cached = getattr(self.lm, "cached_tokens", None)
+        busy_now = len(self._live) + sum(job.count for job in self._reading)
+        while True:
+            with self._wake:
+                if not self._waiting:
+                    return
+                job = self._waiting[0]
+                if busy_now and busy_now + job.count > self.options.sequences:
+                    return
+                self._waiting.popleft()
+            if cached is not None and not job.plan.echo_entries:
+                job.cached = min(cached(job.prefixes[-1]), len(job.prefixes) - 1)
+                job.read = job.cached
+            self.metrics.queued.observe(time.monotonic() - job.arrived)
+            busy_now += job.count
+            self._reading.append(job)
+
+    def _leave(self) -> None:
+        """Jobs whose client is gone, that took too long, or whose mask does."""
+        now = time.monotonic()
+        slow = {a.job for a in self._live if a.filling and now - a.filling > self.options.mask_seconds}
+        for job in slow:
+            limit = f"a mask of this grammar takes more than {self.options.mask_seconds:g} seconds"
+            self._fail(job, ApiError(limit, code="grammar_too_costly"))
+        with self._wake:
+            waiting = list(self._waiting)
+        jobs = {id(a.job): a.job for a in self._live}
+        for job in [*waiting, *self._reading, *jobs.values()]:
+            if job.cancelled.is_set():
+                self._drop(job)
+            elif now > job.deadline:
+                self._fail(job, ApiError("the request took too long", status=408, code="request_timeout"))
+
+    def _fail(self, job: Job, error: BaseException) -> None:
+        self._drop(job)
+        self._out.append((job, Piece(0, error=error)))
+
+    def _drop(self, job: Job) -> None:
+        self._live = [a for a in self._live if a.job is not job]
+        for queue in (self._reading, self._waiting):
+            with self._wake, contextlib.suppress(ValueError):
+                queue.remove(job)
+
+    def _end_all(self, error: BaseException) -> None:
+        with self._wake:
+            jobs = {id(job): job for job in [*self._reading, *(a.job for a in self._live)]}
+            if self._closing:
+                jobs.update({id(job): job for job in self._waiting})
+        for job in jobs.values():
+            self._fail(job, error)
+
+    def _deliver(self) -> None:
+        """Everything that a step brought, with one call for each event loop."""
+        out, self._out = self._out, []
+        loops = Counter(job.loop for job, _ in out)
+        for loop in loops:
+            mine = [(job, piece) for job, piece in out if job.loop is loop]
+            try:
+                loop.call_soon_threadsafe(_hand_over, mine)
+            except RuntimeError:  # the loop is closed: nobody waits any more
+                for job, _ in mine:
+                    job.cancel()
+
+
+def _hand_over(pieces: list[tuple[Job, Piece]]) -> None:
+    for job, piece in pieces:
+        with contextlib.suppress(asyncio.QueueFull):
+            job.pieces.put_nowait(piece)

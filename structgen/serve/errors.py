@@ -1,0 +1,117 @@
+"""Every failure in the shape of OpenAI's errors.
+
+Enters: an exception. Leaves: an `ApiError`: a status and a body {"error": {"message", "type", "param",
+"code"}}, where errors of a grammar add the place (`keyword`, `pointer`, `line`, `column`). Cost: nothing. A
+client sees the message of an exception of this package and never a traceback.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from ..errors import (
+    BudgetExceeded,
+    GrammarError,
+    MissingDependency,
+    SchemaTooComplex,
+    StructgenError,
+    UnsatisfiableSchema,
+    UnsupportedSchema,
+)
+from ..lm.base import ContextTooLong, LanguageModelError
+
+__all__ = ["ApiError", "busy", "log", "of_constraint", "of_prompt", "unexpected"]
+
+log = logging.getLogger("structgen.serve")
+
+_TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
+_CODES = (
+    (UnsupportedSchema, "unsupported_schema"),
+    (SchemaTooComplex, "schema_too_complex"),
+    (UnsatisfiableSchema, "unsatisfiable_schema"),
+    (GrammarError, "invalid_grammar"),
+    (BudgetExceeded, "grammar_too_costly"),
+    (MissingDependency, "not_installed"),
+)
+
+
+class ApiError(Exception):
+    """An answer that is an error.
+
+    Attributes:
+        status: of HTTP.
+        param: the field of the request at fault, or None.
+        code: one word for programs, or None.
+        details: more fields of the error object.
+        retry_after: seconds after which the same request may succeed, or None.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 400,
+        param: str | None = None,
+        code: str | None = None,
+        details: dict[str, Any] | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.param = param
+        self.code = code
+        self.details = details or {}
+        self.retry_after = retry_after
+
+    @property
+    def body(self) -> dict[str, Any]:
+        kind = _TYPES.get(self.status, "invalid_request_error" if self.status < 500 else "server_error")
+        fields = {"message": self.message, "type": kind, "param": self.param, "code": self.code}
+        return {"error": {**fields, **self.details}}
+
+
+def busy(message: str, status: int = 429) -> ApiError:
+    """The server has no room for this request now."""
+    return ApiError(message, status=status, code="server_busy", retry_after=1)
+
+
+def of_constraint(error: Exception, param: str) -> ApiError:
+    """What compiling a client's constraint raised. All of it is the client's: a 400."""
+    code = next((code for kind, code in _CODES if isinstance(error, kind)), "")
+    if not code:
+        code = "invalid_grammar"
+        if isinstance(error, (RecursionError, MemoryError)):
+            return ApiError("the constraint is nested too deeply or too large", param=param, code=code)
+        if not isinstance(error, (StructgenError, ValueError)):
+            log.warning("a constraint raised %s", type(error).__name__, exc_info=error)
+            return ApiError("the constraint is malformed", param=param, code=code)
+    details: dict[str, Any] = {}
+    for name in ("keyword", "pointer", "line", "column"):
+        value = getattr(error, name, None)
+        if value is not None:
+            details[name] = value
+    return ApiError(str(error), param=param, code=code, details=details)
+
+
+def of_prompt(error: Exception, param: str) -> ApiError:
+    """What reading a client's prompt raised."""
+    if isinstance(error, ContextTooLong):
+        return ApiError(str(error), param=param, code="context_length_exceeded")
+    if isinstance(error, (LanguageModelError, ValueError)):
+        return ApiError(str(error), param=param, code="invalid_prompt")
+    if type(error).__module__.startswith("jinja2"):  # a template may refuse an order of roles
+        return ApiError(f"the model's chat template refuses these messages: {error}", param=param)
+    log.warning("a prompt raised %s", type(error).__name__, exc_info=error)
+    return ApiError("the model's chat template cannot write these messages", param=param)
+
+
+def unexpected(error: BaseException) -> ApiError:
+    """A failure of the server's own."""
+    if isinstance(error, ApiError):
+        return error
+    log.error("a request failed", exc_info=error)
+    if isinstance(error, StructgenError):
+        return ApiError(str(error), status=500, code="generation_failed")
+    return ApiError("the server failed on this request; its log has more", status=500, code="internal_error")

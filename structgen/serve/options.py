@@ -1,0 +1,59 @@
+"""What the person who starts a server may set.
+
+Enters: the command line or a keyword argument of `create_app`. Leaves: `Options`. Cost: nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Options"]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Limits and defaults of one server.
+
+    Attributes:
+        name: what the model is called in `/v1/models`; by default "embedded" or the last part of its path.
+        api_keys: a request needs one of these; none asks for no key.
+        tool_style: how the model writes tool calls, a style of `Compiler.tools`; None: by its chat template.
+        temperature: where a request has none; None: 0 for the embedded model, else 1 as OpenAI has it.
+        max_tokens: of an answer whose request has no limit; the model's context may leave less.
+        sequences: answers in the making at once; they share a forward.
+        queue: requests that wait for a place; one more is answered 429.
+        prefill: prompt tokens read in a step, so that a long prompt does not hold up the answers of others.
+        body_bytes: size of a request's body at most.
+        request_seconds: from a request's arrival to the end of its answer.
+        compile_seconds: of compiling one grammar and finding whether it fits `max_tokens`.
+        compile_workers: grammars compiled at once; 16 times as many may wait.
+        mask_seconds: a grammar whose single mask takes longer ends its request.
+        drain_seconds: at a shutdown, how long requests under way may still take.
+    """
+
+    name: str = ""
+    api_keys: tuple[str, ...] = ()
+    tool_style: str | None = None
+    temperature: float | None = None
+    max_tokens: int = 4096
+    sequences: int = 64
+    queue: int = 256
+    prefill: int = 256
+    body_bytes: int = 16 << 20
+    request_seconds: float = 600.0
+    compile_seconds: float = 20.0
+    compile_workers: int = 2
+    mask_seconds: float = 5.0
+    drain_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        for name in ("max_tokens", "sequences", "queue", "prefill", "body_bytes", "compile_workers"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("request_seconds", "compile_seconds", "mask_seconds"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, not {getattr(self, name)}")
+        if self.temperature is not None and not 0 <= self.temperature < float("inf"):
+            raise ValueError(f"temperature must be 0 or more, not {self.temperature}")
+        if any(not key for key in self.api_keys):
+            raise ValueError("an API key must not be empty")

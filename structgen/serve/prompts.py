@@ -1,0 +1,142 @@
+"""Messages to the tokens that a model reads.
+
+Enters: chat messages, tools, the schema of the answer. Leaves: token ids. Cost: that of the chat template.
+
+A model with a chat template gets what its tokenizer makes of the messages. The embedded model reads one
+request and the schema of its answer: the system text, the last message of the user and what tools answered
+since are joined. A model with neither gets the messages as lines.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ..frontend import tools as tool_frontend
+from ..lm import embedded
+from ..lm.base import LanguageModel
+from ..lm.prompts import formatted
+from .requests import Message
+
+__all__ = ["chat_template", "is_embedded", "messages_as_prompt", "plain_prompt"]
+
+_EMBEDDED_MARK = "<|answer|>"
+
+
+def is_embedded(lm: LanguageModel) -> bool:
+    return _EMBEDDED_MARK in lm.vocabulary.special_tokens and chat_template(lm) is None
+
+
+def chat_template(lm: LanguageModel) -> str | None:
+    """The chat template of the model's tokenizer, if it has one."""
+    template = getattr(getattr(lm, "tokenizer", None), "chat_template", None)
+    if isinstance(template, dict):  # several, by name
+        template = template.get("tool_use") or template.get("default")
+    return template if isinstance(template, str) else None
+
+
+def messages_as_prompt(
+    lm: LanguageModel,
+    messages: Sequence[Message],
+    *,
+    tools: list[dict[str, Any]] | None = None,
+    schema: Any = None,
+    extra: dict[str, Any] | None = None,
+    generation_prompt: bool = True,
+    go_on: bool = False,
+) -> str | list[int]:
+    """The prompt of a chat.
+
+    Args:
+        tools: OpenAI's, told to the model.
+        schema: of the answer, told to the embedded model.
+        extra: arguments of the template (`chat_template_kwargs`).
+        generation_prompt: whether the beginning of an answer is written.
+        go_on: whether the last message is the beginning of the answer.
+
+    Raises:
+        ValueError: a message that is no text; what the template refuses comes as its own error.
+    """
+    if chat_template(lm) is not None:
+        written = [_plain(message) for message in messages]
+        arguments: dict[str, Any] = dict(extra or {})
+        for name in ("chat_template", "tokenize", "return_dict", "return_tensors", "conversation", "padding"):
+            if name in arguments:
+                raise ValueError(f"'{name}' in chat_template_kwargs is the server's to say")
+        tokenizer: Any = lm.tokenizer  # type: ignore[attr-defined]
+        ids = tokenizer.apply_chat_template(
+            written,
+            tools=tools or None,
+            add_generation_prompt=generation_prompt and not go_on,
+            continue_final_message=go_on,
+            return_dict=False,
+            **arguments,
+        )
+        return [int(i) for i in ids]
+    if is_embedded(lm):
+        if tools and schema is None:
+            schema = _calls(tools)
+        return embedded.format_prompt(_request(messages), schema if isinstance(schema, dict) else None)
+    lines = [f"{message.role}: {message.text()}" for message in messages]
+    if go_on:
+        return "\n".join(lines)
+    return "\n".join([*lines, "assistant:"] if generation_prompt else lines)
+
+
+def plain_prompt(lm: LanguageModel, prompt: str, schema: Any) -> str | list[int]:
+    """The prompt of `/v1/completions`: as it is, but for the embedded model's form around a bare request."""
+    if is_embedded(lm) and _EMBEDDED_MARK not in prompt:
+        return formatted(lm, prompt, schema if isinstance(schema, dict) else None, "embedded")
+    return prompt
+
+
+def _plain(message: Message) -> dict[str, Any]:
+    """A message as templates want it: content a text, the arguments of calls as objects."""
+    plain: dict[str, Any] = {"role": message.role, "content": message.text()}
+    if message.name is not None:
+        plain["name"] = message.name
+    if message.tool_call_id is not None:
+        plain["tool_call_id"] = message.tool_call_id
+    if message.tool_calls:
+        plain["tool_calls"] = [_call(call) for call in message.tool_calls]
+    return plain
+
+
+def _call(call: dict[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    if not isinstance(function, dict):
+        return call
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments) if arguments else {}
+        except (ValueError, RecursionError):
+            return call
+    return {**call, "function": {**function, "arguments": arguments}}
+
+
+def _request(messages: Sequence[Message]) -> str:
+    """One request in plain words."""
+    parts = [message.text() for message in messages if message.role in ("system", "developer")]
+    users = [i for i, message in enumerate(messages) if message.role == "user"]
+    since = messages[users[-1] :] if users else messages
+    parts += [message.text() for message in since if message.role in ("user", "tool", "function")]
+    if not users:
+        parts += [message.text() for message in messages if message.role == "assistant"]
+    return " ".join(part for part in parts if part)
+
+
+def _calls(tools: list[dict[str, Any]]) -> dict[str, Any]:
+    """The schema of a call of one of the tools, as the embedded model was trained on."""
+    branches = [
+        {
+            "type": "object",
+            "properties": {
+                "name": {"const": tool["function"]["name"]},
+                "arguments": tool["function"].get("parameters") or tool_frontend.NOTHING,
+            },
+        }
+        for tool in tools
+    ]
+    return branches[0] if len(branches) == 1 else {"anyOf": branches}

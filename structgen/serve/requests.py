@@ -1,0 +1,263 @@
+"""What clients send, as pydantic models: OpenAI's fields, vLLM's and llama.cpp's extra ones, and our own.
+
+Enters: JSON. Leaves: a model, or pydantic's errors, which `app` words as OpenAI's. Cost: one pass.
+
+Fields that change nothing here (`user`, `store`, `metadata`) are taken and left alone. A field that asks
+for a constraint or an output which this server does not have is an error and not silence.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+__all__ = [
+    "ChatRequest",
+    "CompletionRequest",
+    "Constrained",
+    "Extension",
+    "Generation",
+    "Message",
+    "ResponsesRequest",
+    "SamplingMethod",
+    "StreamOptions",
+    "StructuredOutputs",
+]
+
+Positive = Annotated[int, Field(ge=1)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+# What changes the answer and is not there. A null, an empty or a default value asks for nothing.
+_REFUSED = {
+    "functions": "use 'tools'",
+    "function_call": "use 'tool_choice'",
+    "audio": "this server writes text",
+    "web_search_options": "this server searches nothing",
+    "suffix": "the model fills no gaps",
+    "prefix": "use 'continue_final_message'",
+    "use_beam_search": "there is no beam search",
+    "chat_template": "templates are the server's, not the request's",
+    "documents": "put them into the messages",
+    "previous_response_id": "this server keeps no responses: send the whole input",
+    "conversation": "this server keeps no conversations: send the whole input",
+    "background": "this server keeps no responses",
+}
+# A mistyped constraint must not become no constraint.
+_CONSTRAINING = ("guided_", "structured_", "grammar", "json_", "response_format", "regex", "choice")
+_HARMLESS = ("guided_decoding_backend", "guided_decoding_disable_fallback")
+
+
+class Part(BaseModel):
+    """A piece of a message's content."""
+
+    model_config = ConfigDict(extra="allow")
+
+    type: str
+    text: str | None = None
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[Part] | None = None
+    name: str | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: str | None = None
+
+    def text(self) -> str:
+        """The content as one text. ValueError: a part that is no text."""
+        if self.content is None or isinstance(self.content, str):
+            return self.content or ""
+        for part in self.content:
+            if part.text is None:
+                raise ValueError(f"the model reads text, not a part of type {part.type!r}")
+        return "".join(part.text or "" for part in self.content)
+
+
+class StreamOptions(BaseModel):
+    include_usage: bool = False
+
+
+class StructuredOutputs(BaseModel):
+    """vLLM's field: one of the constraints, and how JSON is spelled."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    json_: Any = Field(None, alias="json")
+    regex: str | None = None
+    choice: list[str] | None = None
+    grammar: str | None = None
+    json_object: bool | None = None
+    structural_tag: Any = None
+    whitespace_pattern: str | None = None
+    disable_any_whitespace: bool = False
+    disable_additional_properties: bool = False
+    disable_fallback: bool = False
+
+
+class SamplingMethod(BaseModel):
+    """`sg.sample` instead of token-by-token masking: see docs/sampling.md."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    method: Literal["auto", "local", "gcd", "importance", "asap", "cars", "mcmc", "smc", "awrs"] = "auto"
+    budget: Literal["mask", "reject"] = "mask"
+    until_tv: Annotated[float, Field(gt=0, lt=1)] | None = None
+    max_trials: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    steps: Annotated[int, Field(ge=1, le=1000)] = 10
+    proposal: Literal["restart", "uniform", "priority"] = "restart"
+
+
+class Extension(BaseModel):
+    """structgen's own field."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    sampling: SamplingMethod | None = None
+    speculate: Literal["auto"] | Annotated[list[str], Field(min_length=1, max_length=16)] | None = None
+    property_order: Literal["schema", "any"] = "schema"
+    whitespace: Annotated[str, Field(max_length=1000)] = "compact"
+    numbers: Literal["any", "canonical"] = "canonical"
+    strings: Literal["any", "plain"] = "plain"
+    formats: Literal["enforce", "annotate"] = "enforce"
+    draft: str | int | None = None
+    masked_logprobs: bool = False
+    complete: bool = True
+
+
+class Constrained(BaseModel):
+    """Every field that asks for a constraint."""
+
+    response_format: dict[str, Any] | None = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: Any = None
+    guided_regex: str | None = None
+    guided_choice: list[str] | None = None
+    guided_grammar: str | None = None
+    guided_whitespace_pattern: str | None = None
+    grammar: str | None = None
+    json_schema: Any = None
+    structgen: Extension = Extension()
+
+    @field_validator("structgen", mode="before")
+    @classmethod
+    def _none_is_default(cls, value: Any) -> Any:
+        return {} if value is None else value
+
+
+class Generation(Constrained):
+    """What the two older endpoints share."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str | None = None
+    temperature: Annotated[Finite, Field(ge=0)] | None = None
+    top_p: Annotated[Finite, Field(ge=0, le=1)] | None = None
+    top_k: int | None = None
+    min_p: Annotated[Finite, Field(ge=0, le=1)] | None = None
+    n: Annotated[int, Field(ge=1, le=128)] | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    stop_token_ids: Annotated[list[int], Field(max_length=64)] | None = None
+    include_stop_str_in_output: bool = False
+    max_tokens: Annotated[int, Field(ge=0)] | None = None
+    frequency_penalty: Annotated[Finite, Field(ge=-2, le=2)] | None = None
+    presence_penalty: Annotated[Finite, Field(ge=-2, le=2)] | None = None
+    repetition_penalty: Annotated[Finite, Field(gt=0, le=10)] | None = None
+    logit_bias: dict[str, Annotated[Finite, Field(ge=-100, le=100)]] | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+
+    @field_validator("stop")
+    @classmethod
+    def _stops(cls, value: str | list[str] | None) -> str | list[str] | None:
+        stops = [value] if isinstance(value, str) else value or []
+        if len(stops) > 64 or any(not 0 < len(stop) <= 1000 for stop in stops):
+            raise ValueError("'stop' is at most 64 texts of 1 to 1000 characters")
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        return _checked(cls, value)
+
+    @property
+    def stops(self) -> list[str]:
+        return [self.stop] if isinstance(self.stop, str) else list(dict.fromkeys(self.stop or []))
+
+
+def _checked(cls: type[BaseModel], value: Any) -> Any:
+    """ValueError: a field that asks for what is not there."""
+    if isinstance(value, dict):
+        for name, asked in value.items():
+            if name in cls.model_fields or asked is None or asked is False:
+                continue
+            if name in _REFUSED and asked not in ("", [], {}):
+                raise ValueError(f"'{name}' is not supported: {_REFUSED[name]}")
+            if str(name).startswith(_CONSTRAINING) and name not in _HARMLESS:
+                raise ValueError(f"'{name}' is no constraint that this server knows")
+    return value
+
+
+class ChatRequest(Generation):
+    """`POST /v1/chat/completions`."""
+
+    messages: Annotated[list[Message], Field(min_length=1)]
+    max_completion_tokens: Annotated[int, Field(ge=0)] | None = None
+    logprobs: bool | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    chat_template_kwargs: dict[str, Any] | None = None
+    add_generation_prompt: bool = True
+    continue_final_message: bool = False
+    modalities: list[Literal["text"]] | None = None
+
+
+class CompletionRequest(Generation):
+    """`POST /v1/completions`."""
+
+    prompt: str | list[int] | list[str] | list[list[int]] = ""
+    logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    echo: bool | None = None
+    best_of: Annotated[int, Field(ge=1)] | None = None
+    add_special_tokens: bool = True
+
+    @field_validator("logprobs", mode="before")
+    @classmethod
+    def _flag(cls, value: Any) -> Any:
+        return (1 if value else None) if isinstance(value, bool) else value
+
+
+class TextOptions(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    format: dict[str, Any] | None = None
+
+
+class ResponsesRequest(Constrained):
+    """`POST /v1/responses`, as far as its clients need it without stored responses."""
+
+    model_config = ConfigDict(extra="allow")
+
+    model: str | None = None
+    input: str | list[dict[str, Any]]
+    instructions: str | None = None
+    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    temperature: Annotated[Finite, Field(ge=0)] | None = None
+    top_p: Annotated[Finite, Field(ge=0, le=1)] | None = None
+    top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
+    text: TextOptions | None = None
+    tools: list[dict[str, Any]] | None = None
+    tool_choice: str | dict[str, Any] | None = None
+    parallel_tool_calls: bool | None = None
+    stream: bool | None = None
+    seed: int | None = None
+    metadata: dict[str, Any] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, value: Any) -> Any:
+        return _checked(cls, value)

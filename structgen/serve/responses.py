@@ -1,0 +1,272 @@
+"""`POST /v1/responses`: OpenAI's newer interface, without stored responses.
+
+Enters: a `ResponsesRequest`. Leaves: one response, or the events of a stream, in the order that OpenAI's
+client expects. Cost: the answer's.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any
+
+from .chat import Written, call_id, collect, take
+from .errors import ApiError, unexpected
+from .logprobs import of_chat
+from .prompts import messages_as_prompt
+from .requests import Message, ResponsesRequest
+from .sequence import Plan
+from .service import Run, Service, Wanted
+from .tool_calls import Call
+from .usage import of_responses
+
+__all__ = ["answer", "events", "wanted"]
+
+_TEXTS = ("input_text", "output_text", "text", "refusal")
+
+
+def wanted(service: Service, request: ResponsesRequest) -> Wanted:
+    """ApiError: fields that are refused."""
+    tools = service.tools(request.tools, request.tool_choice, request.parallel_tool_calls)
+    told = None if tools is None or tools.choice == "none" else tools.tools
+    messages = messages_of(request)
+
+    def prompt(schema: Any) -> str | list[int]:
+        return messages_as_prompt(service.lm, messages, tools=told, schema=schema)
+
+    plan = Plan(
+        service.law(request.temperature, request.top_p, request.seed),
+        room=0,
+        tops=request.top_logprobs,
+        masked=request.structgen.masked_logprobs,
+    )
+    return Wanted(
+        [prompt],
+        1,
+        request.max_output_tokens,
+        service.constraint(request, None if request.text is None else request.text.format),
+        tools,
+        plan,
+        complete=request.structgen.complete,
+        limit_param="max_output_tokens",
+        prompt_param="input",
+    )
+
+
+def messages_of(request: ResponsesRequest) -> list[Message]:
+    """The input's items as chat messages. ApiError: an item that is no text and no call."""
+    messages: list[Message] = []
+    if request.instructions:
+        messages.append(Message(role="system", content=request.instructions))
+    if isinstance(request.input, str):
+        return [*messages, Message(role="user", content=request.input)]
+    for i, item in enumerate(request.input):
+        kind = item.get("type", "message")
+        where = f"input[{i}]"
+        if kind == "message":
+            role = item.get("role")
+            if role not in ("system", "developer", "user", "assistant"):
+                raise ApiError(f"'{where}' has no role of a message", param=where)
+            messages.append(Message(role=role, content=_content(item.get("content"), where)))
+        elif kind == "function_call":
+            name, arguments = item.get("name"), item.get("arguments")
+            if not isinstance(name, str) or not isinstance(arguments, str):
+                raise ApiError(f"'{where}' has no name and arguments", param=where)
+            call = {
+                "id": str(item.get("call_id") or ""),
+                "type": "function",
+                "function": {"name": name, "arguments": arguments},
+            }
+            messages.append(Message(role="assistant", content="", tool_calls=[call]))
+        elif kind == "function_call_output":
+            output = _content(item.get("output"), where)
+            messages.append(Message(role="tool", content=output, tool_call_id=str(item.get("call_id") or "")))
+        elif kind == "reasoning":
+            continue  # models read no reasoning of earlier turns
+        else:
+            raise ApiError(f"'{where}' is a {kind!r}, which this server cannot read", param=where)
+    if not messages:
+        raise ApiError("'input' has no message", param="input")
+    return messages
+
+
+def _content(content: Any, where: str) -> str:
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+        texts = []
+        for part in content:
+            text = part.get("text", part.get("refusal"))
+            if part.get("type") not in _TEXTS or not isinstance(text, str):
+                raise ApiError(
+                    f"'{where}' has a part of type {part.get('type')!r}: this model reads text", param=where
+                )
+            texts.append(text)
+        return "".join(texts)
+    raise ApiError(f"'{where}' has no content", param=where)
+
+
+def _id(prefix: str) -> str:
+    return f"{prefix}_{secrets.token_hex(16)}"
+
+
+def _response(
+    service: Service, request: ResponsesRequest, run: Run, name: str, status: str, **more: Any
+) -> dict[str, Any]:
+    given = {} if request.text is None else request.text.model_dump(exclude_none=True)
+    return {
+        "id": name,
+        "object": "response",
+        "created_at": run.created,
+        "status": status,
+        "error": None,
+        "incomplete_details": None,
+        "instructions": request.instructions,
+        "max_output_tokens": request.max_output_tokens,
+        "model": service.name,
+        "output": [],
+        "parallel_tool_calls": request.parallel_tool_calls is not False,
+        "previous_response_id": None,
+        "reasoning": {"effort": None, "summary": None},
+        "store": False,
+        "temperature": run.jobs[0].plan.drawing.temperature,
+        "text": {"format": {"type": "text"}, **given},
+        "tool_choice": request.tool_choice or "auto",
+        "tools": request.tools or [],
+        "top_p": run.jobs[0].plan.drawing.top_p or 1.0,
+        "truncation": "disabled",
+        "usage": None,
+        "user": None,
+        "metadata": request.metadata or {},
+        **more,
+    }
+
+
+def _message(name: str, text: str, logprobs: list[Any], status: str = "completed") -> dict[str, Any]:
+    return {
+        "type": "message",
+        "id": name,
+        "status": status,
+        "role": "assistant",
+        "content": [_part(text, logprobs)],
+    }
+
+
+def _part(text: str, logprobs: list[Any]) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": logprobs}
+
+
+def _function(name: str, call_name: str, call: Call, status: str = "completed") -> dict[str, Any]:
+    return {
+        "type": "function_call",
+        "id": name,
+        "call_id": call_name,
+        "name": call.name,
+        "arguments": call.arguments if status == "completed" else "",
+        "status": status,
+    }
+
+
+def _end(run: Run, written: Written) -> dict[str, Any]:
+    """The fields that say how a response ended."""
+    cut = written.finish == "length"
+    return {
+        "status": "incomplete" if cut else "completed",
+        "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
+        "usage": of_responses(run.prompt_tokens, written.tokens, run.cached_tokens),
+    }
+
+
+async def answer(service: Service, request: ResponsesRequest, run: Run) -> dict[str, Any]:
+    """The whole response."""
+    (written,) = await collect(run)
+    logprobs = of_chat(written.entries, service.lm.vocabulary) if request.top_logprobs is not None else []
+    output: list[dict[str, Any]] = []
+    text = written.text.strip() if written.calls else written.text
+    end = _end(run, written)
+    if text or not written.calls:
+        output.append(_message(_id("msg"), text, logprobs, end["status"]))
+    output += [_function(_id("fc"), call_id(), call) for call in written.calls]
+    status = end.pop("status")
+    return _response(service, request, run, _id("resp"), status, **end, output=output)
+
+
+async def events(service: Service, request: ResponsesRequest, run: Run) -> AsyncIterator[dict[str, Any]]:
+    """The events of a stream."""
+    name, number = _id("resp"), -1
+
+    def event(kind: str, **fields: Any) -> dict[str, Any]:
+        nonlocal number
+        number += 1
+        return {"type": kind, "sequence_number": number, **fields}
+
+    yield event("response.created", response=_response(service, request, run, name, "in_progress"))
+    yield event("response.in_progress", response=_response(service, request, run, name, "in_progress"))
+    written, reader = Written(), run.reader()
+    output: list[dict[str, Any]] = []
+    message, text = "", ""  # the open message
+    logprobs: list[Any] = []
+
+    def close(status: str = "completed") -> list[dict[str, Any]]:
+        place = {"item_id": message, "output_index": len(output), "content_index": 0}
+        item = _message(message, text, logprobs, status)
+        found = [
+            event("response.output_text.done", **place, text=text, logprobs=logprobs),
+            event("response.content_part.done", **place, part=_part(text, logprobs)),
+            event("response.output_item.done", output_index=len(output), item=item),
+        ]
+        output.append(item)
+        return found
+
+    try:
+        async for piece in run.pieces():
+            new = take(written, piece, reader)
+            entries = (
+                of_chat(piece.entries, service.lm.vocabulary) if request.top_logprobs is not None else []
+            )
+            if piece.finish is not None and not output and not message and not new:
+                new = [""]  # an empty answer is a message, too
+            for item in new:
+                if isinstance(item, Call):
+                    if message:
+                        for made in close():
+                            yield made
+                        message, text, logprobs = "", "", []
+                    ident, called, at = _id("fc"), call_id(), len(output)
+                    begun = _function(ident, called, item, "in_progress")
+                    yield event("response.output_item.added", output_index=at, item=begun)
+                    place = {"item_id": ident, "output_index": at}
+                    kind = "response.function_call_arguments"
+                    yield event(f"{kind}.delta", **place, delta=item.arguments)
+                    yield event(f"{kind}.done", **place, arguments=item.arguments, name=item.name)
+                    whole = _function(ident, called, item)
+                    yield event("response.output_item.done", output_index=at, item=whole)
+                    output.append(whole)
+                    continue
+                if not message:
+                    if written.calls and not item.strip():
+                        continue
+                    message = _id("msg")
+                    empty = {**_message(message, "", [], "in_progress"), "content": []}
+                    at = len(output)
+                    yield event("response.output_item.added", output_index=at, item=empty)
+                    place = {"item_id": message, "output_index": at, "content_index": 0}
+                    yield event("response.content_part.added", **place, part=_part("", []))
+                place = {"item_id": message, "output_index": len(output), "content_index": 0}
+                text += item
+                logprobs += entries
+                yield event("response.output_text.delta", **place, delta=item, logprobs=entries)
+                entries = []
+        end = _end(run, written)
+        if message:
+            for made in close(end["status"]):
+                yield made
+    except Exception as error:
+        failed = unexpected(error)
+        details = {"code": "server_error", "message": failed.message}
+        response = _response(service, request, run, name, "failed", output=output)
+        yield event("response.failed", response={**response, "error": details})
+        return
+    status = end.pop("status")
+    response = _response(service, request, run, name, status, **end, output=output)
+    yield event(f"response.{status}", response=response)

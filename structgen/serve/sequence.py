@@ -1,0 +1,267 @@
+"""One answer in the making: its context, matcher, text and how it is drawn; and the request that it belongs
+to.
+
+Enters: rows of log-probabilities, one after another. Leaves: `Piece`s: text that may be shown,
+log-probabilities, the reason why it ended. Cost: microseconds a token beside the draw.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .._draws import top
+from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
+from ..grammar import CompiledGrammar, Matcher
+from ..logits import allocate_bitmask, masked_logsumexp
+from .drawing import Drawing
+from .text import TextStream
+
+if TYPE_CHECKING:
+    from ..lm.base import Context
+    from ..vocabulary import Vocabulary
+
+__all__ = ["Answer", "Entry", "Finish", "Job", "Piece", "Plan"]
+
+Finish = Literal["stop", "length"]
+_Row = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The log-probabilities of one token: the model's own, and among the allowed tokens where asked for.
+
+    `logprob` is None for the first token of a prompt.
+    """
+
+    token: int
+    logprob: float | None
+    top: list[tuple[int, float]]
+    masked: float | None = None
+    masked_top: list[tuple[int, float]] | None = None
+
+
+@dataclass(slots=True)
+class Piece:
+    """What one step brought to one answer.
+
+    Attributes:
+        index: the answer's number in its job.
+        text: what may be shown; often empty.
+        tokens: ids drawn since the last piece.
+        entries: of these tokens, where log-probabilities are asked for.
+        finish: why the answer ended; None: it goes on.
+        stopped_by: the stop string, or the id of the token, that ended it.
+        error: what ended the whole job.
+        prompt: entries of the prompt (echo).
+    """
+
+    index: int
+    text: str = ""
+    tokens: int = 0
+    entries: list[Entry] = field(default_factory=list)
+    finish: Finish | None = None
+    stopped_by: str | int | None = None
+    error: BaseException | None = None
+    prompt: list[Entry] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How each answer of a job is made.
+
+    Attributes:
+        room: tokens of an answer at most.
+        budget: whether the grammar promises an end within `room`.
+        names: special tokens that are spelled out, with their text.
+        tops: alternatives beside each token; None: no log-probabilities.
+        param: the field that asks for the grammar.
+    """
+
+    drawing: Drawing
+    room: int
+    grammar: CompiledGrammar | None = None
+    budget: bool = False
+    stops: Sequence[str] = ()
+    keep_stop: bool = False
+    stop_ids: Collection[int] = ()
+    names: Mapping[int, bytes] = field(default_factory=dict)
+    tops: int | None = None
+    masked: bool = False
+    echo_entries: bool = False
+    param: str = ""
+
+
+class Answer:
+    """One text of a job. Belongs to the engine's thread; `fill` runs in another while nothing else touches
+    it."""
+
+    __slots__ = (
+        "context", "counts", "error", "filled", "filling", "generated", "index", "job", "mask", "matcher",
+        "noise", "position", "stream",
+    )  # fmt: skip
+
+    def __init__(self, job: Job, index: int) -> None:
+        plan = job.plan
+        self.job = job
+        self.index = index
+        self.context: Context = job.prefixes[-1]
+        self.matcher: Matcher | None = None if plan.grammar is None else plan.grammar.matcher()
+        self.noise = plan.drawing.noise(index)
+        self.stream = TextStream(plan.stops, plan.keep_stop)
+        self.position = 0
+        self.counts: dict[int, int] = {}
+        self.generated = False
+        self.mask = None if self.matcher is None else allocate_bitmask(1, job.vocabulary.vocab_size)
+        self.filled = False
+        self.filling = 0.0  # when it began; 0: it is not being filled
+        self.error: Exception | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether a token can be drawn as soon as there is a row."""
+        return self.matcher is None or self.filled
+
+    def fill(self) -> None:
+        """The mask of the next token. An error is kept for the engine: it is this request's alone."""
+        assert self.matcher is not None and self.mask is not None
+        try:
+            left = self.job.plan.room - self.position
+            self.matcher.fill_bitmask(self.mask, 0, max_tokens=left if self.job.plan.budget else None)
+        except Exception as error:
+            self.error = error
+        self.filling, self.filled = 0.0, True
+
+    def advance(self, token: int, raw: _Row, allowed: _Row, ends: Collection[int]) -> Piece | None:
+        """Take a drawn token. StructgenError: the grammar refuses it, which is a bug."""
+        plan = self.job.plan
+        self.position += 1
+        self.filled = False
+        piece = Piece(self.index, tokens=1)
+        ended = False
+        if self.matcher is not None:
+            if not self.matcher.accept_token(token):
+                raise StructgenError(
+                    f"token {token} was allowed and then refused: this is a bug in structgen"
+                )
+            ended = self.matcher.is_terminated()
+        elif token in ends:
+            ended = True
+        if not ended and token in plan.stop_ids:
+            ended, piece.stopped_by = True, token
+        if plan.drawing.counts_tokens:
+            self.counts[token] = self.counts.get(token, 0) + 1
+        if not ended or piece.stopped_by is not None:
+            if plan.tops is not None:
+                piece.entries.append(self._entry(token, raw, allowed))
+            data = self.job.vocabulary.tokens[token] or plan.names.get(token, b"")
+            if piece.stopped_by is None:
+                piece.text = self.stream.feed(data)
+        if self.stream.stopped_by is not None:
+            piece.stopped_by = self.stream.stopped_by
+            piece.finish = "stop"
+        elif ended:
+            piece.text += self.stream.finish()
+            piece.finish = "stop"
+        elif self.position >= plan.room:
+            piece.text += self.stream.finish()
+            piece.finish = "length"
+        else:
+            self.context = self.context.extend(token)
+            self.generated = True
+        return piece
+
+    def _entry(self, token: int, raw: _Row, allowed: _Row) -> Entry:
+        plan = self.job.plan
+        entry = entry_of(token, raw, plan.tops or 0)
+        if not plan.masked or self.mask is None:
+            return entry
+        total = float(masked_logsumexp(raw, self.mask[0]))
+        held = np.where(allowed > -np.inf, raw, np.float32(-np.inf))
+        best = [(i, lp - total) for i, lp in _tops(held, plan.tops or 0) if lp > -np.inf]
+        return Entry(token, entry.logprob, entry.top, float(raw[token]) - total, best)
+
+
+def entry_of(token: int, raw: _Row, tops: int) -> Entry:
+    return Entry(token, float(raw[token]), _tops(raw, tops))
+
+
+def _tops(row: _Row, count: int) -> list[tuple[int, float]]:
+    return [(int(i), float(row[i])) for i in top(row, count)] if count else []
+
+
+_numbers = itertools.count()
+
+
+class Job:
+    """One prompt and its answers, from its arrival to its end.
+
+    Args:
+        prefixes: the contexts of the prompt's beginnings, the whole prompt last.
+        loop: where the pieces are wanted.
+        seconds: until the job is given up.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        prompt: list[int],
+        prefixes: list[Context],
+        plan: Plan,
+        count: int,
+        loop: asyncio.AbstractEventLoop,
+        seconds: float,
+    ) -> None:
+        self.number = next(_numbers)
+        self.vocabulary = vocabulary
+        self.prompt = prompt
+        self.prefixes = prefixes
+        self.plan = plan
+        self.count = count
+        self.loop = loop
+        self.arrived = time.monotonic()
+        self.deadline = self.arrived + seconds
+        self.pieces: asyncio.Queue[Piece] = asyncio.Queue()
+        self.cancelled = threading.Event()
+        self.seen = frozenset(prompt) if plan.drawing.repetition_penalty != 1.0 else frozenset()
+        self.read = 0
+        self.cached = 0
+        self.first_token = 0.0
+        self.answers: list[Answer] = []
+        self.entries: list[Entry] = []
+
+    def begin(self) -> list[Answer]:
+        """The answers, once the prompt is read."""
+        self.answers = [Answer(self, i) for i in range(self.count)]
+        self.prefixes = self.prefixes[-1:]
+        return self.answers
+
+    def cancel(self) -> None:
+        """The client is gone, or had enough: the engine drops the job before its next step."""
+        self.cancelled.set()
+
+
+def fits(grammar: CompiledGrammar, room: int) -> bool:
+    """Whether the grammar can promise an end within so many tokens; it takes about as long as a mask.
+
+    False: no completion that fits was found, and none was ruled out.
+
+    Raises:
+        UnsatisfiableBudget: it is proved that nothing fits.
+    """
+    matcher = grammar.matcher()
+    try:
+        matcher.fill_bitmask(allocate_bitmask(1, grammar.vocabulary.vocab_size), max_tokens=room)
+    except UnsatisfiableBudget:
+        raise
+    except BudgetExceeded:
+        return False
+    return True

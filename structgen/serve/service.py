@@ -1,0 +1,373 @@
+"""From a request to the pieces of its answers: what all endpoints share.
+
+Enters: prompts, a constraint, how to draw. Leaves: `Run`s, whose pieces arrive as they are made.
+Cost: reading the prompts and compiling the constraint happen in workers, never on the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..compiler import Compiler
+from ..errors import StructgenError, UnsatisfiableBudget
+from ..frontend.tools import STYLES
+from ..grammar import CompiledGrammar
+from ..lm.base import Context, ContextTooLong, LanguageModel
+from ..lm.load import compiler_of
+from .compiling import Workers
+from .constraints import Constraint, ToolUse, constraint_of, tool_use, with_tools
+from .drawing import Drawing
+from .engine import Engine
+from .errors import ApiError, of_constraint, of_prompt, unexpected
+from .metrics import Metrics
+from .options import Options
+from .prompts import chat_template, is_embedded
+from .requests import Constrained, Generation
+from .sequence import Job, Piece, Plan, fits
+from .tool_calls import CallReader, style_of_template
+
+__all__ = ["Run", "Service", "Wanted"]
+
+MakePrompt = Callable[[Any], "str | list[int]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One request, whichever endpoint it came to.
+
+    Attributes:
+        prompts: each makes a prompt from the schema of the answer.
+        count: answers for each prompt.
+        limit: tokens of an answer; None: as many as the server and the context allow.
+        plan: stop strings, log-probabilities; `room`, `grammar` and `budget` are filled in here.
+        limit_param, prompt_param: the fields that errors name.
+    """
+
+    prompts: list[MakePrompt]
+    count: int
+    limit: int | None
+    constraint: Constraint | None
+    tools: ToolUse | None
+    plan: Plan
+    complete: bool = True
+    limit_param: str = "max_tokens"
+    prompt_param: str = "messages"
+
+
+@dataclass(slots=True)
+class Run:
+    """The jobs of a request. Whoever needs no more of its answers calls `end`, once or more.
+
+    Attributes:
+        notes: what is known about all answers of each job, and choice_notes of each answer (sampling).
+        tasks: what makes the answers, where the engine does not.
+    """
+
+    jobs: list[Job]
+    tools: ToolUse | None
+    compiler: Compiler
+    created: int = field(default_factory=lambda: int(time.time()))
+    notes: list[dict[str, Any]] = field(default_factory=list)
+    choice_notes: list[dict[str, Any]] = field(default_factory=list)
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def end(self) -> None:
+        for job in self.jobs:
+            job.cancel()
+
+    def note(self) -> dict[str, Any]:
+        """The field `structgen` of an answer."""
+        if not self.notes:
+            return {}
+        return {"structgen": self.notes[0] if len(self.notes) == 1 else {"prompts": self.notes}}
+
+    def choice_note(self, index: int) -> dict[str, Any]:
+        """The field `structgen` of a choice."""
+        return {"structgen": self.choice_notes[index]} if self.choice_notes else {}
+
+    @property
+    def prompt_tokens(self) -> int:
+        return sum(len(job.prompt) for job in self.jobs)
+
+    @property
+    def cached_tokens(self) -> int:
+        return sum(job.cached for job in self.jobs)
+
+    @property
+    def count(self) -> int:
+        return sum(job.count for job in self.jobs)
+
+    async def pieces(self) -> AsyncIterator[Piece]:
+        """Every piece of all jobs, numbered over all answers. Raises what ended a job."""
+        left = self.count
+        if len(self.jobs) == 1:
+            job = self.jobs[0]
+            while left:
+                piece = await job.pieces.get()
+                if piece.error is not None:
+                    raise unexpected(piece.error)
+                left -= piece.finish is not None
+                yield piece
+            return
+        merged: asyncio.Queue[tuple[int, Piece]] = asyncio.Queue()
+        offsets = [sum(job.count for job in self.jobs[:i]) for i in range(len(self.jobs))]
+
+        async def forward(job: Job, offset: int) -> None:
+            remaining = job.count
+            while remaining:
+                piece = await job.pieces.get()
+                remaining -= piece.finish is not None
+                await merged.put((offset, piece))
+                if piece.error is not None:
+                    return
+
+        tasks = [asyncio.create_task(forward(*pair)) for pair in zip(self.jobs, offsets, strict=True)]
+        try:
+            while left:
+                offset, piece = await merged.get()
+                if piece.error is not None:
+                    raise unexpected(piece.error)
+                left -= piece.finish is not None
+                yield replace(piece, index=piece.index + offset)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    def reader(self) -> CallReader | None:
+        """What reads the tool calls of one answer; None: the text is the answer."""
+        if self.tools is None or self.tools.choice == "none":
+            return None
+        parameters = self.tools.parameters
+        compiler = self.compiler
+
+        def accepts(name: str, text: str) -> bool:
+            try:
+                grammar = compiler.json_schema(parameters[name], property_order="any")
+                matcher = grammar.matcher()
+                return matcher.accept_bytes(text) and matcher.is_accepting()
+            except (StructgenError, ValueError, RecursionError):
+                return False
+
+        return CallReader(self.tools.style, list(parameters), accepts)
+
+
+class Service:
+    """The model and everything around it; one a process."""
+
+    def __init__(self, lm: LanguageModel, options: Options, source: str | None = None) -> None:
+        self.lm = lm
+        self.options = options
+        self.compiler = compiler_of(lm)
+        self.embedded = is_embedded(lm)
+        self.name = options.name or _name(source, self.embedded)
+        self.aliases = {self.name, *([source] if source else [])}
+        self.metrics = Metrics()
+        self.engine = Engine(lm, options, self.metrics)
+        self.metrics.watch(lambda: self.engine.load)
+        self.workers = Workers(options.compile_workers, options.compile_seconds)
+        self.alone = asyncio.Semaphore(1)
+        self.created = int(time.time())
+        style = options.tool_style
+        if style is not None and style not in STYLES:
+            raise ValueError(f"{style!r} is no style of tool calls; known: {', '.join(STYLES)}")
+        if style is None:
+            style = "json-compact" if self.embedded else style_of_template(chat_template(lm))
+        self.tool_style = style
+        self.temperature = options.temperature
+        if self.temperature is None:
+            self.temperature = 0.0 if self.embedded else 1.0
+        vocabulary = lm.vocabulary
+        ends = set(vocabulary.eos_token_ids) | set(lm.eos_token_ids)
+        # Marks of tool calls may be special tokens, which have no text of their own.
+        self.special_names: Mapping[int, bytes] = {
+            i: name.encode() for name, i in vocabulary.special_tokens.items() if i not in ends
+        }
+
+    def check_model(self, name: str | None) -> None:
+        """ApiError: a request for another model."""
+        if name and name not in self.aliases and name.rpartition("/")[2] != self.name:
+            raise ApiError(
+                f"the model {name!r} is not served here: this is {self.name!r}",
+                status=404,
+                param="model",
+                code="model_not_found",
+            )
+
+    def constraint(
+        self, request: Constrained, text_format: dict[str, Any] | None = None
+    ) -> Constraint | None:
+        return constraint_of(request, text_format)
+
+    def tools(self, tools: list[dict[str, Any]] | None, choice: Any, parallel: bool | None) -> ToolUse | None:
+        return tool_use(tools, choice, parallel, self.tool_style)
+
+    def drawing(self, request: Generation) -> Drawing:
+        """How a request wants its tokens drawn."""
+        bias = {}
+        for name, value in (request.logit_bias or {}).items():
+            try:
+                token = int(name)
+            except ValueError:
+                token = -1
+            if not 0 <= token < self.lm.vocabulary.vocab_size:
+                raise ApiError(f"'logit_bias' names {name!r:.40}, which is no token id", param="logit_bias")
+            bias[token] = value
+        return self.law(
+            request.temperature,
+            request.top_p,
+            request.seed,
+            top_k=request.top_k if request.top_k is not None and request.top_k > 0 else None,
+            min_p=request.min_p or 0.0,
+            frequency_penalty=request.frequency_penalty or 0.0,
+            presence_penalty=request.presence_penalty or 0.0,
+            repetition_penalty=request.repetition_penalty or 1.0,
+            logit_bias=bias,
+        )
+
+    def law(self, temperature: float | None, top_p: float | None, seed: int | None, **others: Any) -> Drawing:
+        if temperature is None:
+            temperature = self.temperature
+        assert temperature is not None
+        if seed is None and temperature > 0:
+            seed = secrets.randbits(64)
+        if top_p is not None:
+            top_p = max(top_p, 1e-9) if top_p < 1 else None
+        return Drawing(
+            temperature, top_p=top_p, seed=None if seed is None else seed & ((1 << 64) - 1), **others
+        )
+
+    async def start(self, wanted: Wanted, queue: bool = True) -> Run:
+        """Read the prompts, compile the constraint, and hand it all to the engine (unless `queue` is False).
+
+        Raises:
+            ApiError: a prompt or a constraint is refused, the limit is too small for any text of the
+                grammar, or there is no room.
+        """
+        constraint, tools = wanted.constraint, wanted.tools
+        if tools is not None:
+            constraint = with_tools(tools, constraint)
+        loop = asyncio.get_running_loop()
+        schema = None if constraint is None else constraint.schema
+
+        def prepare() -> list[Job]:
+            begin = time.perf_counter()
+            contexts = [self._contexts(make, schema, wanted.prompt_param) for make in wanted.prompts]
+            grammar = None if constraint is None else self.compiled(constraint)
+            plan = replace(wanted.plan, grammar=grammar, param=constraint.param if constraint else "")
+            if tools is not None and tools.choice != "none":
+                plan = replace(plan, names=self.special_names)
+            jobs = []
+            for tokens, prefixes in contexts:
+                room = self._room(wanted, len(tokens))
+                budget = False
+                if grammar is not None and room:
+                    within = self._fits(grammar, room, wanted, constraint, len(tokens))
+                    budget = within and wanted.complete
+                own = replace(plan, room=room, budget=budget)
+                jobs.append(
+                    Job(
+                        self.lm.vocabulary,
+                        tokens,
+                        prefixes,
+                        own,
+                        wanted.count,
+                        loop,
+                        self.options.request_seconds,
+                    )
+                )
+            self.metrics.compile.observe(time.perf_counter() - begin)
+            return jobs
+
+        try:
+            what = "compiling the constraint" if constraint is not None else "reading the prompt"
+            param = None if constraint is None else constraint.param
+            jobs = await self.workers.run(prepare, what, param)
+        except ApiError as error:
+            if constraint is not None and error.param == constraint.param:
+                self.metrics.refused.labels(error.code or "").inc()
+            raise
+        if queue:
+            self.engine.submit(jobs)
+        return Run(jobs, tools, self.compiler)
+
+    def compiled(self, constraint: Constraint) -> CompiledGrammar:
+        try:
+            return constraint.build(self.compiler)
+        except ApiError:
+            raise
+        except Exception as error:
+            raise of_constraint(error, constraint.param) from None
+
+    def context(self, make: MakePrompt, schema: Any, param: str) -> Context:
+        """The whole prompt alone."""
+        return self._contexts(make, schema, param)[1][-1]
+
+    def _contexts(self, make: MakePrompt, schema: Any, param: str) -> tuple[list[int], list[Context]]:
+        """The tokens of a prompt, and the context of each of its beginnings."""
+        try:
+            prompt = make(schema)
+            whole = self.lm.start(prompt)
+            tokens = list(whole.tokens)
+            prefixes = [self.lm.start(tokens[:1])]
+            for token in tokens[1:]:
+                prefixes.append(prefixes[-1].extend(token))
+        except ApiError:
+            raise
+        except Exception as error:
+            raise of_prompt(error, param) from None
+        return tokens, prefixes
+
+    def _room(self, wanted: Wanted, prompt: int) -> int:
+        """Tokens of an answer."""
+        asked = self.options.max_tokens if wanted.limit is None else wanted.limit
+        if self.lm.max_context is None or asked == 0:
+            return asked
+        left = self.lm.max_context - prompt
+        if left < 1:
+            error = ContextTooLong(
+                f"the prompt has {prompt} tokens and the model reads {self.lm.max_context}, "
+                "answer included: shorten it"
+            )
+            raise of_prompt(error, wanted.prompt_param)
+        return min(asked, left)
+
+    def _fits(
+        self, grammar: CompiledGrammar, room: int, wanted: Wanted, constraint: Constraint | None, prompt: int
+    ) -> bool:
+        """ApiError: no text of the grammar has so few tokens; it names the least number."""
+        try:
+            return fits(grammar, room)
+        except UnsatisfiableBudget as error:
+            least: int | None = None
+            with contextlib.suppress(StructgenError):
+                least = grammar.matcher().token_bounds()[0]
+            takes = "no tokens of this model write one" if least is None else f"it takes {least} at least"
+            ours = wanted.limit is not None and room == wanted.limit
+            reason = f"'{wanted.limit_param}' is {room}" if ours else f"the prompt leaves {room}"
+            raise ApiError(
+                f"no text that the constraint allows has so few tokens: {reason}, {takes}, "
+                "end of sequence included",
+                param=wanted.limit_param if ours else wanted.prompt_param,
+                code="max_tokens_too_small",
+                details={"least_tokens": least, "tokens_left": room},
+            ) from error
+        except Exception as error:
+            assert constraint is not None
+            raise of_constraint(error, constraint.param) from None
+
+    def close(self) -> None:
+        self.engine.close(self.options.drain_seconds)
+        self.workers.close()
+
+
+def _name(source: str | None, embedded: bool) -> str:
+    if source is None or source == "embedded":
+        return "embedded" if embedded else "model"
+    return os.path.basename(os.path.normpath(source)) or source

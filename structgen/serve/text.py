@@ -1,0 +1,70 @@
+"""Bytes of tokens to text that may be shown, with stop strings.
+
+Enters: the bytes of one token after another. Leaves: text, and whether a stop string ended it.
+Cost: linear in the bytes times the number of stop strings.
+
+What could still become a stop string is held back, and so is a character of which not all bytes are there. So
+what was handed out is never taken back, wherever the borders of tokens lie.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Sequence
+
+__all__ = ["TextStream"]
+
+
+class TextStream:
+    """The text of one answer as it grows.
+
+    Args:
+        stops: none of them empty. The text ends before the one that is complete first; of those that are
+            complete at one place, before the longest.
+        keep: whether the stop string that ended the text is part of it.
+    """
+
+    __slots__ = ("_decoder", "_held", "_keep", "_longest", "_stops", "stopped_by")
+
+    def __init__(self, stops: Sequence[str] = (), keep: bool = False) -> None:
+        self._stops = [(stop.encode("utf-8", "surrogatepass"), stop) for stop in stops]
+        self._longest = max((len(data) for data, _ in self._stops), default=0)
+        self._keep = keep
+        self._held = b""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.stopped_by: str | None = None
+
+    def feed(self, data: bytes) -> str:
+        """The text that these bytes make certain; `stopped_by` says whether it ended."""
+        if not self._stops:
+            return self._decoder.decode(data)
+        held = self._held + data
+        found = self._first(held)
+        if found is not None:
+            start, end, self.stopped_by = found
+            self._held = b""
+            return self._decoder.decode(held[: end if self._keep else start], True)
+        cut = len(held) - self._beginning(held)
+        self._held = held[cut:]
+        return self._decoder.decode(held[:cut])
+
+    def finish(self) -> str:
+        """What was held back, at the end of the answer; U+FFFD for a character that is not whole."""
+        held, self._held = self._held, b""
+        return self._decoder.decode(held, True)
+
+    def _first(self, held: bytes) -> tuple[int, int, str] | None:
+        best: tuple[int, int, str] | None = None
+        for data, stop in self._stops:
+            start = held.find(data)
+            if start >= 0 and (best is None or (start + len(data), start) < (best[1], best[0])):
+                best = (start, start + len(data), stop)
+        return best
+
+    def _beginning(self, held: bytes) -> int:
+        """Length of the longest end of the text that begins a stop string."""
+        for length in range(min(len(held), self._longest - 1), 0, -1):
+            tail = held[-length:]
+            if any(len(data) > length and data.startswith(tail) for data, _ in self._stops):
+                return length
+        return 0

@@ -1,0 +1,324 @@
+"""Tool calls read back from the text that a model wrote in one of the styles of `frontend.tools`.
+
+Enters: the text as it grows, special tokens in it as their names. Leaves: free text and calls, in order.
+Cost: linear in the text for JSON arguments. Where a style does not say what kind a value is, its readings are
+tried against the schema of the function, 256 of them at most.
+
+The grammar made the text, so a call that is complete is well-formed. Without that (a text that was cut off),
+what is no whole call stays text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..frontend.flat_xml import STYLES as FLAT
+from ..frontend.tools import STYLES, Style
+
+__all__ = ["Call", "CallReader", "style_of_template"]
+
+Accepts = Callable[[str, str], bool]  # a function's name and JSON text: does its schema take the text?
+_READINGS = 256
+_M3 = "]<]minimax[>["
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call; `arguments` is JSON text."""
+
+    name: str
+    arguments: str
+
+
+# What a chat template contains, and the style that its model then writes; the first that fits counts.
+_TEMPLATES = (
+    ("]<]minimax[>[", "minimax-m3"),
+    ("<minimax:tool_call>", "minimax"),
+    ("｜DSML｜", "deepseek-v3.2"),
+    ("<|open|>", "kimi-k3"),
+    ("<|tool_calls_section_begin|>", "kimi-k2"),
+    ("<arg_key>", "glm"),
+    ("<function=", "qwen3-coder"),
+    ("<tool_call>", "hermes"),
+    ("[ARGS]", "mistral-v11"),
+    ("[TOOL_CALLS]", "mistral"),
+    ("<|python_tag|>", "llama3"),
+    ("Environment: ipython", "llama3"),
+)
+
+
+def style_of_template(template: str | None) -> str:
+    """The style of a model by its chat template."""
+    text = template or ""
+    if "<｜tool▁calls▁begin｜>" in text:
+        return "deepseek-v3" if "```json" in text else "deepseek-v3.1"
+    return next((style for mark, style in _TEMPLATES if mark in text), "hermes")
+
+
+class CallReader:
+    """Reads a growing text.
+
+    Args:
+        style: a key of `frontend.tools.STYLES`.
+        names: of the functions that may be called.
+        accepts: decides between the readings of a text that has several.
+    """
+
+    def __init__(self, style: str, names: list[str], accepts: Accepts) -> None:
+        self._style: Style = STYLES[style]
+        self._accepts = accepts
+        self._names = names
+        row = self._style
+        self._mark = row.open or row.trigger
+        self._begins = [_begin(row, name) for name in sorted(names, key=len, reverse=True)]
+        self._text = ""
+        self._inside = False  # of a section
+        self.calls = 0
+
+    def feed(self, text: str) -> Iterator[str | Call]:
+        """What is certain by now: free text, and calls that are complete."""
+        self._text += text
+        return self._read(last=False)
+
+    def finish(self) -> Iterator[str | Call]:
+        """The rest, at the end of the text."""
+        yield from self._read(last=True)
+        if self._text:
+            rest, self._text = self._text, ""
+            yield rest
+
+    def _read(self, last: bool) -> Iterator[str | Call]:
+        while self._text:
+            if self._inside:
+                if self._skip_between():
+                    continue
+                found = self._call(0, last)
+                if found is None:
+                    return
+                call, end = found
+                self._text = self._text[end:]
+                self.calls += 1
+                yield call
+                continue
+            at = self._text.find(self._mark)
+            if at < 0:
+                keep = 0 if last else _overlap(self._text, self._mark)
+                out, self._text = self._text[: len(self._text) - keep], self._text[len(self._text) - keep :]
+                if out:
+                    yield out
+                return
+            if at:
+                out, self._text = self._text[:at], self._text[at:]
+                yield out
+            if self._style.open:
+                self._text = self._text[len(self._mark) :]
+                self._inside = True
+                continue
+            found = self._call(0, last)
+            if found is not None:
+                call, end = found
+                self._text = self._text[end:].lstrip("\n") if self._style.end else self._text[end:]
+                self.calls += 1
+                yield call
+            elif self._possible():
+                return
+            else:  # the mark begins no call: it is text
+                out, self._text = self._text[: len(self._mark)], self._text[len(self._mark) :]
+                yield out
+
+    def _skip_between(self) -> bool:
+        """Past the end of the section or a separator; False where a call stands."""
+        row = self._style
+        if row.close and self._text.startswith(row.close):
+            self._text = self._text[len(row.close) :]
+            self._inside = False
+            return True
+        if row.separator and self.calls and self._text.startswith(row.separator):
+            self._text = self._text[len(row.separator) :]
+            return True
+        return False
+
+    def _possible(self) -> bool:
+        """Whether the text at hand can still become a call."""
+        return any(
+            begin.pattern.match(self._text) is not None or begin.text.startswith(self._text)
+            for begin in self._begins
+        )
+
+    def _call(self, at: int, last: bool) -> tuple[Call, int] | None:
+        row = self._style
+        for begin in self._begins:
+            name, match = begin.name, begin.pattern.match(self._text, at)
+            if match is None:
+                continue
+            start = match.end()
+            if row.parameters == "json":
+                if not last and row.end and row.end not in self._text[start:]:
+                    return None
+                try:
+                    _, end = json.JSONDecoder(strict=False).raw_decode(self._text, start)
+                except (ValueError, RecursionError):
+                    return None
+                if not self._text.startswith(row.end, end):
+                    return None
+                return Call(name, self._text[start:end]), end + len(row.end)
+            end = self._text.find(row.end, start)
+            if end < 0:
+                return None
+            body = self._text[start:end]
+            arguments = self._elements(name, body)
+            if arguments is None:
+                return None
+            return Call(name, arguments), end + len(row.end)
+        return None
+
+    # ---- arguments as elements ----
+
+    def _elements(self, name: str, body: str) -> str | None:
+        if self._style.parameters in FLAT:
+            members = _flat_members(self._style.parameters, body)
+            if members is None:
+                return None
+            keys = [key for key, _ in members]
+            options = [values for _, values in members]
+            candidates: Iterator[Any] = (
+                dict(zip(keys, values, strict=True)) for values in itertools.product(*options)
+            )
+        else:
+            candidates = _nested_values(body)
+        first: str | None = None
+        for value in itertools.islice(candidates, _READINGS):
+            text = json.dumps(value, ensure_ascii=False)
+            if first is None:
+                first = text
+            if self._accepts(name, text):
+                return text
+        return first
+
+
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    """How a call of one function begins; `text` goes up to its number, where it has one."""
+
+    name: str
+    text: str
+    pattern: re.Pattern[str]
+
+
+def _begin(row: Style, name: str) -> _Begin:
+    before, index, after = row.begin.replace("{name}", name).partition("{index}")
+    number = "[0-9]+" + re.escape(after) if index else ""
+    return _Begin(name, before, re.compile(re.escape(before) + number))
+
+
+def _overlap(text: str, mark: str) -> int:
+    """Length of the longest end of the text that begins the mark."""
+    for length in range(min(len(text), len(mark) - 1), 0, -1):
+        if mark.startswith(text[-length:]):
+            return length
+    return 0
+
+
+def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:
+    """Each member's key and its readings; the likeliest first. None: not written in this style."""
+    row = FLAT[style]
+    before, _, after = row.after.partition("{kind}")
+    has_kind = "{kind}" in row.after
+    kind = f"{re.escape(before)}(?P<kind>[a-z]*){re.escape(after)}" if has_kind else _loose(row.after)
+    element = re.compile(
+        rf"\s*{re.escape(row.before)}(?P<key>.*?){re.escape(row.middle)}{kind}(?P<value>.*?)"
+        rf"{re.escape(row.close)}\s*",
+        re.DOTALL,
+    )
+    members: list[tuple[str, list[Any]]] = []
+    at = 0
+    while at < len(body):
+        match = element.match(body, at)
+        if match is None:
+            return None if body[at:].strip() else members
+        key = match["key"]
+        if row.entities:
+            key = key.replace("&quot;", '"').replace("&amp;", "&")
+        text = match["value"]
+        raw = text.removeprefix("\n").removesuffix("\n") if row.newlines else text
+        values: list[Any] = []
+        said = match["kind"] if has_kind else None
+        if said is None or said != row.kinds[0]:
+            value, fine = _json(text)
+            if fine and not isinstance(value, str):
+                values.append(value)
+        if said is None or said == row.kinds[0] or not values:
+            values.append(raw)
+        members.append((key, values))
+        at = match.end()
+    return members
+
+
+def _loose(after: str) -> str:
+    """What stands after a key; a line break at its beginning may be left out."""
+    return "\n?" + re.escape(after[1:]) if after.startswith("\n") else re.escape(after)
+
+
+def _json(text: str) -> tuple[Any, bool]:
+    try:
+        return json.loads(text), True
+    except (ValueError, RecursionError):
+        return None, False
+
+
+def _nested_values(body: str) -> Iterator[Any]:
+    """The readings of the elements of MiniMax M3: members and items in one another."""
+    tokens = re.split(rf"({re.escape(_M3)}</?[^>]*>)", body)
+    try:
+        tree, _ = _tree([t for t in tokens if t], 0, None)
+    except (ValueError, RecursionError):
+        return
+    yield from _readings(tree, top=True)
+
+
+_Tree = tuple[str, list[tuple[str, Any]]]  # the text, and elements (name, tree)
+
+
+def _tree(tokens: list[str], at: int, name: str | None) -> tuple[_Tree, int]:
+    text = ""
+    children: list[tuple[str, _Tree]] = []
+    while at < len(tokens):
+        token = tokens[at]
+        if token.startswith(f"{_M3}</"):
+            if token != f"{_M3}</{name}>":
+                raise ValueError(token)
+            return (text, children), at + 1
+        if token.startswith(_M3):
+            child = token[len(_M3) + 1 : -1]
+            tree, at = _tree(tokens, at + 1, child)
+            children.append((child, tree))
+            continue
+        text += token
+        at += 1
+    if name is not None:
+        raise ValueError("an element has no end")
+    return (text, children), at
+
+
+def _readings(tree: _Tree, top: bool = False) -> Iterator[Any]:
+    text, children = tree
+    if children or top:
+        options = [list(itertools.islice(_readings(child), 8)) for _, child in children]
+        names = [name for name, _ in children]
+        if not top and all(name == "item" for name in names):
+            yield from (list(values) for values in itertools.product(*options))
+        if len(set(names)) == len(names):
+            yield from (dict(zip(names, values, strict=True)) for values in itertools.product(*options))
+        return
+    value, fine = _json(text)
+    if fine and not isinstance(value, str):
+        yield value
+    yield text
+    if not text.strip():
+        yield {}
+        yield []

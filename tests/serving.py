@@ -1,0 +1,114 @@
+"""A model that writes what a test says, and a server around it.
+
+In: a function from the prompt to the answer. Out: a `LanguageModel` over single bytes; its tokens cut every
+character in pieces, which no stop string, tool call or UTF-8 sequence may notice.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import uvicorn
+
+import structgen
+from structgen.serve.app import create_app
+
+EOS = 256
+SPECIAL = {"<|mark|>": 257}
+
+
+class Prefix:
+    def __init__(self, lm: Script, tokens: tuple[int, ...]) -> None:
+        self.lm = lm
+        self._tokens = tokens
+
+    @property
+    def tokens(self) -> list[int]:
+        return list(self._tokens)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def extend(self, token: int) -> Prefix:
+        return Prefix(self.lm, (*self._tokens, token))
+
+
+class Script:
+    """Writes `answer(prompt)`, then ends.
+
+    Args:
+        seconds: of a forward. fail: an exception that the next forwards raise.
+    """
+
+    def __init__(
+        self, answer: Callable[[str], str | bytes], seconds: float = 0.0, context: int = 100_000
+    ) -> None:
+        tokens = [bytes([b]) for b in range(256)] + [b"", b"<|mark|>"]
+        self.vocabulary = structgen.Vocabulary.from_bytes(tokens, EOS, SPECIAL)
+        self.eos_token_ids = [EOS]
+        self.max_context: int | None = context
+        self.answer = answer
+        self.seconds = seconds
+        self.batches: list[int] = []
+        self.fail: Exception | None = None
+        self._begins: dict[int, tuple[int, bytes]] = {}
+
+    def start(self, prompt: str | Sequence[int]) -> Prefix:
+        ids = tuple(prompt.encode() if isinstance(prompt, str) else prompt) or (10,)
+        if any(not 0 <= i <= 257 for i in ids):
+            from structgen.lm.base import LanguageModelError
+
+            raise LanguageModelError("no such token")
+        if self.max_context is not None and len(ids) > self.max_context:
+            from structgen.lm.base import ContextTooLong
+
+            raise ContextTooLong(f"the prompt has {len(ids)} tokens; the model reads {self.max_context}")
+        return Prefix(self, ids)
+
+    def logprobs(self, contexts: Sequence[Prefix]) -> np.ndarray:
+        self.batches.append(len(contexts))
+        if self.fail is not None:
+            raise self.fail
+        if self.seconds:
+            time.sleep(self.seconds)
+        rows = np.full((len(contexts), 258), np.log(0.05 / 257), np.float32)
+        for row, context in zip(rows, contexts, strict=True):
+            row[self.next(bytes(t for t in context._tokens if t < 256))] = np.log(0.95)
+        return rows
+
+    def next(self, text: bytes) -> int:
+        """The prompt ends with a line break, and holds none else."""
+        prompt, _, written = text.partition(b"\x02")
+        wanted = self.answer(prompt.decode("utf-8", "replace"))
+        data = wanted.encode() if isinstance(wanted, str) else wanted
+        return data[len(written)] if len(written) < len(data) and data.startswith(written) else EOS
+
+
+def asked(text: str) -> str:
+    """A prompt of `/v1/completions` for a `Script`."""
+    return text + "\x02"
+
+
+@contextmanager
+def served(model: Any, **settings: Any) -> Iterator[str]:
+    """A real server at a free port of this machine; its address."""
+    app = create_app(model, **settings)
+    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", timeout_graceful_shutdown=5))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    until = time.monotonic() + 20
+    while not server.started:
+        assert thread.is_alive() and time.monotonic() < until
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        assert not thread.is_alive()

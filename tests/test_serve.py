@@ -1,0 +1,884 @@
+"""The server's endpoints: what clients send, and what they get back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("sse_starlette")
+
+from starlette.testclient import TestClient
+
+from structgen.serve.app import create_app
+from tests.serving import Script, asked, served
+
+ROOT = Path(__file__).resolve().parents[1]
+ORDER = json.loads((ROOT / "examples" / "order.schema.json").read_text())
+TEXT = "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon by 5 March 2027"
+MESSAGES = [{"role": "user", "content": TEXT}]
+FORMAT = {"type": "json_schema", "json_schema": {"name": "order", "schema": ORDER}}
+CHAT, COMPLETIONS, RESPONSES = "/v1/chat/completions", "/v1/completions", "/v1/responses"
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"],
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def client():
+    with TestClient(create_app(), raise_server_exceptions=False) as made:
+        yield made
+
+
+def ok(response) -> dict:
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def refused(response, status: int = 400) -> dict:
+    assert response.status_code == status, response.text
+    error = response.json()["error"]
+    assert {"message", "type", "param", "code"} <= error.keys()
+    assert error["message"] and "Traceback" not in response.text
+    return error
+
+
+def events(response) -> list[dict]:
+    """The data of a stream, without the end mark, which is asked for."""
+    assert response.status_code == 200, response.text
+    assert response.headers["content-type"].startswith("text/event-stream")
+    lines = [line[6:] for line in response.text.split("\n") if line.startswith("data: ")]
+    assert lines[-1] == "[DONE]"
+    return [json.loads(line) for line in lines[:-1]]
+
+
+# ---- chat ----
+
+
+def test_chat_with_a_schema(client) -> None:
+    body = ok(client.post(CHAT, json={"messages": MESSAGES, "response_format": FORMAT}))
+    (choice,) = body["choices"]
+    assert json.loads(choice["message"]["content"])["customer"] == "Maria Lopez"
+    assert (choice["finish_reason"], body["object"]) == ("stop", "chat.completion")
+    counts = body["usage"]
+    assert counts["total_tokens"] == counts["prompt_tokens"] + counts["completion_tokens"]
+
+
+def test_a_stream_is_the_answer_in_pieces(client) -> None:
+    request = {"messages": MESSAGES, "response_format": FORMAT}
+    whole = ok(client.post(CHAT, json=request))
+    more = {"stream": True, "stream_options": {"include_usage": True}}
+    found = events(client.post(CHAT, json=request | more))
+    deltas = [chunk["choices"][0] for chunk in found if chunk["choices"]]
+    text = "".join(delta["delta"].get("content") or "" for delta in deltas)
+    assert text == whole["choices"][0]["message"]["content"]
+    assert deltas[0]["delta"]["role"] == "assistant"
+    assert [d["finish_reason"] for d in deltas if d["finish_reason"]] == ["stop"]
+    assert (
+        found[-1]["choices"] == []
+        and found[-1]["usage"]["completion_tokens"] == whole["usage"]["completion_tokens"]
+    )
+    assert len({chunk["id"] for chunk in found}) == 1
+
+
+def test_the_server_writes_what_generate_writes(client) -> None:
+    import structgen as sg
+
+    wanted = sg.generate(None, TEXT, ORDER, temperature=1.0, seed=5)
+    request = {"messages": MESSAGES, "response_format": FORMAT, "temperature": 1.0, "seed": 5}
+    body = ok(client.post(CHAT, json=request))
+    assert json.loads(body["choices"][0]["message"]["content"]) == wanted.value
+    assert body["usage"]["completion_tokens"] == len(wanted.tokens)
+    assert body["usage"]["prompt_tokens"] == wanted.prompt_tokens
+
+
+def test_a_seed_repeats_n_answers(client) -> None:
+    request = {"messages": MESSAGES, "temperature": 1.5, "seed": 3, "n": 4, "guided_regex": "[a-z]{3,8}"}
+    first, second = (ok(client.post(CHAT, json=request)) for _ in range(2))
+    texts = [[c["message"]["content"] for c in body["choices"]] for body in (first, second)]
+    assert texts[0] == texts[1] and len(set(texts[0])) > 1
+    assert [c["index"] for c in first["choices"]] == [0, 1, 2, 3]
+    other = ok(client.post(CHAT, json=request | {"seed": 4}))
+    assert [c["message"]["content"] for c in other["choices"]] != texts[0]
+    assert ok(client.post(CHAT, json=request | {"seed": -1}))
+
+
+def test_log_probabilities_masked_and_not(client) -> None:
+    request = {
+        "messages": MESSAGES,
+        "guided_choice": ["zzz", "yes"],
+        "logprobs": True,
+        "top_logprobs": 3,
+        "structgen": {"masked_logprobs": True},
+    }
+    body = ok(client.post(CHAT, json=request))
+    entries = body["choices"][0]["logprobs"]["content"]
+    text = body["choices"][0]["message"]["content"]
+    assert b"".join(bytes(e["bytes"]) for e in entries).decode() == text
+    for entry in entries:
+        assert len(entry["top_logprobs"]) == 3 and entry["logprob"] <= 0
+        assert entry["masked_logprob"] >= entry["logprob"] - 1e-6
+        assert 1 <= len(entry["masked_top_logprobs"]) <= 3
+        best = entry["top_logprobs"]
+        assert [e["logprob"] for e in best] == sorted((e["logprob"] for e in best), reverse=True)
+
+
+def test_bias_decides(client) -> None:
+    ids = client.app.state.service.lm.vocabulary.encode
+    for word in ("yes", "no"):
+        first = ids(word)[0]
+        request = {"messages": MESSAGES, "guided_choice": ["yes", "no"], "logit_bias": {str(first): 100}}
+        assert ok(client.post(CHAT, json=request))["choices"][0]["message"]["content"] == word
+
+
+# ---- constraints, in every form ----
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"const": 7}}}},
+        {"response_format": {"type": "json_object", "schema": {"const": 7}}},
+        {"response_format": {"type": "structural_tag", "format": {"type": "const_string", "value": "7"}}},
+        {"structured_outputs": {"json": {"const": 7}}},
+        {"structured_outputs": {"json": '{"const": 7}'}},
+        {"structured_outputs": {"regex": "7"}},
+        {"structured_outputs": {"choice": ["7"]}},
+        {"structured_outputs": {"grammar": 'root ::= "7"'}},
+        {"structured_outputs": {"structural_tag": '{"type": "const_string", "value": "7"}'}},
+        {"guided_json": {"const": 7}},
+        {"guided_regex": "7"},
+        {"guided_choice": ["7"]},
+        {"guided_grammar": 'start: "7"'},
+        {"grammar": 'root ::= "7"'},
+        {"json_schema": {"const": 7}},
+    ],
+    ids=lambda fields: json.dumps(fields)[:60],
+)
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
+def test_every_form_of_a_constraint(client, fields, path) -> None:
+    prompt = {"messages": MESSAGES} if path == CHAT else {"prompt": TEXT}
+    (choice,) = ok(client.post(path, json=prompt | fields))["choices"]
+    text = choice["message"]["content"] if path == CHAT else choice["text"]
+    assert (text, choice["finish_reason"]) == ("7", "stop")
+
+
+def test_json_object_is_an_object(client) -> None:
+    request = {"messages": MESSAGES, "response_format": {"type": "json_object"}, "max_tokens": 30}
+    (choice,) = ok(client.post(CHAT, json=request))["choices"]
+    assert isinstance(json.loads(choice["message"]["content"]), dict) and choice["finish_reason"] == "stop"
+
+
+def test_a_budget_is_kept_or_refused_at_once(client) -> None:
+    request = {"messages": MESSAGES, "response_format": FORMAT, "temperature": 2.0}
+    error = refused(client.post(CHAT, json=request | {"max_tokens": 5}))
+    least = error["least_tokens"]
+    assert (error["code"], error["param"], error["tokens_left"]) == ("max_tokens_too_small", "max_tokens", 5)
+    for limit in (least, least + 1, least + 7):
+        body = ok(client.post(CHAT, json=request | {"max_completion_tokens": limit}))
+        assert body["choices"][0]["finish_reason"] == "stop" and body["usage"]["completion_tokens"] <= limit
+        json.loads(body["choices"][0]["message"]["content"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "words"),
+    [
+        ({"guided_json": {"type": "objct"}}, "invalid_grammar", "objct"),
+        ({"guided_json": {"properties": {"a": {"pattern": "(a)\\1"}}}}, "invalid_grammar", "pattern"),
+        ({"guided_json": {"type": "string", "const": 5}}, "unsatisfiable_schema", ""),
+        ({"guided_json": {"$ref": "http://127.0.0.1:1/x.json"}}, "unsupported_schema", "x.json"),
+        ({"guided_json": {"$ref": "file:///etc/passwd"}}, "unsupported_schema", "passwd"),
+        ({"guided_grammar": 'start: "a"\n%import ..secrets.X'}, "invalid_grammar", ""),
+        ({"guided_regex": "("}, "invalid_grammar", ""),
+        ({"guided_choice": []}, "invalid_grammar", ""),
+        ({"guided_json": 5}, "invalid_grammar", "schema"),
+        ({"guided_json": {"a": 1}, "guided_regex": "x"}, None, "one constraint"),
+        ({"response_format": {"type": "json_scheme"}}, None, "json_schema"),
+        ({"response_format": {"type": "json_schema"}}, None, "schema"),
+        ({"guided_jsn": {}}, "invalid_request", "guided_jsn"),
+        ({"functions": [{}]}, "invalid_request", "tools"),
+        ({"structgen": {"spectulate": "auto"}}, "invalid_request", "spectulate"),
+        ({"structgen": {"whitespace": "("}, "guided_json": {}}, "invalid_grammar", ""),
+        ({"top_logprobs": 2}, None, "logprobs"),
+        ({"logit_bias": {"x": 1}}, None, "logit_bias"),
+        ({"logit_bias": {"99999999": 1}}, None, "logit_bias"),
+        ({"stop": ""}, "invalid_request", "stop"),
+        ({"max_tokens": 0}, None, "max_tokens"),
+        ({"n": 0}, "invalid_request", "n"),
+        ({"temperature": -1}, "invalid_request", "temperature"),
+        ({"messages": []}, "invalid_request", "messages"),
+        ({"messages": [{"role": "user", "content": "word " * 3000}]}, "context_length_exceeded", "1024"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
+            None,
+            "image_url",
+        ),
+        ({"model": "gpt-4o"}, "model_not_found", "embedded"),
+    ],
+    ids=lambda value: json.dumps(value)[:50],
+)
+def test_what_is_refused_and_how(client, fields, code, words) -> None:
+    response = client.post(CHAT, json={"messages": MESSAGES, **fields})
+    error = refused(response, 404 if code == "model_not_found" else 400)
+    assert words in error["message"], error
+    if code is not None:
+        assert error["code"] == code, error
+
+
+def test_a_refused_schema_has_keyword_and_pointer(client) -> None:
+    schema = {"type": "object", "properties": {"a/b": {"type": "string", "pattern": "(a)\\1"}}}
+    error = refused(client.post(CHAT, json={"messages": MESSAGES, "guided_json": schema}))
+    assert (error["keyword"], error["pointer"]) == ("pattern", "/properties/a~1b")
+    grammar = refused(client.post(CHAT, json={"messages": MESSAGES, "grammar": 'root ::= "a"\nx ::= ('}))
+    assert grammar["line"] == 2 or grammar["line"] == 3
+
+
+# ---- bodies ----
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'"x"',
+        b"\xff\xfe",
+        b'{"messages": 1}',
+        b'{"messages": [1]}',
+        b'{"messages": [{"role": "user", "content": "\\ud800"}]}',
+        b'{"messages": [{"role": "user", "content": "x"}], "temperature": NaN}',
+        b'{"messages": [{"role": "user", "content": "x"}], "seed": 1e999}',
+        b'{"messages": [{"role": "user", "content": "x"}], "guided_json": {"minimum": NaN}}',
+        b'{"messages": [{"role": "user", "content": "x"}], "guided_json": {"const": "\\ud800"}}',
+        b'{"messages": [{"role": "user", "content": "x"}], "seed": ' + b"9" * 5000 + b"}",
+        b"[" * 100_000,
+        b'{"messages": ' + b'{"a":' * 100_000,
+        b'{"messages": [{"role": "user", "content": "x"}], "guided_json": '
+        + b'{"not":' * 900
+        + b"{}"
+        + b"}" * 901,
+    ],
+    ids=range(17),
+)
+def test_malformed_bodies(client, body) -> None:
+    response = client.post(CHAT, content=body, headers={"Content-Type": "application/json"})
+    if response.status_code != 200:  # a schema that is merely deep
+        refused(response)
+    assert client.get("/health").status_code == 200
+
+
+def test_a_body_without_its_type_is_told_so(client) -> None:
+    assert "Content-Type" in refused(client.post(CHAT, content=b'{"messages": []}'))["message"]
+
+
+def test_unknown_paths_and_methods(client) -> None:
+    refused(client.get("/v1/nothing"), 404)
+    refused(client.get(CHAT), 405)
+    refused(client.get("/v1/models/gpt-4o"), 404)
+    assert ok(client.get("/v1/models"))["data"][0]["id"] == "embedded"
+    assert ok(client.get("/v1/models/embedded"))["max_model_len"] == 1024
+    assert ok(client.get("/openapi.json"))["paths"].keys() >= {CHAT, COMPLETIONS, RESPONSES}
+    assert client.get("/docs").status_code == 200
+
+
+def junk(chance: random.Random, depth: int = 0):
+    """A random JSON value."""
+    simple = [None, True, False, 0, -1, 1, 3.5, 10**30, "", "x", "auto", "json_schema", "function", [], {}]
+    if depth > 2 or chance.random() < 0.5:
+        return chance.choice(simple)
+    if chance.random() < 0.5:
+        return [junk(chance, depth + 1) for _ in range(chance.randint(0, 3))]
+    keys = [
+        "type",
+        "function",
+        "name",
+        "parameters",
+        "json_schema",
+        "schema",
+        "role",
+        "content",
+        "format",
+        "x",
+    ]
+    return {chance.choice(keys): junk(chance, depth + 1) for _ in range(chance.randint(0, 3))}
+
+
+FIELDS = [
+    "messages", "prompt", "input", "model", "temperature", "top_p", "top_k", "min_p", "n", "seed", "stop",
+    "max_tokens", "frequency_penalty", "logit_bias", "stream_options", "logprobs", "top_logprobs", "tools",
+    "tool_choice", "parallel_tool_calls", "response_format", "structured_outputs", "guided_json", "guided_choice",
+    "guided_grammar", "grammar", "json_schema", "structgen", "echo", "best_of", "text", "instructions", "metadata",
+    "stop_token_ids", "chat_template_kwargs", "max_completion_tokens", "repetition_penalty",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_whatever_a_client_sends_ends_in_an_answer_or_a_4xx(client, seed: int) -> None:
+    chance = random.Random(seed)
+    for path, own in (
+        (CHAT, {"messages": MESSAGES}),
+        (COMPLETIONS, {"prompt": "x"}),
+        (RESPONSES, {"input": "x"}),
+    ):
+        limit = {"max_output_tokens": 3} if path == RESPONSES else {"max_tokens": 3}
+        body = {**own, **limit, "tools": [WEATHER]} if chance.random() < 0.3 else {**own, **limit}
+        for _ in range(chance.randint(1, 3)):
+            value = junk(chance)
+            if chance.random() < 0.3 and isinstance(body.get("tools"), list):
+                body["tools"] = [*body["tools"], value]
+            else:
+                body[chance.choice(FIELDS)] = value
+        response = client.post(path, json=body)
+        if response.status_code != 200:
+            assert 400 <= response.status_code < 500, (body, response.text)
+            refused(response, response.status_code)
+
+
+# ---- tools ----
+
+
+def tool_client(answer: str, style: str = "hermes"):
+    return TestClient(create_app(Script(lambda _: answer), tool_style=style), raise_server_exceptions=False)
+
+
+def chat_script(client, **fields):
+    return client.post(CHAT, json={"messages": [{"role": "user", "content": "go\x02"}], **fields})
+
+
+CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>'
+
+
+class Chats(Script):
+    """A script whose prompts are chats: the answer begins after the last line."""
+
+    def next(self, text: bytes) -> int:
+        head, _, written = text.rpartition(b"assistant:")
+        data = self.answer(head.decode("utf-8", "replace"))
+        data = data.encode() if isinstance(data, str) else data
+        return data[len(written)] if len(written) < len(data) and data.startswith(written) else 256
+
+
+@pytest.mark.parametrize(
+    "choice", ["auto", "required", {"type": "function", "function": {"name": "get_weather"}}]
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_tool_calls_come_back_parsed(choice, stream) -> None:
+    said = "Let me look. " if choice == "auto" else ""
+    app = create_app(Chats(lambda _: said + CALL), tool_style="hermes", temperature=0.0)
+    request = {"messages": MESSAGES, "tools": [WEATHER], "tool_choice": choice, "stream": stream}
+    with TestClient(app) as client:
+        response = client.post(CHAT, json=request)
+    if stream:
+        deltas = [chunk["choices"][0] for chunk in events(response)]
+        calls = [c for d in deltas for c in d["delta"].get("tool_calls", [])]
+        assert [c["index"] for c in calls] == [0]
+        text = "".join(d["delta"].get("content") or "" for d in deltas)
+        reason = deltas[-1]["finish_reason"]
+    else:
+        (one,) = ok(response)["choices"]
+        calls, text, reason = (
+            one["message"]["tool_calls"],
+            one["message"]["content"] or "",
+            one["finish_reason"],
+        )
+    (call,) = calls
+    assert call["type"] == "function" and call["id"].startswith("call_")
+    assert call["function"] == {"name": "get_weather", "arguments": '{"city": "Rome"}'}
+    assert (text.strip(), reason) == (said.strip(), "tool_calls")
+
+
+def test_parallel_calls_and_one_call_alone() -> None:
+    app = create_app(Chats(lambda _: CALL + CALL), tool_style="hermes", temperature=0.0)
+    with TestClient(app) as client:
+        request = {"messages": MESSAGES, "tools": [WEATHER], "tool_choice": "required"}
+        both = ok(client.post(CHAT, json=request))["choices"][0]["message"]["tool_calls"]
+        one = ok(client.post(CHAT, json=request | {"parallel_tool_calls": False}))["choices"][0]["message"]
+    assert len(both) == 2 and both[0]["id"] != both[1]["id"]
+    assert len(one["tool_calls"]) == 1
+
+
+def test_no_calls_where_none_are_wanted() -> None:
+    app = create_app(Chats(lambda _: CALL), tool_style="hermes", temperature=0.0)
+    with TestClient(app) as client:
+        request = {"messages": MESSAGES, "tools": [WEATHER], "tool_choice": "none", "max_tokens": 40}
+        (choice,) = ok(client.post(CHAT, json=request))["choices"]
+    assert "tool_calls" not in choice["message"] and "<tool_call>" not in choice["message"]["content"]
+
+
+def test_tools_beside_a_response_format() -> None:
+    """Either a call or the JSON, as the model likes."""
+    for answer, calls in ((CALL, 1), ('{"a":1}', 0)):
+        app = create_app(Chats(lambda _, answer=answer: answer), tool_style="hermes", temperature=0.0)
+        schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+        with TestClient(app) as client:
+            request = {"messages": MESSAGES, "tools": [WEATHER], "guided_json": schema}
+            (choice,) = ok(client.post(CHAT, json=request))["choices"]
+        assert len(choice["message"].get("tool_calls", [])) == calls
+        if not calls:
+            assert choice["message"]["content"] == answer
+
+
+def test_the_embedded_model_calls_tools(client) -> None:
+    for choice in ("auto", "required"):
+        request = {
+            "messages": [{"role": "user", "content": "What is the weather in Paris?"}],
+            "tools": [WEATHER],
+        }
+        (found,) = ok(client.post(CHAT, json=request | {"tool_choice": choice}))["choices"]
+        assert found["finish_reason"] == "tool_calls", found
+        (call,) = found["message"]["tool_calls"]
+        assert json.loads(call["function"]["arguments"]) == {"city": "Paris"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tools": [{"type": "retrieval"}]},
+        {"tools": [{"type": "function"}]},
+        {"tools": [{"type": "function", "function": {"name": 5}}]},
+        {"tools": [{"type": "function", "function": {"name": "f", "parameters": 5}}]},
+        {"tools": [WEATHER, WEATHER]},
+        {"tools": [WEATHER], "tool_choice": "sometimes"},
+        {"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "other"}}},
+        {"tool_choice": "required"},
+    ],
+    ids=lambda fields: json.dumps(fields)[:50],
+)
+def test_tools_that_are_refused(client, fields) -> None:
+    refused(client.post(CHAT, json={"messages": MESSAGES, **fields}))
+
+
+# ---- completions ----
+
+
+def test_completions_echo_and_log_probabilities(client) -> None:
+    request = {
+        "prompt": [TEXT, "Ana ordered a lamp"],
+        "guided_json": ORDER,
+        "echo": True,
+        "logprobs": 2,
+        "n": 2,
+    }
+    body = ok(client.post(COMPLETIONS, json=request))
+    assert [c["index"] for c in body["choices"]] == [0, 1, 2, 3]
+    for choice, prompt in zip(
+        body["choices"], [TEXT, TEXT, "Ana ordered a lamp", "Ana ordered a lamp"], strict=True
+    ):
+        assert choice["text"].startswith(prompt + "{")
+        logprobs = choice["logprobs"]
+        assert logprobs["token_logprobs"][0] is None and all(x <= 0 for x in logprobs["token_logprobs"][1:])
+        assert len(logprobs["tokens"]) == len(logprobs["text_offset"]) == len(logprobs["top_logprobs"])
+
+
+def test_scoring_a_prompt_without_an_answer(client) -> None:
+    service = client.app.state.service
+    ids = service.lm.encode("<|text|>Ana<|schema|><|answer|>")
+    body = ok(client.post(COMPLETIONS, json={"prompt": ids, "echo": True, "logprobs": 0, "max_tokens": 0}))
+    (choice,) = body["choices"]
+    contexts = [service.lm.start(ids[:k]) for k in range(1, len(ids))]
+    rows = service.lm.logprobs(contexts)
+    wanted = [float(row[t]) for row, t in zip(rows, ids[1:], strict=True)]
+    assert choice["logprobs"]["token_logprobs"][1:] == pytest.approx(wanted, abs=1e-4)
+    assert body["usage"]["completion_tokens"] == 0 and choice["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_stop_strings_across_tokens(stream) -> None:
+    app = create_app(Script(lambda _: "größer als END? und weiter"), temperature=0.0)
+    with TestClient(app) as client:
+        for stop, keep, text in (
+            ("END?", False, "größer als "),
+            (["r als", "öß"], False, "gr"),
+            ("ß", True, "größ"),
+        ):
+            request = {
+                "prompt": asked("x"),
+                "stop": stop,
+                "include_stop_str_in_output": keep,
+                "stream": stream,
+            }
+            response = client.post(COMPLETIONS, json=request)
+            choices = [c["choices"][0] for c in events(response)] if stream else ok(response)["choices"]
+            assert "".join(c["text"] for c in choices) == text
+            assert choices[-1]["finish_reason"] == "stop" and choices[-1]["stop_reason"] in stop
+
+
+def test_length_and_usage_are_exact() -> None:
+    app = create_app(Script(lambda _: "abcdefgh"), temperature=0.0)
+    with TestClient(app) as client:
+        for limit, text, reason, tokens in (
+            (3, "abc", "length", 3),
+            (8, "abcdefgh", "length", 8),
+            (9, "abcdefgh", "stop", 9),
+        ):
+            body = ok(client.post(COMPLETIONS, json={"prompt": asked("x"), "max_tokens": limit}))
+            assert (body["choices"][0]["text"], body["choices"][0]["finish_reason"]) == (text, reason)
+            assert body["usage"]["completion_tokens"] == tokens and body["usage"]["prompt_tokens"] == 2
+
+
+def test_penalties_and_cuts_change_the_draw() -> None:
+    app = create_app(Script(lambda _: "aaaaaaaaaaaa"), temperature=0.0)
+    with TestClient(app) as client:
+
+        def text(**fields):
+            return ok(client.post(COMPLETIONS, json={"prompt": asked("x"), "max_tokens": 12, **fields}))[
+                "choices"
+            ][0]["text"]
+
+        assert text() == "a" * 12
+        assert text(frequency_penalty=2.0, presence_penalty=2.0) != "a" * 12
+        assert text(temperature=1.0, min_p=0.5, seed=1) == text(temperature=1.0, top_k=1, seed=2) == "a" * 12
+        assert text(temperature=1.0, top_p=0.0, seed=3) == "a" * 12
+        hot = ok(
+            client.post(
+                COMPLETIONS, json={"prompt": asked("x"), "temperature": 50, "seed": 1, "max_tokens": 30}
+            )
+        )
+        assert set(hot["choices"][0]["text"]) != {"a"}
+
+
+# ---- responses ----
+
+
+def test_responses(client) -> None:
+    text = {"format": {"type": "json_schema", "name": "order", "schema": ORDER}}
+    for given in (TEXT, [{"role": "user", "content": [{"type": "input_text", "text": TEXT}]}]):
+        body = ok(client.post(RESPONSES, json={"input": given, "text": text}))
+        assert (body["object"], body["status"]) == ("response", "completed")
+        (item,) = body["output"]
+        assert json.loads(item["content"][0]["text"])["customer"] == "Maria Lopez"
+        assert body["usage"]["total_tokens"] == body["usage"]["input_tokens"] + body["usage"]["output_tokens"]
+    refused(client.post(RESPONSES, json={"input": TEXT, "previous_response_id": "resp_1"}))
+    refused(client.post(RESPONSES, json={"input": TEXT, "text": text, "max_output_tokens": 3}))
+    refused(client.post(RESPONSES, json={"input": [{"type": "input_image"}]}))
+
+
+def test_responses_as_events(client) -> None:
+    flat = {"type": "function", **WEATHER["function"]}
+    request = {
+        "input": "What is the weather in Paris?",
+        "tools": [flat],
+        "tool_choice": "required",
+        "stream": True,
+    }
+    response = client.post(RESPONSES, json=request)
+    found = [json.loads(line[6:]) for line in response.text.split("\n") if line.startswith("data: ")]
+    names = [line[7:] for line in response.text.split("\n") if line.startswith("event: ")]
+    assert names == [event["type"] for event in found]
+    assert [event["sequence_number"] for event in found] == list(range(len(found)))
+    assert names[:2] == ["response.created", "response.in_progress"] and names[-1] == "response.completed"
+    (item,) = found[-1]["response"]["output"]
+    assert (item["type"], item["name"], json.loads(item["arguments"])) == (
+        "function_call",
+        "get_weather",
+        {"city": "Paris"},
+    )
+
+
+# ---- structgen's own ----
+
+
+@pytest.mark.parametrize("method", ["cars", "smc", "local", "auto"])
+def test_sampling(client, method) -> None:
+    request = {
+        "messages": MESSAGES, "response_format": FORMAT, "n": 3, "temperature": 1.0, "seed": 2,
+        "structgen": {"sampling": {"method": method}},
+    }  # fmt: skip
+    body = ok(client.post(CHAT, json=request))
+    about = body["structgen"]
+    assert about["law"] in ("exact", "weighted", "approximate", "local") and about["method"]
+    low, high = about["log_bracket"]
+    assert low is None or high is None or low <= high <= 1e-6
+    assert sum(c["structgen"]["weight"] for c in body["choices"]) == pytest.approx(1.0)
+    for choice in body["choices"]:
+        json.loads(choice["message"]["content"])
+    again = ok(client.post(CHAT, json=request))
+    assert [c["message"] for c in again["choices"]] == [c["message"] for c in body["choices"]]
+
+
+def test_speculation_writes_the_same(client) -> None:
+    request = {"messages": MESSAGES, "response_format": FORMAT, "temperature": 0.8, "seed": 7, "n": 2}
+    plain = ok(client.post(CHAT, json=request))
+    for drafters in ("auto", ["grammar", "lookup"]):
+        drafted = ok(client.post(CHAT, json=request | {"structgen": {"speculate": drafters}}))
+        assert [c["message"] for c in drafted["choices"]] == [c["message"] for c in plain["choices"]]
+        assert drafted["usage"]["completion_tokens"] == plain["usage"]["completion_tokens"]
+    refused(client.post(CHAT, json=request | {"structgen": {"speculate": ["nobody"]}}))
+    refused(client.post(CHAT, json=request | {"min_p": 0.1, "structgen": {"speculate": "auto"}}))
+
+
+# ---- load, limits, failures ----
+
+
+def test_keys() -> None:
+    app = create_app(Script(lambda _: "x"), api_keys=("right", "other"), temperature=0.0)
+    with TestClient(app) as client:
+        for header in (
+            {},
+            {"Authorization": "Bearer wrong"},
+            {"Authorization": "right"},
+            {"Authorization": "Bearer "},
+        ):
+            error = refused(client.post(COMPLETIONS, json={"prompt": asked("x")}, headers=header), 401)
+            assert error["code"] == "invalid_api_key"
+        refused(client.get("/metrics"), 401)
+        assert client.get("/health").status_code == 200
+        for key in ("right", "other"):
+            header = {"Authorization": f"Bearer {key}"}
+            ok(client.post(COMPLETIONS, json={"prompt": asked("x")}, headers=header))
+
+
+def test_large_bodies() -> None:
+    app = create_app(Script(lambda _: "x", context=20_000_000), body_bytes=11 << 20, temperature=0.0)
+    with TestClient(app) as client:
+        properties = {f"p{i}": {"type": "string", "description": "d" * 900} for i in range(10_000)}
+        body = {
+            "prompt": asked("x"),
+            "guided_json": {"properties": properties, "required": ["p1"]},
+            "max_tokens": 100,
+        }
+        assert len(json.dumps(body)) > 9 << 20
+        response = client.post(COMPLETIONS, json=body)
+        assert response.status_code in (200, 400), response.text[:300]
+        error = refused(client.post(COMPLETIONS, content=b"x" * (12 << 20)), 413)
+        assert error["code"] == "request_too_large"
+
+
+def test_answers_share_forwards_and_join_between_steps() -> None:
+    lm = Script(lambda _: "a" * 30, seconds=0.002)
+    app = create_app(lm, temperature=0.0)
+    with TestClient(app) as client:
+        threads = [
+            threading.Thread(
+                target=client.post, args=(COMPLETIONS,), kwargs={"json": {"prompt": asked(f"{i}")}}
+            )
+            for i in range(16)
+        ]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.004)
+        for thread in threads:
+            thread.join()
+    assert max(lm.batches) > 4 and sum(lm.batches) < 16 * 40
+
+
+def test_a_long_prompt_does_not_hold_up_others() -> None:
+    lm = Script(lambda _: "abc", seconds=0.001)
+    app = create_app(lm, temperature=0.0, prefill=16)
+    with TestClient(app) as client:
+        done: list[str] = []
+
+        def ask(name: str, prompt: str) -> None:
+            ok(client.post(COMPLETIONS, json={"prompt": asked(prompt)}))
+            done.append(name)
+
+        long = threading.Thread(target=ask, args=("long", "y" * 3_000))
+        long.start()
+        while not lm.batches:
+            time.sleep(0.001)
+        ask("short", "x")
+        long.join()
+    assert done == ["short", "long"]
+
+
+def test_a_full_queue_says_when_to_come_back() -> None:
+    app = create_app(Script(lambda _: "a" * 2000, seconds=0.002), sequences=1, queue=1, temperature=0.0)
+    with TestClient(app) as client:
+        responses = []
+        threads = [
+            threading.Thread(
+                target=lambda: responses.append(
+                    client.post(COMPLETIONS, json={"prompt": asked("x"), "max_tokens": 40})
+                )
+            )
+            for _ in range(6)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    codes = sorted(r.status_code for r in responses)
+    assert codes[0] == 200 and 429 in codes, codes
+    for response in responses:
+        if response.status_code == 429:
+            refused(response, 429)
+            assert int(response.headers["Retry-After"]) >= 1
+
+
+def test_a_request_has_a_time_limit() -> None:
+    app = create_app(Script(lambda _: "a" * 10_000, seconds=0.01), request_seconds=0.2, temperature=0.0)
+    with TestClient(app) as client:
+        assert (
+            refused(client.post(COMPLETIONS, json={"prompt": asked("x")}), 408)["code"] == "request_timeout"
+        )
+
+
+def test_a_failing_model_ends_requests_and_not_the_server() -> None:
+    lm = Script(lambda _: "fine")
+    app = create_app(lm, temperature=0.0)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        lm.fail = RuntimeError("secret detail")
+        response = client.post(COMPLETIONS, json={"prompt": asked("x")})
+        error = refused(response, 500)
+        assert error["type"] == "server_error" and "secret" not in response.text
+        streamed = client.post(COMPLETIONS, json={"prompt": asked("x"), "stream": True})
+        assert "error" in streamed.text and "secret" not in streamed.text
+        lm.fail = None
+        assert ok(client.post(COMPLETIONS, json={"prompt": asked("x")}))["choices"][0]["text"] == "fine"
+
+
+def test_a_mask_that_fails_ends_its_request_alone(monkeypatch) -> None:
+    from structgen.errors import BudgetExceeded
+    from structgen.serve.sequence import Answer
+
+    fill = Answer.fill
+
+    def broken(self: Answer) -> None:
+        fill(self)
+        if (
+            self.job.plan.grammar is not None
+            and "b" in str(self.job.plan.grammar.source)
+            and self.position == 2
+        ):
+            self.error = BudgetExceeded("too much")
+
+    monkeypatch.setattr(Answer, "fill", broken)
+    app = create_app(Script(lambda _: "aaaa", seconds=0.002), temperature=0.0)
+    with TestClient(app) as client:
+        found: dict[str, object] = {}
+
+        def ask(pattern: str) -> None:
+            found[pattern] = client.post(COMPLETIONS, json={"prompt": asked("x"), "guided_regex": pattern})
+
+        threads = [threading.Thread(target=ask, args=(p,)) for p in ("[a]{4}", "[ab]{4}")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert ok(found["[a]{4}"])["choices"][0]["text"] == "aaaa"
+        refused(found["[ab]{4}"])
+
+
+def test_a_slow_mask_holds_up_nobody_else(monkeypatch) -> None:
+    from structgen.serve.sequence import Answer
+
+    fill = Answer.fill
+
+    def slow(self: Answer) -> None:
+        if "b" in str(self.job.plan.grammar.source):
+            time.sleep(1.0)
+        fill(self)
+
+    monkeypatch.setattr(Answer, "fill", slow)
+    app = create_app(Script(lambda _: "aaaa"), temperature=0.0, mask_seconds=0.3)
+    with TestClient(app) as client:
+        found: list = []
+        thread = threading.Thread(
+            target=lambda: found.append(
+                client.post(COMPLETIONS, json={"prompt": asked("x"), "guided_regex": "[ab]{4}"})
+            )
+        )
+        thread.start()
+        time.sleep(0.1)
+        begin = time.perf_counter()
+        ok(client.post(COMPLETIONS, json={"prompt": asked("y"), "guided_regex": "[a]{4}"}))
+        assert time.perf_counter() - begin < 0.8
+        thread.join()
+        assert refused(found[0])["code"] == "grammar_too_costly"
+
+
+def test_a_compile_that_hangs_is_given_up(monkeypatch) -> None:
+    from structgen import Compiler
+
+    regex, release = Compiler.regex, threading.Event()
+
+    def hanging(self, pattern):
+        if pattern == "hang":
+            release.wait(20)
+        return regex(self, pattern)
+
+    monkeypatch.setattr(Compiler, "regex", hanging)
+    app = create_app(Script(lambda _: "aaaa"), temperature=0.0, compile_seconds=0.3, compile_workers=1)
+    with TestClient(app) as client:
+        for _ in range(2):
+            error = refused(client.post(COMPLETIONS, json={"prompt": asked("x"), "guided_regex": "hang"}))
+            assert error["code"] == "grammar_too_costly"
+            ok(client.post(COMPLETIONS, json={"prompt": asked("x"), "guided_regex": "[a]{4}"}))
+        release.set()
+
+
+# ---- a real server ----
+
+
+def test_two_hundred_clients_slow_readers_and_leavers() -> None:
+    httpx = pytest.importorskip("httpx2")
+    lm = Script(lambda prompt: "answer to " + prompt)
+
+    async def ask(client, number: int) -> int:
+        prompt = f"question {number}"
+        body = {"prompt": asked(prompt), "stream": number % 2 == 0, "temperature": 0}
+        if number % 10 == 0:  # leaves in mid-stream
+            async with client.stream("POST", COMPLETIONS, json=body) as response:
+                async for _ in response.aiter_lines():
+                    return response.status_code
+        if number % 10 == 2:  # reads slowly
+            text = ""
+            async with client.stream("POST", COMPLETIONS, json=body) as response:
+                async for line in response.aiter_lines():
+                    await asyncio.sleep(0.01)
+                    if line.startswith("data: {"):
+                        text += json.loads(line[6:])["choices"][0]["text"]
+            assert text == f"answer to {prompt}"
+            return response.status_code
+        response = await client.post(COMPLETIONS, json=body)
+        if not body["stream"]:
+            assert response.json()["choices"][0]["text"] == f"answer to {prompt}"
+        return response.status_code
+
+    async def everyone(address: str) -> list[int]:
+        limits = httpx.Limits(max_connections=250)
+        async with httpx.AsyncClient(base_url=address, limits=limits, timeout=60) as client:
+            return await asyncio.gather(*(ask(client, i) for i in range(200)))
+
+    with served(lm, sequences=64) as address:
+        codes = asyncio.run(everyone(address))
+        assert codes == [200] * 200
+        metrics = httpx.get(f"{address}/metrics").text
+        assert "structgen_waiting_requests 0.0" in metrics
+        assert 'structgen_requests_total{endpoint="/v1/completions",status="200"} 200.0' in metrics
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_ends_when_its_client_leaves(stream) -> None:
+    httpx = pytest.importorskip("httpx2")
+    lm = Script(lambda _: "a" * 50_000, seconds=0.005)
+    with served(lm, max_tokens=50_000) as address:
+        body = {"prompt": asked("x"), "stream": stream, "temperature": 0}
+        with pytest.raises(httpx.TimeoutException):
+            if stream:
+                with httpx.stream("POST", address + COMPLETIONS, json=body, timeout=0.3) as response:
+                    for _, _ in zip(range(5), response.iter_lines(), strict=False):
+                        pass
+                raise httpx.ReadTimeout("left")
+            httpx.post(address + COMPLETIONS, json=body, timeout=0.3)
+        until = time.monotonic() + 5
+        while "structgen_live_answers 0.0" not in httpx.get(f"{address}/metrics").text:
+            assert time.monotonic() < until, "the engine still writes for a client that left"
+            time.sleep(0.05)

@@ -1,0 +1,170 @@
+"""Texts of a server: stop strings across the borders of tokens, and tool calls read back in every style."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from structgen.frontend.tools import STYLES
+from structgen.serve.text import TextStream
+from structgen.serve.tool_calls import Call, CallReader, style_of_template
+from tests import tool_styles
+
+
+def cut_off(text: str, stops: list[str], keep: bool) -> tuple[str, str | None]:
+    """What a stream must give: the text before the stop string that is complete first."""
+    data = text.encode()
+    for end in range(1, len(data) + 1):
+        ending = [s for s in stops if data[:end].endswith(s.encode())]
+        if ending:
+            longest = max(ending, key=lambda s: len(s.encode()))
+            at = end if keep else end - len(longest.encode())
+            return data[:at].decode("utf-8", "replace"), longest
+    return text, None
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_stop_strings_wherever_tokens_end(seed: int) -> None:
+    chance = random.Random(seed)
+    alphabet = chance.choice(["ab", "abc", "aé", "ab\n", "🙂a"])
+    text = "".join(chance.choices(alphabet, k=chance.randint(0, 30)))
+    stops = ["".join(chance.choices(alphabet, k=chance.randint(1, 4))) for _ in range(chance.randint(0, 3))]
+    keep = chance.random() < 0.3
+    stream, shown, data = TextStream(stops, keep), "", text.encode()
+    wanted, stop = cut_off(text, stops, keep)
+    at = 0
+    while at < len(data) and stream.stopped_by is None:
+        size = chance.randint(1, 5)
+        shown += stream.feed(data[at : at + size])
+        at += size
+        assert wanted.startswith(shown), "what was shown would have to be taken back"
+    if stream.stopped_by is None:
+        shown += stream.finish()
+    assert (shown, stream.stopped_by) == (wanted, stop)
+
+
+def test_broken_utf8_is_replaced_at_the_end_alone() -> None:
+    stream = TextStream()
+    assert stream.feed(b"\xf0\x9f\x99") == ""
+    assert stream.feed(b"\x82") == "🙂"
+    assert stream.feed(b"\xc3") + stream.finish() == "�"
+
+
+# ---- tool calls ----
+
+ARGUMENTS: list[dict] = [
+    {},
+    {"city": "Rome"},
+    {"city": 'a "b" \\ }', "days": 3},
+    {"city": "5", "days": 5, "deep": {"list": [1, "x", None], "flag": True}},
+]
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "integer"},
+        "deep": {"type": "object", "properties": {"list": {"type": "array"}, "flag": {"type": "boolean"}}},
+    },
+    "additionalProperties": False,
+}
+
+
+def accepts(name: str, text: str) -> bool:
+    import jsonschema
+
+    return jsonschema.Draft202012Validator(SCHEMA).is_valid(json.loads(text))
+
+
+def nested(value: object) -> str:
+    m = "]<]minimax[>["
+    if isinstance(value, dict):
+        return "".join(f"{m}<{k}>{nested(v)}{m}</{k}>" for k, v in value.items())
+    if isinstance(value, list):
+        return "".join(f"{m}<item>{nested(v)}{m}</item>" for v in value)
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def written(style: str, calls: list[tuple[str, dict]]) -> str:
+    """The calls as a model of this family writes them."""
+    row = STYLES[style]
+    texts = []
+    for number, (name, arguments) in enumerate(calls):
+        if row.parameters == "json":
+            body = json.dumps(arguments)
+        elif row.parameters == "minimax_m3_xml":
+            body = nested(arguments)
+        else:
+            kinds = tool_styles.STYLES[row.parameters]
+            body = ""
+            for key, value in arguments.items():
+                text = value if isinstance(value, str) else json.dumps(value)
+                kind = kinds.kinds.get(tool_styles.type_of(value), "")
+                body += kinds.written.replace("{kind}", kind).replace("{key}", key).replace("{value}", text)
+        begin = row.begin.replace("{name}", name).replace("{index}", str(number))
+        texts.append(begin + body + row.end)
+    return row.open + row.separator.join(texts) + row.close
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("seed", range(12))
+def test_calls_are_read_back(style: str, seed: int) -> None:
+    chance = random.Random(f"{style} {seed}")
+    names = ["weather", "time", "weather_now"]
+    calls = [(chance.choice(names), chance.choice(ARGUMENTS)) for _ in range(chance.randint(1, 3))]
+    if style == "minimax-m3":  # an empty list and an empty text are spelled alike
+        calls = [(name, {k: v for k, v in a.items() if k != "deep"}) for name, a in calls]
+    before = chance.choice(["", "Let me see: <tool <|x [TOOL {\n"])
+    text = before + written(style, calls)
+    reader = CallReader(style, names, accepts)
+    items: list = []
+    at = 0
+    while at < len(text):
+        size = chance.choice([1, 2, 7, 30])
+        items += reader.feed(text[at : at + size])
+        at += size
+    items += reader.finish()
+    found = [item for item in items if isinstance(item, Call)]
+    assert [(c.name, json.loads(c.arguments)) for c in found] == calls
+    assert "".join(item for item in items if isinstance(item, str)).strip() == before.strip()
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_a_call_that_is_cut_off_stays_text(style: str) -> None:
+    whole = written(style, [("weather", {"city": "Rome"})])
+    for end in range(len(whole)):
+        reader = CallReader(style, ["weather"], accepts)
+        items = [*reader.feed(whole[:end]), *reader.finish()]
+        calls = [item for item in items if isinstance(item, Call)]
+        if not calls:
+            assert "".join(items).strip() in whole
+        else:
+            assert json.loads(calls[0].arguments) == {"city": "Rome"}
+
+
+def test_free_text_streams_up_to_a_mark() -> None:
+    reader = CallReader("hermes", ["f"], accepts)
+    assert list(reader.feed("see <b>")) == ["see <b>"]
+    assert list(reader.feed(" <tool_")) == [" "]
+    assert list(reader.feed("box>")) == ["<tool_box>"]
+
+
+@pytest.mark.parametrize(
+    ("template", "style"),
+    [
+        (None, "hermes"),
+        ("... <tool_call>\n{...", "hermes"),
+        ("<tool_call>\n<function=x>", "qwen3-coder"),
+        ("[TOOL_CALLS] [ARGS]", "mistral-v11"),
+        ("[TOOL_CALLS] [", "mistral"),
+        ("<｜tool▁calls▁begin｜> ```json", "deepseek-v3"),
+        ("<｜tool▁calls▁begin｜>", "deepseek-v3.1"),
+        ("<|python_tag|>", "llama3"),
+        ("<tool_call>{name}<arg_key>", "glm"),
+    ],
+)
+def test_the_style_by_the_chat_template(template: str | None, style: str) -> None:
+    assert style_of_template(template) == style
