@@ -41,8 +41,8 @@ class GrammarError(StructgenError, ValueError):
     """Text that is not a pattern, a schema or a grammar.
 
     `message` is the fact alone. `text` is the whole source, `line` and `column` count from 1 (in
-    characters) and `offset` counts bytes of UTF-8 from 0; each is None where it is not known. So are `pointer`
-    and `keyword`, which say where in a JSON Schema it is.
+    characters) and `offset` counts bytes of UTF-8 from 0; each is None where it is not known. So are
+    `pointer` and `keyword`, which say where in a JSON Schema it is.
     """
 
     pointer: str | None = None

@@ -323,8 +323,10 @@ def junk(chance: random.Random, depth: int = 0):
 FIELDS = [
     "messages", "prompt", "input", "model", "temperature", "top_p", "top_k", "min_p", "n", "seed", "stop",
     "max_tokens", "frequency_penalty", "logit_bias", "stream_options", "logprobs", "top_logprobs", "tools",
-    "tool_choice", "parallel_tool_calls", "response_format", "structured_outputs", "guided_json", "guided_choice",
-    "guided_grammar", "grammar", "json_schema", "structgen", "echo", "best_of", "text", "instructions", "metadata",
+    "tool_choice", "parallel_tool_calls", "response_format", "structured_outputs", "guided_json",
+    "guided_choice",
+    "guided_grammar", "grammar", "json_schema", "structgen", "echo", "best_of", "text",
+    "instructions", "metadata",
     "stop_token_ids", "chat_template_kwargs", "max_completion_tokens", "repetition_penalty",
 ]  # fmt: skip
 

@@ -198,6 +198,7 @@ TOOLS = [
 J = '{"city": "Rome", "days": 2}'
 CALLS = {
     "json": '{"name": "weather", "arguments": %s}' % J,
+    "json-compact": '{"name":"weather","arguments":%s}' % J,
     "llama3": '{"name": "weather", "parameters": %s}' % J,
     "hermes": '<tool_call>\n{"name": "weather", "arguments": %s}\n</tool_call>' % J,
     "qwen": '<tool_call>\n{"name": "weather", "arguments": %s}\n</tool_call>' % J,
