@@ -1,13 +1,16 @@
 """Formats of tokens against brute force: every sequence of few tokens, over a vocabulary in which texts are
 cut in many ways. The oracle reads a text of units (bytes, special tokens) that knows where its tokens begin.
+Each random format is written as a structural tag, in EBNF and in Lark.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import structgen
 from structgen import errors
@@ -25,6 +28,13 @@ NAMES: tuple[Any, ...] = ("ab", "b", 0, 5, 6, "<s>", 8)
 
 def formats(source: Source, depth: int) -> dict:
     kinds = ["token", "token", "exclude_token", "any_tokens", "const_string"]
+    if depth and source.chance(15):
+        tokens = [source.pick(NAMES) for _ in range(source.integer(1, 4))]
+        tokens = list({units_of(t): t for t in tokens}.values())
+        count = source.integer(1, len(tokens))
+        rules = [[t, formats(source, depth - 1)] for t in tokens[:count]]
+        out = {"type": "token_dispatch", "rules": rules, "exclude_tokens": tokens[count:]}
+        return {**out, "loop": False} if source.chance(30) else out
     kind = source.pick([*kinds, *(["sequence", "or", "star", "optional", "plus"] * 2 if depth else [])])
     if kind == "token":
         return {"type": kind, "token": source.pick(NAMES)}
@@ -57,6 +67,8 @@ class Text:
     def match(self, spec: dict, at: int) -> set[int]:
         """Where the format may end that begins at a place."""
         kind = spec["type"]
+        if kind == "token_dispatch":
+            return self.match(plain(spec), at)
         if kind == "const_string":
             value = list(spec["value"].encode())
             return {at + len(value)} if self.units[at : at + len(value)] == value else set()
@@ -108,15 +120,107 @@ class Text:
 
 
 def units_of(token: Any) -> tuple[int, ...]:
-    token = {"ab": 3, "b": 1, "<s>": 7}.get(token, token)
+    token = number(token)
     return tuple(TEXTS[token]) if token < 7 else (256 + token,)
 
 
-def law(source: Source) -> None:
-    spec = formats(source, 2)
+def plain(spec: dict) -> dict:
+    """A `token_dispatch` in simpler formats."""
+    triggers = [token for token, _ in spec["rules"]]
+    free = {"type": "any_tokens", "exclude_tokens": [*triggers, *spec["exclude_tokens"]]}
+    calls = [
+        {"type": "sequence", "elements": [{"type": "token", "token": token}, then]}
+        for token, then in spec["rules"]
+    ]
+    once = {"type": "sequence", "elements": [free, {"type": "or", "elements": calls}]}
+    if spec.get("loop") is False:
+        return {"type": "or", "elements": [once, free]}
+    return {"type": "sequence", "elements": [{"type": "star", "content": once}, free]}
+
+
+def number(token: Any) -> int:
+    return {"ab": 3, "b": 1, "<s>": 7}.get(token, token)
+
+
+def numbers(tokens: list) -> str:
+    return ", ".join(str(number(t)) for t in tokens)
+
+
+MARKS = {"optional": "?", "star": "*", "plus": "+"}
+
+
+def ebnf(spec: dict) -> str:
+    rules: list[str] = []
+
+    def rule(body: str, attributes: str = "") -> str:
+        rules.append(f"r{len(rules)}{attributes} ::= {body}")
+        return f"r{len(rules) - 1}"
+
+    def written(spec: dict) -> str:
+        kind = spec["type"]
+        if kind == "token":
+            return f"Token({number(spec['token'])})"
+        if kind == "exclude_token":
+            return f"ExcludeToken({numbers(spec['exclude_tokens'])})"
+        if kind == "any_tokens":
+            free = f"ExcludeTokens({numbers(spec['exclude_tokens'])})"
+            return rule(free, f"[max_tokens={spec['max_tokens']}]") if "max_tokens" in spec else free
+        if kind == "token_dispatch":
+            pairs = ", ".join(f"({number(t)}, {rule(written(then))})" for t, then in spec["rules"])
+            excludes = f"({numbers(spec['exclude_tokens'])},)" if spec["exclude_tokens"] else "()"
+            loop = "false" if spec.get("loop") is False else "true"
+            return f"TokenTagDispatch({pairs}, excludes={excludes}, loop_after_dispatch={loop})"
+        if kind == "const_string":
+            return f'"{spec["value"]}"'
+        if kind in MARKS:
+            return f"({written(spec['content'])}){MARKS[kind]}"
+        joined = (" " if kind == "sequence" else " | ").join(map(written, spec["elements"]))
+        return f"({joined})"
+
+    first = f"root ::= {written(spec)}"
+    return "\n".join([first, *rules])
+
+
+def whole(spec: dict) -> dict:
+    """The format in which any number of tokens is as many whole tokens, as Lark's ``<[^3]>*`` is."""
+    if spec["type"] == "any_tokens":
+        return {
+            "type": "star",
+            "content": {"type": "exclude_token", "exclude_tokens": spec["exclude_tokens"]},
+        }
+    if spec["type"] == "token_dispatch":
+        return whole(plain(spec))
+    if "elements" in spec:
+        return {**spec, "elements": [whole(e) for e in spec["elements"]]}
+    return {**spec, "content": whole(spec["content"])} if "content" in spec else spec
+
+
+def lark(spec: dict) -> str:
+    def written(spec: dict) -> str:
+        kind = spec["type"]
+        if kind == "token":
+            return f"<[{number(spec['token'])}]>"
+        if kind == "exclude_token":
+            return f"<[^{numbers(spec['exclude_tokens'])}]>" if spec["exclude_tokens"] else "<[*]>"
+        if kind == "const_string":
+            return f'"{spec["value"]}"'
+        if kind in MARKS:
+            return f"({written(spec['content'])}){MARKS[kind]}"
+        joined = (" " if kind == "sequence" else " | ").join(map(written, spec["elements"]))
+        return f"({joined})"
+
+    return f"start: {written(spec)}"
+
+
+def tag(spec: dict) -> Any:
+    return COMPILER.structural_tag({"type": "structural_tag", "format": spec})
+
+
+def law(source: Source, compile: Callable[[dict], Any] = tag, given: Callable[[dict], dict] = dict) -> None:
+    spec = given(formats(source, 2))
     inside = {s for s in SEQUENCES if len(Text(s).units) in Text(s).match(spec, 0)}
     try:
-        found = COMPILER.structural_tag({"type": "structural_tag", "format": spec})
+        found = compile(spec)
     except errors.GrammarError:
         assert not inside, spec
         return
@@ -140,3 +244,13 @@ def law(source: Source) -> None:
 
 def test_formats_of_tokens() -> None:
     harness.seeded(law, 60)
+
+
+def test_tokens_in_ebnf() -> None:
+    harness.seeded(lambda source: law(source, lambda spec: COMPILER.gbnf(ebnf(spec))), 60)
+
+
+def test_tokens_in_lark() -> None:
+    pytest.importorskip("lark")
+    law_of_lark = lambda spec: COMPILER.lark(lark(spec), lexer="scannerless")  # noqa: E731
+    harness.seeded(lambda source: law(source, law_of_lark, whole), 60)

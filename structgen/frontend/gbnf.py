@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import _core
 from ..errors import GrammarError
 from . import source
+from .whole_tokens import WholeTokens
 
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
@@ -59,6 +60,7 @@ class Parser:
         self.text = text
         self.vocabulary = vocabulary
         self.b = builder
+        self.tokens = WholeTokens(builder, vocabulary)
         self.at = 0
         self.depth = 0
         self.numbers: dict[str, int] = {}
@@ -371,16 +373,11 @@ class Parser:
             ids = source.token_ids(match[1], self.vocabulary, self.text, start)
         else:
             ids = [source.named_token(match[0], self.vocabulary, self.text, start)]
-        return self.all_but(ids, start) if negated else self.b.tokens(ids)
-
-    def all_but(self, ids: list[int], at: int) -> int:
-        special = set(self.vocabulary.special_token_ids)
-        for i in ids:
-            if i not in special:
-                source.fail(f"token {i} is ordinary text; only special tokens can be left out", self.text, at)
-        others = source.other_tokens(ids, self.vocabulary)
-        char = source.any_char(self.b)
-        return self.b.choice([char, self.b.tokens(others)]) if others else char
+        if not negated:
+            return self.tokens.one_of(ids, match[0])
+        if all(i in self.tokens.special for i in ids):
+            return self.tokens.char_but(ids)
+        return self.tokens.but(ids, f"!{match[0]}")
 
     def call(self, name: str, end: int) -> int:
         """xgrammar's macros. Their arguments are Python literals and names of rules."""
@@ -431,9 +428,8 @@ class Parser:
             if not 0 <= i < self.vocabulary.vocab_size:
                 source.fail(f"token {i} is outside the vocabulary", self.text, start)
         if name == "Token":
-            return self.b.tokens(ids)
-        one = self.all_but(ids, start)
-        return one if name == "ExcludeToken" else self.b.repeat(one, 0, -1)
+            return self.tokens.one_of(ids, name)
+        return self.tokens.but(ids, name) if name == "ExcludeToken" else self.tokens.any_but(ids, name)
 
     def tag_dispatch(self, call: ast.Call, at: int) -> int:
         pairs: list[tuple[str, int]] = []
@@ -484,8 +480,8 @@ class Parser:
                 source.fail(f"token {token} is outside the vocabulary", self.text, at)
         if both := {t for t, _ in pairs} & set(excluded):
             source.fail(f"token {min(both)} is a trigger and excluded", self.text, at)
-        free = b.repeat(self.all_but([*excluded, *(t for t, _ in pairs)], at), 0, -1)
-        calls = [b.sequence([b.tokens([token]), node]) for token, node in pairs]
+        free = self.tokens.any_but([*excluded, *(t for t, _ in pairs)], "TokenTagDispatch")
+        calls = [b.sequence([self.tokens.one_of([token], "TokenTagDispatch"), node]) for token, node in pairs]
         if not calls:
             return free
         if not options["loop_after_dispatch"]:

@@ -127,6 +127,11 @@ def early(end: str, ends: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
+def all_but(spec: str) -> bool:
+    """Whether ``*`` or ``^3`` asks for any token but those named."""
+    return spec.strip() == "*" or spec.lstrip().startswith("^")
+
+
 def token_ids(spec: str, vocabulary: Vocabulary, text: str, at: int) -> list[int]:
     """The ids of ``[5,7-9,^3]`` without its brackets: numbers, ranges, ``^``: all special ones but these."""
     found: list[int] = []
@@ -147,19 +152,6 @@ def token_ids(spec: str, vocabulary: Vocabulary, text: str, at: int) -> list[int
     if negated:
         return other_tokens(found, vocabulary)
     return found
-
-
-def any_token(b: _core.GrammarBuilder, spec: str, vocabulary: Vocabulary, text: str, at: int) -> int:
-    """``<[*]>`` and ``<[^3]>``: a special token, or text within one token; none of those named."""
-    named = spec.strip()[1:]
-    ids = token_ids(named, vocabulary, text, at) if named.strip() else []
-    ordinary = [i for i in ids if i not in vocabulary.special_token_ids and vocabulary.tokens[i]]
-    node = b.repeat(any_char(b), 1, -1)
-    if ordinary:
-        node = b.both([node, b.negate(b.tokens(ordinary))])
-    node = b.limit(node, 1, f"<[{spec}]>", -1)
-    others = other_tokens(ids, vocabulary)
-    return b.choice([node, b.tokens(others)]) if others else node
 
 
 NO_TEMPERATURE = (

@@ -11,7 +11,6 @@ trigger. Where a mark contains the name of a special token of the vocabulary, th
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,12 +18,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import _core
 from ..errors import GrammarError
 from . import flat_xml, gbnf, nested_xml, source
+from .whole_tokens import WholeTokens
 
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-_FEW = 1_000  # ordinary tokens that are listed
-_NO_TEXT = 0xFE  # this byte and the next are in no token
 _MOST = 1 << 28  # a larger bound says nothing
 BLANKS = 4  # at most, between elements, where nothing else is said
 
@@ -81,6 +79,7 @@ class _Formats:
         self.b = b
         self.vocabulary = vocabulary
         self.spellings = canonical, plain
+        self.tokens = WholeTokens(b, vocabulary)
         self.spell = source.spelled(b, vocabulary)
         self.depth = 0
         self.ends: list[str] = []  # of the tag around: no free text in it goes past one of these
@@ -138,67 +137,15 @@ class _Formats:
         if isinstance(value, bool) or not isinstance(value, (int, str)):
             self.fail("a token is an id or a name", path)
         if isinstance(value, str):
-            ordinary = None if value in self.vocabulary.special_tokens else self.ordinary.get(value.encode())
+            ordinary = (
+                None if value in self.vocabulary.special_tokens else self.tokens.ordinary.get(value.encode())
+            )
             if ordinary is not None:
                 return ordinary
             return source.named_token(value, self.vocabulary, value, 0)
         if not 0 <= value < self.vocabulary.vocab_size:
             self.fail(f"token {value} is outside the vocabulary", path)
         return value
-
-    @functools.cached_property
-    def ordinary(self) -> dict[bytes, int]:
-        """The tokens that are text, by their text."""
-        special = {*self.vocabulary.special_token_ids, *self.vocabulary.eos_token_ids}
-        texts = enumerate(self.vocabulary.tokens)
-        return {text: i for i, text in texts if text and max(text) < _NO_TEXT and i not in special}
-
-    # ---- tokens ----
-    # A special token is read as such. An ordinary one is text: exactly one token begins in it, where it
-    # begins, and ends where it ends. Tokens of the same text are one.
-
-    def exactly(self, token: int, path: str) -> int:
-        text = self.vocabulary.token_bytes(token)
-        if (
-            not text
-            or max(text) >= _NO_TEXT
-            or token in self.vocabulary.special_token_ids
-            or token in self.vocabulary.eos_token_ids
-        ):
-            return self.b.tokens([token])
-        return self.alone(self.b.literal(text), path)
-
-    def alone(self, text: int, path: str) -> int:
-        b = self.b
-        return b.sequence([b.edge(), b.limit(text, 1, f"token #{path}"), b.edge()])
-
-    def other_text(self, texts: list[bytes]) -> int:
-        """The text of any token but these, and others that no token has.
-
-        One byte is always a token's: a shortest way to an end is looked for, and has to be a token.
-        """
-        b = self.b
-        if len(self.ordinary) <= _FEW:
-            return b.choice([b.literal(text) for text in self.ordinary if text not in texts] or [b.never()])
-        every = bytes(range(_NO_TEXT))
-        any_byte = b.byte(every)
-        rest = b.repeat(any_byte, 0, -1)
-        following: dict[bytes, set[int]] = {b"": set()}  # beginning of a text -> the bytes that go on
-        for text in texts:
-            following.setdefault(text, set())
-            for k, byte in enumerate(text):
-                following.setdefault(text[:k], set()).add(byte)
-        never = set(texts)
-        known: dict[bytes, int] = {}
-        for begin in sorted(following, key=len, reverse=True):
-            ways = [] if begin in never or len(begin) < 2 else [b.literal(b"")]
-            next_bytes = bytes(sorted(following[begin]))
-            ways += [b.sequence([b.byte(bytes([i])), known[begin + bytes([i])]]) for i in next_bytes]
-            others = every.translate(None, next_bytes)
-            more = rest if begin else b.sequence([any_byte, rest])
-            known[begin] = b.choice([*ways, *([b.sequence([b.byte(others), more])] if others else [])])
-        single = bytes(t[0] for t in self.ordinary if len(t) == 1 and t not in never)
-        return b.choice([known[b""], *([b.byte(single)] if single else [])])
 
     # ---- formats ----
 
@@ -296,20 +243,13 @@ class _Formats:
         return None if most is None or most > _MOST else most
 
     def token_format(self, spec: dict[str, Any], path: str) -> int:
-        return self.exactly(self.token(spec, path), path)
+        return self.tokens.one_of([self.token(spec, path)], f"token #{path}")
 
-    def any_token(self, spec: dict[str, Any], path: str, most: int = -1) -> int:
+    def any_token(self, spec: dict[str, Any], path: str, single: bool = False) -> int:
         ids = [*(self.token(t, path) for t in spec.get("exclude_tokens") or []), *self.end_tokens]
-        never = {*self.vocabulary.special_token_ids, *self.vocabulary.eos_token_ids}
-        texts = [self.vocabulary.token_bytes(i) for i in ids if i not in never]
-        others = source.other_tokens(ids, self.vocabulary)
-        if texts or most == 1:
-            one = self.alone(self.other_text([t for t in texts if t]), path)
-        else:
-            one = source.any_char(self.b)
-        if others:
-            one = self.b.choice([one, self.b.tokens(others)])
-        return self.limited(one if most == 1 else self.b.repeat(one, 0, most), spec, path)
+        name = f"token #{path}"
+        node = self.tokens.but(ids, name) if single else self.tokens.any_but(ids, name)
+        return self.limited(node, spec, path)
 
     def sequence(self, spec: dict[str, Any], path: str) -> int:
         elements = self.items(spec, "elements", path)
@@ -329,7 +269,7 @@ class _Formats:
     def tag(self, spec: dict[str, Any], path: str) -> int:
         begin = spec.get("begin")
         start = (
-            self.exactly(self.token(begin, path), path)
+            self.tokens.one_of([self.token(begin, path)], f"token #{path}")
             if isinstance(begin, dict)
             else self.spell(self.text(spec, "begin", path))
         )
@@ -356,7 +296,7 @@ class _Formats:
             node = self.closed(content, at, ends)
         else:
             inner = self.format(content, at)
-            node = self.b.sequence([inner, self.exactly(tokens[0], path)]) if tokens else inner
+            node = self.b.sequence([inner, self.tokens.one_of(tokens, f"token #{path}")]) if tokens else inner
         self.ends, self.end_tokens = outer
         return node
 
@@ -494,7 +434,7 @@ class _Formats:
         excluded = [self.token(t, path) for t in spec.get("exclude_tokens") or []]
         free = self.any_token({"exclude_tokens": [*triggers, *excluded]}, path)
         b = self.b
-        calls = [b.sequence([self.exactly(token, path), node]) for token, node in pairs]
+        calls = [b.sequence([self.tokens.one_of([token], f"token #{path}"), node]) for token, node in pairs]
         last = bool(spec.get("stop_after_first")) or spec.get("loop") is False
         if last:
             whole = b.sequence([free, b.choice(calls)])
@@ -535,7 +475,7 @@ KINDS: dict[str, Callable[[_Formats, dict[str, Any], str], int]] = {
     "regex": _Formats.regex,
     "any_text": _Formats.any_text,
     "token": _Formats.token_format,
-    "exclude_token": lambda self, spec, path: self.any_token(spec, path, 1),
+    "exclude_token": lambda self, spec, path: self.any_token(spec, path, True),
     "any_tokens": _Formats.any_token,
     "sequence": _Formats.sequence,
     "or": _Formats.either,

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ... import _core
 from ...errors import GrammarError
 from .. import source
+from ..whole_tokens import WholeTokens
 from .rules import Rules
 from .text import Scanned, scan
 
@@ -69,6 +70,7 @@ class Frontend:
     ) -> None:
         self.b = b
         self.vocabulary = vocabulary
+        self.tokens = WholeTokens(b, vocabulary)
         self.lexer = lexer
         self.grammars = grammars or {}
         self.import_paths = import_paths

@@ -85,13 +85,27 @@ class Extensions:
             text, at = self.scanned.original, extension.at
             return self.b.tokens([source.named_token(value, self.owner.vocabulary, text, at)])
         if kind == "ids":
-            vocabulary, text = self.owner.vocabulary, self.scanned.original
-            if value.strip() == "*" or value.lstrip().startswith("^"):
-                return source.any_token(self.b, value, vocabulary, text, extension.at)
-            return self.b.tokens(source.token_ids(value, vocabulary, text, extension.at))
+            return self.tokens(value, extension.at)
         if kind == "regex":
             return self.substring(extension)
         self.scanned.fail("this operator stands between terminals or in front of one", extension.at)
+
+    def tokens(self, spec: str, at: int) -> int:
+        """``<[12,15-18]>``, ``<[^12]>`` and ``<[*]>``: one token."""
+        whole = self.owner.tokens
+        if not source.all_but(spec):
+            return whole.one_of(self.ids(spec, at), f"<[{spec}]>")
+        named = spec.strip()[1:]
+        return whole.but(self.ids(named, at) if named.strip() else [], f"<[{spec}]>")
+
+    def tokens_in_terminal(self, extension: Extension) -> int:
+        """A terminal is a regex over text and special tokens: an ordinary token in it is its text."""
+        if source.all_but(extension.value):
+            self.scanned.fail("<[*]> and <[^...]> stand in rules, not in terminals", extension.at)
+        return self.b.tokens(self.ids(extension.value, extension.at))
+
+    def ids(self, spec: str, at: int) -> list[int]:
+        return source.token_ids(spec, self.owner.vocabulary, self.scanned.original, at)
 
     def substring(self, extension: Extension) -> int:
         value = extension.value

@@ -108,6 +108,8 @@ class Terminals:
                 if extension.kind in ("json", "lark", "reference", "call"):
                     what = {"reference": "@", "call": "a rule"}.get(extension.kind, f"%{extension.kind}")
                     self.scanned.fail(f"{what} stands in rules, not in terminals", extension.at)
+                if extension.kind == "ids":
+                    return self.extensions.tokens_in_terminal(extension)
                 return self.extensions.node(extension)
             case "expansion":
                 return self.conjunction(kids, name)

@@ -1,0 +1,107 @@
+"""Whole tokens in a grammar: exactly this token, any token but those.
+
+In: ids of a vocabulary. Out: nodes of a ``_core.GrammarBuilder``. Cost: linear in the texts of the tokens
+named; the texts of a vocabulary are looked at once a grammar, and only where an ordinary token is named.
+
+A special token is read as such. An ordinary one is its text, and one token has to begin where it begins and
+end where it ends (``GrammarBuilder.edge``): where ``"ab"`` is asked for, neither ``a``, ``b`` nor ``abc`` is
+it. Tokens of the same text are one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .. import _core
+from . import source
+
+if TYPE_CHECKING:
+    from ..vocabulary import Vocabulary
+
+_FEW = 1_000  # ordinary tokens that are listed
+_NO_TEXT = 0xFE  # this byte and the next are in no token
+
+
+class WholeTokens:
+    """Those of one grammar. `name` is what an error calls a token that does not fit into a limit."""
+
+    def __init__(self, b: _core.GrammarBuilder, vocabulary: Vocabulary) -> None:
+        self.b = b
+        self.vocabulary = vocabulary
+
+    @functools.cached_property
+    def special(self) -> frozenset[int]:
+        return frozenset([*self.vocabulary.special_token_ids, *self.vocabulary.eos_token_ids])
+
+    @functools.cached_property
+    def ordinary(self) -> dict[bytes, int]:
+        """The tokens that are text, by their text."""
+        texts = enumerate(self.vocabulary.tokens)
+        return {t: i for i, t in texts if t and max(t) < _NO_TEXT and i not in self.special}
+
+    def is_text(self, token: int) -> bool:
+        text = self.vocabulary.token_bytes(token)
+        return bool(text) and max(text) < _NO_TEXT and token not in self.special
+
+    def one_of(self, ids: Sequence[int], name: str) -> int:
+        """Exactly one of these tokens."""
+        texts = [self.b.literal(self.vocabulary.token_bytes(i)) for i in ids if self.is_text(i)]
+        others = [i for i in ids if not self.is_text(i)]
+        parts = [self._alone(self.b.choice(texts), name)] if texts else []
+        if others or not parts:
+            parts.append(self.b.tokens(others))
+        return parts[0] if len(parts) == 1 else self.b.choice(parts)
+
+    def but(self, ids: Sequence[int], name: str) -> int:
+        """One token that is none of these and does not end the text."""
+        return self._or_special(self._alone(self._other_text(self._texts(ids)), name), ids)
+
+    def any_but(self, ids: Sequence[int], name: str) -> int:
+        """Any number of such tokens; where no ordinary one is named, any text and special tokens in it."""
+        return self.b.repeat(self.but(ids, name) if self._texts(ids) else self.char_but(ids), 0, -1)
+
+    def char_but(self, ids: Sequence[int]) -> int:
+        """A character, or a special token that is none of these and does not end the text."""
+        return self._or_special(source.any_char(self.b), ids)
+
+    def _texts(self, ids: Sequence[int]) -> list[bytes]:
+        found = [self.vocabulary.token_bytes(i) for i in ids if i not in self.special]
+        return [text for text in found if text]
+
+    def _or_special(self, node: int, ids: Sequence[int]) -> int:
+        others = source.other_tokens(ids, self.vocabulary)
+        return self.b.choice([node, self.b.tokens(others)]) if others else node
+
+    def _alone(self, text: int, name: str) -> int:
+        b = self.b
+        return b.sequence([b.edge(), b.limit(text, 1, name), b.edge()])
+
+    def _other_text(self, texts: list[bytes]) -> int:
+        """The text of any token but these, and others that no token has.
+
+        One byte is always a token's: a shortest way to an end is looked for, and has to be a token.
+        """
+        b = self.b
+        if len(self.ordinary) <= _FEW:
+            return b.choice([b.literal(text) for text in self.ordinary if text not in texts] or [b.never()])
+        every = bytes(range(_NO_TEXT))
+        any_byte = b.byte(every)
+        rest = b.repeat(any_byte, 0, -1)
+        following: dict[bytes, set[int]] = {b"": set()}  # beginning of a text -> the bytes that go on
+        for text in texts:
+            following.setdefault(text, set())
+            for k, byte in enumerate(text):
+                following.setdefault(text[:k], set()).add(byte)
+        never = set(texts)
+        known: dict[bytes, int] = {}
+        for begin in sorted(following, key=len, reverse=True):
+            ways = [] if begin in never or len(begin) < 2 else [b.literal(b"")]
+            next_bytes = bytes(sorted(following[begin]))
+            ways += [b.sequence([b.byte(bytes([i])), known[begin + bytes([i])]]) for i in next_bytes]
+            others = every.translate(None, next_bytes)
+            more = rest if begin else b.sequence([any_byte, rest])
+            known[begin] = b.choice([*ways, *([b.sequence([b.byte(others), more])] if others else [])])
+        single = bytes(t[0] for t in self.ordinary if len(t) == 1 and t not in never)
+        return b.choice([known[b""], *([b.byte(single)] if single else [])])
