@@ -133,13 +133,13 @@ class Parser:
                 value, at = given[kind]
                 if not (value.isdigit() and value.isascii()):
                     source.fail(f"'{kind}' is a whole number of at least 0", self.text, at)
-                counts[kind] = int(value) if len(value) < 10 else source.MOST
+                counts[kind] = min(int(value.lstrip("0")[:20] or "0"), source.NO_LIMIT)
         if "lazy" in given:
             if given["lazy"][0]:
                 source.fail("'lazy' takes no value", self.text, given["lazy"][1])
             node = self.b.shortest(node)
         if "max_chars" in counts:
-            node = self.b.both([node, self.b.repeat(source.any_char(self.b), 0, counts["max_chars"])])
+            node = source.at_most(self.b, node, counts["max_chars"])
         if "capture" in given:
             value, at = given["capture"]
             if value and not value.startswith('"'):

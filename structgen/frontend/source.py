@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DEPTH = 200  # nested parentheses, nested grammars
 MOST = 1 << 30  # of a repetition
+NO_LIMIT = (1 << 28) - 1  # of tokens, of characters: more than any text has
 TOO_MANY = f"the bound of a repetition is at most {MOST}"
 _TOKEN_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?\Z")
 
@@ -56,6 +57,13 @@ def any_char(b: _core.GrammarBuilder) -> int:
 
 def any_text(b: _core.GrammarBuilder) -> int:
     return b.repeat(any_char(b), 0, -1)
+
+
+def at_most(b: _core.GrammarBuilder, node: int, characters: int) -> int:
+    """The texts of a regular node with at most so many characters."""
+    if characters >= NO_LIMIT:
+        return node
+    return b.both([node, b.repeat(any_char(b), 0, characters)])
 
 
 def ignoring_case(b: _core.GrammarBuilder, text: str) -> int:

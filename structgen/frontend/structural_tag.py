@@ -23,7 +23,7 @@ from .whole_tokens import WholeTokens
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-_MOST = 1 << 28  # a larger bound says nothing
+_MOST = source.NO_LIMIT  # a larger bound says nothing
 BLANKS = 4  # at most, between elements, where nothing else is said
 
 
@@ -165,8 +165,10 @@ class _Formats:
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 0):
             self.fail("'max_whitespace_cnt' is a number of blanks", path)
         style = "qwen_xml" if spec.get("type") == "qwen_xml_parameter" else spec.get("style", "json")
-        blanks = BLANKS if most is None else most
-        whitespace = "flexible" if most is None else rf"[ \n\t\r]{{0,{most}}}"
+        blanks = BLANKS if most is None else min(most, _MOST)
+        whitespace = "flexible"
+        if most is not None:
+            whitespace = rf"[ \n\t\r]{{0,{most}}}" if most < _MOST else r"[ \n\t\r]*"
         if not isinstance(style, str):
             self.fail("'style' must be a text", path)
         excludes = self.texts(spec, "excludes", path)
@@ -227,7 +229,7 @@ class _Formats:
         """The texts of a node within the bounds of a format of free text."""
         most = self.count(spec, "max_chars", "characters", path)
         if most is not None:
-            node = self.b.both([node, self.b.repeat(source.any_char(self.b), 0, most)])
+            node = source.at_most(self.b, node, most)
         return self.limited(node, spec, path)
 
     def limited(self, node: int, spec: dict[str, Any], path: str) -> int:
@@ -262,8 +264,11 @@ class _Formats:
     def repeat(self, spec: dict[str, Any], path: str) -> int:
         bounds = {"optional": (0, 1), "plus": (1, -1), "star": (0, -1)}
         least, most = bounds.get(spec["type"], (spec.get("min", 0), spec.get("max", -1)))
-        if not isinstance(least, int) or not isinstance(most, int) or least < 0 or 0 <= most < least:
-            self.fail("'min' and 'max' are the bounds of a repetition", path)
+        numbers = all(isinstance(n, int) and not isinstance(n, bool) for n in (least, most))
+        if not numbers or least < 0 or most < -1 or 0 <= most < least:
+            self.fail("'min' and 'max' are the bounds of a repetition; a 'max' of -1 is none", path)
+        if max(least, most) > source.MOST:
+            self.fail(source.TOO_MANY, path)
         return self.b.repeat(self.format(spec.get("content"), f"{path}/content"), least, most)
 
     def tag(self, spec: dict[str, Any], path: str) -> int:

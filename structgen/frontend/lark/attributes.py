@@ -20,8 +20,6 @@ from .text import PLACEHOLDER, Scanned
 if TYPE_CHECKING:
     from . import Frontend
 
-_MOST_TOKENS = (1 << 28) - 1  # of a limit: more than any text has
-
 
 class Attributes:
     """Those of one grammar."""
@@ -125,8 +123,7 @@ class Attributes:
         """A terminal with at most `max_chars` characters."""
         if "max_chars" not in given:
             return node
-        most = min(_count(given["max_chars"][1]), source.MOST)
-        return self.b.both([node, self.b.repeat(source.any_char(self.b), 0, most)])
+        return source.at_most(self.b, node, _count(given["max_chars"][1]))
 
     def label(self, name: str, given: dict[str, Any], kind: str) -> str | None:
         """The name of a capture; that of the rule where none is given."""
@@ -171,7 +168,7 @@ def _count(text: str) -> int:
     """A limit; -1 where the text is none."""
     if not text.isdigit() or not text.isascii():
         return -1
-    return min(int(text.lstrip("0")[:20] or "0"), _MOST_TOKENS)
+    return min(int(text.lstrip("0")[:20] or "0"), source.NO_LIMIT)
 
 
 def _one_terminal(tree: Any) -> Any:
