@@ -26,6 +26,9 @@ INSTALLED = $(wildcard $(VENV)/lib/python*/site-packages/structgen/_core*.so)
 CPP = $(shell find csrc tests -name '*.cc' -o -name '*.h')
 # `make differential`: pairs of a schema and a text, in all
 PAIRS ?= 1000000
+# `make recorded`: cases in all, and the part of them to do
+CASES ?= 1000000
+SHARD ?= 1/1
 # clang 16 or later: the newest that carries its number, else a plain clang++ that is new enough
 CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++-$(v))) \
   $(shell test "$$(clang++ -dumpversion 2>/dev/null | cut -d. -f1)" -ge 16 2>/dev/null && command -v clang++))
@@ -33,7 +36,7 @@ ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_sche
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
 .PHONY: help setup demo test core format lint hooks test-cpp test-asan test-tsan wheel test-wheel wheels check-release fuzz \
-  planted differential model bench bench-speculation stubs clean
+  planted differential recorded model bench bench-speculation stubs clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -122,6 +125,9 @@ planted: setup  ## bugs put into a copy of the engine on purpose: which tests se
 
 differential: setup  ## verdicts on random schemas beside two judges: PAIRS (1000000) in all, earlier runs included
 	@$(PY) -m bench.differential --pairs $(PAIRS) --jobs $(JOBS)
+
+recorded: setup  ## random grammars, tools, budgets and samplers beside their oracles: SHARD (1/1) of CASES (1000000)
+	@$(PY) -m bench.recorded --cases $(CASES) --shard $(SHARD) --jobs $(JOBS)
 
 model: $(VENV)/.train $(CORE)  ## train both embedded models (hours; resumes) and put them into the package
 	@for model in target draft; do \

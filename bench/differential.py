@@ -72,6 +72,11 @@ class Worker:
             if line.startswith("done\t"):
                 return
 
+    def close(self) -> None:
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+            self.process.wait()
+
 
 def run_chunk(runner: Worker, chunk: int) -> dict:
     last = ""
@@ -161,9 +166,7 @@ def main(arguments: list[str] | None = None) -> int:
                 pairs += record["counts"].get("pairs", 0)
                 wrong = sum(len(r["findings"]) for r in records.values())
                 print(f"{pairs} pairs, {wrong} findings", file=sys.stderr, flush=True)
-            if runner.process is not None and runner.process.stdin is not None:
-                runner.process.stdin.close()
-                runner.process.wait()
+            runner.close()
 
         list(pool.map(loop, range(options.jobs)))
     print(report(records))

@@ -222,16 +222,19 @@ def compiler(tokens: list[bytes]) -> sg.Compiler:
     return sg.Compiler(sg.Vocabulary.from_bytes([*tokens, b""], eos_token_ids=[len(tokens)]))
 
 
+def of_regex(seed: int) -> list[tuple[float, int]]:
+    """A random regex over a random vocabulary."""
+    source = np.random.default_rng([seed, 1])
+    tree = cat(random_tree(source, 3), random_tree(source, 3))
+    tokens = vocabulary(source, b"abcd", longest=4, size=9)
+    if not tokens:
+        return []
+    return compare(lambda: compiler(tokens).regex(spelled(tree)), Regex(tree), tokens, 8, seed)
+
+
 @pytest.mark.parametrize("block", range(4))
 def test_regexes(block: int) -> None:
-    found = []
-    for seed in range(block * 120, block * 120 + 120):
-        source = np.random.default_rng([seed, 1])
-        tree = cat(random_tree(source, 3), random_tree(source, 3))
-        tokens = vocabulary(source, b"abcd", longest=4, size=9)
-        if tokens:
-            compile = lambda t=tokens, p=tree: compiler(t).regex(spelled(p))  # noqa: E731
-            found += compare(compile, Regex(tree), tokens, 8, seed)
+    found = [pair for seed in range(block * 120, block * 120 + 120) for pair in of_regex(seed)]
     assert sum(least < cheap for least, cheap in found) > 3, "a shortest text always has the fewest tokens"
 
 
@@ -250,36 +253,44 @@ PIECES = [b'"', b"a", b"b", b'"a', b'a"', b'","', b'":"', b'{"a":', b'"}', b"{",
           b'"b"]', b'{"a":"b"}', b'["a","b"]']  # fmt: skip
 
 
+def of_schema(seed: int, index: int) -> None:
+    """One of the schemas over a random vocabulary of its pieces."""
+    source = np.random.default_rng([seed, index, 2])
+    count = int(source.integers(8, 13))
+    tokens = [PIECES[int(i)] for i in source.choice(len(PIECES), count, replace=False)]
+    tokens += [b'"'] if source.integers(0, 3) else []
+    read = Read(sg.Compiler(BYTES).json_schema(SCHEMAS[index], whitespace="compact"))
+    compare(lambda: compiler(tokens).json_schema(SCHEMAS[index], whitespace="compact"), read, tokens, 5, seed)
+
+
 @pytest.mark.parametrize("index", range(len(SCHEMAS)))
 def test_schemas(index: int) -> None:
     for seed in range(5):
-        source = np.random.default_rng([seed, index, 2])
-        count = int(source.integers(8, 13))
-        tokens = [PIECES[int(i)] for i in source.choice(len(PIECES), count, replace=False)]
-        tokens += [b'"'] if source.integers(0, 3) else []
-        read = Read(sg.Compiler(BYTES).json_schema(SCHEMAS[index], whitespace="compact"))
-        compile = lambda t=tokens: compiler(t).json_schema(SCHEMAS[index], whitespace="compact")  # noqa: E731
-        compare(compile, read, tokens, 5, seed)
+        of_schema(seed, index)
+
+
+def of_grammar(seed: int) -> None:
+    """A random context-free grammar over a random vocabulary."""
+    from .sampling_oracle import random_rules
+
+    source = np.random.default_rng([seed, 3])
+    rules = random_rules(seed)
+    text = "\n".join(
+        f"{'root' if name == 'S' else name} ::= "
+        + " | ".join(
+            " ".join("root" if c == "S" else c if c == "T" else f'"{c}"' for c in body) or '""'
+            for body in bodies
+        )
+        for name, bodies in rules.items()
+    )
+    tokens = vocabulary(source, b"abc", size=4)
+    if tokens:
+        compare(lambda: compiler(tokens).gbnf(text), Read(sg.Compiler(BYTES).gbnf(text)), tokens, 5, seed)
 
 
 def test_grammars() -> None:
-    from .sampling_oracle import random_rules
-
     for seed in range(12):
-        source = np.random.default_rng([seed, 3])
-        rules = random_rules(seed)
-        text = "\n".join(
-            f"{'root' if name == 'S' else name} ::= "
-            + " | ".join(
-                " ".join("root" if c == "S" else c if c == "T" else f'"{c}"' for c in body) or '""'
-                for body in bodies
-            )
-            for name, bodies in rules.items()
-        )
-        tokens = vocabulary(source, b"abc", size=4)
-        read = Read(sg.Compiler(BYTES).gbnf(text))
-        compile = lambda t=tokens, g=text: compiler(t).gbnf(g)  # noqa: E731
-        compare(compile, read, tokens, 5, seed)
+        of_grammar(seed)
 
 
 def test_choices_whose_bytes_are_missing() -> None:

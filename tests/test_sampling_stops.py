@@ -14,7 +14,9 @@ What is checked, with the run's number of texts K (it may be random) and draws N
 from __future__ import annotations
 
 import copy
+import itertools
 import math
+import random
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
@@ -126,6 +128,26 @@ def check(case: Case, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) 
     found, wanted = summed(case, options, monkeypatch)
     follows_the_named_law(found, wanted, evidence=options["method"] != "mcmc")
     return found
+
+
+def random_case(seed: int) -> tuple[Case, dict[str, Any]]:
+    """A model, a language and a call of `sg.sample` whose outcomes can all be gone through."""
+    source = random.Random(seed)
+    words = ["".join(w) for n in range(4) for w in itertools.product("ab", repeat=n)]
+    texts = tuple(sorted(source.sample(words, source.randint(1, 5))))
+    sharp = source.choice((1.0, 0.5, 2.0))
+    case = Case(seed, texts, learned=source.randint(0, 2), max_tokens=source.choice((2, 3, 3)), sharp=sharp)
+    method = source.choice(("cars", "cars", "asap", "importance", "local"))
+    options: dict[str, Any] = {"method": method, "n": source.randint(1, 2)}
+    options["until_tv"] = source.choice((None, 0.5, 0.2))
+    if method == "cars":
+        options["max_trials"] = source.randint(1, 3)
+    return case, options
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_cases(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    check(*random_case(seed), monkeypatch)
 
 
 SHORT = Case(2, ("a", "ab", "bb"))

@@ -246,11 +246,18 @@ def test_formats_of_tokens() -> None:
     harness.seeded(law, 60)
 
 
+def law_of_ebnf(source: Source) -> None:
+    law(source, lambda spec: COMPILER.gbnf(ebnf(spec)))
+
+
+def law_of_lark(source: Source) -> None:
+    law(source, lambda spec: COMPILER.lark(lark(spec), lexer="scannerless"), whole)
+
+
 def test_tokens_in_ebnf() -> None:
-    harness.seeded(lambda source: law(source, lambda spec: COMPILER.gbnf(ebnf(spec))), 60)
+    harness.seeded(law_of_ebnf, 60)
 
 
 def test_tokens_in_lark() -> None:
     pytest.importorskip("lark")
-    law_of_lark = lambda spec: COMPILER.lark(lark(spec), lexer="scannerless")  # noqa: E731
-    harness.seeded(lambda source: law(source, law_of_lark, whole), 60)
+    harness.seeded(law_of_lark, 60)
