@@ -26,6 +26,9 @@ TESTS = (
     "tests/test_differential.py",
     "tests/test_json_schema.py",
     "tests/test_laws.py",
+    "tests/test_token_formats.py",
+    "tests/test_random_grammars.py",
+    "tests/test_least_tokens.py",
 )
 
 
@@ -40,6 +43,18 @@ class Bug:
 
 
 BUGS = (
+    Bug(
+        "a token without its edge: an ordinary token may be the beginning of a longer one",
+        "structgen/frontend/whole_tokens.py",
+        "return b.sequence([b.edge(), b.limit(text, 1, name), b.edge()])",
+        "return b.sequence([b.edge(), b.limit(text, 1, name)])",
+    ),
+    Bug(
+        "a nullable symbol ends the search for left calls: hidden left recursion stays",
+        "csrc/grammar/cfg.cc",
+        "if (s.kind == CfgSymbol::kRule) f(s.id);\n      if (!nullable(cfg, regexes, s)) break;",
+        "if (s.kind == CfgSymbol::kRule) f(s.id);\n      break;",
+    ),
     Bug(
         "untainted memo: a negative answer is kept though an open ancestor was consulted",
         "csrc/schema/solve.cc",
