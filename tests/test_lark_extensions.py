@@ -136,7 +136,9 @@ def test_imports(tmp_path) -> None:
         'z: "z" u-v\nu-v: %json {"type": "null"}\n%import .near.NEAR\nn: NEAR'
     )
     (tmp_path / "sub" / "near.lark").write_text('NEAR: "near"')
-    (tmp_path / "odd.lark").write_text('x[lazy]: "x"')
+    (tmp_path / "odd.lark").write_text('x: "x"\n%llguidance {"no_forcing": true}')
+    (tmp_path / "wrong.lark").write_text('x: "x"\n\ny: "a" )')
+    (tmp_path / "worse.lark").write_text("x[capture, max_tokens=-1]: /x/")
     for text, inside in (
         ("%import mod.x\nstart: x", "xyy"),
         ("%import .mod (x, w)\nstart: x w", "xyznull"),
@@ -146,10 +148,57 @@ def test_imports(tmp_path) -> None:
         assert harness.verdict(COMPILER.lark(text, import_paths=[tmp_path]), inside), text
     for text, message in (
         ("%import nope.x\nstart: x", "no such grammar"),
-        ("%import odd.x\nstart: x", "attributes"),
+        ("%import odd.x\nstart: x", "odd.lark: options stand in the grammar that imports: no_forcing"),
+        ("%import wrong.x\nstart: x", r"wrong.lark: unexpected '\)' \(line 3, column 8\)"),
+        ("%import worse.x\nstart: x", r"worse.lark: 'max_tokens' is a whole number .*line 1, column 23"),
     ):
         with pytest.raises(errors.GrammarError, match=message):
             COMPILER.lark(text, import_paths=[tmp_path])
+
+
+IMPORTED = r"""
+x[capture, max_tokens=3]: Y+
+Y: "y"
+z[lazy]: /a+/
+q[max_chars=2, temperature=0.3]: /b+/
+h[stop="<e>"]: /.*/
+k[capture="all", suffix=END]: /[a-z]+/
+END: ";"
+p::_: "a" p::incr(_) %if lt(_, 2) | "."
+deep: z k
+"""
+
+
+@pytest.mark.parametrize(
+    "text, inside, outside",
+    [
+        ("%import m.x\nstart: x", "yy", "yb"),
+        ('%import m.z\nstart: z "b"', "ab", "aab"),
+        ('%import m.z -> other\nstart: other "b"', "ab", "aab"),
+        ("%import m.q\nstart: q", "bb", "bbb"),
+        ("%import m.h\nstart: h", "bb<e>", "bbb"),
+        ("%import m.k\nstart: k", "ab;", "ab;;"),
+        ("%import m.deep\nstart: deep", "aab;", "a;"),
+        ("%import m.p\nstart: p::0", "aa.", "aaa."),
+        ("%import m.p -> q\nstart: q::1", "a.", "aa."),
+        ("%import m (x, z)\nstart: x z", "yya", "yaa"),
+    ],
+)
+def test_imported_rules_keep_what_is_said_about_them(text, inside, outside, tmp_path) -> None:
+    (tmp_path / "m.lark").write_text(IMPORTED)
+    found = COMPILER.lark(text, import_paths=[tmp_path])
+    assert harness.verdict(found, inside) and not harness.verdict(found, outside)
+
+
+def test_imported_rules_are_captured_and_limited(tmp_path) -> None:
+    (tmp_path / "m.lark").write_text(IMPORTED)
+    found = COMPILER.lark('%import m (deep, x)\nstart: deep x? "!"', import_paths=[tmp_path])
+    matcher = found.matcher()
+    assert matcher.accept_bytes(b"aab;yy!")
+    texts = {name: [c.text for c in each] for name, each in matcher.captures().items()}
+    assert texts == {"all": [b"ab"], "x": [b"yy"]}
+    matcher = found.matcher()
+    assert matcher.accept_tokens(list(b"aab;yyy")) and not matcher.accept_token(ord("y"))
 
 
 def test_a_limit_of_no_tokens_and_any_token() -> None:

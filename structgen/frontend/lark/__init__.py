@@ -27,7 +27,7 @@ from ...errors import GrammarError
 from .. import source
 from ..whole_tokens import WholeTokens
 from .rules import Rules
-from .text import Scanned, scan
+from .text import Extension, scan
 
 if TYPE_CHECKING:
     from ...vocabulary import Vocabulary
@@ -78,20 +78,20 @@ class Frontend:
         self.open: list[str] = []  # those that are being read
         self.depth = 0
 
-    def other(self, name: str, scanned: Scanned, at: int) -> int:
+    def other(self, name: str, use: Extension) -> int:
         """The node of the grammar ``@name``."""
         if name not in self.grammars:
             hint = source.meant(name, self.grammars) or "; hand it over in `grammars`"
-            scanned.fail(f"there is no grammar '{name}'{hint}", at)
+            use.fail(f"there is no grammar '{name}'{hint}")
         given = self.grammars[name]
         if not isinstance(given, str):
             try:
                 return self.b.json(json.dumps(given), [], "flexible", False, False, False, True, 0)
             except (TypeError, ValueError):
-                scanned.fail(f"the grammar '{name}' is neither a text nor a JSON Schema", at)
+                use.fail(f"the grammar '{name}' is neither a text nor a JSON Schema")
         if name in self.open:
             chain = " -> ".join([*self.open[self.open.index(name) :], name])
-            scanned.fail(f"grammars refer to each other in a circle: {chain}", at)
+            use.fail(f"grammars refer to each other in a circle: {chain}")
         if name not in self.named:
             self.open.append(name)
             self.named[name] = self.grammar(given, "start")

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...errors import GrammarError
 from .. import source
-from .load import where
 from .terminals import Terminals
-from .text import PLACEHOLDER, Scanned
+from .text import PLACEHOLDER, Extension, Scanned
 
 if TYPE_CHECKING:
     from . import Frontend
@@ -29,53 +27,63 @@ class Attributes:
         self.b = owner.b
         self.scanned = scanned
         self.terminals = terminals
+        self.given: dict[str, dict[str, tuple[str, str, int]]] = {}  # by rule, as in `text.Given`
+        self.heads: dict[str, Extension] = {}  # by rule: where they stand
+        self.ends: dict[str, Any] = {}  # by rule: the terminal that ends its texts
 
-    def check(self, rules: Mapping[str, Any]) -> None:
-        """What cannot be kept is refused, whether or not the rule is used."""
-        for name, given in self.scanned.attributes.items():
-            if name not in rules:
-                known = source.meant(name, rules)
-                self.scanned.fail(f"rule '{name}' is not defined{known}", where(self.scanned.original, name))
-            for kind, (what, text, at) in given.items():
-                if kind in ("max_tokens", "max_chars") and (what != "number" or _count(text) < 0):
-                    self.scanned.fail(f"'{kind}' is a whole number of at least 0", at)
-                if kind == "temperature":
-                    written = self.scanned.written(name)
-                    source.temperature(self.b, written, text, self.scanned.original, at)
-                if kind == "lazy" and what != "nothing":
-                    self.scanned.fail("'lazy' takes no value", at)
-                if kind in ("stop", "suffix") and what == "nothing":
-                    self.scanned.fail(f"'{kind}' needs a text, a pattern, a terminal or a token", at)
-                self.label(name, given, "capture")
-            if "stop" in given and "suffix" in given:
-                self.scanned.fail("'stop' and 'suffix' are the same; write one", given["suffix"][2])
-            if "stop_capture" in given:
-                self.label(name, given, "stop_capture")
-                if "stop" not in given and "suffix" not in given:
-                    self.scanned.fail("'stop_capture' needs a 'stop'", given["stop_capture"][2])
+    def add(self, name: str, head: Extension, end: Any) -> None:
+        """What cannot be kept is refused, whether or not the rule is used.
+
+        Args:
+            end: the terminal that `stop` names.
+        """
+        given = head.value.attributes
+        self.given[name], self.heads[name], self.ends[name] = given, head, end
+        for kind, (what, text, at) in given.items():
+            if kind in ("max_tokens", "max_chars") and (what != "number" or _count(text) < 0):
+                head.fail(f"'{kind}' is a whole number of at least 0", at)
+            if kind == "temperature":
+                source.temperature(self.b, head.value.name, text, head.origin.original, at)
+            if kind == "lazy" and what != "nothing":
+                head.fail("'lazy' takes no value", at)
+            if kind in ("stop", "suffix") and what == "nothing":
+                head.fail(f"'{kind}' needs a text, a pattern, a terminal or a token", at)
+            if kind in ("capture", "stop_capture"):
+                self.label(name, kind)
+        if "stop" in given and "suffix" in given:
+            head.fail("'stop' and 'suffix' are the same; write one", given["suffix"][2])
+        if "stop_capture" in given and "stop" not in given and "suffix" not in given:
+            head.fail("'stop_capture' needs a 'stop'", given["stop_capture"][2])
 
     def limits(self) -> dict[str, int]:
         """Rules with `max_tokens`."""
-        given = self.scanned.attributes.items()
+        given = self.given.items()
         return {name: _count(a["max_tokens"][1]) for name, a in given if "max_tokens" in a}
 
+    def place_of_limit(self, name: str) -> int:
+        """In bytes of the grammar's text; -1 in a grammar inside it."""
+        if self.owner.depth > 1 or self.heads[name].origin is not self.scanned:
+            return -1
+        return len(self.scanned.original[: self.given[name]["max_tokens"][2]].encode())
+
     def any_capture(self) -> bool:
-        return any({"capture", "stop_capture"} & set(a) for a in self.scanned.attributes.values())
+        return any({"capture", "stop_capture"} & set(a) for a in self.given.values())
 
     def name_captures(self) -> None:
         """Captures have their numbers in the order of the text."""
-        for name, given in self.scanned.attributes.items():
+        for name in self.given:
             for kind in ("capture", "stop_capture"):
-                if label := self.label(name, given, kind):
+                if label := self.label(name, kind):
                     self.b.capture(label, self.b.literal(b""))
 
     def captured(self, name: str, node: int) -> int:
         """A rule's node, noted where it is to be captured."""
-        label = self.label(name, self.scanned.attributes[name], "capture")
+        label = self.label(name, "capture")
         return self.b.capture(label, node) if label else node
 
-    def terminal(self, name: str, tree: Any, given: dict[str, Any]) -> int | None:
+    def terminal(self, name: str, tree: Any) -> int | None:
         """The node of a rule whose attributes make it one terminal; None where they do not."""
+        given = self.given[name]
         ends = given.get("suffix") or given.get("stop")
         if ends is not None and ends[0] == "string" and not _text_of(ends):
             ends = None  # the end of the whole text, as in llguidance: no end of its own
@@ -94,8 +102,8 @@ class Attributes:
         body = self.shortened(self.terminals.node(self.terminals.as_terminal(tree, name), name), given)
         if ends is None:
             return self.captured(name, self.terminals.lazy(name, self.b.shortest(body)))
-        label, end_label = (self.label(name, given, kind) for kind in ("capture", "stop_capture"))
-        end = self.end(ends)
+        label, end_label = (self.label(name, kind) for kind in ("capture", "stop_capture"))
+        end = self.end(name, ends)
         whole = self.b.shortest(self.b.sequence([body, end]))
         if not label and not end_label:
             return self.terminals.lazy(name, whole)
@@ -110,7 +118,7 @@ class Attributes:
                     never.append(b.sequence([source.any_text(b), spell(text[:k])]))
         elif ends[0] == "regexp" and not _one_character(ends[1]):
             message = "the end of a capture is a text, a token or a pattern of one character"
-            self.scanned.fail(message, ends[2])
+            self.heads[name].fail(message, ends[2])
         inside = self.terminals.lazy(name, b.both([body, b.negate(b.choice(never))]), whole)
         return b.sequence(
             [
@@ -125,22 +133,24 @@ class Attributes:
             return node
         return source.at_most(self.b, node, _count(given["max_chars"][1]))
 
-    def label(self, name: str, given: dict[str, Any], kind: str) -> str | None:
+    def label(self, name: str, kind: str) -> str | None:
         """The name of a capture; that of the rule where none is given."""
+        given = self.given[name]
         if kind not in given:
             return None
-        what, text, at = given[kind]
+        head, (what, _, at) = self.heads[name], given[kind]
         if what not in ("nothing", "string"):
-            self.scanned.fail(f"'{kind}' takes a name in quotes", at)
-        found = self.scanned.written(name) if what == "nothing" else _text_of(given[kind])
+            head.fail(f"'{kind}' takes a name in quotes", at)
+        found = head.value.name if what == "nothing" else _text_of(given[kind])
         if not found:
-            self.scanned.fail("a capture has a name", at)
-        return found
+            head.fail("a capture has a name", at)
+        return str(found)
 
-    def end(self, value: tuple[str, str, int]) -> int:
+    def end(self, name: str, value: tuple[str, str, int]) -> int:
         kind, text, at = value
+        head = self.heads[name]
         if kind == "token":
-            return self.b.tokens([source.named_token(text, self.owner.vocabulary, self.scanned.original, at)])
+            return self.b.tokens([source.named_token(text, self.owner.vocabulary, head.origin.original, at)])
         if kind == "string":
             return self.spell(value)(_text_of(value))
         if kind == "regexp":
@@ -149,13 +159,11 @@ class Attributes:
             try:
                 return self.b.pattern(source.sound(f"(?{flags}:{pattern})" if flags else pattern))
             except GrammarError as error:
-                self.scanned.fail(error.message, at)
+                head.fail(error.message, at)
         if kind == "terminal":
-            name = self.scanned.name(text)
-            if name not in self.terminals.defined:
-                self.scanned.fail(f"terminal '{name}' is not defined", at)
-            return self.terminals.node(self.terminals.defined[name][0], name)
-        self.scanned.fail("expected a text, a pattern, a terminal or a token", at)
+            ending = self.ends[name].name
+            return self.terminals.node(self.terminals.defined[ending][0], ending)
+        head.fail("expected a text, a pattern, a terminal or a token", at)
 
     def spell(self, value: tuple[str, str, int]) -> source.Spell:
         """How the texts of an attribute are matched: ``"..."i`` in any case."""

@@ -6,7 +6,7 @@ Cost: linear in the extension; a nested grammar costs what it costs alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ... import _core
@@ -34,11 +34,24 @@ class Extensions:
         """The operator that a placeholder among the parts of an expansion stands for."""
         literal = only_literal(tree)
         found = None if literal is None else self.at(literal)
-        kinds = ("both", "negate", "count", "condition")
+        kinds = ("both", "negate", "count", "condition", "call", "rule")
         return found if found is not None and found.kind in kinds else None
 
     def has_operators(self, kids: list[Any]) -> bool:
         return any((op := self.operator(k)) is not None and op.kind in ("both", "negate") for k in kids)
+
+    def given(self, tree: Any) -> tuple[Extension | None, Any]:
+        """What is said about a rule, taken out of its tree, and the terminal that ends the rule's texts."""
+        for alternative in _alternatives(tree):
+            kids = alternative.children
+            found = self.operator(kids[0]) if kids else None
+            if found is None or found.kind != "rule":
+                continue
+            ended = any(found.value.attributes.get(k, ("",))[0] == "terminal" for k in ("stop", "suffix"))
+            end = kids[1].children[0] if ended else None
+            del kids[: 2 if ended else 1]
+            return found, end
+        return None, None
 
     def conditional(self, kids: list[Any], parameter: int) -> list[Any] | None:
         """The parts of an alternative without its conditions; None where they do not hold."""
@@ -58,7 +71,7 @@ class Extensions:
             if operator is None:
                 out.append(node(kid))
             elif not out:
-                self.scanned.fail("nothing stands before this that could be repeated", operator.at)
+                operator.fail("nothing stands before this that could be repeated")
             else:
                 out[-1] = self.b.repeat(out[-1], *operator.value)
         return out
@@ -71,7 +84,7 @@ class Extensions:
         if kind == "json":
             return self.b.json(value, [], "flexible", False, False, False, True, 0)
         if kind == "reference":
-            return self.owner.other(value, self.scanned, extension.at)
+            return self.owner.other(value, extension)
         if kind == "lark":
             try:
                 return self.b.call(self.owner.grammar(value, "start"))
@@ -79,33 +92,33 @@ class Extensions:
                 if error.line is not None and error.text == value:
                     line_start = value.split("\n")[: error.line - 1]
                     inside = sum(len(part) + 1 for part in line_start) + (error.column or 1) - 1
-                    self.scanned.fail(error.message, extension.at + inside)
+                    extension.fail(error.message, extension.at + inside)
                 raise
         if kind == "token":
-            text, at = self.scanned.original, extension.at
-            return self.b.tokens([source.named_token(value, self.owner.vocabulary, text, at)])
+            text = extension.origin.original
+            return self.b.tokens([source.named_token(value, self.owner.vocabulary, text, extension.at)])
         if kind == "ids":
-            return self.tokens(value, extension.at)
+            return self.tokens(extension)
         if kind == "regex":
             return self.substring(extension)
-        self.scanned.fail("this operator stands between terminals or in front of one", extension.at)
+        extension.fail("this operator stands between terminals or in front of one")
 
-    def tokens(self, spec: str, at: int) -> int:
+    def tokens(self, extension: Extension) -> int:
         """``<[12,15-18]>``, ``<[^12]>`` and ``<[*]>``: one token."""
-        whole = self.owner.tokens
+        spec, whole = extension.value, self.owner.tokens
         if not source.all_but(spec):
-            return whole.one_of(self.ids(spec, at), f"<[{spec}]>")
+            return whole.one_of(self.ids(extension, spec), f"<[{spec}]>")
         named = spec.strip()[1:]
-        return whole.but(self.ids(named, at) if named.strip() else [], f"<[{spec}]>")
+        return whole.but(self.ids(extension, named) if named.strip() else [], f"<[{spec}]>")
 
     def tokens_in_terminal(self, extension: Extension) -> int:
         """A terminal is a regex over text and special tokens: an ordinary token in it is its text."""
         if source.all_but(extension.value):
-            self.scanned.fail("<[*]> and <[^...]> stand in rules, not in terminals", extension.at)
-        return self.b.tokens(self.ids(extension.value, extension.at))
+            extension.fail("<[*]> and <[^...]> stand in rules, not in terminals")
+        return self.b.tokens(self.ids(extension, extension.value))
 
-    def ids(self, spec: str, at: int) -> list[int]:
-        return source.token_ids(spec, self.owner.vocabulary, self.scanned.original, at)
+    def ids(self, extension: Extension, spec: str) -> list[int]:
+        return source.token_ids(spec, self.owner.vocabulary, extension.origin.original, extension.at)
 
     def substring(self, extension: Extension) -> int:
         value = extension.value
@@ -120,9 +133,8 @@ class Extensions:
             if kind in ("substring_words", "substring_chars") and isinstance(given, str):
                 units = source.units_of(source.sound(given), kind.removeprefix("substring_"))
                 return self.b.substring(units, 0)
-        self.scanned.fail(
-            "%regex takes one of substring_words and substring_chars (a text), substring_chunks (a list)",
-            extension.at,
+        extension.fail(
+            "%regex takes one of substring_words and substring_chars (a text), substring_chunks (a list)"
         )
 
 
@@ -138,6 +150,14 @@ def repeated(b: _core.GrammarBuilder, node: int, operator: list[Any]) -> int:
             raise GrammarError(f"~{least}..{most} asks for at least {least} and at most {most}")
         return b.repeat(node, least, most)
     return b.repeat(node, int(kind == "+"), 1 if kind == "?" else -1)
+
+
+def _alternatives(tree: Any) -> Iterator[Any]:
+    """The alternatives of a rule, without their aliases."""
+    for kid in tree.children if tree.data == "expansions" else [tree]:
+        alternative = kid.children[0] if getattr(kid, "data", None) == "alias" else kid
+        if getattr(alternative, "data", None) == "expansion":
+            yield alternative
 
 
 def only_literal(tree: Any) -> Any:

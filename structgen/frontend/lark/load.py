@@ -32,7 +32,7 @@ def load(scanned: Scanned, paths: Sequence[str]) -> Any:
         raise missing(error, "Lark grammars") from None
 
     entered: set[str] = set()  # directories of files that were imported
-    reading = [("", scanned)]  # files and texts, the last of which Lark is parsing
+    reading = [scanned]  # texts, the last of which Lark is parsing
 
     def imported(base: Any, path: str) -> Any:
         """A grammar of another file: in the given directories, beside one found there, or one of Lark's own.
@@ -46,12 +46,12 @@ def load(scanned: Scanned, paths: Sequence[str]) -> Any:
                     text = file.read()
             except OSError:
                 continue
-            child = scan(text, scanned)
-            if child.attributes or child.parametric or child.options:
-                what = "attributes, options and rules with a parameter are not read in imported grammars"
-                raise GrammarError(f"{found}: {what}; hand it over in `grammars` and write @name")
+            child = scan(text, scanned, found)
+            if child.options:
+                what = f"options stand in the grammar that imports: {', '.join(child.options)}"
+                raise GrammarError(f"{found}: {what}")
             entered.add(os.path.split(found)[0])
-            reading.append((found, child))
+            reading.append(child)
             return found, child.text
         try:
             return stdlib_loader(base, path)
@@ -75,11 +75,11 @@ def load(scanned: Scanned, paths: Sequence[str]) -> Any:
         loader.load_grammar(scanned.text, "")
         return loader.build()
     except UnexpectedInput as error:
-        _unexpected(error, "", *reading[-1])
+        _unexpected(error, "", reading[-1])
     except (LarkGrammarError, AssertionError, TypeError) as error:
         causes = _causes(error)
         if met := [cause for cause in causes if isinstance(cause, UnexpectedInput)]:
-            _unexpected(met[-1], str(error) if isinstance(error, LarkGrammarError) else "", *reading[-1])
+            _unexpected(met[-1], str(error) if isinstance(error, LarkGrammarError) else "", reading[-1])
         if isinstance(error, TypeError):
             raise
         if causes and isinstance(causes[0], KeyError):
@@ -117,20 +117,15 @@ def _causes(error: BaseException) -> list[BaseException]:
     return found
 
 
-def _unexpected(error: Any, message: str, file: str, scanned: Scanned) -> NoReturn:
-    """A text that is no grammar.
-
-    Args:
-        message: what the loader says of it; "" where it says nothing.
-        file: that was imported; "" for the grammar itself.
-    """
+def _unexpected(error: Any, message: str, scanned: Scanned) -> NoReturn:
+    """A text that is no grammar. `message`: what the loader says of it; "" where it says nothing."""
     at = scanned.place(max(0, error.pos_in_stream or 0))
     found = scanned.original[at : at + 1]
     what = f"unexpected {found!r}" if found.strip() else "the rule ends too early"
     head = message.partition(", at line")[0].partition("\n")[0]
     if head and not head.startswith("Unexpected"):
         what = head[:1].lower() + head[1:]
-    scanned.fail(f"{file}: {what}" if file else what, at)
+    scanned.fail(what, at)
 
 
 def _undefined(name: str, loader: Any, scanned: Scanned) -> NoReturn:

@@ -40,11 +40,16 @@ class Rules:
         self.rules: dict[str, Any] = {name: (params, tree) for name, params, tree, _ in loaded.rule_defs}
         self.extensions = Extensions(owner, scanned)
         self.terminals = Terminals(owner, scanned, self.extensions, dict(loaded.term_defs))
+        self.attributes = Attributes(owner, scanned, self.terminals)
+        self.parametric: set[str] = set()  # rules with a parameter
         for name, (_, tree) in self.rules.items():
             if tree is None:
                 raise GrammarError(f"rule '{name}' is declared and never defined")
-        self.attributes = Attributes(owner, scanned, self.terminals)
-        self.attributes.check(self.rules)
+            given, end = self.extensions.given(tree)
+            if given is not None and given.value.attributes:
+                self.attributes.add(name, given, end)
+            if given is not None and given.value.parametric:
+                self.parametric.add(name)
         self.limits = self.attributes.limits()  # rules with `max_tokens`
         self.numbers: dict[tuple[Any, ...], int] = {}
         self.todo: list[tuple[int, str, dict[str, Any], frozenset[str], int]] = []
@@ -96,7 +101,7 @@ class Rules:
         """A rule as a part of the texts of limited rules."""
         key = (name, *(repr(a) for a in arguments.values()), inside, parameter)
         if key not in self.numbers:
-            if name in self.scanned.parametric:
+            if name in self.parametric:
                 self.values += 1
                 if self.values > _VALUES:
                     what = f"rules with a parameter take more than {_VALUES} values"
@@ -109,36 +114,30 @@ class Rules:
         return self.numbers[key]
 
     def unparametric(self, name: str) -> None:
-        if name in self.scanned.parametric:
+        if name in self.parametric:
             message = f"rule '{name}' takes a parameter and is given none; write {name}::0"
             self.scanned.fail(message, where(self.scanned.original, self.scanned.written(name)))
 
-    def call(self, extension: Extension) -> int:
+    def call(self, name: str, extension: Extension) -> int:
         """A rule with a parameter."""
-        name, value = extension.value
-        if name not in self.rules:
-            self.scanned.fail(f"rule '{name}' is not defined{source.meant(name, self.rules)}", extension.at)
-        if name not in self.scanned.parametric:
-            self.scanned.fail(f"rule '{name}' takes no parameter; write {name}::_: ...", extension.at)
+        if name not in self.parametric:
+            extension.fail(f"rule '{name}' takes no parameter; write {name}::_: ...")
         self.parameters(name, 0)
-        return self.b.call(self.rule(name, {}, value(self.parameter) & _ALL))
+        return self.b.call(self.rule(name, {}, extension.value(self.parameter) & _ALL))
 
     def body(self, name: str, arguments: dict[str, Any], inside: frozenset[str]) -> int:
         # An occurrence inside another one of the same rule needs no limit of its own: whatever begins in it
         # begins in the outer one, too. So limits never stand in a left recursion.
         if name in self.limits and name not in inside:
             inner = self.version(name, arguments, inside | {name}, self.parameter)
-            at = -1
-            if self.owner.depth == 1:
-                at = len(self.scanned.original[: self.scanned.attributes[name]["max_tokens"][2]].encode())
-            node = self.b.limit(self.b.call(inner), self.limits[name], name, at)
+            place = self.attributes.place_of_limit(name)
+            node = self.b.limit(self.b.call(inner), self.limits[name], name, place)
             return self.followed(node)  # what is ignored may stand behind it as well: there it does not count
         self.inside = inside
         tree = self.rules[name][1]
-        attributes = self.scanned.attributes.get(name)
-        if not attributes:
+        if name not in self.attributes.given:
             return self.node(tree, arguments)
-        terminal = self.attributes.terminal(name, tree, attributes)
+        terminal = self.attributes.terminal(name, tree)
         if terminal is not None:
             return self.followed(terminal)
         return self.attributes.captured(name, self.node(tree, arguments))
@@ -147,8 +146,6 @@ class Rules:
         """The limited rules that a rule's text may be made of, itself included."""
         if not self.limits:
             return frozenset()
-        if self.scanned.parametric:  # whose calls are no names in the trees: no rule is known to be outside
-            return frozenset(self.limits)
         if name not in self.reached:
             seen, todo = {name}, [name]
             while todo:
@@ -191,8 +188,6 @@ class Rules:
                 return self.template(tree, arguments)
             case "literal":
                 extension = self.extensions.at(kids[0])
-                if extension is not None and extension.kind == "call":
-                    return self.call(extension)
                 if extension is not None and extension.kind == "empty":
                     return self.b.literal(b"")
                 if extension is not None:
@@ -205,6 +200,9 @@ class Rules:
                     return self.b.never()
                 if len(left) < len(kids):
                     tree, kids = type(tree)("expansion", left), left
+                last = self.extensions.operator(kids[-1]) if len(kids) == 2 else None
+                if last is not None and last.kind == "call":
+                    return self.call(kids[0].children[0].name, last)
                 if self.extensions.has_operators(kids):
                     return self.followed(self.terminals.made_lexeme(tree))
                 return self.b.sequence(self.extensions.counted(kids, lambda k: self.node(k, arguments)))

@@ -105,9 +105,9 @@ class Terminals:
             case "literal":
                 extension = self.extensions.at(kids[0])
                 assert extension is not None
-                if extension.kind in ("json", "lark", "reference", "call"):
-                    what = {"reference": "@", "call": "a rule"}.get(extension.kind, f"%{extension.kind}")
-                    self.scanned.fail(f"{what} stands in rules, not in terminals", extension.at)
+                if extension.kind in ("json", "lark", "reference"):
+                    what = "@" if extension.kind == "reference" else f"%{extension.kind}"
+                    extension.fail(f"{what} stands in rules, not in terminals")
                 if extension.kind == "ids":
                     return self.extensions.tokens_in_terminal(extension)
                 return self.extensions.node(extension)
@@ -123,7 +123,7 @@ class Terminals:
             operator = self.extensions.operator(kid)
             if operator is not None and operator.kind == "both":
                 if negated or not sequences[-1]:
-                    self.scanned.fail("'&' stands between two terminals", operator.at)
+                    operator.fail("'&' stands between two terminals")
                 sequences.append([])
             elif operator is not None and operator.kind == "negate":
                 negated = not negated

@@ -54,6 +54,7 @@ _ATTRIBUTE = re.compile(
     |(?P<number>[+\-]?[0-9.]+)|(?P<token><[^<>\s"]+>)|(?P<terminal>_?[A-Z][\w\-]*)))?\s*(?P<end>[,\]])""",
     re.VERBOSE,
 )
+_COLON = re.compile(r"\s*:")
 _KNOWN = ("lazy", "capture", "stop", "suffix", "stop_capture", "max_tokens", "max_chars", "temperature")
 # Options of a grammar: name -> the values that are kept.
 _OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -68,21 +69,38 @@ _OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    kind: str  # empty, json, regex, lark, token, ids, reference, call, both, negate, count, condition
+    # empty, json, regex, lark, token, ids, reference, call, both, negate, count, condition, rule
+    kind: str
     value: Any
     at: int  # where in the text
+    origin: Scanned  # the text
+
+    def fail(self, message: str, at: int | None = None) -> NoReturn:
+        self.origin.fail(message, self.at if at is None else at)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What stands between a rule's name and its colon."""
+
+    name: str  # of the rule, as written
+    attributes: dict[str, tuple[str, str, int]]  # by name: kind of value, its text, its place
+    parametric: bool  # the rule has a parameter
 
 
 @dataclass(slots=True)
 class Scanned:
-    """The text for Lark, and what was taken out of it."""
+    """The text for Lark, and what was taken out of it.
+
+    What is said about a rule in front of its colon stands in the new text behind the colon, as an extension
+    in the first alternative. So it stays with the rule, whatever names Lark gives to rules that are imported.
+    """
 
     original: str
+    file: str = ""  # that was imported
     text: str = ""
     extensions: list[Extension] = field(default_factory=list)
-    # by rule, by name: kind of value, its text, its place
-    attributes: dict[str, dict[str, tuple[str, str, int]]] = field(default_factory=dict)
-    parametric: set[str] = field(default_factory=set)  # rules with a parameter
+    heads: set[str] = field(default_factory=set)  # rules with attributes or a parameter
     options: dict[str, Any] = field(default_factory=dict)
     spelled: dict[str, str] = field(default_factory=dict)  # names with hyphens -> what Lark sees
     _starts: list[int] = field(default_factory=list)  # in `text`
@@ -98,7 +116,7 @@ class Scanned:
     def fail(self, message: str, at: int) -> NoReturn:
         for written, name in self.spelled.items():
             message = re.sub(rf"\b{name}\b", written, message)
-        source.fail(message, self.original, at)
+        source.fail(f"{self.file}: {message}" if self.file else message, self.original, at)
 
     def written(self, name: str) -> str:
         """A name as the grammar's text has it."""
@@ -117,12 +135,14 @@ class Scanned:
         return self.spelled[written]
 
 
-def scan(text: str, parent: Scanned | None = None) -> Scanned:
+def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
     """Raises GrammarError for an extension that is not well-formed.
 
-    `parent`: the grammar that imports this one, which keeps its extensions.
+    Args:
+        parent: the grammar that imports this one, which keeps its extensions.
+        file: where this one was found.
     """
-    found = Scanned(text)
+    found = Scanned(text, file)
     if parent is not None:
         found.extensions = parent.extensions
     if _OPEN in text or _CLOSE in text:
@@ -140,7 +160,7 @@ def scan(text: str, parent: Scanned | None = None) -> Scanned:
 
     def extend(kind: str, value: Any, where: int) -> None:
         put(f' "{_OPEN}{len(found.extensions)}{_CLOSE}" ', where)
-        found.extensions.append(Extension(kind, value, where))
+        found.extensions.append(Extension(kind, value, where, found))
 
     line = True
     while at < len(text):
@@ -148,13 +168,23 @@ def scan(text: str, parent: Scanned | None = None) -> Scanned:
             line = False
             head = _HEAD.match(text, at)
             if head is not None and (head["open"] or head["parameter"]):
-                end = _attributes(found, head) if head["open"] else head.end()
-                if end is not None:
+                colon = _COLON.match(text, head.end())
+                read: tuple[Values, int] | None = None if colon is None else ({}, colon.end())
+                if head["open"]:
+                    read = _attributes(found, head)
+                if read is not None:
+                    attributes, at_end = read
                     name = found.name(head["name"])
-                    put(text[at : head.start("name")] + name + (head["priority"] or ""), at)
-                    if head["parameter"]:
-                        found.parametric.add(name)
-                    at = end
+                    if name in found.heads:
+                        found.fail(f"'{head['name']}' is defined twice", head.start("name"))
+                    found.heads.add(name)
+                    put(text[at : head.start("name")] + name + (head["priority"] or "") + ":", at)
+                    given = Given(head["name"], attributes, head["parameter"] is not None)
+                    extend("rule", given, head.start("name"))
+                    for end in ("stop", "suffix"):  # for Lark a terminal of the rule, so that it is kept
+                        if attributes.get(end, ("",))[0] == "terminal":
+                            put(f" {found.name(attributes[end][1])} ", attributes[end][2])
+                    at = at_end
                     continue
         match = _PART.search(text, at)
         if match is None:
@@ -183,7 +213,9 @@ def scan(text: str, parent: Scanned | None = None) -> Scanned:
         elif kind == "call":
             name = found.name(piece[:-2])
             value, at = parametric.value(text, at)
-            extend("call", (name, value), start)
+            put(f" ({name}", start)
+            extend("call", value, start)
+            put(") ", start)
         elif kind == "condition":
             test, at = parametric.condition(text, at)
             extend("condition", test, start)
@@ -255,11 +287,13 @@ def closing(text: str, at: int) -> int:
     source.fail("this brace is never closed", text, at)
 
 
-def _attributes(found: Scanned, head: re.Match[str]) -> int | None:
-    """Reads ``[...]`` after a rule's name; None where it is no list of attributes."""
+Values = dict[str, tuple[str, str, int]]  # of attributes, by name: kind of value, its text, its place
+
+
+def _attributes(found: Scanned, head: re.Match[str]) -> tuple[Values, int] | None:
+    """The list ``[...]`` after a rule's name and where the colon behind it ends; None where it is none."""
     text, at = found.original, head.end()
-    name = found.name(head["name"])
-    values: dict[str, tuple[str, str, int]] = {}
+    values: Values = {}
     while True:
         match = _ATTRIBUTE.match(text, at)
         if match is None:
@@ -276,10 +310,5 @@ def _attributes(found: Scanned, head: re.Match[str]) -> int | None:
         at = match.end()
         if match["end"] == "]":
             break
-    rest = text[at:].lstrip(" \t")
-    if not rest.startswith(":"):
-        return None
-    if name in found.attributes:
-        source.fail(f"'{head['name']}' is defined twice", text, head.start("name"))
-    found.attributes[name] = values
-    return at
+    colon = _COLON.match(text, at)
+    return None if colon is None else (values, colon.end())
