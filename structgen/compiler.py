@@ -101,10 +101,11 @@ class Compiler:
             property_order: "schema" keeps the keys of one ``properties`` in its order; "any" does not.
             numbers: "any" takes every spelling of RFC 8259. "canonical" takes one spelling a number: no
                 exponent, no trailing zeros, at most 308 digits before the point, so every reader has a finite
-                double or a whole number of it. Default: "canonical" for Python types, else "any".
+                double or a whole number of it. Default: "any" for a JSON Schema, "canonical" for what
+                programs read: Python types, ``response_format``, ``tools``.
             strings: "any" takes every spelling of RFC 8259, ``"\\u0041"`` for ``"A"`` too. "plain" takes what
                 JSON writers write: only quotes, backslashes and control characters are escaped, in the
-                shortest way. Default: "plain" for Python types, else "any".
+                shortest way. Default: "any" for a JSON Schema, else "plain".
             formats: "enforce" applies every format of the newest specification; "annotate" none.
             draft: "4", "6", "7", "2019-09" or "2020-12"; default: the schema's ``$schema``, else 2020-12.
             registry: a ``referencing.Registry`` or a dict of URI to schema, for ``$ref`` to other documents.
@@ -137,10 +138,7 @@ class Compiler:
                 return self._remember(schema, grammar)
         if property_order not in ("schema", "any"):
             raise ValueError(f"property_order is 'schema' or 'any', not {property_order!r}")
-        if numbers not in (None, "any", "canonical"):
-            raise ValueError(f"numbers is 'any' or 'canonical', not {numbers!r}")
-        if strings not in (None, "any", "plain"):
-            raise ValueError(f"strings is 'any' or 'plain', not {strings!r}")
+        _check_spelling(numbers or "any", strings or "any")
         if formats not in ("enforce", "annotate"):
             raise ValueError(f"formats is 'enforce' or 'annotate', not {formats!r}")
         number = _draft_number(draft)
@@ -155,6 +153,7 @@ class Compiler:
 
                 document, parse = unwrap_openai(schema)
                 text = _to_text(document)
+                numbers, strings = numbers or "canonical", strings or "plain"
             else:
                 text = _to_text(schema)
         else:
@@ -230,6 +229,8 @@ class Compiler:
         lexer: Literal["contextual", "dynamic", "scannerless"] = "contextual",
         grammars: Mapping[str, Any] | None = None,
         import_paths: Sequence[str | os.PathLike[str]] = (),
+        numbers: Literal["any", "canonical"] = "any",
+        strings: Literal["any", "plain"] = "any",
     ) -> CompiledGrammar:
         """A Lark grammar, with the extensions that llguidance's users know.
 
@@ -242,6 +243,7 @@ class Compiler:
             import_paths: directories in which ``%import`` looks for grammars, before Lark's own; a relative
                 import (``%import .other``) looks in the directory of the file that it stands in first.
                 Without any no file is read.
+            numbers, strings: how the JSON of schemas in the grammar is spelled, as in `json_schema`.
 
         Raises:
             GrammarError: with line, column and the likely fix.
@@ -249,16 +251,18 @@ class Compiler:
         """
         if lexer not in ("contextual", "dynamic", "scannerless"):
             raise ValueError(f"lexer is 'contextual', 'dynamic' or 'scannerless', not {lexer!r}")
-        key = ("lark", sound(text), start, lexer)
+        _check_spelling(numbers, strings)
+        key = ("lark", sound(text), start, lexer, numbers, strings)
         alone = not grammars and not import_paths  # else the text is not all there is
         if alone and (known := self._known(key)) is not None:
             return known
         from .frontend import lark
 
         paths = [os.fspath(path) for path in import_paths]
-        builder, rule = lark.build(text, self.vocabulary, start, lexer, grammars, paths)
+        builder, rule = lark.build(text, self.vocabulary, start, lexer, grammars, paths, numbers, strings)
         try:
             options = {"start": start, "lexer": lexer, "grammars": grammars, "import_paths": paths}
+            options |= {"numbers": numbers, "strings": strings}
             built = self._built(builder, rule, text, ("lark", (text,), options))
             return self._remember(key, built) if alone else built
         except GrammarError as error:
@@ -274,23 +278,25 @@ class Compiler:
         self,
         spec: Any,
         *,
-        numbers: Literal["any", "canonical"] = "any",
-        strings: Literal["any", "plain"] = "any",
+        numbers: Literal["any", "canonical"] = "canonical",
+        strings: Literal["any", "plain"] = "plain",
     ) -> CompiledGrammar:
         """Free text with tags in it whose content is constrained.
 
         Args:
             spec: what xgrammar and vLLM call a structural tag, as a dict, as JSON text, or their own class.
-            numbers, strings: how the JSON in it is spelled, as in `json_schema`.
+            numbers, strings: how JSON is spelled, as in `json_schema`. Programs read it, so "any" is not the
+                default. Strings are "plain" only if no schema of the tag has `excludes` or a style of
+                elements: escapes write there what a string cannot contain as it is.
 
         Raises:
             GrammarError: with the path to the part at fault, such as ``#/format/tags/0``.
         """
         from .frontend import structural_tag
 
-        canonical, plain = numbers == "canonical", strings == "plain"
+        _check_spelling(numbers, strings)
         recipe: _Recipe = ("structural_tag", (spec,), {"numbers": numbers, "strings": strings})
-        return self._built(*structural_tag.build(spec, self.vocabulary, canonical, plain), spec, recipe)
+        return self._built(*structural_tag.build(spec, self.vocabulary, numbers, strings), spec, recipe)
 
     def tools(
         self,
@@ -300,6 +306,8 @@ class Compiler:
         style: str = "hermes",
         parallel: bool = True,
         reasoning: bool = False,
+        numbers: Literal["any", "canonical"] = "canonical",
+        strings: Literal["any", "plain"] = "plain",
     ) -> CompiledGrammar:
         """Text in which tools are called as a family of models writes calls.
 
@@ -311,10 +319,12 @@ class Compiler:
                 "json" or "json-compact" (the same without blanks).
             parallel: whether several calls may be made.
             reasoning: whether the text begins with a section of reasoning.
+            numbers, strings: as in `structural_tag`.
         """
         from .frontend.tools import structural_tag
 
-        return self.structural_tag(structural_tag(tools, tool_choice, style, parallel, reasoning))
+        spec = structural_tag(tools, tool_choice, style, parallel, reasoning)
+        return self.structural_tag(spec, numbers=numbers, strings=strings)
 
     def substring_of(self, text: str, unit: Literal["words", "chars"] = "words") -> CompiledGrammar:
         """A span of the text: one or more of its words (with the blanks between them) or characters."""
@@ -445,6 +455,13 @@ def _to_text_deep(schema: Any) -> str:
         else:
             out.append(json.dumps(item, allow_nan=False))
     return "".join(out)
+
+
+def _check_spelling(numbers: str, strings: str) -> None:
+    if numbers not in ("any", "canonical"):
+        raise ValueError(f"numbers is 'any' or 'canonical', not {numbers!r}")
+    if strings not in ("any", "plain"):
+        raise ValueError(f"strings is 'any' or 'plain', not {strings!r}")
 
 
 def _draft_number(draft: str | int | None) -> int:

@@ -32,7 +32,8 @@ def tag(schema: Any, style: str, **fields: Any) -> dict[str, Any]:
 
 
 def grammar(schema: Any, style: str, **fields: Any) -> Any:
-    return BYTES.structural_tag(tag(schema, style, **fields))
+    """With JSON's every spelling of numbers, as xgrammar."""
+    return BYTES.structural_tag(tag(schema, style, **fields), numbers="any")
 
 
 def m(name: str, text: str) -> str:

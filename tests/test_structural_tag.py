@@ -3,8 +3,10 @@
 # ruff: noqa: E501, UP031  (tables: a case is a line; calls are full of braces)
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
+from typing import Any
 
 import pytest
 
@@ -397,6 +399,66 @@ def test_end_token_closes() -> None:
         assert (
             matcher.accept_tokens([*b"bx", 258]) and matcher.is_accepting() and not matcher.accept_token(258)
         )
+
+
+SPELLED = ['{"n":1.0}', '{"n":1e2}', '{"n":-0}', '{"s":"\\u0041"}', '{"s":"a\\/b"}', '{"\\u0073":"a"}']
+WRITTEN = ['{"n":1}', '{"n":-12}', '{"s":"A\\n\\""}', '{"s":"\u00e9","n":0}']
+
+
+def test_what_programs_read_is_spelled_in_one_way() -> None:
+    """Tools, structural tags and `response_format`; a schema by itself is JSON's whole language."""
+    schema = {
+        "type": "object",
+        "properties": {"s": {"type": "string"}, "n": {"type": "integer"}},
+        "additionalProperties": False,
+    }
+    spec = wrapped({"type": "json_schema", "json_schema": schema, "any_order": True})
+    tool = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    shape = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    lark = f"start: %json {json.dumps(schema)}"
+    every: dict[str, Any] = {"numbers": "any", "strings": "any"}
+    one: dict[str, Any] = {"numbers": "canonical", "strings": "plain"}
+
+    def call(found: structgen.CompiledGrammar, text: str) -> bool:
+        return harness.verdict(found, f'<tool_call>\n{{"name": "f", "arguments": {text}}}\n</tool_call>')
+
+    narrow = [
+        (BYTES.structural_tag(spec), harness.verdict),
+        (BYTES.tools(tool, "required"), call),
+        (BYTES.json_schema(shape, property_order="any"), harness.verdict),
+        (BYTES.json_schema(schema, property_order="any", **one), harness.verdict),
+    ]
+    wide = [
+        (BYTES.structural_tag(spec, **every), harness.verdict),
+        (BYTES.tools(tool, "required", **every), call),
+        (BYTES.json_schema(shape, property_order="any", **every), harness.verdict),
+        (BYTES.json_schema(schema, property_order="any"), harness.verdict),
+    ]
+    if importlib.util.find_spec("lark") is not None:
+        narrow.append((BYTES.lark(lark, **one), harness.verdict))
+        wide.append((BYTES.lark(lark), harness.verdict))
+    in_order = [t for t in WRITTEN if t.count(":") == 1]
+    for found, verdict in narrow:
+        assert [t for t in in_order if not verdict(found, t)] == []
+        assert [t for t in SPELLED if verdict(found, t)] == []
+    for found, verdict in wide:
+        assert [t for t in (*in_order, *SPELLED) if not verdict(found, t)] == []
+
+
+@pytest.mark.parametrize("field", [{"style": "qwen_xml"}, {"excludes": ["bad"]}])
+def test_strings_have_escapes_where_a_text_is_kept_out_of_them(field) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array"}}}
+    found = BYTES.structural_tag(wrapped({"type": "json_schema", "json_schema": schema, **field}))
+    text = "<parameter=a>%s</parameter>" if "style" in field else '{"a":%s}'
+    assert harness.verdict(found, text % '["b\\u0061d<\\/parameter>",1]')
+    assert not harness.verdict(found, text % "[1e2]")
+
+
+def test_a_spelling_that_is_none() -> None:
+    with pytest.raises(ValueError, match="numbers is 'any' or 'canonical', not 'all'"):
+        BYTES.tools(TOOLS, numbers="all")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="strings is 'any' or 'plain', not 'all'"):
+        BYTES.structural_tag({"type": "any_text"}, strings="all")  # type: ignore[arg-type]
 
 
 def test_excluded_texts_of_a_schema() -> None:

@@ -30,10 +30,10 @@ COMPILER = check.compiler()
 
 
 def grammar(schema, style, using=COMPILER, **fields):
-    """None past the budget, check.EMPTY where nothing can be written."""
+    """None past the budget, check.EMPTY where nothing can be written. Numbers in every spelling of JSON."""
     spec = {"type": "json_schema", "style": style, "json_schema": schema, **fields}
     try:
-        return using.structural_tag({"type": "structural_tag", "format": spec})
+        return using.structural_tag({"type": "structural_tag", "format": spec}, numbers="any")
     except errors.UnsatisfiableSchema:
         return check.EMPTY
     except errors.SchemaTooComplex:

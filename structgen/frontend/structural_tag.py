@@ -28,12 +28,14 @@ BLANKS = 4  # at most, between elements, where nothing else is said
 
 
 def build(
-    spec: Any, vocabulary: Vocabulary, canonical: bool = False, plain: bool = False
+    spec: Any, vocabulary: Vocabulary, numbers: str = "canonical", strings: str = "plain"
 ) -> tuple[_core.GrammarBuilder, int]:
     """The grammar's nodes and the number of its first rule.
 
     Args:
-        canonical, plain: whether numbers and strings of JSON have one spelling each.
+        numbers: "canonical" or "any", see `Compiler.json_schema`.
+        strings: "plain" or "any". Where a text is kept out of strings (`excludes`, styles of elements),
+            escapes are how such a text is written, so strings have them there.
 
     Raises:
         GrammarError: with the path to the part at fault, as in ``#/format/tags/0``.
@@ -53,7 +55,7 @@ def build(
         path = ""
     b = _core.GrammarBuilder()
     rule = b.rule("structural_tag")
-    b.define(rule, _Formats(b, vocabulary, canonical, plain).format(spec, path))
+    b.define(rule, _Formats(b, vocabulary, numbers, strings).format(spec, path))
     return b, rule
 
 
@@ -73,12 +75,10 @@ def _modern(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Formats:
-    def __init__(
-        self, b: _core.GrammarBuilder, vocabulary: Vocabulary, canonical: bool = False, plain: bool = False
-    ) -> None:
+    def __init__(self, b: _core.GrammarBuilder, vocabulary: Vocabulary, numbers: str, strings: str) -> None:
         self.b = b
+        self.canonical, self.plain = numbers == "canonical", strings == "plain"
         self.vocabulary = vocabulary
-        self.spellings = canonical, plain
         self.tokens = WholeTokens(b, vocabulary)
         self.spell = source.spelled(b, vocabulary)
         self.depth = 0
@@ -180,7 +180,8 @@ class _Formats:
         if style != "json" and style not in flat_xml.STYLES:
             known = ", ".join(("json", *flat_xml.STYLES, *nested_xml.STYLES))
             self.fail(f"style '{style}' is not supported; known: {known}", path)
-        part = self.schema(schema, bool(spec.get("any_order", False)), whitespace, excludes)
+        plain = self.plain and style == "json" and not excludes
+        part = self.schema(schema, bool(spec.get("any_order", False)), whitespace, excludes, plain)
         if style == "json":
             return part
         row = flat_xml.STYLES[style]
@@ -197,12 +198,13 @@ class _Formats:
         any_order: bool = False,
         whitespace: str = "flexible",
         excludes: list[str] | None = None,
+        plain: bool = False,
     ) -> int:
         try:
             text = json.dumps(schema)
         except RecursionError:
             raise GrammarError("the schema nests too deeply") from None
-        return self.b.json(text, [], whitespace, any_order, *self.spellings, True, 0, excludes or [])
+        return self.b.json(text, [], whitespace, any_order, self.canonical, plain, True, 0, excludes or [])
 
     def grammar(self, spec: dict[str, Any], path: str) -> int:
         text = self.text(spec, "grammar", path)
@@ -210,7 +212,8 @@ class _Formats:
             return self.b.call(gbnf.Parser(text, self.vocabulary, self.b).rules("root"))
         from . import lark
 
-        return self.b.call(lark.Frontend(self.b, self.vocabulary, "contextual").grammar(text, "start"))
+        front = lark.Frontend(self.b, self.vocabulary, canonical=self.canonical, plain=self.plain)
+        return self.b.call(front.grammar(text, "start"))
 
     def regex(self, spec: dict[str, Any], path: str) -> int:
         pattern = self.text(spec, "pattern", path)

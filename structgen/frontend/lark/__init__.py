@@ -42,19 +42,23 @@ def build(
     lexer: str = "contextual",
     grammars: Mapping[str, Any] | None = None,
     import_paths: Sequence[str] = (),
+    numbers: str = "any",
+    strings: str = "any",
 ) -> tuple[Any, int]:
     """The grammar's nodes and the number of the rule to start with.
 
     Args:
         grammars: what ``@name`` stands for: the text of a Lark grammar, or a JSON Schema.
         import_paths: directories in which ``%import`` looks for grammars.
+        numbers, strings: how the JSON of schemas in the grammar is spelled, see `Compiler.json_schema`.
 
     Raises:
         GrammarError: with line, column and the likely fix.
         MissingDependency: the ``lark`` package is not installed.
     """
     b = _core.GrammarBuilder()
-    return b, Frontend(b, vocabulary, lexer, grammars, import_paths).grammar(text, start)
+    spelling = {"canonical": numbers == "canonical", "plain": strings == "plain"}
+    return b, Frontend(b, vocabulary, lexer, grammars, import_paths, **spelling).grammar(text, start)
 
 
 class Frontend:
@@ -64,9 +68,12 @@ class Frontend:
         self,
         b: _core.GrammarBuilder,
         vocabulary: Vocabulary,
-        lexer: str,
+        lexer: str = "contextual",
         grammars: Mapping[str, Any] | None = None,
         import_paths: Sequence[str] = (),
+        *,
+        canonical: bool = False,
+        plain: bool = False,
     ) -> None:
         self.b = b
         self.vocabulary = vocabulary
@@ -74,6 +81,7 @@ class Frontend:
         self.lexer = lexer
         self.grammars = grammars or {}
         self.import_paths = import_paths
+        self.canonical, self.plain = canonical, plain
         self.named: dict[str, int] = {}  # grammars of other texts -> their rules
         self.open: list[str] = []  # those that are being read
         self.depth = 0
@@ -86,7 +94,7 @@ class Frontend:
         given = self.grammars[name]
         if not isinstance(given, str):
             try:
-                return self.b.json(json.dumps(given), [], "flexible", False, False, False, True, 0)
+                return self.schema(json.dumps(given))
             except (TypeError, ValueError):
                 use.fail(f"the grammar '{name}' is neither a text nor a JSON Schema")
         if name in self.open:
@@ -97,6 +105,10 @@ class Frontend:
             self.named[name] = self.grammar(given, "start")
             self.open.pop()
         return self.b.call(self.named[name])
+
+    def schema(self, text: str) -> int:
+        """The node of a JSON Schema."""
+        return self.b.json(text, [], "flexible", False, self.canonical, self.plain, True, 0)
 
     def grammar(self, text: str, start: str) -> int:
         self.depth += 1

@@ -82,7 +82,7 @@ class Extensions:
         if kind == "empty":
             return self.b.literal(b"")
         if kind == "json":
-            return self.b.json(value, [], "flexible", False, False, False, True, 0)
+            return self.owner.schema(value)
         if kind == "reference":
             return self.owner.other(value, extension)
         if kind == "lark":
