@@ -6,6 +6,8 @@ Cost: nothing.
 
 from __future__ import annotations
 
+import sys
+
 from .errors import MissingDependency
 
 __all__ = ["DISTRIBUTION", "EXTRAS", "install", "missing"]
@@ -49,7 +51,8 @@ def missing(error: ImportError, purpose: str) -> ImportError:
     """The error to raise in place of an import that failed.
 
     Args:
-        error: of the import. A package that is there and fails to load is told apart.
+        error: of the import. A package that is there and fails to load is told apart, and so is a user's own
+            file of that name that was found in its place.
         purpose: what wanted the package: "Lark grammars". "" where that is not known.
 
     Returns:
@@ -61,6 +64,11 @@ def missing(error: ImportError, purpose: str) -> ImportError:
     extra = EXTRAS.get(package)
     if extra is None:
         return error
+    hidden = sys.modules.get(package)
+    if isinstance(error, ModuleNotFoundError) and error.name != package and hidden is not None:
+        file = getattr(hidden, "__file__", None)
+        if file is not None and not hasattr(hidden, "__path__"):  # a module, where the package was wanted
+            return MissingDependency(f"{file} hides the package {package}; rename that file", name=error.name)
     what = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported ({error})"
     reason = f"{purpose} need it: " if purpose else ""
     return MissingDependency(f"the package {package} {what}; {reason}{install(extra)}", name=error.name)

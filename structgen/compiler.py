@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _core, _metaschemas
 from ._fork import renew_in_children
 from .errors import GrammarError
-from .frontend.source import sound
+from .frontend.source import sound, text_of
 from .grammar import CompiledGrammar
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class Compiler:
 
         Named groups, ``(?P<name>...)``, are the grammar's captures: ``Matcher.captures()``.
         """
-        key = ("regex", sound(pattern))
+        key = ("regex", text_of(pattern, "a pattern"))
         if (known := self._known(key)) is not None:
             return known
         grammar = CompiledGrammar(self._core.regex(pattern), self.vocabulary, pattern, _as_text)
@@ -213,7 +213,7 @@ class Compiler:
         Raises:
             GrammarError: with line, column and the likely fix.
         """
-        key = ("gbnf", sound(text), root)
+        key = ("gbnf", text_of(text, "a grammar"), root)
         if (known := self._known(key)) is not None:
             return known
         from .frontend import gbnf
@@ -252,7 +252,7 @@ class Compiler:
         if lexer not in ("contextual", "dynamic", "scannerless"):
             raise ValueError(f"lexer is 'contextual', 'dynamic' or 'scannerless', not {lexer!r}")
         _check_spelling(numbers, strings)
-        key = ("lark", sound(text), start, lexer, numbers, strings)
+        key = ("lark", text_of(text, "a grammar"), start, lexer, numbers, strings)
         alone = not grammars and not import_paths  # else the text is not all there is
         if alone and (known := self._known(key)) is not None:
             return known
@@ -272,6 +272,7 @@ class Compiler:
         """A grammar in either dialect: GBNF if ``::=`` stands outside literals and comments, else Lark."""
         from .frontend.source import is_ebnf
 
+        text_of(text, "a grammar")
         return self.gbnf(text) if is_ebnf(text) else self.lark(text)
 
     def structural_tag(
@@ -330,11 +331,11 @@ class Compiler:
         """A span of the text: one or more of its words (with the blanks between them) or characters."""
         from .frontend.source import units_of
 
-        if not text:
+        if not text_of(text, "the text of spans"):
             raise GrammarError("the text is empty, so it has no spans")
         builder = _core.GrammarBuilder()
         rule = builder.rule("span")
-        builder.define(rule, builder.substring(units_of(sound(text), unit), 1))
+        builder.define(rule, builder.substring(units_of(text, unit), 1))
         return self._built(builder, rule, text, ("substring_of", (text, unit), {}))
 
     def _built(

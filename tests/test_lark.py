@@ -466,6 +466,13 @@ ERRORS = [
 ]
 
 
+@pytest.mark.parametrize("method", ["lark", "gbnf", "grammar", "regex", "substring_of"])
+@pytest.mark.parametrize("given", [b"start: /a/", bytearray(b"a"), None, 5, ["a"]])
+def test_what_is_no_text_is_named(method, given) -> None:
+    with pytest.raises(TypeError, match=f" is a str, not {type(given).__name__}"):
+        getattr(COMPILER, method)(given)
+
+
 @pytest.mark.parametrize("name", [".secret", "secret", ".folder.secret", "folder.secret", ".common"])
 def test_no_file_of_the_machine_is_imported(name, tmp_path, monkeypatch) -> None:
     (tmp_path / "folder").mkdir()

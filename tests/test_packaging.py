@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -123,6 +124,23 @@ def test_an_error_tells_absence_from_failure() -> None:
     other = ImportError("of something else", name="else")
     assert _extras.missing(other, "x") is other
     assert _extras.missing(absent, "") is absent
+
+
+@pytest.mark.parametrize("name", ["lark.py", "run.py"])
+def test_a_file_that_hides_a_package_is_named(name, tmp_path) -> None:
+    """Python looks for `lark` in the folder of the program first; the program itself may be that file."""
+    (tmp_path / "lark.py").write_text("")
+    (tmp_path / name).write_text(
+        "import structgen as sg\n"
+        "c = sg.Compiler(sg.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b''], 256))\n"
+        "try:\n    c.lark('start: /a/')\nexcept sg.MissingDependency as error:\n    print(error)\n"
+    )
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        [sys.executable, name], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+    )
+    file = tmp_path / "lark.py"
+    assert f"{file} hides the package lark; rename that file" in run.stdout
 
 
 def test_a_release_is_what_its_tag_says(tmp_path) -> None:

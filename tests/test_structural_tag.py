@@ -295,16 +295,18 @@ TOKENS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("spec, inside, outside", TOKENS)
-def test_tokens(spec, inside, outside) -> None:
-    grammar = COMPILER.structural_tag(wrapped(spec))
-
+def has_tokens(grammar: structgen.CompiledGrammar, inside: list, outside: list) -> None:
     def verdict(tokens: list[int]) -> bool:
         matcher = grammar.matcher()
         return matcher.accept_tokens(tokens) and matcher.is_accepting()
 
     assert [t for t in inside if not verdict(t)] == []
     assert [t for t in outside if verdict(t)] == []
+
+
+@pytest.mark.parametrize("spec, inside, outside", TOKENS)
+def test_tokens(spec, inside, outside) -> None:
+    has_tokens(COMPILER.structural_tag(wrapped(spec)), inside, outside)
 
 
 def test_max_tokens() -> None:
@@ -362,13 +364,7 @@ EXACT = [  # formats of ordinary tokens: how a text is cut decides
 def test_ordinary_tokens(spec, inside, outside) -> None:
     """A mask allows a token exactly where `accept_token` takes it, and no walk ends before the text may."""
     grammar = ORDINARY.structural_tag(wrapped(spec))
-
-    def verdict(tokens: list[int]) -> bool:
-        matcher = grammar.matcher()
-        return matcher.accept_tokens(tokens) and matcher.is_accepting()
-
-    assert [t for t in inside if not verdict(t)] == []
-    assert [t for t in outside if verdict(t)] == []
+    has_tokens(grammar, inside, outside)
     for tokens in inside:
         matcher = grammar.matcher()
         for token in [*tokens, None]:

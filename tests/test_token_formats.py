@@ -73,10 +73,7 @@ class Text:
             value = list(spec["value"].encode())
             return {at + len(value)} if self.units[at : at + len(value)] == value else set()
         if kind == "sequence":
-            ends = {at}
-            for element in spec["elements"]:
-                ends = {e for place in ends for e in self.match(element, place)}
-            return ends
+            return oracle.in_turn(self.match, spec["elements"], at)
         if kind == "or":
             return {e for element in spec["elements"] for e in self.match(element, at)}
         if kind == "optional":

@@ -45,6 +45,14 @@ def sound(text: str) -> str:
     return text
 
 
+def text_of(given: object, what: str) -> str:
+    """The text itself, if it is one and `sound`."""
+    if not isinstance(given, str):
+        hint = "; decode them: .decode()" if isinstance(given, (bytes, bytearray)) else ""
+        raise TypeError(f"{what} is a str, not {type(given).__name__}{hint}")
+    return sound(given)
+
+
 def meant(name: str, known: Iterable[str]) -> str:
     """``; did you mean 'value'?`` where a known name is close, else nothing."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
