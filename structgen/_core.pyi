@@ -105,6 +105,11 @@ class GrammarBuilder:
 
     def capture(self, name: str, kid: int) -> int: ...
 
+    def split(self, name: str, first: int, end_name: str, end: int) -> int:
+        """
+        Two nodes one behind the other, both captured; where the text can be cut in several ways, the second is as long as it can be.
+        """
+
     def limit(self, kid: int, tokens: int, name: str, place: int = -1) -> int:
         """
         The texts of a node in which at most so many tokens begin. Errors tell the name and the place, a byte offset.
@@ -116,6 +121,9 @@ class GrammarBuilder:
         """
         Makes the members of a schema's objects elements: before KEY middle after VALUE close. `after` has a node for texts, null, booleans, numbers, arrays and objects; the texts are those of the marks that end keys and values.
         """
+
+    def is_empty(self, node: int) -> bool:
+        """Whether no text matches a regular node. Tokens in it match nothing."""
 
     def __len__(self) -> int: ...
 

@@ -15,6 +15,8 @@ from . import _core
 from .errors import BudgetExceeded, UnsatisfiableBudget
 from .logits import allocate_bitmask
 
+_HIDDEN = ("", "\0")  # captures that nobody asked for: what is ignored, an end without a name
+
 if TYPE_CHECKING:
     from .explain import Explanation
     from .vocabulary import Vocabulary
@@ -150,7 +152,7 @@ class CompiledGrammar:
     @property
     def capture_names(self) -> tuple[str, ...]:
         """The names of the grammar's captures, in the order of their first mention."""
-        return tuple(name for name in self._core.captures if name)
+        return tuple(name for name in self._core.captures if name not in _HIDDEN)
 
     def parse(self, text: str | bytes) -> Any:
         """The value of a complete text: the Python type that was compiled, or parsed JSON."""
@@ -371,7 +373,7 @@ class Matcher:
         """
         found: dict[str, list[Capture]] = {name: [] for name in self.grammar.capture_names}
         for name, start, end, start_token, end_token, text in self._core.captures():
-            if name:
+            if name not in _HIDDEN:
                 found[name].append(Capture(start, end, start_token, end_token, text))
         return found
 

@@ -8,6 +8,7 @@ prefers.
 from __future__ import annotations
 
 import itertools
+import re
 import time
 
 import pytest
@@ -465,3 +466,51 @@ def test_ambiguity_stays_polynomial() -> None:
     deep = lark('start: e\ne[capture]: "(" e ")" | "1"', lexer="scannerless").matcher()
     assert deep.accept_bytes("(" * 3_000 + "1" + ")" * 3_000)
     assert len(deep.captures()["e"]) == 3_001
+
+
+@pytest.mark.parametrize("body", ["[ab;]*", "[ab]+", "(a|;b)*", "a{0,2}"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "/;+a/",
+        "/a/",
+        "/b+/",
+        "/(a|b);/",
+        "/;(aa?|b)/",
+        "/ab|ba/",
+        "/[ab][;]b?/",
+        '"ab"',
+        '"aba"',
+        '"bb"',
+        "END",
+    ],
+)
+def test_ends_of_captures(body, end) -> None:
+    """A text ends where an end is complete for the first time; of several ends there the longest counts."""
+    stop = ";b|a" if end == "END" else end[1:-1]
+    rules = [
+        f"t[{attributes}stop={end}]: /{body}/\nEND: /{stop}/"
+        for attributes in ('capture="t", stop_capture="e", ', 'stop_capture="e", ', "")
+    ]
+    try:
+        both, ended, plain = (COMPILER.lark(f"start: t\n{rule}") for rule in rules)
+    except structgen.GrammarError as error:
+        assert "cannot overlap" in str(error) and end == "/ab|ba/"
+        return
+    for text in map("".join, (t for n in range(6) for t in itertools.product("ab;", repeat=n))):
+        cuts = [
+            (n, i)
+            for n in range(len(text) + 1)
+            for i in range(n + 1)
+            if re.fullmatch(body, text[:i]) and re.fullmatch(stop, text[i:n])
+        ]
+        inside = bool(cuts) and cuts[0][0] == len(text)
+        for found, names in ((both, ["t", "e"]), (ended, ["e"]), (plain, [])):
+            matcher = found.matcher()
+            assert (matcher.accept_bytes(text.encode()) and matcher.is_accepting()) == inside, text
+            if inside:
+                at = cuts[0][1]
+                parts = {"t": text[:at].encode(), "e": text[at:].encode()}
+                assert {k: [c.text for c in v] for k, v in matcher.captures().items()} == {
+                    name: [parts[name]] for name in names
+                }, text

@@ -159,6 +159,8 @@ def ebnf(spec: dict) -> str:
             return f"Token({number(spec['token'])})"
         if kind == "exclude_token":
             return f"ExcludeToken({numbers(spec['exclude_tokens'])})"
+        if kind == "any_tokens" and spec.get("max_tokens") == 0:
+            return '""'  # in a rule, it could also be the rest of a token that began in front of it
         if kind == "any_tokens":
             free = f"ExcludeTokens({numbers(spec['exclude_tokens'])})"
             return rule(free, f"[max_tokens={spec['max_tokens']}]") if "max_tokens" in spec else free

@@ -11,6 +11,8 @@
 
 #include "base/error.h"
 #include "bind/grammar.h"
+#include "grammar/lower.h"
+#include "regex/regex.h"
 #include "regex/syntax.h"
 
 namespace nb = nanobind;
@@ -23,6 +25,14 @@ std::vector<uint32_t> checked(const BoundGrammar& self, std::vector<uint32_t> ki
   for (uint32_t k : kids)
     if (k >= self.source.nodes.size()) throw Error(ErrorKind::kValue, "node out of range");
   return kids;
+}
+
+uint32_t capture_number(BoundGrammar& self, std::string name) {
+  std::vector<std::string>& names = self.source.captures;
+  const auto at = std::find(names.begin(), names.end(), name);
+  const uint32_t number = static_cast<uint32_t>(at - names.begin());
+  if (at == names.end()) names.push_back(std::move(name));
+  return number;
 }
 
 uint32_t with_kids(BoundGrammar& self, NodeOp op, std::vector<uint32_t> kids) {
@@ -223,16 +233,27 @@ void bind_grammar(nb::module_& m) {
       .def(
           "capture",
           [](BoundGrammar& self, std::string name, uint32_t kid) {
-            std::vector<std::string>& names = self.source.captures;
-            const auto at = std::find(names.begin(), names.end(), name);
             GrammarNode n;
             n.op = NodeOp::kCapture;
-            n.a = static_cast<uint32_t>(at - names.begin());
+            n.a = capture_number(self, std::move(name));
             n.kids = checked(self, {kid});
-            if (at == names.end()) names.push_back(std::move(name));
             return self.source.add(std::move(n));
           },
           "name"_a, "kid"_a)
+      .def(
+          "split",
+          [](BoundGrammar& self, std::string name, uint32_t first, std::string end_name, uint32_t end) {
+            GrammarNode n;
+            n.op = NodeOp::kSplit;
+            n.a = capture_number(self, std::move(name));
+            n.b = capture_number(self, std::move(end_name));
+            n.kids = checked(self, {first, end});
+            return self.source.add(std::move(n));
+          },
+          "name"_a, "first"_a, "end_name"_a, "end"_a,
+          "Two nodes one behind the other, both captured; where the text can be cut in several ways, the "
+          "second "
+          "is as long as it can be.")
       .def(
           "limit",
           [](BoundGrammar& self, uint32_t kid, uint32_t tokens, std::string name, int64_t place) {
@@ -293,5 +314,13 @@ void bind_grammar(nb::module_& m) {
           "node for texts, null, booleans, numbers, arrays and objects; the texts are those of the marks "
           "that "
           "end keys and values.")
+      .def(
+          "is_empty",
+          [](const BoundGrammar& self, uint32_t node) {
+            checked(self, {node});
+            RegexArena regexes;
+            return regexes.is_empty(lower_regular(regexes, self.source, node));
+          },
+          "node"_a, "Whether no text matches a regular node. Tokens in it match nothing.")
       .def("__len__", [](const BoundGrammar& self) { return self.source.nodes.size(); });
 }

@@ -126,6 +126,7 @@ class Lowering {
       case NodeOp::kPart:
       case NodeOp::kGap:
       case NodeOp::kLimit:
+      case NodeOp::kSplit:
       case NodeOp::kCapture: return {};
       default: break;
     }
@@ -360,6 +361,16 @@ class Lowering {
         out.push_back({CfgSymbol::kNote, note_number(gap ? NoteKind::kGapEnd : NoteKind::kClose, n.a)});
         return;
       }
+      case NodeOp::kSplit:
+        // The second begins in front of where the first ends: at a place a part begins if one can begin, and
+        // ends only if nothing else can be read (parse/spans.h).
+        out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.a)});
+        symbols(n.kids[0], out);
+        out.push_back({CfgSymbol::kNote, note_number(NoteKind::kOpen, n.b)});
+        out.push_back({CfgSymbol::kNote, note_number(NoteKind::kClose, n.a)});
+        symbols(n.kids[1], out);
+        out.push_back({CfgSymbol::kNote, note_number(NoteKind::kClose, n.b)});
+        return;
       case NodeOp::kLimit: {  // a rule of its own, so that the mark lies below its text and nothing else
         const auto [it, first] = helpers_.try_emplace(node, 0);
         const uint32_t rule = first ? fresh("") : it->second;

@@ -32,8 +32,9 @@ enum class NodeOp : uint8_t {
   kTokens,     // one of the texts `units`: those of tokens `ids`, filled in once the vocabulary is known
   kSubstring,  // a run of the texts `units`, at least a of them
   kCapture,    // kids[0], remembered under the name a; without a name: a gap that ends no other capture
-  kLimit,      // kids[0], in whose text at most a tokens begin; text: a name for errors
-  kGap,        // what may stand after lexemes: any number of the lexemes of gap a
+  kSplit,  // kids[0] named a, then kids[1] named b, which begins as early as it can where both can be read
+  kLimit,  // kids[0], in whose text at most a tokens begin; text: a name for errors
+  kGap,    // what may stand after lexemes: any number of the lexemes of gap a
 };
 
 struct GrammarNode {

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DEPTH = 200  # nested parentheses, nested grammars
 MOST = 1 << 30  # of a repetition
+NO_NAME = "\0"  # of a capture that nobody asked for
 NO_LIMIT = (1 << 28) - 1  # of tokens, of characters: more than any text has
 TOO_MANY = f"the bound of a repetition is at most {MOST}"
 _TOKEN_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?\Z")

@@ -7,7 +7,6 @@ Cost: linear in a rule; a `stop` with a capture needs the complement of its text
 from __future__ import annotations
 
 import ast
-import re
 from typing import TYPE_CHECKING, Any
 
 from ...errors import GrammarError
@@ -107,25 +106,30 @@ class Attributes:
         whole = self.b.shortest(self.b.sequence([body, end]))
         if not label and not end_label:
             return self.terminals.lazy(name, whole)
-        # The body as far as the end does not occur in it, so that the capture has a place to stop.
+        # The body as far as the whole does not end in it, so that the capture has a place to stop.
         b = self.b
-        never = [b.sequence([source.any_text(b), end, source.any_text(b)])]
+        never = [b.sequence([body, end, source.any_text(b)])]
         if ends[0] == "string":
             text, spell = _text_of(ends), self.spell(ends)
             folded = text.lower() if ends[1].endswith("i") else text
             for k in range(1, len(text)):
                 if folded[k:] == folded[: len(text) - k]:
-                    never.append(b.sequence([source.any_text(b), spell(text[:k])]))
-        elif ends[0] == "regexp" and not _one_character(ends[1]):
-            message = "the end of a capture is a text, a token or a pattern of one character"
+                    never.append(b.sequence([body, spell(text[:k])]))
+        elif ends[0] != "token":
+            end = b.shortest(end)
+        first = b.both([body, b.negate(b.choice(never))])
+        inside = self.terminals.lazy(name, first, whole)
+        if ends[0] in ("string", "token"):
+            end = b.capture(end_label, end) if end_label else end
+            return b.sequence([b.capture(label, inside) if label else inside, end])
+        # The texts that end once they hold an end, and those cut in two, have to be the same.
+        if not b.is_empty(b.both([b.sequence([first, end]), b.negate(whole)])):
+            message = "matches of a pattern that ends a capture cannot overlap: one may end within another"
             self.heads[name].fail(message, ends[2])
-        inside = self.terminals.lazy(name, b.both([body, b.negate(b.choice(never))]), whole)
-        return b.sequence(
-            [
-                b.capture(label, inside) if label else inside,
-                b.capture(end_label, end) if end_label else end,
-            ]
-        )
+        if not label:
+            assert end_label
+            return b.sequence([inside, b.capture(end_label, end)])
+        return b.split(label, inside, end_label or source.NO_NAME, end)
 
     def shortened(self, node: int, given: dict[str, Any]) -> int:
         """A terminal with at most `max_chars` characters."""
@@ -203,15 +207,3 @@ def _text_of(value: Any) -> str:
         if isinstance(error, GrammarError):
             raise
         raise GrammarError(f"{value[1]} cannot be read: {str(error).splitlines()[0]}") from None
-
-
-def _one_character(pattern: str) -> bool:
-    """Whether ``/.../flags`` matches texts of one character alone."""
-    from re import _parser
-
-    body, _, flags = pattern[1:].rpartition("/")
-    try:
-        width = _parser.parse(f"(?{flags}:{body})" if flags else body).getwidth()
-    except (re.error, RecursionError, OverflowError):
-        return False
-    return tuple(width) == (1, 1)
