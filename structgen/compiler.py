@@ -67,9 +67,9 @@ class Compiler:
             kind: "json_schema" (or "json"), "json_object" (any object; the text is ""), "regex", "choice" (a
                 list or its JSON), "gbnf" (or "ebnf"), "lark", "grammar" (either dialect), "structural_tag".
             text: the constraint; JSON may be given parsed.
-            options: those of `json_schema`, for JSON; the other kinds take the same names and ignore them. By
-                default numbers are canonical, strings plain and gaps at most one blank: programs read the
-                answers of a server.
+            options: those of `json_schema`, for JSON; the other kinds take the same names and ignore them,
+                but for `numbers` and `strings` where schemas stand in a grammar. By default numbers are
+                canonical, strings plain and gaps at most one blank: programs read the answers of a server.
 
         Raises:
             GrammarError: as the method that compiles the kind. ValueError: an unknown kind.

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .errors import GrammarError
-from .frontend.source import meant
+from .frontend.source import is_ebnf, meant
 
 if TYPE_CHECKING:
     from .compiler import Compiler
@@ -81,7 +81,7 @@ def _choice(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledG
 def _plain(name: str, method: str) -> Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]:
     def made(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledGrammar:
         _no_options(name, options)
-        if name != "structural_tag" and not isinstance(text, str):
+        if not isinstance(text, str):
             raise GrammarError(f"a constraint of kind '{name}' is a text, not {type(text).__name__}")
         grammar: CompiledGrammar = getattr(compiler, method)(text)
         return grammar
@@ -89,8 +89,26 @@ def _plain(name: str, method: str) -> Callable[[Compiler, Any, dict[str, Any]], 
     return made
 
 
+def _with_schemas(name: str) -> Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]:
+    """A kind that may have JSON Schemas in it, whose numbers and strings are spelled as in `_JSON`."""
+
+    def made(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledGrammar:
+        _no_options(name, options)
+        if name != "structural_tag" and not isinstance(text, str):
+            raise GrammarError(f"a constraint of kind '{name}' is a text, not {type(text).__name__}")
+        spelling = {key: options.get(key, _JSON[key]) for key in ("numbers", "strings")}
+        if name == "structural_tag":
+            return compiler.structural_tag(text, **spelling)
+        if name == "grammar" and is_ebnf(text):
+            return compiler.gbnf(text)
+        return compiler.lark(text, **spelling)
+
+    return made
+
+
 def _no_options(kind: str, options: dict[str, Any]) -> None:
-    """Hosts pass their JSON options along with every kind: those alone are taken and mean nothing here."""
+    """Hosts pass their JSON options along with every kind: those alone are taken. Of them only
+    numbers and strings mean something, where schemas may stand in a grammar."""
     unknown = sorted(
         options.keys() - {"whitespace", "property_order", "numbers", "strings", "formats", "draft"}
     )
@@ -106,9 +124,9 @@ KINDS: dict[str, Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]] = {
     "choice": _choice,
     "gbnf": _plain("gbnf", "gbnf"),
     "ebnf": _plain("ebnf", "gbnf"),
-    "lark": _plain("lark", "lark"),
-    "grammar": _plain("grammar", "grammar"),
-    "structural_tag": _plain("structural_tag", "structural_tag"),
+    "lark": _with_schemas("lark"),
+    "grammar": _with_schemas("grammar"),
+    "structural_tag": _with_schemas("structural_tag"),
 }
 
 

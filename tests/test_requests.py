@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from tests import harness
 
 WORDS = [b"ab", b"abc", b'"a', b'":', b"{}", b"12", b"[1", b"true", b"no", b"yes"]
 TEXTS: list[bytes | None] = [bytes([i]) for i in range(256)]
@@ -307,3 +308,17 @@ def test_a_prepared_grammar_has_its_first_mask() -> None:
     before = grammar.byte_size
     assert grammar.prepare() is grammar
     assert grammar.byte_size > before
+
+
+@pytest.mark.parametrize("kind", ["lark", "grammar", "structural_tag"])
+def test_schemas_in_grammars_are_spelled_as_requests_are(kind: str) -> None:
+    text = 'start: %json {"type": ["integer", "string"]}'
+    if kind == "structural_tag":
+        text = '{"type": "json_schema", "json_schema": {"type": ["integer", "string"]}}'
+    else:
+        pytest.importorskip("lark")
+    compiler = harness.compiler()
+    narrow, wide = compiler.compile(kind, text), compiler.compile(kind, text, numbers="any", strings="any")
+    for spelled, taken in (("12", True), ("1e2", False), ('"A"', True), ('"\\u0041"', False)):
+        assert harness.verdict(narrow, spelled) == taken
+        assert harness.verdict(wide, spelled)
