@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core, _metaschemas
 from ._fork import renew_in_children
+from ._stack import roomy
 from .errors import GrammarError
 from .frontend.source import sound, text_of
 from .grammar import CompiledGrammar
@@ -425,6 +426,7 @@ def _as_text(text: str | bytes) -> str:
     return text.decode() if isinstance(text, bytes) else text
 
 
+@roomy
 def _to_text(schema: Any) -> str:
     try:
         return json.dumps(schema, ensure_ascii=True, allow_nan=False, separators=(",", ":"))

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from ._readable import allowed_here, place, visible
+from ._stack import roomy
 from .errors import StructgenError
 
 _TRIES = 1500  # compilations for one explanation
@@ -94,6 +95,7 @@ class Explanation:
         return "\n".join([*out, f"  allowed: {self.allowed}"])
 
 
+@roomy
 def explain(
     schema: Any,
     text: str | bytes,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 from . import _core
 from .errors import BudgetExceeded, UnsatisfiableBudget
@@ -219,6 +219,9 @@ class Matcher:
                 the vocabulary (some milliseconds at 131k tokens) where many may stand and the budget is not
                 known to be loose.
 
+        What raises here leaves the row all zero, which allows no token, unless it is the mask or the row
+        that is wrong: then nothing is touched.
+
         Raises:
             ValueError: wrong dtype, shape or row.
             UnsatisfiableBudget: it is proved that the text cannot be completed within ``max_tokens``.
@@ -382,20 +385,61 @@ class Matcher:
         return self._core.live_bytes()
 
 
-def fill_bitmasks(matchers: Sequence[Matcher], mask: Any, threads: int = 0) -> None:
-    """Fills row i of ``mask`` from matcher i, with the GIL released.
+@overload
+def fill_bitmasks(
+    matchers: Sequence[Matcher], mask: Any, threads: int = 0, *, skip_errors: Literal[False] = False
+) -> None: ...
+@overload
+def fill_bitmasks(
+    matchers: Sequence[Matcher], mask: Any, threads: int = 0, *, skip_errors: Literal[True]
+) -> list[Exception | None]: ...
+def fill_bitmasks(
+    matchers: Sequence[Matcher], mask: Any, threads: int = 0, *, skip_errors: bool = False
+) -> list[Exception | None] | None:
+    """Fills row i of ``mask`` from matcher i, with the GIL released. What befalls one row stays with it:
+    every other row is filled, whether the call raises or not.
+
+    A row without a mask is all zero: it allows no token, so that nothing can be sampled from it by accident.
+    Its matcher is as it was.
 
     Args:
         matchers: distinct matchers, of one or several grammars.
         mask: int32, shape (at least len(matchers), ceil(V/32)).
         threads: 0 chooses by the batch size, 1 runs in the calling thread.
+        skip_errors: return what went wrong instead of raising it.
+
+    Returns:
+        With ``skip_errors`` a list as long as ``matchers``: the exception of each row that has no mask, None
+        for the others. Else None.
+
+    Raises:
+        ValueError: a mask of the wrong type or shape, or a matcher that stands twice: no row is touched.
+        BudgetExceeded, SchemaTooComplex, ValueError (a matcher that another thread is using), MemoryError:
+            without ``skip_errors``, what went wrong in the first row without a mask. A note names all such
+            rows, and so does the exception's attribute ``rows``, a tuple.
     """
     cores = [m._core for m in matchers]
     if len({id(c) for c in cores}) != len(cores):
         raise ValueError("the same matcher stands twice in the batch; fork it")
     if threads <= 0:
         threads = 1 if len(cores) < 16 else _cpu_count()
-    _core.fill_bitmasks(cores, mask, threads)
+    errors = _core.fill_bitmasks(cores, mask, threads)
+    if skip_errors:
+        return errors or [None] * len(cores)
+    if errors:
+        raise error_of_rows(errors)
+    return None
+
+
+def error_of_rows(errors: Sequence[Exception | None]) -> Exception:
+    """The first of a batch's errors, with a note that names the rows."""
+    rows = tuple(i for i, error in enumerate(errors) if error is not None)
+    first = errors[rows[0]]
+    assert first is not None
+    listed = ", ".join(map(str, rows[:20])) + (", ..." if len(rows) > 20 else "")
+    first.add_note(f"row{'s' if len(rows) > 1 else ''} {listed} of a batch of {len(errors)}")
+    first.rows = rows  # type: ignore[attr-defined]
+    return first
 
 
 def _compiled_again(

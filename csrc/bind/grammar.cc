@@ -9,6 +9,7 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "bind/grammar.h"
 #include "grammar/lower.h"
@@ -97,7 +98,7 @@ void bind_grammar(nb::module_& m) {
       .def(
           "pattern",
           [](BoundGrammar& self, std::string_view text) {
-            parse_pattern(text, Flavor::kPython);
+            with_stack([&] { parse_pattern(text, Flavor::kPython); });
             GrammarNode n;
             n.op = NodeOp::kPattern;
             n.text = text;

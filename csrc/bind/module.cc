@@ -1,7 +1,7 @@
 // The Python module _core: thin shims. Buffers come from Python, the GIL is released where work is done.
 //
-// In/out: Python objects. Cost: a call is 0.1-0.3 us; known masks are copied without releasing the GIL,
-// because releasing costs more than the copy.
+// In/out: Python objects. Cost: a call is 0.1-0.3 us; known masks are copied and known steps taken without
+// releasing the GIL, because releasing costs more than that. Whatever waits for a lock has released it.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -14,9 +14,11 @@
 #include <atomic>
 #include <utility>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/work.h"
 #include "bind/grammar.h"
+#include "bind/released.h"
 #include "engine/batch.h"
 #include "engine/compile.h"
 #include "engine/matcher.h"
@@ -52,13 +54,17 @@ nb::str shown(const std::string& text) {
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
 }
 
+nb::object python_error(const Error& e) {
+  return nb::module_::import_("structgen.errors")
+      .attr("from_core")(kind_name(e.kind()), shown(e.what()), shown(e.pointer()), shown(e.keyword()),
+                         e.offset());
+}
+
 void translate(const std::exception_ptr& p, void*) {
   try {
     std::rethrow_exception(p);
   } catch (const Error& e) {
-    nb::object error = nb::module_::import_("structgen.errors")
-                           .attr("from_core")(kind_name(e.kind()), shown(e.what()), shown(e.pointer()),
-                                              shown(e.keyword()), e.offset());
+    const nb::object error = python_error(e);
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
   }
 }
@@ -138,24 +144,18 @@ std::shared_ptr<Vocabulary> make_vocabulary(nb::list tokens, std::vector<TokenId
     if (PyBytes_AsStringAndSize(t.ptr(), &data, &n) != 0) throw nb::python_error();
     views.emplace_back(data, static_cast<std::size_t>(n));
   }
-  nb::gil_scoped_release release;
-  return std::make_shared<Vocabulary>(views, std::move(eos), std::move(special));
+  return released([&] { return std::make_shared<Vocabulary>(views, std::move(eos), std::move(special)); });
 }
 
 nb::tuple load(const std::string& path) {
   std::string meta;
-  std::shared_ptr<Vocabulary> made;
-  {
-    nb::gil_scoped_release release;
-    made = load_vocabulary(path, meta);
-  }
+  const std::shared_ptr<Vocabulary> made = released([&] { return load_vocabulary(path, meta); });
   return nb::make_tuple(made, nb::bytes(meta.data(), meta.size()));
 }
 
 void save(const Vocabulary& vocabulary, const std::string& path, const nb::bytes& meta) {
   const std::string_view words(meta.c_str(), meta.size());
-  nb::gil_scoped_release release;
-  save_vocabulary(vocabulary, words, path);
+  released([&] { save_vocabulary(vocabulary, words, path); });
 }
 
 Draft to_draft(int d) {
@@ -205,15 +205,13 @@ std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
     registry = *given;
   else if (names_metaschema(schema))
     registry = nb::cast<Documents>(metaschemas());
-  nb::gil_scoped_release release;
-  return c.json_schema(schema, registry, o);
+  return released([&] { return c.json_schema(schema, registry, o); });
 }
 
 // The same with every option at its default. Null: a reference needs documents.
 std::shared_ptr<Grammar> json_schema_text(Compiler& c, std::string_view schema) {
   if (names_metaschema(schema)) return nullptr;
-  nb::gil_scoped_release release;
-  return c.json_schema(schema, {}, JsonOptions());
+  return released([&] { return c.json_schema(schema, {}, JsonOptions()); });
 }
 
 // A matcher as Python holds it. It belongs to one thread at a time: a call that meets another under way is
@@ -243,7 +241,7 @@ class Use {
   std::atomic<bool>* used_;
 };
 
-// A method of Matcher in use by one thread.
+// A method of Matcher in use by one thread, which takes no lock.
 template <class R, class... Args>
 auto sole(R (Matcher::*method)(Args...)) {
   return [method](BoundMatcher& self, Args... args) {
@@ -259,33 +257,98 @@ auto sole(R (Matcher::*method)(Args...) const) {
   };
 }
 
+// f(), which reads what is given and works only where it is not known yet.
+template <class Given, class F>
+auto reading(const BoundMatcher& m, const Given& given, F&& f) {
+  return m.known(given) ? f() : released(f);
+}
+
 void fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
   const Use use(m);
   Rows rows(mask, m.grammar().vocabulary().words());
   uint32_t* p = rows.row(row);
   if (m.fill_row_fast(p)) return;
-  nb::gil_scoped_release release;
-  m.fill_row(p);
+  try {
+    released([&] { m.fill_row(p); });
+  } catch (...) {
+    std::fill_n(p, m.grammar().vocabulary().words(), 0u);
+    throw;
+  }
 }
 
-void fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads) {
+bool fill_within(BoundMatcher& m, nb::handle mask, int64_t row, std::size_t budget) {
+  const Use use(m);
+  Rows rows(mask, m.grammar().vocabulary().words());
+  uint32_t* p = rows.row(row);
+  const auto nothing = [&] { std::fill_n(p, m.grammar().vocabulary().words(), 0u); };
+  try {
+    const bool fits = released([&] { return m.fill_row_within(p, budget); });
+    if (!fits) nothing();
+    return fits;
+  } catch (...) {
+    nothing();
+    throw;
+  }
+}
+
+// What Python would have raised.
+nb::object raised(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& e) {
+    return python_error(e);
+  } catch (const std::bad_alloc&) {
+    return nb::steal(PyObject_CallNoArgs(PyExc_MemoryError));
+  } catch (const std::exception& e) {
+    return nb::steal(PyObject_CallFunction(PyExc_RuntimeError, "s", e.what()));
+  }
+}
+
+// The errors by row; an empty list where there are none.
+nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads) {
   const nb::tuple held(matchers);  // other threads may change the list
-  if (held.size() == 0) return;
-  std::vector<Matcher*> ms;
-  std::vector<Use> uses;
+  nb::list errors;
+  if (held.size() == 0) return errors;
+  std::vector<BoundMatcher*> all;
   uint32_t words = 0;
   for (nb::handle h : held) {
-    BoundMatcher& m = nb::cast<BoundMatcher&>(h);
-    uses.emplace_back(m);
-    ms.push_back(&m);
-    words = std::max(words, ms.back()->grammar().vocabulary().words());
+    all.push_back(&nb::cast<BoundMatcher&>(h));
+    words = std::max(words, all.back()->grammar().vocabulary().words());
   }
   Rows rows(mask, words);
-  if (rows.count() < ms.size()) throw Error(ErrorKind::kValue, "bitmask: fewer rows than matchers");
+  if (rows.count() < all.size()) throw Error(ErrorKind::kValue, "bitmask: fewer rows than matchers");
+  std::vector<std::exception_ptr> failures(all.size());
+  std::vector<Use> uses;
+  std::vector<Matcher*> free;
   std::vector<uint32_t*> pointers;
-  for (std::size_t i = 0; i < ms.size(); ++i) pointers.push_back(rows.row(static_cast<int64_t>(i)));
-  nb::gil_scoped_release release;
-  fill_rows(ms, pointers, threads);
+  std::vector<std::size_t> places;
+  bool failed = false;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    uint32_t* const p = rows.row(static_cast<int64_t>(i));
+    try {
+      uses.emplace_back(*all[i]);
+    } catch (const Error&) {
+      failures[i] = std::current_exception();
+      failed = true;
+      std::fill_n(p, words, 0u);
+      continue;
+    }
+    free.push_back(all[i]);
+    pointers.push_back(p);
+    places.push_back(i);
+  }
+  {
+    nb::gil_scoped_release release;
+    std::vector<std::exception_ptr> found = fill_rows(free, pointers, threads);
+    for (std::size_t k = 0; k < found.size(); ++k)
+      if (found[k]) {
+        failures[places[k]] = std::move(found[k]);
+        failed = true;
+      }
+  }
+  if (failed)
+    for (const std::exception_ptr& f : failures) errors.append(f ? raised(f) : nb::none());
+  return errors;
 }
 
 nb::bytes to_bytes(const std::string& s) { return nb::bytes(s.data(), s.size()); }
@@ -356,17 +419,23 @@ NB_MODULE(_core, m) {
       .def_prop_ro("captures", [](const Grammar& g) { return g.captures(); })
       .def("collect",
            [](Grammar& g) {
-             std::lock_guard hold(g.world().lock);
-             g.rotate();
+             released([&] {
+               std::lock_guard hold(g.world().lock);
+               g.rotate();
+             });
            })
       .def_prop_ro("byte_size",
                    [](Grammar& g) {
-                     std::lock_guard hold(g.world().lock);
-                     return g.byte_size();
+                     return released([&] {
+                       std::lock_guard hold(g.world().lock);
+                       return g.byte_size();
+                     });
                    })
       .def_prop_ro("states", [](Grammar& g) {
-        std::lock_guard hold(g.world().lock);
-        return g.states();
+        return released([&] {
+          std::lock_guard hold(g.world().lock);
+          return g.states();
+        });
       });
 
   bind_grammar(m);
@@ -383,10 +452,7 @@ NB_MODULE(_core, m) {
            "any_order"_a, "canonical_numbers"_a, "plain_strings"_a, "enforce_formats"_a, "draft"_a)
       .def(
           "regex",
-          [](Compiler& c, std::string_view pattern) {
-            nb::gil_scoped_release release;
-            return c.regex(pattern);
-          },
+          [](Compiler& c, std::string_view pattern) { return released([&] { return c.regex(pattern); }); },
           "pattern"_a)
       .def(
           "grammar",
@@ -394,22 +460,22 @@ NB_MODULE(_core, m) {
             if (start >= g.source.rules.size()) throw Error(ErrorKind::kValue, "rule out of range");
             GrammarSource source = g.source;  // the builder may go on being used
             const std::vector<JsonPart> schemas = g.schemas;
-            nb::gil_scoped_release release;
-            return c.grammar(std::move(source), start, schemas);
+            return released([&] { return c.grammar(source, start, schemas); });
           },
           nb::arg("builder").lock(), "start"_a)
       .def(
           "choice",
           [](Compiler& c, const std::vector<std::string>& texts) {
-            nb::gil_scoped_release release;
-            return c.choice(texts);
+            return released([&] { return c.choice(texts); });
           },
           "texts"_a)
-      .def_prop_ro("byte_size", &Compiler::byte_size)
+      .def_prop_ro("byte_size", [](Compiler& c) { return released([&] { return c.byte_size(); }); })
       // By reference: a shared_ptr argument would keep the Python object alive, and free it under the GIL.
       .def(
-          "retire", [](Compiler& c, Grammar& g) { return c.retire(g.shared_from_this()); }, "grammar"_a)
-      .def("reap", &Compiler::reap)
+          "retire",
+          [](Compiler& c, Grammar& g) { return released([&] { return c.retire(g.shared_from_this()); }); },
+          "grammar"_a)
+      .def("reap", [](Compiler& c) { released([&] { c.reap(); }); })
       .def_prop_ro("retiring", &Compiler::retiring);
 
   nb::class_<BoundMatcher>(m, "Matcher")
@@ -417,9 +483,8 @@ NB_MODULE(_core, m) {
           "__init__",
           [](BoundMatcher* self, std::shared_ptr<Grammar> grammar, std::vector<TokenId> ends,
              std::optional<std::size_t> tokens, bool goes_on_after_end) {
-            new (self)
-                BoundMatcher(std::move(grammar),
-                             Request{std::move(ends), tokens.value_or(Request::kAny), goes_on_after_end});
+            Request request{std::move(ends), tokens.value_or(Request::kAny), goes_on_after_end};
+            released([&] { new (self) BoundMatcher(std::move(grammar), std::move(request)); });
           },
           "grammar"_a, "ends"_a = std::vector<TokenId>(), "tokens"_a = nb::none(),
           "goes_on_after_end"_a = false)
@@ -428,33 +493,43 @@ NB_MODULE(_core, m) {
              const Use use(self);
              return BoundMatcher(self);
            })
-      .def("accept_token", sole(&Matcher::accept_token), "token"_a)
+      .def(
+          "accept_token",
+          [](BoundMatcher& self, TokenId t) {
+            const Use use(self);
+            return reading(self, std::span<const TokenId>(&t, 1), [&] { return self.accept_token(t); });
+          },
+          "token"_a)
       .def(
           "accept_tokens",
           [](BoundMatcher& self, nb::handle t) {
             const Use use(self);
-            return self.accept_tokens(to_tokens(t));
+            const std::vector<TokenId> tokens = to_tokens(t);
+            return reading(self, std::span<const TokenId>(tokens),
+                           [&] { return self.accept_tokens(tokens); });
           },
           "tokens"_a)
       .def(
           "accept_bytes",
           [](BoundMatcher& self, const nb::bytes& b) {
             const Use use(self);
-            return self.accept_bytes(from_bytes(b));
+            return reading(self, from_bytes(b), [&] { return self.accept_bytes(from_bytes(b)); });
           },
           "text"_a)
       .def(
           "validate_tokens",
           [](BoundMatcher& self, nb::handle t) {
             const Use use(self);
-            return self.validate_tokens(to_tokens(t));
+            const std::vector<TokenId> tokens = to_tokens(t);
+            return reading(self, std::span<const TokenId>(tokens),
+                           [&] { return self.validate_tokens(tokens); });
           },
           "tokens"_a)
       .def(
           "validate_bytes",
           [](BoundMatcher& self, const nb::bytes& b) {
             const Use use(self);
-            return self.validate_bytes(from_bytes(b));
+            return reading(self, from_bytes(b), [&] { return self.validate_bytes(from_bytes(b)); });
           },
           "text"_a)
       .def(
@@ -470,56 +545,45 @@ NB_MODULE(_core, m) {
       .def("is_terminated", sole(&Matcher::is_terminated))
       .def_prop_ro("history", sole(&Matcher::history))
       .def("fill_bitmask", &fill_bitmask, "mask"_a, "row"_a = 0)
-      .def(
-          "fill_within",
-          [](BoundMatcher& self, nb::handle mask, int64_t row, std::size_t budget) {
-            const Use use(self);
-            Rows rows(mask, self.grammar().vocabulary().words());
-            uint32_t* p = rows.row(row);
-            nb::gil_scoped_release release;
-            return self.fill_row_within(p, budget);
-          },
-          "mask"_a, "row"_a, "budget"_a)
+      .def("fill_within", &fill_within, "mask"_a, "row"_a, "budget"_a)
       .def(
           "tokens_needed",
           [](BoundMatcher& self, bool search) {
             const Use use(self);
-            Matcher::Bounds b;
-            {
-              nb::gil_scoped_release release;
-              b = self.tokens_needed(search);
-            }
+            const Matcher::Bounds b = released([&] { return self.tokens_needed(search); });
             return std::pair(b.least < Matcher::kFar ? static_cast<int64_t>(b.least) : -1,
                              b.enough < Matcher::kFar ? static_cast<int64_t>(b.enough) : -1);
           },
           "search"_a)
-      .def("fits", sole(&Matcher::fits), "budget"_a, nb::call_guard<nb::gil_scoped_release>())
+      .def(
+          "fits",
+          [](BoundMatcher& self, std::size_t budget) {
+            const Use use(self);
+            return released([&] { return self.fits(budget); });
+          },
+          "budget"_a)
       .def("shortest_completion",
            [](BoundMatcher& self) {
              const Use use(self);
-             return to_bytes(self.shortest_completion());
+             return to_bytes(released([&] { return self.shortest_completion(); }));
            })
       .def("forced_bytes",
            [](BoundMatcher& self) {
              const Use use(self);
-             return to_bytes(self.forced_bytes());
+             return to_bytes(released([&] { return self.forced_bytes(); }));
            })
       .def("tail", sole(&Matcher::tail), "most"_a)
       .def(
           "open_places",
           [](BoundMatcher& self, const nb::bytes& text, const nb::bytes& forced) {
             const Use use(self);
-            return self.open_places(from_bytes(text), from_bytes(forced));
+            return released([&] { return self.open_places(from_bytes(text), from_bytes(forced)); });
           },
           "text"_a, "forced"_a)
       .def("captures",
            [](BoundMatcher& self) {
              const Use use(self);
-             std::vector<Matcher::Capture> found;
-             {
-               nb::gil_scoped_release release;
-               found = self.captures();
-             }
+             const std::vector<Matcher::Capture> found = released([&] { return self.captures(); });
              std::vector<
                  std::tuple<std::string, std::size_t, std::size_t, std::size_t, std::size_t, nb::bytes>>
                  out;
@@ -532,7 +596,9 @@ NB_MODULE(_core, m) {
           [](BoundMatcher& self, bool inside) {
             const Use use(self);
             std::string out;
-            self.live(inside).for_each([&](uint8_t b) { out.push_back(static_cast<char>(b)); });
+            released([&] { return self.live(inside); }).for_each([&](uint8_t b) {
+              out.push_back(static_cast<char>(b));
+            });
             return to_bytes(out);
           },
           "inside"_a = false);
@@ -542,6 +608,16 @@ NB_MODULE(_core, m) {
       "Makes the charge of work in this thread that comes after so many units fail, once; 0: none. For "
       "tests.");
   m.def("_work_done", [] { return meter.done(); }, "Units of work that this thread was ever charged for.");
+  m.def(
+      "with_stack",
+      [](const nb::callable& f) {
+        if (room::enough()) return f();
+        return released([&] {
+          const nb::gil_scoped_acquire held;
+          return f();
+        });
+      },
+      "f"_a, "f(), with megabytes of stack: on a thread of its own where this one has little.");
   m.def("fill_bitmasks", &fill_bitmasks, "matchers"_a, "mask"_a, "threads"_a);
   bind_regex(m);
   bind_logits(m);

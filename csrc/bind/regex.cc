@@ -7,6 +7,7 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "regex/charset.h"
 #include "regex/regex.h"
@@ -23,8 +24,12 @@ namespace {
 struct Language {
   RegexArena arena;
   RegexId root = RegexArena::empty();
-  bool matches(const nb::bytes& text) { return arena.matches(root, {text.c_str(), text.size()}); }
-  bool is_empty() { return arena.is_empty(root); }
+  bool matches(const nb::bytes& text) {
+    return with_stack([&] { return arena.matches(root, {text.c_str(), text.size()}); });
+  }
+  bool is_empty() {
+    return with_stack([&] { return arena.is_empty(root); });
+  }
   uint32_t size() const { return arena.size(); }
 };
 
@@ -36,9 +41,11 @@ void bind_regex(nb::module_& m) {
           "pattern",
           [](std::string_view text, bool python, bool json, bool full) {
             auto l = std::make_unique<Language>();
-            const Pattern p = parse_pattern(text, python ? Flavor::kPython : Flavor::kEcma);
-            const Match how = full ? Match::kFull : Match::kSearch;
-            l->root = json ? lower_json(l->arena, p, how) : lower_utf8(l->arena, p, how);
+            with_stack([&] {
+              const Pattern p = parse_pattern(text, python ? Flavor::kPython : Flavor::kEcma);
+              const Match how = full ? Match::kFull : Match::kSearch;
+              l->root = json ? lower_json(l->arena, p, how) : lower_utf8(l->arena, p, how);
+            });
             return l;
           },
           "text"_a, "python"_a = false, "json"_a = false, "full"_a = false)

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/depth.h"
 #include "base/fork.h"
 
 namespace structgen {
@@ -73,55 +74,86 @@ constinit PerProcess<Workers> workers;
 constexpr std::size_t kKnownAlone =
     128;  // known masks that one thread copies in the time that waking another takes
 
-// f(0) .. f(count - 1), chunks of them by turns.
+// f(0) .. f(count - 1), chunks of them by turns. f throws nothing.
 void each(std::size_t count, std::size_t chunk, unsigned threads, const std::function<void(std::size_t)>& f) {
   std::atomic<std::size_t> next{0};
-  std::exception_ptr failure;
-  std::mutex failure_lock;
   workers.get().run(threads, [&] {
     while (true) {
       const std::size_t begin = next.fetch_add(chunk);
       if (begin >= count) return;
-      for (std::size_t i = begin; i < std::min(begin + chunk, count); ++i) try {
-          f(i);
-        } catch (...) {
-          std::lock_guard hold(failure_lock);
-          failure = std::current_exception();
-        }
+      for (std::size_t i = begin; i < std::min(begin + chunk, count); ++i) f(i);
     }
   });
-  if (failure) std::rethrow_exception(failure);
 }
+
+// What befalls one row stays with it.
+class Batch {
+ public:
+  Batch(std::span<Matcher* const> matchers, std::span<uint32_t* const> rows)
+      : matchers_(matchers), rows_(rows), known_(matchers.size(), 0), failures_(matchers.size()) {}
+
+  // Where the mask is known already; takes no lock.
+  void copy(std::size_t i) noexcept {
+    guarded(i, [&] { known_[i] = matchers_[i]->fill_row_fast(rows_[i]); });
+  }
+  void compute(std::size_t i) noexcept {
+    guarded(i, [&] { with_stack([&] { matchers_[i]->fill_row(rows_[i]); }); });
+  }
+  bool done(std::size_t i) const { return known_[i] || failures_[i]; }
+  std::vector<std::exception_ptr> failures() && {
+    if (std::ranges::none_of(failures_, [](const std::exception_ptr& f) { return f != nullptr; })) return {};
+    return std::move(failures_);
+  }
+
+ private:
+  template <class F>
+  void guarded(std::size_t i, F&& f) noexcept {
+    try {
+      f();
+    } catch (...) {
+      failures_[i] = std::current_exception();
+      std::fill_n(rows_[i], matchers_[i]->grammar().vocabulary().words(), 0u);
+    }
+  }
+  const std::span<Matcher* const> matchers_;
+  const std::span<uint32_t* const> rows_;
+  std::vector<uint8_t> known_;
+  std::vector<std::exception_ptr> failures_;
+};
 
 }  // namespace
 
 // First what is known, which takes no lock; then what is new, each world's by one thread, since it has one
 // lock.
-void fill_rows(std::span<Matcher* const> matchers, std::span<uint32_t* const> rows, unsigned threads) {
-  if (threads <= 1 || matchers.size() < 2) {
-    for (std::size_t i = 0; i < matchers.size(); ++i) matchers[i]->fill_row(rows[i]);
-    return;
-  }
-  std::vector<uint8_t> known(matchers.size());
-  const auto copy = [&](std::size_t i) { known[i] = matchers[i]->fill_row_fast(rows[i]); };
-  if (matchers.size() < kKnownAlone)
-    for (std::size_t i = 0; i < matchers.size(); ++i) copy(i);
+std::vector<std::exception_ptr> fill_rows(std::span<Matcher* const> matchers, std::span<uint32_t* const> rows,
+                                          unsigned threads) {
+  Batch batch(matchers, rows);
+  const std::size_t count = matchers.size();
+  if (threads <= 1 || count < 2 || count < kKnownAlone)
+    for (std::size_t i = 0; i < count; ++i) batch.copy(i);
   else
-    each(matchers.size(), matchers.size() / (threads * 4) + 1, threads, copy);
+    each(count, count / (threads * 4) + 1, threads, [&](std::size_t i) { batch.copy(i); });
+  if (threads <= 1 || count < 2) {
+    for (std::size_t i = 0; i < count; ++i)
+      if (!batch.done(i)) batch.compute(i);
+    return std::move(batch).failures();
+  }
   std::vector<std::pair<const World*, std::vector<std::size_t>>> groups;
-  for (std::size_t i = 0; i < matchers.size(); ++i) {
-    if (known[i]) continue;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (batch.done(i)) continue;
     const World* const world = &matchers[i]->grammar().world();
     auto at = std::ranges::find(groups, world, [](const auto& group) { return group.first; });
     if (at == groups.end()) at = groups.insert(at, {world, {}});
     at->second.push_back(i);
   }
   const auto compute = [&](std::size_t group) {
-    for (std::size_t i : groups[group].second) matchers[i]->fill_row(rows[i]);
+    for (std::size_t i : groups[group].second) batch.compute(i);
   };
-  if (groups.size() == 1) return compute(0);
-  if (!groups.empty())
+  if (groups.size() == 1)
+    compute(0);
+  else if (!groups.empty())
     each(groups.size(), 1, std::min<unsigned>(threads, static_cast<unsigned>(groups.size())), compute);
+  return std::move(batch).failures();
 }
 
 }  // namespace structgen

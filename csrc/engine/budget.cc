@@ -20,6 +20,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/work.h"
 #include "engine/matcher.h"
@@ -138,6 +139,7 @@ std::string Matcher::promised(StateId s) {
 
 // Upper bound on the tokens that finish from s, EOS included.
 std::size_t Matcher::needed(StateId s) {
+  check_depth();
   if (epoch_->limits) {
     const uint32_t tokens = epoch_->limits->way(s).tokens;
     return tokens == Limits::kNever ? kTooMany : tokens + 1;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <map>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/work.h"
 
@@ -61,6 +62,7 @@ Limits::Frame Limits::frame(StateId s, bool blind) {
 }
 
 const Limits::Way* Limits::known(StateId s, bool blind) {
+  check_depth();
   if (parser_.state(s).accepting) return &kEnd;
   if (const auto it = ways_.find(s.v); it != ways_.end()) return &it->second;
   if (blind) return nullptr;
@@ -74,6 +76,7 @@ const Limits::Way* Limits::known(StateId s, bool blind) {
 
 // Depth first, the longest token first. A state on the path has no way by itself.
 void Limits::search(StateId s, bool blind) {
+  check_depth();
   std::vector<Frame> path;
   const auto open = [&](StateId at) {
     ways_[at.v] = {kNever, -1};
@@ -125,6 +128,7 @@ bool Limits::follow(StateId s, const std::vector<TokenId>& tokens) {
 }
 
 Limits::Way Limits::way(StateId s) {
+  check_depth();
   if (s == Parser::dead()) return {kNever, -1};
   if (!known(s, false)) search(s, false);
   const Way own = *known(s, false);
@@ -149,6 +153,7 @@ uint32_t Limits::takes(StateId s) {
 }
 
 std::vector<TokenId> Limits::tokens(StateId s, bool blind) {
+  check_depth();
   std::vector<TokenId> out;
   for (;;) {
     const Way w = blind ? *known(s, true) : way(s);

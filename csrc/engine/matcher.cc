@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "parse/spans.h"
 #include "regex/groups.h"
@@ -42,12 +43,15 @@ void Matcher::migrate() {
   }
   std::unordered_map<uint32_t, StateId> moved;
   Parser::ImportMemo stacks;
-  for (StateId& s : history_) {
+  std::vector<StateId> history = history_;
+  history.reserve(history_.capacity());
+  for (StateId& s : history) {
     auto [it, fresh] = moved.try_emplace(s.v);
     if (fresh) it->second = next->parser.import(epoch_->parser, s, stacks);
     s = it->second;
   }
   epoch_ = next;
+  history_.swap(history);
   if (!way.empty()) next->limits->keep(current(), way);
   next->limit = std::max(next->limit, 2 * next->byte_size());
   if (kept) promise(current(), *kept);
@@ -107,23 +111,63 @@ bool Matcher::completable(StateId s) {
   return epoch_->limits->way(s).tokens != Limits::kNever;
 }
 
+// The room is made first: what throws changes nothing.
+void Matcher::push(StateId s, TokenId t, std::string_view text) {
+  const auto room = [](auto& list) {
+    if (list.size() == list.capacity()) list.reserve(2 * list.size() + 8);
+  };
+  room(history_);
+  room(tokens_);
+  if (!grammar_->captures().empty()) {
+    room(ends_);
+    text_.reserve(text_.size() + text.size());
+    text_ += text;
+    ends_.push_back(text_.size());
+  }
+  history_.push_back(s);
+  tokens_.push_back(t);
+}
+
+bool Matcher::walks(StateId& s, std::string_view bytes) const {
+  for (char b : bytes) {
+    if (s == Parser::dead()) break;
+    s = epoch_->parser.peek(s, static_cast<uint8_t>(b));
+    if (s == Parser::unknown()) return false;
+  }
+  return true;
+}
+
+bool Matcher::known(std::span<const TokenId> tokens) const {
+  if (epoch_->limits) return false;
+  const Vocabulary& v = grammar_->vocabulary();
+  StateId s = current();
+  for (TokenId t : tokens) {
+    if (t < 0 || static_cast<uint32_t>(t) >= v.size() || is_terminated() || ends(t)) break;
+    if (!walks(s, v.bytes(t))) return false;
+    if (s == Parser::dead()) break;
+  }
+  return true;
+}
+
+bool Matcher::known(std::string_view bytes) const {
+  if (is_terminated()) return true;
+  StateId s = current();
+  return !epoch_->limits && !epoch_->parser.edged() && walks(s, bytes);
+}
+
 bool Matcher::accept_token(TokenId t) {
   const Vocabulary& v = grammar_->vocabulary();
   if (t < 0 || static_cast<uint32_t>(t) >= v.size()) return false;
   if (is_terminated()) {
     // Padding ids carry no text.
     if (!goes_on_after_end_ && !ends(t) && !v.is_special(t) && !v.bytes(t).empty()) return false;
-    history_.push_back(current());
-    tokens_.push_back(t);
-    remember({});
+    push(current(), t, {});
     ++terminated_;
     return true;
   }
   if (ends(t)) {
     if (!is_accepting()) return false;
-    history_.push_back(current());
-    tokens_.push_back(t);
-    remember({});
+    push(current(), t, {});
     ++terminated_;
     return true;
   }
@@ -131,19 +175,34 @@ bool Matcher::accept_token(TokenId t) {
   if (bytes.empty()) return false;
   const StateId s = epoch_->limits ? accept_limited(t) : walk(current(), bytes);
   if (s == Parser::dead()) return false;
-  history_.push_back(s);
-  tokens_.push_back(t);
-  remember(bytes);
+  push(s, t, bytes);
   return true;
 }
 
+namespace {
+// Takes back what was accepted since, unless it is to stay.
+class Attempt {
+ public:
+  explicit Attempt(Matcher& m) : matcher_(m), before_(m.history()) {}
+  ~Attempt() {
+    if (!kept_) matcher_.rollback(matcher_.history() - before_);
+  }
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+  void keep() { kept_ = true; }
+
+ private:
+  Matcher& matcher_;
+  const std::size_t before_;
+  bool kept_ = false;
+};
+}  // namespace
+
 bool Matcher::accept_tokens(std::span<const TokenId> tokens) {
-  const std::size_t before = history();
+  Attempt attempt(*this);
   for (TokenId t : tokens)
-    if (!accept_token(t)) {
-      rollback(history() - before);
-      return false;
-    }
+    if (!accept_token(t)) return false;
+  attempt.keep();
   return true;
 }
 
@@ -153,17 +212,14 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   if (epoch_->parser.edged() && bytes.find(static_cast<char>(kEdge)) != std::string_view::npos) return false;
   const StateId s = walk_text(current(), bytes);
   if (s == Parser::dead() || !completable(s)) return false;
-  history_.push_back(s);
-  tokens_.push_back(-1);
-  remember(bytes);
+  push(s, -1, bytes);
   return true;
 }
 
 std::size_t Matcher::validate_tokens(std::span<const TokenId> tokens) {
-  const std::size_t before = history();
+  const Attempt attempt(*this);
   std::size_t n = 0;
   while (n < tokens.size() && accept_token(tokens[n])) ++n;
-  rollback(history() - before);
   return n;
 }
 
@@ -193,12 +249,6 @@ void Matcher::rollback(std::size_t n) {
     text_.resize(ends_.empty() ? 0 : ends_.back());
   }
   terminated_ -= std::min(terminated_, n);
-}
-
-void Matcher::remember(std::string_view bytes) {
-  if (grammar_->captures().empty()) return;
-  text_ += bytes;
-  ends_.push_back(text_.size());
 }
 
 std::vector<Matcher::Capture> Matcher::captures() {
@@ -337,6 +387,7 @@ std::vector<TokenId> Matcher::tail(std::size_t most) const {
 
 // Whether some token whose text begins at the node is longer than it, by bytes that may come next.
 bool Matcher::longer(uint32_t node, StateId s) {
+  check_depth();
   const TokenTrie& trie = grammar_->vocabulary().trie();
   if (trie.leaf(node) || s == Parser::dead()) return false;
   const TokenTrie::Kids& kids = trie.kids(node);

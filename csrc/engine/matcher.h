@@ -2,6 +2,7 @@
 //
 // In: tokens or bytes. Out: accept or refuse, masks, forced text. Cost: accepting walks the token's bytes
 // through memoised steps (about 0.1 us); a known mask is one copy. A matcher belongs to one thread at a time.
+// What throws leaves the matcher as it was.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +28,9 @@ class Matcher {
   std::size_t validate_tokens(std::span<const TokenId> tokens);
   // Length of the longest prefix of `bytes` that is a prefix of the language from here.
   std::size_t validate_bytes(std::string_view bytes);
+  // Whether these need no step that nobody took before, and so no lock.
+  bool known(std::span<const TokenId> tokens) const;
+  bool known(std::string_view bytes) const;
   void rollback(std::size_t n);  // throws kValue beyond the history
   void reset();
   std::size_t history() const { return history_.size() - 1; }
@@ -76,6 +80,8 @@ class Matcher {
   bool plain_row_fast(uint32_t* row);
   void plain_row(uint32_t* row);
   bool row_within(uint32_t* row, std::size_t budget);
+  bool walks(StateId& s, std::string_view bytes) const;  // false: a step is not known
+  void push(StateId s, TokenId t, std::string_view text);
   StateId step(StateId s, uint8_t byte);
   StateId walk_text(StateId s, std::string_view bytes);
   StateId walk(StateId s, std::string_view bytes);
@@ -112,8 +118,7 @@ class Matcher {
   std::shared_ptr<Epoch> epoch_;
   std::vector<StateId> history_;  // [0] = start
   std::vector<TokenId> tokens_;   // of each step; -1: bytes
-  void remember(std::string_view bytes);
-  std::string text_;  // what was read, and where each step ended: only where there are captures
+  std::string text_;              // what was read, and where each step ended: only where there are captures
   std::vector<std::size_t> ends_;
   std::shared_ptr<const Ends> own_ends_;  // the request's; null: the vocabulary's
   std::size_t request_tokens_ = Request::kAny;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/depth.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -111,6 +112,7 @@ std::vector<TokenId> Reach::way(StateId s) {
 }
 
 Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
+  check_depth();
   if (known(s) <= k) return Answer::kYes;
   if (least(s) > k) return Answer::kNo;
   const Edges* e = edges(s, work);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/components.h"
+#include "base/depth.h"
 #include "base/work.h"
 #include "regex/regex.h"
 
@@ -131,6 +132,7 @@ class Network {
 
   // `first`: nothing of the rule it is a part of was read before. `last`: nothing of it follows.
   uint32_t rule(uint32_t r, uint32_t to, bool first, bool last) {
+    check_depth();
     const auto [it, fresh] = made_.try_emplace((static_cast<uint64_t>(r) << 32) | to, 0);
     if (!fresh) return it->second;
     const uint32_t entry = it->second = node();
@@ -166,6 +168,7 @@ class Network {
 
   // `own`: no other edge leaves or enters `from` but what stands in front of the symbol.
   void place(CfgSymbol s, uint32_t from, uint32_t to, bool first, bool last, bool own) {
+    check_depth();
     if (s.kind != CfgSymbol::kRule) {
       nodes_[from].edges.push_back({s, to});
       return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/work.h"
 #include "grammar/substring.h"
@@ -85,6 +86,7 @@ class Lowering {
   RegexId utf8_not(RegexId r) { return regexes_.minus(utf8_text(regexes_), r); }
 
   std::optional<RegexId> regular(uint32_t node) {
+    check_depth();
     Regular& known = regular_[node];
     if (known.state == Regular::kYes) return known.regex;
     // An expression in progress contains itself by way of rules.
@@ -202,6 +204,7 @@ class Lowering {
 
   // rule -> a rule | b is a* b; rule -> rule a | b is b a*. Nothing where the rule stands elsewhere.
   std::optional<RegexId> loop(uint32_t rule, uint64_t& size) {
+    check_depth();
     for (const bool right : {true, false}) {
       std::vector<RegexId> again, last;
       size = 0;
@@ -216,6 +219,7 @@ class Lowering {
 
   bool split_loop(uint32_t node, uint32_t rule, bool right, RegexId around, std::vector<RegexId>& again,
                   std::vector<RegexId>& last, uint64_t& size) {
+    check_depth();
     const Depth depth(depth_);
     const GrammarNode& n = source_.nodes[node];
     const auto with = [&](RegexId r) { return right ? regexes_.cat(around, r) : regexes_.cat(r, around); };
@@ -311,6 +315,7 @@ class Lowering {
   }
 
   void alternatives(uint32_t node, std::vector<CfgSequence>& out) {
+    check_depth();
     const Depth depth(depth_);
     if (const std::optional<RegexId> r = regular(node)) {
       out.push_back({{CfgSymbol::kTerminal, r->v}});
@@ -339,6 +344,7 @@ class Lowering {
   }
 
   void symbols(uint32_t node, CfgSequence& out) {
+    check_depth();
     const Depth depth(depth_);
     if (const std::optional<RegexId> r = regular(node)) {
       terminal(*r, out);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "mask/slices.h"
 
@@ -196,6 +197,7 @@ bool Slices::counts_groups(RegexId regex) {
 // Bytes of a text of the regex, a short one; kNever where that cannot be read off it. Twice as many levels as
 // a pattern has are never needed.
 uint32_t Slices::slack(RegexId regex) {
+  check_depth();
   const RegexNode n = regexes_.node(regex);
   if (n.boolean || n.lazy || n.labelled) return kNever;
   switch (n.kind) {
@@ -224,6 +226,7 @@ uint32_t Slices::slack(RegexId regex) {
 // regex = E{0,max} and a quote, and a pattern P whose texts inside are completed by few characters more:
 // while max is far, the mask is P's. What remains is tokens that come near max, which are tried one by one.
 bool Slices::shorter(RegexId regex, TerminalMask& out) {
+  check_depth();
   const RegexNode n = regexes_.node(regex);
   const RegexId any = regexes_.remembered(1);
   if (n.kind != RegexKind::kAnd || any == RegexArena::empty()) return false;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/depth.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -68,6 +69,7 @@ void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector
 // Counters beyond the longest token cannot be told apart by one token. Not below & and ~, where a
 // counter decides emptiness.
 RegexId MaskBuilder::clamp(RegexId r) {
+  check_depth();
   RegexArena& regexes = parser_.regexes();
   const RegexNode n = regexes.node(r);
   if (n.boolean || (n.kind != RegexKind::kCat && n.kind != RegexKind::kRepeat && n.kind != RegexKind::kAlt))
@@ -91,6 +93,7 @@ RegexId MaskBuilder::clamp(RegexId r) {
 }
 
 void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
+  check_depth();
   const TokenTrie& trie = vocabulary_.trie();
   const std::size_t floor = todo_.size();
   todo_.emplace_back(node, from);

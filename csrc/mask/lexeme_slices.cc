@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/depth.h"
 #include "mask/subtrees.h"
 #include "mask/walk_table.h"
 
@@ -31,6 +32,7 @@ bool LexemeSlices::wide(RegexId regex) {
 }
 
 const LexemeSlice& LexemeSlices::slice(RegexId regex, uint32_t node, RegexId forbidden) {
+  check_depth();
   std::unique_ptr<LexemeSlice>& slot = slices_[{regex.v, node, forbidden.v}];
   if (slot) return *slot;
   auto out = std::make_unique<LexemeSlice>();

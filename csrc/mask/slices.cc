@@ -1,5 +1,6 @@
 #include "mask/slices.h"
 
+#include "base/depth.h"
 #include "base/error.h"
 
 #include <algorithm>
@@ -46,6 +47,7 @@ RunClass* Slices::run(RegexId element) {
 // ---- terminals ----
 
 const TerminalMask& Slices::terminal(RegexId regex) {
+  check_depth();
   if (const auto known = terminals_.find(regex.v); known != terminals_.end()) return *known->second;
   auto mask = std::make_unique<TerminalMask>();
   if (!run_terminal(regex, *mask) && !difference(regex, kDifferenceBudget[0], *mask) &&
@@ -71,6 +73,7 @@ void Slices::trim(std::size_t limit) {
 // regex = base & not(a few literals): walks both and goes down only where they differ. `base` is a run, or
 // any terminal whose mask is known or worth knowing: keys already written are taken from it one by one.
 bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
+  check_depth();
   const RegexNode n = regexes_.node(regex);
   if (n.kind != RegexKind::kAnd) return false;
   std::vector<RegexId> kept;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/depth.h"
 #include "base/work.h"
 #include "regex/regex.h"
 
@@ -153,6 +154,7 @@ void Alive::settle() {
 }
 
 bool Alive::stack(StackId s, Pending from, uint32_t depth) {
+  check_depth();
   if (stacks_.has_end(s) || depth > kMaxAskedDepth) return true;
   if (const bool* known = stacks_known_.find(key(s.v, from))) return *known;
   bool found = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/work.h"
 
@@ -50,6 +51,7 @@ const std::string& Completion::shortest(RegexId r) {
 
 // A set of literals and the reader of its label: the choice of the literal decides what follows.
 Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
+  check_depth();
   RegexArena& regexes = parser_.regexes();
   Ways best;
   Reading reading;
@@ -136,6 +138,7 @@ Completion::Ways Completion::read(RuleId reader, CaptureId& c, Pending from) {
 
 // `c` is the capture that is open where the symbols begin.
 Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending from, CaptureId c) {
+  check_depth();
   Ways now{{from, "", c}};
   for (std::size_t i = 0; i < symbols.size() && !now.empty(); ++i) {
     const Symbol s = symbols[i];
@@ -168,6 +171,7 @@ Completion::Ways Completion::sequence(std::span<const Symbol> symbols, Pending f
 }
 
 Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from) {
+  check_depth();
   const bool memo = reading.kind == Reading::kNone || reading.kind == Reading::kLabel;
   if (!parser_.alive().plain(r)) from = Alive::kClear;
   const Key key{
@@ -241,6 +245,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
 
 // Down a stack; only where stacks join is there a choice. What follows an open capture depends on its text.
 Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
+  check_depth();
   Ways done, now{{from, "", c}};
   while (!now.empty()) {
     for (const Way& w : now) work_ += 1 + w.text.size() / 256;

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/work.h"
 
@@ -338,6 +339,7 @@ class Search {
   }
 
   StackId common(StackId a, StackId b, uint32_t depth = 0) {
+    check_depth();
     if (a == b || a == StackArena::none()) return a;
     if (b == StackArena::none()) return b;
     if (depth > kMaxStackDepth) too_much("the text nests too deeply to find captures");

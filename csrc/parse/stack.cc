@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/depth.h"
+
 namespace structgen {
 
 namespace {
@@ -55,6 +57,7 @@ StackId StackArena::push(std::span<const Symbol> symbols, StackId rest) {
 }
 
 StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
+  check_depth();
   if (a == b || b == none()) return a;
   if (a == none()) return b;
   if (b < a) std::swap(a, b);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/work.h"
 
@@ -92,6 +93,7 @@ void Parser::follow_alternatives(const Alternatives& alts, StackId rest, Capture
 }
 
 void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& reading, Frontier& out) {
+  check_depth();
   switch (top.kind()) {
     case Symbol::kTerminal:
       if (alive_.stack(rest)) add_item(top.regex(), rest, capture, out);
@@ -224,6 +226,7 @@ bool Parser::build_frontier(StackId stack, Frontier& out, StackId& missing) {
 }
 
 const Parser::Frontier& Parser::frontier(StackId stack) {
+  check_depth();
   const auto it = frontiers_.find(stack.v);
   if (it != frontiers_.end()) return it->second;
   // Stacks may be deep: the ones below are built first, without recursion. A frontier may be asked for while
@@ -322,6 +325,7 @@ void Parser::normalise(std::vector<Pending>& lexemes) {
 
 // The end of the text is the end of a token.
 bool Parser::ends_at_edge(std::span<const Item> items, uint32_t depth) {
+  check_depth();
   if (depth == kMaxEdges) return false;
   for (const Item& i : items) {
     const RegexId after = regexes_.next(i.regex, kEdge);

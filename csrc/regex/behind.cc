@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/depth.h"
 #include "base/error.h"
 
 namespace structgen {
@@ -20,6 +21,7 @@ class Outside {
   explicit Outside(Pattern& p) : p_(p) {}
 
   uint32_t rewrite(uint32_t node) {
+    check_depth();
     const PatternNode n = p_.nodes[node];
     if (!n.asserts) return node;
     const Depth depth(depth_);
@@ -75,6 +77,7 @@ class Outside {
 
   // How many characters from its beginning a node may look at.
   uint32_t reach(uint32_t node) {
+    check_depth();
     const Depth depth(depth_);
     const PatternNode& n = p_.nodes[node];
     switch (n.kind) {
@@ -101,6 +104,7 @@ class Outside {
 
   // `least`, `most`: how many characters stand between the node and the end of the look-behind.
   std::vector<Ending> split(uint32_t node, uint32_t least, uint32_t most) {
+    check_depth();
     const PatternNode n = p_.nodes[node];
     if (!n.asserts || n.kind == PatternKind::kLookbehind || n.kind == PatternKind::kStart)
       return {{node, {}}};

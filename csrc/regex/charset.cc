@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/bitset.h"
+#include "base/depth.h"
 #include "regex/regex.h"
 
 namespace structgen {
@@ -94,6 +95,7 @@ class DigitTrie {
  private:
   // Members inside the block [base, base + 2^shift_[level]), spelled from `level` on; not empty.
   RegexId block(std::size_t level, uint32_t base, std::span<const CodepointRange> ranges) {
+    check_depth();
     if (level == levels_.size()) return RegexArena::epsilon();
     const uint32_t child_bits = shift_[level + 1];
     const uint32_t child_mask = (1u << child_bits) - 1;

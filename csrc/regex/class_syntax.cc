@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/utf8.h"
 #include "regex/unicode.h"
@@ -101,6 +102,7 @@ CodepointSet property(PatternCursor& in, std::size_t start) {
 
 // \d \w \s and their complements; nothing for another letter.
 std::optional<CodepointSet> shorthand(const PatternCursor& in, char letter) {
+  check_depth();
   const bool unicode = in.flavor == Flavor::kPython && !in.flags.ascii;
   switch (letter) {
     case 'd': return unicode ? python_digit() : ascii_digit();

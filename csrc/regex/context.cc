@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/utf8.h"
 #include "regex/behind.h"
@@ -225,6 +226,7 @@ uint32_t ContextLanguage::add(const Rest& rest) {
 }
 
 uint32_t ContextLanguage::read(uint32_t rest) {
+  check_depth();
   const Rest r = rests_[rest];
   if (r.kind == Rest::kEnd || r.kind == Rest::kAny) return rest;
   if (r.kind == Rest::kAgain && !r.fresh) return rest;  // so is everything behind it
@@ -271,6 +273,7 @@ RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
 
 // True when the node can match at the start of the text only.
 bool ContextLanguage::needs_start(uint32_t node) {
+  check_depth();
   const PatternNode& n = pattern_.nodes[node];
   if (!n.asserts) return false;
   const auto needs = [&](uint32_t k) { return needs_start(k); };
@@ -287,6 +290,7 @@ bool ContextLanguage::needs_start(uint32_t node) {
 // True when `rest` is impossible once a character has been read: an anchor in the wrong place. Emptiness
 // would be found without this, but by visiting every state.
 bool ContextLanguage::dead_later(uint32_t rest) {
+  check_depth();
   const Rest r = rests_[rest];
   if (r.kind == Rest::kEnd || r.kind == Rest::kAny) return false;
   if (auto it = dead_later_.find(rest); it != dead_later_.end()) return it->second;
@@ -295,6 +299,7 @@ bool ContextLanguage::dead_later(uint32_t rest) {
 }
 
 RegexId ContextLanguage::language(uint32_t rest, uint32_t context, int depth) {
+  check_depth();
   const Rest r = rests_[rest];
   if (!left_.at(context).start && dead_later(rest)) return RegexArena::empty();
   switch (r.kind) {
@@ -385,6 +390,7 @@ RegexId ContextLanguage::node_language(const Rest& rest, uint32_t context, int d
 // ---- the empty text ----
 
 bool ContextLanguage::nullable(uint32_t rest, uint32_t context) {
+  check_depth();
   const Rest r = rests_[rest];
   switch (r.kind) {
     case Rest::kEnd: return spelling_ != Spelling::kJson;
@@ -438,6 +444,7 @@ bool ContextLanguage::node_nullable(const Rest& rest, uint32_t context) {
 }  // namespace
 
 RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Spelling spelling, Match match) {
+  check_depth();
   Pattern whole = pattern;
   look_ahead_outside(whole);
   if (match == Match::kSearch) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/utf8.h"
 #include "base/work.h"
@@ -53,6 +54,7 @@ class Program {
   }
 
   void emit_bare(uint32_t node) {
+    check_depth();
     const PatternNode& n = pattern_.nodes[node];
     switch (n.kind) {
       case PatternKind::kEmpty: return;
@@ -244,6 +246,7 @@ class Search {
   }
 
   bool holds(uint32_t node, std::size_t at) {
+    check_depth();
     const PatternNode& n = pattern_.nodes[node];
     switch (n.kind) {
       case PatternKind::kStart: return at == 0;

@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "base/depth.h"
 #include "base/utf8.h"
 #include "regex/context.h"
 #include "regex/regex.h"
@@ -67,6 +68,7 @@ RegexId PatternLowering::plain_cat(const PatternNode& n) {
 }
 
 RegexId PatternLowering::plain(uint32_t node) {
+  check_depth();
   if (plain_[node] != kUnset) return plain_[node];
   const PatternNode& n = pattern_.nodes[node];
   RegexId out = RegexArena::epsilon();
@@ -92,6 +94,7 @@ RegexId PatternLowering::plain(uint32_t node) {
 // .*X, X.* and .*X.* do not change when X = A B and a nullable A (left) or B (right) is dropped, or
 // when X{m,n} becomes X{m}.
 RegexId PatternLowering::trimmed(uint32_t node, bool left, bool right) {
+  check_depth();
   const PatternNode& n = pattern_.nodes[node];
   if (!left && !right) return plain(node);
   if (n.shortest == 0) return RegexArena::epsilon();
@@ -164,6 +167,7 @@ Placed PatternLowering::placed_look(const PatternNode& n, Placed next) {
 }
 
 bool PatternLowering::closed(uint32_t node, uint32_t after) const {
+  check_depth();
   const PatternNode& n = pattern_.nodes[node];
   if (!n.asserts) return true;
   switch (n.kind) {
@@ -202,6 +206,7 @@ Placed PatternLowering::placed_repeat(const PatternNode& n, Placed next) {
 }
 
 Placed PatternLowering::placed(uint32_t node, Placed next) {
+  check_depth();
   const PatternNode& n = pattern_.nodes[node];
   if (!n.asserts) return placed_plain(node, next);
   switch (n.kind) {

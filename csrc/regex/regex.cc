@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/work.h"
 
@@ -10,8 +11,9 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kUnknownNext = 0xFFFFFFFFu;
-constexpr uint32_t kMaxKids = 50'000;   // of one | or &
-constexpr uint16_t kNested = 8;         // levels from which lazy & of | is flattened
+constexpr uint32_t kMaxKids = 50'000;  // of one | or &
+constexpr uint16_t kNested = 8;        // levels from which lazy & of | is flattened
+constexpr uint32_t kNestedSearches = 8;
 constexpr uint16_t kMaxHeight = 4'000;  // recursion depth of a derivative
 
 uint32_t add_counts(uint32_t a, uint32_t b) {
@@ -186,6 +188,7 @@ RegexId RegexArena::lazy(uint32_t definition, uint32_t state, bool nullable, boo
 }
 
 RegexId RegexArena::cat(RegexId a, RegexId b) {
+  check_depth();
   if (a == empty() || b == empty()) return empty();
   if (a == epsilon()) return b;
   if (b == epsilon()) return a;
@@ -302,6 +305,7 @@ RegexId RegexArena::alt(RegexId a, RegexId b) {
 }
 
 RegexId RegexArena::alt(std::span<const RegexId> parts) {
+  check_depth();
   std::vector<uint32_t> kids;
   ByteSet set;
   bool has_set = false, nullable = false;
@@ -465,6 +469,7 @@ bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
 // x & (y | z) = (x & y) | (x & z), for what is lazy (look-aheads) and nests already: of flat terms there are
 // finitely many, of nested ones there is a new one a character. poison(): left as it is.
 RegexId RegexArena::distributed(const std::vector<uint32_t>& kids) {
+  check_depth();
   for (std::size_t i = 0; i < kids.size(); ++i) {
     const RegexNode n = nodes_[kids[i]];
     if (n.kind != RegexKind::kAlt || !n.lazy || !n.boolean || n.height < kNested) continue;
@@ -518,6 +523,7 @@ RegexId RegexArena::negate(RegexId a) {
 }
 
 RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
+  check_depth();
   if (max == 0 || a == epsilon()) return epsilon();
   if (a == empty()) return min == 0 ? epsilon() : empty();
   if (min == 1 && max == 1) return a;
@@ -545,6 +551,7 @@ RegexId RegexArena::repeat(RegexId a, uint32_t min, uint32_t max) {
 // ---- derivatives ----
 
 const ClassMap* RegexArena::compute_classes(RegexId r) {
+  check_depth();
   const RegexNode& n = nodes_[r.v];
   switch (n.kind) {
     case RegexKind::kEmpty:
@@ -585,6 +592,7 @@ const ClassMap& RegexArena::classes(RegexId r) {
 }
 
 RegexId RegexArena::derive(RegexId r, uint8_t b) {
+  check_depth();
   const RegexNode& n = nodes_[r.v];
   charge(1 + (n.kind == RegexKind::kAlt || n.kind == RegexKind::kAnd ? n.n : 0));
   switch (n.kind) {
@@ -652,9 +660,12 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
         d = kid;
         break;
       }
+  if (n.body && d.v > 3 && !nodes_[d.v].body) nodes_[d.v].body = body_after(n.body, b);
+  // Searches within searches, one a point of a look-behind's language: the outer one decides what this one
+  // would. Not stored, because whoever asks later is to be told.
+  if (nodes_[d.v].lazy && searches_ >= kNestedSearches) return d;
   // Stored before the search, which may come back here through a lazy node's own definition.
   slot = d.v;
-  if (n.body && d.v > 3 && !nodes_[d.v].body) nodes_[d.v].body = body_after(n.body, b);
   try {
     if (nodes_[d.v].boolean && is_empty(d)) slot = (d = empty()).v;
   } catch (...) {
@@ -694,6 +705,7 @@ ByteSet RegexArena::derived_bytes(RegexId r) {
 // Without & and ~ no part is empty, so the bytes a text may begin with are read off the structure: to derive
 // by each of them would make a node for every way a text could go.
 ByteSet RegexArena::first_bytes(RegexId r) {
+  check_depth();
   const RegexNode& n = nodes_[r.v];
   switch (n.kind) {
     case RegexKind::kBytes: return sets_[n.a];
@@ -717,6 +729,7 @@ ByteSet RegexArena::first_bytes(RegexId r) {
 // ---- counters ----
 
 RegexId RegexArena::limited(RegexId r, uint32_t characters, uint32_t others, bool lift) {
+  check_depth();
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kCat && n.kind != RegexKind::kAlt && n.kind != RegexKind::kAnd &&
       n.kind != RegexKind::kRepeat)

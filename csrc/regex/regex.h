@@ -191,6 +191,7 @@ class RegexArena {
   ByteSet derived_bytes(RegexId r);
   uint32_t structural_length(const RegexNode& n, std::span<const uint32_t> kids, std::size_t text) const;
   bool search_empty(RegexId r);
+  uint32_t searches_ = 0;  // searches for emptiness under way, within each other
   static uint8_t body_after(uint8_t body, uint8_t b);
   bool all_bodies(RegexId r) const;  // every string, its closing quote included
   bool has_short_text(RegexId r);

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <unordered_set>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/work.h"
 #include "regex/regex.h"
@@ -25,6 +26,7 @@ constexpr uint32_t kLazyBudget = 10'000;  // the same where lazy nodes are invol
 // ---- emptiness ----
 
 bool RegexArena::is_empty(RegexId r) {
+  check_depth();
   const RegexNode& n = nodes_[r.v];
   if (n.nullable) return false;
   if (!n.boolean) return r == empty();
@@ -75,6 +77,7 @@ bool RegexArena::has_short_text(RegexId r) {
 
 // Texts of the parts that are neither & nor ~ themselves: of an intersection the one that takes longest.
 void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out) {
+  check_depth();
   constexpr std::size_t kTexts = 64, kSteps = 64;
   const RegexNode& n = nodes_[r.v];
   if (n.lazy || out.size() == kTexts || left == 0) return;
@@ -115,6 +118,7 @@ void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>
 
 // False also where that cannot be told part by part.
 bool RegexArena::holds(RegexId r, std::string_view text, uint32_t& left) {
+  check_depth();
   const RegexNode& n = nodes_[r.v];
   if (n.lazy || left == 0) return false;
   --left;
@@ -174,6 +178,11 @@ uint8_t RegexArena::body_after(uint8_t body, uint8_t b) {
 // character).
 bool RegexArena::search_empty(RegexId start) {
   const uint32_t budget = nodes_[start.v].lazy ? kLazyBudget : kEmptinessBudget;
+  struct Nested {
+    uint32_t& depth;
+    explicit Nested(uint32_t& searches) : depth(searches) { ++depth; }
+    ~Nested() { --depth; }
+  } const nested(searches_);
   struct Visit {
     uint32_t id, parent, depth;
     uint8_t spelled;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "regex/class_syntax.h"
 #include "regex/unicode.h"
@@ -61,6 +62,7 @@ class Parser {
 };
 
 uint32_t Parser::alternation() {
+  check_depth();
   std::vector<uint32_t> branches{sequence()};
   while (in_.eat("|")) branches.push_back(sequence());
   return out_.add_alt(branches);

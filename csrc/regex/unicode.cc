@@ -65,6 +65,7 @@ constexpr Group kGroups[] = {
 };
 
 std::optional<CodepointSet> category(std::string_view name) {
+  check_depth();
   if (const UnicodeProperty* p = find(kCategory, name)) return to_set(kCategoryRanges, *p);
   if (name == "Cn" || name == "Unassigned") {
     std::vector<CodepointRange> assigned;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/work.h"
 
@@ -180,6 +181,7 @@ FormulaId FormulaSpace::nary(Op op, std::span<const FormulaId> kids) {
 }
 
 FormulaId FormulaSpace::one_of(std::vector<FormulaId> kids, bool typed) {
+  check_depth();
   charge(1 + static_cast<int64_t>(kids.size()));
   std::erase(kids, no());
   const auto certain = std::count(kids.begin(), kids.end(), yes());
@@ -231,6 +233,7 @@ FormulaId FormulaSpace::deny(FormulaId x) {
 }
 
 FormulaId FormulaSpace::negate_new(FormulaId x, bool typed) {
+  check_depth();
   const Formula f = nodes_[x.v];
   switch (f.op) {
     case Op::kTrue: return no();

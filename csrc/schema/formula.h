@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/arena.h"
+#include "base/depth.h"
 #include "base/flat_map.h"
 #include "base/ids.h"
 #include "base/intern.h"
@@ -103,6 +104,7 @@ class FormulaSpace {
   // The same with `f` applied to each kid; the caller remembers.
   template <typename F>
   FormulaId map_kids(FormulaId x, F&& f) {
+    check_depth();
     const Formula n = nodes_[x.v];
     SmallVector<FormulaId, 16> kids;
     for (uint32_t i = 0; i < n.n; ++i) kids.push_back(f(n.kids[i]));

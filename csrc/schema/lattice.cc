@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/depth.h"
 #include "schema/scalar.h"
 
 namespace structgen {
@@ -48,6 +49,7 @@ class Scaled {
   };
   // Of a superset of p's numbers.
   std::optional<Bounds> bounds(FormulaId p) const {
+    check_depth();
     const Formula& f = formulas_[p];
     Bounds out;
     switch (f.op) {
@@ -103,6 +105,7 @@ class Scaled {
   }
 
   bool satisfies(FormulaId p, int64_t x) const {
+    check_depth();
     const Formula& f = formulas_[p];
     const auto some = [&](FormulaId k) { return satisfies(k, x); };
     switch (f.op) {
@@ -134,6 +137,7 @@ class Scaled {
   }
 
   bool scan(FormulaId p) {
+    check_depth();
     const Formula& f = formulas_[p];
     switch (f.op) {
       case Op::kTrue:
@@ -165,6 +169,7 @@ class Scaled {
 
 // Every decimal of p fits the scale.
 bool fits(const FormulaSpace& formulas, const Scaled& scaled, FormulaId p) {
+  check_depth();
   const Formula& f = formulas[p];
   switch (f.op) {
     case Op::kMultiple:

@@ -1,5 +1,6 @@
 #include "schema/lower.h"
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "schema/decimal.h"
 #include "schema/format.h"
@@ -163,6 +164,7 @@ FormulaId Lowering::values(const Json& j, JsonRef array, uint32_t doc) {
 }
 
 FormulaId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
+  check_depth();
   const uint64_t key = key_of(doc, node);
   if (doc != kNoDocument)
     if (const auto* known = constants_.find(key)) return *known;

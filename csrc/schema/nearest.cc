@@ -7,6 +7,7 @@
 // and each free key makes a state of its own.
 #include <algorithm>
 
+#include "base/depth.h"
 #include "schema/object.h"
 #include "schema/solve.h"
 
@@ -39,6 +40,7 @@ uint32_t Objects::least_members(FormulaId p) const {
 }
 
 bool Objects::within(uint32_t plan_id, FormulaId p, const Gone& gone, uint32_t n) {
+  check_depth();
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
   if (n == 0 || least_members(p) > n) return false;
@@ -116,6 +118,7 @@ uint32_t Objects::members_needed(uint32_t s) {
 // ---- offers ----
 
 void Objects::wanted(FormulaId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out) {
+  check_depth();
   if (!seen.insert(p.v).second) return;
   const Formula& f = formulas_[p];
   if (f.op == Op::kSome) out.push_back(RegionId{f.a});

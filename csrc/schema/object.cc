@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/utf8.h"
 #include "base/work.h"
@@ -27,6 +28,7 @@ std::size_t Objects::byte_size() const {
 // ---- productivity ----
 
 bool Objects::productive(FormulaId p) {
+  check_depth();
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
   const uint32_t id = plans_.plan_of(p);
@@ -68,6 +70,7 @@ Solver::Judges Objects::judges(uint32_t plan_id, Solver::Judge productive) {
 // can be dropped from any object, which makes the search complete; in what order names may be written plays
 // no part, since any set of members can be written in order.
 bool Objects::search(uint32_t plan_id, FormulaId p, Gone gone) {
+  check_depth();
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
   solver_.spend(5);
@@ -88,6 +91,7 @@ bool Objects::search(uint32_t plan_id, FormulaId p, Gone gone) {
 }
 
 bool Objects::decide(uint32_t plan_id, FormulaId p, const Gone& at) {
+  check_depth();
   Gone gone = at;
   bool dead = false;
   if (take_forced(plan_id, p, gone, dead)) return !dead && search(plan_id, p, std::move(gone));
@@ -243,6 +247,7 @@ bool Objects::search_literal(uint32_t plan_id, FormulaId p, FormulaId literal, c
 // Is there a member that meets the literal, and `then` what it leaves?
 bool Objects::some_member(uint32_t plan_id, FormulaId p, FormulaId literal, const Gone& gone,
                           const std::function<bool(FormulaId, const Gone&)>& then) {
+  check_depth();
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
   const auto attempt = [&](uint32_t name, uint32_t cls) {
@@ -384,6 +389,7 @@ const std::vector<Cell>& Objects::free_cells(uint32_t s, uint32_t cls) {
 
 // has_cell, answered from the conjuncts that speak of the name.
 bool Objects::may_write(uint32_t s, const Parts& parts, uint32_t name, const Bits& next) {
+  check_depth();
   const ObjectState st = states_[s];
   Plan& plan = plans_[st.plan];
   if (!plans_.name_ok(plan, name)) return false;
@@ -409,6 +415,7 @@ bool Objects::may_write(uint32_t s, const Parts& parts, uint32_t name, const Bit
 }
 
 const Offers& Objects::offers(uint32_t s) {
+  check_depth();
   if (offers_[s]) return *offers_[s];
   auto out = std::make_unique<Offers>();
   const ObjectState st = states_[s];

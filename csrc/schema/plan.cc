@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/utf8.h"
 #include "base/work.h"
@@ -32,6 +33,7 @@ std::vector<uint32_t> Parts::touched(uint32_t name) const {
 // ---- making a plan ----
 
 void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<uint32_t>& leaves) {
+  check_depth();
   const Region& x = formulas_.region(r);
   names.insert(names.end(), x.names.begin(), x.names.end());
   if (x.kind == Region::kLanguage) leaves.push_back(x.language);
@@ -39,6 +41,7 @@ void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<u
 }
 
 void Plans::collect(FormulaId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen) {
+  check_depth();
   charge();
   const Formula& n = formulas_[f];
   switch (n.op) {
@@ -195,6 +198,7 @@ void Plans::count_keys(Plan& plan) {
 }
 
 bool Plans::limits_members(FormulaId p, FlatMap<uint32_t, bool>& seen) {
+  check_depth();
   const Formula& f = formulas_[p];
   if (f.op == Op::kAll || f.op == Op::kMost) return formulas_.region(RegionId{f.a}).kind != Region::kNames;
   if (f.op == Op::kOne || f.op == Op::kNot) {
@@ -259,6 +263,7 @@ void Plans::take_apart(Plan& plan) {
 // ---- questions ----
 
 bool Plans::hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls) {
+  check_depth();
   charge();
   const Region& x = formulas_.region(r);
   switch (x.kind) {
@@ -363,6 +368,7 @@ FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone) {
 }
 
 FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& memo) {
+  check_depth();
   charge();
   const Formula f = formulas_[p];
   switch (f.op) {
@@ -397,6 +403,7 @@ FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& m
 
 void Plans::walk_names(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide,
                        FlatMap<uint32_t, bool>& seen) {
+  check_depth();
   charge();
   const Formula& f = formulas_[p];
   if (f.op == Op::kAll || f.op == Op::kSome || f.op == Op::kMost) {

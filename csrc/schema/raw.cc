@@ -1,5 +1,6 @@
 #include "schema/raw.h"
 
+#include "base/depth.h"
 #include "base/utf8.h"
 #include "schema/format.h"
 
@@ -18,6 +19,7 @@ RegexId RawStrings::any_of(const std::vector<std::string>& texts) {
 }
 
 RegexId RawStrings::texts(FormulaId p) {
+  check_depth();
   if (p == FormulaSpace::no()) return RegexArena::empty();
   if (p == FormulaSpace::yes()) return all();
   if (const RegexId* known = memo_.find(p.v)) return *known;

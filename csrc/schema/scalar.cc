@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/depth.h"
 #include "base/utf8.h"
 #include "regex/charset.h"
 #include "schema/format.h"
@@ -116,6 +117,7 @@ RegexId Scalars::number(FormulaId p) {
 
 // The digits of all numbers in a formula, those of their exponents' size included.
 uint32_t Scalars::size_of_constants(FormulaId p) {
+  check_depth();
   constexpr uint32_t kMany = 4096;  // enough to know
   const Formula f = formulas_[p];
   switch (f.op) {
@@ -138,6 +140,7 @@ uint32_t Scalars::size_of_constants(FormulaId p) {
 }
 
 bool Scalars::hard(FormulaId p) {
+  check_depth();
   const Formula& f = formulas_[p];
   if (f.op == Op::kMultiple) return NumberLanguage::is_hard(Decimal::parse(formulas_.text(f.a)));
   if (f.n == 0) return false;
@@ -149,6 +152,7 @@ bool Scalars::hard(FormulaId p) {
 }
 
 RegexId Scalars::combine(FormulaId p, Domain domain) {
+  check_depth();
   const bool strings = domain == kStrings;
   if (p == FormulaSpace::no()) return RegexArena::empty();
   // A number without conditions takes every lexeme; conditions are decided within numbers_.any().
@@ -276,6 +280,7 @@ bool Scalars::bounded_multiples(std::optional<Decimal> divisor, const std::vecto
 // A finite set and other conditions: the set is filtered text by text. Sets of constants meet in every
 // if/then and oneOf, and automata for their differences would be far larger.
 bool Scalars::filter(FormulaId p, RegexId& out) {
+  check_depth();
   std::vector<std::string> kept;
   if (!constants(p, kept)) return false;
   out = kept.empty() ? RegexArena::empty()
@@ -284,6 +289,7 @@ bool Scalars::filter(FormulaId p, RegexId& out) {
 }
 
 bool Scalars::constants(FormulaId p, std::vector<std::string>& kept) {
+  check_depth();
   const FormulaId self = p;
   const Op op = formulas_[p].op;
   if (op != Op::kAnd && op != Op::kStrings) return false;
@@ -353,6 +359,7 @@ RegexId Scalars::number_atom(const Formula& f, NumberLanguage& numbers) {
 
 // Code points of the texts of r (closing quote included in r), from its structure. False: not known.
 bool Scalars::lengths(RegexId r, uint64_t& min, uint64_t& max) {
+  check_depth();
   const RegexNode& n = regexes_.node(r);
   constexpr uint64_t kMany = 1ull << 40;
   uint64_t lo, hi;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/work.h"
 #include "schema/object.h"
@@ -43,6 +44,7 @@ void Solver::spend(uint32_t steps) {
 
 // What a reference that leads nowhere means is not known, so its negation cannot be formed.
 void Solver::refuse_broken(FormulaId v) {
+  check_depth();
   if (!lowering_.any_broken()) return;
   const Formula& f = formulas_[v];
   if (f.op == Op::kSchema && lowering_.broken(f.a)) lowering_.raise_broken(f.a);
@@ -50,6 +52,7 @@ void Solver::refuse_broken(FormulaId v) {
 }
 
 FormulaId Solver::restrict(FormulaId v, Kind k) {
+  check_depth();
   const Formula f = formulas_[v];
   switch (f.op) {
     case Op::kTrue:
@@ -112,6 +115,7 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
 // ---- non-emptiness ----
 
 bool Solver::nonempty(FormulaId v) {
+  check_depth();
   if (v == FormulaSpace::yes()) return true;
   if (v == FormulaSpace::no()) return false;
   if (const auto* known = nonempty_.find(v.v)) return *known == 2;
@@ -170,6 +174,7 @@ bool Solver::kind_nonempty(FormulaId v, Kind k) {
 }
 
 bool Solver::closes(FormulaId p) const {
+  check_depth();
   const Formula& f = formulas_[p];
   switch (f.op) {
     case Op::kTrue:
@@ -378,6 +383,7 @@ void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
 }
 
 void Solver::split(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
+  check_depth();
   if (judges.trial && (*judges.trial == 0 || --*judges.trial == 0)) return;
   if (judges.enough && *judges.enough) return;
   // Asserted values first: they cost no branching.
@@ -531,6 +537,7 @@ FormulaId Solver::shift(FormulaId p, FlatMap<uint32_t, FormulaId>& memo) {
 }
 
 std::vector<Cell> Solver::array_cells(FormulaId p) {
+  check_depth();
   FlatMap<uint32_t, FormulaId> memo;
   std::vector<Cell> out;
   const Judge judge = [&](FormulaId rest) { return array_productive(rest); };
@@ -586,6 +593,7 @@ bool Solver::simple_array(FormulaId p, bool& result) {
 }
 
 bool Solver::array_productive(FormulaId p) {
+  check_depth();
   if (p == FormulaSpace::no()) return false;
   if (closes(p)) return true;
   if (const auto* known = array_productive_.find(p.v)) return *known == 2;
@@ -603,6 +611,7 @@ bool Solver::array_productive(FormulaId p) {
 
 // Breadth-first over residuals: positions matter, so no conjunct can be taken alone.
 bool Solver::search_array(FormulaId p) {
+  check_depth();
   std::vector<FormulaId> queue{p};
   std::unordered_set<uint32_t> seen{p.v};
   for (std::size_t i = 0; i < queue.size(); ++i) {

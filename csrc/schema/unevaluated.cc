@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "schema/lower.h"
 
@@ -20,6 +21,7 @@ void Unevaluated::collect_kid(const Loc& at, JsonRef node, FormulaId condition, 
 }
 
 void Unevaluated::collect(const Loc& at, FormulaId condition, bool top) {
+  check_depth();
   SchemaSet& schemas = lowering_.schemas();
   if (!schemas.json(at).is_object(at.node)) return;
   // A cycle of in-place references is ill-founded; whoever restricts the formula reports it.

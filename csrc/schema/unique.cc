@@ -5,6 +5,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/utf8.h"
 #include "schema/decimal.h"
@@ -45,6 +46,7 @@ FormulaId Unique::assume(FormulaId x, bool truth, FlatMap<uint32_t, FormulaId>& 
 
 void Unique::polarity(FormulaId x, bool sign, bool& positive, bool& negative,
                       FlatMap<uint64_t, bool>& seen) const {
+  check_depth();
   const Formula& f = formulas_[x];
   if (!(f.has & kHasUnique) || !seen.emplace(2ull * x.v + sign, true).second) return;
   if (f.op == Op::kUnique) {
@@ -112,6 +114,7 @@ FormulaId Unique::join(Mode mode, uint32_t list, FormulaId rest) {
 
 // One text for every spelling of a value.
 std::string Unique::canonical(const Json& j, JsonRef node) const {
+  check_depth();
   switch (j.type(node)) {
     case JsonType::kNull: return "null";
     case JsonType::kTrue: return "true";
@@ -203,6 +206,7 @@ FormulaId Unique::extend(FormulaId rest, std::string_view text) {
 // ---- values of a formula ----
 
 const Unique::Domain& Unique::domain(FormulaId value, uint32_t cap) {
+  check_depth();
   cap = std::max(cap, kMinCap);
   uint32_t rounded = kMinCap;
   while (rounded < cap && rounded < kMaxValues) rounded *= 2;
@@ -230,6 +234,7 @@ const Unique::Domain& Unique::domain(FormulaId value, uint32_t cap) {
 }
 
 void Unique::enumerate(FormulaId value, uint32_t cap, Domain& out) {
+  check_depth();
   constexpr std::pair<Kind, const char*> kWords[] = {
       {Kind::kNull, "null"}, {Kind::kTrue, "true"}, {Kind::kFalse, "false"}};
   for (const auto& [kind, word] : kWords)
@@ -421,6 +426,7 @@ bool Unique::simple(FormulaId q, uint32_t& need, std::vector<std::pair<FormulaId
 // `needed`: those it cannot do without.
 bool Unique::match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_t>>& items, uint32_t need,
                    const Texts& more, Texts& used, Texts* needed) {
+  check_depth();
   std::vector<Group> groups;
   std::vector<std::string> values;
   std::map<std::string, uint32_t> index;
@@ -502,6 +508,7 @@ bool Unique::match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_
 }
 
 const std::vector<FormulaId>& Unique::reachable(FormulaId q) {
+  check_depth();
   if (const auto it = reachable_.find(q.v); it != reachable_.end()) return it->second;
   std::vector<FormulaId> queue{q};
   std::unordered_set<uint32_t> seen{q.v};
@@ -540,6 +547,7 @@ bool Unique::distinct(uint32_t list, FormulaId q, const Texts& more, Texts& used
 // Depth-first. An item with more values than the array can use takes one at the end: it stays anonymous. A
 // residual that is on the path already is a detour.
 bool Unique::search(FormulaId q, uint32_t list, uint32_t bound, Texts& used, std::vector<FormulaId>& path) {
+  check_depth();
   if (solver_.closes(q)) return true;
   solver_.spend(20);
   path.push_back(q);
@@ -583,6 +591,7 @@ bool Unique::spoilers(uint32_t list, FormulaId rest, FormulaId value, Texts& out
 
 // Values of items that can still come: a captured value may be repeated there.
 FormulaId Unique::repeats(FormulaId q) {
+  check_depth();
   if (const auto* known = repeats_.find(q.v)) return *known;
   std::vector<FormulaId> values;
   const std::vector<FormulaId> states = reachable(q);
@@ -612,6 +621,7 @@ bool Unique::repeat_productive(uint32_t list, FormulaId q) {
 // ---- both ----
 
 bool Unique::productive(FormulaId p) {
+  check_depth();
   for (FormulaId b : branches(p)) {
     const Parts s = parts(b);
     Texts used;
@@ -624,6 +634,7 @@ bool Unique::productive(FormulaId p) {
 }
 
 std::vector<ItemCell> Unique::cells(FormulaId p) {
+  check_depth();
   std::vector<ItemCell> out;
   const auto add = [&](FormulaId value, FormulaId rest, bool capture) {
     if (value == FormulaSpace::no()) return;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/depth.h"
 #include "base/utf8.h"
 #include "schema/scalar.h"
 #include "schema/solve.h"
@@ -31,6 +32,7 @@ bool read(std::string_view text, double& out) {
 }  // namespace
 
 bool Scalars::plainly_nonempty(FormulaId p) const {
+  check_depth();
   const Formula& f = formulas_[p];
   switch (f.op) {
     case Op::kFormat:
@@ -83,6 +85,7 @@ bool Scalars::plainly_nonempty(FormulaId p) const {
 }
 
 bool Solver::plainly_nonempty(FormulaId v) {
+  check_depth();
   if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
     if (lowering_.broken(s.a)) return false;
     v = lowering_.lower(s.a);
@@ -124,6 +127,7 @@ bool Solver::plainly_nonempty(FormulaId v) {
 // The object with the required members and no other: there is one where each has at most one condition, and
 // that holds for some value.
 bool Solver::plain_object(FormulaId v) {
+  check_depth();
   const FormulaId self = v;
   const auto kids = formulas_[v].op == Op::kAnd ? formulas_.kids(v) : std::span<const FormulaId>(&self, 1);
   std::vector<std::pair<NameId, FormulaId>> members;
@@ -171,6 +175,7 @@ bool Solver::plain_object(FormulaId v) {
 
 // Whether a region holds a name: 1, 0, or -1 where a pattern would have to be read.
 int Solver::holds(RegionId region, NameId name) const {
+  check_depth();
   const Region& r = formulas_.region(region);
   switch (r.kind) {
     case Region::kAny: return 1;

@@ -20,6 +20,7 @@ import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
+from .._stack import roomy
 from ..errors import GrammarError
 from . import source
 from .whole_tokens import WholeTokens
@@ -43,6 +44,7 @@ _CALLS = (
 _SHORTHANDS = {"d": [(48, 57)], "w": [(48, 57), (65, 90), (95, 95), (97, 122)], "s": [(9, 13), (32, 32)]}
 
 
+@roomy
 def build(text: str, vocabulary: Vocabulary, root: str = "root") -> tuple[_core.GrammarBuilder, int]:
     """The grammar's nodes and the number of its first rule.
 
@@ -399,6 +401,8 @@ class Parser:
         else:
             source.fail("this parenthesis is never closed", self.text, end)
         try:
+            if not _flat(self.text[end : at + 1]):
+                raise ValueError
             python = re.sub(r"\b(true|false)\b", lambda m: m[0].title(), self.text[end : at + 1])
             call = ast.parse("f" + python, mode="eval").body
             assert isinstance(call, ast.Call)
@@ -500,6 +504,40 @@ class Parser:
 
     def fail(self, message: str) -> NoReturn:
         source.fail(message, self.text, self.at)
+
+
+# What a macro's arguments are made of.
+_ARGUMENT = re.compile(
+    r"""[bBrRuU]?("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|\w+|[()\[\]{},=:-]|\s+""", re.DOTALL
+)
+
+
+def _flat(text: str) -> bool:
+    """Whether arguments are only literals, names and brackets around them, ten levels at most.
+
+    Python's parser recurses on the stack of the thread, and one of 256 kB overflows at 300 levels.
+    """
+    depth = at = 0
+    before = ""
+    while at < len(text):
+        match = _ARGUMENT.match(text, at)
+        if match is None:
+            return False
+        at, part = match.end(), match[0]
+        if part.isspace():
+            continue
+        if part in ("not", "lambda", "if", "for", "await", "yield", "and", "or", "in", "is"):
+            return False
+        if part in "([{":
+            depth += 1
+            if depth > 10 or (before and before not in "([{,=:"):
+                return False
+        elif part in ")]}":
+            depth -= 1
+        elif part == "-" and (not before or before not in "([{,=:"):
+            return False
+        before = part
+    return True
 
 
 def _texts(value: object) -> list[str]:

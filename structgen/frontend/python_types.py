@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._extras import missing
+from .._stack import roomy
 from ..errors import GrammarError
 
 Parser = Callable[[str | bytes], Any]
@@ -31,6 +32,7 @@ REMARKS = {
 }
 
 
+@roomy
 def schema_of(kind: Any) -> tuple[dict[str, Any] | bool, Parser]:
     """The schema of a Python type (or of a list of tools) and the function that parses a text into it.
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
+from .._stack import roomy
 from ..errors import GrammarError
 from . import flat_xml, gbnf, nested_xml, source
 from .whole_tokens import WholeTokens
@@ -27,6 +28,7 @@ _MOST = source.NO_LIMIT  # a larger bound says nothing
 BLANKS = 4  # at most, between elements, where nothing else is said
 
 
+@roomy
 def build(
     spec: Any, vocabulary: Vocabulary, numbers: str = "canonical", strings: str = "plain"
 ) -> tuple[_core.GrammarBuilder, int]:

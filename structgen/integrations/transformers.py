@@ -20,6 +20,9 @@ one together with its answer, and goes on as the grammar would, cannot be told a
 
 **Rows that left the language** (drafts that will be refused, beams of probability zero, tokens that somebody
 else forced) allow the end-of-sequence tokens alone, or with `on_dead="all"` everything. Nothing is raised.
+
+**Rows whose mask is beyond a limit** hurt no other: `on_error="eos"` ends such a row and tells of it in
+`errors`; by default the call raises, once every other row has its mask.
 """
 
 from __future__ import annotations
@@ -38,8 +41,8 @@ except ImportError as error:
 
     raise missing(error, "logits processors of transformers") from None
 
-from ..errors import UnsatisfiableBudget, VocabularyError
-from ..grammar import CompiledGrammar, Matcher, fill_bitmasks
+from ..errors import StructgenError, UnsatisfiableBudget, VocabularyError
+from ..grammar import CompiledGrammar, Matcher, error_of_rows, fill_bitmasks
 from ..logits import allocate_bitmask, apply_bitmask
 
 if TYPE_CHECKING:
@@ -62,6 +65,12 @@ class LogitsProcessor(transformers.LogitsProcessor):
             one a row. None: found out, see the head of this file.
         max_new_tokens: with it, only tokens are allowed after which the text can be completed in time.
         on_dead: what a row that left the language allows: "eos" or "all".
+        on_error: where a row's mask or its tokens are beyond a limit of the engine: "raise", or "eos", which
+            allows the end-of-sequence tokens alone in that row and goes on with the others.
+
+    Attributes:
+        errors: with ``on_error="eos"``, the exception of each row of the last call that had none of its own
+            mask, by row. What such a row holds is no text of the grammar.
 
     Raises:
         ValueError: no grammar, or grammars of different vocabularies; when called: rows that do not divide
@@ -77,8 +86,13 @@ class LogitsProcessor(transformers.LogitsProcessor):
         *,
         max_new_tokens: int | None = None,
         on_dead: Literal["eos", "all"] = "eos",
+        on_error: Literal["raise", "eos"] = "raise",
     ) -> None:
-        self._rows = _Rows(_listed(grammars), prompt_lengths, max_new_tokens, on_dead)
+        self._rows = _Rows(_listed(grammars), prompt_lengths, max_new_tokens, on_dead, on_error)
+
+    @property
+    def errors(self) -> dict[int, Exception]:
+        return self._rows.errors
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.Tensor) -> torch.Tensor:
         """New scores, shape (rows, logits), any float type and device; `scores` stays as it is."""
@@ -113,7 +127,7 @@ def prefix_allowed_tokens_fn(
             length = prompt_lengths
             if length is not None and not isinstance(length, int):
                 length = length[batch_id]
-            rows[batch_id] = _Rows([grammar], length, max_new_tokens, "eos")
+            rows[batch_id] = _Rows([grammar], length, max_new_tokens, "eos", "raise")
         mask = rows[batch_id].masks(ids[None])
         bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
         found: list[int] = np.flatnonzero(bits).tolist()
@@ -125,10 +139,11 @@ def prefix_allowed_tokens_fn(
 class _Track:
     """A matcher and the row that it followed: `seen` is the row, of which the matcher took `taken` ids."""
 
-    __slots__ = ("matcher", "seen", "taken")
+    __slots__ = ("error", "matcher", "seen", "taken")
 
     def __init__(self, matcher: Matcher) -> None:
         self.matcher = matcher
+        self.error: Exception | None = None  # why it took no more
         self.seen: list[int] = []
         self.taken = 0
 
@@ -141,12 +156,16 @@ class _Track:
 
     def grow(self, text: list[int]) -> None:
         """On to a text that begins with what was seen, as far as the grammar goes."""
+        self.error = None
         if not self.dead:
             rest = text[self.taken :]
-            count = len(rest) if self.matcher.accept_tokens(rest) else self.matcher.validate_tokens(rest)
-            if count < len(rest):
-                self.matcher.accept_tokens(rest[:count])
-            self.taken += count
+            try:
+                count = len(rest) if self.matcher.accept_tokens(rest) else self.matcher.validate_tokens(rest)
+                if count < len(rest):
+                    self.matcher.accept_tokens(rest[:count])
+                self.taken += count
+            except (StructgenError, MemoryError) as error:
+                self.error = error
         self.seen = text
 
     @property
@@ -213,7 +232,10 @@ class _Rows:
         prompt_lengths: int | Sequence[int] | None,
         max_new_tokens: int | None,
         on_dead: str,
+        on_error: str,
     ) -> None:
+        if on_error not in ("raise", "eos"):
+            raise ValueError(f"on_error is 'raise' or 'eos', not {on_error!r}")
         if on_dead not in ("eos", "all"):
             raise ValueError(f"on_dead is 'eos' or 'all', not {on_dead!r}")
         self.vocabulary: Vocabulary = grammars[0].vocabulary
@@ -221,12 +243,13 @@ class _Rows:
         self._lengths = prompt_lengths
         self._max_new_tokens = max_new_tokens
         self._prompt: torch.Tensor | None = None
-        self._dead = allocate_bitmask(1, self.vocabulary.vocab_size)[0]
-        if on_dead == "eos":
-            self._dead[:] = 0
-            bits = self._dead.view(np.uint32)
-            for token in self.vocabulary.eos_token_ids:
-                bits[token // 32] |= np.uint32(1 << token % 32)
+        self._on_error = on_error
+        self.errors: dict[int, Exception] = {}
+        self._ends = np.zeros_like(allocate_bitmask(1, self.vocabulary.vocab_size)[0])
+        bits = self._ends.view(np.uint32)
+        for token in self.vocabulary.eos_token_ids:
+            bits[token // 32] |= np.uint32(1 << token % 32)
+        self._dead = self._ends if on_dead == "eos" else np.full_like(self._ends, -1)
 
     def reset(self) -> None:
         self._prompt = None
@@ -283,13 +306,24 @@ class _Rows:
 
     def _fill(self, tracks: list[_Track]) -> _Mask:
         mask = allocate_bitmask(len(tracks), self.vocabulary.vocab_size)
+        errors: list[Exception | None] = [None] * len(tracks)
         if self._max_new_tokens is None:
-            fill_bitmasks([t.matcher for t in tracks], mask)
+            errors = fill_bitmasks([t.matcher for t in tracks], mask, skip_errors=True)
         for row, track in enumerate(tracks):
-            if track.dead:
-                mask[row] = self._dead
+            if track.error is not None:
+                errors[row] = track.error
+            elif track.dead:
+                mask[row], errors[row] = self._dead, None
             elif self._max_new_tokens is not None:
-                self._fill_within(mask, row, track, self._max_new_tokens - len(track.seen))
+                try:
+                    self._fill_within(mask, row, track, self._max_new_tokens - len(track.seen))
+                except (StructgenError, MemoryError) as error:
+                    errors[row] = error
+        self.errors = {row: error for row, error in enumerate(errors) if error is not None}
+        if self.errors and self._on_error == "raise":
+            raise error_of_rows(errors)
+        for row in self.errors:
+            mask[row] = self._ends
         return mask
 
     def _fill_within(self, mask: _Mask, row: int, track: _Track, left: int) -> None:

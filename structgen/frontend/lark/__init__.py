@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ... import _core
+from ..._stack import roomy
 from ...errors import GrammarError
 from .. import source
 from ..whole_tokens import WholeTokens
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Frontend", "build"]
 
 
+@roomy
 def build(
     text: str,
     vocabulary: Vocabulary,

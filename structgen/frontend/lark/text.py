@@ -45,6 +45,8 @@ _PART = re.compile(
     |(?P<line>\n)""",
     re.VERBOSE,
 )
+_BRACKETS = re.compile(r"[(\[{}\])]")
+_NESTING = 100  # brackets in brackets
 _HEAD = re.compile(
     r"[ \t]*[?!]{0,2}(?P<name>_?[a-z][_a-z0-9]*(?:-[_a-z0-9]+)*)(?P<priority>\.[+\-]?\d+)?"
     r"(?P<parameter>::_(?=\s*[\[:]))?(?P<open>[ \t]*\[)?"
@@ -149,7 +151,7 @@ def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
         at = min(i for i in (text.find(_OPEN), text.find(_CLOSE)) if i >= 0)
         source.fail("the private characters U+E000 and U+E001 cannot be used; write \\ue000", text, at)
     out: list[str] = []
-    size = at = 0
+    size = at = depth = 0
 
     def put(piece: str, where: int) -> None:
         nonlocal size
@@ -161,6 +163,15 @@ def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
     def extend(kind: str, value: Any, where: int) -> None:
         put(f' "{_OPEN}{len(found.extensions)}{_CLOSE}" ', where)
         found.extensions.append(Extension(kind, value, where, found))
+
+    def plain(begin: int, end: int) -> None:
+        """Text for Lark as it is."""
+        nonlocal depth
+        for bracket in _BRACKETS.finditer(text, begin, end):
+            depth = depth + 1 if bracket[0] in "([{" else max(0, depth - 1)
+            if depth > _NESTING:
+                source.fail(f"brackets nest deeper than {_NESTING} levels", text, bracket.start())
+        put(text[begin:end], begin)
 
     line = True
     while at < len(text):
@@ -188,10 +199,10 @@ def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
                     continue
         match = _PART.search(text, at)
         if match is None:
-            put(text[at:], at)
+            plain(at, len(text))
             break
         if match.start() > at:
-            put(text[at : match.start()], at)
+            plain(at, match.start())
         at, kind = match.end(), match.lastgroup
         start = match.start()
         piece = match[0]

@@ -1,0 +1,148 @@
+#include "base/depth.h"
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+
+#ifdef _WIN32
+#include <windows.h>
+#else
+#include <pthread.h>
+#endif
+
+#include "base/error.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr std::size_t kReserve = 48u << 10;  // for what calls no check_depth(), and for signal handlers
+
+struct Bounds {
+  uintptr_t low = 0, high = 0;
+};
+
+uintptr_t here() { return reinterpret_cast<uintptr_t>(__builtin_frame_address(0)); }
+
+// Of a stack that nobody can tell us about: less than any thread has.
+Bounds guess() { return {here() - (64u << 10), here()}; }
+
+Bounds own_stack() {
+#ifdef _WIN32
+  ULONG_PTR low = 0, high = 0;
+  GetCurrentThreadStackLimits(&low, &high);
+  return {low, high};
+#elif defined(__APPLE__)
+  const uintptr_t high = reinterpret_cast<uintptr_t>(pthread_get_stackaddr_np(pthread_self()));
+  return {high - pthread_get_stacksize_np(pthread_self()), high};
+#elif defined(__linux__)
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return guess();
+  void* low = nullptr;
+  std::size_t size = 0;
+  const bool told = pthread_attr_getstack(&attributes, &low, &size) == 0;
+  pthread_attr_destroy(&attributes);
+  if (!told || size == 0) return guess();
+  return {reinterpret_cast<uintptr_t>(low), reinterpret_cast<uintptr_t>(low) + size};
+#else
+  return guess();
+#endif
+}
+
+// Asked for once a thread. A coroutine may have put another stack under it since: then nothing is known.
+uintptr_t lowest() {
+  thread_local constinit Bounds known{};
+  if (known.high == 0) known = own_stack();
+  if (here() < known.low || here() > known.high) return guess().low;
+  return known.low;
+}
+
+}  // namespace
+
+constinit thread_local uintptr_t stack_floor = UINTPTR_MAX;
+
+namespace room {
+
+bool working() { return stack_floor != UINTPTR_MAX; }
+
+bool enough() {
+  const uintptr_t low = lowest() + kReserve;
+  return here() > low && here() - low >= kStack;
+}
+
+Work::Work() : before_(stack_floor) {
+  const uintptr_t low = lowest() + kReserve;
+  stack_floor = std::max(low, here() > kStack ? here() - kStack : low);
+}
+
+namespace {
+
+struct Errand {
+  const std::function<void()>& work;
+  std::exception_ptr failure;
+  void run() noexcept {
+    const Work own;
+    try {
+      work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+};
+
+#ifndef _WIN32
+void* run_errand(void* errand) {
+  static_cast<Errand*>(errand)->run();
+  return nullptr;
+}
+
+bool on_thread(Errand& errand) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_t thread;
+  const bool started = pthread_attr_setstacksize(&attributes, kStack + (1u << 20)) == 0 &&
+                       pthread_create(&thread, &attributes, run_errand, &errand) == 0;
+  pthread_attr_destroy(&attributes);
+  if (started) pthread_join(thread, nullptr);
+  return started;
+}
+#else
+DWORD WINAPI run_errand(void* errand) {
+  static_cast<Errand*>(errand)->run();
+  return 0;
+}
+
+bool on_thread(Errand& errand) {
+  const HANDLE thread = CreateThread(nullptr, kStack + (1u << 20), run_errand, &errand,
+                                     STACK_SIZE_PARAM_IS_A_RESERVATION, nullptr);
+  if (!thread) return false;
+  WaitForSingleObject(thread, INFINITE);
+  CloseHandle(thread);
+  return true;
+}
+#endif
+
+}  // namespace
+
+void elsewhere(const std::function<void()>& work) {
+  Errand errand{work, nullptr};
+  if (!on_thread(errand)) {
+    const Work own;
+    work();
+  } else if (errand.failure) {
+    std::rethrow_exception(errand.failure);
+  }
+}
+
+}  // namespace room
+
+void stack_is_low() {
+  if (!room::working()) {
+    // Nobody asked for a stack: what this thread has.
+    const uintptr_t low = lowest() + kReserve;
+    if (here() >= low) return;
+  }
+  too_complex("the schema, pattern or grammar nests too deeply");
+}
+
+}  // namespace structgen

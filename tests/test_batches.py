@@ -1,0 +1,114 @@
+"""A batch of masks: what befalls one row stays with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import structgen
+from tests import harness
+
+DEEP = 5_000
+
+
+def required(depth: int) -> dict:
+    """A value that needs members nested so deep that the engine decides nothing about it."""
+    schema: dict = {"type": "integer"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
+    return schema
+
+
+def mask(rows: int) -> np.ndarray:
+    return structgen.allocate_bitmask(rows, harness.vocabulary(harness.WORDS).vocab_size)
+
+
+class Using:
+    """Tokens that are read while something else is done with the matcher that reads them."""
+
+    def __init__(self, meanwhile) -> None:
+        self.meanwhile = meanwhile
+
+    def __iter__(self) -> Iterator[int]:
+        self.meanwhile()
+        return iter(())
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("rows", [2, 7, 200])
+@pytest.mark.parametrize("bad", [0, 1, -1])
+def test_a_row_that_fails_is_reported_by_itself(threads: int, rows: int, bad: int) -> None:
+    bad %= rows
+    compiler = structgen.Compiler(harness.vocabulary(harness.WORDS))
+    grammars = [compiler.json_schema({"type": "string", "maxLength": i % 9}) for i in range(rows)]
+    matchers = [g.matcher() for g in grammars]
+    expected = mask(rows)
+    for i, matcher in enumerate(matchers):
+        matcher.fork().fill_bitmask(expected, i)
+    expected[bad] = 0
+    found, errors = mask(rows), []
+
+    def meanwhile() -> None:
+        errors.append(structgen.fill_bitmasks(matchers, found, threads, skip_errors=True))
+
+    assert matchers[bad]._core.accept_tokens(Using(meanwhile))
+    assert np.array_equal(found, expected)
+    assert [i for i, e in enumerate(errors[0]) if e is not None] == [bad]
+    assert isinstance(errors[0][bad], ValueError)
+
+    found = mask(rows)
+
+    def raising() -> None:
+        with pytest.raises(ValueError, match="another thread") as caught:
+            structgen.fill_bitmasks(matchers, found, threads)
+        errors.append(caught.value)
+
+    assert matchers[bad]._core.accept_tokens(Using(raising))
+    assert np.array_equal(found, expected)
+    assert errors[1].rows == (bad,)
+    assert f"row {bad} of a batch of {rows}" in errors[1].__notes__[0]
+    assert structgen.fill_bitmasks(matchers, found, threads) is None
+    assert structgen.fill_bitmasks(matchers, found, threads, skip_errors=True) == [None] * rows
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_mask_beyond_a_limit(threads: int) -> None:
+    compiler = structgen.Compiler(harness.vocabulary(harness.WORDS))
+    try:
+        hard = compiler.json_schema({"properties": {"a": {"type": "array", "items": required(DEEP)}}})
+    except structgen.SchemaTooComplex:
+        pytest.skip("it is refused when it is compiled")
+    easy = compiler.json_schema({"type": "boolean"})
+    matchers = [easy.matcher(), hard.matcher(), easy.matcher(), hard.matcher()]
+    for m in (matchers[1], matchers[3]):
+        assert m.accept_bytes('{"a":')
+    found = mask(4)
+    for _ in range(2):
+        with pytest.raises(structgen.StructgenError) as caught:
+            structgen.fill_bitmasks(matchers, found, threads)
+        assert caught.value.rows == (1, 3)
+        assert "rows 1, 3 of a batch of 4" in caught.value.__notes__[0]
+        assert not found[[1, 3]].any()
+        assert np.array_equal(found[0], found[2])
+        assert found[0].any()
+        with pytest.raises(structgen.StructgenError):
+            matchers[1].fill_bitmask(found, 0)
+        assert not found[0].any()
+    assert [m.num_steps for m in matchers] == [0, 1, 0, 1]
+
+
+def test_wrong_arguments_touch_nothing() -> None:
+    compiler = structgen.Compiler(harness.vocabulary(harness.WORDS))
+    matcher = compiler.json_schema({"type": "boolean"}).matcher()
+    for rows, matchers in ((1, [matcher, matcher.fork()]), (2, [matcher, matcher])):
+        found = mask(rows)
+        for skip in (False, True):
+            with pytest.raises(ValueError):
+                structgen.fill_bitmasks(matchers, found, skip_errors=skip)
+            assert (found == -1).all()
+    found = mask(1)
+    with pytest.raises(structgen.UnsatisfiableBudget):
+        matcher.fill_bitmask(found, max_tokens=1)
+    assert not found.any()
