@@ -196,6 +196,11 @@ class Matcher:
 
     def live_bytes(self, inside: bool = False) -> bytes: ...
 
+def with_stack(f: Callable) -> object:
+    """
+    f(), with megabytes of stack: on a thread of its own where this one has little.
+    """
+
 def fill_bitmasks(matchers: list, mask: object, threads: int) -> list: ...
 
 class Language:

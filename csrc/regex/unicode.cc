@@ -21,6 +21,7 @@ struct FoldRun {
   int32_t delta;
 };
 
+#include "base/depth.h"
 #include "regex/unicode_tables.inc"
 
 bool names_match(std::string_view names, std::string_view wanted) {

@@ -45,8 +45,10 @@ def build(
     if isinstance(spec, (str, bytes)):
         try:
             spec = json.loads(spec)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise GrammarError(f"the structural tag is not JSON: {error}") from None
+        except RecursionError:
+            raise GrammarError("the structural tag nests too deeply") from None
     elif hasattr(spec, "model_dump"):
         spec = spec.model_dump(by_alias=True)
     if isinstance(spec, dict) and "structures" in spec:
