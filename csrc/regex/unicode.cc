@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/depth.h"
+
 namespace structgen {
 
 namespace {
@@ -21,7 +23,6 @@ struct FoldRun {
   int32_t delta;
 };
 
-#include "base/depth.h"
 #include "regex/unicode_tables.inc"
 
 bool names_match(std::string_view names, std::string_view wanted) {
