@@ -357,3 +357,25 @@ def test_divisors_between_bounds(seed):
         matcher = grammar.matcher()
         taken = matcher.accept_bytes(spelled.encode()) and matcher.is_accepting()
         assert taken == (x in right), (text, spelled)
+
+
+def test_a_multiple_is_completed_with_the_fewest_digits() -> None:
+    """Large divisors too, where a search among remainders would be too long."""
+    bytes_only = structgen.Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=256)
+    of = structgen.Compiler(bytes_only).json_schema
+    for divisor in (100_000, 86_400, 99_991, 1_000_003, 12.5, 0.0125):
+        for bounds in ({}, {"minimum": 3}, {"minimum": 3, "maximum": 10**15}, {"maximum": 10**6}):
+            grammar = of({"multipleOf": divisor, "type": "number", **bounds}, numbers="canonical")
+            step = Fraction(str(divisor))
+            for begun in ("", "1", "17", "40000", "0", "1."):
+                matcher = grammar.matcher()
+                if not matcher.accept_bytes(begun):
+                    continue
+                rest = matcher.shortest_completion().decode()
+                assert (Fraction(begun + rest) / step).denominator == 1
+                if begun.isdigit() and begun[0] != "0" and step.denominator == 1:
+                    # no multiple of fewer digits begins so
+                    for n in range(len(rest)):
+                        first = int(begun) * 10**n
+                        found = -(-first // int(step)) * int(step)
+                        assert found >= first + 10**n or found > bounds.get("maximum", found)  # type: ignore[operator]

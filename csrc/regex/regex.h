@@ -78,6 +78,11 @@ class LazyLanguage {
   // The language of a state. Lazy nodes of the same definition may occur in it where at least one byte
   // has been read before (guarded), which keeps derivatives finite. Called again and again: memoise.
   virtual RegexId unfold(RegexArena& arena, uint32_t state) = 0;
+  // A shortest text of a state, for who knows it without a search. False: look for one.
+  virtual bool shortest(uint32_t state, std::string& text) const {
+    (void)state, (void)text;
+    return false;
+  }
 };
 
 class RegexArena {

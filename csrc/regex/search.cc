@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <queue>
 #include <tuple>
 #include <unordered_set>
@@ -351,27 +352,44 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
 bool RegexArena::witness(RegexId r, std::string& out) {
   out.clear();
   if (is_empty(r)) return false;
-  // Breadth-first over distinct nodes.
-  std::deque<uint32_t> queue{r.v};
+  // Breadth-first over distinct nodes. Lazy nodes may know the rest: then it is not searched for.
+  std::deque<std::pair<uint32_t, std::size_t>> queue{{r.v, 0}};  // with their depth
   std::unordered_map<uint32_t, std::pair<uint32_t, uint8_t>> from{{r.v, {r.v, 0}}};
+  std::optional<uint32_t> best;
+  std::size_t length = 0;  // of the best text
+  std::string rest, known;
   while (!queue.empty()) {
-    const uint32_t id = queue.front();
+    const auto [id, depth] = queue.front();
     queue.pop_front();
+    if (best && depth >= length) break;
     if (nodes_[id].nullable) {
-      for (uint32_t at = id; at != r.v; at = from[at].first)
-        out.push_back(static_cast<char>(from[at].second));
-      std::reverse(out.begin(), out.end());
-      return true;
+      best = id;
+      rest.clear();
+      break;
+    }
+    const RegexNode& n = nodes_[id];
+    if (n.kind == RegexKind::kLazy && lazies_[n.a]->shortest(n.min, known)) {
+      if (!best || depth + known.size() < length) {
+        best = id;
+        length = depth + known.size();
+        rest = known;
+      }
+      continue;
     }
     if (from.size() > kEmptinessBudget) too_complex("a pattern is too large to find a witness");
     const ClassMap& c = classes(RegexId{id});
     charge(1 + c.n / 4);
     for (uint16_t k = 0; k < c.n; ++k) {
       const RegexId d = next(RegexId{id}, c.rep[k]);
-      if (d != empty() && from.emplace(d.v, std::pair{id, c.rep[k]}).second) queue.push_back(d.v);
+      if (d != empty() && from.emplace(d.v, std::pair{id, c.rep[k]}).second)
+        queue.emplace_back(d.v, depth + 1);
     }
   }
-  return false;
+  if (!best) return false;
+  for (uint32_t at = *best; at != r.v; at = from[at].first) out.push_back(static_cast<char>(from[at].second));
+  std::reverse(out.begin(), out.end());
+  out += rest;
+  return true;
 }
 
 }  // namespace structgen

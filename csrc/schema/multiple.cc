@@ -86,6 +86,11 @@ class DigitLanguage : public LazyLanguage {
     return unfolded_[index] = arena.alt(parts);
   }
 
+  bool shortest(uint32_t index, std::string& text) const override {
+    text.clear();
+    return accepts(states_[index]) || completed(states_[index], text);
+  }
+
  protected:
   enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
   struct State {
@@ -97,7 +102,11 @@ class DigitLanguage : public LazyLanguage {
   };
   virtual bool step(State& state, char c) const = 0;
   virtual bool accepts(const State& state) const = 0;
-  virtual bool alive(const State& state) const = 0;  // accepts, or some continuation does
+  virtual bool alive(const State& state) const = 0;                      // accepts, or some continuation does
+  virtual bool completed(const State& state, std::string& text) const {  // a shortest continuation, if known
+    (void)state, (void)text;
+    return false;
+  }
 
  private:
   RegexId node(RegexArena& arena, const State& state) {
@@ -155,6 +164,19 @@ class PlainMultiples : public DigitLanguage {
     for (uint32_t m = 1; m <= left; ++m)
       if (completes(q.r, m, reduced(c_, left - m), true)) return true;
     return false;
+  }
+
+  bool completed(const State& q, std::string& text) const override {
+    if (q.phase == kBegin) return false;
+    const uint32_t read = q.phase == kFraction ? q.digits : 0;
+    return complete(q.phase == kWhole, q.phase == kFraction, [&](const Completing& way) {
+      Wide y = 0;
+      const uint32_t places = read + way.fraction;
+      if (places > s_) return false;
+      if (!least_digits(q.r, way.digits(), s_ - places, c_, canonical_ && way.fraction > 0, y)) return false;
+      text = way.text(y);
+      return true;
+    });
   }
 
   const uint64_t c_;

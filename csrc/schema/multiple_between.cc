@@ -26,11 +26,7 @@ namespace {
 constexpr int64_t kMaxDigits = 30;  // of a bound times 10^s
 constexpr Wide kMaxDivisor = 1'000'000'000'000'000'000;
 
-Wide power(uint32_t n) {
-  Wide out = 1;
-  for (; n > 0; --n) out *= 10;
-  return out;
-}
+Wide power(uint32_t n) { return power_of_ten(n); }
 
 uint32_t digits_of(Wide x) {
   uint32_t n = 1;
@@ -90,6 +86,25 @@ class MultiplesBetween : public LazyLanguage {
     for (const auto& [to, bytes] : groups) parts.push_back(arena.cat(arena.bytes(bytes), RegexId{to}));
     if (accepts(state)) parts.push_back(RegexArena::epsilon());
     return unfolded_[index] = arena.alt(parts);
+  }
+
+  bool shortest(uint32_t index, std::string& text) const override {
+    const State& q = states_[index];
+    text.clear();
+    if (accepts(q)) return true;
+    if (q.phase == kBegin || mantissa_) return false;
+    const uint32_t read = q.phase == kFraction ? q.n : 0;
+    return complete(q.phase == kWhole, q.phase == kFraction, [&](const Completing& way) {
+      Wide y = 0;
+      const uint32_t places = read + way.fraction;
+      if (places > s_) return false;
+      const bool nonzero = canonical_ && way.fraction > 0;
+      if (q.free ? !least_digits(q.r, way.digits(), s_ - places, c_, nonzero, y)
+                 : !least_inside(q.p, way.digits(), s_ - places, nonzero, y))
+        return false;
+      text = way.text(y);
+      return true;
+    });
   }
 
  private:
@@ -162,6 +177,22 @@ class MultiplesBetween : public LazyLanguage {
     from = std::max(from, first_);
     if (!endless_) to = std::min(to, last_);
     return from <= to && (from + c_ - 1) / c_ * c_ <= to;
+  }
+
+  // The least y of so many digits with which p and then `zeros` zeros are a multiple inside the bounds.
+  bool least_inside(Wide p, uint32_t digits, uint32_t zeros, bool nonzero, Wide& y) const {
+    constexpr Wide kMost = ~Wide{0} / 10;
+    const Wide unit = power(zeros), size = power(digits), common = std::gcd(c_, static_cast<uint64_t>(unit));
+    if (unit > kMaxDivisor || size > kMost / unit / (p + 1)) return false;
+    const Wide step = c_ / common * unit, from = p * size * unit, to = from + size * unit - 1;
+    const Wide last = endless_ ? to : std::min(to, last_);
+    Wide m = (std::max(from, first_) + step - 1) / step * step;
+    for (int tries = 0; tries < 10 && m <= last; ++tries, m += step)
+      if (!nonzero || m / unit % 10 != 0) {
+        y = m / unit % size;
+        return true;
+      }
+    return false;
   }
 
   bool accepts(const State& q) const {
