@@ -19,6 +19,7 @@ from typing import Any, cast
 from ._readable import allowed_here, place, visible
 from ._stack import roomy
 from .errors import StructgenError
+from .frontend.text_patterns import SAID
 
 _TRIES = 1500  # compilations for one explanation
 _SECONDS = 3.0  # after which causes are told as far as they are narrowed
@@ -438,6 +439,10 @@ class _Search:
         if len(path) > 1 and path[-2] in ("dependentRequired", "dependencies"):
             message = f"with the key {_shown(keyword)}, {_shown(found)} must be there as well"
             return Cause(_pointer(path), str(path[-2]), message)
+        beside = self.at_path(path[:-1])
+        said = beside.get("$comment") if isinstance(beside, dict) else None
+        if keyword in ("pattern", "not") and isinstance(said, str) and said.startswith(SAID):
+            return Cause(_pointer(path), keyword, f"`{keyword}`: the string is {said.removeprefix(SAID)}")
         return Cause(_pointer(path), keyword, _said(keyword, found))
 
 

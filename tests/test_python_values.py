@@ -13,6 +13,8 @@ import enum
 import fractions
 import ipaddress
 import itertools
+import json
+import math
 import pathlib
 import random
 import re
@@ -20,6 +22,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Optional, Union
 
+import annotated_types
 import numpy as np
 import pydantic
 import pydantic_core
@@ -106,6 +109,15 @@ KEYS: list[Any] = [
 ]
 
 
+# Fields that are called as the keywords are whose values are data.
+NAMES = ["a", "b", "c", "default", "examples", "const", "enum", "properties", "items"]
+PREDICATES = [getattr(str, name) for name in dir(str) if name.startswith("is")]
+
+
+class Denied(annotated_types.Not):
+    __hash__ = object.__hash__  # so that unions of it can be made
+
+
 class Types:
     """Random types of a bounded depth."""
 
@@ -115,7 +127,7 @@ class Types:
     def of(self, depth: int) -> Any:
         c = self.chance
         if depth == 0 or c.random() < 0.3:
-            return c.choice(LEAVES)
+            return c.choice([lambda: c.choice(LEAVES)] * 3 + [self.decimal, self.members, self.text])()
         inner = lambda: self.of(depth - 1)  # noqa: E731
         shape = c.randrange(12)
         if shape == 0:
@@ -140,6 +152,41 @@ class Types:
             return c.choice([Mapping, collections.OrderedDict])[str, inner()]
         return self.model(depth)
 
+    def decimal(self) -> Any:
+        """Digits, places, multiples and bounds of every size, that a number satisfies."""
+        c = self.chance
+        marks: dict[str, Any] = {}
+        if c.random() < 0.4:
+            marks["max_digits"] = c.choice([1, 2, 5, 14, 15, 16, 30])
+        if c.random() < 0.4:
+            marks["decimal_places"] = c.choice([0, 1, 2, 5, 20])
+        if c.random() < 0.3 and "max_digits" not in marks:
+            marks["multiple_of"] = decimal.Decimal(c.choice(["1E+5", "0.05", "7", "0.25", "1E-3", "12.5"]))
+        room = marks.get("max_digits", 40) - marks.get("decimal_places", 0)
+        size = decimal.Decimal(10) ** c.randrange(0, 30)
+        if (
+            c.random() < 0.4
+            and size * 10 < decimal.Decimal(10) ** room
+            and size * 10 < decimal.Decimal(10) ** 26
+        ):
+            marks[c.choice(["gt", "ge"])] = c.choice([size, -size])
+        return Annotated[decimal.Decimal, Field(**marks)]
+
+    def members(self) -> Any:
+        """An enum or a literal of values that JSON has, and of others."""
+        c = self.chance
+        known = ["a", 'b"', 1, 2**62, 0.5, True, None, [1], ["x", 2]]
+        other = [(1, 2), 2**70, float("nan"), dt.date(2020, 1, 1), decimal.Decimal("1.5"), b"x", {1}]
+        picked = c.sample(known, c.randrange(1, 4)) + c.sample(other, c.randrange(0, 3))
+        return enum.Enum("Members", {f"m{i}": value for i, value in enumerate(picked)})
+
+    def text(self) -> Any:
+        c = self.chance
+        rule = c.choice(PREDICATES)
+        if c.random() < 0.3:
+            return Annotated[str, annotated_types.Predicate(Denied(rule))]
+        return Annotated[str, annotated_types.Predicate(rule)]
+
     def model(self, depth: int) -> type[pydantic.BaseModel]:
         c = self.chance
         settings: dict[str, Any] = {}
@@ -157,7 +204,7 @@ class Types:
             if c.random() < 0.2:
                 settings[name] = c.choice(values)
         fields: dict[str, Any] = {}
-        for name in ["a", "b", "c", "d"][: c.randrange(1, 5)]:
+        for name in c.sample(NAMES, c.randrange(1, 5)):
             kind = self.of(depth - 1)
             marks: dict[str, Any] = {}
             if c.random() < 0.3:
@@ -418,6 +465,110 @@ def test_names_that_would_be_read_as_a_field_are_not_written(compiler: sg.Compil
 
     with pytest.raises(sg.GrammarError, match="AliasPath"):
         compiler.json_schema(Deep)
+
+
+class Pair(enum.Enum):
+    PAIR = (1, 2)
+    DAY = dt.date(2020, 1, 1)
+
+
+class PairOrText(enum.Enum):
+    PAIR = (1, 2)
+    TEXT = "x"
+
+
+class Doubles(float, enum.Enum):
+    HALF = 0.5
+    TWO = 2.0
+
+
+def test_members_that_are_not_read_back_are_not_written(compiler: sg.Compiler) -> None:
+    for kind in (Pair, Literal[b"x"], enum.Enum("N", {"A": float("nan")})):
+        with pytest.raises(sg.GrammarError, match="no member"):
+            compiler.json_schema(kind)
+    large = compiler.json_schema(enum.IntEnum("Large", {"LARGE": 2**70, "ONE": 1}))
+    assert not large.matcher().accept_bytes(str(2**70))
+    assert compiler.json_schema(PairOrText).matcher().shortest_completion() == b'"x"'
+    some = compiler.json_schema(Annotated[dict[Doubles, None], Field(min_length=1)])
+    assert some.parse('{"0.5": null}') == {Doubles.HALF: None}
+    assert some.matcher().accept_bytes('{"0.5": null}')
+
+
+def test_decimals_beyond_what_a_double_keeps(compiler: sg.Compiler) -> None:
+    large = compiler.json_schema(
+        Annotated[decimal.Decimal, Field(decimal_places=2, gt=decimal.Decimal("1e20"))]
+    )
+    assert large.report == ()
+    for text, fits in {"100000000000000000000": False, "100000000000000000001": True}.items():
+        matcher = large.matcher()
+        assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits
+    small = compiler.json_schema(Annotated[decimal.Decimal, Field(max_digits=2, decimal_places=5)])
+    for text, fits in {"0.12": True, "0.012": False, "0": False, "1": False, '"0.01"': True}.items():
+        matcher = small.matcher()
+        assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits, text
+    doubles = compiler.json_schema(Annotated[float, Field(multiple_of=3, ge=1e30)])
+    assert [e.keyword for e in doubles.report] == ["x-validator"]  # rests of doubles of this size
+
+
+def test_functions_that_may_refuse_are_reported(compiler: sg.Compiler) -> None:
+    def left(*marks: Any, kind: Any = str) -> list[str]:
+        return [e.keyword for e in compiler.json_schema(Annotated[(kind, *marks)]).report]
+
+    after, before = pydantic.AfterValidator, pydantic.BeforeValidator
+    assert (
+        left(after(int)) == left(before(str.strip)) == left(annotated_types.Predicate(len)) == ["x-validator"]
+    )
+    assert left(after(str.strip)) == left(annotated_types.Predicate(str.isdigit)) == []
+    assert left(after(str.strip), Field(gt="a")) == ["x-validator"]
+    assert left(after(abs), Field(gt=3), kind=int) == ["x-validator"]
+    with pytest.raises(sg.UnsatisfiableSchema):
+        left(annotated_types.Predicate(math.isnan), kind=float)
+
+
+@pytest.mark.parametrize("rule", PREDICATES, ids=lambda r: r.__name__)
+def test_predicates_of_strings_hold(rule: Any, compiler: sg.Compiler) -> None:
+    grammar = compiler.json_schema(Annotated[str, annotated_types.Predicate(rule)])
+    denied = compiler.json_schema(Annotated[str, annotated_types.Predicate(annotated_types.Not(rule))])
+    chance = random.Random(rule.__name__)
+    letters = "aBzÉßǅªʰⅷⓐ1٣²½ⅣΣς _-\u00ad\u0301中😀\t"
+    for text in ["", *("".join(chance.choices(letters, k=chance.randrange(1, 5))) for _ in range(300))]:
+        for one, holds in ((grammar, rule(text)), (denied, not rule(text))):
+            matcher = one.matcher()
+            whole = matcher.accept_bytes(json.dumps(text, ensure_ascii=False)) and matcher.is_accepting()
+            assert whole == holds, (text, holds)
+
+
+EXPLAINED = [
+    (dt.date, '"2024-13-01"', "a date as YYYY-MM-DD"),
+    (uuid.UUID, '"x"', "a UUID"),
+    (pydantic.HttpUrl, '"ftp://a"', "a URL that begins with http or https"),
+    (dict[dt.date, int], '{"x":1}', "a date as YYYY-MM-DD"),
+    (Annotated[dt.date, Field(gt=dt.date(2020, 1, 1))], '"2019-01-01"', "a time after 2020-01-01"),
+    (pydantic.constr(pattern=r"^\d+$"), '"x"', r"a text that matches ^\d+$"),
+    (Annotated[str, annotated_types.Predicate(str.isupper)], '"a"', "for which str.isupper is true"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "said"), EXPLAINED, ids=[said for _, _, said in EXPLAINED])
+def test_rules_are_said_in_words(kind: Any, text: str, said: str, compiler: sg.Compiler) -> None:
+    assert said in str(compiler.json_schema(kind).explain(text))
+
+
+def test_an_address_is_as_long_as_mail_takes() -> None:
+    pattern = re.compile(text_patterns.anchored(text_patterns.email()))
+    long = "b" * 63
+    for text, fits in {
+        "a@b.co": True,
+        "a" * 64 + "@b.de": True,
+        "a" * 65 + "@b.de": False,
+        f"a@{long}.de": True,
+        f"a@{long}b.de": False,
+        "a@a.b.c.d.e.fr": True,
+        f"{'a' * 59}@{long}.{long}.{long}.de": True,
+        f"{'a' * 64}@{long}.{long}.{long}.de": False,
+        "a@mail.test": False,
+    }.items():
+        assert (pattern.fullmatch(text) is not None) == fits, text
 
 
 def test_canonical_numbers_are_finite_doubles(compiler: sg.Compiler) -> None:

@@ -24,6 +24,7 @@ _LONGEST = 200_000  # characters of a pattern
 _NOTES = {
     "title",
     "description",
+    "$comment",
     "default",
     "examples",
     "discriminator",

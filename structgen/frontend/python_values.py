@@ -13,18 +13,19 @@ what pydantic wrote. What no grammar can say stays in the document as a keyword 
 from __future__ import annotations
 
 import datetime
-import decimal
 import inspect
+import json
 import math
-import sys
+import zoneinfo
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic.types import Base64Encoder, Base64UrlEncoder, EncodedBytes, EncodedStr
+from pydantic_core import SchemaValidator, to_jsonable_python
 
 from ..errors import GrammarError
-from . import json_in_strings, text_patterns
+from . import json_in_strings, python_numbers, python_predicates, text_patterns
 from .python_types import CLOCK, CONTENT, FILE, VALIDATOR
 
 Document = dict[str, Any]
@@ -32,24 +33,32 @@ Document = dict[str, Any]
 _EXACT = "x-structgen-exact"  # {"base": what pydantic wrote, "exact": what stands instead}
 _CONTENT = "x-structgen-content"  # the schema of the JSON text that a string holds
 
+
 # Formats that pydantic gives to validators in Python, which have no core schema of their own.
+def _told(body: Callable[[], str], said: str) -> Callable[[], Document]:
+    return lambda: _text(text_patterns.anchored(body()), said)
+
+
 _FORMATS: dict[str, Callable[[], Document]] = {
-    "ipv4": lambda: _text(text_patterns.anchored(text_patterns.ipv4())),
-    "ipv6": lambda: _text(text_patterns.anchored(text_patterns.ipv6())),
-    "ipv4network": lambda: _text(text_patterns.anchored(text_patterns.ipv4_network())),
-    "ipv6network": lambda: _text(text_patterns.anchored(text_patterns.ipv6_network())),
-    "ipv4interface": lambda: _text(text_patterns.anchored(_interface(4))),
-    "ipv6interface": lambda: _text(text_patterns.anchored(_interface(6))),
-    "ipvanyaddress": lambda: _text(text_patterns.anchored(f"{text_patterns.ipv4()}|{text_patterns.ipv6()}")),
-    "ipvanynetwork": lambda: _text(
-        text_patterns.anchored(f"{text_patterns.ipv4_network()}|{text_patterns.ipv6_network()}")
+    "ipv4": _told(text_patterns.ipv4, "an IPv4 address"),
+    "ipv6": _told(text_patterns.ipv6, "an IPv6 address"),
+    "ipv4network": _told(text_patterns.ipv4_network, "an IPv4 network: no bits behind the prefix"),
+    "ipv6network": _told(text_patterns.ipv6_network, "an IPv6 network: no bits behind the prefix"),
+    "ipv4interface": _told(lambda: _interface(4), "an IPv4 address with or without a prefix length"),
+    "ipv6interface": _told(lambda: _interface(6), "an IPv6 address with or without a prefix length"),
+    "ipvanyaddress": _told(lambda: f"{text_patterns.ipv4()}|{text_patterns.ipv6()}", "an IP address"),
+    "ipvanynetwork": _told(
+        lambda: f"{text_patterns.ipv4_network()}|{text_patterns.ipv6_network()}", "an IP network"
     ),
-    "ipvanyinterface": lambda: _text(text_patterns.anchored(f"{_interface(4)}|{_interface(6)}")),
-    "email": lambda: _text(text_patterns.anchored(text_patterns.email())),
-    "name-email": lambda: _text(text_patterns.anchored(text_patterns.email())),
-    "color": lambda: _text("^#(?:[0-9a-f]{3}){1,2}$"),
+    "ipvanyinterface": _told(
+        lambda: f"{_interface(4)}|{_interface(6)}", "an IP address with or without a prefix length"
+    ),
+    "email": _told(text_patterns.email, "an e-mail address"),
+    "name-email": _told(text_patterns.email, "an e-mail address"),
+    "zoneinfo": lambda: {"type": "string", "enum": sorted(zoneinfo.available_timezones())},
+    "color": _told(lambda: "#(?:[0-9a-f]{3}){1,2}", "a colour as #rgb or #rrggbb"),
     # letters, digits, dots and stars: what Python's `re` and every other dialect read alike
-    "regex": lambda: _text(r"^(?:(?:[A-Za-z0-9 _-]|\.|\\[dswDSW.])[*+?]?)*$"),
+    "regex": _told(lambda: r"(?:(?:[A-Za-z0-9 _-]|\.|\\[dswDSW.])[*+?]?)*", "a simple regular expression"),
     "file-path": lambda: {"type": "string", FILE: True},
     "directory-path": lambda: {"type": "string", FILE: True},
     "new-path": lambda: {"type": "string", FILE: True},
@@ -60,6 +69,10 @@ _WRITTEN = {
     *("uri", "multi-host-uri", "uuid", "date", "time", "date-time", "duration", "binary", "fraction"),
     *("base64", "base64url", *(f"uuid{n}" for n in range(1, 9)), *_FORMATS),
 }
+
+
+# Formats that say how a string is shown or what it is for.
+_NOTES = ("password", "path")
 
 
 def document(adapter: Any) -> Document:
@@ -82,38 +95,77 @@ def _exact(base: Document, exact: Document) -> Document:
     return {**base, _EXACT: {"base": dict(base), "exact": exact}}
 
 
-def _text(*patterns: str, **more: Any) -> Document:
-    if len(patterns) == 1:
-        return {"type": "string", "pattern": patterns[0], **more}
-    return {"type": "string", "allOf": [{"pattern": p} for p in patterns], **more}
+def _rule(pattern: str, said: str | None) -> Document:
+    """A pattern, and what `explain` says in its place."""
+    return (
+        {"pattern": pattern} if said is None else {"pattern": pattern, "$comment": text_patterns.SAID + said}
+    )
 
 
-def _settled(value: Any, definitions: Document, data: bool = False) -> Any:
-    """`value` with every mark and every format of the table replaced. `data`: it holds no schemas."""
-    if isinstance(value, list):
-        return [_settled(v, definitions, data) for v in value]
-    if not isinstance(value, dict) or data:
-        return value
-    out = {
-        k: _settled(v, definitions, data=k in ("default", "examples", "const", "enum"))
-        for k, v in value.items()
-        if k not in (_EXACT, _CONTENT)
-    }
-    mark = value.get(_EXACT)
-    known = _FORMATS.get(value["format"]) if isinstance(value.get("format"), str) else None
+def _text(pattern: str, said: str | None = None, *more: Document, **notes: Any) -> Document:
+    """Strings of a pattern, and of the documents in `more`."""
+    rules = [_rule(pattern, said), *more]
+    if len(rules) == 1:
+        return {"type": "string", **rules[0], **notes}
+    return {"type": "string", "allOf": rules, **notes}
+
+
+# What pydantic checks in Python where the type itself does not take it, by the name of the argument. It also
+# writes some of these names as keywords, which they are not.
+_CONDITIONS = {
+    "gt",
+    "ge",
+    "lt",
+    "le",
+    "multiple_of",
+    "min_length",
+    "max_length",
+    "max_digits",
+    "decimal_places",
+}
+
+# Where a schema holds schemas: under a name each, in a list, or one.
+_MAPS = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+_LISTS = {"anyOf", "oneOf", "allOf", "prefixItems"}
+_ONE = {
+    *("items", "additionalProperties", "propertyNames", "contains", "not", "if", "then", "else"),
+    *("unevaluatedItems", "unevaluatedProperties", "additionalItems"),
+}
+
+
+def _settled(schema: Any, definitions: Document) -> Any:
+    """`schema` with every mark and every format of the table replaced, in the schemas inside as well."""
+    if not isinstance(schema, dict):
+        return schema
+    out: Document = {}
+    for keyword, held in schema.items():
+        if keyword in (_EXACT, _CONTENT, "discriminator") or keyword in _CONDITIONS:
+            continue
+        if keyword == "format" and held in _NOTES:
+            continue
+        if keyword in _MAPS and isinstance(held, dict):
+            held = {name: _settled(inner, definitions) for name, inner in held.items()}
+        elif keyword in _LISTS and isinstance(held, list):
+            held = [_settled(inner, definitions) for inner in held]
+        elif keyword in _ONE:
+            held = _settled(held, definitions)
+        out[keyword] = held
+    mark = schema.get(_EXACT)
+    named = schema.get("format")
+    known = _FORMATS.get(named) if isinstance(named, str) else None
     if known is not None and mark is not None:  # a validator of a string that has conditions of its own
-        return _replaced(out, mark["base"], _both(known(), _settled(mark["exact"], definitions)))
+        return _replaced(schema, out, mark["base"], _both(known(), _settled(mark["exact"], definitions)))
     if known is not None:
-        return _replaced(out, {"type": "string"}, known())
+        return _replaced(schema, out, {"type": "string"}, known())
     if mark is not None:
-        return _replaced(out, mark["base"], _settled(mark["exact"], definitions))
-    if _CONTENT in value:
-        inner = _settled(value[_CONTENT], definitions)
+        return _replaced(schema, out, mark["base"], _settled(mark["exact"], definitions))
+    if _CONTENT in schema:
+        inner = _settled(schema[_CONTENT], definitions)
         pattern = json_in_strings.pattern(inner, lambda name: _settled(definitions[name], definitions))
         out = {k: v for k, v in out.items() if k not in ("contentMediaType", "contentSchema")}
         if pattern is None:
-            return {**out, "pattern": json_in_strings.anything(), CONTENT: True}
-        return {**out, "pattern": pattern}
+            return {**out, **_rule(json_in_strings.anything(), "JSON text"), CONTENT: True}
+        return {**out, **_rule(pattern, "JSON text of the type")}
     return out
 
 
@@ -123,12 +175,15 @@ def _both(a: Document, b: Document) -> Document:
     return {**a, "allOf": [*a.get("allOf", []), more]} if more else a
 
 
-def _replaced(out: Document, base: Document, exact: Document) -> Document:
-    """`exact` in the place of `base`, beside what the user's own annotations added."""
+def _replaced(schema: Document, out: Document, base: Document, exact: Document) -> Document:
+    """`exact` in the place of `base`, beside what the user's own annotations added.
+
+    `out` is `schema` settled; `base` is not, so it is compared with `schema`.
+    """
     rest = {
         k: v
         for k, v in out.items()
-        if not (k in base and base[k] == v) and not (k == "format" and v in _WRITTEN)
+        if not (k in base and base[k] == schema[k]) and not (k == "format" and v in _WRITTEN)
     }
     clash = {k: exact.pop(k) for k in list(exact) if k in rest and rest[k] != exact[k]}
     if clash:
@@ -143,7 +198,7 @@ def _ecma(pattern: Any, engine: str) -> str:
 
 
 # Pydantic's own validators that look at more than the text.
-_CHECKED = {"import_string", "PaymentCardNumber", "max_length_validator"}
+_CHECKED = {"import_string", "PaymentCardNumber"}
 
 
 class _Generator(GenerateJsonSchema):
@@ -153,59 +208,28 @@ class _Generator(GenerateJsonSchema):
 
     def int_schema(self, schema: Any) -> Document:
         base = super().int_schema(schema)
-        return _exact(base, _within(base, 10**18 - 1)) if schema.get("multiple_of") else base
+        return _exact(base, python_numbers.integer(base, schema))
 
     def float_schema(self, schema: Any) -> Document:
         base = super().float_schema(schema)
-        exact = dict(base)
-        # A text just below an open bound may be read as the bound: the next double is the bound then.
-        if schema.get("gt") is not None:
-            exact.pop("exclusiveMinimum", None)
-            exact["minimum"] = max(math.nextafter(schema["gt"], math.inf), exact.get("minimum", -math.inf))
-        if schema.get("lt") is not None:
-            exact.pop("exclusiveMaximum", None)
-            exact["maximum"] = min(math.nextafter(schema["lt"], -math.inf), exact.get("maximum", math.inf))
-        step = schema.get("multiple_of")
-        if not step:
-            return _exact(base, exact)
-        # Rests are computed in doubles: wrong beyond some size, unless the step is a binary fraction.
-        size = 10**15 if (step * 2**20).is_integer() else math.floor(step * 10**6) or step * 10**6
-        return _exact(base, _within(exact, size))
+        return _exact(base, python_numbers.floating(base, schema))
 
     def decimal_schema(self, schema: Any) -> Document:
         base = super().decimal_schema(schema)
-        places, digits = schema.get("decimal_places"), schema.get("max_digits")
-        bounds = {k: schema[k] for k in ("gt", "ge", "lt", "le", "multiple_of") if schema.get(k) is not None}
-        number: Document = {"type": "number"}
-        text = None
-        if digits is not None and places is None:
-            # so many digits, wherever the point stands
-            branches = [_places(k, min(digits, 15) - k) for k in range(min(digits, 15) + 1)]
-            number = {"type": "number", "anyOf": branches}
-            text = "|".join(text_patterns.decimal(digits - k, k) for k in range(digits + 1))
-        elif places is not None or "multiple_of" in bounds:
-            step = decimal.Decimal(str(bounds.get("multiple_of", 1)))
-            behind = min(places if places is not None else 15, 15)
-            whole = 15 - max(behind if places is not None else 0, -int(step.as_tuple().exponent))
-            if digits is not None:
-                whole = min(whole, digits - (places or 0))
-            number.update(_places(behind if places is not None else None, max(whole, 0)))
-            text = text_patterns.decimal(None if digits is None else digits - (places or 0), places)
-        else:
-            text = text_patterns.decimal()
-        for name, bound in bounds.items():
-            _bound(number, name, decimal.Decimal(str(bound)))
-        # bounds on a number in a string have no pattern: such a Decimal is written as a number
-        return _exact(base, number if bounds else {"anyOf": [number, _text(text)]})
+        return _exact(base, python_numbers.decimals(base, schema))
 
     def fraction_schema(self, schema: Any) -> Document:
         base = super().fraction_schema(schema)
         if any(schema.get(k) is not None for k in ("gt", "ge", "lt", "le", "multiple_of")):
             return _exact(base, {**{k: v for k, v in base.items() if k != "anyOf"}, **base["anyOf"][0]})
-        return _exact(base, {"anyOf": [{"type": "number"}, _text(text_patterns.fraction())]})
+        return _exact(
+            base, {"anyOf": [{"type": "number"}, _text(text_patterns.fraction(), "a fraction as 1/3")]}
+        )
 
     def complex_schema(self, schema: Any) -> Document:
-        return _exact(super().complex_schema(schema), _text(text_patterns.complex_number()))
+        return _exact(
+            super().complex_schema(schema), _text(text_patterns.complex_number(), "a complex number as 1+2j")
+        )
 
     # ---- strings ----
 
@@ -218,35 +242,63 @@ class _Generator(GenerateJsonSchema):
             return value if value is not None else getattr(config, f"str_{name}", None)
 
         exact: Document = {"type": "string"}
-        patterns = []
+        rules = []
         if of("min_length"):
             exact["minLength"] = of("min_length")
         if of("max_length") is not None:
             exact["maxLength"] = of("max_length")
         pattern = schema.get("pattern")
         if pattern is not None:
-            patterns.append(_ecma(pattern, self._config.regex_engine))
+            written = getattr(pattern, "pattern", pattern)
+            rules.append(_rule(_ecma(pattern, self._config.regex_engine), f"a text that matches {written}"))
         if of("strip_whitespace"):
             space = text_patterns.SPACE
-            patterns.append(rf"^(?:[^{space}](?:[\s\S]*[^{space}])?)?$")
+            rules.append(
+                _rule(rf"^(?:[^{space}](?:[\s\S]*[^{space}])?)?$", "a text without blanks around it")
+            )
         if of("to_lower") and pattern is None:
-            patterns.append(r"^[^\p{Lu}\p{Lt}]*$")
+            rules.append(_rule(r"^[^\p{Lu}\p{Lt}]*$", "a text without capital letters"))
         if of("to_upper") and pattern is None:
-            patterns.append(r"^[^\p{Ll}\p{Lt}]*$")
+            rules.append(_rule(r"^[^\p{Ll}\p{Lt}]*$", "a text without small letters"))
         if schema.get("ascii_only"):
-            patterns.append(r"^[\x00-\x7f]*$")
-        if len(patterns) == 1:
-            exact["pattern"] = patterns[0]
-        elif patterns:
-            exact["allOf"] = [{"pattern": p} for p in patterns]
+            rules.append(_rule(r"^[\x00-\x7f]*$", "ASCII text"))
+        if len(rules) == 1:
+            exact.update(rules[0])
+        elif rules:
+            exact["allOf"] = rules
         return _exact(base, exact)
 
+    # ---- members of enums and literals ----
+
+    def enum_schema(self, schema: Any) -> Document:
+        rest: Any = {**schema, "members": self._written(schema, schema["members"])}
+        return super().enum_schema(rest)
+
     def literal_schema(self, schema: Any) -> Document:
-        written = [v for v in schema["expected"] if not isinstance(v, bytes)]  # JSON has no bytes
-        if not written:
-            raise GrammarError("a Literal of bytes has no JSON")
-        rest: Any = {**schema, "expected": written}
+        rest: Any = {**schema, "expected": self._written(schema, schema["expected"])}
         return super().literal_schema(rest)
+
+    def _written(self, schema: Any, members: list[Any]) -> list[Any]:
+        """The members that JSON writes and the validator reads back."""
+        reads = self._reader(schema)
+        kept = [m for m in members if (text := _json_of(m)) is not None and reads(text)]
+        if not kept:
+            name = getattr(schema.get("cls"), "__name__", "a Literal")
+            raise GrammarError(f"no member of {name} is read back from JSON")
+        return kept
+
+    def _reader(self, schema: Any) -> Callable[[str], bool]:
+        """Whether the validator of a schema without references takes a text."""
+        validator = SchemaValidator(schema, {"strict": self._config.strict})
+
+        def reads(text: str) -> bool:
+            try:
+                validator.validate_json(text)
+            except Exception:  # an enum's own `_missing_` may raise what it likes
+                return False
+            return True
+
+        return reads
 
     def is_subclass_schema(self, schema: Any) -> Document:
         raise GrammarError("a class is no JSON value")
@@ -257,16 +309,25 @@ class _Generator(GenerateJsonSchema):
         written = self._config.val_json_bytes
         if written == "base64":
             # url-safe letters are read beside the others, never both in one text
-            return _exact(base, _text(text_patterns.base64("+/", least, most)))
+            return _exact(base, _text(text_patterns.base64("+/", least, most), "base64"))
         if written == "hex":
-            return _exact(base, _text(text_patterns.hexadecimal(least, most)))
+            return _exact(base, _text(text_patterns.hexadecimal(least, most), "pairs of hexadecimal digits"))
         if least or most is not None:
             # lengths count bytes: characters of one byte each
-            return _exact(base, _text(rf"^[\x00-\x7f]{{{least},{'' if most is None else most}}}$"))
+            upper = "" if most is None else most
+            return _exact(
+                base,
+                _text(
+                    rf"^[\x00-\x7f]{{{least},{upper}}}$",
+                    f"ASCII text of {least} to {upper or 'any number of'} characters",
+                ),
+            )
         return _exact(base, {"type": "string"})
 
     def uuid_schema(self, schema: Any) -> Document:
-        return _exact(super().uuid_schema(schema), _text(text_patterns.uuid(schema.get("version"))))
+        version = schema.get("version")
+        said = "a UUID" if version is None else f"a UUID of version {version}"
+        return _exact(super().uuid_schema(schema), _text(text_patterns.uuid(version), said))
 
     def url_schema(self, schema: Any) -> Document:
         return self._url(super().url_schema(schema), schema, hosts=False)
@@ -275,7 +336,9 @@ class _Generator(GenerateJsonSchema):
         return self._url(super().multi_host_url_schema(schema), schema, hosts=True)
 
     def _url(self, base: Document, schema: Any, hosts: bool) -> Document:
-        exact = _text(text_patterns.url(schema.get("allowed_schemes"), hosts))
+        schemes = schema.get("allowed_schemes")
+        said = "a URL" if schemes is None else f"a URL that begins with {' or '.join(schemes)}"
+        exact = _text(text_patterns.url(schemes, hosts), said)
         if schema.get("max_length") is not None:
             exact["maxLength"] = schema["max_length"] - 1  # a path is added where there is none
         return _exact(base, exact)
@@ -288,17 +351,19 @@ class _Generator(GenerateJsonSchema):
     # ---- time ----
 
     def date_schema(self, schema: Any) -> Document:
-        patterns, remarks = [text_patterns.date()], {}
+        rules, remarks = [], {}
         day = datetime.timedelta(days=1)
         for name, limit, step in _limits(schema):
             bound = limit.date() if isinstance(limit, datetime.datetime) else limit
-            patterns.append(_ordered(name, (bound + step * day).isoformat(), ""))
+            rules.append(_rule(_ordered(name, (bound + step * day).isoformat(), ""), _said(name, limit)))
         if (when := schema.get("now_op")) is not None:
             # whatever the time zone, and however the day goes on
             bound = datetime.date.today() + (2 * day if when == "future" else -2 * day)
-            patterns.append(_ordered("ge" if when == "future" else "le", bound.isoformat(), ""))
+            order = "ge" if when == "future" else "le"
+            rules.append(_rule(_ordered(order, bound.isoformat(), ""), _said(order, bound)))
             remarks = {CLOCK: when}
-        return _exact(super().date_schema(schema), _text(*patterns, **remarks))
+        exact = _text(text_patterns.date(), "a date as YYYY-MM-DD", *rules, **remarks)
+        return _exact(super().date_schema(schema), exact)
 
     def time_schema(self, schema: Any) -> Document:
         limits = _limits(schema)
@@ -306,7 +371,7 @@ class _Generator(GenerateJsonSchema):
         offset = "" if zone == "naive" or limits else "needed" if zone == "aware" else "optional"
         if zone == "aware" and limits:
             offset = "Z"
-        patterns = [text_patterns.clock(offset)]
+        rules = []
         for name, limit, step in limits:
             if limit.tzinfo is not None or zone == "aware":
                 raise GrammarError("bounds on times with a time zone are not supported")
@@ -314,8 +379,10 @@ class _Generator(GenerateJsonSchema):
             seconds = _seconds(name, moment, step)
             if seconds.date() != moment.date():
                 raise GrammarError(f"no time of day is {name} {limit}")
-            patterns.append(_ordered(name, seconds.time().isoformat(), r"(?:\..*)?"))
-        return _exact(super().time_schema(schema), _text(*patterns))
+            order = _ordered(name, seconds.time().isoformat(), r"(?:\..*)?")
+            rules.append(_rule(order, _said(name, limit)))
+        exact = _text(text_patterns.clock(offset), f"a time as HH:MM:SS{_ZONES[offset]}", *rules)
+        return _exact(super().time_schema(schema), exact)
 
     def datetime_schema(self, schema: Any) -> Document:
         zone = schema.get("tz_constraint")
@@ -324,10 +391,11 @@ class _Generator(GenerateJsonSchema):
             "" if zone == "naive" else "needed" if zone == "aware" or isinstance(zone, int) else "optional"
         )
         remarks: Document = {}
-        patterns = []
+        rules = []
         if isinstance(zone, int):
             sign, rest = ("-" if zone < 0 else "+"), abs(zone) // 60
-            patterns.append(rf"{_escaped_sign(sign)}{rest // 60:02d}:{rest % 60:02d}$")
+            clock = f"{rest // 60:02d}:{rest % 60:02d}"
+            rules.append(_rule(f"{_escaped_sign(sign)}{clock}$", f"a time with the offset {sign}{clock}"))
         elif limits:
             aware = any(limit.tzinfo is not None for _, limit, _ in limits)
             offset = "Z" if aware else ""
@@ -335,25 +403,28 @@ class _Generator(GenerateJsonSchema):
                 raise GrammarError("a bound with a time zone and a value without one cannot be compared")
         elif when is not None and zone != "naive":
             offset = "Z"
-        patterns.insert(0, text_patterns.moment(offset))
         for name, limit, step in limits:
             if limit.tzinfo is not None:
                 limit = limit.astimezone(datetime.UTC).replace(tzinfo=None)
-            patterns.append(_ordered(name, _seconds(name, limit, step).isoformat(), r"(?:\..*)?Z?"))
+            order = _ordered(name, _seconds(name, limit, step).isoformat(), r"(?:\..*)?Z?")
+            rules.append(_rule(order, _said(name, limit)))
         if when is not None:
             now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None, microsecond=0)
             slack = datetime.timedelta(days=1 if offset == "" else 0, minutes=1)
             bound = now + (slack if when == "future" else -slack)
-            patterns.append(_ordered("ge" if when == "future" else "le", bound.isoformat(), r"(?:\..*)?Z?"))
+            order = "ge" if when == "future" else "le"
+            rules.append(_rule(_ordered(order, bound.isoformat(), r"(?:\..*)?Z?"), _said(order, bound)))
             remarks = {CLOCK: when}
-        return _exact(super().datetime_schema(schema), _text(*patterns, **remarks))
+        said = f"a date and a time as YYYY-MM-DDTHH:MM:SS{_ZONES[offset]}"
+        exact = _text(text_patterns.moment(offset), said, *rules, **remarks)
+        return _exact(super().datetime_schema(schema), exact)
 
     def timedelta_schema(self, schema: Any) -> Document:
         base = super().timedelta_schema(schema)
         low, high = -86_400 * 999_999_999, 86_400 * 999_999_999
         limits = _limits(schema)
         if not limits:
-            return _exact(base, _text(text_patterns.duration()))
+            return _exact(base, _text(text_patterns.duration(), "an ISO 8601 duration as P1DT2H3M4.5S"))
         if schema.get("strict") or self._config.strict:  # which takes no numbers
             raise GrammarError("bounds on a strict timedelta are not supported")
         for name, limit, _ in limits:  # whole seconds: durations with bounds are written as numbers
@@ -387,27 +458,28 @@ class _Generator(GenerateJsonSchema):
             return None
         if kind == "int":
             if schema.get("strict"):
-                return _text("(?!)")
+                return _text("(?!)", "never written: no key is such a value")
             low = _highest(schema.get("ge"), None if schema.get("gt") is None else schema["gt"] + 1)
             high = _lowest(schema.get("le"), None if schema.get("lt") is None else schema["lt"] - 1)
-            out = _text(text_patterns.anchored(text_patterns.integers(low, high)))
+            out = _text(
+                text_patterns.anchored(text_patterns.integers(low, high)), "a whole number of the type"
+            )
             return {**out, VALIDATOR: "multiple_of"} if schema.get("multiple_of") else out
         if kind in ("float", "decimal"):
             limited = any(
                 schema.get(k) is not None for k in ("gt", "ge", "lt", "le", "multiple_of", "max_digits")
             )
-            out = _text(text_patterns.decimal(None, schema.get("decimal_places")))
+            out = _text(text_patterns.decimal(None, schema.get("decimal_places")), "a decimal number")
             return {**out, VALIDATOR: "bounds of a number in a key"} if limited else out
         if kind == "bool":
             return {"enum": ["true", "false"]}
         if kind == "nullable":
             return self._key(schema["schema"])
         if kind in ("literal", "enum"):
-            members = schema["expected"] if kind == "literal" else [m.value for m in schema["members"]]
-            texts = [m for m in members if isinstance(m, str)]
-            if kind == "enum" and schema.get("sub_type") == "int":
-                texts = [str(int(m)) for m in members]
-            return {"enum": texts} if texts else _text("(?!)")
+            members = schema["expected" if kind == "literal" else "members"]
+            reads = self._reader({"type": "dict", "keys_schema": schema})
+            texts = dict.fromkeys(t for m in members for t in _keys_of(m) if reads(json.dumps({t: None})))
+            return {"enum": list(texts)} if texts else _text("(?!)", "never written: no key is such a value")
         if kind == "union":
             found = [self._key(c if isinstance(c, dict) else c[0]) for c in schema["choices"]]
             return None if None in found else {"anyOf": found}
@@ -445,15 +517,28 @@ class _Generator(GenerateJsonSchema):
                     properties.setdefault(other, False)
         return out
 
+    def tagged_union_schema(self, schema: Any) -> Document:
+        """The tag has to be there, also where the models give it a default."""
+        out = super().tagged_union_schema(schema)
+        tag = schema["discriminator"]
+        if isinstance(tag, str):
+            tag = [[tag]]
+        if callable(tag):
+            return {**out, VALIDATOR: _called(tag)}
+        paths = [path if isinstance(path, list) else [path] for path in tag]
+        names = [{"required": [path[0]]} for path in paths if len(path) == 1]
+        return {
+            **out,
+            "type": "object",
+            **({"anyOf": names} if len(names) > 1 else names[0] if names else {}),
+        }
+
     # ---- validators in Python ----
 
     def generate_inner(self, schema: Any) -> Document:
         out = super().generate_inner(schema)
-        if (
-            schema["type"] == "function-plain" and "$ref" not in out
-        ):  # also where the type wrote its own schema
-            return _remarked(out, schema)
-        return out
+        # also where the type wrote its own schema
+        return _remarked(out, schema) if schema["type"] == "function-plain" and "$ref" not in out else out
 
     def function_before_schema(self, schema: Any) -> Document:
         return _remarked(super().function_before_schema(schema), schema)
@@ -469,23 +554,89 @@ class _Generator(GenerateJsonSchema):
                 return {**inner, VALIDATOR: encoded.encoder.__qualname__}
             pattern = text_patterns.base64(letters, ascii_only=isinstance(encoded, EncodedStr))
             mark = inner.get(_EXACT, {"base": inner, "exact": {"type": "string"}})
-            return _exact(mark["base"], _both(_text(pattern), mark["exact"]))
+            return _exact(mark["base"], _both(_text(pattern, "base64"), mark["exact"]))
         return _remarked(super().function_after_schema(schema), schema)
 
     def function_wrap_schema(self, schema: Any) -> Document:
         return _remarked(super().function_wrap_schema(schema), schema)
 
+    def chain_schema(self, schema: Any) -> Document:
+        """The first step's texts; pydantic writes conditions on what a function gave as further steps."""
+        out = super().chain_schema(schema)
+        for step in schema["steps"][1:]:
+            function = step.get("function", {}).get("function")
+            inner = step.get("schema", {})
+            if _called(function).startswith("apply_known_metadata") and inner.get("type") == "str":
+                more = {k: v for k, v in self.str_schema(inner)[_EXACT]["exact"].items() if k != "type"}
+                if _is_string(out):
+                    out = {**out, "allOf": [*out.get("allOf", []), more]}
+                    continue
+            out = {**out, VALIDATOR: "a further step of validation"}
+        return out
+
 
 def _remarked(out: Document, schema: Any) -> Document:
+    """`out`, and what the function of a validator asks beyond it."""
     function = schema["function"]["function"]
-    function = getattr(function, "func", function)  # of functools.partial
-    module = getattr(inspect.unwrap(function), "__module__", None) or type(function).__module__
-    if (getattr(function, "__qualname__", "").split(".")[0]) in _CHECKED:
-        return {**out, VALIDATOR: function.__qualname__}
-    if module.split(".")[0] in ({"pydantic", "pydantic_core"} | sys.stdlib_module_names - {"__main__"}):
+    called = getattr(function, "func", function)  # of functools.partial
+    found = python_predicates.asked(function)
+    if found is not None:
+        strings = python_predicates.strings(function)
+        if strings is not None and _is_string(out):
+            return _also(out, strings, f"a text for which {_called(found[0])} is {str(found[1]).lower()}")
+        if (every := python_predicates.numbers(function)) is not None:
+            return out if every else {"not": {}, VALIDATOR: _called(found[0])}
+        return {**out, VALIDATOR: _called(found[0])}
+    if schema["type"] == "function-after" and python_predicates.total(called):
         return out
-    name = getattr(function, "__qualname__", type(function).__name__)
-    return {**out, VALIDATOR: name}
+    module = getattr(inspect.unwrap(called), "__module__", None) or type(called).__module__
+    own = module.split(".")[0] in ("pydantic", "pydantic_core")
+    conditions = getattr(function, "keywords", {})
+    if own and conditions and conditions.keys() <= _CONDITIONS:
+        return _conditioned(out, conditions, schema["schema"])
+    if own and called.__qualname__.split(".")[0] not in _CHECKED:
+        return out
+    return {**out, VALIDATOR: _called(called)}
+
+
+_LENGTHS = {
+    "min_length": {"string": "minLength", "array": "minItems", "object": "minProperties"},
+    "max_length": {"string": "maxLength", "array": "maxItems", "object": "maxProperties"},
+}
+
+
+def _conditioned(out: Document, conditions: Any, inner: Any) -> Document:
+    """The keywords of lengths and bounds, as far as `out` takes them; a remark about the others.
+
+    `inner` is the core schema whose values the conditions are about.
+    """
+    while inner["type"].startswith("function-") and "schema" in inner:
+        inner = inner["schema"]
+    for name, value in conditions.items():
+        keyword = _LENGTHS.get(name, {}).get(str(out.get("type")))
+        if keyword is not None and (inner["type"] == "str" or not _is_string(out)):
+            more: Document = {keyword: value}
+        elif name in ("gt", "ge", "lt", "le") and inner["type"] in ("int", "float"):
+            more = python_numbers.floating({}, {name: value})
+        else:  # of a URL or a path what was read is counted, not what was written
+            out = {**out, VALIDATOR: name}
+            continue
+        out = {**out, "allOf": [*out.get("allOf", []), more]}
+    return out
+
+
+def _is_string(out: Document) -> bool:
+    return out.get("type") == "string"
+
+
+def _called(function: Any) -> str:
+    return getattr(function, "__qualname__", None) or type(function).__name__
+
+
+def _also(out: Document, strings: Document, said: str) -> Document:
+    """The strings of `out` that are also those of `strings`."""
+    rule = {**strings, "$comment": text_patterns.SAID + said}
+    return {**out, "allOf": [*out.get("allOf", []), rule]}
 
 
 # ---- bounds ----
@@ -495,6 +646,14 @@ def _limits(schema: Any) -> list[tuple[str, Any, int]]:
     """(keyword, bound, step of the smallest unit that makes it inclusive)."""
     steps = {"gt": 1, "ge": 0, "lt": -1, "le": 0}
     return [(n, schema[n], s) for n, s in steps.items() if schema.get(n) is not None]
+
+
+_ZONES = {"": "", "Z": "Z", "needed": " and an offset", "optional": " with or without an offset"}
+
+
+def _said(name: str, bound: Any) -> str:
+    order = {"gt": "after", "ge": "not before", "lt": "before", "le": "not after"}[name]
+    return f"a time {order} {bound}"
 
 
 def _seconds(name: str, limit: datetime.datetime, step: int) -> datetime.datetime:
@@ -519,40 +678,24 @@ def _escaped_sign(sign: str) -> str:
     return "\\+" if sign == "+" else "-"
 
 
-def _within(number: Document, size: int) -> Document:
-    """Multiples have bounds, so that they do not grow beyond what readers take (see ``Scalars::number``)."""
-    lower = {} if number.keys() & {"minimum", "exclusiveMinimum"} else {"minimum": -size}
-    upper = {} if number.keys() & {"maximum", "exclusiveMaximum"} else {"maximum": size}
-    return {**number, **lower, **upper}
+def _json_of(member: Any) -> str | None:
+    """The JSON text of a member of an enum or a literal, None where there is none."""
+    try:
+        return json.dumps(to_jsonable_python(getattr(member, "value", member)), allow_nan=False)
+    except (ValueError, TypeError):  # PydanticSerializationError is a ValueError
+        return None
 
 
-def _places(places: int | None, whole: int) -> Document:
-    """Numbers of so many digits before and behind the point."""
-    size = 10 ** max(whole, 0)
-    out: Document = {"exclusiveMinimum": -size, "exclusiveMaximum": size}
-    if places is not None:
-        out["multipleOf"] = 1 if places == 0 else float(f"1e-{places}")
-    return out
-
-
-def _bound(number: Document, name: str, bound: decimal.Decimal) -> None:
-    """A bound that holds also after the text was rounded to the nearest double."""
-    if name == "multiple_of":
-        if "multipleOf" in number and number["multipleOf"] != float(bound):
-            number["allOf"] = [*number.get("allOf", []), {"multipleOf": float(bound)}]
-        else:
-            number["multipleOf"] = float(bound)
-        return
-    size = float(bound)
-    read = decimal.Decimal(repr(size))
-    if name in ("gt", "ge"):
-        if read < bound or (name == "gt" and read == bound):
-            size = math.nextafter(size, math.inf)
-        number["minimum"] = max(size, number.get("minimum", -math.inf))
-    else:
-        if read > bound or (name == "lt" and read == bound):
-            size = math.nextafter(size, -math.inf)
-        number["maximum"] = min(size, number.get("maximum", math.inf))
+def _keys_of(member: Any) -> list[str]:
+    """What a key that stands for a member may be written as."""
+    value = getattr(member, "value", member)
+    if isinstance(value, str):
+        return [str(value)]
+    if isinstance(value, bool):
+        return ["true" if value else "false"]
+    if isinstance(value, int):
+        return [str(int(value))]
+    return [repr(float(value))] if isinstance(value, float) else []
 
 
 def _highest(*bounds: int | None) -> int | None:

@@ -17,6 +17,9 @@ SPACE = r"\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 # What Rust's \w (UTS 18) or Python's (alphanumeric) may mean.
 WORD = r"\p{Alphabetic}\p{M}\p{N}\p{Pc}\u200c\u200d"
 
+# What a "$comment" begins with that says a pattern in words; `explain` shows the rest in the pattern's place.
+SAID = "structgen: "
+
 HEX = "[0-9A-Fa-f]"
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 
@@ -266,10 +269,14 @@ def url(schemes: Sequence[str] | None, hosts: bool = False) -> str:
 
 
 def email() -> str:
-    """Addresses that the package ``email-validator`` takes: no quoted names, no special-use domains."""
-    local = "[A-Za-z0-9]+(?:[._+-][A-Za-z0-9]+)*"
+    """Addresses that the package ``email-validator`` takes: no quoted names, no special-use domains.
+
+    RFC 5321 limits the name to 64 characters, a label to 63 and the address to 254.
+    """
+    name = "[A-Za-z0-9]+(?:[._+-][A-Za-z0-9]+)*"
     domain = rf"(?:{_LABEL}\.)+(?!(?:local|localhost|invalid|test|example|onion|arpa)$)[a-z]{{2,24}}"
-    return f"(?=[^@]{{1,64}}@(?:[^@.]{{1,63}}\\.){{1,3}}[^@.]{{1,24}}$){local}@{domain}"
+    lengths = r"(?=[^@]{1,64}@(?:[^@.]{1,63}\.)+[^.]+$)(?=[\s\S]{6,254}$)"
+    return f"{lengths}{name}@{domain}"
 
 
 # ---- a validator's pattern in ECMA's dialect ----

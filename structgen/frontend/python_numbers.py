@@ -1,0 +1,211 @@
+"""JSON Schemas of the numbers that the validators of `int`, `float` and `Decimal` take.
+
+In: pydantic's core schema of a number. Out: a schema document whose numbers the validator takes. Cost: a few
+sums in exact fractions.
+
+A JSON number with a point is read into a double first, also where a `Decimal` is made of it. So a bound has
+to hold for the double nearest to the text. Numbers of at most 15 digits come back from a double as they were
+written: where decimals are limited to those, bounds and multiples are those of the written number. Whole
+numbers are read exactly, whatever their size; they are what is written beyond the 15 digits.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+import sys
+from fractions import Fraction
+from typing import Any
+
+from . import text_patterns
+from .python_types import VALIDATOR
+
+Document = dict[str, Any]
+Bound = tuple[Any, bool]  # a number; whether it is excluded
+
+_EXACT_DIGITS = 15  # of a number that a double gives back
+_DIVISIBLE = 10**27  # the largest quotient that Python's decimals, of 28 digits, divide without rounding
+_WIDEST = 10**4000  # a whole number that pydantic reads
+_ROUNDED_DOWN = decimal.Context(_EXACT_DIGITS, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX)
+_ROUNDED_UP = decimal.Context(_EXACT_DIGITS, decimal.ROUND_CEILING, decimal.MIN_EMIN, decimal.MAX_EMAX)
+
+
+def integer(base: Document, schema: Any) -> Document:
+    """`base` with bounds beside a multiple, so that numbers end (see ``Scalars::number``)."""
+    if not schema.get("multiple_of"):
+        return base
+    low, high = _bounds(schema)
+    far = max(10**17, *(abs(int(b[0])) for b in (low, high) if b is not None), int(schema["multiple_of"]))
+    size = min(far * 10, _WIDEST)
+    return {**base, **_written(low or (-size, True), high or (size, True))}
+
+
+def floating(base: Document, schema: Any) -> Document:
+    """`base` with bounds that hold for the double that is read."""
+    exact = {k: v for k, v in base.items() if k not in _KEYWORDS}
+    low, high = _bounds(schema)
+    # A text just below an open bound may be read as the bound: the next double is the bound then.
+    if low is not None:
+        low = (math.nextafter(low[0], math.inf), False) if low[1] else low
+        low = None if low[0] == -math.inf else low
+    if high is not None:
+        high = (math.nextafter(high[0], -math.inf), False) if high[1] else high
+        high = None if high[0] == math.inf else high
+    step = float(schema.get("multiple_of") or 0)
+    if not step:
+        return {**exact, **_written(low, high)}
+    # Rests are computed in doubles: wrong beyond some size, unless the step is a small binary fraction.
+    binary = (step * 2**20).is_integer()
+    size = 10**15 if binary else math.floor(step * 10**6) or step * 10**6
+    far = max(low[0] if low is not None else 0, -high[0] if high is not None else 0)
+    if far >= size:
+        size = min(int(far) * 1000, int(sys.float_info.max))
+        # powers of two divide every double of that size
+        if not binary or math.frexp(step)[0] != 0.5:
+            exact[VALIDATOR] = "multiple_of, of doubles of this size"
+    return {**exact, **_written(_narrower((-size, True), low, max), _narrower((size, True), high, min))}
+
+
+def decimals(base: Document, schema: Any) -> Document:
+    """Numbers, and strings where no bound is given: no pattern says the bounds of a number in a string."""
+    places, digits, step = (schema.get(k) for k in ("decimal_places", "max_digits", "multiple_of"))
+    low, high = _bounds(schema)
+    limited = not (places is None and digits is None and step is None)
+    whole = None if digits is None else digits if places is None else max(digits - places, 0)
+    behind = _EXACT_DIGITS
+    if places is not None:
+        behind = min(places, behind, digits if digits is not None else behind)
+    elif step is not None:
+        behind = min(behind, max(0, -int(decimal.Decimal(str(step)).as_tuple().exponent)))
+    size = 10 ** (
+        308 if not limited else min(_EXACT_DIGITS - behind, _EXACT_DIGITS if whole is None else whole)
+    )
+    if digits is not None and places is None and step is None:
+        size = 10 ** min(_EXACT_DIGITS, digits)
+    far = max(low[0] if low is not None else 0, -high[0] if high is not None else 0)
+    number: Document
+    if far >= size:
+        number = _whole(low, high, step, whole, far)
+    elif not limited:
+        number = {"type": "number", **_written(*(_doubled(b, up) for b, up in ((low, True), (high, False))))}
+    else:
+        low = None if low is None else _short(low, _ROUNDED_UP)
+        high = None if high is None else _short(high, _ROUNDED_DOWN)
+        number = {
+            "type": "number",
+            **_written(_narrower((-size, True), low, max), _narrower((size, True), high, min)),
+        }
+        if digits is not None and places is None:  # so many digits, wherever the point stands
+            most = min(digits, _EXACT_DIGITS)
+            number["anyOf"] = [_places(k, most - k) for k in range(most + 1)]
+        _divide(
+            number,
+            None if "anyOf" in number else behind,
+            None if step is None else decimal.Decimal(str(step)),
+        )
+        if whole == 0:  # the nought before the point is a digit too many
+            number["not"] = {"const": 0}
+    if low is not None or high is not None or step is not None:
+        return number
+    said = "a decimal number" if not limited else "a decimal number of as many digits as the type has"
+    if digits is not None and places is None:
+        most = min(digits, _DIGITS_IN_TEXT)
+        body = "|".join(text_patterns.decimal(most - k, k) for k in range(most + 1))
+    else:
+        kept = places if places is None or digits is None else min(places, digits)
+        body = text_patterns.decimal(whole, kept)
+        if whole == 0:
+            body = rf"(?!-?0(?:\.0*)?$)(?:{body})"
+    text = {"type": "string", "pattern": body, "$comment": text_patterns.SAID + said}
+    return {"anyOf": [number, text]}
+
+
+_DIGITS_IN_TEXT = 40
+_KEYWORDS = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
+
+
+def _bounds(schema: Any) -> tuple[Bound | None, Bound | None]:
+    """The tightest bound below and above."""
+    below = [(schema[k], k == "gt") for k in ("gt", "ge") if schema.get(k) is not None]
+    above = [(schema[k], k == "lt") for k in ("lt", "le") if schema.get(k) is not None]
+    low = max(below, default=None)
+    high = min(above, key=lambda b: (b[0], not b[1]), default=None)
+    return low, high
+
+
+def _narrower(own: Bound, users: Bound | None, pick: Any) -> Bound:
+    if users is None:
+        return own
+    return own if pick(own[0], users[0]) == own[0] else users
+
+
+def _written(low: Bound | None, high: Bound | None) -> Document:
+    out: Document = {}
+    if low is not None:
+        out["exclusiveMinimum" if low[1] else "minimum"] = _number(low[0])
+    if high is not None:
+        out["exclusiveMaximum" if high[1] else "maximum"] = _number(high[0])
+    return out
+
+
+def _number(value: Any) -> int | float:
+    """As `json` writes it. Decimals come here only with digits that a double keeps."""
+    if isinstance(value, decimal.Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value  # type: ignore[no-any-return]
+
+
+def _doubled(bound: Bound | None, up: bool) -> Bound | None:
+    """The bound that a text of any length keeps after it was rounded to the nearest double."""
+    if bound is None:
+        return None
+    limit = decimal.Decimal(str(bound[0]))
+    size = float(limit)
+    read = decimal.Decimal(repr(size))
+    if up and (read < limit or (bound[1] and read == limit)):
+        size = math.nextafter(size, math.inf)
+    if not up and (read > limit or (bound[1] and read == limit)):
+        size = math.nextafter(size, -math.inf)
+    return size, False
+
+
+def _short(bound: Bound, context: decimal.Context) -> Bound:
+    """The same bound, for numbers of at most 15 digits, in 15 digits."""
+    limit = decimal.Decimal(str(bound[0]))
+    rounded = context.plus(limit)
+    return rounded, bound[1] and rounded == limit
+
+
+def _whole(low: Bound | None, high: Bound | None, step: Any, whole: int | None, far: Any) -> Document:
+    """Whole numbers, for bounds beyond what a double keeps."""
+    divisor = 1 if step is None else Fraction(str(step)).numerator
+    widest = min(int(far) * 1000, _WIDEST, *([10**whole - 1] if whole is not None else []))
+    if step is not None:
+        widest = min(widest, int(_DIVISIBLE * Fraction(str(step))))
+    least, most = -widest, widest
+    if low is not None:
+        least = max(least, math.floor(low[0]) + 1 if low[1] else math.ceil(low[0]))
+    if high is not None:
+        most = min(most, math.ceil(high[0]) - 1 if high[1] else math.floor(high[0]))
+    out: Document = {"type": "integer", "minimum": least, "maximum": most}
+    return out if divisor == 1 else {**out, "multipleOf": divisor}
+
+
+def _places(places: int, whole: int) -> Document:
+    """Numbers of so many digits behind and before the point."""
+    return {"exclusiveMinimum": -(10**whole), "exclusiveMaximum": 10**whole, "multipleOf": _unit(places)}
+
+
+def _unit(places: int) -> int | float:
+    return 1 if places == 0 else float(f"1e-{places}")
+
+
+def _divide(number: Document, places: int | None, step: decimal.Decimal | None) -> None:
+    """Multiples of `step` with at most so many digits behind the point."""
+    if step is None:
+        if places is not None:
+            number["multipleOf"] = _unit(places)
+        return
+    number["multipleOf"] = _number(step)
+    if places is not None and -int(step.as_tuple().exponent) > places:
+        number["allOf"] = [{"multipleOf": _unit(places)}]
