@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ._draws import Noise, draw
 from .errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from .grammar import CompiledGrammar, Matcher, fill_bitmasks
-from .lm.load import check_vocabulary, compiler_of, language_model
+from .lm.load import check_vocabulary, compiler_of, language_model, room_after
 from .lm.prompts import Format, formatted
 from .logits import allocate_bitmask, apply_bitmask
 
@@ -66,6 +66,9 @@ class Result:
         tokens: the ids drawn, end-of-sequence included.
         logprobs: the model's natural-log probability of each, before mask and temperature.
         finish_reason: "stop" after an end-of-sequence token, "length" when the tokens ran out.
+        budget_bound: whether `max_tokens` forbade a token on the way that the grammar allows, so that the
+            text could still end in time. The text may then be shorter than the model would have had it. A
+            text that stopped where this is False is the same under any larger `max_tokens`.
         prompt_tokens: ids of the prompt.
         timings: seconds of the whole call, shared by its n results: "load", "compile", "prompt" (the first
             forward), "forward" (the others), "mask", "sample", "total"; speculating, the
@@ -83,6 +86,7 @@ class Result:
     timings: dict[str, float]
     sampling: Sampling
     speculation: Statistics | None = None
+    budget_bound: bool = False
 
 
 @dataclass(slots=True)
@@ -95,6 +99,7 @@ class _Sequence:
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     done: bool = False
+    bound: bool = False  # the budget narrowed a mask
 
 
 class _Clock:
@@ -225,14 +230,7 @@ def generate(
         check_vocabulary(grammar.vocabulary, lm.vocabulary)
     clock.lap("compile")
     start = lm.start(formatted(lm, prompt, schema if grammar is None else grammar.source, format))
-    room = max_tokens if lm.max_context is None else min(max_tokens, lm.max_context - len(start))
-    if room < 1:
-        from .lm.base import ContextTooLong
-
-        raise ContextTooLong(
-            f"the prompt has {len(start)} tokens and the model reads {lm.max_context}, "
-            "answer included: shorten it"
-        )
+    room = room_after(lm, start, max_tokens)
     if temperature > 0 and seed is None:
         seed = cast(int, np.random.SeedSequence().entropy)
     sampling = Sampling(temperature, top_k, top_p, seed if temperature > 0 else None)
@@ -265,6 +263,9 @@ def generate(
                 logprobs=logprobs,
             )
             clock.lap("speculation")
+            if budget is not None and grammar is not None:
+                for sequence in sequences:
+                    sequence.bound = _narrowed(grammar, sequence.tokens, budget)
             for part, seconds in statistics.seconds.items():
                 clock.seconds[part] = clock.seconds.get(part, 0.0) + seconds
     for step in range(room if statistics is None else 0):
@@ -307,7 +308,7 @@ def _step(
     raw = lm.logprobs([s.context for s in live])
     check_logprobs(raw, len(live), lm.vocabulary.vocab_size)
     clock.lap("forward" if live[0].tokens else "prompt")
-    allowed = _masked(raw, [s.matcher for s in live], budget, lm.vocabulary)
+    allowed = _masked(raw, live, budget, lm.vocabulary)
     clock.lap("mask")
     for row, sequence in enumerate(live):
         token = draw(allowed[row], sampling, sequence.noise, len(sequence.tokens))
@@ -325,22 +326,33 @@ def _step(
 
 
 def _masked(
-    raw: npt.NDArray[np.float32],
-    matchers: Sequence[Matcher | None],
-    budget: int | None,
-    vocabulary: Vocabulary,
+    raw: npt.NDArray[np.float32], live: list[_Sequence], budget: int | None, vocabulary: Vocabulary
 ) -> npt.NDArray[np.float32]:
-    """The log-probabilities with -inf where a token is not allowed."""
-    held = [m for m in matchers if m is not None]
+    """The log-probabilities with -inf where a token is not allowed; notes where the budget forbids more."""
+    held = [s.matcher for s in live if s.matcher is not None]
     if not held:
         return raw
     mask = allocate_bitmask(len(held), vocabulary.vocab_size)
-    if budget is None:
-        fill_bitmasks(held, mask)
-    else:
+    fill_bitmasks(held, mask)
+    if budget is not None:
+        wide = mask.copy()
         for row, matcher in enumerate(held):
             matcher.fill_bitmask(mask, row, max_tokens=budget)
+            live[row].bound |= not np.array_equal(mask[row], wide[row])
     return apply_bitmask(raw, mask)
+
+
+def _narrowed(grammar: CompiledGrammar, tokens: list[int], budget: int) -> bool:
+    """Whether the budget forbade a token at some place of a finished text."""
+    matcher = grammar.matcher()
+    wide, mask = (allocate_bitmask(1, grammar.vocabulary.vocab_size) for _ in range(2))
+    for position, token in enumerate(tokens):
+        matcher.fill_bitmask(wide)
+        matcher.fill_bitmask(mask, max_tokens=budget - position)
+        if not np.array_equal(wide, mask):
+            return True
+        matcher.accept_token(token)
+    return False
 
 
 def _noises(sampling: Sampling, n: int) -> list[Noise | None]:
@@ -375,6 +387,7 @@ def _result(
         dict(timings),
         sampling,
         statistics,
+        sequence.bound,
     )
 
 

@@ -237,6 +237,17 @@ def test_generate_writes_records(run, tmp_path) -> None:
             assert len(record["tokens"]) == len(record["logprobs"]) and record["finish_reason"] == "stop"
 
 
+def test_generate_says_where_the_budget_decided(run, tmp_path) -> None:
+    (tmp_path / "s.json").write_text('{"type": "array", "items": {"type": "string"}, "minItems": 2}')
+    for tokens, said in (("300", False), ("8", True)):
+        status, out, err = run(
+            *("generate", "--prompt", "two shirts", "--schema", str(tmp_path / "s.json")),
+            *("--max-tokens", tokens),
+        )
+        assert status == 0 and len(json.loads(out)) >= 2
+        assert ("had to end within 8 tokens" in err) == said
+
+
 def test_generate_speculates_without_changing_the_text(run) -> None:
     arguments = ("generate", "--prompt", "Start a timer for 5 minutes", "--schema", TOOLS)
     _, plain, _ = run(*arguments)

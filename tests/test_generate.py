@@ -187,6 +187,32 @@ def test_a_budget_completes_the_text() -> None:
         generate(TableModel(), "go", SCHEMA, max_tokens=3)
 
 
+@pytest.mark.parametrize("speculate", [None, "auto"])
+def test_a_result_says_whether_the_budget_forbade_anything(speculate: Any) -> None:
+    """By the definition: at some place of the text a token is allowed that the budget does not allow."""
+    seen = set()
+    for max_tokens in (22, 23, 24, 26, 30, 60, 400):
+        lm = TableModel()
+        result = generate(
+            lm, "x", SCHEMA, max_tokens=max_tokens, temperature=1.0, seed=3, speculate=speculate
+        )
+        matcher = (
+            sg.Compiler(lm.vocabulary)
+            .json_schema(SCHEMA, whitespace="compact", numbers="canonical", strings="plain")
+            .matcher()
+        )
+        wide, mask = (sg.allocate_bitmask(1, lm.vocabulary.vocab_size) for _ in range(2))
+        narrowed = False
+        for position, token in enumerate(result.tokens):
+            matcher.fill_bitmask(wide)
+            matcher.fill_bitmask(mask, max_tokens=max_tokens - position)
+            narrowed |= bool((wide != mask).any())
+            matcher.accept_token(token)
+        assert result.budget_bound == narrowed
+        seen.add(narrowed)
+    assert seen == {True, False}
+
+
 def test_free_text_stops_at_the_end_token() -> None:
     result = generate(TableModel(), "go", max_tokens=2000, temperature=1.0, seed=0)
     assert result.finish_reason == "stop" and result.tokens.index(0) == len(result.tokens) - 1

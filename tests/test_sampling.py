@@ -399,6 +399,36 @@ def test_a_predicate_needs_to_say_whether_it_is_monotone() -> None:
 # Choosing, and the edges of the interface.
 
 
+def test_fewer_than_a_population_are_drawn_by_weight() -> None:
+    """n texts of 16 particles: at most n, the summed weight kept, each text as often as its weight says."""
+    lm, grammar = setting(1)
+
+    class Boost(Potential):
+        def complete(self, text: Prefix) -> float:
+            return float(len(text.text))
+
+    texts: Counter[str] = Counter()
+    expected: Counter[str] = Counter()
+    for seed in range(120):
+        whole = sample(lm, [], grammar, n=16, seed=seed, potential=Boost(), max_tokens=6)
+        some = sample(lm, [], grammar, n=2, seed=seed, potential=Boost(), max_tokens=6)
+        assert len(some) == 2 and some.diagnostics.method == "smc"
+        assert math.isclose(some.log_evidence, whole.log_evidence, abs_tol=1e-9)
+        assert math.isclose(np.exp(some.log_weights).sum(), np.exp(whole.log_weights).sum(), rel_tol=1e-9)
+        texts.update(one.text for one in some)
+        for text, share in whole.posterior().items():
+            expected[text] += 2 * share
+    for text, often in expected.items():  # systematic draws: at most one off each time, so 120 / 4 at most
+        assert abs(texts[text] - often) < 5 * math.sqrt(30), text
+
+
+def test_a_language_that_does_not_fit_is_said_whatever_the_budget() -> None:
+    lm = TableModel(1)
+    for budget in ("mask", "reject"):
+        found = sample(lm, [], choice(lm, ["abab"]), n=2, seed=0, max_tokens=2, budget=budget)
+        assert len(found) == 0 and "within 2 tokens; it takes" in found.diagnostics.reasons[-1]
+
+
 def test_auto_says_what_it_chose_and_why() -> None:
     lm, grammar = setting(1)
     found = sample(lm, [], grammar, n=5, seed=0, max_tokens=6)
@@ -410,9 +440,7 @@ def test_auto_says_what_it_chose_and_why() -> None:
             return 1.0
 
     found = sample(lm, [], grammar, n=5, seed=0, potential=Boost(), max_tokens=6)
-    assert (
-        found.diagnostics.method == "smc" and len(found) == 16 and "bounded" in found.diagnostics.reasons[0]
-    )
+    assert found.diagnostics.method == "smc" and len(found) == 5 and "bounded" in found.diagnostics.reasons[0]
     dead = TableModel(1, zero=[((), 0), ((), 2)])
     found = sample(dead, [], choice(dead, ["a", "ab"]), n=5, seed=0)
     assert len(found) == 0 and "Z is 0" in found.diagnostics.reasons[0]

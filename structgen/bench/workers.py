@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..errors import StructgenError
+
 __all__ = ["Failure", "Lane", "Worker", "each", "run"]
 
 SETUP_LIMIT = 600.0
@@ -42,7 +44,8 @@ def _child(pipe: Any, setup: str, work: str, config: dict[str, Any]) -> None:
     try:
         state = named(setup)(config)
     except Exception as error:
-        pipe.send(("failed", f"{type(error).__name__}: {error}"))
+        known = isinstance(error, StructgenError)  # its message says all
+        pipe.send(("failed", str(error) if known else f"{type(error).__name__}: {error}"))
         return
     function = named(work)
     pipe.send(("ready", None))

@@ -188,6 +188,12 @@ def answer(
     cut = sum(1 for result in results if result.finish_reason != "stop")
     if cut:
         note(f"structgen: {request.place}{plural(cut, 'text')} cut off after {options.max_tokens} tokens")
+    bound = sum(1 for result in results if result.budget_bound and result.finish_reason == "stop")
+    if bound:
+        note(
+            f"structgen: {request.place}{plural(bound, 'text')} had to end within "
+            f"{options.max_tokens} tokens and may be shorter for it"
+        )
     lines = [result.text if options.output is None else record(request, result) for result in results]
     return REJECTED if cut else OK, lines, results[0].speculation or Statistics()
 
@@ -199,6 +205,7 @@ def record(request: Request, result: Result) -> str:
         "text": result.text,
         "value": result.value,
         "finish_reason": result.finish_reason,
+        "budget_bound": result.budget_bound,
         "tokens": result.tokens,
         "logprobs": [round(x, 6) for x in result.logprobs],
         "seed": result.sampling.seed,

@@ -24,9 +24,9 @@ from . import embedded
 
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
-    from .base import LanguageModel
+    from .base import Context, LanguageModel
 
-__all__ = ["check_vocabulary", "compiler_of", "language_model"]
+__all__ = ["check_vocabulary", "compiler_of", "language_model", "room_after"]
 
 _LOADED_MODELS = 2
 
@@ -99,6 +99,19 @@ def _forget() -> None:
     with _lock:
         _models.clear()
         _compilers.clear()
+
+
+def room_after(lm: LanguageModel, start: Context, max_tokens: int) -> int:
+    """Tokens that an answer may have after a prompt. ContextTooLong: none."""
+    room = max_tokens if lm.max_context is None else min(max_tokens, lm.max_context - len(start))
+    if room < 1 <= max_tokens:
+        from .base import ContextTooLong
+
+        raise ContextTooLong(
+            f"the prompt has {len(start)} tokens and the model reads {lm.max_context}, "
+            "answer included: shorten it"
+        )
+    return room
 
 
 def check_vocabulary(grammar: Vocabulary, model: Vocabulary) -> None:

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from ..grammar import CompiledGrammar
-from ..lm.base import ContextTooLong
-from ..lm.load import check_vocabulary, compiler_of, language_model
+from ..lm.load import check_vocabulary, compiler_of, language_model, room_after
 from ..lm.prompts import Format, formatted
 from . import asap, auto, cars, contract, local, mcmc, smc
 from .chance import Seeds
@@ -66,14 +65,17 @@ def sample(
 
     Args:
         model, prompt, compiler, whitespace, format: as in `sg.generate`.
-        grammar: a `CompiledGrammar`; a schema, JSON text or Python type; None for any text.
+        grammar: a `CompiledGrammar`; a schema, JSON text or Python type; None for any text. Schemas are
+            compiled with numbers="canonical" and strings="plain" (`Compiler.json_schema`): each value is
+            written in one way, which is the language that P is restricted to.
         method: "cars": exact independent draws by rejection that learns. "smc": a population of n weighted
             particles. "awrs": the same, named for what matters with a `potential`: tokens are tested
             during the draw. "asap": approximate draws that learn, with their weights. "importance": local
             draws with weights. "mcmc": last states of n chains of `steps` steps. "local" or "gcd": token
             by token, as `generate` does. "auto" measures and chooses; `diagnostics.reasons` says why.
-        n: texts wanted (draws, particles or chains). CARS may give fewer after `max_trials`; draws that
-            end without weight give none.
+        n: texts wanted (draws, particles or chains), and at most so many come. CARS may give fewer after
+            `max_trials`; draws that end without weight give none. Where "auto" runs a population of 16
+            particles for fewer texts, n of them are drawn by their weights.
         seed: repeats the result; it does not depend on `batch`.
         max_tokens: tokens of a text at most, end-of-sequence included; part of the target.
         temperature, top_k, top_p: of the raw logits, before the mask; part of the target.
@@ -226,20 +228,12 @@ def _target(options: dict[str, Any]) -> Target:
         check_vocabulary(grammar.vocabulary, lm.vocabulary)
     source = None if grammar is None else grammar.source
     start = lm.start(formatted(lm, options["prompt"], source, options["format"]))
-    room = options["max_tokens"]
-    if lm.max_context is not None:
-        room = min(room, lm.max_context - len(start))
-        if room < 1:
-            raise ContextTooLong(
-                f"the prompt has {len(start)} tokens and the model reads {lm.max_context}, "
-                "answer included: shorten it"
-            )
     return Target.of(
         lm,
         start,
         grammar,
         as_potential(options["potential"]),
-        max_tokens=room,
+        max_tokens=room_after(lm, start, options["max_tokens"]),
         law=Law(options["temperature"], options["top_k"], options["top_p"]),
         budget=options["budget"],
     )

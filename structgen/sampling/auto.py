@@ -15,8 +15,9 @@ import math
 
 from . import asap, cars, smc
 from .chance import Seeds
-from .logspace import NEVER, effective_size, logsumexp
+from .logspace import NEVER, effective_size, logsumexp, normalised
 from .outcome import Outcome, Purpose
+from .resampling import pick
 from .walk import Walk, Walker
 
 __all__ = ["ACCEPTED", "EVEN", "TRIALS", "draw"]
@@ -40,15 +41,16 @@ def draw(
     extra: int | None,
     until_tv: float | None = None,
 ) -> Outcome:
-    """n texts by whichever sampler the pilot favours; a population has at least PARTICLES."""
+    """n texts by whichever sampler the pilot favours; of a population of PARTICLES, n by their weights."""
     if not walker.target.bounded:
-        out = smc.draw(walker, seeds, max(n, PARTICLES), smc.Options(extra=extra))
+        out = _population(walker, seeds, n, extra)
         out.notes.insert(0, "smc: a potential is not bounded by 1, so texts cannot be accepted or rejected")
         return out
     rate, trials = _pilot(walker, seeds)
     if walker.trie.theta == NEVER:
         out = Outcome(law="exact", draws=trials)
-        out.notes.append(f"no text has weight: {trials} trials proved that Z is 0")
+        count = "1 trial" if trials == 1 else f"{trials} trials"
+        out.notes.append(f"no text has weight: {count} proved that Z is 0")
         return out
     if rate >= ACCEPTED and rate * max_trials >= n:
         out = cars.draw(walker, seeds, n, max_trials=max_trials, until_tv=until_tv)
@@ -61,7 +63,7 @@ def draw(
         out.notes.insert(0, f"cars: {said} by the weights of {_PROBES} draws after a pilot of {trials}")
         return out
     if share >= EVEN:
-        out = smc.draw(walker, seeds, max(n, PARTICLES), smc.Options(extra=extra))
+        out = _population(walker, seeds, n, extra)
         out.notes.insert(0, f"smc: {said}, but {share:.0%} of weighted draws are effective")
         _warn(out)
         return out
@@ -72,6 +74,19 @@ def draw(
         "a prompt or a grammar that fits the model better helps most",
     )
     _warn(out)
+    return out
+
+
+def _population(walker: Walker, seeds: Seeds, n: int, extra: int | None) -> Outcome:
+    """n weighted texts. A smaller population than PARTICLES is run with so many, and n of them are drawn in
+    proportion to their weights; each then has an equal share of the summed weight."""
+    out = smc.draw(walker, seeds, max(n, PARTICLES), smc.Options(extra=extra))
+    if n < PARTICLES and out.walks:
+        weights = out.log_weights
+        kept = pick(normalised(weights), n, seeds.stream(Purpose.FINAL, 0))
+        out.walks = [out.walks[i] for i in kept]
+        out.log_weights = [logsumexp(weights) - math.log(n)] * n
+        out.notes.append(f"{n} drawn by weight from {len(weights)} particles")
     return out
 
 

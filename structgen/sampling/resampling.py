@@ -17,7 +17,7 @@ import numpy as np
 from .chance import Chance
 from .logspace import Doubles
 
-__all__ = ["SCHEMES", "Scheme", "resample"]
+__all__ = ["SCHEMES", "Scheme", "pick", "resample"]
 
 Scheme = Literal["systematic", "stratified", "residual", "multinomial"]
 
@@ -39,7 +39,11 @@ def resample(weights: Doubles, scheme: Scheme, chance: Chance) -> list[int]:
 
 def systematic(weights: Doubles, chance: Chance) -> list[int]:
     """One uniform number u; the grid (i + u) / N."""
-    count = weights.size
+    return pick(weights, weights.size, chance)
+
+
+def pick(weights: Doubles, count: int, chance: Chance) -> list[int]:
+    """`count` of the indices, systematically: i comes count * w_i times in expectation."""
     sums = _sums(weights)
     u = chance.uniform(lambda: np.unique(np.mod(sums[:-1] * count, 1.0)))
     return _at(sums, (np.arange(count) + u) / count)

@@ -184,8 +184,7 @@ class Target:
         if self.shaping is not None and self.shaping.prefix(Prefix((), b"")) != 0.0:
             raise ValueError("a potential with logw_next must weigh the empty text 1 (log weight 0)")
         self.remark = ""
-        if self.budget == "mask":
-            self._check_budget()
+        self._check_budget()
 
     @classmethod
     def of(
@@ -342,6 +341,8 @@ class Target:
         except UnsatisfiableBudget as error:
             self.remark = f"no text has weight: {error}"
         except BudgetExceeded:
+            if self.budget == "reject":
+                return
             self.budget = "reject"
             self.remark = (
                 "budget is 'reject': without a grammar, or with one for which no completion within "
