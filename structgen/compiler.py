@@ -90,6 +90,7 @@ class Compiler:
         formats: Literal["enforce", "annotate"] = "enforce",
         draft: str | int | None = None,
         registry: Any = None,
+        extra_keys: Literal["allow", "forbid"] = "allow",
     ) -> CompiledGrammar:
         """Compiles a JSON Schema.
 
@@ -110,6 +111,10 @@ class Compiler:
             formats: "enforce" applies every format of the newest specification; "annotate" none.
             draft: "4", "6", "7", "2019-09" or "2020-12"; default: the schema's ``$schema``, else 2020-12.
             registry: a ``referencing.Registry`` or a dict of URI to schema, for ``$ref`` to other documents.
+            extra_keys: "allow" leaves objects open, as JSON Schema has it. "forbid" closes every object whose
+                schema names members and says nothing of others: ``unevaluatedProperties: false`` wherever a
+                schema applies to a whole value, so that ``allOf``, ``anyOf`` and ``$ref`` count together. All
+                texts are instances of the schema as it is. Needs draft 2019-09 or later.
 
         Raises:
             GrammarError: not JSON, a broken pattern, a reference loop.
@@ -127,6 +132,7 @@ class Compiler:
             and formats == "enforce"
             and draft is None
             and registry is None
+            and extra_keys == "allow"
         ):
             known = self._known(schema)
             if known is not None:
@@ -142,6 +148,8 @@ class Compiler:
         _check_spelling(numbers or "any", strings or "any")
         if formats not in ("enforce", "annotate"):
             raise ValueError(f"formats is 'enforce' or 'annotate', not {formats!r}")
+        if extra_keys not in ("allow", "forbid"):
+            raise ValueError(f"extra_keys is 'allow' or 'forbid', not {extra_keys!r}")
         number = _draft_number(draft)
         parse: Callable[[str | bytes], Any] | None = None
         if isinstance(schema, (str, bytes)):
@@ -164,6 +172,10 @@ class Compiler:
             text = _to_text(document)
             numbers, strings = numbers or "canonical", strings or "plain"
         numbers, strings = numbers or "any", strings or "any"
+        if extra_keys == "forbid":
+            from .frontend.closing import closed_text
+
+            text = closed_text(text, number)
         key = ("json", text, whitespace, property_order, numbers, strings, formats, number)
         if registry is None:
             known = self._known(key)
@@ -190,6 +202,7 @@ class Compiler:
             "formats": formats,
             "draft": draft,
             "registry": registry,
+            "extra_keys": extra_keys if parse else "allow",  # the text is closed already
         }
         grammar._recipe = ("json_schema", (schema if parse else text,), options)
         if registry is None and parse is None:

@@ -137,6 +137,7 @@ if TYPE_CHECKING:
         grammar: CompiledGrammar | None = None,
         compiler: Compiler | None = None,
         whitespace: str = "compact",
+        extra_keys: Literal["allow", "forbid"] = "allow",
         format: Format = "auto",
         complete: bool = True,
         speculate: Speculate = None,
@@ -158,6 +159,7 @@ if TYPE_CHECKING:
         grammar: CompiledGrammar | None = None,
         compiler: Compiler | None = None,
         whitespace: str = "compact",
+        extra_keys: Literal["allow", "forbid"] = "allow",
         format: Format = "auto",
         complete: bool = True,
         speculate: Speculate = None,
@@ -179,6 +181,7 @@ def generate(
     grammar: CompiledGrammar | None = None,
     compiler: Compiler | None = None,
     whitespace: str = "compact",
+    extra_keys: Literal["allow", "forbid"] = "allow",
     format: Format = "auto",
     complete: bool = True,
     speculate: Speculate = None,
@@ -202,6 +205,7 @@ def generate(
         grammar: a compiled grammar instead of a schema.
         compiler: compiles the schema; by default one per model, kept with its caches.
         whitespace: of the JSON text, as in `Compiler.json_schema`.
+        extra_keys: "forbid" closes the objects of the schema, as in `Compiler.json_schema`.
         format: "plain" gives the prompt to the model as it is; "chat" puts it into the tokenizer's chat
             template, "embedded" into the form that the embedded model was trained on; "auto" is "embedded"
             for that model, "chat" for messages, else "plain".
@@ -223,9 +227,7 @@ def generate(
     lm = language_model(model)
     clock.lap("load")
     if grammar is None and schema is not None:
-        grammar = (compiler or compiler_of(lm)).json_schema(
-            schema, whitespace=whitespace, numbers="canonical", strings="plain"
-        )
+        grammar = _compiled(schema, whitespace, extra_keys, compiler or compiler_of(lm))
     if grammar is not None:
         check_vocabulary(grammar.vocabulary, lm.vocabulary)
     clock.lap("compile")
@@ -248,7 +250,7 @@ def generate(
         if options is not None:
             again = None
             if schema is not None:
-                again = partial(_compiled, schema, whitespace)
+                again = partial(_compiled, schema, whitespace, extra_keys)
             statistics = decode(
                 lm,
                 start.tokens,
@@ -280,8 +282,12 @@ def generate(
     return results[0] if n == 1 else results
 
 
-def _compiled(schema: Any, whitespace: str, compiler: Compiler) -> CompiledGrammar:
-    return compiler.json_schema(schema, whitespace=whitespace, numbers="canonical", strings="plain")
+def _compiled(
+    schema: Any, whitespace: str, extra_keys: Literal["allow", "forbid"], compiler: Compiler
+) -> CompiledGrammar:
+    return compiler.json_schema(
+        schema, whitespace=whitespace, numbers="canonical", strings="plain", extra_keys=extra_keys
+    )
 
 
 def _can_budget(grammar: CompiledGrammar, room: int) -> bool:

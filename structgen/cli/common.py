@@ -79,6 +79,12 @@ def add_schema_options(
         "--formats", choices=("enforce", "annotate"), default="enforce", help="(default: enforce)"
     )
     group.add_argument(
+        "--extra-keys",
+        choices=("allow", "forbid"),
+        default="allow",
+        help="forbid closes objects whose schema names members and says nothing of others (default: allow)",
+    )
+    group.add_argument(
         "--numbers",
         choices=("any", "canonical"),
         default=numbers,
@@ -110,6 +116,7 @@ def compile_schema(compiler: Compiler, text: str, name: str, options: argparse.N
             whitespace=options.whitespace,
             numbers=options.numbers,
             strings=options.strings,
+            extra_keys=options.extra_keys,
         )
     except GrammarError as error:
         raise told(error, text, name) from None

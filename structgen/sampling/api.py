@@ -59,12 +59,13 @@ def sample(
     check: float = 0.0,
     compiler: Compiler | None = None,
     whitespace: str = "compact",
+    extra_keys: Literal["allow", "forbid"] = "allow",
     format: Format = "auto",
 ) -> Samples:
     """Draw n texts from P(text | text in the grammar), or weighted so that they count as such.
 
     Args:
-        model, prompt, compiler, whitespace, format: as in `sg.generate`.
+        model, prompt, compiler, whitespace, extra_keys, format: as in `sg.generate`.
         grammar: a `CompiledGrammar`; a schema, JSON text or Python type; None for any text. Schemas are
             compiled with numbers="canonical" and strings="plain" (`Compiler.json_schema`): each value is
             written in one way, which is the language that P is restricted to.
@@ -119,6 +120,7 @@ def prepare(
     batch: int = 16,
     compiler: Compiler | None = None,
     whitespace: str = "compact",
+    extra_keys: Literal["allow", "forbid"] = "allow",
     format: Format = "auto",
 ) -> Walker:
     """The target and trie that `sample` would work on, for the searches of this package."""
@@ -222,7 +224,11 @@ def _target(options: dict[str, Any]) -> Target:
     if grammar is not None and not isinstance(grammar, CompiledGrammar):
         compiler = options["compiler"] or compiler_of(lm)
         grammar = compiler.json_schema(
-            grammar, whitespace=options["whitespace"], numbers="canonical", strings="plain"
+            grammar,
+            whitespace=options["whitespace"],
+            numbers="canonical",
+            strings="plain",
+            extra_keys=options["extra_keys"],
         )
     if grammar is not None:
         check_vocabulary(grammar.vocabulary, lm.vocabulary)

@@ -1,0 +1,150 @@
+"""A schema whose objects have no members but those that it names.
+
+In: a schema document. Out: one whose instances are among its own. Cost: linear in the document.
+
+JSON Schema leaves objects open, and a model may fill the room with keys of its own. Closing adds
+``unevaluatedProperties: false`` wherever a schema applies to a value as a whole: at the root, to the value
+of a member, to an item; not in the branches of ``allOf``, ``anyOf``, ``oneOf`` or behind ``$ref``, whose
+``properties`` count together. An object is closed if they name any member; what ``additionalProperties`` or
+``patternProperties`` allow stays. A required name counts as named.
+
+Narrowing one part of a schema narrows the whole, but not under ``not``, ``if``, ``oneOf`` and
+``maxContains``. Where these stand the result is the conjunction of the schema with its closed copy, so that
+every text of the result is a text of the schema in any case.
+"""
+
+from __future__ import annotations
+
+import decimal
+import json
+import math
+from typing import Any
+
+from ..errors import GrammarError
+from . import schema_parts
+
+Document = dict[str, Any]
+
+_CHILD_MAPS = ("properties", "patternProperties")
+_CHILD_LISTS = ("prefixItems",)
+_CHILDREN = ("items", "additionalProperties", "unevaluatedProperties", "unevaluatedItems", "contains")
+_PLACE_MAPS = ("$defs", "definitions", "dependentSchemas")
+_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
+_PLACES = ("then", "else")
+_TURNING = ("not", "if", "oneOf", "maxContains", "$dynamicRef", "$recursiveRef")
+_OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
+
+
+def closed(document: Any, draft: int = 0) -> Any:
+    """The document with its objects closed.
+
+    Args:
+        draft: 4, 6, 7, 2019 or 2020; 0: what ``$schema`` says.
+
+    Raises:
+        GrammarError: a draft before 2019-09, which has no ``unevaluatedProperties``.
+    """
+    if not isinstance(document, dict):
+        return document
+    if 0 < draft < 2019 or (not draft and any(name in str(document.get("$schema")) for name in _OLD)):
+        raise GrammarError(
+            "extra_keys='forbid' needs draft 2019-09 or later: older drafts have no unevaluatedProperties"
+        )
+    closer = _Closer(document)
+    copy = closer.child(document)
+    if not closer.turning:
+        return copy
+    copy = {k: v for k, v in copy.items() if k != "$schema"}
+    own = {k: v for k, v in document.items() if k != "$schema"}
+    both: Document = {
+        "allOf": [{"$id": "urn:structgen:open", **own}, {**copy, "$id": "urn:structgen:closed"}]
+    }
+    return {"$schema": document["$schema"], **both} if "$schema" in document else both
+
+
+class _Closer:
+    def __init__(self, root: Document) -> None:
+        self._root = root
+        self.turning = False
+
+    def child(self, schema: Any) -> Any:
+        """A schema of a whole value."""
+        if not isinstance(schema, dict):
+            return schema
+        out = self.place(schema)
+        if "unevaluatedProperties" not in schema and self._names(schema, set()):
+            out["unevaluatedProperties"] = False
+        return out
+
+    def place(self, schema: Any) -> Any:
+        """A schema that applies beside others to the same value."""
+        if not isinstance(schema, dict):
+            return schema
+        self.turning = self.turning or any(word in schema for word in _TURNING)
+        out: Document = {}
+        for keyword, held in schema.items():
+            if keyword in (*_CHILD_MAPS, *_PLACE_MAPS) and isinstance(held, dict):
+                take = self.child if keyword in _CHILD_MAPS else self.place
+                held = {name: take(inner) for name, inner in held.items()}
+            elif keyword in (*_CHILD_LISTS, *_PLACE_LISTS) and isinstance(held, list):
+                take = self.child if keyword in _CHILD_LISTS else self.place
+                held = [take(inner) for inner in held]
+            elif keyword in _CHILDREN:
+                held = self.child(held)
+            elif keyword in _PLACES:
+                held = self.place(held)
+            out[keyword] = held
+        required = schema.get("required")
+        if isinstance(required, list) and all(isinstance(name, str) for name in required):
+            properties = out.get("properties", {})
+            if isinstance(properties, dict):
+                more = {name: True for name in required if name not in properties}
+                if more:
+                    out["properties"] = {**properties, **more}
+        return out
+
+    def _names(self, schema: Any, seen: set[str]) -> bool:
+        """Whether a schema, or one in its place, names a member."""
+        if not isinstance(schema, dict):
+            return False
+        if isinstance(schema.get("properties"), dict) and schema["properties"]:
+            return True
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and reference not in seen:
+            seen.add(reference)
+            try:
+                if self._names(schema_parts.target(self._root, reference), seen):
+                    return True
+            except LookupError:  # another document: what it names is not known here
+                pass
+        inner = [schema.get(word) for word in (*_PLACES, "if")]
+        for word in _PLACE_LISTS:
+            held = schema.get(word)
+            inner += held if isinstance(held, list) else []
+        dependent = schema.get("dependentSchemas")
+        inner += dependent.values() if isinstance(dependent, dict) else []
+        return any(self._names(part, seen) for part in inner)
+
+
+def closed_text(text: str, draft: int = 0) -> str:
+    """The same for a schema's JSON text. What is no JSON comes back as it is, for others to refuse.
+
+    Raises:
+        GrammarError: also a number that a double does not keep, or too deep a nesting.
+    """
+    try:
+        document = json.loads(text, parse_float=_kept)
+        return json.dumps(closed(document, draft), allow_nan=False)
+    except RecursionError:
+        raise GrammarError("the schema is nested too deep for extra_keys='forbid'") from None
+    except ValueError as error:
+        if isinstance(error, GrammarError):
+            raise
+        return text
+
+
+def _kept(number: str) -> float:
+    out = float(number)
+    if not math.isfinite(out) or decimal.Decimal(repr(out)) != decimal.Decimal(number):
+        raise GrammarError(f"the number {number[:40]} has more digits than extra_keys='forbid' keeps")
+    return out

@@ -1,0 +1,194 @@
+"""extra_keys="forbid": objects have the members that their schema names, and every text is an instance."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import jsonschema
+import pydantic
+import pytest
+
+import structgen as sg
+from structgen.frontend.closing import closed, closed_text
+from tests.harness import LONG
+from tests.test_python_values import VOCABULARY, walk
+
+NAMES = "abcd"
+
+
+@pytest.fixture(scope="module")
+def compiler() -> sg.Compiler:
+    return sg.Compiler(VOCABULARY)
+
+
+def accepts(grammar: sg.CompiledGrammar, value: Any) -> bool:
+    matcher = grammar.matcher()
+    return matcher.accept_bytes(json.dumps(value)) and matcher.is_accepting()
+
+
+A, B = {"properties": {"a": {"type": "integer"}}}, {"properties": {"b": {"type": "integer"}}}
+CASES: list[tuple[Any, list[Any], list[Any]]] = [
+    (A, [{}, {"a": 1}, 3], [{"b": 1}]),
+    ({}, [{"x": 1}], []),
+    ({"type": "object"}, [{"x": 1}], []),
+    ({**A, "additionalProperties": True}, [{"b": 1}], []),
+    ({**A, "additionalProperties": {"type": "integer"}}, [{"b": 1}], [{"b": "x"}]),
+    ({**A, "patternProperties": {"^x": {}}}, [{"xy": 1}], [{"b": 1}]),
+    ({"allOf": [A, B]}, [{"a": 1, "b": 1}], [{"c": 1}, {"a": "x"}]),
+    ({"anyOf": [{**A, "required": ["a"]}, B]}, [{"a": 1}, {"b": 1}, {"a": 1, "b": 1}], [{"c": 1}]),
+    (
+        {"oneOf": [{**A, "required": ["a"]}, {**B, "required": ["b"]}]},
+        [{"a": 1}, {"b": 1}],
+        [{"a": 1, "b": 1}],
+    ),
+    ({"$ref": "#/$defs/a", "$defs": {"a": A}}, [{"a": 1}], [{"b": 1}]),
+    ({"allOf": [{"$ref": "#/$defs/a"}, B], "$defs": {"a": A}}, [{"a": 1, "b": 2}], [{"c": 1}]),
+    ({"items": A}, [[{"a": 1}]], [[{"b": 1}]]),
+    ({"properties": {"a": A}}, [{"a": {"a": 1}}], [{"a": {"c": 1}}, {"c": 1}]),
+    ({"required": ["z"], **A}, [{"z": 1}, {"a": 1, "z": 2}], [{"z": 1, "y": 1}]),
+    ({"if": {"required": ["a"]}, "then": B, **A}, [{"a": 1, "b": 1}, {}], [{"c": 1}, {"b": 1}]),
+    ({"not": {"properties": {"a": A}, "required": ["a"]}, **A}, [{}], [{"a": 1}, {"c": 1}]),
+    ({"dependentSchemas": {"a": B}, **A}, [{"a": 1, "b": 1}], [{"b": 1}]),
+    (
+        {"properties": {"value": {}, "next": {"$ref": "#"}}},
+        [{"next": {"next": {"value": 1}}}],
+        [{"next": {"next": {"x": 1}}}],
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "good", "bad"), CASES, ids=[json.dumps(c[0])[:60] for c in CASES])
+def test_which_objects_are_closed(schema: Any, good: list, bad: list, compiler: sg.Compiler) -> None:
+    for given in (schema, json.dumps(schema)):
+        grammar = compiler.json_schema(given, extra_keys="forbid")
+        assert [v for v in good if not accepts(grammar, v)] == []
+        assert [v for v in bad if accepts(grammar, v)] == []
+
+
+class Schemas:
+    """Random schemas of objects, in all the ways in which schemas are combined."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.names = ""  # of definitions that may be referred to: those that are made already
+
+    def root(self) -> dict[str, Any]:
+        definitions = {}
+        for name in "pq":
+            definitions[name] = self.schema(2)
+            self.names += name
+        return {**self.schema(3), "$defs": definitions}
+
+    def schema(self, depth: int) -> dict[str, Any]:
+        c = self.chance
+        inner = lambda: self.schema(depth - 1)  # noqa: E731
+        if depth == 0:
+            return c.choice([{"type": "integer"}, {"type": "string"}, {}, {"enum": [1, "x"]}])
+        out: dict[str, Any] = {}
+        for _ in range(c.randrange(1, 4)):
+            word = c.choice(
+                [
+                    "properties",
+                    "properties",
+                    "properties",
+                    "allOf",
+                    "anyOf",
+                    "oneOf",
+                    "not",
+                    "if",
+                    "$ref",
+                    "items",
+                ]
+                + ["required", "additionalProperties", "dependentSchemas", "contains", "type"]
+            )
+            if word == "properties":
+                out[word] = {name: inner() for name in c.sample(NAMES, c.randrange(1, 3))}
+            elif word in ("allOf", "anyOf", "oneOf"):
+                out[word] = [inner() for _ in range(c.randrange(1, 3))]
+            elif word in ("not", "items", "additionalProperties", "contains"):
+                out[word] = inner()
+            elif word == "if":
+                out |= {"if": inner(), "then": inner(), "else": inner()}
+            elif word == "$ref":
+                if self.names:
+                    out[word] = "#/$defs/" + c.choice(self.names)
+            elif word == "required":
+                out[word] = [c.choice(NAMES)]
+            elif word == "dependentSchemas":
+                out[word] = {c.choice(NAMES): inner()}
+            else:
+                out[word] = c.choice(["object", "array"])
+        if "contains" in out and c.random() < 0.5:
+            out["maxContains"] = 1
+        return out
+
+    def value(self, depth: int) -> Any:
+        c = self.chance
+        if depth == 0 or c.random() < 0.2:
+            return c.choice([1, "x", "y", None])
+        if c.random() < 0.3:
+            return [self.value(depth - 1) for _ in range(c.randrange(3))]
+        return {name: self.value(depth - 1) for name in c.sample(NAMES + "e", c.randrange(3))}
+
+
+@pytest.mark.parametrize("start", range(0, 300 * LONG, 100))
+def test_the_closed_language_is_a_part_of_the_open_one(start: int, compiler: sg.Compiler) -> None:
+    kept = 0
+    for seed in range(start, start + 100):
+        source = Schemas(seed)
+        schema = source.root()
+        narrow = closed(schema)
+        open_judge, closed_judge = (jsonschema.Draft202012Validator(s) for s in (schema, narrow))
+        try:
+            grammar = compiler.json_schema(
+                schema, extra_keys="forbid", property_order="any", numbers="canonical"
+            )
+        except sg.GrammarError:  # nothing satisfies it, or a reference that leads round
+            grammar = None
+        values = [source.value(3) for _ in range(40)]
+        if grammar is not None:
+            for _ in range(3):
+                values.append(json.loads(walk(grammar, source.chance, 20).decode("utf-8", "surrogatepass")))
+        for value in values:
+            try:
+                inside, allowed = closed_judge.is_valid(value), open_judge.is_valid(value)
+            except RecursionError:
+                continue
+            assert allowed or not inside, (seed, value)
+            kept += inside
+            if grammar is not None:
+                assert accepts(grammar, value) == inside, (seed, value)
+    assert kept > 300
+
+
+def test_types_texts_drafts_and_spellings(compiler: sg.Compiler) -> None:
+    class Item(pydantic.BaseModel):
+        name: str
+
+    class Order(pydantic.BaseModel):
+        items: list[Item]
+        notes: dict[str, str] = {}
+
+    grammar = compiler.json_schema(Order, extra_keys="forbid")
+    assert accepts(grammar, {"items": [{"name": "a"}], "notes": {"x": "y"}})
+    assert not accepts(grammar, {"items": [{"name": "a", "more": 1}]})
+    assert not accepts(grammar, {"more": 1, "items": []})
+    assert grammar.parse('{"items": []}') == Order(items=[])
+    with pytest.raises(sg.GrammarError, match="2019-09"):
+        compiler.json_schema(A, draft=7, extra_keys="forbid")
+    with pytest.raises(sg.GrammarError, match="2019-09"):
+        compiler.json_schema({"$schema": "http://json-schema.org/draft-07/schema#", **A}, extra_keys="forbid")
+    with pytest.raises(ValueError, match="extra_keys"):
+        compiler.json_schema(A, extra_keys="no")  # type: ignore[arg-type]
+    with pytest.raises(sg.GrammarError, match="more digits"):
+        compiler.json_schema('{"minimum": 0.12345678901234567890123}', extra_keys="forbid")
+    with pytest.raises(sg.GrammarError):
+        compiler.json_schema("{", extra_keys="forbid")
+    assert json.loads(closed_text("true")) is True
+    deep = '{"items":' * 100_000 + "{}" + "}" * 100_000
+    with pytest.raises(sg.GrammarError, match="too deep"):
+        compiler.json_schema(deep, extra_keys="forbid")
+    found = sg.generate(None, "two blue shirts", {**A, "required": ["a"]}, extra_keys="forbid", max_tokens=40)
+    assert set(found.value) == {"a"}
