@@ -23,6 +23,8 @@ FUZZ_SECONDS ?= 120
 TYPE ?= Release
 DEV := build/core-$(TYPE)
 INSTALLED = $(wildcard $(VENV)/lib/python*/site-packages/structgen/_core*.so)
+# `make test-clients`: each in an environment of its own, since their requirements exclude each other's newest versions
+CLIENTS ?= openai instructor pydantic-ai-slim[openai] langchain-openai litellm outlines[openai]
 CPP = $(shell find csrc tests -name '*.cc' -o -name '*.h')
 # `make differential`: pairs of a schema and a text, in all
 PAIRS ?= 1000000
@@ -35,7 +37,7 @@ CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test core format lint hooks test-cpp test-asan test-tsan wheel test-wheel wheels check-release fuzz \
+.PHONY: help setup demo test core format lint hooks test-clients test-cpp test-asan test-tsan wheel test-wheel wheels check-release fuzz \
   planted differential recorded model bench bench-speculation stubs clean
 
 help:  ## this list
@@ -88,6 +90,13 @@ wheels: $(VENV)/.tools  ## a wheel for each platform that this machine can build
 
 check-release:  ## is this commit what TAG says? the release workflow asks first
 	@$(PYTHON) tools/check_release.py "$$TAG"
+
+test-clients: setup  ## OpenAI's client and the frameworks on top of it, at a real server
+	@failed=0; for client in $(CLIENTS); do \
+	  name=$${client%%[*}; there=build/clients/$$name; test -x $$there/bin/python || $(PYTHON) -m venv $$there; \
+	  $$there/bin/python -m pip --disable-pip-version-check install -qq "$$client" openai pydantic || exit 1; \
+	  $$there/bin/python tests/clients.py --python $(abspath $(PY)) --only $$name || failed=1; \
+	done; exit $$failed
 
 test-cpp: setup  ## the C++ tests of containers, sets of stacks and the regex algebra
 	@$(PY) -m pytest -q tests/test_cpp.py

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import shutil
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -884,3 +887,87 @@ def test_an_answer_ends_when_its_client_leaves(stream) -> None:
         while "structgen_live_answers 0.0" not in httpx.get(f"{address}/metrics").text:
             assert time.monotonic() < until, "the engine still writes for a client that left"
             time.sleep(0.05)
+
+
+def test_the_command_serves_and_finishes_what_it_began(tmp_path) -> None:
+    """SIGTERM in mid-stream: the stream ends as it would have, then the process."""
+    httpx = pytest.importorskip("httpx2")
+    command = [sys.executable, "-m", "structgen", "serve", "--port", "0", "--name", "mine"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert process.stderr is not None
+    try:
+        line = next(line for line in process.stderr if "served at" in line)
+        address = line.split()[-1]
+        assert line.startswith("mine is served at http://127.0.0.1:")
+        body = {"messages": MESSAGES, "guided_regex": "[a-z ]{300,400}", "stream": True, "model": "mine"}
+        texts = []
+        with httpx.stream("POST", f"{address}/chat/completions", json=body, timeout=60) as response:
+            for number, data in enumerate(response.iter_lines()):
+                if number == 8:
+                    process.terminate()
+                if data.startswith("data: {"):
+                    (choice,) = json.loads(data[6:])["choices"]
+                    texts.append(choice["delta"].get("content") or "")
+                    reason = choice["finish_reason"]
+        assert reason == "stop" and 300 <= len("".join(texts)) <= 400
+        assert process.wait(30) in (0, -15)
+    finally:
+        process.kill()
+        assert "Traceback" not in process.stderr.read()
+
+
+def test_the_command_names_what_is_wrong(capsys) -> None:
+    from structgen.cli import main
+
+    for arguments, words in (
+        (["--sequences", "0"], "sequences"),
+        (["--api-key", ""], "API key"),
+        (["--host", "256.0.0.1"], "cannot listen"),
+        (["./no-such-folder", "--port", "0"], "no such folder"),
+    ):
+        assert main(["serve", *arguments]) == 2
+        err = capsys.readouterr().err
+        assert words in err.splitlines()[-1] and "Traceback" not in err
+
+
+def test_a_model_of_transformers_with_its_chat_template(tmp_path) -> None:
+    """The same weights by another road: chats go through the tokenizer's template."""
+    pytest.importorskip("transformers")
+    from structgen.lm import embedded
+
+    folder = tmp_path / "tiny"
+    shutil.copytree(embedded.path("target"), folder)
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    config["chat_template"] = (
+        "{%- for m in messages %}{{ m.role }}: {{ m.content }}{% if m.tool_calls %}"
+        "{% for c in m.tool_calls %}<tool_call>{{ c.function.arguments | tojson }}</tool_call>{% endfor %}"
+        "{% endif %}\n{% endfor %}{% if tools %}{{ tools | tojson }}{% endif %}"
+        "{% if add_generation_prompt %}assistant: {% endif %}"
+    )
+    (folder / "tokenizer_config.json").write_text(json.dumps(config))
+    app = create_app(str(folder), temperature=0.0)
+    service = app.state.service
+    assert (service.name, service.tool_style, service.embedded) == ("tiny", "hermes", False)
+    call = {
+        "id": "a",
+        "type": "function",
+        "function": {"name": "get_weather", "arguments": '{"city": "Rome"}'},
+    }
+    messages = [
+        *MESSAGES,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": "12 degrees"}]},
+    ]
+    with TestClient(app) as client:
+        request = {"messages": messages, "tools": [WEATHER], "tool_choice": "required", "max_tokens": 80}
+        both = [ok(client.post(CHAT, json=request)) for _ in range(2)]
+        (choice,) = both[0]["choices"]
+        assert choice["finish_reason"] == "tool_calls"
+        json.loads(choice["message"]["tool_calls"][0]["function"]["arguments"])
+        assert both[1]["usage"]["prompt_tokens_details"]["cached_tokens"] > 20
+        go_on = {
+            "messages": [*MESSAGES, {"role": "assistant", "content": "{"}],
+            "continue_final_message": True,
+        }
+        ok(client.post(CHAT, json=go_on | {"max_tokens": 3, "add_generation_prompt": False}))
+        refused(client.post(CHAT, json={"messages": MESSAGES, "chat_template_kwargs": {"tokenize": False}}))

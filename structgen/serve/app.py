@@ -80,6 +80,7 @@ def create_app(model: Any = None, options: Options | None = None, **settings: An
     _routes(app, service)
     for kind, handler in (
         (ApiError, _api_error),
+        (_Gone, _nobody),
         (RequestValidationError, _invalid),
         (HTTPException, _http_error),
         (Exception, _failed),
@@ -326,9 +327,11 @@ async def _http_error(request: Request, error: Exception) -> Response:
     return response
 
 
+async def _nobody(_: Request, error: Exception) -> Response:
+    return Response(status_code=499)  # nobody reads it; the counts of /metrics do
+
+
 async def _failed(_: Request, error: Exception) -> Response:
-    if isinstance(error, _Gone):
-        return Response(status_code=499)
     return _error(unexpected(error))
 
 

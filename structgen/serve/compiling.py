@@ -22,17 +22,17 @@ __all__ = ["Workers"]
 
 T = TypeVar("T")
 _LOST = 8
-_WAITING = 16  # for each worker
 
 
 class Workers:
     """Daemon threads, so that a hung compile does not hold up the end of the process.
 
     Args:
-        count: threads. seconds: of a task, waiting included.
+        count: threads. waiting: tasks that may wait. seconds: of a task, waiting included.
     """
 
-    def __init__(self, count: int, seconds: float) -> None:
+    def __init__(self, count: int, waiting: int, seconds: float) -> None:
+        self._waiting = waiting
         self._count = count
         self._seconds = seconds
         self._tasks: deque[tuple[Future[object], Callable[[], object]]] = deque()
@@ -46,7 +46,7 @@ class Workers:
         """The task's result. ApiError: too many wait, or it took too long; else what it raises."""
         future: Future[T] = Future()
         with self._lock:
-            if len(self._tasks) >= self._count * _WAITING:
+            if len(self._tasks) >= self._waiting:
                 raise busy(f"too many requests wait for {what}: try again")
             self._tasks.append((future, task))  # type: ignore[arg-type]
             if not self._idle and self._threads < self._count + min(self._lost, _LOST):

@@ -58,6 +58,7 @@ class Engine:
         self._closing = False
         self._stopped = False
         self._keepers = 0
+        self._forward = 0.0  # seconds, a moving mean
         self._thread = threading.Thread(target=self._run, name="structgen-engine", daemon=True)
 
     def start(self) -> None:
@@ -131,7 +132,7 @@ class Engine:
         begin = time.perf_counter()
         ready = [a for a in self._live if a.ready]
         need = [a for a in self._live if not a.ready and not a.filling]
-        self._masks.begin(need)
+        self._masks.begin(need, self._forward)
         read = self._read()
         rows = ready + need
         if not rows:
@@ -140,7 +141,9 @@ class Engine:
             return
         forward = time.perf_counter()
         raw = self.lm.logprobs([a.context for a in rows])
-        self.metrics.forward.observe(time.perf_counter() - forward)
+        taken = time.perf_counter() - forward
+        self._forward += 0.1 * (taken - self._forward)
+        self.metrics.forward.observe(taken)
         check_logprobs(raw, len(rows), self.lm.vocabulary.vocab_size)
         if need:
             self._masks.wait(_PATIENCE)

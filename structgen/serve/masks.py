@@ -3,9 +3,12 @@
 Enters: answers that need a mask. Leaves: `Answer.filled`, or `Answer.error`. Cost: the masks', in other
 threads.
 
-A mask that takes long holds up its own answer and no other: the engine waits for the step's masks a short
-time, goes on without the rest, and meets them again when they are done. Threads take answers from one
-deque, so that the others of a step go on beside a slow one.
+Beside a forward of some milliseconds, a thread that is woken costs more than the mask. So an answer whose
+masks have all been quick is filled at once, by the engine's thread, while forwards are short too.
+
+A mask that takes long holds up its own answer and no other (but once, where quick ones came before): the
+engine waits for the step's masks a short time, goes on without the rest, and meets them again when they are
+done. Threads take answers from one deque, so that the others of a step go on beside a slow one.
 """
 
 from __future__ import annotations
@@ -22,6 +25,8 @@ __all__ = ["Masks"]
 
 _THREADS = 8  # those that hang in slow masks included
 _SHARE = 16  # masks that are worth a thread of their own
+_QUICK = 0.0005  # seconds of a mask, and
+_SHORT = 0.02  # of a forward, that make a thread dearer than what it saves
 
 
 class _Batch:
@@ -55,8 +60,13 @@ class Masks:
         self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="structgen-mask")
         self._batches: list[_Batch] = []
 
-    def begin(self, answers: Sequence[Answer]) -> None:
-        """Start on the masks of these answers."""
+    def begin(self, answers: Sequence[Answer], forward: float) -> None:
+        """Start on the masks of these answers, beside a forward that takes about so many seconds."""
+        if forward < _SHORT:
+            for answer in answers:
+                if answer.slowest < _QUICK:
+                    answer.fill()
+            answers = [answer for answer in answers if not answer.filled]
         if not answers:
             return
         now = time.monotonic()

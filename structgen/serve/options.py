@@ -26,7 +26,7 @@ class Options:
         body_bytes: size of a request's body at most.
         request_seconds: from a request's arrival to the end of its answer.
         compile_seconds: of compiling one grammar and finding whether it fits `max_tokens`.
-        compile_workers: grammars compiled at once; 16 times as many may wait.
+        compile_workers: grammars compiled and prompts read at once.
         mask_seconds: a grammar whose single mask takes longer ends its request.
         drain_seconds: at a shutdown, how long requests under way may still take.
     """

@@ -106,7 +106,8 @@ class Answer:
 
     __slots__ = (
         "context", "counts", "error", "filled", "filling", "generated", "index", "job", "mask", "matcher",
-        "noise", "position", "stream",
+        "noise", "position", "slowest",
+        "stream",
     )  # fmt: skip
 
     def __init__(self, job: Job, index: int) -> None:
@@ -123,6 +124,7 @@ class Answer:
         self.mask = None if self.matcher is None else allocate_bitmask(1, job.vocabulary.vocab_size)
         self.filled = False
         self.filling = 0.0  # when it began; 0: it is not being filled
+        self.slowest = float("inf")  # seconds of a mask so far; infinite before the first
         self.error: Exception | None = None
 
     @property
@@ -133,11 +135,14 @@ class Answer:
     def fill(self) -> None:
         """The mask of the next token. An error is kept for the engine: it is this request's alone."""
         assert self.matcher is not None and self.mask is not None
+        begin = time.perf_counter()
         try:
             left = self.job.plan.room - self.position
             self.matcher.fill_bitmask(self.mask, 0, max_tokens=left if self.job.plan.budget else None)
         except Exception as error:
             self.error = error
+        taken = time.perf_counter() - begin
+        self.slowest = taken if self.slowest == float("inf") else max(taken, self.slowest)
         self.filling, self.filled = 0.0, True
 
     def advance(self, token: int, raw: _Row, allowed: _Row, ends: Collection[int]) -> Piece | None:

@@ -171,7 +171,7 @@ class Service:
         self.metrics = Metrics()
         self.engine = Engine(lm, options, self.metrics)
         self.metrics.watch(lambda: self.engine.load)
-        self.workers = Workers(options.compile_workers, options.compile_seconds)
+        self.workers = Workers(options.compile_workers, options.queue, options.compile_seconds)
         self.alone = asyncio.Semaphore(1)
         self.created = int(time.time())
         style = options.tool_style

@@ -1,0 +1,188 @@
+"""What a server gives: requests a second and time per output token, with and without a constraint.
+
+In: the embedded model or another, numbers of requests at once. Out: a table, a row a number. Cost: a minute
+or two. Every number is measured in rounds that take turns, each with a constraint and without, so that a
+machine that is busy for a while is busy for both.
+
+Both sides get the same prompts, as token ids, and greedy decoding: the embedded model then writes the same
+tokens with the schema and without, as the column `same` says. Prompts differ in their first words, so that
+no answer finds the keys of another. `CPU` is the time that the server's process took for a token: it does
+not count what other processes of the machine took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One batch of requests: seconds on the wall, seconds of the server's CPU, tokens, seconds a token."""
+
+    wall: float
+    cpu: float
+    requests: int
+    tokens: int
+    each: float
+    texts: list[str]
+
+
+@contextmanager
+def server(model: str | None, sequences: int) -> Iterator[tuple[str, int]]:
+    """A server in a process of its own: its address and its number."""
+    command = [sys.executable, "-m", "structgen", "serve", *([model] if model else [])]
+    command += ["--port", "0", "--sequences", str(sequences)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    assert process.stderr is not None
+    try:
+        for line in process.stderr:
+            found = re.search(r"served at (\S+)", line)
+            if found:
+                break
+        else:
+            raise SystemExit("the server did not start")
+        yield found[1], process.pid
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Of all threads of a process, so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Requests:
+    """Prompts with their schemas; no two are alike."""
+
+    def __init__(self) -> None:
+        lines = (ROOT / "examples" / "requests.jsonl").read_text().splitlines()
+        self._items = []
+        for line in lines:
+            item = json.loads(line)
+            schema = json.loads((ROOT / "examples" / item["schema"]).read_text())
+            self._items.append((item["prompt"], schema))
+        from structgen.lm.load import language_model
+
+        self._lm: Any = language_model(None)
+        self._count = 0
+
+    def next(self) -> tuple[dict[bool, list[int]], Any]:
+        """The prompt's ids with a constraint and without, and the schema."""
+        from structgen.lm import embedded
+
+        text, schema = self._items[self._count % len(self._items)]
+        self._count += 1
+        ids = {
+            side: self._lm.encode(embedded.format_prompt(f"{word} {self._count}: {text}", schema))
+            for side, word in ((True, "No."), (False, "Nr."))
+        }
+        return ids, schema
+
+
+async def ask(address: str, pid: int, bodies: list[dict[str, Any]], at_once: int) -> Round:
+    import httpx2
+
+    limits = httpx2.Limits(max_connections=at_once, max_keepalive_connections=at_once)
+    async with httpx2.AsyncClient(timeout=300, limits=limits) as client:
+        waiting = list(reversed(bodies))
+        seconds: list[float] = []
+        tokens = 0
+        texts: dict[int, str] = {}
+
+        async def one() -> None:
+            nonlocal tokens
+            while waiting:
+                body = waiting.pop()
+                number = len(bodies) - len(waiting)
+                begin = time.perf_counter()
+                response = await client.post(f"{address}/completions", json=body)
+                taken = time.perf_counter() - begin
+                response.raise_for_status()
+                answer = response.json()
+                count = answer["usage"]["completion_tokens"]
+                tokens += count
+                seconds.append(taken / count)
+                texts[number] = answer["choices"][0]["text"]
+
+        begin, before = time.perf_counter(), cpu_seconds(pid)
+        await asyncio.gather(*(one() for _ in range(at_once)))
+        wall, used = time.perf_counter() - begin, cpu_seconds(pid) - before
+    ordered = [texts[i] for i in sorted(texts)]
+    return Round(wall, used, len(bodies), tokens, statistics.median(seconds), ordered)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--at-once", default="1,8,64", help="requests at once (default: 1,8,64)")
+    parser.add_argument("--rounds", type=int, default=6, help="each with and without (default: 6)")
+    parser.add_argument("--requests", type=int, default=0, help="of a round (default: by the number at once)")
+    options = parser.parse_args()
+    numbers = [int(n) for n in options.at_once.split(",")]
+    requests = Requests()
+    print(
+        f"{'at once':>7} {'constraint':>10} {'requests/s':>10} {'tokens/s':>9} {'ms/token':>9} "
+        f"{'CPU ms/token':>12} {'same':>6}"
+    )
+    with server(None, max(64, *numbers)) as (address, pid):
+        for at_once in numbers:
+            count = options.requests or max(12, 2 * at_once)
+            rounds: dict[bool, list[Round]] = {False: [], True: []}
+            same = total = 0
+            for number in range(options.rounds + 1):
+                items = [requests.next() for _ in range(count)]
+                texts = []
+                for constrained in (False, True) if number % 2 else (True, False):
+                    bodies = []
+                    for ids, schema in items:
+                        body: dict[str, Any] = {
+                            "prompt": ids[constrained],
+                            "temperature": 0,
+                            "max_tokens": 256,
+                        }
+                        if constrained:
+                            body["guided_json"] = schema
+                        bodies.append(body)
+                    done = asyncio.run(ask(address, pid, bodies, at_once))
+                    texts.append(done.texts)
+                    if number:  # the first compiles the schemas and makes the masks
+                        rounds[constrained].append(done)
+                same += sum(a == b for a, b in zip(*texts, strict=True))
+                total += count
+            for constrained, found in rounds.items():
+                print(
+                    f"{at_once:7} {'schema' if constrained else 'none':>10} "
+                    f"{_mean(found, lambda r: r.requests / r.wall):10.1f} "
+                    f"{_mean(found, lambda r: r.tokens / r.wall):9.0f} "
+                    f"{_mean(found, lambda r: 1e3 * r.each):9.2f} "
+                    f"{_mean(found, lambda r: 1e3 * r.cpu / r.tokens):12.3f} {same / total:6.0%}"
+                )
+            pairs = list(zip(rounds[True], rounds[False], strict=True))
+            wall = statistics.median(a.each / b.each for a, b in pairs)
+            cpu = statistics.median((a.cpu / a.tokens) / (b.cpu / b.tokens) for a, b in pairs)
+            print(f"{at_once:7} {'ratio':>10} {'':10} {'':9} {wall:9.3f} {cpu:12.3f}", flush=True)
+    return 0
+
+
+def _mean(rounds: list[Round], value: Any) -> float:
+    return statistics.median(value(r) for r in rounds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
