@@ -23,7 +23,7 @@ FUZZ_SECONDS ?= 120
 TYPE ?= Release
 DEV := build/core-$(TYPE)
 INSTALLED = $(wildcard $(VENV)/lib/python*/site-packages/structgen/_core*.so)
-# `make test-clients`: each in an environment of its own, since their requirements exclude each other's newest versions
+# `make test-clients` (litellm's text_completion reads mcp): each in an environment of its own, since their requirements exclude each other's newest versions
 CLIENTS ?= openai instructor pydantic-ai-slim[openai] langchain-openai litellm outlines[openai]
 CPP = $(shell find csrc tests -name '*.cc' -o -name '*.h')
 # `make differential`: pairs of a schema and a text, in all
@@ -94,7 +94,7 @@ check-release:  ## is this commit what TAG says? the release workflow asks first
 test-clients: setup  ## OpenAI's client and the frameworks on top of it, at a real server
 	@failed=0; for client in $(CLIENTS); do \
 	  name=$${client%%[*}; there=build/clients/$$name; test -x $$there/bin/python || $(PYTHON) -m venv $$there; \
-	  $$there/bin/python -m pip --disable-pip-version-check install -qq "$$client" openai pydantic || exit 1; \
+	  $$there/bin/python -m pip --disable-pip-version-check install -qq "$$client" openai pydantic mcp || exit 1; \
 	  $$there/bin/python tests/clients.py --python $(abspath $(PY)) --only $$name || failed=1; \
 	done; exit $$failed
 

@@ -379,6 +379,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="a client's name")
     options = parser.parse_args()
     os.environ.setdefault("no_proxy", "127.0.0.1")
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # it would ask the network first
     failed = 0
     with server(options.python) as base:
         print(f"{'client':18} {'version':10} {'s':>5}  {'result':8} what")

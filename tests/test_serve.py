@@ -629,6 +629,36 @@ def test_speculation_writes_the_same(client) -> None:
     refused(client.post(CHAT, json=request | {"min_p": 0.1, "structgen": {"speculate": "auto"}}))
 
 
+def test_sampling_has_a_time_limit_its_wait_included() -> None:
+    lm = Script(lambda _: "a" * 1000, seconds=0.02)
+    app = create_app(lm, request_seconds=0.5)
+    request = {"prompt": asked("x"), "guided_regex": "[a-z]{500}", "seed": 1}
+    with TestClient(app) as client:
+        found: list = []
+
+        def ask() -> None:
+            begin = time.perf_counter()
+            response = client.post(
+                COMPLETIONS, json=request | {"structgen": {"sampling": {"method": "cars"}}}
+            )
+            found.append((response, time.perf_counter() - begin))
+
+        threads = [threading.Thread(target=ask) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for response, seconds in found:
+            assert refused(response, 408)["code"] == "request_timeout" and seconds < 5
+
+
+def test_an_application_that_is_never_told_to_start() -> None:
+    client = TestClient(create_app(Script(lambda _: "fine"), temperature=0.0))  # no lifespan
+    assert client.get("/health").status_code == 200
+    assert ok(client.post(COMPLETIONS, json={"prompt": asked("x")}))["choices"][0]["text"] == "fine"
+    client.app.state.service.close()
+
+
 # ---- load, limits, failures ----
 
 

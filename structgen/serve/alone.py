@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import math
 import threading
+import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -46,13 +47,19 @@ def check(job_plan: Any, extension: Extension, tools: bool) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _turn(service: Service) -> AsyncIterator[None]:
-    """One at a time, and not too many in line."""
-    if service.alone.locked() and len(getattr(service.alone, "_waiters", None) or ()) >= _WAITING:
+async def _turn(service: Service, job: Job) -> AsyncIterator[None]:
+    """One at a time, not too many in line, and all of it within the job's time."""
+    if service.in_line >= _WAITING:
         raise busy("too many requests wait for sampling or speculation: try again")
-    async with service.alone:
-        with service.engine.keeping():
-            yield
+    service.in_line += 1
+    try:
+        async with asyncio.timeout(max(0.0, job.deadline - time.monotonic())), service.alone:
+            with service.engine.keeping():
+                yield
+    except TimeoutError:
+        raise ApiError("the request took too long", status=408, code="request_timeout") from None
+    finally:
+        service.in_line -= 1
 
 
 async def sample(service: Service, job: Job, method: SamplingMethod) -> Samples:
@@ -60,9 +67,9 @@ async def sample(service: Service, job: Job, method: SamplingMethod) -> Samples:
     from ..sampling.api import sample_async
 
     drawing = job.plan.drawing
-    async with _turn(service):
+    async with _turn(service, job):
         try:
-            run = sample_async(
+            return await sample_async(
                 service.lm,
                 job.prompt,
                 job.plan.grammar,
@@ -80,9 +87,6 @@ async def sample(service: Service, job: Job, method: SamplingMethod) -> Samples:
                 proposal=method.proposal,
                 format="plain",
             )
-            return await asyncio.wait_for(run, service.options.request_seconds)
-        except TimeoutError:
-            raise ApiError("the request took too long", status=408, code="request_timeout") from None
         except (StructgenError, ValueError) as error:
             raise of_constraint(error, "structgen.sampling") from error
 
@@ -143,20 +147,19 @@ def options_of(service: Service, asked: Any) -> Speculation:
 
 async def speculate(service: Service, job: Job, options: Speculation) -> None:
     """Make the answers of a job; pieces arrive while they are made."""
-    async with _turn(service):
-        stop = threading.Event()
-        try:
+    stop = threading.Event()
+    try:
+        async with _turn(service, job):
             await asyncio.to_thread(_speculate, service, job, options, stop)
-        except asyncio.CancelledError:
-            stop.set()
-            raise
-        except Exception as error:
-            job.pieces.put_nowait(Piece(0, error=unexpected(error)))
+    except asyncio.CancelledError:
+        stop.set()
+        raise
+    except Exception as error:
+        stop.set()
+        job.pieces.put_nowait(Piece(0, error=unexpected(error)))
 
 
 def _speculate(service: Service, job: Job, options: Speculation, stop: threading.Event) -> None:
-    import time
-
     from ..speculation.engine import Row, Run
     from ..speculation.sampled import SampledRun
     from ..speculation.score import open_scorer

@@ -62,7 +62,10 @@ class Engine:
         self._thread = threading.Thread(target=self._run, name="structgen-engine", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        """Begin, unless it has: an application that is mounted in another one is not told to start."""
+        with self._wake:
+            if self._thread.ident is None and not self._closing:
+                self._thread.start()
 
     @property
     def load(self) -> tuple[int, int]:
@@ -71,10 +74,12 @@ class Engine:
 
     @property
     def alive(self) -> bool:
-        return self._thread.is_alive()
+        """Whether it works, or will when the first job comes."""
+        return self._thread.is_alive() or (self._thread.ident is None and not self._closing)
 
     def submit(self, jobs: list[Job]) -> None:
         """Queue the jobs of one request. ApiError: there is no room, or the server is shutting down."""
+        self.start()
         with self._wake:
             if self._closing:
                 raise busy("the server is shutting down", 503)

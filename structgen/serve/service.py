@@ -172,7 +172,8 @@ class Service:
         self.engine = Engine(lm, options, self.metrics)
         self.metrics.watch(lambda: self.engine.load)
         self.workers = Workers(options.compile_workers, options.queue, options.compile_seconds)
-        self.alone = asyncio.Semaphore(1)
+        self.alone = asyncio.Semaphore(1)  # sampling and speculation: one at a time
+        self.in_line = 0
         self.created = int(time.time())
         style = options.tool_style
         if style is not None and style not in STYLES:
