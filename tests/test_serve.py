@@ -859,6 +859,41 @@ def test_a_compile_that_hangs_is_given_up(monkeypatch) -> None:
         release.set()
 
 
+def test_known_grammars_do_not_wait_for_new_ones(monkeypatch) -> None:
+    from structgen import Compiler
+
+    regex, release = Compiler.regex, threading.Event()
+
+    def hanging(self, pattern):
+        if pattern.startswith("hang"):
+            release.wait(20)
+        return regex(self, pattern)
+
+    monkeypatch.setattr(Compiler, "regex", hanging)
+    app = create_app(Script(lambda _: "aaaa"), temperature=0.0, compile_workers=2)
+    with TestClient(app) as client:
+        request = {"prompt": asked("x"), "guided_regex": "[a]{4}"}
+        ok(client.post(COMPLETIONS, json=request))
+        threads = [
+            threading.Thread(
+                target=client.post,
+                args=(COMPLETIONS,),
+                kwargs={"json": {"prompt": asked("x"), "guided_regex": f"hang{i}", "max_tokens": 9}},
+            )
+            for i in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.1)
+        begin = time.perf_counter()
+        ok(client.post(COMPLETIONS, json=request))
+        ok(client.post(COMPLETIONS, json={"prompt": asked("x")}))
+        assert time.perf_counter() - begin < 5
+        release.set()
+        for thread in threads:
+            thread.join()
+
+
 # ---- a real server ----
 
 

@@ -51,11 +51,20 @@ class Constraint:
         param: the field of the request that asks for it.
         build: compiles it.
         schema: the JSON Schema where it is one, for models that read it; None elsewhere.
+        identity: JSON that two constraints share only if they are the same.
     """
 
     param: str
     build: Build
     schema: Any = None
+    identity: Any = None
+
+    def key(self) -> str | None:
+        """The identity as text, in time linear in it; None where it is nested too deeply to be written."""
+        try:
+            return json.dumps(self.identity)
+        except (RecursionError, ValueError):
+            return None
 
 
 @dataclass(slots=True)
@@ -95,19 +104,19 @@ class _Found:
                 draft=o.draft,
             )
 
-        self.items.append(Constraint(param, build, schema))
+        self.items.append(Constraint(param, build, schema, ["schema", blanks, o.model_dump(), schema]))
 
     def regex(self, param: str, pattern: Any) -> None:
-        self.items.append(Constraint(param, lambda c: c.regex(_text(pattern, param))))
+        self.items.append(
+            Constraint(param, lambda c: c.regex(_text(pattern, param)), None, ["regex", pattern])
+        )
 
     def choice(self, param: str, texts: list[str]) -> None:
-        self.items.append(Constraint(param, lambda c: c.choice(texts)))
+        self.items.append(Constraint(param, lambda c: c.choice(texts), None, ["choice", texts]))
 
     def grammar(self, param: str, text: Any) -> None:
-        self.items.append(Constraint(param, lambda c: c.grammar(_text(text, param))))
-
-    def gbnf(self, param: str, text: Any) -> None:
-        self.items.append(Constraint(param, lambda c: c.grammar(_text(text, param))))
+        build: Build = lambda c: c.grammar(_text(text, param))  # noqa: E731
+        self.items.append(Constraint(param, build, None, ["grammar", text]))
 
     def tag(self, param: str, spec: Any) -> None:
         if isinstance(spec, str):
@@ -115,7 +124,7 @@ class _Found:
                 spec = json.loads(spec)
             except (ValueError, RecursionError) as error:
                 raise ApiError(f"the structural tag is not JSON: {error}", param=param) from None
-        self.items.append(Constraint(param, lambda c: c.structural_tag(spec)))
+        self.items.append(Constraint(param, lambda c: c.structural_tag(spec), None, ["tag", spec]))
 
 
 def _text(value: Any, param: str) -> str:
@@ -161,7 +170,7 @@ def constraint_of(request: Constrained, text_format: dict[str, Any] | None = Non
     if request.guided_grammar is not None:
         found.grammar("guided_grammar", request.guided_grammar)
     if request.grammar:
-        found.gbnf("grammar", request.grammar)
+        found.grammar("grammar", request.grammar)
     if request.json_schema is not None and request.json_schema != {}:
         found.schema("json_schema", request.json_schema)
     if len(found.items) > 1:
@@ -286,7 +295,9 @@ def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
         text = None  # a call is required: it is all there is
     if text is not None and text.schema is None:
         raise ApiError("beside 'tools' only a JSON Schema can constrain the text", param=text.param)
-    return Constraint("tools", build)
+    answer = None if text is None else text.schema
+    identity = ["tools", use.tools, use.choice, use.parallel, use.style, answer]
+    return Constraint("tools", build, None, identity)
 
 
 def _tight(node: Any) -> Any:

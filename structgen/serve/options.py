@@ -26,7 +26,7 @@ class Options:
         body_bytes: size of a request's body at most.
         request_seconds: from a request's arrival to the end of its answer.
         compile_seconds: of compiling one grammar and finding whether it fits `max_tokens`.
-        compile_workers: grammars compiled and prompts read at once.
+        compile_workers: grammars compiled at once. Those that were quick before do not wait for them.
         mask_seconds: a grammar whose single mask takes longer ends its request.
         drain_seconds: at a shutdown, how long requests under way may still take.
     """
@@ -42,7 +42,7 @@ class Options:
     body_bytes: int = 16 << 20
     request_seconds: float = 600.0
     compile_seconds: float = 20.0
-    compile_workers: int = 2
+    compile_workers: int = 4
     mask_seconds: float = 5.0
     drain_seconds: float = 30.0
 

@@ -10,7 +10,9 @@ import asyncio
 import contextlib
 import os
 import secrets
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -34,6 +36,10 @@ from .sequence import Job, Piece, Plan, fits
 from .tool_calls import CallReader, style_of_template
 
 __all__ = ["Run", "Service", "Wanted"]
+
+_KNOWN = 256  # grammars that are ready at once
+_KEY = 100_000  # characters of a constraint that is remembered
+_QUICK = 0.05  # seconds
 
 MakePrompt = Callable[[Any], "str | list[int]"]
 
@@ -172,6 +178,9 @@ class Service:
         self.engine = Engine(lm, options, self.metrics)
         self.metrics.watch(lambda: self.engine.load)
         self.workers = Workers(options.compile_workers, options.queue, options.compile_seconds)
+        self.readers = Workers(2, options.queue, options.compile_seconds)
+        self._known: OrderedDict[str, CompiledGrammar] = OrderedDict()
+        self._lock = threading.Lock()
         self.alone = asyncio.Semaphore(1)  # sampling and speculation: one at a time
         self.in_line = 0
         self.created = int(time.time())
@@ -257,10 +266,18 @@ class Service:
         loop = asyncio.get_running_loop()
         schema = None if constraint is None else constraint.schema
 
+        def read() -> tuple[list[tuple[list[int], list[Context]]], str | None]:
+            contexts = [self._contexts(make, schema, wanted.prompt_param) for make in wanted.prompts]
+            return contexts, None if constraint is None else constraint.key()
+
+        contexts, key = await self.readers.run(read, "reading the prompt", wanted.prompt_param)
+
         def prepare() -> list[Job]:
             begin = time.perf_counter()
-            contexts = [self._contexts(make, schema, wanted.prompt_param) for make in wanted.prompts]
-            grammar = None if constraint is None else self.compiled(constraint)
+            grammar = None
+            if constraint is not None:
+                known = None if key is None else self._known.get(key)
+                grammar = self.compiled(constraint) if known is None else known
             plan = replace(wanted.plan, grammar=grammar, param=constraint.param if constraint else "")
             if tools is not None and tools.choice != "none":
                 plan = replace(plan, names=self.special_names)
@@ -272,24 +289,20 @@ class Service:
                     within = self._fits(grammar, room, wanted, constraint, len(tokens))
                     budget = within and wanted.complete
                 own = replace(plan, room=room, budget=budget)
-                jobs.append(
-                    Job(
-                        self.lm.vocabulary,
-                        tokens,
-                        prefixes,
-                        own,
-                        wanted.count,
-                        loop,
-                        self.options.request_seconds,
-                    )
-                )
-            self.metrics.compile.observe(time.perf_counter() - begin)
+                seconds = self.options.request_seconds
+                jobs.append(Job(self.lm.vocabulary, tokens, prefixes, own, wanted.count, loop, seconds))
+            if grammar is not None:
+                taken = time.perf_counter() - begin
+                self.metrics.compile.observe(taken)
+                self._remember(key, grammar, taken)
             return jobs
 
         try:
+            # What was quick before does not wait in line with what nobody has seen.
+            quick = constraint is None or (key is not None and key in self._known)
+            pool = self.readers if quick else self.workers
             what = "compiling the constraint" if constraint is not None else "reading the prompt"
-            param = None if constraint is None else constraint.param
-            jobs = await self.workers.run(prepare, what, param)
+            jobs = await pool.run(prepare, what, None if constraint is None else constraint.param)
         except ApiError as error:
             if constraint is not None and error.param == constraint.param:
                 self.metrics.refused.labels(error.code or "").inc()
@@ -297,6 +310,19 @@ class Service:
         if queue:
             self.engine.submit(jobs)
         return Run(jobs, tools, self.compiler)
+
+    def _remember(self, key: str | None, grammar: CompiledGrammar, seconds: float) -> None:
+        """Keep a grammar that was ready at once; one that was not has to wait in line again."""
+        if key is None or len(key) > _KEY:
+            return
+        with self._lock:
+            if seconds < _QUICK:
+                self._known[key] = grammar
+                self._known.move_to_end(key)
+                while len(self._known) > _KNOWN:
+                    self._known.popitem(last=False)
+            elif key in self._known:
+                del self._known[key]
 
     def compiled(self, constraint: Constraint) -> CompiledGrammar:
         try:
@@ -366,6 +392,8 @@ class Service:
     def close(self) -> None:
         self.engine.close(self.options.drain_seconds)
         self.workers.close()
+        self.readers.close()
+        self._known.clear()
 
 
 def _name(source: str | None, embedded: bool) -> str:
