@@ -538,6 +538,17 @@ def test_predicates_of_strings_hold(rule: Any, compiler: sg.Compiler) -> None:
             assert whole == holds, (text, holds)
 
 
+def test_letters_that_lowering_changes_are_not_written(compiler: sg.Compiler) -> None:
+    """Also those that are no letters by their category: a Roman numeral becomes a small one."""
+    lower = compiler.json_schema(pydantic.constr(to_lower=True))
+    upper = compiler.json_schema(pydantic.constr(to_upper=True))
+    for text in ["Ⅷ", "ⅷ", "Ⓐ", "ⓐ", "ǅ", "ß", "ª", "A", "a", "1", "中", "\u0345", "İ"]:
+        for grammar, kept in ((lower, text.lower() == text), (upper, text.upper() == text)):
+            matcher = grammar.matcher()
+            whole = matcher.accept_bytes(json.dumps(text, ensure_ascii=False)) and matcher.is_accepting()
+            assert whole == kept, text
+
+
 EXPLAINED = [
     (dt.date, '"2024-13-01"', "a date as YYYY-MM-DD"),
     (uuid.UUID, '"x"', "a UUID"),

@@ -102,6 +102,13 @@ def _pattern(name: str) -> str | None:
     return None
 
 
+@functools.cache
+def unchanged(method: str) -> str:
+    """The pattern of the texts that `str.lower` or `str.upper` leaves as they are."""
+    change = getattr(str, method)
+    return f"^[^{_class(lambda c: change(c) != c)}]*$"
+
+
 def _class(holds: Callable[[str], bool]) -> str:
     """The characters for which it holds, as what stands between brackets in a pattern."""
     inside = (code for code in range(0x110000) if not 0xD800 <= code < 0xE000 and holds(chr(code)))

@@ -257,9 +257,9 @@ class _Generator(GenerateJsonSchema):
                 _rule(rf"^(?:[^{space}](?:[\s\S]*[^{space}])?)?$", "a text without blanks around it")
             )
         if of("to_lower") and pattern is None:
-            rules.append(_rule(r"^[^\p{Lu}\p{Lt}]*$", "a text without capital letters"))
+            rules.append(_rule(python_predicates.unchanged("lower"), "a text without capital letters"))
         if of("to_upper") and pattern is None:
-            rules.append(_rule(r"^[^\p{Ll}\p{Lt}]*$", "a text without small letters"))
+            rules.append(_rule(python_predicates.unchanged("upper"), "a text without small letters"))
         if schema.get("ascii_only"):
             rules.append(_rule(r"^[\x00-\x7f]*$", "ASCII text"))
         if len(rules) == 1:
