@@ -37,7 +37,7 @@ _SENTINELS = ("\n", ":", "a")
 class _Texts(Sequence[bytes]):
     """The bytes of a loaded vocabulary, read from the mapped file when they are asked for.
 
-    `unread` holds the tokens with the bytes 0xFE or 0xFF, which no text has: the core keeps none of theirs.
+    `unread` holds the tokens that are never allowed (`Vocabulary.never_allowed`): the core has none.
     """
 
     __slots__ = ("_core", "_unread")
@@ -217,9 +217,7 @@ class Vocabulary:
         The file appears whole or not at all. It fits this version of structgen and this kind of machine, and
         holds no encoder: about 18 MB for 131k tokens. VocabularyError: it cannot be written.
         """
-        unread = {
-            str(i): text.hex() for i, text in enumerate(self.tokens) if b"\xff" in text or b"\xfe" in text
-        }
+        unread = {str(i): self.tokens[i].hex() for i in self.never_allowed}
         meta = {"kind": self.kind, "special": self.special_tokens, "unread": unread}
         self._core.save(os.fspath(path), json.dumps(meta).encode())
 
@@ -359,6 +357,16 @@ class Vocabulary:
         made: core.Vocabulary = self._core_object
         return made
 
+    @cached_property
+    def never_allowed(self) -> dict[int, str]:
+        """Tokens with text that no mask allows, and why; other tokens spell the same text.
+
+        They hold a byte that no UTF-8 has, or are too long: a mask may read every byte of every token.
+        A token may have 1,024 bytes, and those of more than 256 bytes 65,536 together, in the order of ids.
+        """
+        read = self._core.token
+        return {i: _why_unread(text) for i, text in enumerate(self.tokens) if text and not read(i)}
+
     def __len__(self) -> int:
         return self.vocab_size
 
@@ -378,6 +386,18 @@ class Vocabulary:
             self._encode,
         )
         return Vocabulary, (parts,)
+
+
+# As in csrc/mask/vocabulary.h.
+_LONGEST, _LONG, _LONG_TOGETHER = 1024, 256, 65_536
+
+
+def _why_unread(text: bytes) -> str:
+    if len(text) > _LONGEST:
+        return f"longer than {_LONGEST:,} bytes"
+    if b"\xff" in text or b"\xfe" in text:
+        return "holds the byte 0xFE or 0xFF"
+    return f"tokens of more than {_LONG} bytes have more than {_LONG_TOGETHER:,} together"
 
 
 def _ids(name: str, value: int | Iterable[int]) -> list[int]:

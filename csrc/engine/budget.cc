@@ -64,41 +64,12 @@ bool differs(std::string_view token, std::string_view text) {
 }
 }  // namespace
 
-// Cuts a text into as few tokens as it takes; false where the vocabulary cannot spell it.
-bool Matcher::spell(std::string_view text, std::vector<Piece>& out) const {
-  const TokenTrie& trie = grammar_->vocabulary().trie();
-  constexpr uint32_t kNever = 0xFFFFFFFFu;
-  struct Best {
-    uint32_t tokens, end;
-    TokenId token;
-  };
-  std::vector<Best> best(text.size() + 1, Best{kNever, 0, -1});
-  best[text.size()].tokens = 0;
-  for (std::size_t at = text.size(); at-- > 0;) {
-    uint32_t node = 0;
-    for (std::size_t end = at; end < text.size() && !trie.leaf(node);) {
-      const TokenTrie::Kids& kids = trie.kids(node);
-      const uint8_t b = static_cast<uint8_t>(text[end]);
-      if (!kids.set.has(b)) break;
-      node = trie.child(kids, b);
-      ++end;
-      const auto tokens = trie.tokens(node);
-      if (!tokens.empty() && best[end].tokens != kNever && best[end].tokens + 1 <= best[at].tokens)
-        best[at] = {best[end].tokens + 1, static_cast<uint32_t>(end), tokens[0]};
-    }
-  }
-  out.clear();
-  if (best[0].tokens == kNever) return false;
-  for (std::size_t at = 0; at < text.size(); at = best[at].end) out.push_back({best[at].end, best[at].token});
-  return true;
-}
-
 // Takes a text that is said to complete s; the tokens it takes, or kTooMany where it does not. The states
 // along it learn what they need: another completion of the same length, found from one of them, may take
 // more.
 std::size_t Matcher::promise(StateId s, std::string_view text) {
   std::vector<Piece> pieces;
-  if (!spell(text, pieces)) return kTooMany;
+  if (!spell(grammar_->vocabulary().trie(), text, pieces)) return kTooMany;
   Parser& parser = epoch_->parser;
   std::vector<StateId> on{s};
   StateId state = s;
@@ -420,7 +391,8 @@ void Matcher::judge_texts(Trial& trial) {
     std::vector<const std::string*> usable;
     std::vector<Piece> pieces;
     for (const std::string& text : likely)
-      if (spell(text, pieces) && pieces.size() + 2 <= trial.budget) usable.push_back(&text);
+      if (spell(grammar_->vocabulary().trie(), text, pieces) && pieces.size() + 2 <= trial.budget)
+        usable.push_back(&text);
     for (; i < tokens.size(); ++i) {
       const std::string_view bytes = grammar_->vocabulary().bytes(tokens[i]);
       if (std::ranges::any_of(usable, [&](const std::string* text) { return differs(bytes, *text); }) ||
@@ -474,7 +446,7 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget) {
 bool Matcher::row_within(uint32_t* row, std::size_t budget) {
   if (epoch_->limits && !is_terminated()) return fill_limited(row, budget);
   try {
-    plain_row(row);
+    if (!plain_row_fast(row)) row_by_bytes(row);
   } catch (const Error& e) {
     if (!e.is_limit() || !keep_promise(row, budget)) throw;
     return true;
@@ -496,7 +468,8 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
   // With tokens to spare, those that stay inside a run of characters need no look: they leave the rest as it
   // is, whatever was captured, and a character begun takes at most kSpare more bytes.
   const Mask* m = grammar_->world().cache ? epoch_->masks.peek(current()) : nullptr;
-  const uint32_t* skip = m && m->inside_run && budget > needed(from) + kSpare ? m->dense : nullptr;
+  const uint32_t* skip =
+      m && m->inside_run && !epoch_->spelling && budget > needed(from) + kSpare ? m->dense : nullptr;
   std::vector<uint32_t> open(row, row + v.words());
   std::size_t n = 0;
   for (TokenId t : v.eos()) open[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));

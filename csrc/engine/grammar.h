@@ -13,6 +13,7 @@
 
 #include "engine/limits.h"
 #include "engine/reach.h"
+#include "engine/spellable.h"
 #include "engine/world.h"
 #include "mask/fill.h"
 #include "parse/completion.h"
@@ -29,16 +30,20 @@ struct Epoch {
         parser(world.regexes, productions),
         masks(parser, world.slices, *world.vocabulary),
         completion(parser, productions, limited),
-        fast(world.cache && !limited),
+        fast(world.cache && !limited && world.vocabulary->complete()),
         reach(parser, masks, *world.vocabulary, needed, limited, false),
         exact_reach(parser, masks, *world.vocabulary, needed, limited, true) {
-    if (limited) limits = std::make_unique<Limits>(world, parser, masks, completion);
+    if (limited)
+      limits = std::make_unique<Limits>(world, parser, masks, completion);
+    else if (!world.vocabulary->complete())
+      spelling =
+          std::make_unique<Spellable>(world, parser, productions, masks, completion, reach, exact_reach);
   }
   ~Epoch() { world.grammars.fetch_sub(published, std::memory_order_relaxed); }
   std::size_t byte_size() const {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
            reach.byte_size() + exact_reach.byte_size() + needed.size() * 56 + loose.size() * 48 +
-           likely.size() * 400 + (limits ? limits->byte_size() : 0);
+           likely.size() * 400 + (limits ? limits->byte_size() : 0) + (spelling ? spelling->byte_size() : 0);
   }
   // Under the world's lock: adds what was allocated since to the world's account.
   std::size_t publish() {
@@ -56,6 +61,8 @@ struct Epoch {
   // What budgets asked for (engine/budget.cc), by state.
   std::unordered_map<uint32_t, Finish> needed;
   Reach reach, exact_reach;  // fewer tokens than a shortest text takes; the second keeps captured text
+  std::unique_ptr<Spellable>
+      spelling;  // where the vocabulary may be unable to spell what the grammar asks for
   std::unordered_map<uint32_t, std::size_t> loose;                // from which budget on no token is refused
   std::unordered_map<uint32_t, std::vector<std::string>> likely;  // completions for most captured texts
   std::size_t limit = 0;                                          // size at which the next epoch starts

@@ -33,6 +33,7 @@ void Matcher::migrate() {
   std::optional<std::string> kept;  // what is known to suffice here still has to
   std::vector<TokenId> way;
   if (epoch_->limits && !is_terminated()) way = epoch_->limits->remembered(current());
+  if (epoch_->spelling && !is_terminated()) way = epoch_->spelling->way(current());
   if (budgeted_ && !epoch_->limits && !is_terminated()) {
     try {
       needed(current());
@@ -52,7 +53,8 @@ void Matcher::migrate() {
   }
   epoch_ = next;
   history_.swap(history);
-  if (!way.empty()) next->limits->keep(current(), way);
+  if (!way.empty() && next->limits) next->limits->keep(current(), way);
+  if (!way.empty() && next->spelling) next->spelling->keep(current(), way);
   next->limit = std::max(next->limit, 2 * next->byte_size());
   if (kept) promise(current(), *kept);
 }
@@ -103,6 +105,11 @@ StateId Matcher::accept_limited(TokenId t) {
   std::lock_guard hold(grammar_->world().lock);
   refresh();
   return epoch_->limits->accept(current(), t);
+}
+
+bool Matcher::spellable(StateId s) {
+  std::lock_guard hold(grammar_->world().lock);
+  return epoch_->spelling->possible(s);
 }
 
 bool Matcher::completable(StateId s) {
@@ -174,7 +181,7 @@ bool Matcher::accept_token(TokenId t) {
   const std::string_view bytes = v.bytes(t);
   if (bytes.empty()) return false;
   const StateId s = epoch_->limits ? accept_limited(t) : walk(current(), bytes);
-  if (s == Parser::dead()) return false;
+  if (s == Parser::dead() || (epoch_->spelling && !spellable(s))) return false;
   push(s, t, bytes);
   return true;
 }
@@ -332,6 +339,13 @@ bool Matcher::plain_row_fast(uint32_t* row) {
 
 void Matcher::plain_row(uint32_t* row) {
   if (plain_row_fast(row)) return;
+  if (!epoch_->spelling) return row_by_bytes(row);
+  std::lock_guard hold(grammar_->world().lock);
+  refresh();
+  epoch_->spelling->fill(current(), row);
+}
+
+void Matcher::row_by_bytes(uint32_t* row) {
   const Vocabulary& v = grammar_->vocabulary();
   std::unique_lock hold(grammar_->world().lock);
   refresh();

@@ -79,6 +79,7 @@ class Matcher {
   std::size_t left() const { return request_tokens_ - std::min(request_tokens_, history()); }
   bool plain_row_fast(uint32_t* row);
   void plain_row(uint32_t* row);
+  void row_by_bytes(uint32_t* row);  // whether or not tokens can finish what follows
   bool row_within(uint32_t* row, std::size_t budget);
   bool walks(StateId& s, std::string_view bytes) const;  // false: a step is not known
   void push(StateId s, TokenId t, std::string_view text);
@@ -86,12 +87,9 @@ class Matcher {
   StateId walk_text(StateId s, std::string_view bytes);
   StateId walk(StateId s, std::string_view bytes);
   StateId accept_limited(TokenId t);  // dead where it is not allowed
+  bool spellable(StateId s);          // whether tokens can finish it
   bool completable(StateId s);        // within the limits on tokens, if there are any
   // ---- engine/budget.cc, all under the lock ----
-  struct Piece {
-    std::size_t end;  // in a text, of a token
-    TokenId token;
-  };
   struct Trial;
   std::size_t needed(StateId s);
   bool follow(StateId s, StateId blind);
@@ -99,7 +97,6 @@ class Matcher {
   Reach::Answer within(StateId s, std::size_t budget, uint64_t& work);
   Reach::Answer asked_within(std::size_t budget);
   bool few(StateId s, std::size_t budget, uint64_t& work);
-  bool spell(std::string_view text, std::vector<Piece>& out) const;
   std::size_t promise(StateId s, std::string_view text);
   std::string promised(StateId s);
   bool tired(StateId s, Trial& trial) const;

@@ -57,6 +57,8 @@ class Reach {
   Answer within(StateId s, std::size_t k, uint64_t& work);
   // Whether any tokens can. `needed` likewise.
   Answer find(StateId s, uint64_t& work);
+  // Whether some tokens are known to complete s, by any search.
+  bool finished(StateId s) const { return known(s) < kFar; }
   // The tokens to the end after a yes.
   std::vector<TokenId> way(StateId s);
   // No fewer tokens can complete s; kFar: none can.

@@ -23,7 +23,7 @@ namespace structgen {
 namespace {
 
 constexpr char kMagic[8] = {'S', 'G', 'V', 'O', 'C', 'A', 'B', '\n'};
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 constexpr uint32_t kOrder = 0x01020304;  // reads otherwise where bytes are in the other order
 constexpr std::size_t kAlign = 64;
 
@@ -228,6 +228,7 @@ std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string
   meta.assign(words.begin(), words.end());
   auto made = std::make_shared<Vocabulary>(v, t, file);
   if (!made->sound()) refuse(path, "is damaged; save it again");
+  made->look_for_bytes();
   const std::span<const char> runs = section<char>(*file, h, kRuns);
   made->runs().view({runs.data(), runs.size()});
   return made;

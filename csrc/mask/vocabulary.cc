@@ -34,7 +34,7 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
                                                 " is outside the vocabulary of " +
                                                 std::to_string(tokens.size()) + " ids");
   std::size_t total = 0;
-  for (const auto& t : tokens) total += t.size();
+  for (const auto& t : tokens) total += t.size() <= kLongestToken ? t.size() : 0;
   total += 5 * special_.size();
   if (total > 0xF0000000ull) throw Error(ErrorKind::kVocabulary, "the vocabulary's text exceeds 4 GB");
   std::vector<char> text;
@@ -43,6 +43,7 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
   offsets.reserve(tokens.size() + 1);
   std::vector<std::pair<std::string_view, TokenId>> entries;
   entries.reserve(tokens.size());
+  std::size_t long_text = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     offsets.push_back(static_cast<uint32_t>(text.size()));
     const TokenId id = static_cast<TokenId>(i);
@@ -50,7 +51,9 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
     if (is_special(id)) {
       const std::string path = special_path(id);
       text.insert(text.end(), path.begin(), path.end());
-    } else if (tokens[i].find_first_of(kNoText) == std::string_view::npos) {
+    } else if (tokens[i].size() <= kLongestToken &&
+               tokens[i].find_first_of(kNoText) == std::string_view::npos) {
+      if (tokens[i].size() > kLong && (long_text += tokens[i].size()) > kLongTogether) continue;
       text.insert(text.end(), tokens[i].begin(), tokens[i].end());
     }
     longest_ = std::max(longest_, static_cast<uint32_t>(text.size() - offsets.back()));
@@ -62,6 +65,36 @@ Vocabulary::Vocabulary(const std::vector<std::string_view>& tokens, std::vector<
     if (const auto b = bytes(static_cast<TokenId>(i)); !b.empty())
       entries.emplace_back(b, static_cast<TokenId>(i));
   trie_.build(std::move(entries));
+  look_for_bytes();
+}
+
+namespace {
+// 0xC0, 0xC1 and what is above 0xF4 are in no text (RFC 3629).
+bool in_texts(int b) { return b <= 0xF4 && b != 0xC0 && b != 0xC1; }
+}  // namespace
+
+void Vocabulary::look_for_bytes() {
+  if (trie_.leaf(0)) return;
+  const TokenTrie::Kids& kids = trie_.kids(0);
+  kids.set.for_each([&](uint8_t b) {
+    if (!trie_.tokens(trie_.child(kids, b)).empty()) single_.add(b);
+  });
+  complete_ = true;
+  for (int b = 0; b < 256; ++b)
+    complete_ = complete_ && (!in_texts(b) || single_.has(static_cast<uint8_t>(b)));
+}
+
+std::string Vocabulary::missing() const {
+  static const char* hex = "0123456789ABCDEF";
+  std::string out;
+  int n = 0;
+  for (int b = 0; b < 256; ++b) {
+    if (!in_texts(b) || single_.has(static_cast<uint8_t>(b)) || ++n > 4) continue;
+    if (n > 1) out += ", ";
+    out += {'0', 'x', hex[b >> 4], hex[b & 15]};
+  }
+  return (n == 1 ? "the byte " : "the bytes ") + out +
+         (n > 4 ? " and " + std::to_string(n - 4) + " more" : "");
 }
 
 Vocabulary::Vocabulary(const Parts& parts, const TokenTrie::Parts& trie, std::shared_ptr<const void> keep)
@@ -88,7 +121,7 @@ bool Vocabulary::sound() const {
     for (TokenId t : *ids)
       if (t < 0 || static_cast<uint32_t>(t) >= size()) return false;
   }
-  return trie_.sound(size(), longest_);
+  return longest_ <= kLongestToken && trie_.sound(size(), longest_);
 }
 
 bool Vocabulary::is_eos(TokenId t) const { return std::binary_search(eos_.begin(), eos_.end(), t); }

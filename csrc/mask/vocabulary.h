@@ -5,7 +5,7 @@
 // Duplicate byte strings are legal, tokens may be partial UTF-8.
 // A special token has a path in the trie that no text has: the byte 0xFF, which UTF-8 does not use, and its
 // id. Only a grammar that names the token can read that path. Tokens with that byte or 0xFE, which UTF-8 does
-// not use either (kEdge), are never allowed.
+// not use either (kEdge), are never allowed; nor are very long ones, because a walk of the trie reads them.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,7 @@ class Vocabulary {
   ~Vocabulary();
   Parts parts() const { return {text_.all(), offsets_.all(), eos_, special_}; }
   bool sound() const;
+  void look_for_bytes();  // once it is sound
 
   uint32_t size() const { return static_cast<uint32_t>(offsets_.size() - 1); }
   uint32_t words() const { return (size() + 31) / 32; }  // int32 words of a bitmask row
@@ -52,6 +53,13 @@ class Vocabulary {
   bool is_eos(TokenId t) const;
   bool is_special(TokenId t) const;
   uint32_t longest() const { return longest_; }
+  // A longer token is never read. Real ones have up to 128 bytes, and a mask walks a token in 0.7 us a byte.
+  static constexpr std::size_t kLongestToken = 1024;
+  // All tokens of more than kLong bytes are read up to so many bytes together, by id.
+  static constexpr std::size_t kLong = 256, kLongTogether = 64u << 10;
+  // Whether every byte of UTF-8 is a token: then whatever a grammar asks for can be written.
+  bool complete() const { return complete_; }
+  std::string missing() const;  // the bytes that are no tokens, in words
   const TokenTrie& trie() const { return trie_; }
   // What is known of runs of characters; thread-safe, and no part of what the vocabulary is.
   Runs& runs() const { return *runs_; }
@@ -64,6 +72,8 @@ class Vocabulary {
   std::vector<TokenId> eos_;      // sorted
   std::vector<TokenId> special_;  // sorted
   uint32_t longest_ = 0;
+  ByteSet single_;  // tokens of one byte
+  bool complete_ = false;
   TokenTrie trie_;
   std::unique_ptr<Runs> runs_;
 };

@@ -1,0 +1,479 @@
+#include "engine/spellable.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/work.h"
+
+namespace structgen {
+
+namespace {
+constexpr std::size_t kNear = 3'000;       // places that are looked at around one state
+constexpr std::size_t kSpelled = 8;        // of those, states whose shortest completion is asked for
+constexpr uint64_t kStateWork = 300'000;   // steps of one state's summaries, about a tenth of a second
+constexpr uint64_t kMaskWork = 1'000'000;  // of all those of one mask
+constexpr uint64_t kReach = 200'000;       // of one state's search (engine/reach.h)
+constexpr std::size_t kTrials = 2'000;     // tokens of one mask that are stepped with their own text
+constexpr uint32_t kText = 0xFFFFFFFFu;    // a label: captured text was read, which is not known
+constexpr std::size_t kSummaryBytes = 64u << 20;
+
+void clear(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
+bool has(const uint32_t* row, TokenId t) { return row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1; }
+}  // namespace
+
+bool spell(const TokenTrie& trie, std::string_view text, std::vector<Piece>& out) {
+  constexpr uint32_t kNever = 0xFFFFFFFFu;
+  struct Best {
+    uint32_t tokens, end;
+    TokenId token;
+  };
+  std::vector<Best> best(text.size() + 1, Best{kNever, 0, -1});
+  best[text.size()].tokens = 0;
+  for (std::size_t at = text.size(); at-- > 0;) {
+    uint32_t node = 0;
+    for (std::size_t end = at; end < text.size() && !trie.leaf(node);) {
+      const TokenTrie::Kids& kids = trie.kids(node);
+      const uint8_t b = static_cast<uint8_t>(text[end]);
+      if (!kids.set.has(b)) break;
+      node = trie.child(kids, b);
+      ++end;
+      const auto tokens = trie.tokens(node);
+      if (!tokens.empty() && best[end].tokens != kNever && best[end].tokens + 1 <= best[at].tokens)
+        best[at] = {best[end].tokens + 1, static_cast<uint32_t>(end), tokens[0]};
+    }
+  }
+  out.clear();
+  if (best[0].tokens == kNever) return false;
+  for (std::size_t at = 0; at < text.size(); at = best[at].end) out.push_back({best[at].end, best[at].token});
+  return true;
+}
+
+StateId Spellable::walk(StateId s, std::string_view bytes) {
+  for (char b : bytes) {
+    if (s == Parser::dead()) break;
+    s = parser_.step(s, static_cast<uint8_t>(b));
+  }
+  return s;
+}
+
+void Spellable::spend(uint64_t n) {
+  charge(static_cast<int64_t>(2 * n));
+  if (work_ < n) throw OutOfWork{};
+  work_ -= n;
+}
+
+// ---- summaries ----
+
+// Behind the texts of a regex that begin at the node, without the empty one: the label that was read, the
+// node where the last token begun stands.
+const std::vector<Spellable::Place>& Spellable::terminal(RegexId r, uint32_t node) {
+  const auto [slot, fresh] = terminals_.try_emplace({r.v, node});
+  if (!fresh) return slot->second;
+  try {
+    RegexArena& regexes = parser_.regexes();
+    const TokenTrie& trie = world_.vocabulary->trie();
+    std::set<std::pair<uint32_t, uint32_t>> seen{{r.v, node}};
+    std::vector<std::pair<RegexId, uint32_t>> todo{{r, node}};
+    std::set<Place> out;
+    const auto reach = [&](RegexId to, uint32_t at) {
+      const RegexNode& n = regexes.node(to);
+      if (n.kind == RegexKind::kDone) {
+        out.insert({n.min + 1, Alive::kClear, at});
+        return;
+      }
+      if (n.nullable) out.insert({0, Alive::kClear, at});
+      if (seen.insert({to.v, at}).second) todo.emplace_back(to, at);
+    };
+    while (!todo.empty()) {
+      const auto [from, at] = todo.back();
+      todo.pop_back();
+      if (trie.leaf(at)) continue;
+      const TokenTrie::Kids& kids = trie.kids(at);
+      (kids.set & regexes.live(from)).for_each([&](uint8_t b) {
+        spend();
+        const RegexId to = regexes.next(from, b);
+        if (to == RegexArena::empty()) return;
+        const uint32_t child = trie.child(kids, b);
+        if (!trie.leaf(child)) reach(to, child);
+        if (!trie.tokens(child).empty()) reach(to, 0);
+      });
+    }
+    slot->second.assign(out.begin(), out.end());
+    bytes_ += 120 + slot->second.capacity() * sizeof(Place);
+  } catch (...) {
+    terminals_.erase(slot);
+    throw;
+  }
+  return slot->second;
+}
+
+const Alternatives& Spellable::expand(RuleId r, uint32_t label) {
+  const auto [slot, fresh] = expansions_.try_emplace({r.v, label});
+  if (!fresh) return slot->second;
+  try {
+    Reading reading;
+    reading.kind = label == 0 ? Reading::kNone : label == kText ? Reading::kUnknown : Reading::kLabel;
+    reading.label = label == 0 || label == kText ? 0 : label - 1;
+    productions_.expand(r, reading, slot->second);
+    bytes_ += 120 + slot->second.symbols.capacity() * 4 + slot->second.ends.capacity() * 4;
+  } catch (...) {
+    expansions_.erase(slot);
+    throw;
+  }
+  return slot->second;
+}
+
+// What is known of a rule so far; whoever asks is looked at again once more is known.
+const Spellable::Rule& Spellable::rule(RuleId r, Place from) {
+  const auto [it, fresh] = rules_.try_emplace(Key{r.v, from});
+  if (fresh) {
+    spend(8);
+    bytes_ += 200;
+    todo_.push_back(it->first);
+  }
+  std::vector<Key>& users = it->second.users;
+  if (at_ && std::find(users.begin(), users.end(), *at_) == users.end()) users.push_back(*at_);
+  return it->second;
+}
+
+void Spellable::through(Symbol s, Place from, std::vector<Place>& to) {
+  spend();
+  const bool rules = s.kind() == Symbol::kRule;
+  if (rules || s.kind() == Symbol::kReader) {
+    if (!rules && from.label == 0) from.label = kText;
+    if (rules) from.label = 0;
+    if (!rules || !parser_.alive().plain(s.rule_id())) {
+      // A grammar of another kind knows nothing of what may not follow.
+      if (from.pending != Alive::kClear && parser_.alive().follow(from.pending) != RegexArena::empty())
+        open_ = true;
+      from.pending = Alive::kClear;
+    }
+    const std::set<Place>& out = rule(s.rule_id(), from).out;
+    to.insert(to.end(), out.begin(), out.end());
+    return;
+  }
+  if (s.kind() == Symbol::kTerminal && s.regex() == RegexArena::poison()) {
+    open_ = true;
+    return;
+  }
+  std::vector<Alive::Step> steps;
+  parser_.alive().steps(s, from.pending, steps);
+  for (const Alive::Step& step : steps) {
+    if (step.regex == RegexArena::poison()) {
+      open_ = true;
+    } else if (step.regex == RegexArena::epsilon()) {
+      to.push_back({0, step.to, from.node});
+    } else {
+      for (Place p : terminal(step.regex, from.node)) {
+        p.pending = step.to;
+        to.push_back(p);
+      }
+    }
+  }
+}
+
+// Least fixpoint over the rules that were asked for.
+void Spellable::settle() {
+  std::vector<Place> now, next;
+  while (!todo_.empty()) {
+    const Key key = todo_.back();
+    todo_.pop_back();
+    rules_[key].waiting = false;
+    at_ = &key;
+    const Alternatives& alternatives = expand(RuleId{key.rule}, key.from.label);
+    std::set<Place> found;
+    uint32_t begin = 0;
+    for (uint32_t end : alternatives.ends) {
+      now.assign(1, {0, key.from.pending, key.from.node});
+      for (uint32_t k = begin; k < end && !now.empty(); ++k) {
+        next.clear();
+        for (const Place& p : now) through(alternatives.symbols[k], p, next);
+        std::sort(next.begin(), next.end());
+        next.erase(std::unique(next.begin(), next.end()), next.end());
+        std::swap(now, next);
+      }
+      found.insert(now.begin(), now.end());
+      begin = end;
+    }
+    at_ = nullptr;
+    Rule& rule = rules_[key];
+    if (found.size() == rule.out.size()) continue;
+    bytes_ += (found.size() - rule.out.size()) * 48;
+    rule.out = std::move(found);
+    for (const Key& user : rule.users) {
+      Rule& u = rules_[user];
+      if (u.waiting) continue;
+      u.waiting = true;
+      todo_.push_back(user);
+    }
+  }
+}
+
+// What is known of rules is not all where a search was broken off.
+void Spellable::forget() {
+  rules_.clear();
+  todo_.clear();
+  at_ = nullptr;
+  if (bytes_ <= kSummaryBytes) return;
+  terminals_.clear();
+  expansions_.clear();
+  bytes_ = 0;
+  for (const auto& [state, row] : rows_) bytes_ += 64 + row.size() * 4;
+}
+
+// Down all stacks at once, with what every terminal and rule leaves behind.
+Reach::Answer Spellable::summarised(StateId s) {
+  work_ = std::min(kStateWork, mask_work_);
+  const uint64_t before = work_;
+  const bool was_open = std::exchange(open_, false);
+  Reach::Answer answer = Reach::Answer::kUnknown;
+  try {
+    if (bytes_ > kSummaryBytes) throw OutOfWork{};
+    std::set<std::pair<uint32_t, Place>> seen;
+    std::vector<std::pair<StackId, Place>> todo;
+    const auto at = [&](StackId stack, Place p) {
+      if (seen.insert({stack.v, p}).second) todo.emplace_back(stack, p);
+    };
+    for (const Item& i : parser_.items(s)) {
+      if (i.regex == RegexArena::poison())
+        open_ = true;
+      else
+        for (const Place& p : terminal(i.regex, 0)) at(i.stack, p);
+    }
+    std::vector<Place> to;
+    while (!todo.empty() && answer != Reach::Answer::kYes) {
+      const auto [stack, from] = todo.back();
+      todo.pop_back();
+      if (parser_.stacks().has_end(stack) && from.node == 0) answer = Reach::Answer::kYes;
+      for (const StackEntry& e : parser_.stacks().entries(stack)) {
+        to.clear();
+        through(e.top, from, to);
+        if (!todo_.empty()) {
+          settle();
+          to.clear();
+          through(e.top, from, to);
+        }
+        for (const Place& p : to) at(e.rest, p);
+      }
+    }
+    if (answer != Reach::Answer::kYes && !open_ && !was_open) answer = Reach::Answer::kNo;
+  } catch (const OutOfWork&) {
+    forget();
+  } catch (const Error& e) {
+    forget();
+    if (!e.is_limit() || meter.exhausted()) throw;
+  } catch (...) {
+    forget();
+    throw;
+  }
+  open_ = open_ || was_open;  // summaries that are kept may hold it
+  mask_work_ -= std::min(mask_work_, before - work_);
+  return answer;
+}
+
+// ---- one state ----
+
+void Spellable::keep(StateId s, const std::vector<TokenId>& tokens) {
+  std::vector<StateId> on;
+  for (TokenId t : tokens) {
+    on.push_back(s);
+    s = walk(s, world_.vocabulary->bytes(t));
+    if (s == Parser::dead()) return;
+  }
+  if (!parser_.state(s).accepting) return;
+  for (std::size_t i = 0; i < on.size(); ++i) {
+    known_[on[i].v] = Reach::Answer::kYes;
+    next_.try_emplace(on[i].v, tokens[i]);
+  }
+}
+
+std::vector<TokenId> Spellable::way(StateId s) {
+  std::vector<TokenId> out;
+  while (!parser_.state(s).accepting) {
+    const auto it = next_.find(s.v);
+    if (it == next_.end() || out.size() > 4096) return {};
+    out.push_back(it->second);
+    s = walk(s, world_.vocabulary->bytes(it->second));
+  }
+  return out;
+}
+
+bool Spellable::spelled(StateId s) {
+  try {
+    std::vector<Piece> pieces;
+    if (!spell(world_.vocabulary->trie(), completion_.of(s), pieces)) return false;
+    std::vector<TokenId> tokens;
+    for (const Piece& p : pieces) tokens.push_back(p.token);
+    keep(s, tokens);
+    return known_.contains(s.v);
+  } catch (const Error& e) {
+    if (!e.is_limit() || meter.exhausted()) throw;
+    return false;
+  }
+}
+
+// By breadth through what tokens can write, byte by byte: most states that are not spelled at once stand in a
+// character, which some bytes end or none do.
+Reach::Answer Spellable::near(StateId s) {
+  struct At {
+    StateId state;
+    uint32_t node, from;
+    TokenId token;  // that ends here, or -1
+  };
+  const TokenTrie& trie = world_.vocabulary->trie();
+  std::vector<At> met{{s, 0, 0, -1}};
+  std::set<std::pair<uint32_t, uint32_t>> seen{{s.v, 0}};
+  std::size_t asked = 0;
+  bool all = true;
+  for (std::size_t i = 0; i < met.size(); ++i) {
+    const At at = met[i];
+    charge(4);
+    if (parser_.state(at.state).poisoned) all = false;
+    if (trie.leaf(at.node)) continue;
+    const TokenTrie::Kids& kids = trie.kids(at.node);
+    const ByteSet bytes = kids.set & parser_.live(at.state);
+    for (int b = bytes.first(); b < 256; ++b) {
+      if (!bytes.has(static_cast<uint8_t>(b))) continue;
+      const StateId to = parser_.step(at.state, static_cast<uint8_t>(b));
+      if (to == Parser::dead()) continue;
+      const uint32_t child = trie.child(kids, static_cast<uint8_t>(b));
+      if (!trie.leaf(child) && seen.insert({to.v, child}).second)
+        met.push_back({to, child, static_cast<uint32_t>(i), -1});
+      if (trie.tokens(child).empty() || !seen.insert({to.v, 0}).second) continue;
+      met.push_back({to, 0, static_cast<uint32_t>(i), trie.tokens(child)[0]});
+      const auto known = known_.find(to.v);
+      if (known != known_.end() && known->second == Reach::Answer::kNo) {
+        met.pop_back();
+        continue;
+      }
+      if (!parser_.state(to).accepting && (known == known_.end() || known->second != Reach::Answer::kYes) &&
+          (asked >= kSpelled || (++asked, !spelled(to))))
+        continue;
+      std::vector<TokenId> tokens;
+      for (std::size_t k = met.size() - 1; k > 0; k = met[k].from)
+        if (met[k].token >= 0) tokens.insert(tokens.begin(), met[k].token);
+      const std::vector<TokenId> rest = way(to);
+      tokens.insert(tokens.end(), rest.begin(), rest.end());
+      keep(s, tokens);
+      return Reach::Answer::kYes;
+    }
+    if (met.size() > kNear) return Reach::Answer::kUnknown;
+  }
+  if (!all) return Reach::Answer::kUnknown;
+  for (const At& at : met)
+    if (at.node == 0) known_[at.state.v] = Reach::Answer::kNo;
+  return Reach::Answer::kNo;
+}
+
+Reach::Answer Spellable::searched(StateId s) {
+  Reach::Answer found = Reach::Answer::kUnknown;
+  for (Reach* search : {&reach_, &exact_reach_}) {  // without captured text first: those states are fewer
+    uint64_t work = std::min(kReach, mask_work_);
+    const uint64_t before = work;
+    const StateId from = search->begin(s);
+    found = search->find(from, work);
+    mask_work_ -= std::min(mask_work_, 4 * (before - work));
+    if (found == Reach::Answer::kYes) {
+      keep(s, search->way(from));
+      if (!known_.contains(s.v)) found = Reach::Answer::kUnknown;  // its text is in the way
+    }
+    if (found != Reach::Answer::kUnknown) break;
+  }
+  return found;
+}
+
+Reach::Answer Spellable::judge(StateId s) {
+  if (s == Parser::dead()) return Reach::Answer::kNo;
+  if (parser_.state(s).accepting) return Reach::Answer::kYes;
+  const auto known = known_.find(s.v);
+  if (known != known_.end() && known->second == Reach::Answer::kYes) return known->second;
+  if (reach_.finished(s))
+    return known_[s.v] = Reach::Answer::kYes;  // a budget's mask (engine/budget.cc) knew
+  if (known != known_.end()) return known->second;
+  if (mask_work_ == 0) mask_work_ = kMaskWork;
+  // What finishes whatever the captured text is, finishes.
+  const StateId any = masks_.blind(s);
+  Reach::Answer answer = Reach::Answer::kUnknown;
+  if (any != s && judge(any) == Reach::Answer::kYes) answer = Reach::Answer::kYes;
+  if (answer == Reach::Answer::kUnknown && spelled(s)) answer = Reach::Answer::kYes;
+  if (answer == Reach::Answer::kUnknown) answer = near(s);
+  if (answer == Reach::Answer::kUnknown && any == s) answer = summarised(s);
+  if (answer == Reach::Answer::kUnknown) answer = searched(s);
+  known_.try_emplace(s.v, answer);
+  return answer;
+}
+
+// ---- masks ----
+
+void Spellable::fill(StateId s, uint32_t* row) {
+  const Vocabulary& vocabulary = *world_.vocabulary;
+  if (const auto it = rows_.find(s.v); it != rows_.end()) {
+    std::copy(it->second.begin(), it->second.end(), row);
+    return;
+  }
+  mask_work_ = kMaskWork;
+  if (world_.cache) {
+    write_row(*masks_.mask(s), vocabulary, row);
+  } else {
+    Mask m;
+    std::vector<TokenId> scratch;
+    masks_.uncached(s, scratch, m);
+    write_row(m, vocabulary, row);
+  }
+  const TokenTrie& trie = vocabulary.trie();
+  struct At {
+    StateId state;
+    bool blind;
+  };
+  std::vector<At> at(vocabulary.longest() + 2);
+  at[0].state = masks_.blind(s);
+  at[0].blind = at[0].state != s;
+  std::vector<uint32_t> before{0};  // tokens of the mask, in depth-first order
+  for (TokenId t : trie.parts().order) before.push_back(before.back() + has(row, t));
+  std::vector<TokenId> alone;  // decided by their own text
+  for (uint32_t i = 1; i < trie.size();) {
+    charge();
+    const TokenTrie::Node& node = trie.node(i);
+    if (before[trie.node(node.end).rank] == before[node.rank]) {
+      i = node.end;
+      continue;
+    }
+    const At& last = at[node.depth - 1];
+    const StateId plain = parser_.step(last.state, static_cast<uint8_t>(node.byte));
+    const StateId into = masks_.blind(plain);
+    at[node.depth] = {into, last.blind || into != plain};
+    const State& st = parser_.state(into);
+    if (into == Parser::dead() || (st.poisoned && st.n == 1 && !st.accepting)) {
+      for (TokenId t : trie.subtree_tokens(i))
+        if (has(row, t)) alone.push_back(t);
+      i = node.end;
+      continue;
+    }
+    if (!trie.tokens(i).empty() && before[node.rank] != before[trie.node(i + 1).rank] && !possible(into))
+      for (TokenId t : trie.tokens(i)) {
+        if (!has(row, t)) continue;
+        if (at[node.depth].blind)
+          alone.push_back(t);
+        else
+          clear(row, t);
+      }
+    ++i;
+  }
+  for (std::size_t k = 0; k < alone.size(); ++k)
+    if (k >= kTrials || !possible(walk(s, vocabulary.bytes(alone[k])))) clear(row, alone[k]);
+  if (const auto it = next_.find(s.v); it != next_.end())  // as was promised
+    row[static_cast<uint32_t>(it->second) >> 5] |= 1u << (it->second & 31);
+  if (std::all_of(row, row + vocabulary.words(), [](uint32_t word) { return word == 0; })) {
+    if (judge(s) == Reach::Answer::kNo)
+      throw Error(ErrorKind::kVocabulary,
+                  "no tokens of the vocabulary spell a text that ends here; it lacks " +
+                      vocabulary.missing() + " as tokens of their own");
+    throw Error(ErrorKind::kBudgetExceeded, "no tokens were found that end the text; the vocabulary lacks " +
+                                                vocabulary.missing() + " as tokens of their own");
+  }
+  std::vector<uint32_t>& kept = rows_[s.v];
+  kept.assign(row, row + vocabulary.words());
+  bytes_ += 64 + kept.size() * 4;
+}
+
+}  // namespace structgen

@@ -1,0 +1,117 @@
+// Whether tokens can finish a text, where the vocabulary does not hold every byte as a token of its own.
+//
+// In: a state, and the masks of the language's bytes. Out: whether some sequence of tokens ends the text from
+// there, and the mask less the tokens after which none does. Cost: nothing where the vocabulary is complete
+// (mask/vocabulary.h), for then every byte can be written and the parser's states can all be finished. Else a
+// completion for every state that a token leads to, and a walk over the tokens of every new mask: about a
+// millisecond at 30,000 tokens.
+//
+// Four ways to tell, the cheapest first. The shortest completion, cut into tokens, proves a yes. So does one
+// that is spelled a few tokens further, and where tokens lead to few places in all, a no. Summaries
+// (of a rule, what was pending and the trie's node before it: the same behind it) decide the intersection of
+// a context-free language with the texts that tokens spell: a yes or a no, also where states never end. Where
+// captured text decides, the states that tokens lead to are searched (engine/reach.h). What is still open
+// after its share of work counts as a no: a mask may be smaller than it could be, and leads into no dead end.
+// Source: summaries of pushdown systems (Reps, Horwitz, Sagiv 1995), with the trie as the regular side of the
+// product (Bar-Hillel, Perles, Shamir 1961).
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/reach.h"
+#include "engine/world.h"
+#include "mask/fill.h"
+#include "parse/completion.h"
+#include "parse/state.h"
+
+namespace structgen {
+
+struct Piece {
+  std::size_t end;  // in a text, of a token
+  TokenId token;
+};
+// Cuts a text into as few tokens as it takes; false where the vocabulary cannot spell it.
+bool spell(const TokenTrie& trie, std::string_view text, std::vector<Piece>& out);
+
+class Spellable {
+ public:
+  Spellable(World& world, Parser& parser, Productions& productions, MaskBuilder& masks,
+            Completion& completion, Reach& reach, Reach& exact_reach)
+      : world_(world),
+        parser_(parser),
+        productions_(productions),
+        masks_(masks),
+        completion_(completion),
+        reach_(reach),
+        exact_reach_(exact_reach) {}
+
+  // All under the world's lock.
+  Reach::Answer judge(StateId s);
+  bool possible(StateId s) { return judge(s) == Reach::Answer::kYes; }
+  // words() words. Throws kVocabulary where no tokens end the text, kBudgetExceeded where none were found.
+  void fill(StateId s, uint32_t* row);
+  // Tokens that were found to end the text from s, for another epoch to keep; may be none.
+  std::vector<TokenId> way(StateId s);
+  void keep(StateId s, const std::vector<TokenId>& tokens);
+  std::size_t byte_size() const { return bytes_ + known_.size() * 56 + next_.size() * 48; }
+
+ private:
+  // Between two symbols: the label that was read last, what is pending (parse/alive.h), the trie's node.
+  struct Place {
+    uint32_t label = 0;  // and one; 0: none
+    Alive::Pending pending = Alive::kClear;
+    uint32_t node = 0;
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+  struct Key {
+    uint32_t rule;
+    Place from;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+  struct Rule {
+    std::set<Place> out;
+    std::vector<Key> users;  // rules that asked for it
+    bool waiting = true;     // to be looked at, again
+  };
+  struct OutOfWork {};
+  void spend(uint64_t n = 1);
+  const std::vector<Place>& terminal(RegexId r, uint32_t node);
+  void through(Symbol s, Place from, std::vector<Place>& to);
+  const Rule& rule(RuleId r, Place from);
+  const Alternatives& expand(RuleId r, uint32_t label);
+  void settle();
+  void forget();
+  Reach::Answer summarised(StateId s);
+  bool spelled(StateId s);
+  Reach::Answer near(StateId s);
+  Reach::Answer searched(StateId s);
+  StateId walk(StateId s, std::string_view bytes);
+
+  World& world_;
+  Parser& parser_;
+  Productions& productions_;
+  MaskBuilder& masks_;
+  Completion& completion_;
+  Reach &reach_, &exact_reach_;
+  std::unordered_map<uint32_t, Reach::Answer> known_;
+  std::unordered_map<uint32_t, TokenId> next_;  // the first token of a way
+  std::unordered_map<uint32_t, std::vector<uint32_t>> rows_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<Place>> terminals_;
+  std::map<std::pair<uint32_t, uint32_t>, Alternatives> expansions_;
+  std::map<Key, Rule> rules_;
+  std::vector<Key> todo_;
+  const Key* at_ = nullptr;  // the rule that is looked at
+  bool open_ = false;        // captured text was met: no longer is everything known
+  uint64_t work_ = 0;        // left for one state
+  uint64_t mask_work_ = 0;   // left for the states of one mask
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace structgen
