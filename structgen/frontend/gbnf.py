@@ -546,6 +546,9 @@ def _texts(value: object) -> list[str]:
     return [str(v) for v in value] if isinstance(value, (list, tuple)) else []
 
 
+_MOST_MARKS = 1_000  # each is told from all others: 1,000 take half a second
+
+
 def dispatch(
     b: _core.GrammarBuilder,
     pairs: list[tuple[str, int]],
@@ -575,10 +578,19 @@ def dispatch(
     marks = [*tags, *stops, *excludes]
     if len(set(marks)) != len(marks):
         raise GrammarError("a tag cannot also be a stop or an excluded text")
-    after = {tag: b.choice([node for t, node in pairs if t == tag]) for tag in tags}
+    if len(marks) > _MOST_MARKS:
+        raise GrammarError(
+            f"{len(marks):,} tags, stops and excluded texts; at most {_MOST_MARKS:,} are read: "
+            "give tags a common trigger"
+        )
+    nodes: dict[str, list[int]] = {}
+    for tag, node in pairs:
+        nodes.setdefault(tag, []).append(node)
+    after = {tag: b.choice(found) for tag, found in nodes.items()}
+    first = source.Marks(b, [*tags, *stops], spell)
 
     def up_to(mark: str) -> int:
-        found = source.up_to(b, mark, [*tags, *stops], spell)
+        found = first.up_to(mark)
         if not excludes:
             return found
         free = source.without(b, excludes)

@@ -112,20 +112,29 @@ def without(b: _core.GrammarBuilder, texts: Sequence[str]) -> int:
     return b.negate(b.sequence([any_text(b), found, any_text(b)]))
 
 
-def up_to(b: _core.GrammarBuilder, mark: str, marks: Sequence[str], spell: Spell | None = None) -> int:
-    """Any text up to and including the first of all the marks, where that is `mark`.
-
-    Of several that end at the same place the longest counts.
+class Marks:
+    """Any text up to and including the first of some marks. Of several that end at the same place the longest
+    counts. Cost: linear in the marks, however many are asked for.
     """
-    spell = spell or literal(b)
-    first = b.shortest(b.sequence([any_text(b), b.choice([spell(m) for m in marks])]))
-    if len(marks) == 1:
-        return first
-    parts = [first, b.sequence([any_text(b), spell(mark)])]
-    longer = [m for m in marks if m != mark and m.endswith(mark)]
-    if longer:
-        parts.append(b.negate(b.sequence([any_text(b), b.choice([spell(m) for m in longer])])))
-    return b.both(parts)
+
+    def __init__(self, b: _core.GrammarBuilder, marks: Sequence[str], spell: Spell | None = None) -> None:
+        self.b, self.spell, self.marks = b, spell or literal(b), marks
+        self._first = b.shortest(b.sequence([any_text(b), b.choice([self.spell(m) for m in marks])]))
+        known = set(marks)
+        self._longer: dict[str, list[str]] = {}  # mark -> those that end with it
+        for mark in marks:
+            for k in range(1, len(mark)):
+                if mark[k:] in known:
+                    self._longer.setdefault(mark[k:], []).append(mark)
+
+    def up_to(self, mark: str) -> int:
+        b = self.b
+        if len(self.marks) == 1:
+            return self._first
+        parts = [self._first, b.sequence([any_text(b), self.spell(mark)])]
+        if longer := self._longer.get(mark):
+            parts.append(b.negate(b.sequence([any_text(b), b.choice([self.spell(m) for m in longer])])))
+        return b.both(parts)
 
 
 def across(mark: str, texts: Sequence[str]) -> list[str]:

@@ -365,11 +365,12 @@ class _Formats:
             self.fail("'triggers' must be a list of texts", path)
         pairs: list[tuple[str, int]] = []
         whole: list[int] = []
+        known, lengths = set(triggers), sorted({len(t) for t in triggers})
         for i, tag in enumerate(self.items(spec, "tags", path)):
             at = f"{path}/tags/{i}"
             self.tag_fields(tag, at)
             begin = self.text(tag, "begin", at)
-            fitting = [t for t in triggers if begin.startswith(t)]
+            fitting = [begin[:k] for k in lengths if k <= len(begin) and begin[:k] in known]
             if not fitting:
                 self.fail(f"the tag begins with {begin!r}, but no trigger does", at)
             if len(fitting) > 1:

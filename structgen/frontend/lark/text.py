@@ -174,6 +174,7 @@ def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
         put(text[begin:end], begin)
 
     line = True
+    blank = False  # nothing but blanks since a line's end that was put
     while at < len(text):
         if line:
             line = False
@@ -195,7 +196,7 @@ def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
                     for end in ("stop", "suffix"):  # for Lark a terminal of the rule, so that it is kept
                         if attributes.get(end, ("",))[0] == "terminal":
                             put(f" {found.name(attributes[end][1])} ", attributes[end][2])
-                    at = at_end
+                    at, blank = at_end, False
                     continue
         match = _PART.search(text, at)
         if match is None:
@@ -203,6 +204,8 @@ def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
             break
         if match.start() > at:
             plain(at, match.start())
+            blank = blank and not text[at : match.start()].strip()
+        blank = blank and match.lastgroup in ("comment", "line")
         at, kind = match.end(), match.lastgroup
         start = match.start()
         piece = match[0]
@@ -211,8 +214,10 @@ def scan(text: str, parent: Scanned | None = None, file: str = "") -> Scanned:
         elif kind in ("string", "regexp"):
             put(piece, start)
         elif kind == "line":
-            put(piece, start)
-            line = True
+            # One of many: Lark's lexer takes quadratic time for lines without text.
+            if not blank:
+                put(piece, start)
+            line = blank = True
         elif kind == "comment":
             pass
         elif kind == "percent":

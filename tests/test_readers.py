@@ -1,0 +1,71 @@
+"""Readers in near-linear time: what was quadratic, at two sizes, and the limits that take its place.
+
+`python -m bench.readers` has every reader and many kinds of text. The bars hold on a busy machine: CPU time,
+eight times the text in at most twenty times the time.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+import structgen as sg
+from bench import readers
+
+VOCABULARY = sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], 256)
+
+
+def spent(reader: str, kind: str, size: int) -> float:
+    texts, compile = readers.compilers()[reader]
+    text = texts[kind](size)
+    best = float("inf")
+    for _ in range(3):
+        compiler = sg.Compiler(VOCABULARY)
+        start = time.process_time()
+        compile(compiler, text)
+        best = min(best, time.process_time() - start)
+    return best
+
+
+@pytest.mark.parametrize(
+    ("reader", "kind", "size"),
+    [
+        ("lark", "newlines", 1 << 13),
+        ("lark", "newlines between", 1 << 13),
+        ("lark", "comments", 1 << 14),
+        ("tags", "many triggers", 1 << 13),
+        ("tags", "many tags", 1 << 14),
+    ],
+)
+def test_what_was_quadratic(reader: str, kind: str, size: int) -> None:
+    sg.Compiler(VOCABULARY).lark('start: "a"')  # imports, tables
+    assert spent(reader, kind, 8 * size) < 20 * max(spent(reader, kind, size), 0.004)
+
+
+def test_every_kind_of_text_is_read_or_refused() -> None:
+    """At a small size: the table has no row that is not a grammar."""
+    for reader, (texts, _) in readers.compilers().items():
+        for kind in texts:
+            ((_, _, error),) = readers.measured(reader, kind, [600], 10)
+            assert not error or kind in REFUSED, (reader, kind, error)
+
+
+REFUSED = {"chain of rules", "deep groups", "many declares", "many templates", "deep const"}
+
+
+def test_too_many_triggers() -> None:
+    spec: Any = readers.tags(200_000)
+    with pytest.raises(sg.GrammarError, match=r"at most 1,000 are read: give tags a common trigger"):
+        sg.Compiler(VOCABULARY).structural_tag(spec)
+
+
+def test_lines_without_text_change_nothing() -> None:
+    text = 'start: a\n\n  \n\t\n// c\n\n a: "x"\n   \n  | "y"\n\n\n'
+    grammar = sg.Compiler(VOCABULARY).lark(text)
+    for end in ("x", "y"):
+        matcher = grammar.matcher()
+        assert matcher.accept_bytes(end) and matcher.is_accepting()
+    with pytest.raises(sg.GrammarError, match="line 5"):
+        sg.Compiler(VOCABULARY).lark('start: a\n\n  \n\na: "x" )\n')
