@@ -23,6 +23,7 @@ from ..._draws import scaled
 from ...compiler import Compiler
 from ...errors import VocabularyError
 from ...logits import allocate_bitmask, apply_bitmask
+from ...vocabulary import Vocabulary
 from ..base import Cursor, Here, Quiet, Start, Step, Vector
 from .chain import Chain
 from .ranking import ranked
@@ -80,8 +81,19 @@ class DraftModel:
         if self._grammar is not None or start.compile is None:
             return self._grammar
         if self._compiler is None:
-            self._compiler = Compiler(self.lm.vocabulary)
+            self._compiler = Compiler(_complete(self.lm.vocabulary))
         return start.compile(self._compiler)
+
+
+def _complete(vocabulary: Vocabulary) -> Vocabulary:
+    """With ids behind the model's for bytes that are no tokens: a draft is a piece of a text, and the target
+    may end it where the draft's own tokens cannot.
+    """
+    single = {text for text in vocabulary.tokens if len(text) == 1}
+    missing = [bytes([b]) for b in range(256) if bytes([b]) not in single]
+    if not missing:
+        return vocabulary
+    return Vocabulary.from_bytes([*vocabulary.tokens, *missing], vocabulary.eos_token_ids)
 
 
 class _Same(Quiet):
@@ -203,7 +215,10 @@ class _Other(Quiet):
     def _write(self) -> bytes:
         """A piece of greedy text behind the target's. The draft's tokens keep it; `_follow` cuts it back."""
         lm, before = self._drafter.lm, len(self._text)
-        mask = allocate_bitmask(1, lm.vocabulary.vocab_size)
+        size = lm.vocabulary.vocab_size
+        if self._matcher is not None:
+            size = self._matcher.grammar.vocabulary.vocab_size
+        mask = allocate_bitmask(1, size)
         for _ in range(self._drafter.tokens):
             context = self._contexts[-1]
             if lm.max_context is not None and len(context) >= lm.max_context:
@@ -211,7 +226,7 @@ class _Other(Quiet):
             row = lm.logprobs([context])[0]
             if self._matcher is not None:
                 self._matcher.fill_bitmask(mask)
-                row = apply_bitmask(row, mask[0])
+                row = apply_bitmask(row, mask[0][: (len(row) + 31) // 32])
             token = int(np.argmax(row))
             if not np.isfinite(row[token]) or token in lm.eos_token_ids or not self._take(token):
                 break
