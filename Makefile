@@ -37,7 +37,7 @@ CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test core format lint hooks test-clients test-cpp test-asan test-tsan wheel test-wheel wheels check-release fuzz \
+.PHONY: help setup demo test core format lint hooks test-clients test-cpp test-asan test-tsan wheel test-wheel wheels check-release fuzz damage \
   planted differential recorded model bench bench-speculation stubs clean
 
 help:  ## this list
@@ -128,6 +128,9 @@ fuzz: setup  ## every text that is read, fuzzed for FUZZ_SECONDS (120) each; fuz
 	  $(VENV)/bin/cmake --build $(FUZZ) -j $(JOBS) || exit 1; \
 	else echo "without clang 16 or later: the C++ core is not instrumented" >&2; fi
 	@$(if $(CLANG),STRUCTGEN_CORE=$(FUZZ)) nice $(PY) -m fuzz all --seconds $(FUZZ_SECONDS) --out build/fuzz
+
+damage: setup  ## saved files damaged 10,000 times each: refused or harmless?
+	@$(PY) -m bench.damage
 
 planted: setup  ## bugs put into a copy of the engine on purpose: which tests see them?
 	@PATH="$(abspath $(VENV)/bin):$$PATH" $(PY) -m bench.planted --jobs $(JOBS)

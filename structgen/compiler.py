@@ -52,6 +52,11 @@ class Compiler:
     ) -> None:
         if cache_bytes < 1:
             raise ValueError("cache_bytes must be positive")
+        if not hasattr(vocabulary, "_core") or not hasattr(vocabulary, "eos_token_ids"):
+            raise TypeError(
+                f"vocabulary is a structgen.Vocabulary, not {vocabulary!r:.60}; Vocabulary.from_huggingface "
+                "takes tokenizers and names of models, Vocabulary.from_file files"
+            )
         self.vocabulary = vocabulary
         self.threads = threads
         self._cache = cache
@@ -369,8 +374,9 @@ class Compiler:
         Raises:
             GrammarError: no texts, or one text in the place of a list of them.
         """
-        given = [texts] if isinstance(texts, str | bytes) else list(texts)
-        if isinstance(texts, str | bytes) or not all(isinstance(text, str) for text in given):
+        listed = not isinstance(texts, str | bytes) and hasattr(texts, "__iter__")
+        given = list(texts) if listed else []
+        if not listed or not all(isinstance(text, str) for text in given):
             raise GrammarError(f'a choice is made of a list of texts: ["yes", "no"], not {texts!r:.60}')
         options = [sound(text) for text in given]
         if not options:
@@ -494,5 +500,23 @@ def _documents(registry: Any) -> list[tuple[str, str]]:
     if isinstance(registry, dict):
         out = [(uri, doc if isinstance(doc, str) else _to_text(doc)) for uri, doc in registry.items()]
     else:
-        out = [(uri, _to_text(registry.contents(uri))) for uri in registry]
+        out = [(uri, _to_text(_contents(registry[uri]))) for uri in registry]
     return out + _metaschemas.documents()
+
+
+_DIALECTS = {
+    "draft-04": "http://json-schema.org/draft-04/schema#",
+    "draft-06": "http://json-schema.org/draft-06/schema#",
+    "draft-07": "http://json-schema.org/draft-07/schema#",
+    "draft2019-09": "https://json-schema.org/draft/2019-09/schema",
+    "draft2020-12": "https://json-schema.org/draft/2020-12/schema",
+}
+
+
+def _contents(resource: Any) -> Any:
+    """A document of a `referencing.Registry`, with the `$schema` of the specification that it was given."""
+    name = getattr(getattr(resource, "_specification", None), "name", None)
+    contents = resource.contents
+    if name in _DIALECTS and isinstance(contents, Mapping) and "$schema" not in contents:
+        return {"$schema": _DIALECTS[name], **contents}
+    return contents

@@ -283,23 +283,36 @@ class Matcher:
 
     def accept_token(self, token: int) -> bool:
         """Appends a token. False leaves the state unchanged."""
-        return self._core.accept_token(token)
+        try:
+            return self._core.accept_token(token)
+        except TypeError:
+            raise TypeError(f"a token is a number, not {token!r:.60}; text goes to accept_bytes") from None
 
     def accept_tokens(self, tokens: Sequence[int]) -> bool:
         """Appends all tokens or none."""
-        return self._core.accept_tokens(tokens)
+        try:
+            return self._core.accept_tokens(tokens)
+        except (TypeError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "bad_cast" not in str(error):
+                raise
+            raise _no_ids(tokens) from None
 
     def accept_bytes(self, text: bytes | str) -> bool:
         """Appends text, whatever its tokenization; one step of the history. False changes nothing."""
-        return self._core.accept_bytes(text.encode() if isinstance(text, str) else bytes(text))
+        return self._core.accept_bytes(_bytes(text))
 
     def validate_tokens(self, tokens: Sequence[int]) -> int:
         """Length of the longest prefix that would be accepted; the state does not change."""
-        return self._core.validate_tokens(tokens)
+        try:
+            return self._core.validate_tokens(tokens)
+        except (TypeError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "bad_cast" not in str(error):
+                raise
+            raise _no_ids(tokens) from None
 
     def validate_bytes(self, text: bytes | str) -> int:
         """Bytes of the longest prefix that would be accepted; the state does not change."""
-        return self._core.validate_bytes(text.encode() if isinstance(text, str) else bytes(text))
+        return self._core.validate_bytes(_bytes(text))
 
     def rollback(self, n: int = 1) -> None:
         """Takes back the last ``n`` steps, end-of-sequence included.
@@ -462,3 +475,15 @@ def _cpu_count() -> int:
 
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return min(8, mine or 1)
+
+
+def _bytes(text: bytes | str) -> bytes:
+    if isinstance(text, str):
+        return text.encode()
+    if isinstance(text, bytes | bytearray | memoryview):
+        return bytes(text)
+    raise TypeError(f"a text is bytes or str, not {text!r:.60}; token ids go to accept_tokens")
+
+
+def _no_ids(tokens: Any) -> TypeError:
+    return TypeError(f"tokens are a list of ids, not {tokens!r:.60}; text goes to accept_bytes")

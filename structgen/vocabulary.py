@@ -234,14 +234,18 @@ class Vocabulary:
         from . import _core
 
         made, meta = _core.Vocabulary.load(os.fspath(path))
-        about = json.loads(meta)
         found = cls.__new__(cls)
-        found.tokens = _Texts(made, {int(i): bytes.fromhex(text) for i, text in about["unread"].items()})
+        try:
+            about = json.loads(meta)
+            unread = {int(i): bytes.fromhex(text) for i, text in about["unread"].items()}
+            found.special_tokens = {str(name): int(i) for name, i in about["special"].items()}
+            found.kind = str(about["kind"])
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise VocabularyError(f"{os.fspath(path)}: is damaged; save it again") from None
+        found.tokens = _Texts(made, unread)
         found.vocab_size = len(made)
         found.eos_token_ids = list(made.eos)
         found.special_token_ids = list(made.special)
-        found.special_tokens = about["special"]
-        found.kind = about["kind"]
         found._encode = encode
         found._core_object = made
         found._lock = threading.Lock()

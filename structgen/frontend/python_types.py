@@ -47,8 +47,9 @@ def schema_of(kind: Any) -> tuple[dict[str, Any] | bool, Parser]:
     if kind is None:  # as annotations write it
         kind = type(None)
     if not _is_type(kind):
+        hint = "; read the file: path.read_text()" if hasattr(kind, "__fspath__") else ""
         raise GrammarError(
-            f"a schema is an object, a boolean, JSON text or a Python type, not {type(kind).__name__}"
+            f"a schema is an object, a boolean, JSON text or a Python type, not {type(kind).__name__}{hint}"
         )
     pydantic = _pydantic()
     try:

@@ -123,6 +123,8 @@ def structural_tag(
     row = STYLES.get(style)
     if row is None:
         raise GrammarError(f"'{style}' is no style{source.meant(style, STYLES)}; known: {', '.join(STYLES)}")
+    if not isinstance(tools, list | tuple):
+        raise GrammarError(f"tools are a list of objects, not {tools!r:.60}")
     functions = [_function(tool, i) for i, tool in enumerate(tools)]
     names = [name for name, _ in functions]
     if len(set(names)) != len(names):

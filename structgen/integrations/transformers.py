@@ -28,7 +28,7 @@ else forced) allow the end-of-sequence tokens alone, or with `on_dead="all"` eve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -340,7 +340,13 @@ class _Rows:
 
 
 def _listed(grammars: CompiledGrammar | Sequence[CompiledGrammar]) -> list[CompiledGrammar]:
-    listed = [grammars] if isinstance(grammars, CompiledGrammar) else list(grammars)
+    several = isinstance(grammars, Sequence) and not isinstance(grammars, str | bytes)
+    listed: list[Any] = list(cast(Any, grammars)) if several else [grammars]
+    if not all(isinstance(g, CompiledGrammar) for g in listed):
+        raise TypeError(
+            f"grammars are one compiled grammar or a list of them, not {grammars!r:.60}; "
+            "Compiler(vocabulary).json_schema compiles a schema"
+        )
     if not listed:
         raise ValueError("a processor needs a grammar")
     if any(g.vocabulary.vocab_size != listed[0].vocabulary.vocab_size for g in listed):

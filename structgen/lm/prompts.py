@@ -25,6 +25,8 @@ def formatted(lm: LanguageModel, prompt: Any, schema: Any, format: Format) -> st
     """The prompt as the model is to read it."""
     if format not in ("auto", "plain", "chat", "embedded"):
         raise ValueError(f"format is 'auto', 'plain', 'chat' or 'embedded', not {format!r}")
+    if not isinstance(prompt, str) and not (hasattr(prompt, "__len__") and hasattr(prompt, "__getitem__")):
+        raise TypeError(f"a prompt is a text, a list of token ids or of messages, not {prompt!r:.60}")
     messages = not isinstance(prompt, str) and len(prompt) > 0 and isinstance(prompt[0], Mapping)
     if not isinstance(prompt, str) and not messages:
         if format in ("chat", "embedded"):

@@ -13,7 +13,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from .vector import Vector
 __all__ = ["load_trie", "save_trie"]
 
 _FORMAT = 2
+# What readers of a damaged file raise; zipfile: RuntimeError where a part is encrypted or of a later version.
+_DAMAGED = (ValueError, LookupError, EOFError, BadZipFile, TypeError, AttributeError, OverflowError, OSError,
+            RuntimeError, MemoryError)  # fmt: skip
 
 
 def save_trie(trie: Trie, path: str | os.PathLike[str]) -> None:
@@ -72,14 +75,20 @@ def load_trie(path: str | os.PathLike[str]) -> Trie:
     Raises:
         StructgenError: the file is damaged or of another version.
     """
+    size = os.path.getsize(path)
     try:
+        with ZipFile(path) as parts:  # `save_trie` compresses nothing: what grows when it is read is refused
+            if any(part.compress_type != ZIP_STORED or part.file_size > size for part in parts.infolist()):
+                raise ValueError("a part is larger than the file")
         with np.load(path, allow_pickle=False) as data:
             found = {name: data[name] for name in data.files}
         meta = json.loads(found["meta"].tobytes())
         if meta["format"] != _FORMAT:
             raise StructgenError(f"the trie {os.fspath(path)} has format {meta['format']}, not {_FORMAT}")
         return _built(meta, found)
-    except (ValueError, KeyError, IndexError, EOFError, BadZipFile, TypeError, AttributeError) as error:
+    except StructgenError:
+        raise
+    except _DAMAGED as error:
         raise StructgenError(f"the trie {os.fspath(path)} is damaged: {error}") from None
 
 

@@ -1,0 +1,73 @@
+"""What is handed over in the wrong place: an error that says what was given and what is taken."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import structgen as sg
+
+VOCABULARY = sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], 256)
+COMPILER = sg.Compiler(VOCABULARY)
+MATCHER = COMPILER.regex("a*").matcher()
+ANY: Any = COMPILER
+PATH = pathlib.Path("schema.json")
+
+
+def processor(value: Any) -> Any:
+    pytest.importorskip("transformers")
+    from structgen.integrations.transformers import LogitsProcessor
+
+    return LogitsProcessor(value)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "said"),
+    [
+        (lambda: sg.Compiler("embedded"), TypeError, "is a structgen.Vocabulary, not 'embedded'"),  # type: ignore
+        (lambda: sg.Compiler(None), TypeError, "from_huggingface takes tokenizers"),  # type: ignore
+        (lambda: MATCHER.validate_tokens("ab"), TypeError, "list of ids, not 'ab'; text goes to"),  # type: ignore
+        (lambda: MATCHER.accept_tokens("ab"), TypeError, "list of ids, not 'ab'"),  # type: ignore
+        (lambda: MATCHER.accept_tokens(3), TypeError, "list of ids, not 3"),  # type: ignore
+        (lambda: MATCHER.accept_token("a"), TypeError, "a token is a number, not 'a'"),  # type: ignore
+        (lambda: MATCHER.accept_bytes(3), TypeError, "a text is bytes or str, not 3"),  # type: ignore
+        (lambda: MATCHER.validate_bytes([97]), TypeError, r"not \[97\]; token ids go to"),  # type: ignore
+        (
+            lambda: COMPILER.json_schema(PATH),
+            sg.GrammarError,
+            r"not PosixPath; read the file|not WindowsPath",
+        ),
+        (lambda: COMPILER.choice("yes"), sg.GrammarError, "list of texts"),
+        (lambda: COMPILER.choice(3), sg.GrammarError, "list of texts"),  # type: ignore
+        (lambda: COMPILER.regex(3), sg.GrammarError, "a pattern is a str, not 3"),  # type: ignore
+        (lambda: COMPILER.regex(b"a"), sg.GrammarError, "decode it"),  # type: ignore
+        (lambda: COMPILER.gbnf(None), sg.GrammarError, "a grammar is a str, not None"),  # type: ignore
+        (lambda: COMPILER.lark(PATH), sg.GrammarError, r"read the file: path.read_text\(\)"),  # type: ignore
+        (lambda: COMPILER.grammar(3), sg.GrammarError, "a grammar is a str"),  # type: ignore
+        (lambda: COMPILER.tools(3), sg.GrammarError, "tools are a list of objects, not 3"),  # type: ignore
+        (
+            lambda: sg.generate(None, 3, {}),
+            TypeError,
+            "a prompt is a text, a list of token ids or of messages",
+        ),
+        (lambda: processor({"type": "object"}), TypeError, "one compiled grammar or a list"),
+    ],
+)
+def test_the_error_says_what_is_taken(call: Callable[[], Any], kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=said):
+        call()
+
+
+def test_a_document_of_a_registry_has_its_specification() -> None:
+    """In draft 4 `exclusiveMinimum` is a boolean beside `minimum`; in 2020-12 it is a number."""
+    referencing = pytest.importorskip("referencing")
+    from referencing.jsonschema import DRAFT4, DRAFT202012
+
+    document = {"minimum": 3, "exclusiveMinimum": True, "type": "integer"}
+    for specification, allowed in ((DRAFT4, False), (DRAFT202012, True)):
+        registry = referencing.Registry().with_resource("urn:n", specification.create_resource(document))
+        matcher = COMPILER.json_schema({"$ref": "urn:n"}, registry=registry).matcher()
+        assert (matcher.accept_bytes("3") and matcher.is_accepting()) is allowed
