@@ -42,11 +42,11 @@ def processor(value: Any) -> Any:
         ),
         (lambda: COMPILER.choice("yes"), sg.GrammarError, "list of texts"),
         (lambda: COMPILER.choice(3), sg.GrammarError, "list of texts"),  # type: ignore
-        (lambda: COMPILER.regex(3), sg.GrammarError, "a pattern is a str, not 3"),  # type: ignore
-        (lambda: COMPILER.regex(b"a"), sg.GrammarError, "decode it"),  # type: ignore
-        (lambda: COMPILER.gbnf(None), sg.GrammarError, "a grammar is a str, not None"),  # type: ignore
-        (lambda: COMPILER.lark(PATH), sg.GrammarError, r"read the file: path.read_text\(\)"),  # type: ignore
-        (lambda: COMPILER.grammar(3), sg.GrammarError, "a grammar is a str"),  # type: ignore
+        (lambda: COMPILER.regex(3), TypeError, "a pattern is a str, not int"),  # type: ignore
+        (lambda: COMPILER.regex(b"a"), TypeError, "decode them"),  # type: ignore
+        (lambda: COMPILER.gbnf(None), TypeError, "a grammar is a str, not NoneType"),  # type: ignore
+        (lambda: COMPILER.lark(PATH), TypeError, r"read the file: path.read_text\(\)"),  # type: ignore
+        (lambda: COMPILER.grammar(3), TypeError, "a grammar is a str"),  # type: ignore
         (lambda: COMPILER.tools(3), sg.GrammarError, "tools are a list of objects, not 3"),  # type: ignore
         (
             lambda: sg.generate(None, 3, {}),

@@ -50,6 +50,7 @@ def text_of(given: object, what: str) -> str:
     """The text itself, if it is one and `sound`."""
     if not isinstance(given, str):
         hint = "; decode them: .decode()" if isinstance(given, (bytes, bytearray)) else ""
+        hint = "; read the file: path.read_text()" if hasattr(given, "__fspath__") else hint
         raise TypeError(f"{what} is a str, not {type(given).__name__}{hint}")
     return sound(given)
 
