@@ -83,6 +83,16 @@ def _inside(options: argparse.Namespace) -> int:
     return 0
 
 
+def cluster(target: str, arguments: list[str]) -> None:
+    """One target, with arguments of libFuzzer: as ClusterFuzzLite starts it (.clusterfuzzlite/build.sh)."""
+    import atheris
+
+    with atheris.instrument_imports(include=["structgen", "lark"]):
+        from .targets import TARGETS
+    atheris.Setup(arguments, TARGETS[target])
+    atheris.Fuzz()
+
+
 def _escaped(word: str) -> str:
     return "".join(c if c.isalnum() else f"\\x{b:02x}" for c in word for b in c.encode()[:1])
 
