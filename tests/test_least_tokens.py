@@ -401,3 +401,31 @@ def test_masks_of_another_budget_are_caught(bug: str, monkeypatch: pytest.Monkey
     monkeypatch.setattr(oracle, "mask_of", wrong)
     with pytest.raises((AssertionError, errors.UnsatisfiableBudget, pytest.fail.Exception)):
         test_regexes(0)
+
+
+def test_a_run_of_characters_beside_a_shorter_way() -> None:
+    """After a token that a mask allows, one token less is enough; also where the token stays inside a string
+    and rules out what would have been shorter."""
+    vocabulary = sg.Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=256)
+    compiler = sg.Compiler(vocabulary)
+    long = {"properties": {"a" * 30: {"const": "b" * 30}}, "required": ["a" * 30]}
+    hours = {"propertyNames": {"pattern": "^[01][0-9]:[0-5][0-9]$"}, "additionalProperties": {"const": 1}}
+    words = {"anyOf": [{"pattern": "^1.*x{40}$"}, {"const": "12"}]}
+    for schema, text in (
+        ({"type": "object", "anyOf": [long, hours]}, b'{"1'),
+        ({"type": "object", "anyOf": [hours, long]}, b'{"'),
+        ({"type": "string", **words}, b'"1'),
+    ):
+        grammar = compiler.json_schema(schema)
+        for budget in (12, 20, 30, 50, 60, 70, 80, 120):
+            matcher = grammar.matcher()
+            assert matcher.accept_bytes(text)
+            if matcher.tokens_needed() > budget:
+                continue
+            mask = sg.allocate_bitmask(1, vocabulary.vocab_size)
+            matcher.fill_bitmask(mask, max_tokens=budget)
+            for token in np.unpackbits(mask.view(np.uint8), bitorder="little").nonzero()[0]:
+                matcher.accept_token(int(token))
+                if not matcher.is_terminated():
+                    matcher.fill_bitmask(mask, max_tokens=budget - 1)  # raises where it does not fit
+                matcher.rollback(1)

@@ -471,7 +471,7 @@ const Mask* MaskBuilder::mask(StateId s) {
   const Words* base = nullptr;
   const std::vector<TokenId>* shared = nullptr;
   Words joined;
-  bool runs = true;
+  bool runs = narrow.empty();  // another item may be the shortest way out, which the run's tokens end
   const Item* const by = cover(wide_items);
   for (const Item& item : wide_items) {
     const Part& p = part(item, by && by != &item);
@@ -480,6 +480,8 @@ const Mask* MaskBuilder::mask(StateId s) {
     if (p.base)
       runs = runs && as_run(parser_.regexes(), item.regex, element, min, max, tail) && min == 0 &&
              parser_.regexes().is_character(element);
+    else
+      runs = false;
     if (p.base && !base) {
       base = p.base;
       // What an earlier item allows must not be removed by this one: added tokens are set last.
