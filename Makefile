@@ -6,6 +6,8 @@ SHELL := /bin/bash
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3.14 python3,$(shell command -v $(p))))
 VENV ?= .venv
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+HOST ?= vllm
+HOSTS := build/hosts-$(HOST)
 BENCH_COUNT ?= 300
 BENCH_ENGINES ?= structgen,llguidance,xgrammar-compliant
 BENCH_DATA ?= $(or $(STRUCTGEN_DATA),../shared/data)/maskbench
@@ -37,7 +39,7 @@ CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test core format lint hooks test-clients test-cpp test-asan test-tsan wheel test-wheel wheels check-release fuzz damage \
+.PHONY: help setup demo test core format lint hooks test-clients test-hosts test-cpp test-asan test-tsan wheel test-wheel wheels check-release fuzz damage \
   planted differential recorded model bench bench-speculation stubs clean
 
 help:  ## this list
@@ -131,6 +133,17 @@ fuzz: setup  ## every text that is read, fuzzed for FUZZ_SECONDS (120) each; fuz
 
 damage: setup  ## saved files damaged 10,000 times each: refused or harmless?
 	@$(PY) -m bench.damage
+
+# The host and the wheel in an environment of their own: vLLM finds the backend by its entry point. Where torch comes
+# from is the machine's business (UV_FIND_LINKS, UV_INDEX, ...). Those three want CUDA, and transformers imports them.
+test-hosts: wheel  ## the real serving engine HOST (vllm) with the wheel: gigabytes, once
+	@test -f tests/hosts/test_$(HOST).py || { echo "HOST is one of: $(patsubst tests/hosts/test_%.py,%,$(wildcard tests/hosts/test_*.py))" >&2; exit 2; }
+	@$(PIP) uv
+	@test -x $(HOSTS)/bin/python || $(VENV)/bin/uv venv -q --python $(abspath $(PY)) $(HOSTS)
+	@$(VENV)/bin/uv pip install -q --python $(HOSTS)/bin/python -r tests/hosts/$(HOST).txt pytest jsonschema openai httpx
+	@$(VENV)/bin/uv pip uninstall -q --python $(HOSTS)/bin/python torchvision torchaudio torchcodec
+	@$(VENV)/bin/uv pip install -q --python $(HOSTS)/bin/python --no-deps --reinstall dist/*.whl
+	@$(HOSTS)/bin/python -m pytest -q --noconftest -p no:cacheprovider --rootdir tests/hosts tests/hosts/test_$(HOST).py
 
 planted: setup  ## bugs put into a copy of the engine on purpose: which tests see them?
 	@PATH="$(abspath $(VENV)/bin):$$PATH" $(PY) -m bench.planted --jobs $(JOBS)

@@ -1,0 +1,206 @@
+"""What every serving engine needs of a constraint: rows, requests, drafts and their rollback.
+
+Enters: a host's tokenizer and the width of its logits; constraints as a kind and a text; tokens of one
+request as the host hands them over. Leaves: masks in the host's rows, verdicts on drafts, the end, errors by
+request. Cost: one call of the matcher each; no state beyond it but the error that ended a request.
+
+An adapter is a thin file over this one: it imports its host where it runs, renames methods, and turns errors
+into the host's own. What hosts have in common is here, and tests/test_hosts.py holds it for each of them:
+
+- Tokens after the end are taken silently, because hosts hand over what they sampled behind a stop token.
+- A rollback takes back exactly what was accepted, the end included.
+- A request whose mask cannot be made ends by itself: its row allows end tokens alone, its `error` says why,
+  and `accept` then answers False. Nothing is raised in the host's decoding loop, where it would end all
+  requests.
+- A row is written whole, whatever stood there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..compiler import Compiler
+from ..errors import BudgetExceeded, StructgenError, VocabularyError
+from ..grammar import CompiledGrammar, Matcher
+from ..logits import allocate_bitmask
+from ..vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["HostEngine", "HostRequest", "fill_rows", "vocabulary_of"]
+
+
+class HostEngine:
+    """One compiler for all requests of a serving engine. Thread-safe.
+
+    Args:
+        tokenizer: what the host has: a tokenizer of transformers, tokenizers, tiktoken or mistral-common,
+            or a `Vocabulary`.
+        vocab_size: columns of the host's logits; None: the tokenizer's.
+        end_token_ids: ids that end every text; None: the tokenizer's.
+        options: of JSON (`Compiler.json_schema`), for all requests; by default those of `Compiler.compile`.
+        cache_bytes: as in `Compiler`.
+
+    Raises:
+        VocabularyError: the tokenizer cannot be read, or does not belong to the logits.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        vocab_size: int | None = None,
+        *,
+        end_token_ids: Iterable[int] | None = None,
+        options: dict[str, Any] | None = None,
+        cache_bytes: int = 256 << 20,
+    ) -> None:
+        self.vocabulary = vocabulary_of(tokenizer, vocab_size, end_token_ids)
+        self.compiler = Compiler(self.vocabulary, cache_bytes=cache_bytes)
+        self.options = dict(options or {})
+
+    def compile(self, kind: str, text: Any, **options: Any) -> CompiledGrammar:
+        """A grammar with its first mask made, for a host's compile threads.
+
+        Raises:
+            GrammarError: as `Compiler.compile`.
+        """
+        return self.compiler.compile(kind, text, **{**self.options, **options}).prepare()
+
+    def request(
+        self,
+        grammar: CompiledGrammar,
+        *,
+        end_token_ids: Iterable[int] | None = None,
+        max_tokens: int | None = None,
+    ) -> HostRequest:
+        """The state of one request under a grammar; see `CompiledGrammar.matcher`.
+
+        End ids outside the logits are left out, since the model cannot write them; with none left the
+        vocabulary's count. Where no text is found that `max_tokens` can hold, the host's own limit cuts the
+        text off, as it does for every other backend.
+        """
+        ends = None
+        if end_token_ids is not None:
+            ends = [t for t in end_token_ids if 0 <= t < self.vocabulary.vocab_size] or None
+        if max_tokens is not None and not self._fits(grammar, max_tokens):
+            max_tokens = None
+        matcher = grammar.matcher(end_token_ids=ends, max_tokens=max_tokens, after_end="ignore")
+        return HostRequest(matcher, ends or self.vocabulary.eos_token_ids)
+
+    def _fits(self, grammar: CompiledGrammar, tokens: int) -> bool:
+        """Whether a text is known that takes no more tokens."""
+        try:
+            grammar.matcher(max_tokens=tokens).fill_bitmask(allocate_bitmask(1, self.vocabulary.vocab_size))
+        except BudgetExceeded:
+            return False
+        return True
+
+
+class HostRequest:
+    """One request's place in its grammar. Belongs to one thread at a time.
+
+    Attributes:
+        error: why the request cannot go on; None while it can.
+    """
+
+    __slots__ = ("_ends", "error", "matcher")
+
+    def __init__(self, matcher: Matcher, end_token_ids: Sequence[int]) -> None:
+        self.matcher = matcher
+        self.error: StructgenError | None = None
+        self._ends = end_token_ids
+
+    def accept(self, tokens: Sequence[int]) -> bool:
+        """Takes the tokens. False: one is refused, none is taken, and the host should end the request."""
+        if self.error is not None:
+            return False
+        try:
+            return self.matcher.accept_tokens(tokens)
+        except StructgenError as error:
+            self.error = error
+            return False
+
+    def validate(self, draft: Sequence[int]) -> int:
+        """How many tokens of a draft the grammar takes; nothing changes. 0 once the request has failed."""
+        if self.error is not None:
+            return 0
+        try:
+            return self.matcher.validate_tokens(draft)
+        except StructgenError:
+            return 0  # a draft may be dropped; what is sampled will tell
+
+    def rollback(self, n: int) -> None:
+        """Takes back the last n tokens, the end included. A request that failed stays so."""
+        if self.error is None:
+            self.matcher.rollback(n)
+
+    def fill(self, mask: Any, row: int) -> None:
+        """Writes the row, int32, (rows, ceil(V / 32)). Raises nothing but for a mask of the wrong shape."""
+        if self.error is None:
+            try:
+                self.matcher.fill_bitmask(mask, row)
+                return
+            except StructgenError as error:
+                self.error = error
+        self._end_alone(mask, row)
+
+    def is_terminated(self) -> bool:
+        """After an end token."""
+        return self.error is None and self.matcher.is_terminated()
+
+    def fork(self) -> HostRequest:
+        """A request of its own at the same place."""
+        other = HostRequest(self.matcher.fork(), self._ends)
+        other.error = self.error
+        return other
+
+    def reset(self) -> None:
+        """Back to the beginning of the text."""
+        self.error = None
+        self.matcher.reset()
+
+    def _end_alone(self, mask: Any, row: int) -> None:
+        words: npt.NDArray[np.uint32] = np.zeros(mask.shape[-1], np.uint32)
+        for token in self._ends:
+            words[token >> 5] |= np.uint32(1 << (token & 31))
+        mask[row] = (
+            words.view(np.int32) if isinstance(mask, np.ndarray) else mask.new_tensor(words.view(np.int32))
+        )
+
+
+def fill_rows(requests: Sequence[HostRequest | None], mask: Any, rows: Sequence[int] | None = None) -> None:
+    """Fills the rows of a batch; None and terminated requests get rows of ones. Raises nothing, as `fill`.
+
+    Args:
+        requests: the batch; None is a free row.
+        mask: int32, (rows, ceil(V / 32)).
+        rows: where each request's row is; None: in order.
+    """
+    places = range(len(requests)) if rows is None else rows
+    for request, row in zip(requests, places, strict=True):
+        if request is None or request.is_terminated():
+            mask[row] = -1
+        else:
+            request.fill(mask, row)
+
+
+def vocabulary_of(
+    tokenizer: Any, vocab_size: int | None = None, end_token_ids: Iterable[int] | None = None
+) -> Vocabulary:
+    """The vocabulary of what a host has.
+
+    Raises:
+        VocabularyError: it cannot be read, or it is a `Vocabulary` of another width.
+    """
+    if not isinstance(tokenizer, Vocabulary):
+        return Vocabulary.from_huggingface(tokenizer, vocab_size, end_token_ids)
+    if vocab_size is not None and tokenizer.vocab_size != vocab_size:
+        raise VocabularyError(
+            f"the vocabulary has {tokenizer.vocab_size} ids and the host {vocab_size} logits: build it with "
+            f"vocab_size={vocab_size}"
+        )
+    return tokenizer

@@ -1,0 +1,246 @@
+"""structgen inside vLLM (V1 engine): a backend of structured outputs.
+
+Enters: vLLM's requests (`structured_outputs` of every kind) and tokens. Leaves: its bitmask rows and its
+errors. Cost: structgen's; compiling runs in vLLM's own threads, masks while the forward runs.
+
+    vllm serve MODEL --structured-outputs-config '{"backend": "structgen"}'
+
+    import structgen.integrations.vllm as plugin
+    plugin.register()  # before `LLM(...)`, which checks the name before it loads plug-ins
+    LLM(MODEL, structured_outputs_config={"backend": "structgen"})
+
+vLLM has no registry of backends: the configuration takes five names, and an if-chain makes the classes. The
+entry point `vllm.general_plugins`, which vLLM loads in each of its processes, calls `register`. It adds the
+name to the configuration and wraps the two methods that look at it. All checks of vLLM's front end stay,
+because the wrapped validation runs as for xgrammar, whose own validator then asks structgen.
+
+`VllmConfig.additional_config["structgen"]` has options: those of JSON (`whitespace`, `property_order`, ...),
+`finish` (finish within `max_tokens`; the default), `cache_bytes`. vLLM allows `disable_any_whitespace` for
+its own names alone: `{"whitespace": "compact"}` is the same here.
+
+Written for vLLM 0.32; what changes between versions is in `register` alone.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import copy
+import functools
+import logging
+from typing import Any, Literal, get_args
+
+import torch
+
+from ..errors import StructgenError
+from ..kinds import check
+from ..logits import allocate_bitmask
+from .hosts import HostEngine, HostRequest
+
+__all__ = ["NAME", "register"]
+
+NAME = "structgen"
+_KINDS = {
+    "JSON": "json_schema",
+    "JSON_OBJECT": "json_object",
+    "REGEX": "regex",
+    "CHOICE": "choice",
+    "GRAMMAR": "grammar",
+    "STRUCTURAL_TAG": "structural_tag",
+}
+# The request that vLLM compiles for, which its backends are not told.
+_request: contextvars.ContextVar[Any] = contextvars.ContextVar("request", default=None)
+# The tokenizer and the width of the logits, while vLLM's front end checks a request for this backend.
+_checking: contextvars.ContextVar[tuple[Any, int] | None] = contextvars.ContextVar("checking", default=None)
+
+
+def plugin() -> None:
+    """`register` as vLLM's entry point: in a vLLM that it does not fit, a warning and nothing else.
+
+    Whoever has structgen installed runs this in every vLLM, also with another backend.
+    """
+    try:
+        register()
+    except Exception as error:
+        logging.getLogger("vllm.structgen").warning(
+            "the backend 'structgen' is not available: structgen does not know this version of vLLM (%s: %s)",
+            type(error).__name__,
+            error,
+        )
+
+
+def register() -> None:
+    """Adds the backend `structgen` to vLLM in this process. Calling it again does nothing.
+
+    Raises:
+        ImportError, AttributeError: a vLLM that this file was not written for.
+    """
+    from vllm.config import structured_outputs as configuration
+    from vllm.sampling_params import SamplingParams
+    from vllm.v1.structured_output import StructuredOutputManager, backend_xgrammar
+
+    if NAME in get_args(configuration.StructuredOutputsBackend):
+        return
+    _allow_name(configuration)
+    _wrap_validation(SamplingParams, backend_xgrammar)
+    _wrap_manager(StructuredOutputManager)
+
+
+def _allow_name(configuration: Any) -> None:
+    from pydantic.dataclasses import rebuild_dataclass
+
+    names = Literal[(*get_args(configuration.StructuredOutputsBackend), NAME)]  # type: ignore[valid-type]
+    config = configuration.StructuredOutputsConfig
+    configuration.StructuredOutputsBackend = names
+    config.__annotations__["backend"] = names
+    config.__dataclass_fields__["backend"].type = names
+    for field in (getattr(config, "__pydantic_fields__", {}) or {}).values():
+        if get_args(field.annotation) and "xgrammar" in get_args(field.annotation):
+            field.annotation = names
+    rebuild_dataclass(config, force=True)
+
+
+def _wrap_validation(params_class: Any, backend_xgrammar: Any) -> None:
+    validate = params_class._validate_structured_outputs
+    validate_xgrammar = backend_xgrammar.validate_xgrammar_grammar
+
+    @functools.wraps(validate)
+    def wrapped(self: Any, model_config: Any, structured_outputs_config: Any, tokenizer: Any) -> None:
+        asked = self.structured_outputs
+        if structured_outputs_config is None or asked is None or structured_outputs_config.backend != NAME:
+            validate(self, model_config, structured_outputs_config, tokenizer)
+            return
+        as_xgrammar = copy.copy(structured_outputs_config)
+        object.__setattr__(as_xgrammar, "backend", "xgrammar")
+        if asked._backend == NAME:
+            asked._backend = None  # of an earlier call with the same parameters
+        token = _checking.set((tokenizer, model_config.get_vocab_size()))
+        try:
+            validate(self, model_config, as_xgrammar, tokenizer)
+        finally:
+            _checking.reset(token)
+        asked._backend = NAME
+
+    @functools.wraps(validate_xgrammar)
+    def dispatched(sampling_params: Any) -> None:
+        if (model := _checking.get()) is not None:
+            _check(sampling_params, *model)
+        else:
+            validate_xgrammar(sampling_params)
+
+    params_class._validate_structured_outputs = wrapped
+    backend_xgrammar.validate_xgrammar_grammar = dispatched
+
+
+def _check(sampling_params: Any, tokenizer: Any, vocab_size: int) -> None:
+    """Compiles over single bytes: the front end has no engine. VLLMValidationError becomes HTTP 400."""
+    from vllm.exceptions import VLLMValidationError
+    from vllm.v1.structured_output.request import get_structured_output_key
+
+    option, text = get_structured_output_key(sampling_params.structured_outputs)
+    kind = _KINDS[option.name]
+    try:
+        try:
+            check(kind, text)
+        except StructgenError:
+            # Grammars may name special tokens, which single bytes have none of.
+            if kind not in ("grammar", "structural_tag"):
+                raise
+            _front_end(tokenizer, vocab_size).compiler.compile(kind, text)
+    except (StructgenError, ValueError) as error:
+        raise VLLMValidationError(str(error), parameter="structured_outputs") from error
+
+
+@functools.lru_cache(maxsize=1)
+def _front_end(tokenizer: Any, vocab_size: int) -> HostEngine:
+    return HostEngine(getattr(tokenizer, "mistral", tokenizer), vocab_size, cache_bytes=64 << 20)
+
+
+def _wrap_manager(manager: Any) -> None:
+    init, create = manager.grammar_init, manager._create_grammar
+
+    @functools.wraps(init)
+    def grammar_init(self: Any, request: Any) -> None:
+        asked = request.structured_output_request
+        params = request.sampling_params
+        if (
+            self.backend is None
+            and asked is not None
+            and params is not None
+            and params.structured_outputs is not None
+            and params.structured_outputs._backend == NAME
+        ):
+            self.backend = _backend()(
+                self.vllm_config, self.tokenizer, self.vllm_config.model_config.get_vocab_size()
+            )
+        init(self, request)
+
+    @functools.wraps(create)
+    def create_grammar(self: Any, request: Any) -> Any:
+        token = _request.set(request)
+        try:
+            return create(self, request)
+        finally:
+            _request.reset(token)
+
+    manager.grammar_init = grammar_init
+    manager._create_grammar = create_grammar
+
+
+@functools.cache
+def _backend() -> Any:
+    from vllm.v1.structured_output.backend_types import StructuredOutputBackend, StructuredOutputGrammar
+
+    class Backend(StructuredOutputBackend):  # type: ignore[misc]
+        """Engine level: one compiler for all requests."""
+
+        def __init__(self, vllm_config: Any, tokenizer: Any, vocab_size: int) -> None:
+            super().__init__(vllm_config, tokenizer, vocab_size)
+            given = getattr(self.vllm_config, "additional_config", None) or {}
+            options = dict(given.get(NAME) or {}) if isinstance(given, dict) else {}
+            config = self.vllm_config.structured_outputs_config
+            # Tokens of reasoning count in a request's limit, and the backend does not see them.
+            reasons = bool(config.reasoning_parser) and not config.enable_in_reasoning
+            self.finish = bool(options.pop("finish", True)) and not reasons
+            memory = int(options.pop("cache_bytes", 256 << 20))
+            tokenizer = getattr(self.tokenizer, "mistral", self.tokenizer)
+            self.engine = HostEngine(tokenizer, self.vocab_size, options=options, cache_bytes=memory)
+
+        def compile_grammar(
+            self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
+        ) -> Any:
+            grammar = self.engine.compile(_KINDS[request_type.name], grammar_spec)
+            request = _request.get()
+            most = request.max_tokens if self.finish and request is not None else None
+            return Grammar(self.engine.request(grammar, end_token_ids=stop_token_ids, max_tokens=most))
+
+        def allocate_token_bitmask(self, max_num_seqs: int) -> torch.Tensor:
+            return torch.from_numpy(allocate_bitmask(max_num_seqs, self.vocab_size))
+
+        def destroy(self) -> None:
+            """Nothing: the engine goes with this object."""
+
+    class Grammar(StructuredOutputGrammar):  # type: ignore[misc]
+        """Request level."""
+
+        def __init__(self, request: HostRequest) -> None:
+            self.request = request
+
+        def accept_tokens(self, request_id: str, tokens: list[int]) -> bool:
+            return self.request.accept(tokens)
+
+        def validate_tokens(self, tokens: list[int]) -> list[int]:
+            return tokens[: self.request.validate(tokens)]
+
+        def rollback(self, num_tokens: int) -> None:
+            self.request.rollback(num_tokens)
+
+        def fill_bitmask(self, bitmask: torch.Tensor, batch_index: int) -> None:
+            self.request.fill(bitmask, batch_index)
+
+        def is_terminated(self) -> bool:
+            return self.request.is_terminated()
+
+        def reset(self) -> None:
+            self.request.reset()
+
+    return Backend

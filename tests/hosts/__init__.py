@@ -1,0 +1,1 @@
+"""The real serving engines; each in an environment of its own: `make test-hosts HOST=vllm`."""

@@ -1,0 +1,323 @@
+"""structgen as a backend of the real vLLM, on the CPU: offline, with drafts and preemption, and as a server.
+
+`make test-hosts HOST=vllm` installs vLLM and a wheel of structgen into an environment of their own: the entry
+point has to be found in each of vLLM's processes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("vllm", reason="vLLM is 3 GB: make test-hosts HOST=vllm")
+
+ENVIRONMENT = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "HF_HUB_OFFLINE": "1",
+}
+os.environ.update(ENVIRONMENT)
+
+import jsonschema  # noqa: E402
+from vllm import LLM, SamplingParams  # noqa: E402
+from vllm.exceptions import VLLMValidationError  # noqa: E402
+from vllm.sampling_params import StructuredOutputsParams  # noqa: E402
+
+import structgen as sg  # noqa: E402
+from structgen.integrations import vllm as plugin  # noqa: E402
+from structgen.lm import embedded  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = str(embedded.path("target"))
+ORDER = json.loads((ROOT / "examples" / "order.schema.json").read_text())
+TEXT = "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon by 5 March 2027"
+PROMPT = embedded.format_prompt(TEXT, ORDER)
+EXPECTED = sg.generate(None, TEXT, ORDER).text
+TAG = {
+    "type": "structural_tag",
+    "format": {
+        "type": "triggered_tags",
+        "triggers": ["<fn="],
+        "tags": [
+            {"begin": "<fn=a>", "content": {"type": "json_schema", "json_schema": ORDER}, "end": "</fn>"}
+        ],
+        "at_least_one": True,
+        "stop_after_first": True,
+    },
+}
+HARD: dict[str, Any] = {
+    "uniqueItems and multipleOf": {
+        "type": "object",
+        "properties": {
+            "q": {
+                "type": "array",
+                "items": {"type": "integer", "multipleOf": 5, "minimum": 5, "maximum": 60},
+                "uniqueItems": True,
+                "minItems": 2,
+            }
+        },
+        "required": ["q"],
+        "additionalProperties": False,
+    },
+    "not": {
+        "type": "object",
+        "properties": {"a": {"type": "integer", "not": {"multipleOf": 3}}},
+        "required": ["a"],
+    },
+    "if and then": {
+        "type": "object",
+        "properties": {"kind": {"enum": ["a", "b"]}, "n": {"type": "integer"}},
+        "required": ["kind"],
+        "if": {"properties": {"kind": {"const": "a"}}},
+        "then": {"required": ["n"]},
+        "additionalProperties": False,
+    },
+    "contains": {"type": "array", "items": {"type": "integer"}, "contains": {"const": 7}, "maxItems": 4},
+    "patternProperties": {
+        "type": "object",
+        "patternProperties": {"^[ab]$": {"type": "integer"}},
+        "additionalProperties": False,
+        "minProperties": 2,
+    },
+    "dependentRequired": {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "dependentRequired": {"a": ["b"]},
+        "minProperties": 1,
+        "additionalProperties": False,
+    },
+    "oneOf": {"oneOf": [{"type": "integer", "multipleOf": 3}, {"type": "integer", "multipleOf": 5}]},
+}
+
+
+def params(max_tokens: int = 120, temperature: float = 0, n: int = 1, **asked: Any) -> SamplingParams:
+    stop = asked.pop("stop_token_ids", None)
+    return SamplingParams(
+        temperature=temperature,
+        max_tokens=max_tokens,
+        n=n,
+        seed=7,
+        stop_token_ids=stop,
+        structured_outputs=StructuredOutputsParams(**asked) if asked else None,
+    )
+
+
+@pytest.fixture(scope="module")
+def llm() -> Iterator[LLM]:
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+    plugin.register()
+    plugin.register()  # nothing happens
+    made = LLM(
+        model=MODEL,
+        dtype="float32",
+        enforce_eager=True,
+        max_model_len=1024,
+        max_num_seqs=8,
+        structured_outputs_config={"backend": "structgen"},
+    )
+    yield made
+    made.llm_engine.engine_core.shutdown()
+
+
+def answers(llm: LLM, *asked: SamplingParams, prompt: str = PROMPT) -> list[Any]:
+    return [out.outputs[0] for out in llm.generate([prompt] * len(asked), list(asked), use_tqdm=False)]
+
+
+def test_every_kind(llm: LLM) -> None:
+    found = answers(
+        llm,
+        params(json=ORDER),
+        params(json=json.dumps(ORDER)),
+        params(json_object=True),
+        params(regex=r"\d{4}-\d{2}-\d{2}"),
+        params(choice=["yes", 'say "hi"\n']),
+        params(grammar='root ::= "(" [0-9]+ ")"', max_tokens=20),
+        params(grammar='start: NAME "=" /[0-9]+/\nNAME: /[a-z]+/', max_tokens=20),
+        params(structural_tag=json.dumps(TAG), max_tokens=150),
+        params(),
+    )
+    texts = [answer.text for answer in found]
+    assert texts[:2] == [EXPECTED] * 2
+    assert isinstance(json.loads(texts[2]), dict)
+    assert len(texts[3]) == 10 and texts[3][4] == "-"
+    assert texts[4] in ("yes", 'say "hi"\n')
+    assert texts[5][0] == "(" and texts[5][-1] == ")"
+    assert "=" in texts[6]
+    assert "<fn=a>" in texts[7] and texts[7].endswith("</fn>")
+    assert [answer.finish_reason for answer in found] == ["stop"] * 9
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_hard_schemas(llm: LLM, name: str) -> None:
+    schema = HARD[name]
+    asked = [params(json=schema, temperature=1.5, max_tokens=60).clone() for _ in range(8)]
+    for i, one in enumerate(asked):
+        one.seed = i
+    prompt = embedded.format_prompt("numbers: 15, 20 and 7", schema)
+    for answer in answers(llm, *asked, prompt=prompt):
+        assert answer.finish_reason == "stop", answer.text
+        jsonschema.Draft202012Validator(schema).validate(json.loads(answer.text))
+
+
+def test_texts_end_within_max_tokens(llm: LLM) -> None:
+    for most in (20, 40, 61):
+        (answer,) = answers(llm, params(json=ORDER, max_tokens=most))
+        assert (answer.finish_reason, len(answer.token_ids) <= most) == ("stop", True)
+        jsonschema.validate(json.loads(answer.text), ORDER)
+    (cut,) = answers(llm, params(regex="[a-z]{50}", max_tokens=3))
+    assert cut.finish_reason == "length"
+
+
+def test_stop_tokens_of_a_request(llm: LLM) -> None:
+    word = next(i for i, text in enumerate(llm_vocabulary().tokens) if text == b"items")
+    (answer,) = answers(llm, params(json=ORDER, stop_token_ids=[word]))
+    assert answer.text == EXPECTED, "keys are spelled with other tokens"
+    (short,) = answers(llm, params(regex="[a-z]{1,9}", stop_token_ids=[word]))
+    assert short.finish_reason == "stop"
+
+
+def llm_vocabulary() -> sg.Vocabulary:
+    return sg.Vocabulary.from_file(MODEL)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"json": "{"}, "invalid JSON"),
+        ({"json": {"type": "integer", "minimum": 2, "maximum": 1}}, "no value satisfies"),
+        ({"json": {"$ref": "http://example.com/x"}}, "reference"),
+        ({"regex": "("}, "not closed"),
+        ({"grammar": "root ::= missing"}, "missing"),
+        ({"structural_tag": '{"type": "structural_tag", "format": {"type": "nonsense"}}'}, "nonsense"),
+        ({"choice": []}, "empty list"),
+    ],
+)
+def test_refusals_come_before_the_engine(llm: LLM, asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(VLLMValidationError, match=message):
+        answers(llm, params(**asked))
+    assert answers(llm, params(json=ORDER))[0].text == EXPECTED, "the engine goes on"
+
+
+def test_other_backends_are_as_they_were(llm: LLM) -> None:
+    from vllm.config.structured_outputs import StructuredOutputsConfig
+
+    assert StructuredOutputsConfig().backend == "auto"
+    assert StructuredOutputsConfig(backend="structgen").backend == "structgen"
+    with pytest.raises(ValueError):
+        StructuredOutputsConfig(backend="nonsense")
+    asked = params(json={"type": "array", "uniqueItems": True})
+    with pytest.raises(VLLMValidationError, match="not supported by xgrammar"):  # structgen takes it
+        asked._validate_structured_outputs(
+            llm.llm_engine.model_config, StructuredOutputsConfig(backend="xgrammar"), object()
+        )
+
+
+DRAFTS = """
+import json, sys
+import structgen.integrations.vllm as plugin
+plugin.register()
+from vllm import LLM, SamplingParams
+from vllm.sampling_params import StructuredOutputsParams
+
+if __name__ == "__main__":
+    model, prompt, schema = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+    llm = LLM(
+        model=model, dtype="float32", enforce_eager=True, max_model_len=640, max_num_seqs=8, block_size=32,
+        num_gpu_blocks_override=24, structured_outputs_config={"backend": "structgen"},
+        speculative_config={"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3,
+                            "prompt_lookup_min": 1},
+    )
+    asked = [
+        SamplingParams(
+            temperature=0, max_tokens=120, structured_outputs=StructuredOutputsParams(**a) if a else None
+        )
+        for a in [{"json": schema}, {"regex": "[a-z]{3,9}"}, {}] * 6
+    ]
+    found = llm.generate([prompt] * len(asked), asked, use_tqdm=False)
+    print(json.dumps([[o.outputs[0].text, o.outputs[0].finish_reason] for o in found]))
+"""
+
+
+def test_drafts_and_preemption_in_processes(tmp_path: Path) -> None:
+    """Front end, engine and worker are processes; 24 blocks of 32 tokens hold a third of the sequences."""
+    script = tmp_path / "drafts.py"
+    script.write_text(DRAFTS)
+    environment = {**os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
+    done = subprocess.run(
+        [sys.executable, script, MODEL, PROMPT, json.dumps(ORDER)],
+        capture_output=True, text=True, timeout=900, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    assert {text for text, _ in found[0::3]} == {EXPECTED}
+    assert {reason for _, reason in found} == {"stop"}
+    assert len({text for text, _ in found[1::3]}) == 1
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = (tmp_path_factory.mktemp("server") / "log").open("w")
+    process = subprocess.Popen(
+        [
+            sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", MODEL, "--port", str(port),
+            "--dtype", "float32", "--enforce-eager", "--max-model-len", "1024", "--max-num-seqs", "8",
+            "--served-model-name", "m", "--structured-outputs-config", '{"backend": "structgen"}',
+            "--additional-config", '{"structgen": {"whitespace": "compact"}}',
+        ],
+        stdout=log, stderr=subprocess.STDOUT, env={**os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1"},
+    )  # fmt: skip
+    import httpx
+
+    base = f"http://127.0.0.1:{port}"
+    for _ in range(300):
+        assert process.poll() is None, Path(log.name).read_text()[-2000:]
+        try:
+            if httpx.get(base + "/health", timeout=2).status_code == 200:
+                break
+        except httpx.HTTPError:
+            time.sleep(1)
+    yield base + "/v1"
+    process.terminate()
+    process.wait(60)
+
+
+def test_the_server_with_openais_client(server: str) -> None:
+    import openai
+
+    client = openai.OpenAI(base_url=server, api_key="none")
+    made = client.completions.create(
+        model="m",
+        prompt=PROMPT,
+        max_tokens=120,
+        temperature=0,
+        extra_body={"structured_outputs": {"json": ORDER}},
+    )
+    assert made.choices[0].text == EXPECTED
+    stream = client.completions.create(
+        model="m", prompt=PROMPT, max_tokens=120, temperature=0, stream=True,
+        extra_body={"structured_outputs": {"json": ORDER}},
+    )  # fmt: skip
+    assert "".join(part.choices[0].text for part in stream) == EXPECTED
+    for asked, good in (({"regex": "[ab]{3}"}, 3), ({"choice": ["one", "two"]}, 3)):
+        made = client.completions.create(
+            model="m", prompt=PROMPT, max_tokens=20, extra_body={"structured_outputs": asked}
+        )
+        assert len(made.choices[0].text) == good
+    with pytest.raises(openai.BadRequestError, match="no value satisfies"):
+        client.completions.create(
+            model="m", prompt=PROMPT, max_tokens=20,
+            extra_body={"structured_outputs": {"json": {"type": "integer", "minimum": 2, "maximum": 1}}},
+        )  # fmt: skip

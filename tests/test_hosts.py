@@ -1,0 +1,178 @@
+"""The seam that adapters of serving engines stand on: rows, drafts, rollbacks, ends and errors by request.
+
+The oracle is a plain matcher that replays what was accepted. tests/hosts/ runs the real hosts.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import structgen as sg
+from structgen.integrations.hosts import HostEngine, HostRequest, fill_rows, vocabulary_of
+
+torch = pytest.importorskip("torch", reason="hosts hand over tensors; torch is in the test extra")
+
+TOKENS: list[bytes | None] = [bytes([i]) for i in range(256)]
+TOKENS += [b"ab", b"abc", b'"a', b'":', b"{}", b"12", b"true", b"no", b"yes", None, None]
+EOS, PAD = len(TOKENS) - 2, len(TOKENS) - 1
+WORDS = (len(TOKENS) + 31) // 32
+ENGINE = HostEngine(sg.Vocabulary.from_bytes(TOKENS, EOS))
+CONSTRAINTS: list[tuple[str, Any]] = [
+    ("regex", "(ab|yes)*c?"),
+    ("json", {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}),
+    ("gbnf", 'root ::= "(" root ")" | "ab" | ""'),
+    ("choice", '["yes", "no"]'),
+]
+
+
+def bits(row: Any) -> set[int]:
+    found = np.asarray(row).view(np.uint8)
+    return set(np.flatnonzero(np.unpackbits(found, bitorder="little")).tolist())
+
+
+def replayed(grammar: sg.CompiledGrammar, tokens: list[int]) -> sg.Matcher:
+    matcher = grammar.matcher()
+    assert matcher.accept_tokens(tokens)
+    return matcher
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_any_order_of_calls_is_a_replay(seed: int) -> None:
+    """Accepts, drafts, rollbacks over the end, tokens after it: the state is always that of the tokens."""
+    chance = random.Random(seed)
+    grammar = ENGINE.compile(*chance.choice(CONSTRAINTS))
+    request = ENGINE.request(grammar)
+    taken: list[int] = []
+    ended: int | None = None  # how many tokens were taken when the text ended
+    mask = torch.full((3, WORDS), 0x5A5A, dtype=torch.int32)
+    for _ in range(40):
+        text = taken if ended is None else taken[:ended]
+        oracle = replayed(grammar, text)
+        assert request.is_terminated() == (ended is not None)
+        if ended is None:
+            mask[1] = chance.getrandbits(30)
+            request.fill(mask, 1)
+            plain = sg.allocate_bitmask(1, len(TOKENS))
+            oracle.fill_bitmask(plain)
+            assert bits(mask[1].numpy()) == bits(plain)
+            allowed = sorted(bits(plain))
+        else:
+            allowed = [chance.randrange(len(TOKENS)) for _ in range(3)]
+        match chance.randrange(5):
+            case 0 if taken:
+                n = chance.randint(1, min(3, len(taken)))
+                request.rollback(n)
+                del taken[-n:]
+                ended = ended if ended is not None and ended <= len(taken) else None
+            case 1:
+                draft = [chance.choice(allowed), *chance.choices(range(len(TOKENS)), k=3)]
+                good = request.validate(draft)
+                assert (
+                    ended is not None
+                    or good == replayed(grammar, text).validate_tokens(draft)
+                    or (EOS in draft[:good])
+                )
+                assert request.accept(draft) == (good == len(draft))
+                if good == len(draft):
+                    if ended is None and EOS in draft:
+                        ended = len(taken) + draft.index(EOS) + 1
+                    taken += draft
+            case 2:
+                refused = [t for t in range(len(TOKENS)) if t not in allowed]
+                if ended is None and refused:
+                    assert not request.accept([chance.choice(refused)])
+            case _:
+                token = chance.choice(allowed)
+                assert request.accept([token])
+                taken.append(token)
+                if ended is None and token == EOS:
+                    ended = len(taken)
+    request.reset()
+    assert not request.is_terminated() and request.matcher.num_steps == 0
+
+
+def test_a_batch_of_free_ended_and_constrained_rows() -> None:
+    grammar = ENGINE.compile("choice", ["yes"])
+    live, done = ENGINE.request(grammar), ENGINE.request(grammar)
+    assert done.accept([TOKENS.index(b"yes"), EOS])
+    mask = np.zeros((5, WORDS), np.int32)
+    fill_rows([live, None, done], mask, rows=[4, 0, 2])
+    assert (mask[[0, 2]] == -1).all() and (mask[[1, 3]] == 0).all()
+    assert bits(mask[4]) == {ord("y"), TOKENS.index(b"yes")}
+    with pytest.raises(ValueError):
+        fill_rows([live], mask, rows=[0, 1])
+
+
+class Broken(sg.Matcher):
+    """Fails at its mask, as a schema does that is too much to tell."""
+
+    def fill_bitmask(self, mask: Any, row: int = 0, max_tokens: int | None = None) -> None:
+        raise sg.SchemaTooComplex("too much")
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+def test_a_request_that_fails_ends_alone(kind: str) -> None:
+    grammar = ENGINE.compile("regex", "[ab]+")
+    good = ENGINE.request(grammar)
+    bad = HostRequest(Broken(grammar, grammar.matcher()._core), [EOS])
+    mask: Any = np.full((2, WORDS), 7, np.int32)
+    if kind == "torch":
+        mask = torch.from_numpy(mask)
+    fill_rows([bad, good], mask)
+    assert bits(np.asarray(mask[0])) == {EOS} and ord("a") in bits(np.asarray(mask[1]))
+    assert isinstance(bad.error, sg.SchemaTooComplex)
+    assert not bad.accept([EOS]) and bad.validate([97]) == 0 and not bad.is_terminated()
+    bad.rollback(0)
+    assert bad.fork().error is bad.error
+    bad.reset()
+    assert bad.error is None
+    assert good.accept([97]) and good.error is None
+
+
+def test_end_tokens_by_request() -> None:
+    grammar = ENGINE.compile("regex", "[a-z]{1,3}")
+    request = ENGINE.request(grammar, end_token_ids={ord("q"), EOS, 10**6})
+    mask = np.zeros((1, WORDS), np.int32)
+    request.fill(mask, 0)
+    assert ord("q") not in bits(mask[0])
+    assert request.accept([97])
+    request.fill(mask, 0)
+    assert {ord("q"), EOS} <= bits(mask[0])
+    assert request.accept([ord("q")]) and request.is_terminated()
+    beyond = ENGINE.request(grammar, end_token_ids=[10**6])
+    assert beyond.accept([97, EOS]), "with none of its ends in the logits, the vocabulary's count"
+
+
+def test_texts_end_within_what_the_host_allows() -> None:
+    grammar = ENGINE.compile("regex", "[a-z]+")
+    request = ENGINE.request(grammar, max_tokens=3)
+    mask = np.zeros((1, WORDS), np.int32)
+    assert request.accept([97, 97])
+    request.fill(mask, 0)
+    assert bits(mask[0]) == {EOS}
+    long = ENGINE.compile("regex", "[a-z]{50}")
+    cut = ENGINE.request(long, max_tokens=3)
+    cut.fill(mask, 0)
+    assert ord("a") in bits(mask[0]), "the host cuts off what cannot fit"
+
+
+def test_vocabularies() -> None:
+    vocab = sg.Vocabulary.from_bytes(TOKENS, EOS)
+    assert vocabulary_of(vocab, len(TOKENS)) is vocab
+    with pytest.raises(sg.VocabularyError, match=rf"{len(TOKENS)} ids and the host 300 logits"):
+        HostEngine(vocab, 300)
+    with pytest.raises(sg.VocabularyError):
+        HostEngine(object())
+
+
+def test_errors_of_a_constraint_reach_the_compile_thread() -> None:
+    with pytest.raises(sg.UnsatisfiableSchema):
+        ENGINE.compile("json", {"type": "integer", "minimum": 2, "maximum": 1})
+    compact = HostEngine(sg.Vocabulary.from_bytes(TOKENS, EOS), options={"whitespace": "compact"})
+    matcher = compact.compile("json", "{}").matcher()
+    assert matcher.validate_bytes('{"a": 1}') == 5
+    assert compact.compile("regex", "a+").matcher().validate_bytes("aa") == 2
