@@ -178,7 +178,7 @@ def compare(
             low = high = 10**9
         except errors.BudgetExceeded:
             assert least == FAR, "a search gave up where few tokens complete the text"
-            low = high = 10**9
+            break  # so would every mask, each after a search as long
         if least < FAR:
             try:
                 found.append((least, fresh()._bounds(False)[1]))
