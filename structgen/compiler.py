@@ -117,9 +117,11 @@ class Compiler:
             draft: "4", "6", "7", "2019-09" or "2020-12"; default: the schema's ``$schema``, else 2020-12.
             registry: a ``referencing.Registry`` or a dict of URI to schema, for ``$ref`` to other documents.
             extra_keys: "allow" leaves objects open, as JSON Schema has it. "forbid" closes every object whose
-                schema names members and says nothing of others: ``unevaluatedProperties: false`` wherever a
-                schema applies to a whole value, so that ``allOf``, ``anyOf`` and ``$ref`` count together. All
-                texts are instances of the schema as it is. Needs draft 2019-09 or later.
+                schema has ``properties`` (also empty ones) or ``patternProperties`` and says nothing of other
+                keys: ``unevaluatedProperties: false`` wherever a schema applies to a whole value, so that
+                ``allOf``, ``anyOf`` and ``$ref`` count together. Names that ``required`` or
+                ``dependentRequired`` ask for are not extra. All texts are instances of the schema as it is.
+                Needs draft 2019-09 or later.
 
         Raises:
             GrammarError: not JSON, a broken pattern, a reference loop.
@@ -499,6 +501,10 @@ def _documents(registry: Any) -> list[tuple[str, str]]:
     """URI and JSON text of every document that references may name."""
     if isinstance(registry, dict):
         out = [(uri, doc if isinstance(doc, str) else _to_text(doc)) for uri, doc in registry.items()]
+    elif isinstance(registry, str | bytes | list | tuple) or not hasattr(registry, "__getitem__"):
+        raise TypeError(
+            f"a registry is a referencing.Registry or a dict of URI to schema, not {registry!r:.60}"
+        )
     else:
         out = [(uri, _to_text(_contents(registry[uri]))) for uri in registry]
     return out + _metaschemas.documents()

@@ -119,7 +119,12 @@ def explain(
         "whitespace": whitespace, "property_order": property_order, "numbers": numbers, "strings": strings,
         "formats": formats, "draft": draft, "registry": registry,
     }  # fmt: skip
-    return _Search(schema, document, options, text.encode() if isinstance(text, str) else bytes(text)).run()
+    return _Search(
+        schema,
+        document,
+        options,
+        text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text),
+    ).run()
 
 
 def _document(schema: Any) -> Any:

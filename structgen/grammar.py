@@ -7,6 +7,7 @@ Cost: a mask seen before is one copy of V/8 bytes; accepting a token is well und
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
@@ -85,20 +86,27 @@ class CompiledGrammar:
                 where the text may not end, even those that are ordinary text.
             max_tokens: tokens of the whole text, its end included. `fill_bitmask` and `fill_bitmasks` then
                 allow only tokens after which the text can be completed within what is left; steps of
-                `accept_bytes` count as one token each, and `rollback` gives tokens back.
+                `accept_bytes` count as one token each, and `rollback` gives tokens back. Only masks know
+                of it: `accept_token` and `validate_tokens` take what the grammar takes.
             after_end: "ignore" takes any tokens after the end as steps that change nothing, for hosts that
                 hand them over; "refuse" takes end tokens and tokens without text alone.
 
         Raises:
             ValueError: no end tokens, ids outside the vocabulary, a negative number.
+            TypeError: what is no number, or no list of ids.
         """
         if after_end not in ("refuse", "ignore"):
             raise ValueError(f"after_end is 'refuse' or 'ignore', not {after_end!r}")
+        if max_tokens is not None and not hasattr(max_tokens, "__index__"):
+            raise TypeError(f"max_tokens is a whole number, not {max_tokens!r:.60}")
         if max_tokens is not None and max_tokens < 0:
             raise ValueError(f"max_tokens must not be negative: {max_tokens}")
         ends: list[int] = []
         if end_token_ids is not None:
-            ends = sorted({int(t) for t in end_token_ids})
+            try:
+                ends = sorted({operator.index(t) for t in end_token_ids})
+            except TypeError:
+                raise TypeError(f"end_token_ids are token ids, not {end_token_ids!r:.60}") from None
             if not ends:
                 raise ValueError("end_token_ids is empty, so no text could end; None means the vocabulary's")
         return Matcher(self, _core.Matcher(self._core, ends, max_tokens, after_end == "ignore"))
@@ -431,6 +439,9 @@ def fill_bitmasks(
             without ``skip_errors``, what went wrong in the first row without a mask. A note names all such
             rows, and so does the exception's attribute ``rows``, a tuple.
     """
+    for i, m in enumerate(matchers):
+        if not isinstance(m, Matcher):
+            raise TypeError(f"row {i} of the batch is no matcher but {m!r:.60}")
     cores = [m._core for m in matchers]
     if len({id(c) for c in cores}) != len(cores):
         raise ValueError("the same matcher stands twice in the batch; fork it")
@@ -479,7 +490,7 @@ def _cpu_count() -> int:
 
 def _bytes(text: bytes | str) -> bytes:
     if isinstance(text, str):
-        return text.encode()
+        return text.encode("utf-8", "surrogatepass")  # half a surrogate pair: bytes that no grammar takes
     if isinstance(text, bytes | bytearray | memoryview):
         return bytes(text)
     raise TypeError(f"a text is bytes or str, not {text!r:.60}; token ids go to accept_tokens")

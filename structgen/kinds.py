@@ -53,6 +53,10 @@ def compile_kind(compiler: Compiler, kind: str, text: Any, options: dict[str, An
 
 
 def _json_schema(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledGrammar:
+    if text is None:  # a type in Python; in a request a field that is missing
+        raise GrammarError(
+            "there is no schema: a constraint of kind 'json_schema' is a JSON text or an object"
+        )
     return compiler.json_schema(text, **{**_JSON, **options})
 
 

@@ -48,6 +48,11 @@ CASES: list[tuple[Any, list[Any], list[Any]]] = [
     ({"items": A}, [[{"a": 1}]], [[{"b": 1}]]),
     ({"properties": {"a": A}}, [{"a": {"a": 1}}], [{"a": {"c": 1}}, {"c": 1}]),
     ({"required": ["z"], **A}, [{"z": 1}, {"a": 1, "z": 2}], [{"z": 1, "y": 1}]),
+    ({"dependentRequired": {"a": ["z"]}, **A}, [{}, {"z": 1}, {"a": 1, "z": 2}], [{"a": 1}, {"y": 1}]),
+    ({"required": ["z"], "additionalProperties": {"type": "integer"}, **A}, [{"z": 1}], [{"z": "s"}]),
+    ({"allOf": [{"additionalProperties": {"const": 1}, "required": ["z"]}], **A}, [{"z": 1}], [{"z": 0}]),
+    ({"properties": {}}, [{}], [{"a": 1}]),
+    ({"patternProperties": {"^x": {}}}, [{"xy": 1}], [{"y": 1}]),
     ({"if": {"required": ["a"]}, "then": B, **A}, [{"a": 1, "b": 1}, {}], [{"c": 1}, {"b": 1}]),
     ({"not": {"properties": {"a": A}, "required": ["a"]}, **A}, [{}], [{"a": 1}, {"c": 1}]),
     ({"dependentSchemas": {"a": B}, **A}, [{"a": 1, "b": 1}], [{"b": 1}]),
@@ -102,12 +107,19 @@ class Schemas:
                     "items",
                 ]
                 + ["required", "additionalProperties", "dependentSchemas", "contains", "type"]
+                + ["unevaluatedProperties", "patternProperties", "dependentRequired"]
             )
             if word == "properties":
                 out[word] = {name: inner() for name in c.sample(NAMES, c.randrange(1, 3))}
             elif word in ("allOf", "anyOf", "oneOf"):
                 out[word] = [inner() for _ in range(c.randrange(1, 3))]
-            elif word in ("not", "items", "additionalProperties", "contains"):
+            elif word in ("additionalProperties", "unevaluatedProperties"):
+                out[word] = inner() if c.random() < 0.5 else c.random() < 0.2
+            elif word == "patternProperties":
+                out[word] = {"^" + c.choice(NAMES): inner()}
+            elif word == "dependentRequired":
+                out[word] = {c.choice(NAMES): [c.choice(NAMES + "e")]}
+            elif word in ("not", "items", "contains"):
                 out[word] = inner()
             elif word == "if":
                 out |= {"if": inner(), "then": inner(), "else": inner()}
@@ -115,7 +127,7 @@ class Schemas:
                 if self.names:
                     out[word] = "#/$defs/" + c.choice(self.names)
             elif word == "required":
-                out[word] = [c.choice(NAMES)]
+                out[word] = [c.choice(NAMES + "e")]
             elif word == "dependentSchemas":
                 out[word] = {c.choice(NAMES): inner()}
             else:

@@ -157,6 +157,24 @@ def test_requests_that_make_no_sense(options: dict[str, Any], message: str) -> N
         COMPILER.regex("a").matcher(**options)
 
 
+@pytest.mark.parametrize(
+    "options", [{"max_tokens": 1.5}, {"max_tokens": "3"}, {"end_token_ids": [1.5]}, {"end_token_ids": ["a"]}]
+)
+def test_requests_of_the_wrong_type(options: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="max_tokens is a whole number|end_token_ids are token ids"):
+        COMPILER.regex("a").matcher(**options)
+
+
+def test_misused_batches_registries_and_texts() -> None:
+    with pytest.raises(TypeError, match="row 1 of the batch"):
+        sg.fill_bitmasks([COMPILER.regex("a").matcher(), None], sg.allocate_bitmask(2, len(TOKENS)))  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="a registry is"):
+        COMPILER.json_schema({}, registry="x")
+    matcher = COMPILER.regex("(?s).*").matcher()
+    assert not matcher.accept_bytes("\ud800") and matcher.validate_bytes("a\ud800") == 2
+    assert COMPILER.json_schema({}).explain('"\ud800"') is not None
+
+
 def test_a_copy_of_a_matcher_is_its_own() -> None:
     matcher = COMPILER.regex("[ab]*").matcher(end_token_ids=[PAD], max_tokens=4)
     assert matcher.accept_token(97)
@@ -277,6 +295,7 @@ def test_kinds() -> None:
         ("jsn", "{}", ValueError, "unknown kind 'jsn'; did you mean 'json'"),
         (None, "{}", ValueError, "unknown kind None"),
         ("json", "{", sg.GrammarError, "invalid JSON"),
+        ("json", None, sg.GrammarError, "there is no schema"),
         ("json", {"$ref": "http://x/y"}, sg.UnsupportedSchema, "reference"),
         ("json", {"minimum": 2, "maximum": 1, "type": "integer"}, sg.UnsatisfiableSchema, "(?i)no "),
         ("json_object", '{"type": "string"}', sg.GrammarError, "takes no text"),

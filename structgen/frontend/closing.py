@@ -5,12 +5,14 @@ In: a schema document. Out: one whose instances are among its own. Cost: linear 
 JSON Schema leaves objects open, and a model may fill the room with keys of its own. Closing adds
 ``unevaluatedProperties: false`` wherever a schema applies to a value as a whole: at the root, to the value
 of a member, to an item; not in the branches of ``allOf``, ``anyOf``, ``oneOf`` or behind ``$ref``, whose
-``properties`` count together. An object is closed if they name any member; what ``additionalProperties`` or
-``patternProperties`` allow stays. A required name counts as named.
+``properties`` count together. An object is closed if they have ``properties``, also empty ones, or
+``patternProperties``; what these and ``additionalProperties`` allow stays. Names that ``required`` or
+``dependentRequired`` ask for count as named.
 
 Narrowing one part of a schema narrows the whole, but not under ``not``, ``if``, ``oneOf`` and
-``maxContains``. Where these stand the result is the conjunction of the schema with its closed copy, so that
-every text of the result is a text of the schema in any case.
+``maxContains``, and a name that counts as named is no longer one that an ``unevaluatedProperties`` of the
+schema's own looks at. Where these stand the result is the conjunction of the schema with its closed copy,
+so that every text of the result is a text of the schema in any case.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _CHILDREN = ("items", "additionalProperties", "unevaluatedProperties", "unevalua
 _PLACE_MAPS = ("$defs", "definitions", "dependentSchemas")
 _PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _PLACES = ("then", "else")
-_TURNING = ("not", "if", "oneOf", "maxContains", "$dynamicRef", "$recursiveRef")
+_TURNING = ("not", "if", "oneOf", "maxContains", "$dynamicRef", "$recursiveRef", "unevaluatedProperties")
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
 
 
@@ -94,20 +96,18 @@ class _Closer:
             elif keyword in _PLACES:
                 held = self.place(held)
             out[keyword] = held
-        required = schema.get("required")
-        if isinstance(required, list) and all(isinstance(name, str) for name in required):
-            properties = out.get("properties", {})
-            if isinstance(properties, dict):
-                more = {name: True for name in required if name not in properties}
-                if more:
-                    out["properties"] = {**properties, **more}
+        # In a schema of their own: `additionalProperties` beside `properties` still looks at these names.
+        more = {name: True for name in _asked_for(schema) if name not in (schema.get("properties") or ())}
+        held = out.get("allOf", [])
+        if more and isinstance(held, list):
+            out["allOf"] = [*held, {"properties": more}]
         return out
 
     def _names(self, schema: Any, seen: set[str]) -> bool:
         """Whether a schema, or one in its place, names a member."""
         if not isinstance(schema, dict):
             return False
-        if isinstance(schema.get("properties"), dict) and schema["properties"]:
+        if isinstance(schema.get("properties"), dict) or schema.get("patternProperties"):
             return True
         reference = schema.get("$ref")
         if isinstance(reference, str) and reference not in seen:
@@ -124,6 +124,14 @@ class _Closer:
         dependent = schema.get("dependentSchemas")
         inner += dependent.values() if isinstance(dependent, dict) else []
         return any(self._names(part, seen) for part in inner)
+
+
+def _asked_for(schema: Document) -> list[str]:
+    """The names that a schema may ask for."""
+    lists = [schema.get("required")]
+    dependent = schema.get("dependentRequired")
+    lists += dependent.values() if isinstance(dependent, dict) else []
+    return [name for names in lists if isinstance(names, list) for name in names if isinstance(name, str)]
 
 
 def closed_text(text: str, draft: int = 0) -> str:

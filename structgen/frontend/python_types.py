@@ -32,6 +32,12 @@ REMARKS = {
 }
 
 
+def _schema_error() -> type[Exception]:
+    from pydantic_core import SchemaError
+
+    return SchemaError
+
+
 @roomy
 def schema_of(kind: Any) -> tuple[dict[str, Any] | bool, Parser]:
     """The schema of a Python type (or of a list of tools) and the function that parses a text into it.
@@ -64,7 +70,10 @@ def schema_of(kind: Any) -> tuple[dict[str, Any] | bool, Parser]:
         raise GrammarError(f"no JSON Schema for {_name(kind)}: {e}") from None
     except (pydantic.PydanticUserError, NameError) as e:  # NameError: an annotation that is not defined yet
         raise GrammarError(f"no JSON Schema for {_name(kind)}: {str(e).splitlines()[0]}") from None
-    except pydantic.errors.PydanticSchemaGenerationError as e:
+    except (
+        pydantic.errors.PydanticSchemaGenerationError,
+        _schema_error(),
+    ) as e:  # a pattern that Rust refuses
         raise GrammarError(f"no JSON Schema for {_name(kind)}: {str(e).splitlines()[0]}") from None
     return document, adapter.validate_json
 

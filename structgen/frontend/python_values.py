@@ -594,6 +594,8 @@ def _remarked(out: Document, schema: Any) -> Document:
     conditions = getattr(function, "keywords", {})
     if own and conditions and conditions.keys() <= _CONDITIONS:
         return _conditioned(out, conditions, schema["schema"])
+    if own and called.__qualname__.startswith("PathType.validate_"):
+        return {**out, FILE: True}
     if own and called.__qualname__.split(".")[0] not in _CHECKED:
         return out
     return {**out, VALIDATOR: _called(called)}
