@@ -127,6 +127,17 @@ def explain(
     ).run()
 
 
+def reading_at(before: bytes) -> tuple[str, bool]:
+    """Where in a JSON document the text so far ends.
+
+    Returns:
+        The pointer of the value that is being read, or of the object where its next key is; whether the place
+        is inside a key.
+    """
+    path, _, in_key = _scanned(before)
+    return _pointer(path), in_key
+
+
 def _document(schema: Any) -> Any:
     if isinstance(schema, (str, bytes)):
         return json.loads(schema)

@@ -51,7 +51,7 @@ def tracked(*folders: str) -> set[str]:
 @built
 def test_the_wheel_holds_what_git_tracks_and_nothing_else() -> None:
     names = {name for name in zipfile.ZipFile(the("*.whl")).namelist() if not name.endswith("/")}
-    wanted = tracked("structgen") | {f"structgen/{name}" for name in tracked("grammars")}
+    wanted = tracked("structgen") | {f"structgen/{name}" for name in tracked("grammars", "examples")}
     assert wanted <= names, f"not in the wheel: {sorted(wanted - names)}"
     rest = {name for name in names - wanted if ".dist-info/" not in name}
     assert len(rest) == 1, sorted(rest)

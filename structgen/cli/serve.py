@@ -8,6 +8,9 @@ from __future__ import annotations
 import argparse
 import os
 import socket
+import threading
+import time
+from collections.abc import Callable
 from typing import Any
 
 from .common import OK, Commands, Failure, note
@@ -22,11 +25,17 @@ def add_parser(commands: Commands) -> None:
         description="Serves a model at http://HOST:PORT/v1 for OpenAI's clients; docs/server.md says what "
         "it takes. Needs the extra `serve`.",
     )
+    add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def add_arguments(parser: argparse.ArgumentParser, port: int = 8000) -> None:
+    """The model, and the limits of a server."""
     parser.add_argument(
         "model", nargs="?", metavar="MODEL", help="a folder or hub id (default: the embedded model)"
     )
     parser.add_argument("--host", default="127.0.0.1", help="(default: 127.0.0.1, this machine alone)")
-    parser.add_argument("--port", type=int, default=8000, help="0 takes a free one (default: 8000)")
+    parser.add_argument("--port", type=int, default=port, help=f"0 takes a free one (default: {port})")
     parser.add_argument(
         "--name", default="", help="what clients call the model (default: the last part of its path)"
     )
@@ -75,7 +84,6 @@ def add_parser(commands: Commands) -> None:
         "--drain-seconds", type=float, default=30, metavar="S", help="to finish at a shutdown (default: 30)"
     )
     parser.add_argument("--log-level", default="warning", choices=("debug", "info", "warning", "error"))
-    parser.set_defaults(run=run)
 
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:
@@ -88,6 +96,11 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def run(options: argparse.Namespace) -> int:
+    return serve(options)
+
+
+def serve(options: argparse.Namespace, ready: Callable[[str], object] | None = None) -> int:
+    """Serve until a signal ends it. `ready` is called with the address once requests are answered."""
     from structgen.serve.options import Options
 
     from .generate import load
@@ -112,6 +125,7 @@ def run(options: argparse.Namespace) -> int:
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         note(f"{app.state.service.name} is served at http://{shown}:{port}/v1")
+        note(f"the playground is at http://{shown}:{port}/")
         server = uvicorn.Server(
             uvicorn.Config(
                 app,
@@ -120,8 +134,20 @@ def run(options: argparse.Namespace) -> int:
                 server_header=False,
             )
         )
+        if ready is not None:
+            threading.Thread(
+                target=_when_ready, args=(server, ready, f"http://{shown}:{port}/"), daemon=True
+            ).start()
         server.run(sockets=[listening])
     return OK
+
+
+def _when_ready(server: Any, ready: Callable[[str], object], address: str) -> None:
+    while not server.started:
+        if server.should_exit:
+            return
+        time.sleep(0.02)
+    ready(address)
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -15,19 +15,24 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import StructgenError
+from ..logits import allocate_bitmask
 from .errors import ApiError, busy, of_constraint, unexpected
 from .sequence import Job, Piece
 from .text import TextStream
+from .watch import Seen, drafted, seen
 
 if TYPE_CHECKING:
     from ..sampling.results import Samples
     from ..speculation.options import Speculation
+    from ..speculation.score import Scores
+    from ..speculation.tree import DraftTree
     from .requests import Extension, SamplingMethod
     from .service import Service
 
-__all__ = ["check", "finite", "options_of", "sample", "speculate", "told", "weights"]
+__all__ = ["check", "finite", "options_of", "sample", "speculate", "told", "trace", "weights"]
 
 _WAITING = 16
+_TRACED = 32  # contexts of a forward
 
 
 def check(job_plan: Any, extension: Extension, tools: bool) -> None:
@@ -89,6 +94,40 @@ async def sample(service: Service, job: Job, method: SamplingMethod) -> Samples:
             )
         except (StructgenError, ValueError) as error:
             raise of_constraint(error, "structgen.sampling") from error
+
+
+async def trace(service: Service, job: Job, texts: Sequence[Sequence[int]]) -> list[list[Seen]]:
+    """How the tokens of finished texts came about: the model's probabilities, and the masks."""
+
+    def work() -> list[list[Seen]]:
+        return [_traced(service, job, tokens) for tokens in texts]
+
+    async with _turn(service, job):
+        return await asyncio.to_thread(work)
+
+
+def _traced(service: Service, job: Job, tokens: Sequence[int]) -> list[Seen]:
+    plan = job.plan
+    contexts = [job.prefixes[-1]]
+    for token in tokens[:-1]:
+        contexts.append(contexts[-1].extend(token))
+    matcher = None if plan.grammar is None else plan.grammar.matcher()
+    mask = None if matcher is None else allocate_bitmask(1, job.vocabulary.vocab_size)
+    found: list[Seen] = []
+    for begin in range(0, len(tokens), _TRACED):
+        if job.cancelled.is_set():
+            break
+        rows = service.lm.logprobs(contexts[begin : begin + _TRACED])
+        for row, token in zip(rows, tokens[begin : begin + _TRACED], strict=True):
+            left = plan.room - len(found)
+            start = time.perf_counter()
+            if matcher is not None:
+                matcher.fill_bitmask(mask, 0, max_tokens=left if plan.budget else None)
+            taken = time.perf_counter() - start
+            found.append(seen(token, row, None if mask is None else mask[0], left, taken))
+            if matcher is not None:
+                matcher.accept_token(token)
+    return found
 
 
 def told(found: Samples) -> dict[str, Any]:
@@ -169,8 +208,9 @@ def _speculate(service: Service, job: Job, options: Speculation, stop: threading
     run = kind(open_scorer(lm), lm.vocabulary, lm.eos_token_ids, plan.drawing, options, logprobs=False)
     ends = frozenset(lm.eos_token_ids)
     rows = []
+    names = [drafter.name for drafter in options.drafters]
     for index in range(job.count):
-        teller = _Teller(job, index, ends)
+        teller = _Teller(job, index, ends, names)
         rows.append(
             Row(
                 job.prompt,
@@ -181,6 +221,7 @@ def _speculate(service: Service, job: Job, options: Speculation, stop: threading
                 plan.grammar,
                 None,
                 teller.take,
+                teller.step if plan.watch else None,
             )
         )
     run.add_alike(rows)
@@ -193,14 +234,24 @@ def _speculate(service: Service, job: Job, options: Speculation, stop: threading
 
 
 class _Teller:
-    """Emitted tokens of one row to pieces."""
+    """Emitted tokens of one row to pieces.
 
-    def __init__(self, job: Job, index: int, ends: frozenset[int]) -> None:
+    Where somebody watches, a step's pieces are held back until the step is over, and its tree goes with the
+    first of them.
+    """
+
+    def __init__(self, job: Job, index: int, ends: frozenset[int], names: Sequence[str]) -> None:
         self.job = job
         self.index = index
         self.ends = ends
+        self.names = names
         self.stream = TextStream(job.plan.stops, job.plan.keep_stop)
         self.position = 0
+        self.held: list[Piece] = []
+        grammar = job.plan.grammar
+        # The run moves the row's own matcher past the places that are told about.
+        self.matcher = grammar.matcher() if job.plan.watch and grammar is not None else None
+        self.mask = None if self.matcher is None else allocate_bitmask(1, job.vocabulary.vocab_size)
 
     def take(self, tokens: Sequence[int]) -> bool:
         plan = self.job.plan
@@ -222,5 +273,34 @@ class _Teller:
                 piece.text += self.stream.finish()
                 piece.finish = "length"
                 break
-        self.job.loop.call_soon_threadsafe(self.job.pieces.put_nowait, piece)
+        if plan.watch:
+            self.held.append(piece)
+        else:
+            self.tell([piece])
         return piece.finish is not None
+
+    def step(self, tree: DraftTree, path: Sequence[int], emitted: Sequence[int], scores: Scores) -> None:
+        """The end of a step: how its tokens, one a piece, came about."""
+        plan = self.job.plan
+        found = drafted(tree, path, emitted, self.names)
+        self.held[0].drafted = found
+        node = -1
+        for i, (piece, token) in enumerate(zip(self.held, emitted, strict=True)):
+            left = plan.room - (self.position - len(emitted) + i)
+            begin = time.perf_counter()
+            if self.matcher is not None:
+                self.matcher.fill_bitmask(self.mask, 0, max_tokens=left if plan.budget else None)
+            taken = time.perf_counter() - begin
+            mask = None if self.mask is None else self.mask[0]
+            child = tree.child(node, token)
+            by = found.drafters[child] if child is not None and child < len(found.drafters) else ()
+            piece.seen.append(seen(token, scores.vector(node + 1), mask, left, taken, by))
+            if self.matcher is not None:
+                self.matcher.accept_token(token)
+            node = path[i] if i < len(path) else node
+        held, self.held = self.held, []
+        self.tell(held)
+
+    def tell(self, pieces: Sequence[Piece]) -> None:
+        for piece in pieces:
+            self.job.loop.call_soon_threadsafe(self.job.pieces.put_nowait, piece)

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import os
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from .. import __version__
 from .._extras import missing
@@ -26,15 +25,16 @@ from .._extras import missing
 try:
     from fastapi import FastAPI, Request
     from fastapi.exceptions import RequestValidationError
-    from sse_starlette import EventSourceResponse
     from starlette.exceptions import HTTPException
-    from starlette.responses import JSONResponse, Response
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from .answering import Gone, Json, events, unless_gone
 except ImportError as error:
     raise missing(error, "servers") from None
 
 from ..lm.load import language_model
-from . import alone, chat, completions, responses
+from . import alone, chat, completions, page, playground, responses
 from .errors import ApiError, unexpected
 from .options import Options
 from .requests import ChatRequest, CompletionRequest, Extension, ResponsesRequest
@@ -43,11 +43,9 @@ from .service import Run, Service, Wanted
 
 __all__ = ["create_app"]
 
-T = TypeVar("T")
 _ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/models", "/health", "/metrics")
-_GUARDED = ("/v1", "/metrics")
+_GUARDED = ("/v1", "/metrics", playground.API)
 _DISCARDED = 64 << 20  # bytes of a body that is too large, read so that its sender hears why
-_SEND_SECONDS = 60.0  # a reader that takes nothing for so long is gone
 _SHOWN_ERRORS = 3
 
 
@@ -75,12 +73,19 @@ def create_app(model: Any = None, options: Options | None = None, **settings: An
         finally:
             await asyncio.to_thread(service.close)
 
-    app = FastAPI(title="structgen", version=__version__, lifespan=life, default_response_class=_Json)
+    app = FastAPI(
+        title="structgen",
+        version=__version__,
+        lifespan=life,
+        default_response_class=Json,
+        docs_url=None,  # FastAPI's pages load their scripts from elsewhere; page.py has one of ours
+        redoc_url=None,
+    )
     app.state.service = service
     _routes(app, service)
     for kind, handler in (
         (ApiError, _api_error),
-        (_Gone, _nobody),
+        (Gone, _nobody),
         (RequestValidationError, _invalid),
         (HTTPException, _http_error),
         (Exception, _failed),
@@ -88,14 +93,6 @@ def create_app(model: Any = None, options: Options | None = None, **settings: An
         app.add_exception_handler(kind, handler)
     app.add_middleware(_Gate, service=service)
     return app
-
-
-class _Json(JSONResponse):  # type: ignore[misc]
-    """JSON of any text: half a surrogate pair in a client's words is written as an escape."""
-
-    def render(self, content: Any) -> bytes:
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode("utf-8", "backslashreplace")
 
 
 # ---- routes ----
@@ -107,41 +104,38 @@ def _routes(app: FastAPI, service: Service) -> None:
         wanted = chat.wanted(service, body)
         run = await _start(service, wanted, body.structgen, request)
         if body.stream:
-            return _events(run, chat.chunks(service, body, run), service)
-        return _Json(await _unless_gone(request, run, chat.answer(service, body, run)))
+            return events(run, chat.chunks(service, body, run), service)
+        return Json(await unless_gone(request, run, chat.answer(service, body, run)))
 
     async def text_completions(body: CompletionRequest, request: Request) -> Response:
         service.check_model(body.model)
         wanted = completions.wanted(service, body)
         run = await _start(service, wanted, body.structgen, request)
         if body.stream:
-            return _events(run, completions.chunks(service, body, run), service)
-        return _Json(await _unless_gone(request, run, completions.answer(service, body, run)))
+            return events(run, completions.chunks(service, body, run), service)
+        return Json(await unless_gone(request, run, completions.answer(service, body, run)))
 
     async def create_response(body: ResponsesRequest, request: Request) -> Response:
         service.check_model(body.model)
         wanted = responses.wanted(service, body)
         run = await _start(service, wanted, body.structgen, request)
         if body.stream:
-            return _events(run, responses.events(service, body, run), service, named=True)
-        return _Json(await _unless_gone(request, run, responses.answer(service, body, run)))
+            return events(run, responses.events(service, body, run), service, named=True)
+        return Json(await unless_gone(request, run, responses.answer(service, body, run)))
 
     async def models() -> Response:
-        return _Json({"object": "list", "data": [_model(service)]})
+        return Json({"object": "list", "data": [_model(service)]})
 
     async def one_model(name: str) -> Response:
         service.check_model(name)
-        return _Json(_model(service))
+        return Json(_model(service))
 
     async def health() -> Response:
         fine = service.engine.alive
-        return _Json({"status": "ok" if fine else "stopped"}, 200 if fine else 503)
+        return Json({"status": "ok" if fine else "stopped"}, 200 if fine else 503)
 
     async def metrics() -> Response:
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    async def root() -> Response:
-        return _Json({"name": "structgen", "version": __version__, "model": service.name, "docs": "/docs"})
 
     post = {"methods": ["POST"], "tags": ["OpenAI"]}
     app.add_api_route("/v1/chat/completions", chat_completions, **post)
@@ -151,7 +145,8 @@ def _routes(app: FastAPI, service: Service) -> None:
     app.add_api_route("/v1/models/{name:path}", one_model, methods=["GET"], tags=["OpenAI"])
     app.add_api_route("/health", health, methods=["GET"])
     app.add_api_route("/metrics", metrics, methods=["GET"])
-    app.add_api_route("/", root, methods=["GET"], include_in_schema=False)
+    playground.add_routes(app, service)
+    page.add_routes(app)
 
 
 def _model(service: Service) -> dict[str, Any]:
@@ -177,7 +172,7 @@ async def _start(service: Service, wanted: Wanted, extension: Extension, request
         return run
     assert extension.sampling is not None
     for job in run.jobs:
-        found = await _unless_gone(request, run, alone.sample(service, job, extension.sampling), ends=False)
+        found = await unless_gone(request, run, alone.sample(service, job, extension.sampling), ends=False)
         if not len(found):
             raise ApiError(
                 f"no text was accepted in {found.diagnostics.draws} draws: "
@@ -197,79 +192,6 @@ async def _start(service: Service, wanted: Wanted, extension: Extension, request
     return run
 
 
-# ---- answers ----
-
-
-class _Gone(Exception):
-    """The client left before its answer was there."""
-
-
-async def _unless_gone(request: Request, run: Run, work: Coroutine[Any, Any, T], ends: bool = True) -> T:
-    """The result of some work, which is given up when the client leaves. The run ends with it."""
-    task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_disconnected(request))
-    try:
-        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            run.end()
-            raise _Gone
-        return task.result()
-    finally:
-        if ends or not task.done() or task.cancelled() or task.exception() is not None:
-            run.end()
-        for one in (task, gone):
-            one.cancel()
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-class _Events(EventSourceResponse):  # type: ignore[misc]
-    """A stream whose run ends with it, also where its first event is never asked for."""
-
-    run: Run
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self.run.end()
-
-
-def _events(
-    run: Run, items: AsyncIterator[dict[str, Any]], service: Service, named: bool = False
-) -> Response:
-    """Server-sent events: OpenAI's `data:` lines, and their end mark unless the events have names."""
-
-    async def lines() -> AsyncIterator[dict[str, str]]:
-        try:
-            async for item in items:
-                line = {"data": _dumped(item)}
-                yield {"event": item["type"], **line} if named else line
-        except Exception as error:
-            yield {"data": _dumped(unexpected(error).body)}
-            return
-        if not named:
-            yield {"data": "[DONE]"}
-
-    made = _Events(
-        lines(),
-        sep="\n",
-        send_timeout=_SEND_SECONDS,
-        shutdown_grace_period=0.9 * service.options.drain_seconds,
-        headers={"X-Accel-Buffering": "no"},
-    )
-    made.run = run
-    return made
-
-
-def _dumped(item: Any) -> str:
-    text = json.dumps(item, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
 # ---- errors ----
 
 
@@ -277,7 +199,7 @@ def _error(error: ApiError) -> Response:
     headers = {} if error.retry_after is None else {"Retry-After": str(error.retry_after)}
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    return _Json(error.body, error.status, headers)
+    return Json(error.body, error.status, headers)
 
 
 async def _api_error(_: Request, error: Exception) -> Response:

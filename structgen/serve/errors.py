@@ -1,8 +1,9 @@
 """Every failure in the shape of OpenAI's errors.
 
 Enters: an exception. Leaves: an `ApiError`: a status and a body {"error": {"message", "type", "param",
-"code"}}, where errors of a grammar add the place (`keyword`, `pointer`, `line`, `column`). Cost: nothing. A
-client sees the message of an exception of this package and never a traceback.
+"code"}}, where errors of a grammar add the place (`keyword`, `pointer`, `line`, `column`, `offset` in bytes)
+and `reason`, the message without the place. Cost: nothing. A client sees the message of an exception of this
+package and never a traceback.
 """
 
 from __future__ import annotations
@@ -88,10 +89,12 @@ def of_constraint(error: Exception, param: str) -> ApiError:
             log.warning("a constraint raised %s", type(error).__name__, exc_info=error)
             return ApiError("the constraint is malformed", param=param, code=code)
     details: dict[str, Any] = {}
-    for name in ("keyword", "pointer", "line", "column"):
+    for name in ("keyword", "pointer", "line", "column", "offset"):
         value = getattr(error, name, None)
         if value is not None:
             details[name] = value
+    if isinstance(error, GrammarError):
+        details["reason"] = error.message
     return ApiError(str(error), param=param, code=code, details=details)
 
 

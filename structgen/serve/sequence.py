@@ -24,6 +24,7 @@ from ..grammar import CompiledGrammar, Matcher
 from ..logits import allocate_bitmask, masked_logsumexp
 from .drawing import Drawing
 from .text import TextStream
+from .watch import Drafted, Seen, seen
 
 if TYPE_CHECKING:
     from ..lm.base import Context
@@ -62,6 +63,7 @@ class Piece:
         stopped_by: the stop string, or the id of the token, that ended it.
         error: what ended the whole job.
         prompt: entries of the prompt (echo).
+        seen: of these tokens, where somebody watches, and the draft tree that they came from.
     """
 
     index: int
@@ -72,6 +74,8 @@ class Piece:
     stopped_by: str | int | None = None
     error: BaseException | None = None
     prompt: list[Entry] | None = None
+    seen: list[Seen] = field(default_factory=list)
+    drafted: Drafted | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,7 @@ class Plan:
         names: special tokens that are spelled out, with their text.
         tops: alternatives beside each token; None: no log-probabilities.
         param: the field that asks for the grammar.
+        watch: whether pieces tell how each token came about.
     """
 
     drawing: Drawing
@@ -98,6 +103,7 @@ class Plan:
     masked: bool = False
     echo_entries: bool = False
     param: str = ""
+    watch: bool = False
 
 
 class Answer:
@@ -107,7 +113,7 @@ class Answer:
     __slots__ = (
         "context", "counts", "error", "filled", "filling", "generated", "index", "job", "mask", "matcher",
         "noise", "position", "slowest",
-        "stream",
+        "stream", "taken",
     )  # fmt: skip
 
     def __init__(self, job: Job, index: int) -> None:
@@ -125,6 +131,7 @@ class Answer:
         self.filled = False
         self.filling = 0.0  # when it began; 0: it is not being filled
         self.slowest = float("inf")  # seconds of a mask so far; infinite before the first
+        self.taken = 0.0  # seconds of the last mask
         self.error: Exception | None = None
 
     @property
@@ -141,7 +148,7 @@ class Answer:
             self.matcher.fill_bitmask(self.mask, 0, max_tokens=left if self.job.plan.budget else None)
         except Exception as error:
             self.error = error
-        taken = time.perf_counter() - begin
+        self.taken = taken = time.perf_counter() - begin
         self.slowest = taken if self.slowest == float("inf") else max(taken, self.slowest)
         self.filling, self.filled = 0.0, True
 
@@ -151,6 +158,10 @@ class Answer:
         self.position += 1
         self.filled = False
         piece = Piece(self.index, tokens=1)
+        if plan.watch:
+            left = plan.room - self.position + 1
+            mask = None if self.mask is None else self.mask[0]
+            piece.seen.append(seen(token, raw, mask, left, self.taken))
         ended = False
         if self.matcher is not None:
             if not self.matcher.accept_token(token):

@@ -74,6 +74,7 @@ class Run:
     Attributes:
         notes: what is known about all answers of each job, and choice_notes of each answer (sampling).
         tasks: what makes the answers, where the engine does not.
+        compiled: seconds of the compile and of the first mask; None: the grammar was known, or there is none.
     """
 
     jobs: list[Job]
@@ -83,6 +84,7 @@ class Run:
     notes: list[dict[str, Any]] = field(default_factory=list)
     choice_notes: list[dict[str, Any]] = field(default_factory=list)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    compiled: tuple[float, float] | None = None
 
     def end(self) -> None:
         for job in self.jobs:
@@ -272,15 +274,18 @@ class Service:
 
         contexts, key = await self.readers.run(read, "reading the prompt", wanted.prompt_param)
 
+        compiled: list[tuple[float, float]] = []
+
         def prepare() -> list[Job]:
             begin = time.perf_counter()
-            grammar = None
+            grammar = known = None
             if constraint is not None:
                 known = None if key is None else self._known.get(key)
                 grammar = self.compiled(constraint) if known is None else known
             plan = replace(wanted.plan, grammar=grammar, param=constraint.param if constraint else "")
             if tools is not None and tools.choice != "none":
                 plan = replace(plan, names=self.special_names)
+            middle = time.perf_counter()
             jobs = []
             for tokens, prefixes in contexts:
                 room = self._room(wanted, len(tokens))
@@ -292,9 +297,11 @@ class Service:
                 seconds = self.options.request_seconds
                 jobs.append(Job(self.lm.vocabulary, tokens, prefixes, own, wanted.count, loop, seconds))
             if grammar is not None:
-                taken = time.perf_counter() - begin
-                self.metrics.compile.observe(taken)
-                self._remember(key, grammar, taken)
+                end = time.perf_counter()
+                if known is None:
+                    compiled.append((middle - begin, end - middle))
+                self.metrics.compile.observe(end - begin)
+                self._remember(key, grammar, end - begin)
             return jobs
 
         try:
@@ -309,7 +316,7 @@ class Service:
             raise
         if queue:
             self.engine.submit(jobs)
-        return Run(jobs, tools, self.compiler)
+        return Run(jobs, tools, self.compiler, compiled=compiled[0] if compiled else None)
 
     def _remember(self, key: str | None, grammar: CompiledGrammar, seconds: float) -> None:
         """Keep a grammar that was ready at once; one that was not has to wait in line again."""

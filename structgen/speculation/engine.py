@@ -57,6 +57,8 @@ class Row:
         room: tokens at most.
         budget: tokens within which the text is to be completed; None: no promise.
         on_tokens: called with each emitted token; True ends the row.
+        on_step: called after each step with the tree, the accepted nodes, the emitted tokens and the scores,
+            whose place i + 1 is node i. It must keep none of them.
     """
 
     prompt: Sequence[int]
@@ -67,6 +69,7 @@ class Row:
     grammar: CompiledGrammar | None = None
     text: str | None = None
     on_tokens: Callable[[Sequence[int]], bool] | None = None
+    on_step: Callable[[DraftTree, Sequence[int], Sequence[int], Scores], None] | None = None
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     done: bool = False
@@ -346,6 +349,8 @@ class Run:
             node = child
         item.taken = [emitted[-1]]
         item.masks = None
+        if row.on_step is not None:
+            row.on_step(tree, path, emitted, scores)
         return path, emitted
 
     def _choose(self, item: _Live, scores: Scores, node: int) -> int:

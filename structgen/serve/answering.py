@@ -1,0 +1,100 @@
+"""Answers over HTTP: JSON, streams of events, and what becomes of either when the client leaves.
+
+Enters: objects, the work that makes them. Leaves: responses. Cost: writing JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, TypeVar
+
+from fastapi import Request
+from sse_starlette import EventSourceResponse
+from starlette.responses import JSONResponse, Response
+from starlette.types import Receive, Scope, Send
+
+from .errors import unexpected
+from .service import Run, Service
+
+__all__ = ["Gone", "Json", "events", "unless_gone"]
+
+T = TypeVar("T")
+_SEND_SECONDS = 60.0  # a reader that takes nothing for so long is gone
+
+
+class Json(JSONResponse):  # type: ignore[misc]
+    """JSON of any text: half a surrogate pair in a client's words is written as an escape."""
+
+    def render(self, content: Any) -> bytes:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace")
+
+
+class Gone(Exception):
+    """The client left before its answer was there."""
+
+
+async def unless_gone(request: Request, run: Run, work: Coroutine[Any, Any, T], ends: bool = True) -> T:
+    """The result of some work, which is given up when the client leaves. The run ends with it."""
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            run.end()
+            raise Gone
+        return task.result()
+    finally:
+        if ends or not task.done() or task.cancelled() or task.exception() is not None:
+            run.end()
+        for one in (task, gone):
+            one.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class _Events(EventSourceResponse):  # type: ignore[misc]
+    """A stream whose run ends with it, also where its first event is never asked for."""
+
+    run: Run
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.run.end()
+
+
+def events(run: Run, items: AsyncIterator[dict[str, Any]], service: Service, named: bool = False) -> Response:
+    """Server-sent events: OpenAI's `data:` lines, and their end mark unless the events have names."""
+
+    async def lines() -> AsyncIterator[dict[str, str]]:
+        try:
+            async for item in items:
+                line = {"data": _dumped(item)}
+                yield {"event": item["type"], **line} if named else line
+        except Exception as error:
+            yield {"data": _dumped(unexpected(error).body)}
+            return
+        if not named:
+            yield {"data": "[DONE]"}
+
+    made = _Events(
+        lines(),
+        sep="\n",
+        send_timeout=_SEND_SECONDS,
+        shutdown_grace_period=0.9 * service.options.drain_seconds,
+        headers={"X-Accel-Buffering": "no"},
+    )
+    made.run = run
+    return made
+
+
+def _dumped(item: Any) -> str:
+    text = json.dumps(item, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace").decode()

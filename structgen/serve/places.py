@@ -1,0 +1,170 @@
+"""Places in a text as an editor marks them.
+
+Enters: an error of the engine with its place, and the text that a person typed. Leaves: `Place`: line and
+column from 1, and the span in UTF-16 units, which is how browsers count. Cost: one pass over the text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..explain import Cause
+    from .errors import ApiError
+
+__all__ = ["Place", "Pointers", "at", "at_bytes", "of_error"]
+
+_MOST = 4 << 20  # characters of a JSON text that is looked through
+
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_OTHER = re.compile(r"[^\s,\]}:]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`start` and `end` count UTF-16 units; `line` and `column` count from 1, in characters."""
+
+    line: int
+    column: int
+    start: int
+    end: int
+
+    def told(self) -> dict[str, int]:
+        return asdict(self)
+
+
+def at(text: str, start: int, end: int | None = None) -> Place:
+    """A span of characters; by default one character, or none at the end."""
+    end = min(len(text), start + 1) if end is None else end
+    line = text.count("\n", 0, start) + 1
+    column = start - (text.rfind("\n", 0, start) + 1) + 1
+    return Place(line, column, _units(text[:start]), _units(text[:end]))
+
+
+def at_bytes(text: str, offset: int) -> Place:
+    """One character, by a byte offset into the text's UTF-8 form."""
+    return at(text, len(text.encode("utf-8", "surrogatepass")[:offset].decode("utf-8", "ignore")))
+
+
+class Pointers:
+    """The places of a JSON text by pointer. A text that is no JSON, or too large, has none."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._found: dict[str, tuple[int, int]] = {}
+        if len(text) <= _MOST:
+            with contextlib.suppress(ValueError, IndexError):
+                self._found = _spans(text)
+
+    def place(self, pointer: str, keyword: str = "") -> Place | None:
+        """The key that a JSON pointer leads to, or the keyword below it.
+
+        A pointer into an array leads to the item, and one that leads further than the text to what there is.
+        """
+        if keyword and f"{pointer}/{_escaped(keyword)}" in self._found:
+            pointer = f"{pointer}/{_escaped(keyword)}"
+        while pointer and pointer not in self._found:
+            pointer = pointer.rpartition("/")[0]
+        span = self._found.get(pointer)
+        return None if span is None else at(self._text, *span)
+
+    def below(self, ends: str) -> Place | None:
+        """The first key whose pointer ends so: of a schema that stands somewhere in the text."""
+        span = next((span for pointer, span in self._found.items() if pointer.endswith(ends)), None)
+        return None if span is None else at(self._text, *span)
+
+    def told(self, pointer: str, keyword: str = "") -> dict[str, int] | None:
+        place = self.place(pointer, keyword)
+        return None if place is None else place.told()
+
+    def causes(self, causes: Iterable[Cause]) -> list[dict[str, Any]]:
+        """The causes of an explanation as JSON, each with its place."""
+        return [
+            {
+                "pointer": cause.pointer,
+                "keyword": cause.keyword,
+                "message": cause.message,
+                "place": self.told(cause.pointer),
+                "branches": [self.causes(branch) for branch in cause.branches],
+            }
+            for cause in causes
+        ]
+
+
+def of_error(error: ApiError, text: str) -> Place | None:
+    """Where in a constraint's text an error points: by line and column, by pointer, or by byte."""
+    found = error.details
+    line, offset, pointer = found.get("line"), found.get("offset"), found.get("pointer")
+    if line is not None:
+        lines = text.split("\n")
+        if 1 <= line <= len(lines):
+            start = sum(len(one) + 1 for one in lines[: line - 1]) + (found.get("column") or 1) - 1
+            return at(text, min(start, len(text)))
+    if pointer is not None:  # an offset beside it counts in a pattern
+        return Pointers(text).place(pointer, found.get("keyword") or "")
+    return None if offset is None else at_bytes(text, offset)
+
+
+def _units(text: str) -> int:
+    return len(text) + sum(1 for c in text if ord(c) > 0xFFFF)
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _spans(text: str) -> dict[str, tuple[int, int]]:
+    """Pointer -> the span of the member's key, or of the item's first token. ValueError: no JSON."""
+    found: dict[str, tuple[int, int]] = {}
+    open_: list[tuple[str, int | None]] = []  # pointer of each container; the number of items of an array
+    pointer = ""
+    key: tuple[str, tuple[int, int]] | None = None
+    at_, expects_key = 0, False
+    while at_ < len(text):
+        char = text[at_]
+        if char.isspace():
+            at_ += 1
+            continue
+        if char in ",:":
+            if char == "," and open_:
+                holder, count = open_[-1]
+                expects_key = count is None
+                if count is not None:
+                    open_[-1] = (holder, count + 1)
+            at_ += 1
+            continue
+        if char in "]}":
+            open_.pop()
+            expects_key = False
+            at_ += 1
+            continue
+        match = (_STRING if char == '"' else _OTHER).match(text, at_)
+        if expects_key:
+            if match is None or char != '"':
+                raise ValueError("a key is missing")
+            name = json.loads(match[0], strict=False)
+            key = (f"{open_[-1][0]}/{_escaped(name)}", match.span())
+            expects_key = False
+            at_ = match.end()
+            continue
+        if open_ and open_[-1][1] is not None:
+            pointer = f"{open_[-1][0]}/{open_[-1][1]}"
+            span = (at_, at_ + 1) if char in "[{" or match is None else match.span()
+        elif key is not None:
+            pointer, span = key
+        else:
+            pointer, span = "", (at_, at_ + 1)
+        found[pointer] = span
+        key = None
+        if char in "[{":
+            open_.append((pointer, None if char == "{" else 0))
+            expects_key = char == "{"
+            at_ += 1
+        else:
+            at_ = at_ + 1 if match is None else match.end()
+    return found

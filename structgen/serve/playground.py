@@ -1,0 +1,249 @@
+"""`/playground/api/...`: what the page asks for.
+
+Enters: a constraint as a person types it, a prompt, a document. Leaves: what the engine says of it, with
+places; generations as streams. Cost: a compile, in the workers of all compiles; a generation is a request as
+others are.
+
+    info       the model, its limits, methods, drafters; examples: those of the package
+    compile    what is enforced and what is not, timings, the least number of tokens; or the error's place
+    check      a document under the constraint: where it stops, why, what could stand there
+    look       after some tokens: what may come next, and why others may not
+    generate   a text token by token, or samples: server-sent events
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
+
+from .. import __version__
+from ..frontend.tools import STYLES
+from ..grammar import CompiledGrammar
+from ..speculation.options import NAMED
+from . import places
+from .answering import Json, events
+from .constraints import Constraint, ToolUse, constraint_of, tool_use, with_tools
+from .errors import ApiError
+from .examples import examples
+from .inspecting import checked, looked, reported
+from .requests import Constrained, Extension, Finite, Positive
+from .service import Service
+from .showing import generation
+
+__all__ = ["API", "Asked", "Typed", "add_routes", "constraint"]
+
+API = "/playground/api"
+METHODS = ("local", "importance", "asap", "cars", "mcmc", "smc", "awrs", "auto")
+_TEXT = 1_000_000  # characters of a constraint or a document
+_SAMPLES = 500
+
+Text = Annotated[str, Field(max_length=_TEXT)]
+Ids = Annotated[list[int], Field(max_length=20_000)]
+
+
+class Typed(BaseModel):
+    """A constraint as it stands in the editor."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: Literal["schema", "regex", "grammar", "tools", "none"]
+    text: Text = ""
+    property_order: Literal["schema", "any"] = "schema"
+    whitespace: Annotated[str, Field(max_length=1000)] = "compact"
+    tool_choice: Annotated[str, Field(max_length=200)] = "auto"
+
+
+class _Checked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    constraint: Typed
+    document: Text
+
+
+class _Looked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    constraint: Typed
+    tokens: Ids
+    refused: Annotated[list[int], Field(max_length=16)] = []
+    left: Annotated[int, Field(ge=0)] | None = None
+
+
+class Asked(BaseModel):
+    """A generation."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    constraint: Typed
+    prompt: Text
+    chat: bool = True
+    method: Literal["plain", "local", "importance", "asap", "cars", "mcmc", "smc", "awrs", "auto"] = "plain"
+    speculate: Literal["auto"] | Annotated[list[str], Field(min_length=1, max_length=16)] | None = None
+    n: Annotated[int, Field(ge=1, le=_SAMPLES)] = 1
+    seed: int | None = None
+    temperature: Annotated[Finite, Field(ge=0, le=100)] | None = None
+    top_k: Positive | None = None
+    top_p: Annotated[Finite, Field(gt=0, le=1)] | None = None
+    max_tokens: Positive = 256
+    complete: bool = True
+
+
+def add_routes(app: FastAPI, service: Service) -> None:
+    async def info() -> Response:
+        return Json(
+            {
+                "version": __version__,
+                "model": service.name,
+                "vocabulary": service.lm.vocabulary.vocab_size,
+                "context": service.lm.max_context,
+                "max_tokens": service.options.max_tokens,
+                "temperature": service.temperature,
+                "tool_style": service.tool_style,
+                "tool_styles": list(STYLES),
+                "methods": list(METHODS),
+                "drafters": list(NAMED),
+                "samples": _SAMPLES,
+            }
+        )
+
+    async def listed() -> Response:
+        return Json({"examples": await service.readers.run(examples, "reading the examples")})
+
+    async def compile(body: Typed) -> Response:
+        what = "compiling the constraint"
+        return Json(await service.workers.run(lambda: _report(service, body), what, "text"))
+
+    async def check(body: _Checked) -> Response:
+        def task() -> dict[str, Any]:
+            # A person writes blanks between tokens, and spells numbers and strings as JSON allows.
+            loose = body.constraint.model_copy(update={"whitespace": "flexible"})
+            wanted = constraint(service, loose, document=True)
+            grammar = None if wanted is None else placed(service, wanted, body.constraint)
+            return checked(grammar, body.document, body.constraint.text, body.constraint.kind == "schema")
+
+        return Json(await service.workers.run(task, "checking the document", "document"))
+
+    async def look(body: _Looked) -> Response:
+        def task() -> dict[str, Any]:
+            wanted = constraint(service, body.constraint)
+            grammar = None if wanted is None else placed(service, wanted, body.constraint)
+            kind = body.constraint.kind
+            return looked(service, grammar, body.tokens, body.refused, body.left, kind == "schema")
+
+        return Json(await service.workers.run(task, "explaining the place", "tokens"))
+
+    async def generate(body: Asked, request: Request) -> Response:
+        def read() -> tuple[Constraint | None, ToolUse | None]:
+            return constraint(service, body.constraint), tools_of(service, body.constraint)
+
+        wanted, tools = await service.readers.run(read, "reading the constraint", "text")
+        try:
+            run, items = await generation(service, body, wanted, tools)
+        except ApiError as error:
+            raise with_place(error, body.constraint) from None
+        return events(run, items, service)
+
+    add = {"include_in_schema": False}
+    app.add_api_route(f"{API}/info", info, methods=["GET"], **add)
+    app.add_api_route(f"{API}/examples", listed, methods=["GET"], **add)
+    for name, endpoint in (("compile", compile), ("check", check), ("look", look), ("generate", generate)):
+        app.add_api_route(f"{API}/{name}", endpoint, methods=["POST"], **add)
+
+
+def constraint(service: Service, typed: Typed, document: bool = False) -> Constraint | None:
+    """What an editor's text asks for; None: any text.
+
+    Args:
+        document: JSON may be spelled in every way, where a person writes it.
+
+    Raises:
+        ApiError: with the place in the text.
+    """
+    if typed.kind == "none":
+        return None
+    if typed.kind == "tools":
+        use = tools_of(service, typed)
+        assert use is not None
+        return replace(with_tools(use, None), param="text")
+    extension = Extension(property_order=typed.property_order, whitespace=typed.whitespace)
+    if document:
+        extension = extension.model_copy(update={"numbers": "any", "strings": "any"})
+    asked = Constrained(structgen=extension)
+    if typed.kind == "schema":
+        asked.json_schema = _json(typed.text, "the schema")
+        if asked.json_schema == {}:
+            asked.json_schema = True  # the same, and not taken for a field that is left out
+    elif typed.kind == "regex":
+        asked.guided_regex = typed.text
+    elif not typed.text.strip():
+        raise ApiError("the grammar is empty", param="text", code="invalid_grammar")
+    else:
+        asked.grammar = typed.text
+    found = constraint_of(asked)
+    if found is None:
+        raise ApiError("the schema is null: a schema is an object or a boolean", param="text")
+    return replace(found, param="text")
+
+
+def tools_of(service: Service, typed: Typed) -> ToolUse | None:
+    """The tools of an editor's text: OpenAI's list, also inside an object with `tools`."""
+    if typed.kind != "tools":
+        return None
+    found = _json(typed.text, "the list of tools")
+    if isinstance(found, dict):
+        found = found.get("tools")
+    if not isinstance(found, list) or not found or not all(isinstance(tool, dict) for tool in found):
+        raise ApiError(
+            'the tools are a list of objects: {"type": "function", "function": {...}}', param="text"
+        )
+    choice: Any = typed.tool_choice
+    if choice not in ("auto", "none", "required"):
+        choice = {"type": "function", "function": {"name": choice}}
+    return tool_use(found, choice, True, service.tool_style)
+
+
+def _json(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        place = places.at(text, min(error.pos, len(text))).told()
+        raise ApiError(
+            f"{what} is not JSON: {error.msg}",
+            param="text",
+            code="invalid_grammar",
+            details={"reason": f"{what} is not JSON: {error.msg}", "place": place},
+        ) from None
+    except (ValueError, RecursionError):
+        raise ApiError(f"{what} is nested too deeply", param="text", code="invalid_grammar") from None
+
+
+def placed(service: Service, wanted: Constraint, typed: Typed) -> CompiledGrammar:
+    """The compiled grammar. ApiError: with the place in the editor's text."""
+    try:
+        return service.compiled(wanted)
+    except ApiError as error:
+        raise with_place(error, typed) from None
+
+
+def with_place(error: ApiError, typed: Typed) -> ApiError:
+    """The error, with the span of the editor's text that it is about."""
+    if error.param == "text" and "place" not in error.details:
+        if typed.kind == "tools":  # the pointer counts from the parameters of one of them
+            pointer, keyword = (error.details.get(name) for name in ("pointer", "keyword"))
+            below = f"/parameters{pointer}/{keyword}" if keyword else ""
+            place = places.Pointers(typed.text).below(below) if below else None
+        else:
+            place = places.of_error(error, typed.text)
+        if place is not None:
+            error.details["place"] = place.told()
+    return error
+
+
+def _report(service: Service, typed: Typed) -> dict[str, Any]:
+    wanted = constraint(service, typed)
+    return reported(lambda: None if wanted is None else placed(service, wanted, typed), typed.text)

@@ -1,0 +1,213 @@
+"""The playground's generations: a request like others whose answer tells how it came about.
+
+Enters: a prompt, a constraint, a method. Leaves: events: `start`, then `token` (and `draft`) or `samples` and
+`trace`, then `end`. Cost: the generation's; tracing a sample runs its tokens through the model once more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import math
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from . import alone
+from .constraints import Constraint, ToolUse
+from .errors import ApiError
+from .prompts import messages_as_prompt, plain_prompt
+from .requests import Message, SamplingMethod
+from .sequence import Plan
+from .service import Run, Service, Wanted
+from .tool_calls import Call
+from .watch import Names, shown
+
+if TYPE_CHECKING:
+    from ..sampling.results import Samples
+    from ..sampling.trie import Node, Trie
+    from .playground import Asked
+
+__all__ = ["generation"]
+
+_TRACED = 6  # distinct texts whose tokens are told, and
+_TRACED_TOKENS = 600  # their tokens in all
+_TEXTS = 60  # of the posterior
+_NODES = 160  # of the trie
+_POINTS = 200  # of the bracket's history
+
+
+async def generation(
+    service: Service, asked: Asked, constraint: Constraint | None, tools: ToolUse | None
+) -> tuple[Run, AsyncIterator[dict[str, Any]]]:
+    """A run and its events. ApiError: what is refused before the first token."""
+    sampling = asked.method != "plain"
+    if sampling and asked.speculate is not None:
+        raise ApiError("a sampling method and speculation are two ways: choose one", param="speculate")
+    if asked.n > 1 and not sampling:
+        raise ApiError("several texts need a sampling method", param="n")
+    messages = [Message(role="user", content=asked.prompt)]
+    told = None if tools is None or tools.choice == "none" else tools.tools
+
+    def prompt(schema: Any) -> str | list[int]:
+        if not asked.chat:
+            return plain_prompt(service.lm, asked.prompt, schema)
+        return messages_as_prompt(service.lm, messages, tools=told, schema=schema)
+
+    plan = Plan(
+        service.law(asked.temperature, asked.top_p, asked.seed, top_k=asked.top_k), room=0, watch=True
+    )
+    # `constraint` is that of the tools already; they are told apart here to read the calls.
+    wanted = Wanted(
+        [prompt], asked.n, asked.max_tokens, constraint, None, plan, asked.complete, prompt_param="prompt"
+    )
+    drafting = None if asked.speculate is None else alone.options_of(service, asked.speculate)
+    run = await service.start(wanted, queue=not sampling and drafting is None)
+    run.tools = tools
+    if drafting is not None:
+        run.tasks.append(asyncio.create_task(alone.speculate(service, run.jobs[0], drafting)))
+    return run, _sampled(service, run, asked) if sampling else _drawn(service, run)
+
+
+def _start(run: Run) -> dict[str, Any]:
+    job = run.jobs[0]
+    return {
+        "type": "start",
+        "prompt_tokens": len(job.prompt),
+        "cached_tokens": job.cached,
+        "room": job.plan.room,
+        "budget": job.plan.budget,
+        "temperature": job.plan.drawing.temperature,
+        # As text: a browser's numbers have 53 bits.
+        "seed": None if job.plan.drawing.seed is None else str(job.plan.drawing.seed),
+        "compiled": None
+        if run.compiled is None
+        else {"compile": run.compiled[0], "first_mask": run.compiled[1]},
+    }
+
+
+async def _drawn(service: Service, run: Run) -> AsyncIterator[dict[str, Any]]:
+    """One text as it is made."""
+    names = Names(service.lm.vocabulary, service.special_names)
+    ends = frozenset(service.lm.eos_token_ids)
+    text, tokens = "", 0
+    finish, stopped_by = None, None
+    begun = False
+    async for piece in run.pieces():
+        if not begun:  # only now is it known how much of the prompt was cached
+            begun = True
+            yield _start(run)
+        if piece.drafted is not None:
+            yield {"type": "draft", **piece.drafted.told(names, ends)}
+        text += piece.text
+        tokens += piece.tokens
+        finish, stopped_by = piece.finish, piece.stopped_by
+        for one in piece.seen:
+            yield {"type": "token", **one.told(names, ends), "delta": piece.text}
+    yield {
+        "type": "end",
+        "finish": finish,
+        "stopped_by": stopped_by,
+        "text": text,
+        "tokens": tokens,
+        "calls": _calls(run, text),
+    }
+
+
+def _calls(run: Run, text: str) -> list[dict[str, str]]:
+    reader = run.reader()
+    if reader is None:
+        return []
+    items = [*reader.feed(text), *reader.finish()]
+    return [{"name": item.name, "arguments": item.arguments} for item in items if isinstance(item, Call)]
+
+
+async def _sampled(service: Service, run: Run, asked: Asked) -> AsyncIterator[dict[str, Any]]:
+    """Texts of one call of `sg.sample`, what is known of them, and the likeliest ones token by token."""
+    (job,) = run.jobs
+    yield _start(run)
+    assert asked.method != "plain"
+    found = await alone.sample(service, job, SamplingMethod(method=asked.method))
+    names = Names(service.lm.vocabulary, service.special_names)
+    ends = frozenset(service.lm.eos_token_ids)
+    texts: dict[str, list[int]] = {}
+    for one in found:
+        texts.setdefault(one.text, one.tokens)
+    posterior = found.posterior()
+    chosen = list(itertools.islice(posterior, _TEXTS))
+    counts: dict[str, int] = {}
+    logprobs: dict[str, float] = {}
+    for one in found:
+        counts[one.text] = counts.get(one.text, 0) + 1
+        logprobs[one.text] = one.logprob
+    yield {
+        "type": "samples",
+        **alone.told(found),
+        "seed": str(found.diagnostics.seed),
+        "n": len(found),
+        "ess": alone.finite(found.ess) if len(found) else 0.0,
+        "posterior": [
+            {
+                "text": text,
+                "p": posterior[text],
+                "count": counts[text],
+                "logprob": alone.finite(logprobs[text]),
+            }
+            for text in chosen
+        ],
+        "others": len(posterior) - len(chosen),
+        "brackets": _history(found),
+        "mass_lost": [share for _, share in found.diagnostics.mass_lost],
+        "killed": found.diagnostics.killed,
+        "trie": await asyncio.to_thread(_picture, found.trie, names, ends),
+    }
+    traced = []
+    room = _TRACED_TOKENS
+    for text in chosen[:_TRACED]:
+        if len(texts[text]) > room:
+            break
+        room -= len(texts[text])
+        traced.append(text)
+    if traced:
+        rows = await alone.trace(service, job, [texts[text] for text in traced])
+        for text, row in zip(traced, rows, strict=True):
+            yield {"type": "trace", "text": text, "tokens": [one.told(names, ends) for one in row]}
+    yield {"type": "end", "finish": "stop" if len(found) else "none", "tokens": 0, "calls": []}
+
+
+def _history(found: Samples) -> list[list[float | None]]:
+    """(draws, log lower, log upper) over the run, thinned out."""
+    points = found.diagnostics.brackets
+    step = max(1, math.ceil(len(points) / _POINTS))
+    kept = points[::step] if not points or (len(points) - 1) % step == 0 else [*points[::step], points[-1]]
+    return [[draws, alone.finite(low), alone.finite(high)] for draws, low, high in kept]
+
+
+def _picture(trie: Trie, names: Names, ends: frozenset[int]) -> list[dict[str, Any]]:
+    """The likeliest part of the trie, parents before children; `parent` is -1 below the root.
+
+    `p` is the model's probability of the prefix, `low` and `high` bound the share of it that ends in the
+    language.
+    """
+    found: list[dict[str, Any]] = []
+    number = itertools.count()
+    waiting: list[tuple[float, int, int, Node]] = [(0.0, next(number), -1, trie.root)]
+    while waiting and len(found) < _NODES:
+        cost, _, at, node = heapq.heappop(waiting)
+        for token, edge in sorted(node.edges.items(), key=lambda item: -item[1].logp):
+            if len(found) >= _NODES:
+                break
+            logp = edge.logp - cost
+            found.append(
+                {
+                    **shown(token, names, ends),
+                    "parent": at,
+                    "p": math.exp(min(0.0, logp)),
+                    "low": math.exp(min(0.0, edge.lower)),
+                    "high": math.exp(min(0.0, edge.upper)),
+                    "end": token in ends,
+                }
+            )
+            if edge.node is not None and edge.node.edges:
+                heapq.heappush(waiting, (-logp, next(number), len(found) - 1, edge.node))
+    return found
