@@ -39,6 +39,12 @@ class Grammar:
     def report(self) -> list[tuple[str, str, str]]: ...
 
     @property
+    def lost(self) -> bool:
+        """
+        Whether another thread worked on it when this process was forked from its parent.
+        """
+
+    @property
     def warnings(self) -> list[str]: ...
 
     @property
@@ -199,6 +205,16 @@ class Matcher:
 def with_stack(f: Callable) -> object:
     """
     f(), with megabytes of stack: on a thread of its own where this one has little.
+    """
+
+def fork_patience(seconds: float) -> None:
+    """
+    How long the forks to come wait for the core's threads; negative: as long as at first.
+    """
+
+def torn_fork() -> bool:
+    """
+    Whether this process, or one that it comes from, was forked while the core's threads worked.
     """
 
 def fill_bitmasks(matchers: list, mask: object, threads: int) -> list: ...

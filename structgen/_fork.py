@@ -2,15 +2,20 @@
 
 In: an object and the name of its lock. Out: nothing; in a forked child a new lock stands under that name,
 because the thread that held the parent's is not there to release it. What such a lock guards must be whole
-between any two operations on it. The core's own locks are ``csrc/base/fork.h``. Cost: nothing until a fork.
+between any two operations on it. The core's own locks are ``csrc/base/fork.h``. Cost: nothing until a fork,
+which waits for half a minute at most.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from typing import Any
+
+from . import _core
+from .errors import BudgetExceeded
 
 _owners: dict[int, tuple[weakref.ref[Any], str]] = {}
 
@@ -30,32 +35,88 @@ def _renew() -> None:
 
 _held_over: dict[int, tuple[weakref.ref[Any], str]] = {}
 _holding: list[Any] = []
+_lost: list[tuple[Any, str]] = []
+PATIENCE = 30.0  # seconds that a fork waits for locks and for the core's threads, in all
+
+
+class LostLock:
+    """A lock that another thread held when this process was forked: what it guards may be half-changed."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        raise BudgetExceeded(
+            f"this process was forked while another thread used this object for more than {PATIENCE:.0f} s; "
+            "make a new one here, or fork before such work begins"
+        )
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def release(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def locked(self) -> bool:
+        return True
 
 
 def hold_over_forks(owner: Any, name: str = "_lock") -> None:
     """A fork waits until ``owner.name`` (a Lock or an RLock) is free: the child finds whole what it guards.
 
     For locks under which data is half-changed for a while. The owner is held weakly. No thread may take two
-    such locks of different owners at once.
+    such locks of different owners at once. Where a lock is not free after ``PATIENCE``, the fork goes on and
+    the child has a `LostLock` in its place.
     """
     reference = weakref.ref(owner, lambda gone: _held_over.pop(id(gone), None))
     _held_over[id(reference)] = (reference, name)
 
 
+def when_torn(owner: Any, name: str) -> None:
+    """``owner.name()`` is called in a child that was forked while the core's threads worked."""
+    reference = weakref.ref(owner, lambda gone: _when_torn.pop(id(gone), None))
+    _when_torn[id(reference)] = (reference, name)
+
+
+_when_torn: dict[int, tuple[weakref.ref[Any], str]] = {}
+
+
 def _hold() -> None:
+    end = time.monotonic() + PATIENCE
     for reference, name in list(_held_over.values()):
         owner = reference()
         if owner is not None:
             lock = getattr(owner, name)
-            lock.acquire()
-            _holding.append(lock)
+            if lock.acquire(timeout=max(0.0, end - time.monotonic())):
+                _holding.append(lock)
+            else:
+                _lost.append((owner, name))
+    _core.fork_patience(max(0.0, end - time.monotonic()))
 
 
 def _release() -> None:
+    _core.fork_patience(-1)
     while _holding:
         _holding.pop().release()
 
 
+def _release_in_parent() -> None:
+    _release()
+    _lost.clear()
+
+
+def _release_in_child() -> None:
+    _release()
+    while _lost:
+        owner, name = _lost.pop()
+        setattr(owner, name, LostLock())
+    if _core.torn_fork():
+        for reference, name in list(_when_torn.values()):
+            owner = reference()
+            if owner is not None:
+                getattr(owner, name)()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_hold, after_in_parent=_release, after_in_child=_release)
-    os.register_at_fork(after_in_child=_renew)
+    os.register_at_fork(before=_hold, after_in_parent=_release_in_parent, after_in_child=_renew)
+    os.register_at_fork(after_in_child=_release_in_child)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core, _metaschemas
-from ._fork import renew_in_children
+from ._fork import renew_in_children, when_torn
 from ._stack import roomy
 from .errors import GrammarError
 from .frontend.source import sound, text_of
@@ -64,6 +64,7 @@ class Compiler:
         self._grammars: OrderedDict[Any, CompiledGrammar] = OrderedDict()
         self._lock = threading.Lock()
         renew_in_children(self)
+        when_torn(self, "_forget_lost")
         self._cache_bytes = cache_bytes
 
     def compile(self, kind: str, text: Any, **options: Any) -> CompiledGrammar:
@@ -419,6 +420,11 @@ class Compiler:
                 if self._core.byte_size > self._cache_bytes:
                     self._shrink()
         return grammar
+
+    def _forget_lost(self) -> None:
+        """In a forked child: what a thread of the parent was working on is compiled anew."""
+        for key in [key for key, grammar in self._grammars.items() if grammar._core.lost]:
+            del self._grammars[key]
 
     def _shrink(self) -> None:
         """Forgets the grammars used longest ago; automata that they share go with the last of them.

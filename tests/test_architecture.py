@@ -133,6 +133,7 @@ def test_import_is_light() -> None:
 
 # Locks that are held while nothing else of the core is waited for, and left behind in a forked child.
 OWN_THREADS = {
+    "csrc/base/depth.cc",
     "csrc/base/fork.h",
     "csrc/base/fork.cc",
     "csrc/base/pages.cc",

@@ -227,3 +227,78 @@ os._exit(0)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_fork_beside_a_very_long_call_goes_on() -> None:
+    """It waits its time and no longer. What the other thread had under way is lost to the child."""
+    script = """
+import gc, os, threading, time
+import structgen
+from structgen import _fork, errors
+from tests.harness import WORDS, vocabulary
+
+formats = {"oneOf": [{"type": "string", "format": f} for f in structgen._core.Language.formats()]}
+schema = {"type": "object", "properties": {"a": formats}}
+compiler = structgen.Compiler(vocabulary(WORDS))
+grammar = compiler.json_schema(schema)
+matcher = grammar.matcher()
+_fork.PATIENCE = 0.3
+
+class Owner:
+    def __init__(self):
+        self._lock = threading.Lock()
+        _fork.hold_over_forks(self)
+
+owner, free = Owner(), Owner()
+
+def long():
+    with owner._lock:
+        matcher.fork().fill_bitmask(structgen.allocate_bitmask(1, WORDS.size))
+
+threading.Thread(target=long, daemon=True).start()
+time.sleep(0.1)
+begin = time.monotonic()
+child = os.fork()
+if child:
+    took = time.monotonic() - begin
+    assert 0.25 < took < 5, took
+    assert os.waitpid(child, 0)[1] == 0
+    assert owner._lock.locked() and not free._lock.locked()
+    os._exit(0)
+
+def refused(call):
+    try:
+        call()
+    except errors.BudgetExceeded as error:
+        assert "forked" in str(error), error
+    else:
+        raise AssertionError("not refused")
+
+try:
+    row = structgen.allocate_bitmask(1, WORDS.size)
+    refused(lambda: matcher.fill_bitmask(row))
+    refused(grammar.matcher)
+    refused(owner._lock.acquire)
+    with free._lock:
+        pass
+    for other in (structgen.Compiler(vocabulary(WORDS)), compiler):
+        fresh = other.json_schema({"type": "array"}).matcher()
+        fresh.fill_bitmask(row)
+        assert fresh.accept_bytes(b"[1]") and fresh.is_accepting()
+    again = compiler.json_schema(schema)  # not the one that is lost
+    assert again is not grammar
+    again.matcher()
+    second = os.fork()
+    if second == 0:
+        os._exit(0 if compiler.json_schema({"type": "array"}).matcher().accept_bytes(b"[") else 1)
+    assert os.waitpid(second, 0)[1] == 0
+    del matcher, grammar, compiler, again, fresh
+    gc.collect()
+except BaseException:
+    import traceback
+    traceback.print_exc()
+    os._exit(1)
+os._exit(0)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr

@@ -1,7 +1,9 @@
 #include "base/depth.h"
 
 #include <algorithm>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <thread>
 
 #ifdef _WIN32
@@ -11,6 +13,7 @@
 #endif
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 namespace structgen {
 
@@ -77,17 +80,45 @@ Work::Work() : before_(stack_floor) {
 
 namespace {
 
-struct Errand {
-  const std::function<void()>& work;
-  std::exception_ptr failure;
+// The caller waits for it. What interrupts the caller's call interrupts it.
+class Errand {
+ public:
+  explicit Errand(const std::function<void()>& work) : work_(work) {}
   void run() noexcept {
     const Work own;
+    const Interrupt::Help help(call_);
     try {
-      work();
+      work_();
     } catch (...) {
-      failure = std::current_exception();
+      failure_ = std::current_exception();
+    }
+    const std::lock_guard hold(lock_);
+    done_ = true;
+    over_.notify_one();
+  }
+  // The thread may still be ending.
+  void wait() {
+    std::unique_lock hold(lock_);
+    while (!done_) {
+      if (!Interrupt::watches()) {
+        over_.wait(hold);
+        continue;
+      }
+      over_.wait_for(hold, Interrupt::kEvery);
+      hold.unlock();
+      Interrupt::ask();
+      hold.lock();
     }
   }
+  const std::exception_ptr& failure() const { return failure_; }
+
+ private:
+  const std::function<void()>& work_;
+  Interrupt* const call_ = Interrupt::current();
+  std::exception_ptr failure_;
+  std::mutex lock_;
+  std::condition_variable over_;
+  bool done_ = false;
 };
 
 #ifndef _WIN32
@@ -103,8 +134,10 @@ bool on_thread(Errand& errand) {
   const bool started = pthread_attr_setstacksize(&attributes, kStack + (1u << 20)) == 0 &&
                        pthread_create(&thread, &attributes, run_errand, &errand) == 0;
   pthread_attr_destroy(&attributes);
-  if (started) pthread_join(thread, nullptr);
-  return started;
+  if (!started) return false;
+  errand.wait();
+  pthread_join(thread, nullptr);
+  return true;
 }
 #else
 DWORD WINAPI run_errand(void* errand) {
@@ -116,6 +149,7 @@ bool on_thread(Errand& errand) {
   const HANDLE thread = CreateThread(nullptr, kStack + (1u << 20), run_errand, &errand,
                                      STACK_SIZE_PARAM_IS_A_RESERVATION, nullptr);
   if (!thread) return false;
+  errand.wait();
   WaitForSingleObject(thread, INFINITE);
   CloseHandle(thread);
   return true;
@@ -125,12 +159,12 @@ bool on_thread(Errand& errand) {
 }  // namespace
 
 void elsewhere(const std::function<void()>& work) {
-  Errand errand{work, nullptr};
+  Errand errand(work);
   if (!on_thread(errand)) {
     const Work own;
     work();
-  } else if (errand.failure) {
-    std::rethrow_exception(errand.failure);
+  } else if (errand.failure()) {
+    std::rethrow_exception(errand.failure());
   }
 }
 

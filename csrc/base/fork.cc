@@ -4,6 +4,12 @@
 #include <pthread.h>
 #endif
 
+#include <algorithm>
+#include <thread>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+
 namespace structgen {
 
 namespace {
@@ -13,21 +19,28 @@ namespace {
 std::atomic<uint32_t> inside{0};
 std::atomic<uint32_t> forking{0};
 std::atomic<uint64_t> forks{0};
+std::atomic<uint64_t> torn{0};
+std::atomic<int64_t> patience{kForkPatience.count()};
 std::mutex one_fork;  // held by the thread that forks; the child's copy is that thread's
 thread_local uint32_t depth = 0;
 
-void exit_gate() {
-  inside.fetch_sub(1);
-  if (forking.load()) inside.notify_all();
-}
+void exit_gate() { inside.fetch_sub(1); }
 
 #ifndef _WIN32
-// A fork from within a section is the caller's own affair: it waits for the others alone.
+bool all_left;  // of the fork under way: nobody is in a section
+
+// A fork from within a section is the caller's own affair: it waits for the others alone. There is no waiting
+// for an atomic with an end to it, so it looks again and again.
 void prepare() {
+  using Clock = std::chrono::steady_clock;
   one_fork.lock();
   forking.store(1);
   const uint32_t own = depth ? 1 : 0;
-  for (uint32_t n; (n = inside.load()) != own;) inside.wait(n);
+  const Clock::time_point begin = Clock::now();
+  const Clock::time_point end = begin + std::chrono::milliseconds(patience.load());
+  for (Clock::time_point now = begin; !(all_left = inside.load() == own) && now < end; now = Clock::now())
+    std::this_thread::sleep_for(std::clamp<Clock::duration>((now - begin) / 8, std::chrono::microseconds(20),
+                                                            std::chrono::milliseconds(2)));
 }
 
 void open_gate() {
@@ -41,6 +54,7 @@ void in_parent() { open_gate(); }
 void in_child() {
   inside.store(depth ? 1 : 0);  // a thread that was about to wait at the gate had counted itself for a moment
   forks.fetch_add(1);
+  if (!all_left) torn.store(forks.load());
   open_gate();
 }
 
@@ -64,5 +78,30 @@ void ForkSection::leave() {
 }
 
 uint64_t fork_count() { return forks.load(std::memory_order_relaxed); }
+uint64_t torn_fork() { return torn.load(std::memory_order_relaxed); }
+void set_fork_patience(int64_t milliseconds) {
+  patience = milliseconds < 0 ? kForkPatience.count() : milliseconds;
+}
+
+void Mutex::wait() {
+  const auto refuse = [] {
+    throw Error(ErrorKind::kBudgetExceeded,
+                "this process was forked while another thread worked on this for longer than a fork waits; "
+                "compile it anew here, or fork before such work begins");
+  };
+  if (lost()) refuse();
+  ForkSection::enter();
+  if (!Interrupt::watches()) {
+    mutex_.lock();
+  } else {
+    while (!mutex_.try_lock_for(Interrupt::kEvery)) {
+      Interrupt::ask();
+      if (!Interrupt::is_asked()) continue;
+      ForkSection::leave();
+      throw Interrupted{};
+    }
+  }
+  holder_.store(fork_count() + 1, std::memory_order_relaxed);
+}
 
 }  // namespace structgen

@@ -9,9 +9,9 @@
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
-#include "base/depth.h"
 #include "base/error.h"
 #include "bind/grammar.h"
+#include "bind/released.h"
 #include "grammar/lower.h"
 #include "regex/regex.h"
 #include "regex/syntax.h"
@@ -98,7 +98,7 @@ void bind_grammar(nb::module_& m) {
       .def(
           "pattern",
           [](BoundGrammar& self, std::string_view text) {
-            with_stack([&] { parse_pattern(text, Flavor::kPython); });
+            released([&] { parse_pattern(text, Flavor::kPython); });
             GrammarNode n;
             n.op = NodeOp::kPattern;
             n.text = text;
@@ -319,8 +319,10 @@ void bind_grammar(nb::module_& m) {
           "is_empty",
           [](const BoundGrammar& self, uint32_t node) {
             checked(self, {node});
-            RegexArena regexes;
-            return regexes.is_empty(lower_regular(regexes, self.source, node));
+            return released([&] {
+              RegexArena regexes;
+              return regexes.is_empty(lower_regular(regexes, self.source, node));
+            });
           },
           "node"_a, "Whether no text matches a regular node. Tokens in it match nothing.")
       .def("__len__", [](const BoundGrammar& self) { return self.source.nodes.size(); });

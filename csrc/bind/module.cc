@@ -16,6 +16,8 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/fork.h"
+#include "base/interrupt.h"
 #include "base/work.h"
 #include "bind/grammar.h"
 #include "bind/released.h"
@@ -144,12 +146,15 @@ std::shared_ptr<Vocabulary> make_vocabulary(nb::list tokens, std::vector<TokenId
     if (PyBytes_AsStringAndSize(t.ptr(), &data, &n) != 0) throw nb::python_error();
     views.emplace_back(data, static_cast<std::size_t>(n));
   }
-  return released([&] { return std::make_shared<Vocabulary>(views, std::move(eos), std::move(special)); });
+  return released([&] { return std::make_shared<Vocabulary>(views, eos, special); });
 }
 
 nb::tuple load(const std::string& path) {
   std::string meta;
-  const std::shared_ptr<Vocabulary> made = released([&] { return load_vocabulary(path, meta); });
+  const std::shared_ptr<Vocabulary> made = released([&] {
+    meta.clear();
+    return load_vocabulary(path, meta);
+  });
   return nb::make_tuple(made, nb::bytes(meta.data(), meta.size()));
 }
 
@@ -260,7 +265,8 @@ auto sole(R (Matcher::*method)(Args...) const) {
 // f(), which reads what is given and works only where it is not known yet.
 template <class Given, class F>
 auto reading(const BoundMatcher& m, const Given& given, F&& f) {
-  return m.known(given) ? f() : released(f);
+  constexpr std::size_t kMost = 4096;  // steps that are taken with the GIL held: some 50 us
+  return given.size() <= kMost && m.known(given) ? f() : released(f);
 }
 
 void fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
@@ -337,15 +343,21 @@ nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads) {
     pointers.push_back(p);
     places.push_back(i);
   }
-  {
-    nb::gil_scoped_release release;
-    std::vector<std::exception_ptr> found = fill_rows(free, pointers, threads);
-    for (std::size_t k = 0; k < found.size(); ++k)
-      if (found[k]) {
-        failures[places[k]] = std::move(found[k]);
-        failed = true;
-      }
+  std::vector<std::exception_ptr> found;
+  try {
+    found = interruptible([&] {
+      const nb::gil_scoped_release release;
+      return fill_rows(free, pointers, threads);
+    });
+  } catch (...) {
+    for (uint32_t* p : pointers) std::fill_n(p, words, 0u);
+    throw;
   }
+  for (std::size_t k = 0; k < found.size(); ++k)
+    if (found[k]) {
+      failures[places[k]] = std::move(found[k]);
+      failed = true;
+    }
   if (failed)
     for (const std::exception_ptr& f : failures) errors.append(f ? raised(f) : nb::none());
   return errors;
@@ -385,6 +397,7 @@ JsonOptions json_options(const std::string& whitespace, bool any_order, bool can
 }
 
 NB_MODULE(_core, m) {
+  work_interrupt = Interrupt::check;
   m.doc() = "C++ core of structgen; use the classes of the structgen package instead.";
   nb::register_exception_translator(translate);
 
@@ -415,6 +428,9 @@ NB_MODULE(_core, m) {
                out.emplace_back(shown(e.pointer), shown(e.keyword), shown(e.reason));
              return out;
            })
+      .def_prop_ro(
+          "lost", [](const Grammar& g) { return g.world().lock.lost(); },
+          "Whether another thread worked on it when this process was forked from its parent.")
       .def_prop_ro("warnings", [](const Grammar& g) { return g.warnings(); })
       .def_prop_ro("captures", [](const Grammar& g) { return g.captures(); })
       .def("collect",
@@ -476,15 +492,15 @@ NB_MODULE(_core, m) {
           [](Compiler& c, Grammar& g) { return released([&] { return c.retire(g.shared_from_this()); }); },
           "grammar"_a)
       .def("reap", [](Compiler& c) { released([&] { c.reap(); }); })
-      .def_prop_ro("retiring", &Compiler::retiring);
+      .def_prop_ro("retiring", [](Compiler& c) { return released([&] { return c.retiring(); }); });
 
   nb::class_<BoundMatcher>(m, "Matcher")
       .def(
           "__init__",
           [](BoundMatcher* self, std::shared_ptr<Grammar> grammar, std::vector<TokenId> ends,
              std::optional<std::size_t> tokens, bool goes_on_after_end) {
-            Request request{std::move(ends), tokens.value_or(Request::kAny), goes_on_after_end};
-            released([&] { new (self) BoundMatcher(std::move(grammar), std::move(request)); });
+            const Request request{std::move(ends), tokens.value_or(Request::kAny), goes_on_after_end};
+            released([&] { new (self) BoundMatcher(grammar, request); });
           },
           "grammar"_a, "ends"_a = std::vector<TokenId>(), "tokens"_a = nb::none(),
           "goes_on_after_end"_a = false)
@@ -608,16 +624,14 @@ NB_MODULE(_core, m) {
       "Makes the charge of work in this thread that comes after so many units fail, once; 0: none. For "
       "tests.");
   m.def("_work_done", [] { return meter.done(); }, "Units of work that this thread was ever charged for.");
+  m.def("with_stack", &with_python_stack, "f"_a,
+        "f(), with megabytes of stack: on a thread of its own where this one has little.");
   m.def(
-      "with_stack",
-      [](const nb::callable& f) {
-        if (room::enough()) return f();
-        return released([&] {
-          const nb::gil_scoped_acquire held;
-          return f();
-        });
-      },
-      "f"_a, "f(), with megabytes of stack: on a thread of its own where this one has little.");
+      "fork_patience", [](double seconds) { set_fork_patience(static_cast<int64_t>(seconds * 1000)); },
+      "seconds"_a, "How long the forks to come wait for the core's threads; negative: as long as at first.");
+  m.def(
+      "torn_fork", [] { return torn_fork() != 0; },
+      "Whether this process, or one that it comes from, was forked while the core's threads worked.");
   m.def("fill_bitmasks", &fill_bitmasks, "matchers"_a, "mask"_a, "threads"_a);
   bind_regex(m);
   bind_logits(m);

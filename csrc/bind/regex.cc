@@ -7,8 +7,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "base/depth.h"
 #include "base/error.h"
+#include "bind/released.h"
 #include "regex/charset.h"
 #include "regex/regex.h"
 #include "regex/syntax.h"
@@ -25,10 +25,10 @@ struct Language {
   RegexArena arena;
   RegexId root = RegexArena::empty();
   bool matches(const nb::bytes& text) {
-    return with_stack([&] { return arena.matches(root, {text.c_str(), text.size()}); });
+    return released([&] { return arena.matches(root, {text.c_str(), text.size()}); });
   }
   bool is_empty() {
-    return with_stack([&] { return arena.is_empty(root); });
+    return released([&] { return arena.is_empty(root); });
   }
   uint32_t size() const { return arena.size(); }
 };
@@ -41,7 +41,7 @@ void bind_regex(nb::module_& m) {
           "pattern",
           [](std::string_view text, bool python, bool json, bool full) {
             auto l = std::make_unique<Language>();
-            with_stack([&] {
+            released([&] {
               const Pattern p = parse_pattern(text, python ? Flavor::kPython : Flavor::kEcma);
               const Match how = full ? Match::kFull : Match::kSearch;
               l->root = json ? lower_json(l->arena, p, how) : lower_utf8(l->arena, p, how);

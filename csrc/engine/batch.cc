@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "base/depth.h"
 #include "base/fork.h"
+#include "base/interrupt.h"
 
 namespace structgen {
 
@@ -42,7 +44,16 @@ class Workers {
     wake_.notify_all();
     job();
     std::unique_lock hold(lock_);
-    done_.wait(hold, [&] { return running_ == 0; });
+    while (running_ > 0) {
+      if (!Interrupt::watches()) {
+        done_.wait(hold);
+        continue;
+      }
+      done_.wait_for(hold, Interrupt::kEvery);
+      hold.unlock();
+      Interrupt::ask();
+      hold.lock();
+    }
     job_ = nullptr;
   }
 
@@ -77,7 +88,10 @@ constexpr std::size_t kKnownAlone =
 // f(0) .. f(count - 1), chunks of them by turns. f throws nothing.
 void each(std::size_t count, std::size_t chunk, unsigned threads, const std::function<void(std::size_t)>& f) {
   std::atomic<std::size_t> next{0};
-  workers.get().run(threads, [&] {
+  Interrupt* const call = Interrupt::current();
+  workers.get().run(threads, [&, caller = std::this_thread::get_id()] {
+    std::optional<Interrupt::Help> help;
+    if (std::this_thread::get_id() != caller) help.emplace(call);
     while (true) {
       const std::size_t begin = next.fetch_add(chunk);
       if (begin >= count) return;
@@ -97,10 +111,12 @@ class Batch {
     guarded(i, [&] { known_[i] = matchers_[i]->fill_row_fast(rows_[i]); });
   }
   void compute(std::size_t i) noexcept {
+    if (Interrupt::is_asked()) return;
     guarded(i, [&] { with_stack([&] { matchers_[i]->fill_row(rows_[i]); }); });
   }
   bool done(std::size_t i) const { return known_[i] || failures_[i]; }
   std::vector<std::exception_ptr> failures() && {
+    if (Interrupt::is_asked()) throw Interrupted{};
     if (std::ranges::none_of(failures_, [](const std::exception_ptr& f) { return f != nullptr; })) return {};
     return std::move(failures_);
   }

@@ -24,12 +24,11 @@ const std::size_t kWorlds = std::clamp<std::size_t>(std::thread::hardware_concur
 Compiler::Entered Compiler::enter(bool plain_strings) {
   std::unique_lock hold(lock_);
   auto& [open, turn] = current_[plain_strings];
-  const auto another = [&] {
-    return std::make_shared<World>(vocabulary_, cache_bytes_, cache_, plain_strings);
-  };
+  const auto another = [&] { return World::make(vocabulary_, cache_bytes_, cache_, plain_strings); };
   for (std::shared_ptr<World>& w : open) {
     // Too large: the next grammars get a new one, this one goes with the last of its own.
     const std::size_t worlds = current_[0].open.size() + current_[1].open.size();
+    if (w->lock.lost()) w = another();
     if (w->published.load(std::memory_order_relaxed) > cache_bytes_ / 2 / worlds) {
       std::erase_if(worlds_, [](const std::weak_ptr<World>& old) { return old.expired(); });
       worlds_.push_back(w);

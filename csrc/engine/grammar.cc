@@ -27,6 +27,7 @@ void Grammar::publish() {
 
 Grammar::~Grammar() {
   retire();
+  if (world_->lock.lost()) static_cast<void>(productions_.release());  // perhaps half changed
   world_->grammars.fetch_sub(published_, std::memory_order_relaxed);
 }
 
@@ -45,7 +46,9 @@ std::vector<ReportEntry> Grammar::report() const {
 }
 
 void Grammar::open(std::size_t least) {
-  epoch_ = std::make_shared<Epoch>(*world_, *productions_, limited_);
+  epoch_ = {new Epoch(*world_, *productions_, limited_), [](Epoch* e) {
+              if (!e->world.lock.lost()) delete e;
+            }};
   start_ = epoch_->parser.start(start_rule_);
   // Live states alone may exceed the budget (a very long text kept for rollback): double rather than thrash.
   epoch_->limit = std::max(world_->cache_bytes / 2, least);

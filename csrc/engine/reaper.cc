@@ -88,7 +88,11 @@ void Reaper::take(std::vector<std::shared_ptr<Grammar>> grammars) {
 
 // The thread of a forked process is in its parent, and so may be the holder of the lock: both are left as
 // they are, and what was to be freed is the caller's.
-std::vector<std::shared_ptr<Grammar>> Reaper::inherited() { return std::move(state_.release()->queue); }
+std::vector<std::shared_ptr<Grammar>> Reaper::inherited() {
+  State* const left = state_.release();
+  if (torn_fork() > left->owner) return {};  // the queue may be half changed
+  return std::move(left->queue);
+}
 
 // What the parent had not freed when it forked counts in the child from the next take() on.
 std::size_t Reaper::pending() const {

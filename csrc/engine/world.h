@@ -16,6 +16,13 @@
 namespace structgen {
 
 struct World {
+  // What was half changed when another thread forked is never freed.
+  static std::shared_ptr<World> make(std::shared_ptr<const Vocabulary> v, std::size_t bytes, bool cache_masks,
+                                     bool plain_strings) {
+    return {new World(std::move(v), bytes, cache_masks, plain_strings), [](World* w) {
+              if (!w->lock.lost()) delete w;
+            }};
+  }
   World(std::shared_ptr<const Vocabulary> v, std::size_t bytes, bool cache_masks, bool plain_strings)
       : vocabulary(std::move(v)),
         regexes(plain_strings),

@@ -326,8 +326,8 @@ RunClass::RunClass(std::string_view saved, const Vocabulary& vocabulary, Runs& r
 // ---- all of a vocabulary ----
 
 const NodeIndex& Runs::index() {
-  const ForkSection whole;
-  std::call_once(indexed_, [&] { index_ = std::make_unique<NodeIndex>(vocabulary_.trie()); });
+  const std::lock_guard hold(index_lock_);
+  if (!index_) index_ = std::make_unique<NodeIndex>(vocabulary_.trie());
   return *index_;
 }
 

@@ -144,7 +144,7 @@ class Runs {
   Mutex lock_;
   std::list<Known> known_;                                        // the one used last in front
   std::unordered_map<std::string_view, std::string_view> saved_;  // by key
-  std::once_flag indexed_;
+  Mutex index_lock_;
   std::unique_ptr<NodeIndex> index_;  // made with the first exits
 };
 

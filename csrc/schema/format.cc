@@ -3,6 +3,7 @@
 #include "schema/format.h"
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <initializer_list>
 #include <iterator>
@@ -271,10 +272,15 @@ std::span<const FormatInfo> all_formats() { return kFormats; }
 // The parsed pattern of each format, made on first use and kept for the process.
 static const Pattern& parsed(const FormatInfo& format) {
   static std::array<Pattern, std::size(kFormats)> patterns;
-  static std::array<std::once_flag, std::size(kFormats)> once;
+  static std::array<std::atomic<bool>, std::size(kFormats)> known;
+  static Mutex lock;
   const auto i = static_cast<std::size_t>(&format - kFormats);
-  const ForkSection whole;
-  std::call_once(once[i], [&] { patterns[i] = parse_pattern(format.pattern()); });
+  if (known[i].load(std::memory_order_acquire)) return patterns[i];
+  const std::lock_guard hold(lock);
+  if (!known[i].load(std::memory_order_relaxed)) {
+    patterns[i] = parse_pattern(format.pattern());
+    known[i].store(true, std::memory_order_release);
+  }
   return patterns[i];
 }
 

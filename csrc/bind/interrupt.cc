@@ -1,0 +1,80 @@
+// Ctrl-C while the core works, and threads that Python's signals never reach.
+//
+// In: nothing. Out: whether SIGINT came since; its handler's exception. Cost: see bind/released.h.
+//
+// PyOS_InterruptOccurred() takes the signal over without running its handler, which base/interrupt.h wants.
+// A thread that runs Python for the main thread (with_python_stack) is sent KeyboardInterrupt. Other signals
+// have no such question: their handlers run when the call is over.
+#include <nanobind/nanobind.h>
+
+#include "base/fork.h"
+#include "base/interrupt.h"
+#include "bind/released.h"
+
+namespace nb = nanobind;
+
+namespace structgen {
+
+namespace {
+
+unsigned long python_helper = 0;  // the thread that runs Python for the main thread; 0: none. Under the GIL
+
+bool came() {
+  const nb::gil_scoped_acquire held;
+  if (PyOS_InterruptOccurred() == 0) return false;
+  if (python_helper) PyThreadState_SetAsyncExc(python_helper, PyExc_KeyboardInterrupt);
+  return true;
+}
+
+bool in_main_thread() {
+  struct Known {
+    uint64_t process;  // as fork_count() + 1: the thread that forks is its child's main thread
+    bool main;
+  };
+  thread_local constinit Known known{0, false};
+  const uint64_t process = fork_count() + 1;
+  if (known.process != process) {
+    const nb::module_ threading = nb::module_::import_("threading");
+    known = {process, threading.attr("get_ident")().equal(threading.attr("main_thread")().attr("ident"))};
+  }
+  return known.main;
+}
+
+}  // namespace
+
+bool (*signal_question())() { return in_main_thread() ? came : nullptr; }
+
+void handle_interrupt() {
+  if (Interrupt::current()) {  // this thread works for another one, whose affair it is
+    PyErr_SetNone(PyExc_KeyboardInterrupt);
+    throw nb::python_error();
+  }
+  const nb::module_ signal = nb::module_::import_("signal");
+  const nb::object number = signal.attr("SIGINT"), handler = signal.attr("getsignal")(number);
+  if (!PyCallable_Check(handler.ptr())) return;
+  PyFrameObject* const frame = PyEval_GetFrame();
+  handler(number, frame ? nb::borrow(reinterpret_cast<PyObject*>(frame)) : nb::none());
+}
+
+nb::object with_python_stack(const nb::callable& f) {
+  if (room::enough()) return f();
+  const bool main = in_main_thread();
+  return interruptible([&] {
+    const nb::gil_scoped_release release;
+    return with_stack([&]() -> nb::object {
+      const nb::gil_scoped_acquire held;
+      if (main) python_helper = PyThread_get_thread_ident();
+      try {
+        nb::object out = f();
+        if (main) python_helper = 0;
+        return out;
+      } catch (nb::python_error& error) {
+        if (main) python_helper = 0;
+        if (Interrupt::is_asked() && error.matches(PyExc_KeyboardInterrupt)) throw Interrupted{};
+        throw;
+      }
+    });
+  });
+}
+
+}  // namespace structgen

@@ -1,0 +1,178 @@
+"""Ctrl-C in the middle of a long call: it ends at once, and what it was working on still answers.
+
+A child process sends itself SIGINT from a thread, which the call must let run, while its main thread is in a
+call that would take seconds. Time is the child's processor time from the signal on, so that a busy machine
+does not count, except where the call only waits.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ALLOWED = 0.1  # seconds
+# Processor time of three threads; time on the clock of a machine that may be busy. The calls would take ten.
+MORE = {"batch": 0.4, "a lock that another thread holds": 2.0}
+
+# `call` is a function without arguments. `ended` says how long after the signal KeyboardInterrupt came.
+SCRIPT = """
+import os, signal, sys, threading, time
+import structgen
+from tests.harness import WORDS, vocabulary
+
+FORMATS = {{"oneOf": [{{"type": "string", "format": f}} for f in structgen._core.Language.formats()]}}
+compiler = structgen.Compiler(vocabulary(WORDS))
+mask = structgen.allocate_bitmask(8, WORDS.size)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+clock = time.process_time
+sent = []
+
+def press(after):
+    def later():
+        time.sleep(after)
+        sent.append(clock())
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=later, daemon=True).start()
+
+{setup}
+
+begin = time.monotonic()
+press({after})
+try:
+    call()
+except KeyboardInterrupt:
+    ended = clock() - sent[0]
+else:
+    raise SystemExit(f"not interrupted: over after {{time.monotonic() - begin:.2f}} s")
+print(ended)
+
+# Everything shared is as a new engine has it.
+def masks(compiler):
+    schema = {{"type": "object", "properties": {{"a": {{"format": "date"}}}}}}
+    matcher = compiler.json_schema(schema).matcher()
+    out = []
+    for piece in (b"{{", b'"a"', b":", b'"2024'):
+        assert matcher.accept_bytes(piece)
+        row = structgen.allocate_bitmask(1, WORDS.size)
+        matcher.fill_bitmask(row)
+        out.append(bytes(row))
+    return out
+
+assert masks(compiler) == masks(structgen.Compiler(vocabulary(WORDS)))
+{after_all}
+os._exit(0)
+"""
+
+COMPILE = "call = lambda: compiler.json_schema(FORMATS)"
+CASES = {
+    "compile": (COMPILE, ""),
+    "compile of many patterns": (
+        'schema = {"patternProperties": {f"^k{i}x": {"minimum": i} for i in range(2000)}}\n'
+        "call = lambda: compiler.json_schema(schema)",
+        "",
+    ),
+    "accept": (
+        'matcher = compiler.json_schema({"properties": {"a": FORMATS}, "type": "object"}).matcher()\n'
+        "call = lambda: matcher.accept_bytes(b'{\"a\":')",
+        "assert matcher.num_steps == 0",
+    ),
+    "mask": (
+        'matcher = compiler.json_schema({"properties": {"a": FORMATS}, "type": "object"}).matcher()\n'
+        "call = lambda: matcher.fill_bitmask(mask)",
+        "assert not mask[0].any() and matcher.num_steps == 0",
+    ),
+    "batch": (
+        'schema = {"properties": {"a": FORMATS}, "type": "object"}\n'
+        "compilers = [structgen.Compiler(vocabulary(WORDS)) for _ in range(3)]\n"
+        "matchers = [c.json_schema(schema).matcher() for c in compilers]\n"
+        "call = lambda: structgen.fill_bitmasks(matchers, mask, threads=3)",
+        "assert not mask[:3].any()",
+    ),
+    "completion": (
+        'schema = {"enum": [f"v{i}" for i in range(3000)]}\n'
+        'schema = {"type": "array", "items": schema, "uniqueItems": True, "minItems": 2990}\n'
+        'matcher = compiler.json_schema(schema).matcher()\nassert matcher.accept_bytes(b"[")\n'
+        "call = matcher.shortest_completion",
+        "assert matcher.accept_bytes(b'\"v1\"')",
+    ),
+    "a lock that another thread holds": (
+        "os.cpu_count = lambda: 1\n"
+        'matcher = compiler.json_schema({"properties": {"a": FORMATS}, "type": "object"}).matcher()\n'
+        "other = matcher.fork()\nclock = time.monotonic  # this thread only waits\n"
+        "threading.Thread(target=lambda: other.fill_bitmask(mask), daemon=True).start()\n"
+        "time.sleep(0.1)\n"
+        "call = lambda: matcher.fill_bitmask(mask, row=1)",
+        "",
+    ),
+    "Lark": (
+        'text = "start: " + " | ".join(f"T{i} start" for i in range(20000)) + " | \\n"\n'
+        'text += "".join(f"T{i}: /a{i}[b-f]*/\\n" for i in range(20000))\n'
+        "call = lambda: compiler.lark(text)",
+        "",
+    ),
+    "GBNF": (
+        'text = "root ::= " + " | ".join(f"r{i}" for i in range(60000)) + "\\n"\n'
+        'text += "".join(f\'r{i} ::= \\"a{i}\\" r{(i * 7 + 1) % 60000}?\\n\' for i in range(60000))\n'
+        "call = lambda: compiler.gbnf(text)",
+        "",
+    ),
+    "a thread with a larger stack": (COMPILE, ""),
+    "Python on a thread with a larger stack": (
+        "def work():\n    while True:\n        pass\ncall = lambda: structgen._core.with_stack(work)",
+        "",
+    ),
+}
+
+
+def run(
+    setup: str, after: float, after_all: str = "", stack: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    script = SCRIPT.format(setup=setup, after=after, after_all=after_all)
+    command = [sys.executable, "-c", script]
+    if stack is not None:
+        command = ["bash", "-c", f'ulimit -s {stack} && exec "$@"', "bash", *command]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT, env=environment)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signals of POSIX here")
+@pytest.mark.parametrize("case", CASES)
+def test_ctrl_c_ends_a_long_call(case: str) -> None:
+    setup, after_all = CASES[case]
+    done = run(setup, 0.2, after_all, stack=2048 if "larger stack" in case else None)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < MORE.get(case, ALLOWED)
+
+
+def test_a_handler_may_call_structgen_and_return() -> None:
+    """It runs where no lock is held; the call that it interrupted is begun again."""
+    setup = """
+schema = {"patternProperties": {f"^k{i}x": {"minimum": i} for i in range(100)}}
+grammar = compiler.json_schema({"type": "integer"})
+seen = []
+
+def handler(number, frame):
+    row = structgen.allocate_bitmask(1, WORDS.size)
+    compiler.json_schema({"minItems": 3}).matcher().fill_bitmask(row)
+    grammar.matcher().fill_bitmask(row)
+    threading.Thread(target=lambda: compiler.json_schema({"maxItems": 3})).start()
+    seen.append((number, frame.f_code.co_name, clock() - sent[0]))
+
+signal.signal(signal.SIGINT, handler)
+
+def call():
+    compiler.json_schema(schema)
+    (number, function, late), = seen
+    assert number == signal.SIGINT and function in ("call", "json_schema"), function
+    assert late < 0.1
+    sent[0] = clock()
+    raise KeyboardInterrupt
+"""
+    done = run(setup, 0.1)
+    assert done.returncode == 0, done.stderr
