@@ -6,6 +6,7 @@ tokens; `--vocabulary bytes` is ten times quicker. The last line is the memory o
 made it grow by more than 100 MB is named.
 
     python -m bench.budget --count 200
+    python -m bench.budget --costs --count 42      a table of what a mask costs, see `bench.budget_costs`
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy as np
 import structgen
 from structgen import errors
 
-from . import data
+from . import budget_costs, data
 
 FACTORS = (1.0, 1.2, 2.0)
 SLOW = 0.5  # seconds of one mask that are worth a line
@@ -65,20 +66,29 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", help="these schemas, by name")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this long")
+    parser.add_argument("--costs", action="store_true", help="print a table of CPU microseconds a mask")
+    parser.add_argument("--draw", nargs="*", default=["token", "byte"], choices=("token", "byte"))
     options = parser.parse_args(arguments)
     data.require("maskbench")
     if options.vocabulary == "tekken":
         tokens = data.tekken()
+        texts = list(tokens.text)
         vocabulary = structgen.Vocabulary.from_bytes(tokens.text, tokens.eos, tokens.special)
     else:
-        vocabulary = structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256)
+        texts = [*(bytes([i]) for i in range(256)), b""]
+        vocabulary = structgen.Vocabulary.from_bytes(texts, 256)
+    names = options.only or data.select(data.maskbench_names(), count=options.count, seed=options.seed)
+    if options.costs:
+        for draw in options.draw:
+            budget_costs.table(vocabulary, texts, names, draw)
+        return
     compiler = structgen.Compiler(vocabulary)
     walks, cut, wrong, unknown, refused, spent = dict.fromkeys(FACTORS, 0), 0, 0, 0, 0, 0.0
     began = time.monotonic()
     seen, held, previous = 0, memory(), ""
     steps: list[float] = []
     print(f"{held} MB before the first schema")
-    for name in options.only or data.select(data.maskbench_names(), count=options.count, seed=options.seed):
+    for name in names:
         schema = data.maskbench_case(name).schema
         if time.monotonic() - began > options.seconds:
             break

@@ -2,8 +2,8 @@
 //
 // In: a matcher's state, tokens left. Out: its mask, less the tokens that leave too little. Cost: one walk
 // over the trie (milliseconds at 131k tokens) and one completion a state that the walk meets; nothing a token
-// where the state is known to be loose, or where its tokens stay inside a run of characters and some are to
-// spare.
+// where its tokens stay inside a run of characters and some are to spare. Once a state is known to be loose
+// (no token of it needs more than so many tokens), one comparison.
 //
 // The tokens that finish from a state are counted along a shortest completion's text, cut into as few tokens
 // as it takes. That is an upper bound: another text may be longer and take fewer. Where it does not fit, and
@@ -442,6 +442,26 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget) {
   return true;
 }
 
+bool Matcher::loose_within(std::size_t budget) {
+  const uint32_t loose = epoch_->parser.state(current()).loose.load(std::memory_order_acquire);
+  if (!epoch_->fast || loose == 0 || budget < loose) return false;
+  budgeted_ = true;
+  return true;
+}
+
+// No token of the current row needs more than `most`. Where other captured texts lead to the same blind
+// state, so does none of theirs, if they allow no other tokens.
+void Matcher::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
+  const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, 0xFFFFFFFFu));
+  epoch_->parser.state(current()).loose.store(loose, std::memory_order_release);
+  if (blind == current() || !grammar_->world().cache || epoch_->spelling) return;
+  const Vocabulary& v = grammar_->vocabulary();
+  std::vector<uint32_t> any(v.words());
+  write_row(*epoch_->masks.mask(blind), v, any.data());
+  if (std::equal(any.begin(), any.end(), row))
+    epoch_->parser.state(blind).loose.store(loose, std::memory_order_release);
+}
+
 // With the vocabulary's end tokens.
 bool Matcher::row_within(uint32_t* row, std::size_t budget) {
   if (epoch_->limits && !is_terminated()) return fill_limited(row, budget);
@@ -451,20 +471,23 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
     if (!e.is_limit() || !keep_promise(row, budget)) throw;
     return true;
   }
-  if (is_terminated()) return true;
+  if (is_terminated() || loose_within(budget)) return true;
   const Vocabulary& v = grammar_->vocabulary();
   std::lock_guard hold(grammar_->world().lock);
   refresh();
   budgeted_ = true;
   spelling_ = kSpellings;
+  const StateId from = epoch_->masks.blind(current());
+  const uint32_t loose = epoch_->parser.state(from).loose.load(std::memory_order_relaxed);
+  if (loose != 0 && budget >= loose) {
+    epoch_->parser.state(current()).loose.store(loose, std::memory_order_release);
+    return true;
+  }
   if (needed(current()) > budget) {
     const Reach::Answer found = asked_within(budget);
     if (found == Reach::Answer::kUnknown) unknown(budget);
     if (found == Reach::Answer::kNo) return false;
   }
-  const StateId from = epoch_->masks.blind(current());
-  const auto loose = epoch_->loose.find(from.v);
-  if (loose != epoch_->loose.end() && budget >= loose->second) return true;
   // With tokens to spare, those that stay inside a run of characters need no look: they leave the rest as it
   // is, whatever was captured, and a character begun takes at most kSpare more bytes.
   const Mask* m = grammar_->world().cache ? epoch_->masks.peek(current()) : nullptr;
@@ -489,7 +512,8 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
     }
     if (trial.alike.empty() && trial.alone.empty()) {
       // Whatever the budget is, from here on no token needs more than the worst of these.
-      if (!skip && !trial.tired) epoch_->loose[from.v] = trial.most;
+      const std::size_t most = skip ? std::max(trial.most, needed(from) + kSpare + 1) : trial.most;
+      if (!trial.tired && most < kTooMany) set_loose(from, row, most);
     } else {
       judge_texts(trial);
     }

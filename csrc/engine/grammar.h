@@ -42,8 +42,8 @@ struct Epoch {
   ~Epoch() { world.grammars.fetch_sub(published, std::memory_order_relaxed); }
   std::size_t byte_size() const {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
-           reach.byte_size() + exact_reach.byte_size() + needed.size() * 56 + loose.size() * 48 +
-           likely.size() * 400 + (limits ? limits->byte_size() : 0) + (spelling ? spelling->byte_size() : 0);
+           reach.byte_size() + exact_reach.byte_size() + needed.size() * 56 + likely.size() * 400 +
+           (limits ? limits->byte_size() : 0) + (spelling ? spelling->byte_size() : 0);
   }
   // Under the world's lock: adds what was allocated since to the world's account.
   std::size_t publish() {
@@ -63,7 +63,6 @@ struct Epoch {
   Reach reach, exact_reach;  // fewer tokens than a shortest text takes; the second keeps captured text
   std::unique_ptr<Spellable>
       spelling;  // where the vocabulary may be unable to spell what the grammar asks for
-  std::unordered_map<uint32_t, std::size_t> loose;                // from which budget on no token is refused
   std::unordered_map<uint32_t, std::vector<std::string>> likely;  // completions for most captured texts
   std::size_t limit = 0;                                          // size at which the next epoch starts
 };

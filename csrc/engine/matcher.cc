@@ -307,7 +307,8 @@ void Matcher::reset() { rollback(history()); }
 bool Matcher::is_accepting() const { return epoch_->parser.state(current()).accepting; }
 
 bool Matcher::fill_row_fast(uint32_t* row) {
-  if ((request_tokens_ != Request::kAny && !is_terminated()) || !plain_row_fast(row)) return false;
+  if (request_tokens_ != Request::kAny && !is_terminated() && !loose_within(left())) return false;
+  if (!plain_row_fast(row)) return false;
   if (own_ends_) own_ends_->relabel(row);
   return true;
 }

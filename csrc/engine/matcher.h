@@ -78,6 +78,7 @@ class Matcher {
   bool ends(TokenId t) const { return own_ends_ ? own_ends_->has(t) : grammar_->vocabulary().is_eos(t); }
   std::size_t left() const { return request_tokens_ - std::min(request_tokens_, history()); }
   bool plain_row_fast(uint32_t* row);
+  bool loose_within(std::size_t budget);  // whether it is known that no token is refused; takes no lock
   void plain_row(uint32_t* row);
   void row_by_bytes(uint32_t* row);  // whether or not tokens can finish what follows
   bool row_within(uint32_t* row, std::size_t budget);
@@ -106,6 +107,7 @@ class Matcher {
   void judge_texts(Trial& trial);
   bool fill_limited(uint32_t* row, std::size_t budget);
   bool keep_promise(uint32_t* row, std::size_t budget);
+  void set_loose(StateId blind, const uint32_t* row, std::size_t most);
 
   bool longer(uint32_t node, StateId s);  // under the lock
   void migrate();  // under the lock: takes this matcher's states into the grammar's current epoch
