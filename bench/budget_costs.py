@@ -1,7 +1,7 @@
 """What a mask costs under a budget, beside what it costs without one.
 
-In: MaskBench schemas (`bench.data`). Out: a table of CPU microseconds a mask: no budget, budgets of 10,000 and
-300 tokens, the fewest tokens that suffice and 30 more; then the last 30 masks of the walks under the latter.
+In: MaskBench schemas (`bench.data`). Out: a table of CPU microseconds a mask: no budget, budgets of 10,000
+and 300 tokens, the fewest tokens that suffice and 30 more; then the last 30 masks of the walks under those.
 Cost: a second or two a schema at 131k tokens.
 
 Every row has a compiler of its own and takes the schemas in one order, so nothing that one row computed is

@@ -236,6 +236,57 @@ def test_allowed_iff_it_can_be_finished(index: int) -> None:
         assert left >= 0
 
 
+# ---- random schemas over a vocabulary that can spell everything ----
+
+WHOLE = [
+    *(bytes([i]) for i in range(256)),
+    *(t for t in TEXTS if len(t) > 1),
+    b'","a":',
+    b"abcabcabc",
+    b"\\u00",
+]
+
+
+def law_of_budgets(seed: int, family: str) -> int:
+    """A token is allowed under a budget exactly if what it leads to is shown to need no more. Every state of
+    a walk is asked from a large budget down, where one comparison answers. Returns the tokens refused."""
+    from .differential.check import FAMILIES
+    from .strategies import Seeded
+
+    schema = FAMILIES[family](Seeded(seed), 2020)
+    compiler = structgen.Compiler(structgen.Vocabulary.from_bytes([*WHOLE, b""], len(WHOLE)))
+    try:
+        matcher = compiler.json_schema(schema).matcher()
+        least = matcher.tokens_needed()
+    except structgen.StructgenError:
+        return 0
+    source, refused = np.random.default_rng([seed, len(family)]), 0
+    size = len(WHOLE) + 1
+    for _ in range(8):
+        if matcher.is_terminated() or least > 300:
+            break
+        plain = oracle.mask_of(matcher, size)
+        for left in [*range(least + 40, least + 9, -6), *range(max(least, 9), least + 9)]:
+            within = oracle.mask_of(matcher, size, left)
+            assert within.any()
+            assert not (within & ~plain).any()
+            for token in np.flatnonzero(plain).tolist():
+                assert matcher.accept_token(token)
+                fits = matcher._core.fits(left - 1)
+                matcher.rollback(1)
+                assert fits == bool(within[token]), (schema, left, token)
+            refused += int((plain & ~within).sum())
+        allowed = np.flatnonzero(within)
+        assert matcher.accept_token(int(source.choice(allowed)))
+        least = 0 if matcher.is_terminated() else enough(matcher)
+    return refused
+
+
+@pytest.mark.parametrize("family", ["general", "recursion", "unevaluated", "counts"])
+def test_budgets_of_random_schemas(family: str) -> None:
+    assert sum(law_of_budgets(seed, family) for seed in range(30))
+
+
 def enough(matcher: structgen.Matcher) -> int:
     """Tokens that suffice, without a search for fewer."""
     return matcher._bounds(False)[1]

@@ -1,9 +1,10 @@
 // Finishing within a budget: the tokens after which a text can still be completed in time.
 //
-// In: a matcher's state, tokens left. Out: its mask, less the tokens that leave too little. Cost: one walk
-// over the trie (milliseconds at 131k tokens) and one completion a state that the walk meets; nothing a token
-// where its tokens stay inside a run of characters and some are to spare. Once a state is known to be loose
-// (no token of it needs more than so many tokens), one comparison.
+// In: a matcher's state, tokens left. Out: its mask, less the tokens that leave too little. Cost: one
+// comparison while the budget is larger than what any allowed token could make necessary (State::loose). That
+// is a bound in bytes, put together while the mask is made (parse/lengths.h, mask/fill.h), or the most that
+// was found when the tokens were looked at. Else a walk over the tokens in doubt and one completion a state
+// that it meets; nothing a token that stays inside a run of characters, where some are to spare.
 //
 // The tokens that finish from a state are counted along a shortest completion's text, cut into as few tokens
 // as it takes. That is an upper bound: another text may be longer and take fewer. Where it does not fit, and
@@ -449,10 +450,18 @@ bool Matcher::loose_within(std::size_t budget) {
   return true;
 }
 
+// Masks that are made from here on come with what their tokens need, at most.
+void Matcher::measure() {
+  if (!epoch_->fast) return;
+  std::lock_guard hold(grammar_->world().lock);
+  refresh();
+  epoch_->masks.measure_with(&epoch_->lengths);
+}
+
 // No token of the current row needs more than `most`. Where other captured texts lead to the same blind
 // state, so does none of theirs, if they allow no other tokens.
 void Matcher::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
-  const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, 0xFFFFFFFFu));
+  const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, Lengths::kFar));
   epoch_->parser.state(current()).loose.store(loose, std::memory_order_release);
   if (blind == current() || !grammar_->world().cache || epoch_->spelling) return;
   const Vocabulary& v = grammar_->vocabulary();
@@ -466,7 +475,10 @@ void Matcher::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
 bool Matcher::row_within(uint32_t* row, std::size_t budget) {
   if (epoch_->limits && !is_terminated()) return fill_limited(row, budget);
   try {
-    if (!plain_row_fast(row)) row_by_bytes(row);
+    if (!plain_row_fast(row)) {
+      measure();
+      row_by_bytes(row);
+    }
   } catch (const Error& e) {
     if (!e.is_limit() || !keep_promise(row, budget)) throw;
     return true;
@@ -478,6 +490,10 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
   budgeted_ = true;
   spelling_ = kSpellings;
   const StateId from = epoch_->masks.blind(current());
+  if (epoch_->fast && epoch_->parser.state(from).loose.load(std::memory_order_relaxed) == 0) {
+    epoch_->masks.measure_with(&epoch_->lengths);
+    epoch_->masks.measure(from);
+  }
   const uint32_t loose = epoch_->parser.state(from).loose.load(std::memory_order_relaxed);
   if (loose != 0 && budget >= loose) {
     epoch_->parser.state(current()).loose.store(loose, std::memory_order_release);

@@ -34,13 +34,20 @@ class ComposedProductions : public Productions {
     const uint32_t i = rule.v % stride_;
     if (i == 0) return rules_->expand(rule, reading, out);
     parts_[i - 1]->expand(RuleId{rule.v / stride_}, reading, out);
-    renumber(i, out);
+    renumber(i, out.symbols);
   }
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override {
     const uint32_t i = rule.v % stride_;
     if (i == 0) return rules_->expand_shortest(rule, reading, out);
     parts_[i - 1]->expand_shortest(RuleId{rule.v / stride_}, reading, out);
-    renumber(i, out);
+    renumber(i, out.symbols);
+  }
+  bool bound(RuleId rule, Bound& out) override {
+    const uint32_t i = rule.v % stride_;
+    if (i == 0 || !parts_[i - 1]->bound(RuleId{rule.v / stride_}, out)) return false;
+    renumber(i, out.all);
+    renumber(i, out.any);
+    return true;
   }
   std::size_t byte_size() const override {
     std::size_t out = rules_->byte_size();
@@ -65,8 +72,8 @@ class ComposedProductions : public Productions {
     if (n > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
     return RuleId{static_cast<uint32_t>(n)};
   }
-  void renumber(uint32_t i, Alternatives& out) const {
-    for (Symbol& s : out.symbols)
+  void renumber(uint32_t i, std::vector<Symbol>& symbols) const {
+    for (Symbol& s : symbols)
       if (s.kind() == Symbol::kRule)
         s = Symbol::rule(number(s.rule_id(), i));
       else if (s.kind() == Symbol::kReader)

@@ -17,6 +17,7 @@
 #include "engine/world.h"
 #include "mask/fill.h"
 #include "parse/completion.h"
+#include "parse/lengths.h"
 #include "parse/productions.h"
 #include "parse/state.h"
 #include "regex/syntax.h"
@@ -30,6 +31,7 @@ struct Epoch {
         parser(world.regexes, productions),
         masks(parser, world.slices, *world.vocabulary),
         completion(parser, productions, limited),
+        lengths(parser, productions, completion, world.vocabulary->longest()),
         fast(world.cache && !limited && world.vocabulary->complete()),
         reach(parser, masks, *world.vocabulary, needed, limited, false),
         exact_reach(parser, masks, *world.vocabulary, needed, limited, true) {
@@ -42,8 +44,8 @@ struct Epoch {
   ~Epoch() { world.grammars.fetch_sub(published, std::memory_order_relaxed); }
   std::size_t byte_size() const {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
-           reach.byte_size() + exact_reach.byte_size() + needed.size() * 56 + likely.size() * 400 +
-           (limits ? limits->byte_size() : 0) + (spelling ? spelling->byte_size() : 0);
+           lengths.byte_size() + reach.byte_size() + exact_reach.byte_size() + needed.size() * 56 +
+           likely.size() * 400 + (limits ? limits->byte_size() : 0) + (spelling ? spelling->byte_size() : 0);
   }
   // Under the world's lock: adds what was allocated since to the world's account.
   std::size_t publish() {
@@ -56,6 +58,7 @@ struct Epoch {
   Parser parser;
   MaskBuilder masks;
   Completion completion;
+  Lengths lengths;
   const bool fast;                 // a state's mask is that of its matcher
   std::unique_ptr<Limits> limits;  // where the grammar limits tokens
   // What budgets asked for (engine/budget.cc), by state.

@@ -107,6 +107,7 @@ class Matcher {
   void judge_texts(Trial& trial);
   bool fill_limited(uint32_t* row, std::size_t budget);
   bool keep_promise(uint32_t* row, std::size_t budget);
+  void measure();
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
 
   bool longer(uint32_t node, StateId s);  // under the lock

@@ -106,6 +106,7 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
     if (st.poisoned && st.n == 1) {  // nothing but poison: every longer token is open
       const auto below = trie.subtree_tokens(at).subspan(trie.tokens(at).size());
       out.unsure.insert(out.unsure.end(), below.begin(), below.end());
+      if (!below.empty()) out.worst = Lengths::kFar;
       continue;
     }
     const TokenTrie::Kids& kids = trie.kids(at);
@@ -115,6 +116,7 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
         if (trie.leaf(child)) {
           const auto tokens = trie.tokens(child);
           out.sure.insert(out.sure.end(), tokens.begin(), tokens.end());
+          out.worst = Lengths::kFar;
           return;
         }
       }
@@ -122,7 +124,9 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
       if (next == Parser::dead()) return;
       const uint32_t child = trie.child(kids, b);
       const bool is_sure = sure(next);
-      for (TokenId t : trie.tokens(child)) (is_sure ? out.sure : out.unsure).push_back(t);
+      const auto tokens = trie.tokens(child);
+      for (TokenId t : tokens) (is_sure ? out.sure : out.unsure).push_back(t);
+      if (!tokens.empty()) note(next, out);
       if (trie.leaf(child)) return;
       const bool many = trie.subtree_tokens(child).size() >= kShared;
       if (many && out.row && any_wide(next))
@@ -148,6 +152,7 @@ bool MaskBuilder::skim(uint32_t node, StateId s, Collected& out) {
   if (!run || !run->boundary(node)) return false;
   const TokenTrie& trie = vocabulary_.trie();
   const Words& inside = run->up_to(kUnbounded);
+  if (lengths_) note(st.items[0], out.worst);
   for (TokenId t : trie.subtree_tokens(node).subspan(trie.tokens(node).size()))
     if (get_bit(inside, t)) out.sure.push_back(t);
   const std::vector<Exit>& exits = run->exits('"').children;
@@ -159,6 +164,7 @@ bool MaskBuilder::skim(uint32_t node, StateId s, Collected& out) {
     const auto tokens = trie.tokens(at->node);
     std::vector<TokenId>& to = sure(into) ? out.sure : out.unsure;
     to.insert(to.end(), tokens.begin(), tokens.end());
+    note(into, out);
     if (!trie.leaf(at->node)) todo_.emplace_back(at->node, into);
   }
   return true;
@@ -186,7 +192,7 @@ bool MaskBuilder::sure(StateId s) const {
 // Linear over the suffixes in depth-first order, with the state of each depth at hand.
 const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId from) {
   std::unique_ptr<Ending>& slot = endings_[&suffixes][from.v];
-  if (slot) return *slot;
+  if (slot && measured(slot->worst)) return *slot;
   auto out = std::make_unique<Ending>();
   if (suffix_states_.size() <= suffixes.depth) suffix_states_.resize(suffixes.depth + 1);
   suffix_states_[0] = from;
@@ -200,6 +206,7 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
           out->sure.push_back(suffixes.entries[e].token);
           out->sure_counts.push_back(suffixes.entries[e].count);
         }
+      out->worst = Lengths::kFar;
       ++i;
       continue;
     }
@@ -209,6 +216,7 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
       continue;
     }
     suffix_states_[node.depth] = next;
+    if (node.first < suffixes.nodes[i + 1].first) note(next, *out);
     const bool is_sure = sure(next);
     auto& tokens = is_sure ? out->sure : out->unsure;
     auto& counts = is_sure ? out->sure_counts : out->unsure_counts;
@@ -217,6 +225,11 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
       counts.push_back(suffixes.entries[e].count);
     }
     ++i;
+  }
+  if (!lengths_) out->worst = kUnmeasured;
+  if (slot) {  // masks point to it
+    slot->worst = out->worst;
+    return *slot;
   }
   bytes_ += 170 + 8 * (out->sure.capacity() + out->unsure.capacity());
   slot = std::move(out);
@@ -258,6 +271,7 @@ void MaskBuilder::set_part(const Item& item, Part& out) {
   }
   out.added = std::move(found.sure);
   out.unsure = std::move(found.unsure);
+  out.worst = found.worst;
 }
 
 bool MaskBuilder::accepts(StateId s, std::string_view bytes) {
@@ -287,6 +301,7 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
       out.base = &exits.unbounded;
       out.shared = &end.sure;
       out.unsure = end.unsure;
+      out.worst = lengths_ ? std::max(end.worst, lengths_->of(into)) : 0;
       return;
     }
   }
@@ -294,14 +309,17 @@ void MaskBuilder::run_part(const Item& item, RunClass& run, uint32_t min, uint32
     out.added = *few;
   else
     out.base = &run.up_to(max);
+  out.worst = 0;
   next.for_each([&](uint8_t b) {
     const StateId into = blind(parser_.step(left, b));
     if (into == Parser::dead()) return;
+    if (lengths_) out.worst = std::max(out.worst, lengths_->of(into));
     const RunExits& exits = run.exits(b);
     const auto in_range = [&](uint32_t count) { return count >= min && count <= max; };
     for (const Suffixes::Entry& e : exits.ends)
       if (in_range(e.count)) (sure(into) ? out.added : out.unsure).push_back(e.token);
     const Ending& end = ending(exits.suffixes, into);
+    out.worst = std::max(out.worst, end.worst);
     for (std::size_t i = 0; i < end.sure.size(); ++i)
       if (in_range(end.sure_counts[i])) out.added.push_back(end.sure[i]);
     for (std::size_t i = 0; i < end.unsure.size(); ++i)
@@ -313,6 +331,7 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   out.base = t.base;
   out.added = t.added;
   out.removed = t.removed;
+  out.worst = 0;
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
   const StateId left = parser_.continuation(item.stack, capture);
   if (left == Parser::dead()) return;
@@ -323,6 +342,7 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
     if ((trie.kids(node).set & next).any()) walk(node, left, found);
   if (t.left) {
     const Ending& end = ending(t.left->suffixes, left);
+    found.worst = std::max(found.worst, end.worst);
     const auto blocked = [&](TokenId id) {
       return std::binary_search(t.blocked.begin(), t.blocked.end(), id);
     };
@@ -334,6 +354,13 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   }
   out.added.insert(out.added.end(), found.sure.begin(), found.sure.end());
   out.unsure = std::move(found.unsure);
+  out.worst = found.worst;
+}
+
+// Tokens that stay inside the item's regex.
+void MaskBuilder::note(const Item& item, uint32_t& worst) {
+  const uint64_t bytes = static_cast<uint64_t>(lengths_->begun(item.regex)) + lengths_->stack(item.stack);
+  worst = static_cast<uint32_t>(std::max<uint64_t>(worst, std::min<uint64_t>(bytes, Lengths::kFar)));
 }
 
 // Runs that may be left on any of many bytes share little, and on a byte that also begins an element they can
@@ -390,12 +417,19 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
   covered = covered && parser_.regexes().node(clamped).kind == RegexKind::kAnd;
   auto& memo = parts_[2 * covered + (item.capture.v != 0)];
   std::unique_ptr<Part>& slot = memo[(static_cast<uint64_t>(clamped.v) << 32) | item.stack.v];
-  if (slot) return *slot;
+  if (slot && measured(slot->worst)) return *slot;
   auto out = std::make_unique<Part>();
+  const auto done = [&]() -> const Part& {
+    if (!lengths_) out->worst = kUnmeasured;
+    if (slot)  // masks were made of it
+      slot->worst = out->worst;
+    else
+      slot = std::move(out);
+    return *slot;
+  };
   if (parser_.regexes().node(clamped).kind == RegexKind::kJsonSet) {
     set_part(item, *out);
-    slot = std::move(out);
-    return *slot;
+    return done();
   }
   const Item clamped_item{clamped, item.stack, item.capture};
   RegexId element, tail;
@@ -407,9 +441,8 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
     run_part(clamped_item, *run, min, max, tail, *out);
   else
     terminal_part(clamped_item, leaving ? *leaving : slices_.terminal(clamped), *out);
-  bytes_ += 200 + 4 * (out->added.capacity() + out->removed.capacity() + out->unsure.capacity());
-  slot = std::move(out);
-  return *slot;
+  if (!slot) bytes_ += 200 + 4 * (out->added.capacity() + out->removed.capacity() + out->unsure.capacity());
+  return done();
 }
 
 // ---- whole masks ----
@@ -450,7 +483,22 @@ const Mask* MaskBuilder::finish(StateId s, const Words* base, const std::vector<
 
 const Mask* MaskBuilder::mask(StateId s) {
   if (const Mask* known = peek(s)) return known;
-  if (lexed(s)) return gathered(s);
+  return make(s, true);
+}
+
+void MaskBuilder::measure(StateId s) { make(s, !peek(s)); }
+
+// A token, the bytes after the worst one, and the end.
+void MaskBuilder::set_loose(StateId s, uint32_t worst) {
+  if (lengths_) parser_.state(s).loose.store(worst + 2, std::memory_order_release);
+}
+
+// `keep`: else it is known, and measured only.
+const Mask* MaskBuilder::make(StateId s, bool keep) {
+  if (lexed(s)) {
+    set_loose(s, Lengths::kFar);
+    return keep ? gathered(s) : nullptr;
+  }
   std::vector<Item> narrow, wide_items;
   for (const Item& i : parser_.items(s)) split(i, narrow, wide_items);
   Collected found;
@@ -459,8 +507,9 @@ const Mask* MaskBuilder::mask(StateId s) {
   if (wide_items.empty()) {
     if (!trie.leaf(0)) walk(0, s, found);
     for (TokenId t : found.unsure)
-      if (accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
-    return finish(s, nullptr, nullptr, removed, found.sure);
+      if (keep && accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
+    set_loose(s, found.worst);
+    return keep ? finish(s, nullptr, nullptr, removed, found.sure) : nullptr;
   }
   if (!narrow.empty() && !trie.leaf(0)) {
     walk(0, parser_.subset(narrow, false), found);
@@ -475,6 +524,11 @@ const Mask* MaskBuilder::mask(StateId s) {
   const Item* const by = cover(wide_items);
   for (const Item& item : wide_items) {
     const Part& p = part(item, by && by != &item);
+    if (lengths_) {
+      note(item, found.worst);
+      found.worst = std::max(found.worst, p.worst);
+    }
+    if (!keep) continue;
     RegexId element, tail;
     uint32_t min, max;
     if (p.base)
@@ -504,6 +558,8 @@ const Mask* MaskBuilder::mask(StateId s) {
     for (TokenId t : p.unsure)
       if (accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
   }
+  set_loose(s, found.worst);
+  if (!keep) return nullptr;
   if (joined.empty()) {
     const Mask* done = finish(s, base, shared, removed, found.sure);
     const_cast<Mask*>(done)->inside_run = runs && base && done->dense == base->data();

@@ -23,6 +23,7 @@
 #include "mask/lexeme_slices.h"
 #include "mask/slices.h"
 #include "mask/vocabulary.h"
+#include "parse/lengths.h"
 #include "parse/state.h"
 
 namespace structgen {
@@ -58,6 +59,11 @@ class MaskBuilder {
     return static_cast<const Mask*>(parser_.state(s).mask.load(std::memory_order_acquire));
   }
   const Mask* mask(StateId s);
+  // From here on what is looked at for a mask is measured, too: how many bytes complete the text after the
+  // worst of its tokens, at most (State::loose takes it).
+  void measure_with(Lengths* lengths) { lengths_ = lengths; }
+  // The same of a mask that is known.
+  void measure(StateId s);
   // Computed by the plain walk, kept nowhere; `scratch` owns the storage.
   void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
   // A state reached inside a walk, without the text it captures: texts would make every step a new state.
@@ -71,10 +77,12 @@ class MaskBuilder {
     const Words* base = nullptr;
     const std::vector<TokenId>* shared = nullptr;
     std::vector<TokenId> added, removed;
-    std::vector<TokenId> unsure;  // decided by stepping the token
+    std::vector<TokenId> unsure;   // decided by stepping the token
+    uint32_t worst = kUnmeasured;  // of the tokens that leave the item
   };
   struct Collected {
     std::vector<TokenId> sure, unsure;
+    uint32_t worst = 0;    // bytes that complete the text after one of them, at most; where they are measured
     Words* row = nullptr;  // takes what lexemes share, where there is one; the lists hold the rest
     bool row_used = false;
     bool plain = false;  // nothing shared is used
@@ -84,6 +92,13 @@ class MaskBuilder {
   struct Ending : Collected {
     std::vector<uint32_t> sure_counts, unsure_counts;
   };
+  static constexpr uint32_t kUnmeasured = 0xFFFFFFFFu;
+  bool measured(uint32_t worst) const { return !lengths_ || worst != kUnmeasured; }
+  void note(StateId s, Collected& out) {
+    if (lengths_) out.worst = std::max(out.worst, lengths_->of(s));
+  }
+  void note(const Item& item, uint32_t& worst);
+  const Mask* make(StateId s, bool keep);
   bool wide(RegexId r);
   void split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items);
   // `covered`: another item allows all tokens of JSON string characters.
@@ -107,6 +122,7 @@ class MaskBuilder {
   RegexId clamp(RegexId r);
   const Mask* finish(StateId s, const Words* base, const std::vector<TokenId>* shared,
                      std::vector<TokenId>& removed, std::vector<TokenId>& added);
+  void set_loose(StateId s, uint32_t worst);
   const TokenId* keep(std::vector<TokenId>& tokens, uint32_t& n);
 
   Parser& parser_;
@@ -114,6 +130,7 @@ class MaskBuilder {
   const Vocabulary& vocabulary_;
   LexemeSlices lexemes_;
   const bool context_free_;
+  Lengths* lengths_ = nullptr;  // null: nothing is measured
   BumpPool pool_;
   std::size_t bytes_ = 0;                                         // of parts and endings
   std::unordered_map<uint64_t, std::unique_ptr<Part>> parts_[4];  // [capturing, covered]; key (regex, stack)

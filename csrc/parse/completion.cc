@@ -49,6 +49,32 @@ const std::string& Completion::shortest(RegexId r) {
   return it->second;
 }
 
+// No text of r has fewer bytes. (RegexNode::shortest may be more than a shortest text has.)
+uint32_t Completion::floor(RegexId r) {
+  check_depth();
+  const RegexNode n = parser_.regexes().node(r);
+  if (n.nullable) return 0;
+  if (n.kind == RegexKind::kBytes) return 1;
+  if (n.kind == RegexKind::kLiteral) return n.n;
+  if (const uint32_t* known = floors_.find(r.v)) return *known;
+  constexpr uint64_t kMost = kMaxText;
+  uint64_t out = 1;
+  switch (n.kind) {
+    case RegexKind::kCat: out = uint64_t{floor(RegexId{n.a})} + floor(RegexId{n.b}); break;
+    case RegexKind::kRepeat: out = uint64_t{floor(RegexId{n.a})} * n.min; break;
+    case RegexKind::kAlt:
+      out = kMost;
+      for (uint32_t i = 0; i < n.n; ++i) out = std::min<uint64_t>(out, floor(RegexId{n.kids[i]}));
+      break;
+    case RegexKind::kAnd:
+      for (uint32_t i = 0; i < n.n; ++i) out = std::max<uint64_t>(out, floor(RegexId{n.kids[i]}));
+      break;
+    default: break;
+  }
+  floors_.emplace(r.v, static_cast<uint32_t>(std::min(out, kMost)));
+  return static_cast<uint32_t>(std::min(out, kMost));
+}
+
 // A set of literals and the reader of its label: the choice of the literal decides what follows.
 Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   check_depth();
@@ -208,7 +234,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
     const std::span<const Symbol> symbols(alts.symbols.data() + begin, end - begin);
     for (Symbol s : symbols)
       if (s.kind() == Symbol::kTerminal)
-        least += parser_.regexes().node(s.regex()).shortest;
+        least += floor(s.regex());
       else if (s.kind() == Symbol::kLexeme || s.kind() == Symbol::kReader)
         ++least;
     order.emplace_back(least, symbols);
@@ -248,6 +274,7 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
   check_depth();
   Ways done, now{{from, "", c}};
   while (!now.empty()) {
+    if (depth_ == 0 && !settling_) steps_ = 0;  // each symbol has a search of its own
     for (const Way& w : now) work_ += 1 + w.text.size() / 256;
     charge(static_cast<int64_t>(4 * now.size()));
     if (parser_.stacks().has_end(s)) {
@@ -393,9 +420,7 @@ Completion::Ways Completion::all(StateId s) {
   return out;
 }
 
-const std::string& Completion::of(StateId s) {
-  const auto [it, fresh] = states_.try_emplace(s.v);
-  if (!fresh || parser_.state(s).accepting) return it->second;
+void Completion::begin_search() {
   steps_ = 0;
   depth_ = 0;
   low_ = kClean;
@@ -404,6 +429,32 @@ const std::string& Completion::of(StateId s) {
   found_.clear();
   failed_.clear();
   productions_.start_search();
+}
+
+uint32_t Completion::length(RuleId r) {
+  begin_search();
+  try {
+    const Ways found = rule(r, Reading{}, Alive::kClear);
+    return found.empty() ? kNone : static_cast<uint32_t>(found[0].text.size());
+  } catch (const Error& e) {
+    if (!e.is_limit()) throw;
+    return kNone;
+  }
+}
+
+uint32_t Completion::length(RegexId r) {
+  try {
+    return static_cast<uint32_t>(shortest(r).size());
+  } catch (const Error& e) {
+    if (!e.is_limit()) throw;
+    return kNone;
+  }
+}
+
+const std::string& Completion::of(StateId s) {
+  const auto [it, fresh] = states_.try_emplace(s.v);
+  if (!fresh || parser_.state(s).accepting) return it->second;
+  begin_search();
   try {
     Ways all = this->all(s);
     if (all.empty()) throw Error(ErrorKind::kBudgetExceeded, "no completion was found");

@@ -16,6 +16,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "parse/state.h"
 
 namespace structgen {
@@ -28,6 +29,10 @@ class Completion {
       : parser_(parser), productions_(productions), least_(least) {}
   // Empty for an accepting state. Throws kBudgetExceeded where none was found within the search's limits.
   const std::string& of(StateId s);
+  // Bytes of a shortest text of a rule, of a regex; kNone: not found within the limits.
+  static constexpr uint32_t kNone = 0xFFFFFFFFu;
+  uint32_t length(RuleId r);
+  uint32_t length(RegexId r);
   // Whether the search from a state that of() was asked for met poison: with the captured text known, a
   // shorter completion may exist.
   bool text_matters(StateId s) const { return tainted_states_.contains(s.v); }
@@ -47,6 +52,7 @@ class Completion {
     CaptureId capture;
   };
   using Ways = std::vector<Way>;
+  void begin_search();
   Ways item(const Item& i);
   Ways stack(StackId s, Pending from, CaptureId c);
   Ways symbol(Symbol s, Pending from);
@@ -56,6 +62,7 @@ class Completion {
   Ways read(RuleId reader, CaptureId& c, Pending from);
   void capture(CaptureId& c, std::string_view text);
   const std::string& shortest(RegexId r);
+  uint32_t floor(RegexId r);
   // Memory of what is remembered: texts may be long, and a mask under a budget asks for one a token.
   static std::size_t size_of(const std::string& text) {
     return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0);
@@ -72,6 +79,7 @@ class Completion {
   Productions& productions_;
   const bool least_;
   std::unordered_map<uint32_t, std::string> states_, regexes_;
+  FlatMap<uint32_t, uint32_t> floors_;
   std::map<std::pair<uint32_t, Pending>, Ways> stacks_;
   std::map<Key, Ways> rules_;
   // Of these, the ones in which poison was met; of states also such for which nothing was found.

@@ -92,6 +92,12 @@ struct LexemePart {
   RegexId follow;  // a kBytes regex, or empty(): anything may follow
 };
 
+// So many bytes, each of `all` and one of `any`, the longest.
+struct Bound {
+  uint64_t bytes = 0;
+  std::vector<Symbol> all, any;
+};
+
 class Productions {
  public:
   virtual ~Productions() = default;
@@ -104,6 +110,9 @@ class Productions {
   virtual void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
     expand(rule, reading, out);
   }
+  // An upper bound of a shortest text of the rule, told without a search; of a reader, whatever was read.
+  // False: not known.
+  virtual bool bound(RuleId /*rule*/, Bound& /*out*/) { return false; }
   // How a lexeme is read in a context; empty where it cannot be read there.
   virtual std::span<const LexemePart> lexeme(uint32_t /*lexeme*/, uint32_t /*context*/) { return {}; }
   // Whether what may not follow a lexeme can leave nothing that may; see parse/alive.h.

@@ -61,6 +61,9 @@ class Objects {
   const ObjectState& state(uint32_t s) const { return states_[s]; }
   const Plan& plan(uint32_t p) { return plans_[p]; }
   const Offers& offers(uint32_t s);
+  Plan& plan_of(uint32_t s) { return plans_[states_[s].plan]; }
+  const Bits& used(uint32_t s) const { return bits_[states_[s].used]; }  // names written or passed over
+  FormulaId class_value(uint32_t s, uint32_t cls) { return plans_.class_value(plan_of(s), cls); }
   // ---- nearest.cc: what the shortest completion goes by ----
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
   // The least number of members after which the object may close, their order aside; kFar: not found cheaply.

@@ -224,6 +224,59 @@ void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alterna
   if (out.ends.empty()) expand_keys(r, out);
 }
 
+// A name, its quotes and what stands around it.
+uint64_t JsonProductions::member_bytes(const Plan& plan, uint32_t name, uint32_t depth) {
+  uint64_t out = 1;
+  for (char c : plan.texts[name]) out += c == '"' || c == '\\' ? 2 : static_cast<uint8_t>(c) < 0x20 ? 6 : 1;
+  return out + regexes_.node(comma(depth, true).regex()).shortest + regexes_.node(colon().regex()).shortest;
+}
+
+// Of an object without a rest, what is missing can be written in some order whatever came before: so many
+// members, and the end. That a member is asked for where none is missing adds one of those on offer.
+bool JsonProductions::bound(RuleId id, Bound& out) {
+  const Rule r = rules_[id.v];
+  if (clean_ != RegexArena::empty() || (layout_.elements && r.kind != kObjectFirst && r.kind != kObjectNext &&
+                                        r.kind != kKeys && r.kind != kNamed && r.kind != kFree))
+    return false;
+  switch (r.kind) {
+    case kObjectFirst:
+    case kObjectNext:
+    case kKeys:
+    case kNamed:
+    case kFree: break;
+    default: return false;
+  }
+  const ObjectState st = solver_.objects().state(r.a);
+  if (st.rest != FormulaSpace::yes()) return false;
+  Plan& plan = solver_.objects().plan_of(r.a);
+  const Bits& used = solver_.objects().used(r.a);
+  const auto value = [&](uint32_t name) { return call(kValue, plan.value[name].v, 0, r.depth); };
+  out.bytes = regexes_.node(close('}', r.depth, false).regex()).shortest;
+  bool missing = false;
+  for (uint32_t i = 0; i < plan.names.size(); ++i) {
+    if (!has_bit(plan.required, i) || has_bit(used, i)) continue;
+    missing = true;
+    out.bytes += member_bytes(plan, i, r.depth);
+    out.all.push_back(value(i));
+  }
+  if (r.kind == kFree) {
+    if (st.unknown_key || solver_.objects().free_keys(r.a, r.b) < 2) return false;
+    out.bytes += regexes_.node(colon().regex()).shortest;
+    out.any.push_back(call(kValue, solver_.objects().class_value(r.a, r.b).v, 0, r.depth));
+  } else if (r.kind == kNamed || (r.kind == kKeys && !missing)) {
+    const Offers& offers = solver_.objects().offers(r.a);
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < plan.names.size(); ++i) {
+      if (!has_bit(offers.names, i)) continue;
+      most = std::max(most, member_bytes(plan, i, r.depth));
+      out.any.push_back(value(i));
+    }
+    if (out.any.empty()) return false;
+    out.bytes += most;
+  }
+  return true;
+}
+
 void JsonProductions::for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f) {
   if (formulas_[p].op != Op::kOr) return f(p);
   const std::vector<FormulaId> kids(formulas_.kids(p).begin(), formulas_.kids(p).end());

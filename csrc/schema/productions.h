@@ -44,6 +44,7 @@ class JsonProductions : public Productions {
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   void start_search() override { solver_.refill(); }
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
+  bool bound(RuleId rule, Bound& out) override;
   const SchemaSet& schemas() const { return *schemas_; }
   std::size_t byte_size() const override {
     return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() +
@@ -91,6 +92,7 @@ class JsonProductions : public Productions {
   // A free key was read: false where a mask does not know its text and what follows depends on it.
   bool read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
+  uint64_t member_bytes(const Plan& plan, uint32_t name, uint32_t depth);
   // ---- strings as they are written ----
   void refuse_unwritten();
   RegexId clean(RegexId body);                  // the spellings that hold none of the excluded texts

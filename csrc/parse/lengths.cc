@@ -1,0 +1,316 @@
+#include "parse/lengths.h"
+
+#include <algorithm>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "base/work.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kOpen = Lengths::kFar + 1;  // of a rule in progress
+constexpr uint32_t kEscaped = 6;               // bytes of an escape
+constexpr uint32_t kSpelled = 12;              // that an escape begun may still take
+constexpr uint32_t kSteps = 500;               // rules that one question looks at
+
+uint32_t sum(uint64_t a, uint64_t b) {
+  return static_cast<uint32_t>(std::min<uint64_t>(a + b, Lengths::kFar));
+}
+uint32_t times(uint64_t a, uint64_t n) {
+  return n == 0 || a == 0 ? 0 : static_cast<uint32_t>(std::min<uint64_t>(a * n, Lengths::kFar));
+}
+}  // namespace
+
+// ---- regexes ----
+
+// Bytes of any text of a finite language, at most.
+uint32_t Lengths::longest(RegexId r) {
+  check_depth();
+  const RegexNode n = parser_.regexes().node(r);
+  uint32_t out = 0;
+  switch (n.kind) {
+    case RegexKind::kBytes: return 1;
+    case RegexKind::kLiteral: return n.n;
+    case RegexKind::kCat: return sum(longest(RegexId{n.a}), longest(RegexId{n.b}));
+    case RegexKind::kAlt:
+      for (uint32_t i = 0; i < n.n; ++i) out = std::max(out, longest(RegexId{n.kids[i]}));
+      return out;
+    case RegexKind::kRepeat: return n.max == kUnbounded ? kFar : times(longest(RegexId{n.a}), n.max);
+    case RegexKind::kJsonSet: return longest_of(parser_.regexes().json_set_of(r));
+    case RegexKind::kEmpty:
+    case RegexKind::kEpsilon:
+    case RegexKind::kDone: return 0;
+    default: return kFar;
+  }
+}
+
+// The same in one-byte characters: a set's strings of more of them than this are none.
+uint32_t Lengths::longest_denied(RegexId r) {
+  check_depth();
+  const RegexNode n = parser_.regexes().node(r);
+  uint32_t out = 0;
+  if (n.kind == RegexKind::kAlt) {
+    for (uint32_t i = 0; i < n.n; ++i) out = std::max(out, longest_denied(RegexId{n.kids[i]}));
+    return out;
+  }
+  if (n.kind != RegexKind::kJsonSet) return longest(r);
+  const JsonSet set = parser_.regexes().json_set_of(r);
+  for (uint32_t i = set.lo; i < set.hi; ++i)
+    out = std::max(
+        out, static_cast<uint32_t>(parser_.regexes().tables().table(set.table).texts[i].size() - set.depth));
+  return out + 1;
+}
+
+// Every spelling of every string that is left, the closing quote included.
+uint32_t Lengths::longest_of(const JsonSet& set) const {
+  const LiteralTable& table = parser_.regexes().tables().table(set.table);
+  std::size_t most = 0;
+  for (uint32_t i = set.lo; i < set.hi; ++i) most = std::max(most, table.texts[i].size());
+  return sum(times(most - std::min<std::size_t>(most, set.depth), kEscaped), kSpelled);
+}
+
+// Two forms. Strings less finitely many: one of one-byte characters, longer than every denied one, is left.
+// Strings of a pattern with at most so many characters: while that is more than the pattern asks for, it
+// denies nothing.
+uint32_t Lengths::boolean(RegexId r, bool begun) {
+  RegexArena& regexes = parser_.regexes();
+  const RegexNode n = regexes.node(r);
+  if (n.kind != RegexKind::kAnd) return kFar;
+  RegexId run = RegexArena::empty(), pattern = run;
+  uint32_t denied = 0;
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexId kid{n.kids[i]};
+    const RegexNode& k = regexes.node(kid);
+    if (k.kind == RegexKind::kNot && regexes.node(RegexId{k.a}).finite)
+      denied = std::max(denied, longest_denied(RegexId{k.a}));
+    else if (k.boolean || k.lazy)
+      return kFar;
+    else if (run == RegexArena::empty() && is_run(kid))
+      run = kid;
+    else if (pattern == RegexArena::empty() && k.body)
+      pattern = kid;
+    else
+      return kFar;
+  }
+  if (run == RegexArena::empty() || denied >= kFar) return kFar;
+  uint32_t out = 0;  // what is left of a character that was begun
+  RegexNode at = regexes.node(run);
+  for (; at.kind == RegexKind::kCat && regexes.node(RegexId{at.a}).kind != RegexKind::kRepeat;
+       at = regexes.node(RegexId{at.b}))
+    out = sum(out, begun ? this->begun(RegexId{at.a}) : regex(RegexId{at.a}));
+  const RegexNode repeat = at.kind == RegexKind::kCat ? regexes.node(RegexId{at.a}) : at;
+  if (pattern != RegexArena::empty()) {
+    const uint32_t bytes = begun ? this->begun(pattern) : regex(pattern);
+    const uint32_t room = sum(bytes, begun ? reach_ : 0);
+    return denied == 0 && repeat.min == 0 && repeat.max >= room && bytes < kFar ? bytes : kFar;
+  }
+  const uint32_t count = std::max(repeat.min, denied + 1);
+  if (count > repeat.max) return kFar;
+  if (at.kind == RegexKind::kCat) out = sum(out, begun ? this->begun(RegexId{at.b}) : regex(RegexId{at.b}));
+  if (begun) out = sum(out, this->begun(RegexId{repeat.a}));
+  return sum(out, times(regex(RegexId{repeat.a}), count));
+}
+
+// Parts of a character, so many characters, and what is no run.
+bool Lengths::is_run(RegexId r) const {
+  const RegexArena& regexes = parser_.regexes();
+  RegexNode at = regexes.node(r);
+  while (at.kind == RegexKind::kCat && regexes.node(RegexId{at.a}).kind != RegexKind::kRepeat)
+    at = regexes.node(RegexId{at.b});
+  const RegexId repeat = at.kind == RegexKind::kCat ? RegexId{at.a} : r;
+  const RegexNode& n = at.kind == RegexKind::kCat ? regexes.node(repeat) : at;
+  return n.kind == RegexKind::kRepeat && regexes.is_character(RegexId{n.a});
+}
+
+uint32_t Lengths::regex(RegexId r) {
+  check_depth();
+  if (const uint32_t* known = regexes_.find(r.v)) return *known;
+  const RegexNode n = parser_.regexes().node(r);
+  uint32_t out = kFar;
+  switch (n.kind) {
+    case RegexKind::kEpsilon:
+    case RegexKind::kAnything:
+    case RegexKind::kDone: return 0;
+    case RegexKind::kBytes: return 1;
+    case RegexKind::kLiteral: return n.n;
+    case RegexKind::kEmpty:
+    case RegexKind::kPoison: return kFar;
+    case RegexKind::kCat: out = sum(regex(RegexId{n.a}), regex(RegexId{n.b})); break;
+    case RegexKind::kRepeat: out = n.min == 0 ? 0 : times(regex(RegexId{n.a}), n.min); break;
+    case RegexKind::kAlt:
+      for (uint32_t i = 0; i < n.n; ++i) out = std::min(out, regex(RegexId{n.kids[i]}));
+      break;
+    case RegexKind::kJsonSet: out = longest(r); break;
+    default: out = boolean(r, false);
+  }
+  if (out >= kFar && n.nullable) out = 0;
+  if (out >= kFar && (n.boolean || n.lazy)) out = std::min(kFar, completion_.length(r));
+  regexes_.emplace(r.v, out);
+  return out;
+}
+
+uint32_t Lengths::begun(RegexId r) {
+  check_depth();
+  if (const uint32_t* known = begun_.find(r.v)) return *known;
+  const RegexNode n = parser_.regexes().node(r);
+  uint32_t out = 0;
+  switch (n.kind) {
+    case RegexKind::kEmpty:
+    case RegexKind::kEpsilon:
+    case RegexKind::kAnything:
+    case RegexKind::kDone: return 0;
+    case RegexKind::kBytes: return 1;
+    case RegexKind::kLiteral: return n.n;
+    case RegexKind::kCat:
+      out = std::max(sum(begun(RegexId{n.a}), regex(RegexId{n.b})), begun(RegexId{n.b}));
+      break;
+    case RegexKind::kRepeat:
+      out = sum(begun(RegexId{n.a}), n.min < 2 ? 0 : times(regex(RegexId{n.a}), n.min - 1));
+      break;
+    case RegexKind::kAlt:
+      for (uint32_t i = 0; i < n.n; ++i) out = std::max(out, begun(RegexId{n.kids[i]}));
+      break;
+    case RegexKind::kJsonSet: out = longest(r); break;
+    default: out = boolean(r, true);
+  }
+  begun_.emplace(r.v, out);
+  return out;
+}
+
+// ---- rules and stacks ----
+
+uint32_t Lengths::symbol(Symbol s) {
+  switch (s.kind()) {
+    case Symbol::kTerminal: return regex(s.regex());
+    case Symbol::kRule: return rule(s.rule_id(), false);
+    case Symbol::kReader: return rule(s.rule_id(), true);
+    case Symbol::kCapture:
+    case Symbol::kNote: return 0;
+    default: return kFar;
+  }
+}
+
+uint32_t Lengths::rule(RuleId r, bool reader) {
+  check_depth();
+  if (const uint32_t* known = rules_.find(r.v)) {
+    met_open_ += *known == kOpen;
+    return std::min(*known, kFar);
+  }
+  if (productions_.plain(r)) return kFar;  // what follows its lexemes plays a part
+  if (depth_ == 0) steps_ = 0;
+  if (++steps_ > kSteps) {
+    ++met_open_;
+    return kFar;
+  }
+  charge(5);
+  struct Deeper {
+    uint32_t& depth;
+    explicit Deeper(uint32_t& d) : depth(d) { ++depth; }
+    ~Deeper() { --depth; }
+  } const deeper(depth_);
+  rules_.emplace(r.v, kOpen);
+  const uint32_t before = met_open_;
+  met_open_ = 0;
+  uint32_t out = kFar;
+  try {
+    Bound b;
+    if (productions_.bound(r, b)) {
+      uint32_t worst = 0;
+      for (Symbol s : b.any) worst = std::max(worst, symbol(s));
+      out = sum(b.bytes, worst);
+      for (Symbol s : b.all) out = sum(out, symbol(s));
+    } else if (!reader) {
+      bool hard = false;
+      out = search(r, hard);
+      if (out >= kFar && hard && met_open_ == 0) out = std::min(kFar, completion_.length(r));
+    }
+  } catch (const Error& e) {
+    rules_.erase(r.v);
+    met_open_ = 0;
+    if (!e.is_limit()) throw;
+    out = kFar;
+  } catch (...) {
+    rules_.erase(r.v);
+    met_open_ = 0;
+    throw;
+  }
+  // A bound that a rule in progress is part of is one; that there is none may be its fault.
+  if (out < kFar || met_open_ == 0 || depth_ == 1)
+    rules_[r.v] = out;
+  else
+    rules_.erase(r.v);
+  met_open_ += before;
+  return out;
+}
+
+// The least of the rule's alternatives. `hard`: some of them were not looked at.
+uint32_t Lengths::search(RuleId r, bool& hard) {
+  Alternatives alts;
+  productions_.expand_shortest(r, Reading{}, alts);
+  std::vector<std::pair<uint32_t, std::span<const Symbol>>> order;  // by what is plain to see
+  uint32_t out = kFar, begin = 0;
+  for (const uint32_t end : alts.ends) {
+    uint32_t least = 0;
+    const std::span<const Symbol> symbols(alts.symbols.data() + begin, end - begin);
+    for (Symbol s : symbols) {
+      if (s.kind() == Symbol::kReader || s.kind() == Symbol::kCapture) hard = true;
+      least = sum(least, s.kind() == Symbol::kTerminal ? regex(s.regex()) : s.kind() == Symbol::kRule);
+    }
+    order.emplace_back(least, symbols);
+    begin = end;
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  for (const auto& [least, symbols] : order) {
+    if (least >= out) break;
+    uint32_t bytes = 0;
+    for (Symbol s : symbols) bytes = bytes < out ? sum(bytes, symbol(s)) : bytes;
+    out = std::min(out, bytes);
+  }
+  return out;
+}
+
+// Down a stack with one entry a level, and up again.
+uint32_t Lengths::stack(StackId s) {
+  check_depth();
+  std::vector<StackId> path;
+  uint32_t out = kFar;
+  for (;;) {
+    if (parser_.stacks().has_end(s)) {
+      out = 0;
+      break;
+    }
+    if (const uint32_t* known = stacks_.find(s.v)) {
+      out = *known;
+      break;
+    }
+    const auto entries = parser_.stacks().entries(s);
+    if (entries.size() != 1) {
+      for (const StackEntry& e : entries) out = std::min(out, sum(symbol(e.top), stack(e.rest)));
+      stacks_.emplace(s.v, out);
+      break;
+    }
+    path.push_back(s);
+    s = entries[0].rest;
+  }
+  for (; !path.empty(); path.pop_back()) {
+    if (path.size() % 8 == 0) charge();
+    out = sum(symbol(parser_.stacks().entries(path.back())[0].top), out);
+    stacks_.emplace(path.back().v, out);
+  }
+  return out;
+}
+
+uint32_t Lengths::of(StateId s) {
+  const State& st = parser_.state(s);
+  if (st.accepting) return 0;
+  if (const uint32_t* known = states_.find(s.v)) return *known;
+  uint32_t out = kFar;
+  for (const Item& i : parser_.items(s))
+    if (i.regex != RegexArena::poison()) out = std::min(out, sum(regex(i.regex), stack(i.stack)));
+  states_.emplace(s.v, out);
+  return out;
+}
+
+}  // namespace structgen
