@@ -39,7 +39,7 @@ CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test core format lint hooks test-clients test-hosts test-cpp test-asan test-tsan wheel test-wheel wheels check-release fuzz damage \
+.PHONY: help setup demo test core format lint hooks test-clients test-page test-hosts test-cpp test-asan test-tsan wheel test-wheel wheels check-release fuzz damage \
   planted differential recorded model bench bench-speculation stubs clean
 
 help:  ## this list
@@ -99,6 +99,9 @@ test-clients: setup  ## OpenAI's client and the frameworks on top of it, at a re
 	  $$there/bin/python -m pip --disable-pip-version-check install -qq "$$client" openai pydantic mcp || exit 1; \
 	  $$there/bin/python tests/clients.py --python $(abspath $(PY)) --only $$name || failed=1; \
 	done; exit $$failed
+
+test-page: setup $(VENV)/.test-page  ## the playground's page in headless Chromium, which the system has (STRUCTGEN_CHROMIUM)
+	@$(PY) -m pytest -q tests/test_page.py
 
 test-cpp: setup  ## the C++ tests of containers, sets of stacks and the regex algebra
 	@$(PY) -m pytest -q tests/test_cpp.py

@@ -466,6 +466,8 @@ def test_the_page_has_the_elements_that_its_scripts_ask_for() -> None:
 
 def test_keys_and_sizes(client) -> None:
     with TestClient(create_app(Script(lambda _: "x"), api_keys=("secret",), body_bytes=2000)) as other:
+        for entry in (importlib.resources.files("structgen.serve") / "page").iterdir():
+            assert other.get(f"/playground/{entry.name}").status_code == 200
         assert other.get("/").status_code == 200
         refused(other.get(API + "info"), 401)
         assert ok(other.get(API + "info", headers={"Authorization": "Bearer secret"}))["model"]

@@ -44,7 +44,7 @@ from .service import Run, Service, Wanted
 __all__ = ["create_app"]
 
 _ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/models", "/health", "/metrics")
-_GUARDED = ("/v1", "/metrics", playground.API)
+_GUARDED = ("/v1", "/metrics", playground.API + "/")
 _DISCARDED = 64 << 20  # bytes of a body that is too large, read so that its sender hears why
 _SHOWN_ERRORS = 3
 

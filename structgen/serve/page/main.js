@@ -359,7 +359,7 @@ function showSamples(event) {
       "table",
       { id: "posterior" },
       h("caption", null, "Posterior over texts"),
-      h("tr", null, h("th", null, "text"), h("th", { class: "number" }, "drawn"), h("th", { class: "number" }, "probability"), h("th", null, "")),
+      h("tr", null, h("th", null, "text"), h("th", { class: "number" }, "drawn"), h("th", { class: "number" }, "probability"), h("th", null, "share")),
       event.posterior.map((one) =>
         h(
           "tr",

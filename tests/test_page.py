@@ -1,0 +1,431 @@
+"""The playground's page in headless Chromium: `make test-page`.
+
+Skipped where there is no Chromium (STRUCTGEN_CHROMIUM names one) or no playwright; alone, that is a failure.
+Every test also holds that the page asks this origin alone, breaks no policy and logs no error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("sse_starlette")
+pytest.importorskip("playwright", reason="playwright is not installed: it is in the extra test-page")
+pytest.importorskip("axe_playwright_python", reason="axe is not installed: it is in the extra test-page")
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+import structgen as sg
+from structgen.serve.examples import examples
+from tests.serving import Script, served
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+CHROMIUM = os.environ.get("STRUCTGEN_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+if CHROMIUM is None:
+    pytest.skip("there is no Chromium: apt-get install chromium", allow_module_level=True)
+
+TEXT = "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon by 5 March 2027"
+HOSTILE = "</script><img src=x onerror=\"document.title='hacked'\"><svg onload=alert(1)>'\"&lt;"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    root = hasattr(os, "geteuid") and os.geteuid() == 0  # Chromium's sandbox refuses root
+    with sync_playwright() as playwright:
+        made = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"] if root else [])
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with served(None) as found:
+        yield found
+
+
+@contextmanager
+def opened(browser: Browser, address: str, path: str = "/", **options) -> Iterator[Page]:
+    """A page that is ready. In the end: nothing went wrong, and nothing left the origin."""
+    expected = options.pop("expected", r"(?!)")
+    context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **options})
+    wrong: list[str] = []
+    asked: list[str] = []
+    context.on("request", lambda request: asked.append(request.url))
+    context.on("weberror", lambda error: wrong.append(str(error.error)))
+    context.on("console", lambda m: wrong.append(m.text) if m.type in ("error", "warning") else None)
+    page = context.new_page()
+    page.goto(address + path)
+    if path.partition("#")[0] == "/" and "extra_http_headers" not in options and expected == r"(?!)":
+        expect(page.locator("html[data-ready]")).to_be_attached()
+    yield page
+    # A 4xx that the test provokes is logged by the browser as a failed resource.
+    left = [text for text in wrong if not re.search(expected + r"|status of 400", text)]
+    assert not left, left
+    assert asked and all(url.startswith(address + "/") for url in asked), asked
+    context.close()
+
+
+def choose(page: Page, name: str) -> None:
+    page.select_option("#example", label=name)
+
+
+def generate(page: Page) -> None:
+    page.click("#generate")
+    expect(page.locator("#stop")).to_be_disabled(timeout=30_000)
+
+
+def tokens(page: Page) -> list[str]:
+    return page.locator("#tokens button").all_inner_texts()
+
+
+# ---- what a person does ----
+
+
+def test_loading(browser, address) -> None:
+    with opened(browser, address) as page:
+        expect(page).to_have_title("structgen playground")
+        expect(page.locator("#model")).to_contain_text("embedded: 2,048 tokens")
+        assert page.locator("#example option").count() == len(examples()) + 1
+        expect(page.locator("#constraint-verdict")).to_contain_text("compiles")
+        expect(page.locator("#enforced")).to_contain_text("Every keyword.")
+
+
+def test_generating(browser, address) -> None:
+    wanted = sg.generate(None, TEXT, json.loads(examples()[0]["text"]))
+    with opened(browser, address) as page:
+        generate(page)
+        expect(page.locator("#whole")).to_have_text(wanted.text)
+        assert len(tokens(page)) == len(wanted.tokens)
+        expect(page.locator("#status")).to_contain_text("complete and valid")
+        for kind in ("forced", "free"):
+            assert page.locator(f"#tokens .token.{kind}").count()
+        expect(page.locator("#timings svg")).to_be_visible()
+
+
+def test_tokens_appear_as_they_are_drawn_and_escape_stops(browser) -> None:
+    with (
+        served(Script(lambda _: "abcdefgh" * 100, seconds=0.03), temperature=0.0) as slow,
+        opened(browser, slow) as page,
+    ):
+        page.check("input[value=none]")
+        page.uncheck("#chat")
+        page.fill("#prompt", "x\x02")
+        page.click("#generate")
+        expect(page.locator("#tokens button").nth(5)).to_have_text("f")
+        expect(page.locator("#stop")).to_be_enabled()
+        page.keyboard.press("Escape")
+        expect(page.locator("#status")).to_have_text("stopped")
+        assert 5 < len(tokens(page)) < 200
+
+
+def test_looking_at_a_token(browser, address) -> None:
+    with opened(browser, address) as page:
+        generate(page)
+        number = tokens(page).index("3")
+        page.hover(f"#tokens button >> nth={number}")
+        details = page.locator("#details")
+        expect(details).to_contain_text("#/items/0/quantity")
+        expect(details).to_contain_text(re.compile(r"\d% before the mask, .*\d% after it"))
+        expect(details).to_contain_text('the type is "integer"')
+        expect(details.locator("table").nth(0).locator("tr").nth(1)).to_contain_text('"3"')
+        # Every forbidden token has its reason.
+        for row in details.locator("table").nth(1).locator("tr").all()[1:]:
+            assert row.locator("td").nth(2).inner_text() not in ("", "...")
+        last = len(tokens(page)) - 1
+        page.hover(f"#tokens button >> nth={last}")
+        expect(details).to_contain_text("forced: the grammar allows this token alone")
+
+
+def test_a_broken_schema_is_marked(browser, address) -> None:
+    with opened(browser, address) as page:
+        field = page.locator("#constraint")
+        page.fill("#constraint", '{\n "properties": {"😀": {"pattern": "(a"}}\n}')
+        mark = page.locator("#constraint-editor mark.error")
+        expect(mark).to_have_text('"pattern"')
+        expect(field).to_have_attribute("aria-invalid", "true")
+        verdict = page.locator("#constraint-verdict")
+        expect(verdict).to_contain_text("line 2, column 23: the group is not closed")
+        verdict.get_by_role("button", name="go there").click()
+        expect(field).to_be_focused()
+        place = field.evaluate("f => f.value.slice(f.selectionStart, f.selectionEnd)")
+        assert place == '"pattern"'
+        page.fill("#constraint", '{"type": "integer"')
+        expect(mark).to_have_class("error end")
+        page.fill("#constraint", '{"type": "integer", "x-note": 1}')
+        expect(verdict).to_contain_text("compiles")
+        expect(mark).to_have_count(0)
+        expect(page.locator("#constraint-editor mark.note")).to_have_text('"x-note"')
+        expect(page.locator("#enforced")).to_contain_text("x-note")
+        page.check("input[value=regex]")
+        page.fill("#constraint", "ab(c")
+        expect(mark).to_have_text("(")
+
+
+def test_the_coloured_copy_is_the_text(browser, address) -> None:
+    """Colours and marks take no character away and add none, for every example."""
+    with opened(browser, address) as page:
+        for one in examples()[1::5]:
+            page.check(f"input[value={one['kind']}]")
+            page.fill("#constraint", one["text"])
+            assert page.locator("#constraint-editor pre").inner_text().rstrip("\n") == one["text"].rstrip(
+                "\n"
+            )
+
+
+def test_checking_a_document(browser, address) -> None:
+    with opened(browser, address) as page:
+        mark = page.locator("#document-editor mark.error")
+        expect(mark).to_have_text('"')
+        verdict = page.locator("#document-verdict")
+        expect(verdict).to_contain_text("rejected at line 4")
+        expect(verdict).to_contain_text("Could stand there: `-`, `0`-`9`")
+        verdict.locator("button", has_text="quantity/type").click()
+        chosen = page.locator("#constraint").evaluate("f => f.value.slice(f.selectionStart, f.selectionEnd)")
+        assert chosen == '"type"'
+        page.fill("#document", page.input_value("#document").replace('"three"', "3"))
+        expect(verdict).to_have_text("accepted")
+        expect(mark).to_have_count(0)
+        page.fill("#document", '{"customer": ')
+        expect(verdict).to_contain_text("incomplete at line 1, column 14")
+        choose(page, "url")
+        expect(verdict).to_contain_text("Could stand there: `http`")
+
+
+def test_sharing_a_link(browser, address) -> None:
+    with opened(browser, address) as page:
+        choose(page, "Tool calls")
+        page.fill("#prompt", "Wie ist das Wetter in Köln? 😀")
+        page.fill("#seed", "12345678901234567890")
+        page.fill("#max-tokens", "77")
+        page.select_option("#method", "smc")
+        page.fill("#count", "9")
+        page.fill("#choice", "set_timer")
+        page.fill("#document", "</textarea><b>")
+        page.click("#share")
+        expect(page.locator("#status")).to_contain_text("link")
+        link = page.url
+        fields = (
+            "constraint",
+            "prompt",
+            "seed",
+            "max-tokens",
+            "method",
+            "count",
+            "choice",
+            "document",
+            "temperature",
+        )
+        wanted = {name: page.input_value(f"#{name}") for name in fields}
+    with opened(browser, address, "/" + link.partition("/#")[2].join(["#", ""])) as page:
+        expect(page.locator("input[value=tools]")).to_be_checked()
+        assert {name: page.input_value(f"#{name}") for name in fields} == wanted
+        assert not tokens(page)  # a link generates nothing by itself
+    for damaged in ("A" * 400, "%00", link.partition("#s=")[2][:-8]):
+        with opened(browser, address, f"/#s={damaged}") as page:
+            expect(page.locator("#constraint-verdict")).to_contain_text("compiles")
+
+
+def test_a_link_with_wrong_values_sets_the_others(browser, address) -> None:
+    import base64
+    import zlib
+
+    def link(state) -> str:
+        packer = zlib.compressobj(wbits=-15)
+        data = packer.compress(json.dumps(state).encode()) + packer.flush()
+        return "/#s=" + base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+    state = {
+        "kind": "regex] *",
+        "text": 7,
+        "prompt": "hello",
+        "count": 10**9,
+        "method": "x",
+        "__proto__": {"a": 1},
+    }
+    with opened(browser, address, link(state)) as page:
+        assert page.input_value("#prompt") == "hello"
+        expect(page.locator("input[value=schema]")).to_be_checked()
+        assert page.input_value("#method") == "plain" and page.input_value("#count") == "40"
+    with opened(browser, address, link({"prompt": "a" * 30_000_000})) as page:  # 30 kB that unpack to 30 MB
+        assert page.input_value("#prompt") != "" and len(page.input_value("#prompt")) < 1000
+
+
+def test_speculation(browser, address) -> None:
+    with opened(browser, address) as page:
+        choose(page, "Order, several tokens a forward")
+        generate(page)
+        expect(page.locator("#drafts-tree svg .node.accepted").first).to_be_visible()
+        expect(page.locator("#status")).to_contain_text("tokens a forward")
+        assert page.locator("#tokens .token.drafted").count() > 10
+        page.locator("#tokens button").last.focus()
+        total = page.get_attribute("#forward", "max")
+        expect(page.locator("#forward-number")).to_contain_text(f"{total} of {total}")
+        page.locator("#forward").focus()
+        page.keyboard.press("Home")
+        expect(page.locator("#forward-number")).to_contain_text(f"1 of {total}")
+
+
+def test_sampling(browser, address) -> None:
+    with opened(browser, address) as page:
+        choose(page, "The model's own distribution (cars)")
+        page.fill("#seed", "5")
+        generate(page)
+        rows = page.locator("#posterior tr").all()[1:]
+        drawn = [int(row.locator("td").nth(1).inner_text()) for row in rows]
+        assert sum(drawn) == 40 and drawn == sorted(drawn, reverse=True) and len(rows) > 1
+        assert page.locator("#trie .node").count() > 3 and page.locator("#trie .node.complete").count() > 1
+        expect(
+            page.get_by_role("img", name=re.compile(r"log Z lies between -0\.\d+ and -0\.\d+"))
+        ).to_be_visible()
+        first = "".join(tokens(page))
+        page.select_option("#sample", index=1)
+        assert "".join(tokens(page)) != first
+        page.hover("#tokens button >> nth=3")
+        expect(page.locator("#details")).to_contain_text("#/customer")
+
+
+def test_an_error_before_the_first_token(browser, address) -> None:
+    with opened(browser, address) as page:
+        page.fill("#max-tokens", "3")
+        generate(page)
+        expect(page.locator("#status")).to_contain_text("it takes 19 at least")
+        expect(page.locator("#status")).to_have_class("bad")
+
+
+@pytest.fixture
+def guarded() -> Iterator[str]:
+    with served(Script(lambda _: "x"), api_keys=("secret",)) as found:
+        yield found
+
+
+def test_a_key_is_asked_for(browser, guarded) -> None:
+    with opened(browser, guarded, expected="status of 401") as page:
+        expect(page.locator("#key")).to_be_focused()
+        page.fill("#key", "wrong")
+        page.keyboard.press("Enter")
+        expect(page.locator("#status")).to_contain_text("asks for an API key")
+        page.fill("#key", "secret")
+        page.keyboard.press("Enter")
+        expect(page.locator("#key-form")).to_be_hidden()
+        expect(page.locator("#constraint-verdict")).to_contain_text("compiles")
+        page.click("#share")
+        expect(page.locator("#status")).to_contain_text("link")
+        assert "secret" not in page.url
+
+
+def test_the_page_of_the_interface(browser, address) -> None:
+    with opened(browser, address, "/docs") as page:
+        expect(page.locator("summary", has_text="/v1/chat/completions")).to_be_visible()
+        expect(page.locator("table", has_text="ChatRequest").first).to_contain_text("response_format")
+        assert page.locator("summary").count() >= 6
+
+
+# ---- whoever is there, on whatever machine ----
+
+
+def test_hostile_strings_stay_text(browser) -> None:
+    with served(Script(lambda _: HOSTILE), temperature=0.0) as other, opened(browser, other) as page:
+        images = page.locator("img, #tokens svg, #summary svg, script:not([src])")
+        page.check("input[value=none]")
+        page.uncheck("#chat")
+        page.fill("#prompt", "x\x02")
+        generate(page)
+        expect(page.locator("#whole")).to_have_text(HOSTILE)
+        page.hover("#tokens button >> nth=2")
+        expect(page.locator("#details")).to_contain_text('"s"')
+        page.check("input[value=schema]")
+        page.fill("#constraint", json.dumps({"enum": [HOSTILE], HOSTILE: 1, "title": HOSTILE}))
+        expect(page.locator("#enforced")).to_contain_text("<img")
+        page.fill("#document", json.dumps(HOSTILE + "!"))
+        expect(page.locator("#document-verdict")).to_contain_text("one of")
+        page.fill("#constraint", HOSTILE)
+        expect(page.locator("#constraint-verdict")).to_contain_text("not JSON")
+        page.check("input[value=grammar]")
+        page.fill("#constraint", f"root ::= {HOSTILE}")
+        expect(page.locator("#constraint-verdict .bad")).to_be_visible()
+        assert images.count() == 0
+        expect(page).to_have_title("structgen playground")
+
+
+def test_the_keyboard_is_enough(browser, address) -> None:
+    with opened(browser, address) as page:
+        page.keyboard.press("Tab")
+        expect(page.locator(".skip")).to_be_focused()
+        seen = []
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            name = page.evaluate("document.activeElement.id || document.activeElement.name")
+            seen.append(name)
+            if name == "document":
+                break
+        # No editor keeps the key for itself.
+        wanted = [
+            "share",
+            "theme",
+            "example",
+            "kind",
+            "constraint",
+            "order",
+            "whitespace",
+            "prompt",
+            "chat",
+            "method",
+        ]
+        wanted += ["temperature", "seed", "max-tokens", "generate", "document"]
+        assert [name for name in seen if name in wanted] == wanted
+        page.locator("#prompt").focus()
+        page.keyboard.press("Control+Enter")
+        expect(page.locator("#status")).to_contain_text("complete and valid")
+        page.locator("#tokens button").first.focus()
+        for _ in range(3):
+            page.keyboard.press("ArrowRight")
+        expect(page.locator("#tokens button").nth(3)).to_be_focused()
+        expect(page.locator("#details")).to_contain_text("#/customer")
+        page.keyboard.press("End")
+        expect(page.locator("#tokens button").last).to_be_focused()
+        page.keyboard.press("Tab")  # the boxes are one stop
+        assert page.evaluate("document.activeElement.closest('#tokens')") is None
+
+
+@pytest.mark.parametrize("width", [320, 390, 768])
+def test_narrow_screens(browser, address, width) -> None:
+    with opened(browser, address, viewport={"width": width, "height": 740}) as page:
+        choose(page, "Order, several tokens a forward")
+        generate(page)
+        page.locator("#tokens button").nth(5).focus()
+        expect(page.locator("#details table").first).to_be_visible()
+        choose(page, "The model's own distribution (cars)")
+        generate(page)
+        expect(page.locator("#trie svg")).to_be_attached()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_both_schemes_can_be_read(browser, address, scheme) -> None:
+    """axe-core finds nothing wrong with names, roles and contrast, before and after a generation."""
+    axe = Axe()
+    # The checker is put into the page, which its policy forbids to everybody else.
+    with opened(browser, address, color_scheme=scheme, bypass_csp=True, reduced_motion="reduce") as page:
+        for name in ("Order, several tokens a forward", "The model's own distribution (cars)"):
+            choose(page, name)
+            generate(page)
+            page.locator("#tokens button").nth(2).focus()
+            expect(page.locator("#details")).not_to_contain_text("...")
+            found = axe.run(page).response["violations"]
+            assert not found, [
+                (one["id"], one["help"], [node["html"][:120] for node in one["nodes"][:3]]) for one in found
+            ]
+        dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (dark == "rgb(20, 22, 29)") == (scheme == "dark")
+        page.select_option("#theme", "light" if scheme == "dark" else "dark")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
+        page.reload()
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != dark
