@@ -61,7 +61,26 @@ sum  ::= term (("+" | "-") term)*
 term ::= number | "(" sum ")"
 number ::= [1-9] [0-9]{0,2}
 """
+_LIMITS = {
+    "type": "object",
+    "properties": {
+        "customer": {"type": "string", "maxLength": 8},
+        "quantity": {"type": "integer", "minimum": 10},
+        "city": {"enum": ["Porto", "Leiria", "Faro"]},
+        "date": {"type": "string", "format": "date"},
+    },
+    "required": ["customer", "quantity", "city", "date"],
+    "additionalProperties": False,
+}
 _WRITTEN: list[dict[str, Any]] = [
+    {
+        "name": "Limits against the model's will",
+        "kind": "schema",
+        "text": json.dumps(_LIMITS, indent=2),
+        "prompt": "Maria Lopez ordered 3 oak chairs, ship to Lisbon by 5 March 2027",
+        "document": '{"customer": "Maria Lopez", "quantity": 12, "city": "Porto", "date": "2027-03-05"}',
+        "max_tokens": 64,
+    },
     {
         "name": "Date (regex)",
         "kind": "regex",
@@ -102,7 +121,7 @@ _WRITTEN: list[dict[str, Any]] = [
             },
             indent=2,
         ),
-        "prompt": "Two lamps, please",
+        "prompt": "Ana or Tom, two lamps, to Porto or Rome",
         "document": '{"customer":"Ana","city":"Oslo"}',
         "method": "cars",
         "temperature": 1.0,
