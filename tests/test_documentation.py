@@ -286,6 +286,7 @@ OWNERS: dict[str, Any] = {
 @pytest.mark.parametrize("page", PAGES)
 def test_names_exist(page: str) -> None:
     """`sg.generate`, `matcher.fork()` and their like in a sentence."""
+    import structgen.integrations
     import structgen.sampling
     import structgen.speculation  # noqa: F401
 
