@@ -392,8 +392,9 @@ def test_tool_calls_come_back_parsed(choice, stream) -> None:
         response = client.post(CHAT, json=request)
     if stream:
         deltas = [chunk["choices"][0] for chunk in events(response)]
-        calls = [c for d in deltas for c in d["delta"].get("tool_calls", [])]
-        assert [c["index"] for c in calls] == [0]
+        parts = [c for d in deltas for c in d["delta"].get("tool_calls", [])]
+        assert {c["index"] for c in parts} == {0} and len(parts) > 5
+        calls = [joined(parts)]
         text = "".join(d["delta"].get("content") or "" for d in deltas)
         reason = deltas[-1]["finish_reason"]
     else:
@@ -407,6 +408,44 @@ def test_tool_calls_come_back_parsed(choice, stream) -> None:
     assert call["type"] == "function" and call["id"].startswith("call_")
     assert call["function"] == {"name": "get_weather", "arguments": '{"city": "Rome"}'}
     assert (text.strip(), reason) == (said.strip(), "tool_calls")
+
+
+def joined(parts: list[dict]) -> dict:
+    """The deltas of one call as OpenAI's client puts them together: strings are appended."""
+    first, *rest = parts
+    assert first["function"]["arguments"] == "" and all("id" not in part for part in rest)
+    arguments = "".join(part["function"]["arguments"] for part in rest)
+    return {**first, "function": {**first["function"], "arguments": arguments}}
+
+
+def test_arguments_arrive_while_they_are_written() -> None:
+    app = create_app(Chats(lambda _: CALL + CALL), tool_style="hermes", temperature=0.0)
+    request = {"messages": MESSAGES, "tools": [WEATHER], "tool_choice": "required", "stream": True}
+    with TestClient(app) as client:
+        deltas = [chunk["choices"][0] for chunk in events(client.post(CHAT, json=request))]
+        cut = events(client.post(CHAT, json=request | {"max_tokens": 70, "structgen": {"complete": False}}))
+        body = {"input": "x", "tools": [WEATHER], "tool_choice": "required", "stream": True}
+        response = client.post(RESPONSES, json=body)
+    parts = [c for d in deltas for c in d["delta"].get("tool_calls", [])]
+    calls = [joined([part for part in parts if part["index"] == i]) for i in (0, 1)]
+    assert calls[0]["id"] != calls[1]["id"]
+    assert all(json.loads(c["function"]["arguments"]) == {"city": "Rome"} for c in calls)
+    assert [part["index"] for part in parts] == sorted(part["index"] for part in parts)
+    # What is cut off is told as far as it goes, as OpenAI does it.
+    (last,) = cut[-1]["choices"]
+    told = joined([c for chunk in cut for c in chunk["choices"][0]["delta"].get("tool_calls", [])])
+    assert last["finish_reason"] == "length"
+    assert '{"city": "Rome"}'.startswith(told["function"]["arguments"]) and told["function"]["arguments"]
+    lines = [json.loads(line[6:]) for line in response.text.split("\n") if line.startswith("data: ")]
+    kinds = [line["type"].removeprefix("response.") for line in lines]
+    assert kinds.count("function_call_arguments.delta") > 8
+    assert kinds.count("function_call_arguments.done") == 2 == kinds.count("output_item.added")
+    items = lines[-1]["response"]["output"]
+    for at, item in enumerate(items):
+        deltas = [
+            line["delta"] for line in lines if line["type"].endswith("delta") and line["output_index"] == at
+        ]
+        assert "".join(deltas) == item["arguments"] == '{"city": "Rome"}' and item["status"] == "completed"
 
 
 def test_parallel_calls_and_one_call_alone() -> None:

@@ -11,7 +11,7 @@ pytest.importorskip("fastapi")
 
 from structgen.frontend.tools import STYLES
 from structgen.serve.text import TextStream
-from structgen.serve.tool_calls import Call, CallReader, style_of_template
+from structgen.serve.tool_calls import Begun, Call, CallReader, Part, style_of_template
 from tests import tool_styles
 
 
@@ -130,6 +130,72 @@ def test_calls_are_read_back(style: str, seed: int) -> None:
     found = [item for item in items if isinstance(item, Call)]
     assert [(c.name, json.loads(c.arguments)) for c in found] == calls
     assert "".join(item for item in items if isinstance(item, str)).strip() == before.strip()
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("seed", range(8))
+def test_calls_that_are_told_as_they_grow(style: str, seed: int) -> None:
+    """Wherever pieces end, parts make up the arguments; objects of JSON are told without delay."""
+    chance = random.Random(f"growing {style} {seed}")
+    names = ["weather", "time", "weather_now"]
+    calls = [(chance.choice(names), chance.choice(ARGUMENTS)) for _ in range(chance.randint(1, 3))]
+    if style == "minimax-m3":
+        calls = [(name, {k: v for k, v in a.items() if k != "deep"}) for name, a in calls]
+    before = chance.choice(["", "Let me see: <tool <|x [TOOL {\n"])
+    text = before + written(style, calls)
+    whole = CallReader(style, names, accepts)
+    plain = [item for item in [*whole.feed(text), *whole.finish()] if isinstance(item, Call)]
+    inside = [False] * len(text)  # of the arguments of a call
+    at = len(before) + len(STYLES[style].open)
+    for number, (name, arguments) in enumerate(calls):
+        body = json.dumps(arguments)
+        at += len(STYLES[style].begin.replace("{name}", name).replace("{index}", str(number)))
+        inside[at : at + len(body)] = [True] * len(body)
+        at += len(body) + len(STYLES[style].end) + len(STYLES[style].separator)
+    reader = CallReader(style, names, accepts, stream=True)
+    items: list = []
+    at = 0
+    while at < len(text):
+        size = chance.choice([1, 1, 2, 7, 30])
+        items += reader.feed(text[at : at + size])
+        at += size
+        if STYLES[style].parameters == "json":
+            # All that was read of the arguments has been told.
+            told = "".join(item.text for item in items if isinstance(item, Part))
+            assert told == "".join(c for i, c in enumerate(text[:at]) if inside[i])
+    items += reader.finish()
+    assert [item for item in items if isinstance(item, Call)] == plain
+    assert [(c.name, json.loads(c.arguments)) for c in plain] == calls
+    assert "".join(item for item in items if isinstance(item, str)).strip() == before.strip()
+    growing: list | None = None
+    for item in items:
+        if isinstance(item, Begun):
+            assert growing is None
+            growing = [item.name, ""]
+        elif isinstance(item, Part):
+            assert growing is not None
+            growing[1] += item.text
+        elif isinstance(item, Call) and STYLES[style].parameters == "json":
+            assert growing == [item.name, item.arguments]
+            growing = None
+    assert growing is None
+
+
+@pytest.mark.parametrize("style", [name for name, row in STYLES.items() if row.parameters == "json"])
+def test_what_was_told_of_a_call_that_is_cut_off(style: str) -> None:
+    arguments = {"city": 'a "}" {', "days": 3}
+    text = written(style, [("weather", arguments)])
+    start = text.index(json.dumps(arguments))
+    stop = start + len(json.dumps(arguments))
+    for end in range(len(text)):
+        reader = CallReader(style, ["weather"], accepts, stream=True)
+        items = [*reader.feed(text[:end]), *reader.finish()]
+        parts = "".join(item.text for item in items if isinstance(item, Part))
+        if end > start:
+            assert items[0] == Begun("weather") and parts == text[start : min(end, stop)]
+            assert (Call("weather", parts) in items) == (end >= stop)
+        else:
+            assert not parts and all(isinstance(item, str) for item in items)
 
 
 @pytest.mark.parametrize("style", STYLES)

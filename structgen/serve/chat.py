@@ -6,7 +6,7 @@ Enters: a `ChatRequest`. Leaves: one object, or the chunks of a stream. Cost: th
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from .prompts import messages_as_prompt
 from .requests import ChatRequest
 from .sequence import Entry, Finish, Piece, Plan
 from .service import Run, Service, Wanted
-from .tool_calls import Call, CallReader
+from .tool_calls import Begun, Call, CallReader, Item, Part
 from .usage import usage
 
 __all__ = ["Written", "answer", "chunks", "collect", "wanted"]
@@ -88,13 +88,13 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
     )
 
 
-def take(written: Written, piece: Piece, reader: CallReader | None) -> list[str | Call]:
-    """Add a piece to an answer; what it brought: texts and calls."""
+def take(written: Written, piece: Piece, reader: CallReader | None) -> list[Item]:
+    """Add a piece to an answer; what it brought: texts and calls, and of those the parts."""
     written.tokens += piece.tokens
     written.entries += piece.entries
     if piece.prompt is not None:
         written.prompt = piece.prompt
-    new: list[str | Call] = [piece.text] if piece.text else []
+    new: list[Item] = [piece.text] if piece.text else []
     if reader is not None:
         new = list(reader.feed(piece.text))
         if piece.finish is not None:
@@ -102,7 +102,7 @@ def take(written: Written, piece: Piece, reader: CallReader | None) -> list[str 
     for item in new:
         if isinstance(item, Call):
             written.calls.append(item)
-        else:
+        elif isinstance(item, str):
             written.text += item
     if piece.finish is not None:
         written.finish, written.stopped_by = piece.finish, piece.stopped_by
@@ -172,6 +172,25 @@ def _logprobs(service: Service, request: ChatRequest, entries: list[Entry]) -> d
     return {"content": of_chat(entries, service.lm.vocabulary), "refusal": None}
 
 
+class _Calls:
+    """The calls of one answer as OpenAI's deltas: id and name first, then the arguments in parts."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._growing = False
+
+    def delta(self, item: Call | Begun | Part) -> dict[str, Any] | None:
+        if isinstance(item, Part):
+            return {"tool_calls": [{"index": self.count - 1, "function": {"arguments": item.text}}]}
+        if isinstance(item, Call) and self._growing:
+            self._growing = False
+            return None  # all of it was told
+        self._growing = isinstance(item, Begun)
+        self.count += 1
+        call = item if isinstance(item, Call) else Call(item.name, "")
+        return {"tool_calls": [{"index": self.count - 1, **tool_call(call)}]}
+
+
 async def chunks(service: Service, request: ChatRequest, run: Run) -> AsyncIterator[dict[str, Any]]:
     """The chunks of a stream, without its end mark."""
     top = head(service, run, "chat.completion.chunk")
@@ -184,11 +203,9 @@ async def chunks(service: Service, request: ChatRequest, run: Run) -> AsyncItera
         return {**top, "choices": [choice]}
 
     found = [Written() for _ in range(run.count)]
-    readers = [run.reader() for _ in found]
+    readers = [run.reader(stream=True) for _ in found]
     begun: set[int] = set()
-    numbered: Callable[[Call, int], dict[str, Any]] = lambda call, number: {  # noqa: E731
-        "tool_calls": [{"index": number, **tool_call(call)}]
-    }
+    calls = [_Calls() for _ in found]
     async for piece in run.pieces():
         index = piece.index
         if index not in begun:
@@ -197,14 +214,15 @@ async def chunks(service: Service, request: ChatRequest, run: Run) -> AsyncItera
         written = found[index]
         new = take(written, piece, readers[index])
         logprobs = _logprobs(service, request, piece.entries) if piece.entries else None
-        for i, item in enumerate(new):
-            if isinstance(item, Call):
-                number = len(written.calls) - sum(isinstance(x, Call) for x in new[i:])
-                delta = numbered(item, number)
-            elif written.calls and not item.strip():
-                continue  # a line break between calls
+        for item in new:
+            if isinstance(item, str):
+                if calls[index].count and not item.strip():
+                    continue  # a line break between calls
+                delta: dict[str, Any] | None = {"content": item}
             else:
-                delta = {"content": item}
+                delta = calls[index].delta(item)
+            if delta is None:
+                continue
             yield chunk(index, delta, logprobs=logprobs)
             logprobs = None
         if logprobs is not None:

@@ -7,7 +7,7 @@ client expects. Cost: the answer's.
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from .chat import Written, call_id, collect, take
@@ -17,11 +17,12 @@ from .prompts import messages_as_prompt
 from .requests import Message, ResponsesRequest
 from .sequence import Plan
 from .service import Run, Service, Wanted
-from .tool_calls import Call
+from .tool_calls import Call, Part
 from .usage import of_responses
 
 __all__ = ["answer", "events", "wanted"]
 
+_ARGUMENTS = "response.function_call_arguments"
 _TEXTS = ("input_text", "output_text", "text", "refusal")
 
 
@@ -162,7 +163,7 @@ def _function(name: str, call_name: str, call: Call, status: str = "completed") 
         "id": name,
         "call_id": call_name,
         "name": call.name,
-        "arguments": call.arguments if status == "completed" else "",
+        "arguments": "" if status == "in_progress" else call.arguments,
         "status": status,
     }
 
@@ -191,6 +192,27 @@ async def answer(service: Service, request: ResponsesRequest, run: Run) -> dict[
     return _response(service, request, run, _id("resp"), status, **end, output=output)
 
 
+class _Growing:
+    """A function call whose arguments are on their way."""
+
+    def __init__(self, name: str, at: int) -> None:
+        self.name, self.at = name, at
+        self.ident, self.called = _id("fc"), call_id()
+        self.place = {"item_id": self.ident, "output_index": at}
+        self.arguments = ""
+
+    def ended(
+        self, event: Callable[..., dict[str, Any]], status: str, output: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Its last events; the item joins the output."""
+        item = _function(self.ident, self.called, Call(self.name, self.arguments), status)
+        output.append(item)
+        return [
+            event(f"{_ARGUMENTS}.done", **self.place, arguments=self.arguments, name=self.name),
+            event("response.output_item.done", output_index=self.at, item=item),
+        ]
+
+
 async def events(service: Service, request: ResponsesRequest, run: Run) -> AsyncIterator[dict[str, Any]]:
     """The events of a stream."""
     name, number = _id("resp"), -1
@@ -202,7 +224,8 @@ async def events(service: Service, request: ResponsesRequest, run: Run) -> Async
 
     yield event("response.created", response=_response(service, request, run, name, "in_progress"))
     yield event("response.in_progress", response=_response(service, request, run, name, "in_progress"))
-    written, reader = Written(), run.reader()
+    written, reader = Written(), run.reader(stream=True)
+    growing: _Growing | None = None
     output: list[dict[str, Any]] = []
     message, text = "", ""  # the open message
     logprobs: list[Any] = []
@@ -227,21 +250,26 @@ async def events(service: Service, request: ResponsesRequest, run: Run) -> Async
             if piece.finish is not None and not output and not message and not new:
                 new = [""]  # an empty answer is a message, too
             for item in new:
-                if isinstance(item, Call):
+                if not isinstance(item, str):
                     if message:
                         for made in close():
                             yield made
                         message, text, logprobs = "", "", []
-                    ident, called, at = _id("fc"), call_id(), len(output)
-                    begun = _function(ident, called, item, "in_progress")
-                    yield event("response.output_item.added", output_index=at, item=begun)
-                    place = {"item_id": ident, "output_index": at}
-                    kind = "response.function_call_arguments"
-                    yield event(f"{kind}.delta", **place, delta=item.arguments)
-                    yield event(f"{kind}.done", **place, arguments=item.arguments, name=item.name)
-                    whole = _function(ident, called, item)
-                    yield event("response.output_item.done", output_index=at, item=whole)
-                    output.append(whole)
+                    if growing is None and not isinstance(item, Part):
+                        growing = _Growing(item.name, len(output))
+                        begun = _function(growing.ident, growing.called, Call(item.name, ""), "in_progress")
+                        yield event("response.output_item.added", output_index=growing.at, item=begun)
+                    assert growing is not None
+                    part = item.text if isinstance(item, Part) else ""
+                    if isinstance(item, Call) and not growing.arguments:
+                        part = item.arguments
+                    if part:
+                        growing.arguments += part
+                        yield event(f"{_ARGUMENTS}.delta", **growing.place, delta=part)
+                    if isinstance(item, Call):
+                        for made in growing.ended(event, "completed", output):
+                            yield made
+                        growing = None
                     continue
                 if not message:
                     if written.calls and not item.strip():
@@ -258,6 +286,9 @@ async def events(service: Service, request: ResponsesRequest, run: Run) -> Async
                 yield event("response.output_text.delta", **place, delta=item, logprobs=entries)
                 entries = []
         end = _end(run, written)
+        if growing is not None:
+            for made in growing.ended(event, end["status"], output):
+                yield made
         if message:
             for made in close(end["status"]):
                 yield made

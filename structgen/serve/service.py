@@ -75,6 +75,7 @@ class Run:
         notes: what is known about all answers of each job, and choice_notes of each answer (sampling).
         tasks: what makes the answers, where the engine does not.
         compiled: seconds of the compile and of the first mask; None: the grammar was known, or there is none.
+        either: whether a text that looks like a call may turn out to be another answer.
     """
 
     jobs: list[Job]
@@ -85,6 +86,7 @@ class Run:
     choice_notes: list[dict[str, Any]] = field(default_factory=list)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     compiled: tuple[float, float] | None = None
+    either: bool = False
 
     def end(self) -> None:
         for job in self.jobs:
@@ -148,8 +150,12 @@ class Run:
             for task in tasks:
                 task.cancel()
 
-    def reader(self) -> CallReader | None:
-        """What reads the tool calls of one answer; None: the text is the answer."""
+    def reader(self, stream: bool = False) -> CallReader | None:
+        """What reads the tool calls of one answer; None: the text is the answer.
+
+        Args:
+            stream: tell calls as they grow, where that is certain.
+        """
         if self.tools is None or self.tools.choice == "none":
             return None
         parameters = self.tools.parameters
@@ -163,7 +169,7 @@ class Run:
             except (StructgenError, ValueError, RecursionError):
                 return False
 
-        return CallReader(self.tools.style, list(parameters), accepts)
+        return CallReader(self.tools.style, list(parameters), accepts, stream and not self.either)
 
 
 class Service:
@@ -263,6 +269,7 @@ class Service:
                 grammar, or there is no room.
         """
         constraint, tools = wanted.constraint, wanted.tools
+        either = constraint is not None and tools is not None
         if tools is not None:
             constraint = with_tools(tools, constraint)
         loop = asyncio.get_running_loop()
@@ -316,7 +323,7 @@ class Service:
             raise
         if queue:
             self.engine.submit(jobs)
-        return Run(jobs, tools, self.compiler, compiled=compiled[0] if compiled else None)
+        return Run(jobs, tools, self.compiler, compiled=compiled[0] if compiled else None, either=either)
 
     def _remember(self, key: str | None, grammar: CompiledGrammar, seconds: float) -> None:
         """Keep a grammar that was ready at once; one that was not has to wait in line again."""

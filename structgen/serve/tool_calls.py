@@ -1,6 +1,7 @@
 """Tool calls read back from the text that a model wrote in one of the styles of `frontend.tools`.
 
-Enters: the text as it grows, special tokens in it as their names. Leaves: free text and calls, in order.
+Enters: the text as it grows, special tokens in it as their names. Leaves: free text and calls, in order; for
+streams the beginnings of calls and their arguments, as far as they are JSON.
 Cost: linear in the text for JSON arguments. Where a style does not say what kind a value is, its readings are
 tried against the schema of the function, 256 of them at most.
 
@@ -20,7 +21,7 @@ from typing import Any
 from ..frontend.flat_xml import STYLES as FLAT
 from ..frontend.tools import STYLES, Style
 
-__all__ = ["Call", "CallReader", "style_of_template"]
+__all__ = ["Begun", "Call", "CallReader", "Item", "Part", "style_of_template"]
 
 Accepts = Callable[[str, str], bool]  # a function's name and JSON text: does its schema take the text?
 _READINGS = 256
@@ -33,6 +34,23 @@ class Call:
 
     name: str
     arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A call of which more comes: `Part`s, then the `Call`, unless the text is cut off."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The next characters of the arguments."""
+
+    text: str
+
+
+Item = str | Call | Begun | Part
 
 
 # What a chat template contains, and the style that its model then writes; the first that fits counts.
@@ -67,9 +85,10 @@ class CallReader:
         style: a key of `frontend.tools.STYLES`.
         names: of the functions that may be called.
         accepts: decides between the readings of a text that has several.
+        stream: tell calls whose arguments are a JSON object as they grow. What is cut off is then no text.
     """
 
-    def __init__(self, style: str, names: list[str], accepts: Accepts) -> None:
+    def __init__(self, style: str, names: list[str], accepts: Accepts, stream: bool = False) -> None:
         self._style: Style = STYLES[style]
         self._accepts = accepts
         self._names = names
@@ -78,24 +97,33 @@ class CallReader:
         self._begins = [_begin(row, name) for name in sorted(names, key=len, reverse=True)]
         self._text = ""
         self._inside = False  # of a section
+        self._stream = stream and row.parameters == "json"
+        self._open: _Growing | None = None
         self.calls = 0
 
-    def feed(self, text: str) -> Iterator[str | Call]:
+    def feed(self, text: str) -> Iterator[Item]:
         """What is certain by now: free text, and calls that are complete."""
         self._text += text
         return self._read(last=False)
 
-    def finish(self) -> Iterator[str | Call]:
+    def finish(self) -> Iterator[Item]:
         """The rest, at the end of the text."""
         yield from self._read(last=True)
         if self._text:
             rest, self._text = self._text, ""
             yield rest
 
-    def _read(self, last: bool) -> Iterator[str | Call]:
-        while self._text:
+    def _read(self, last: bool) -> Iterator[Item]:
+        while self._text or self._open is not None:
+            if self._open is not None:
+                yield from self._grow(last)
+                if self._open is not None:
+                    return
+                continue
             if self._inside:
                 if self._skip_between():
+                    continue
+                if self._stream and self._starts():
                     continue
                 found = self._call(0, last)
                 if found is None:
@@ -118,6 +146,8 @@ class CallReader:
             if self._style.open:
                 self._text = self._text[len(self._mark) :]
                 self._inside = True
+                continue
+            if self._stream and self._starts():
                 continue
             found = self._call(0, last)
             if found is not None:
@@ -149,6 +179,41 @@ class CallReader:
             begin.pattern.match(self._text) is not None or begin.text.startswith(self._text)
             for begin in self._begins
         )
+
+    def _starts(self) -> bool:
+        """Whether a call with an object begins the text; it is then open."""
+        for begin in self._begins:
+            match = begin.pattern.match(self._text)
+            if match is not None and self._text[match.end() : match.end() + 1] == "{":
+                self._text = self._text[match.end() :]
+                self._open = _Growing(begin.name)
+                return True
+        return False
+
+    def _grow(self, last: bool) -> Iterator[Item]:
+        """What the open call got; closed with its object and the mark behind it, or with the text."""
+        call = self._open
+        assert call is not None
+        if not call.begun:
+            call.begun = True
+            yield Begun(call.name)
+        count = call.read(self._text)
+        if count:
+            part, self._text = self._text[:count], self._text[count:]
+            yield Part(part)
+        end = self._style.end
+        if not call.complete:
+            if last:
+                self._open = None
+            return
+        if not last and not self._text.startswith(end) and end.startswith(self._text):
+            return
+        if self._text.startswith(end):
+            rest = self._text[len(end) :]
+            self._text = rest.lstrip("\n") if end and not self._style.open else rest
+        self.calls += 1
+        self._open = None
+        yield Call(call.name, "".join(call.parts))
 
     def _call(self, at: int, last: bool) -> tuple[Call, int] | None:
         row = self._style
@@ -199,6 +264,46 @@ class CallReader:
             if self._accepts(name, text):
                 return text
         return first
+
+
+class _Growing:
+    """An object of JSON that is read as it comes."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.parts: list[str] = []
+        self.begun = False
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.parts) and self._depth == 0
+
+    def read(self, text: str) -> int:
+        """Characters of the text that belong to the object, which are noted."""
+        if self.complete:
+            return 0
+        count = len(text)
+        for i, char in enumerate(text):
+            if self._escaped:
+                self._escaped = False
+            elif self._in_string:
+                self._escaped = char == "\\"
+                self._in_string = char != '"'
+            elif char == '"':
+                self._in_string = True
+            elif char in "{[":
+                self._depth += 1
+            elif char in "}]":
+                self._depth -= 1
+                if self._depth == 0:
+                    count = i + 1
+                    break
+        if count:
+            self.parts.append(text[:count])
+        return count
 
 
 @dataclass(frozen=True, slots=True)
