@@ -564,6 +564,36 @@ def test_stop_strings_across_tokens(stream) -> None:
             assert choices[-1]["finish_reason"] == "stop" and choices[-1]["stop_reason"] in stop
 
 
+def test_texts_that_must_not_end_early() -> None:
+    app = create_app(Script(lambda _: "abcd"), temperature=0.0)
+    with TestClient(app) as client:
+
+        def ask(**more) -> dict:
+            body = ok(client.post(COMPLETIONS, json={"prompt": asked("x"), "max_tokens": 9, **more}))
+            assert body["usage"]["completion_tokens"] <= 9
+            return body
+
+        for least in range(9):
+            body = ask(min_tokens=least)
+            text, reason = body["choices"][0]["text"], body["choices"][0]["finish_reason"]
+            assert text.startswith("abcd") and len(text) == max(4, least) and reason == "stop"
+            assert body["usage"]["completion_tokens"] == len(text) + 1
+        # The end token counts, and has no text.
+        body = ask(ignore_eos=True)
+        assert (body["choices"][0]["text"], body["choices"][0]["finish_reason"]) == ("abcd", "length")
+        assert body["usage"]["completion_tokens"] == 9
+        assert ask(min_tokens=3, stop_token_ids=[ord("b")])["choices"][0]["text"][:1] == "a"
+        for fields in (
+            {"min_tokens": 2, "guided_regex": "a+"},
+            {"ignore_eos": True, "guided_regex": "a+"},
+            {"min_tokens": 10},
+            {"min_tokens": -1},
+            {"min_tokens": 2, "structgen": {"sampling": {}}},
+        ):
+            refused(client.post(COMPLETIONS, json={"prompt": asked("x"), "max_tokens": 9, **fields}))
+        refused(client.post(CHAT, json={"messages": MESSAGES, "tools": [WEATHER], "min_tokens": 2}))
+
+
 def test_length_and_usage_are_exact() -> None:
     app = create_app(Script(lambda _: "abcdefgh"), temperature=0.0)
     with TestClient(app) as client:

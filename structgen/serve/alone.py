@@ -45,6 +45,8 @@ def check(job_plan: Any, extension: Extension, tools: bool) -> None:
         raise ApiError(
             f"'{what}' takes temperature, top_k and top_p, no penalties, bias or min_p", param="structgen"
         )
+    if job_plan.least or job_plan.ignore_ends:
+        raise ApiError(f"'{what}' takes no 'min_tokens' or 'ignore_eos'", param="structgen")
     if job_plan.tops is not None:
         raise ApiError(f"'{what}' gives no log-probabilities of tokens", param="logprobs")
     if extension.sampling is not None and (job_plan.stops or job_plan.stop_ids or tools):

@@ -54,6 +54,7 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
         raise ApiError("only a message of the assistant can be continued", param="continue_final_message")
     tools = service.tools(request.tools, request.tool_choice, request.parallel_tool_calls)
     told = None if tools is None or tools.choice == "none" else tools.tools
+    constraint = service.constraint(request)
     lm: LanguageModel = service.lm
 
     def prompt(schema: Any) -> str | list[int]:
@@ -75,12 +76,13 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
         stop_ids=frozenset(request.stop_token_ids or ()),
         tops=(request.top_logprobs or 0) if request.logprobs else None,
         masked=request.structgen.masked_logprobs,
+        **service.ends(request, limit, constraint is not None or tools is not None),
     )
     return Wanted(
         [prompt],
         request.n or 1,
         limit,
-        service.constraint(request),
+        constraint,
         tools,
         plan,
         complete=request.structgen.complete,

@@ -33,6 +33,7 @@ def wanted(service: Service, request: CompletionRequest) -> Wanted:
     given = prompts(request)
     if not 1 <= len(given) <= _PROMPTS:
         raise ApiError(f"a request has 1 to {_PROMPTS} prompts, not {len(given)}", param="prompt")
+    constraint = service.constraint(request)
     plan = Plan(
         service.drawing(request),
         room=0,
@@ -42,12 +43,13 @@ def wanted(service: Service, request: CompletionRequest) -> Wanted:
         tops=request.logprobs,
         masked=request.structgen.masked_logprobs,
         echo_entries=bool(request.echo) and request.logprobs is not None,
+        **service.ends(request, request.max_tokens, constraint is not None),
     )
     return Wanted(
         [_prompt(service, one) for one in given],
         count,
         request.max_tokens,
-        service.constraint(request),
+        constraint,
         None,
         plan,
         complete=request.structgen.complete,

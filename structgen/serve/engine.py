@@ -196,14 +196,18 @@ class Engine:
                 release(used)
 
     def _allowed(self, rows: list[Answer], raw: _Rows) -> _Rows:
-        """The rows as they are drawn from: penalties, bias, mask."""
+        """The rows as they are drawn from: penalties, bias, ends that come too early, mask."""
         work = raw
-        changed = [i for i, a in enumerate(rows) if not a.job.plan.drawing.plain]
+        changed = [
+            i for i, a in enumerate(rows) if not a.job.plan.drawing.plain or a.position < a.job.plan.least
+        ]
         if changed:
             work = raw.copy()
             for i in changed:
                 answer = rows[i]
                 work[i] = answer.job.plan.drawing.biased(raw[i], answer.counts, answer.job.seen)
+                if answer.position < answer.job.plan.least:
+                    work[i, [*self._ends, *answer.job.plan.stop_ids]] = -np.inf
         held = [i for i, a in enumerate(rows) if a.mask is not None]
         if not held:
             return work

@@ -162,6 +162,8 @@ class Generation(Constrained):
     stop_token_ids: Annotated[list[int], Field(max_length=64)] | None = None
     include_stop_str_in_output: bool = False
     max_tokens: Annotated[int, Field(ge=0)] | None = None
+    min_tokens: Annotated[int, Field(ge=0)] | None = None
+    ignore_eos: bool | None = None
     frequency_penalty: Annotated[Finite, Field(ge=-2, le=2)] | None = None
     presence_penalty: Annotated[Finite, Field(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[Finite, Field(gt=0, le=10)] | None = None

@@ -89,6 +89,8 @@ class Plan:
         tops: alternatives beside each token; None: no log-probabilities.
         param: the field that asks for the grammar.
         watch: whether pieces tell how each token came about.
+        least: tokens before which neither an end token nor one of `stop_ids` is drawn.
+        ignore_ends: whether an end token is a token like others.
     """
 
     drawing: Drawing
@@ -104,6 +106,8 @@ class Plan:
     echo_entries: bool = False
     param: str = ""
     watch: bool = False
+    least: int = 0
+    ignore_ends: bool = False
 
 
 class Answer:
@@ -169,7 +173,7 @@ class Answer:
                     f"token {token} was allowed and then refused: this is a bug in structgen"
                 )
             ended = self.matcher.is_terminated()
-        elif token in ends:
+        elif token in ends and not plan.ignore_ends:
             ended = True
         if not ended and token in plan.stop_ids:
             ended, piece.stopped_by = True, token

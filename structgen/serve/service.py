@@ -261,6 +261,16 @@ class Service:
             temperature, top_p=top_p, seed=None if seed is None else seed & ((1 << 64) - 1), **others
         )
 
+    def ends(self, request: Generation, limit: int | None, constrained: bool) -> dict[str, Any]:
+        """The fields of a `Plan` that say when a text may end. ApiError: a constraint says so already."""
+        least, ignore = request.min_tokens or 0, bool(request.ignore_eos)
+        for name, asked in (("min_tokens", least), ("ignore_eos", ignore)):
+            if asked and constrained:
+                raise ApiError(f"the constraint says where a text ends: leave '{name}' out", param=name)
+        if limit is not None and least > limit:
+            raise ApiError(f"'min_tokens' is {least} and the limit {limit}", param="min_tokens")
+        return {"least": least, "ignore_ends": ignore}
+
     async def start(self, wanted: Wanted, queue: bool = True) -> Run:
         """Read the prompts, compile the constraint, and hand it all to the engine (unless `queue` is False).
 
