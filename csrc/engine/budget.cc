@@ -272,7 +272,9 @@ struct Matcher::Trial {
   std::unordered_map<uint32_t, std::vector<TokenId>>
       alike;  // by the state that they lead to without their text
   std::vector<TokenId> alone;
-  bool asks(TokenId t) const { return open[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1; }
+  std::vector<uint32_t> done;  // a row: tokens that were judged apart; empty: none
+  bool asks(TokenId t) const { return word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1; }
+  uint32_t word(uint32_t w) const { return open[w] & (done.empty() ? ~0u : ~done[w]); }
   void take(TokenId t) { keep[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
 };
 
@@ -283,8 +285,8 @@ bool Matcher::tired(StateId s, Trial& trial) const {
   return true;
 }
 
-// Tokens that lead to s; `blind`: it is without the text that was captured on the way.
-void Matcher::judge(std::span<const TokenId> tokens, StateId s, bool blind, Trial& trial) {
+// Tokens that a token into s needs, itself included.
+std::size_t Matcher::judged(StateId s, Trial& trial) {
   if (s != trial.last) {
     trial.last = s;
     trial.last_needed = tired(s, trial) ? kTooMany : needed(s) + 1;
@@ -292,13 +294,29 @@ void Matcher::judge(std::span<const TokenId> tokens, StateId s, bool blind, Tria
       trial.last_needed = epoch_->needed.at(s.v).tokens + 1;
   }
   trial.most = std::max(trial.most, trial.last_needed);
+  return trial.last_needed;
+}
+
+// Tokens that lead to s; `blind`: it is without the text that was captured on the way.
+void Matcher::judge(std::span<const TokenId> tokens, StateId s, bool blind, Trial& trial) {
+  const bool fits = judged(s, trial) <= trial.budget;
+  const bool matters = !fits && blind && epoch_->completion.text_matters(s);
   for (TokenId t : tokens) {
     if (!trial.asks(t)) continue;
-    if (trial.last_needed <= trial.budget)
+    if (fits)
       trial.take(t);
-    else if (blind && epoch_->completion.text_matters(s))
+    else if (matters)
       trial.alike[s.v].push_back(t);
   }
+}
+
+// Whether the text of s decides everything that follows; then these tokens are tried with it.
+bool Matcher::judge_poison(StateId s, std::span<const TokenId> below, Trial& trial) {
+  const State& st = epoch_->parser.state(s);
+  if (!st.poisoned || st.n > 1 || st.accepting) return false;
+  for (TokenId t : below)
+    if (trial.asks(t)) trial.alone.push_back(t);
+  return true;
 }
 
 // Down the trie in depth-first order, with the state of each depth at hand.
@@ -320,10 +338,7 @@ void Matcher::judge_all(StateId from, Trial& trial) {
     } else {
       const StateId into = epoch_->masks.blind(next);
       at[node.depth] = {into, was_blind || into != next};
-      const State& st = epoch_->parser.state(into);
-      if (st.poisoned && st.n == 1 && !st.accepting) {  // its text decides everything that follows
-        for (TokenId t : trie.subtree_tokens(i))
-          if (trial.asks(t)) trial.alone.push_back(t);
+      if (judge_poison(into, trie.subtree_tokens(i), trial)) {
         i = node.end;
         continue;
       }
@@ -341,13 +356,123 @@ void Matcher::judge_one(TokenId t, StateId from, Trial& trial) {
     const StateId next = epoch_->parser.step(s, static_cast<uint8_t>(b));
     s = epoch_->masks.blind(next);
     blind = blind || s != next;
-    const State& st = epoch_->parser.state(s);
-    if (st.poisoned && st.n == 1 && !st.accepting) {
-      trial.alone.push_back(t);
-      return;
-    }
+    if (judge_poison(s, {&t, 1}, trial)) return;
   }
   judge({&t, 1}, s, blind, trial);
+}
+
+// The state inside a string that goes on as it likes, after one more character; unknown() where there is
+// none.
+StateId Matcher::inside_string(StateId from) {
+  Parser& parser = epoch_->parser;
+  RegexArena& regexes = parser.regexes();
+  const RegexId any = regexes.remembered(1);
+  if (any == RegexArena::empty()) return Parser::unknown();
+  for (const char b : {'~', 'z', 'Q', '0'}) {
+    const StateId s = epoch_->masks.blind(parser.step(from, static_cast<uint8_t>(b)));
+    if (s == Parser::dead() || parser.state(s).accepting) continue;
+    const bool strings = std::ranges::all_of(parser.items(s), [&](const Item& i) {
+      RegexId element, tail;
+      uint32_t min, max;
+      return as_run(regexes, i.regex, element, min, max, tail) && min == 0 && max == kUnbounded &&
+             element == any && tail == regexes.byte('"');
+    });
+    if (strings) return s;
+  }
+  return Parser::unknown();
+}
+
+// Nearly all tokens end inside a string, and all that end with a character lead to one state; those that end
+// inside of one, or leave the string, to a few dozen. Where a token begins with what is not yet that string
+// (a name that may not stand, a first character), the trie is walked until the string is reached.
+bool Matcher::judge_strings(StateId from, Trial& trial) {
+  const StateId inside = inside_string(from);
+  if (inside == Parser::unknown()) return false;
+  RunClass* run = grammar_->world().slices.run(epoch_->parser.regexes().remembered(1));
+  if (!run) return false;
+  Parser& parser = epoch_->parser;
+  const TokenTrie& trie = grammar_->vocabulary().trie();
+  bool blind = from != current();
+  const auto step = [&](StateId s, uint8_t b) {
+    const StateId next = parser.step(s, b), into = epoch_->masks.blind(next);
+    blind = blind || next != into;
+    return into;
+  };
+  if (from != inside) {
+    std::vector<uint32_t> done(grammar_->vocabulary().words());
+    const auto mark = [&](std::span<const TokenId> tokens) {
+      for (TokenId t : tokens) done[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+    };
+    std::vector<std::pair<uint32_t, StateId>> todo{{0, from}};
+    while (!todo.empty()) {
+      const auto [at, state] = todo.back();
+      todo.pop_back();
+      const TokenTrie::Kids& kids = trie.kids(at);
+      charge(2);
+      (kids.set & parser.live(state)).for_each([&](uint8_t b) {
+        const StateId next = step(state, b);
+        const uint32_t child = trie.child(kids, b);
+        if (next == Parser::dead() || (next == inside && run->boundary(child))) return;
+        if (judge_poison(next, trie.subtree_tokens(child), trial)) return mark(trie.subtree_tokens(child));
+        if (const auto tokens = trie.tokens(child); !tokens.empty()) {
+          judge(tokens, next, blind, trial);
+          mark(tokens);
+        }
+        if (!trie.leaf(child)) todo.emplace_back(child, next);
+      });
+    }
+    trial.done = std::move(done);
+  }
+  const RunCuts& cuts = run->cuts();
+  const std::size_t most = judged(inside, trial);
+  if (most <= trial.budget) {
+    for (uint32_t w = 0; w < cuts.whole.size(); ++w) trial.keep[w] |= trial.word(w) & cuts.whole[w];
+  } else if (blind && epoch_->completion.text_matters(inside)) {
+    for (uint32_t w = 0; w < cuts.whole.size(); ++w)
+      for (uint32_t bits = trial.word(w) & cuts.whole[w]; bits; bits &= bits - 1)
+        trial.alike[inside.v].push_back(
+            static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
+  }
+  for (const RunCuts::Part& part : cuts.parts) {
+    charge();
+    StateId s = inside;
+    for (char b : part.begun) s = step(s, static_cast<uint8_t>(b));
+    if (s == Parser::dead()) continue;
+    judge(part.tokens, s, blind, trial);
+  }
+  const RunExits& exits = run->exits('"');
+  const StateId left = step(inside, '"');
+  std::vector<TokenId> tokens;
+  for (const Suffixes::Entry& e : exits.ends) tokens.push_back(e.token);
+  if (judge_poison(left, tokens, trial)) {
+    tokens.clear();
+    for (const Suffixes::Entry& e : exits.suffixes.entries) tokens.push_back(e.token);
+    judge_poison(left, tokens, trial);
+    return true;
+  }
+  judge(tokens, left, blind, trial);
+  std::vector<StateId> at(exits.suffixes.depth + 1, left);
+  const auto& nodes = exits.suffixes.nodes;
+  for (uint32_t i = 0; i + 1 < nodes.size();) {
+    charge();
+    const StateId next = step(at[nodes[i].depth - 1], nodes[i].byte);
+    if (next == Parser::dead()) {
+      i = nodes[i].end;
+      continue;
+    }
+    at[nodes[i].depth] = next;
+    tokens.clear();
+    const auto& entries = exits.suffixes.entries;
+    for (uint32_t e = nodes[i].first; e < nodes[nodes[i].end].first; ++e) tokens.push_back(entries[e].token);
+    if (judge_poison(next, tokens, trial)) {
+      i = nodes[i].end;
+      continue;
+    }
+    tokens.resize(nodes[i + 1].first - nodes[i].first);
+    if (!tokens.empty()) judge(tokens, next, blind, trial);
+    ++i;
+  }
+  return true;
 }
 
 // Tokens whose text decides: each as it is, within limits, or by a completion that some other token had.
@@ -519,7 +644,7 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
   Trial trial(budget, open, epoch_->completion.work());
   try {
     if (n > kFew) {
-      judge_all(from, trial);
+      if (!judge_strings(from, trial)) judge_all(from, trial);
     } else {
       for (uint32_t w = 0; w < v.words(); ++w)
         for (uint32_t bits = open[w]; bits; bits &= bits - 1)

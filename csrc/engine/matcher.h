@@ -103,6 +103,10 @@ class Matcher {
   bool tired(StateId s, Trial& trial) const;
   void judge(std::span<const TokenId> tokens, StateId s, bool blind, Trial& trial);
   void judge_all(StateId from, Trial& trial);
+  bool judge_strings(StateId from, Trial& trial);
+  StateId inside_string(StateId from);
+  std::size_t judged(StateId s, Trial& trial);
+  bool judge_poison(StateId s, std::span<const TokenId> below, Trial& trial);
   void judge_one(TokenId t, StateId from, Trial& trial);
   void judge_texts(Trial& trial);
   bool fill_limited(uint32_t* row, std::size_t budget);

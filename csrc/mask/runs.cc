@@ -182,6 +182,40 @@ const Words& RunClass::up_to(uint32_t k) {
   return row(k);
 }
 
+const RunCuts& RunClass::cuts() {
+  if (const RunCuts* known = cuts_.made.load(std::memory_order_acquire)) return *known;
+  std::lock_guard hold(lock_);
+  if (const RunCuts* known = cuts_.made.load(std::memory_order_relaxed)) return *known;
+  const TokenTrie& trie = vocabulary_.trie();
+  const Words& all = row(longest());
+  auto out = std::make_unique<RunCuts>();
+  out->whole.resize(all.size());
+  std::unordered_map<std::string, std::size_t> known;
+  std::string path;
+  std::vector<std::size_t> ends{0};  // by depth: bytes up to the end of the last element
+  for (uint32_t i = 1; i < trie.size(); ++i) {
+    const TokenTrie::Node& node = trie.node(i);
+    path.resize(node.depth - 1);
+    path.push_back(static_cast<char>(node.byte));
+    ends.resize(node.depth);
+    ends.push_back(boundary(i) ? node.depth : ends.back());
+    for (TokenId t : trie.tokens(i)) {
+      if (!get_bit(all, t)) continue;
+      if (boundary(i)) {
+        set_bit(out->whole, t);
+        continue;
+      }
+      const auto [it, fresh] = known.try_emplace(path.substr(ends.back()), out->parts.size());
+      if (fresh) out->parts.push_back({it->first, {}});
+      out->parts[it->second].tokens.push_back(t);
+    }
+  }
+  bytes_ += all.size() * 4 + out->parts.size() * 96;
+  const RunCuts* made = out.release();
+  cuts_.made.store(made, std::memory_order_release);
+  return *made;
+}
+
 std::size_t RunClass::tokens_between(uint32_t low, uint32_t high) const {
   std::size_t n = 0;
   for (uint32_t k = low; k < std::min(high, longest()); ++k) n += buckets_[k].size();

@@ -49,6 +49,16 @@ struct RunExits {
   Words unbounded;                    // tokens of any run, and tokens that end right after b
 };
 
+// The tokens of any run, by what is left of their last element.
+struct RunCuts {
+  Words whole;  // those that end with an element
+  struct Part {
+    std::string begun;  // bytes of the element in which they end
+    std::vector<TokenId> tokens;
+  };
+  std::vector<Part> parts;
+};
+
 // Trie nodes by their last byte, and the parent of each: where a run can be left on a byte is then a look at
 // the nodes of that byte, not at every place where an element ends. Two numbers a node.
 class NodeIndex {
@@ -80,6 +90,7 @@ class RunClass {
   const Words& up_to(uint32_t k);
   const RunExits& exits(uint8_t byte);
   bool has_exits(uint8_t byte) const { return exits_[byte].load(std::memory_order_acquire) != nullptr; }
+  const RunCuts& cuts();
   // Whether an element ends at a trie node.
   bool boundary(uint32_t node) const { return boundary_[node] != kNone; }
   // The same tokens as up_to(), as a list, where they are few; null otherwise.
@@ -118,6 +129,7 @@ class RunClass {
   Mutex lock_;
   std::unique_ptr<Slot<Words>[]> rows_;                  // by k
   std::unique_ptr<Slot<std::vector<TokenId>>[]> lists_;  // by k
+  Slot<RunCuts> cuts_;
   std::atomic<const RunExits*> exits_[256] = {};
   std::vector<std::unique_ptr<RunExits>> owned_;
   std::atomic<std::size_t> bytes_{0};
