@@ -692,10 +692,24 @@ const ByteSet& RegexArena::live(RegexId r) {
   return *out;
 }
 
+// Of an infinite language less finitely many strings (any key but these) a byte is alive where the first is
+// infinite behind it: no node is made for what the denied strings leave there.
 ByteSet RegexArena::derived_bytes(RegexId r) {
   const ClassMap& c = classes(r);
+  RegexId base = empty();
+  if (plainly_infinite(r))
+    for (uint32_t i = 0; i < nodes_[r.v].n; ++i)
+      if (const RegexId kid{nodes_[r.v].kids[i]}; nodes_[kid.v].kind != RegexKind::kNot) base = kid;
+  const auto alive_on = [&](uint8_t b) {
+    if (base != empty()) {
+      const RegexId d = next(base, b);
+      const RegexNode& n = nodes_[d.v];
+      if (d == empty() || (!n.finite && !n.boolean && !n.lazy && !n.labelled)) return d != empty();
+    }
+    return next(r, b) != empty();
+  };
   bool alive[256];
-  for (uint16_t i = 0; i < c.n; ++i) alive[i] = next(r, c.rep[i]) != empty();
+  for (uint16_t i = 0; i < c.n; ++i) alive[i] = alive_on(c.rep[i]);
   ByteSet set;
   for (int b = 0; b < 256; ++b)
     if (alive[c.of[b]]) set.add(static_cast<uint8_t>(b));

@@ -28,6 +28,10 @@ std::size_t FormulaSpace::byte_size() const {
 }
 
 FormulaId FormulaSpace::add(Formula f, std::span<const FormulaId> kids) {
+  constexpr std::size_t kMany = 8;
+  if (f.op == Op::kOr && kids.size() >= kMany &&
+      std::ranges::all_of(kids, [&](FormulaId k) { return nodes_[k.v].op == Op::kEqual; }))
+    f.b = kNumberSet;
   uint64_t h = static_cast<uint64_t>(f.op);
   h = mix(mix(mix(mix(h, f.a), f.b), f.c), f.d);
   for (FormulaId k : kids) h = mix(h, k.v);
@@ -45,6 +49,7 @@ FormulaId FormulaSpace::add(Formula f, std::span<const FormulaId> kids) {
         if (f.op == Op::kVal) f.has |= kHasVal;
         if (f.op == Op::kOrder) f.has |= kHasOrder;
         if (f.op == Op::kUnique) f.has |= kHasUnique;
+        if (f.op == Op::kMultiple) f.has |= kHasMultiple;
         return nodes_.emplace_back(f);
       })};
 }
@@ -243,6 +248,7 @@ FormulaId FormulaSpace::negate_new(FormulaId x, bool typed) {
     case Op::kTypes: return types(kAllKinds & ~f.a);
     case Op::kAnd:
     case Op::kOr: {
+      if (is_number_set(x)) break;
       std::vector<FormulaId> kids;
       for (uint32_t i = 0; i < f.n; ++i) kids.push_back(typed ? negate(f.kids[i]) : deny(f.kids[i]));
       return f.op == Op::kAnd ? any_of(kids) : all_of(kids);

@@ -38,7 +38,7 @@ enum class Op : uint8_t {
   kAnd,
   kOr,
   kOne,     // exactly one kid holds
-  kNot,     // of kSchema, kOne, kVal or a scalar atom
+  kNot,     // of kSchema, kOne, kVal, a scalar atom or an Or of many numbers (is_number_set)
   kSchema,  // a = location, resolved lazily
   kTypes,   // a = mask of kinds
   kVal,     // inside a derivative: "the member's value satisfies formula a"
@@ -73,9 +73,10 @@ struct Formula {
   uint32_t n = 0;
   uint32_t has = 0;  // union over the subtree of flags below
 };
-constexpr uint32_t kHasVal = 1;     // contains kVal
-constexpr uint32_t kHasOrder = 2;   // contains kOrder
-constexpr uint32_t kHasUnique = 4;  // contains kUnique
+constexpr uint32_t kHasVal = 1;       // contains kVal
+constexpr uint32_t kHasOrder = 2;     // contains kOrder
+constexpr uint32_t kHasUnique = 4;    // contains kUnique
+constexpr uint32_t kHasMultiple = 8;  // contains kMultiple
 
 using RegionId = Id<struct RegionTag>;
 using NameId = uint32_t;
@@ -147,10 +148,15 @@ class FormulaSpace {
     return x.kind == Region::kNames && x.names.size() == 1 && x.names[0] == n;
   }
 
+  // Many constants: an Or that stays one node where it is denied. (Under uniqueItems it is a chunk of the
+  // items so far, which every further item denies: flattened, an item would cost as much as all before it.)
+  bool is_number_set(FormulaId x) const { return nodes_[x.v].op == Op::kOr && nodes_[x.v].b == kNumberSet; }
+
   uint32_t size() const { return nodes_.size(); }
   std::size_t byte_size() const;
 
  private:
+  static constexpr uint32_t kNumberSet = 1;  // `b` of such an Or
   FormulaId add(Formula f, std::span<const FormulaId> kids);
   FormulaId nary(Op op, std::span<const FormulaId> kids);
   RegionId add_region(Region r);  // whose lists are copied where it is new

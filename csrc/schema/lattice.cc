@@ -185,6 +185,7 @@ bool fits(const FormulaSpace& formulas, const Scaled& scaled, FormulaId p) {
 }  // namespace
 
 bool Scalars::few(FormulaId p, Domain domain, RegexId& out) {
+  if (!(formulas_[p].has & kHasMultiple)) return false;
   const Scaled scaled(formulas_, p);
   if (!scaled.ok() || scaled.divisors() < 2 || !fits(formulas_, scaled, p)) return false;
   const auto bounds = scaled.bounds(p);

@@ -143,7 +143,7 @@ bool Scalars::hard(FormulaId p) {
   check_depth();
   const Formula& f = formulas_[p];
   if (f.op == Op::kMultiple) return NumberLanguage::is_hard(Decimal::parse(formulas_.text(f.a)));
-  if (f.n == 0) return false;
+  if (!(f.has & kHasMultiple)) return false;
   if (const auto* known = hard_.find(p.v)) return *known;
   bool out = false;
   for (FormulaId k : formulas_.kids(p)) out = out || hard(k);

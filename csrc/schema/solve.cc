@@ -78,6 +78,7 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
     case Op::kUnique: return k == Kind::kArray ? v : FormulaSpace::yes();
     default: break;
   }
+  if (formulas_.is_number_set(v)) return k == Kind::kNumber ? v : FormulaSpace::yes();
   const uint64_t key = (static_cast<uint64_t>(v.v) << 3) | static_cast<uint64_t>(k);
   if (const auto* known = restricted_.find(key)) return *known;
   if (f.op == Op::kSchema) {

@@ -166,9 +166,8 @@ uint32_t Unique::add(uint32_t list, std::string text) {
   }
   std::sort(merged.begin(), merged.end());
   const FormulaId f = formula_of(merged);
-  uint32_t chunk = 0;
-  while (chunk < chunks_.size() && chunks_[chunk].member != f) ++chunk;
-  if (chunk == chunks_.size()) chunks_.push_back({std::move(merged), f});
+  const auto [chunk, fresh] = chunk_of_.emplace(f.v, static_cast<uint32_t>(chunks_.size()));
+  if (fresh) chunks_.push_back({std::move(merged), f});
   next.push_back(chunk);
   return list_index_.find_or_add(
              hash_words(next, 11), [&](uint32_t i) { return lists_[i + 1] == next; },

@@ -8,8 +8,8 @@
 // What a captured value can spoil: later items that have few values. They are matched with values (Kuhn);
 // a value without which the matching fails is refused here and now. Items with more values than the array
 // can use are never in the way.
-// Cost: strings, one atom for each chunk of values; numbers, O(n) an item, because Solver::restrict flattens
-// the captured numbers into one conjunction; the matching, where few-valued items exist.
+// Cost: one node for each chunk of strings or numbers, log n chunks; O(n) an item where captured values are arrays
+// or objects; the matching, where few-valued items exist.
 #pragma once
 
 #include <cstdint>
@@ -106,6 +106,7 @@ class Unique {
   Solver& solver_;
   FormulaSpace& formulas_;
   std::vector<Chunk> chunks_;
+  FlatMap<uint32_t, uint32_t> chunk_of_;  // by member
   std::vector<std::vector<uint32_t>> lists_{{}};
   InternTable list_index_;
   std::unordered_map<uint32_t, Domain> domains_;
