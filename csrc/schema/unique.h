@@ -8,8 +8,8 @@
 // What a captured value can spoil: later items that have few values. They are matched with values (Kuhn);
 // a value without which the matching fails is refused here and now. Items with more values than the array
 // can use are never in the way.
-// Cost: one node for each chunk of strings or numbers, log n chunks; O(n) an item where captured values are arrays
-// or objects; the matching, where few-valued items exist.
+// Cost: one node for each chunk of strings or numbers, log n chunks; O(n) an item where captured values are
+// arrays or objects; the matching, where few-valued items exist.
 #pragma once
 
 #include <cstdint>
