@@ -223,9 +223,9 @@ class Matcher:
                 where its search is too large or a rule limits tokens. With more, a token is refused if a
                 completion that is shortest in bytes does not fit, though one that is longer in bytes and
                 shorter in tokens would. Where what was read in a key or an item decides how the text can be
-                finished, tokens are tried as they are: three of those alike, 2,000 in all. Costs a walk over
-                the vocabulary (some milliseconds at 131k tokens) where many may stand and the budget is not
-                known to be loose.
+                finished, tokens are tried as they are: three of those alike, 2,000 in all. It costs one
+                comparison while the budget is larger than what any allowed token could make necessary; near
+                the end a look at the tokens in doubt, and from 8 tokens down a search of milliseconds.
 
         What raises here leaves the row all zero, which allows no token, unless it is the mask or the row
         that is wrong: then nothing is touched.
