@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import re
 import statistics
 import subprocess
@@ -82,6 +83,12 @@ class Requests:
 
         self._lm: Any = language_model(None)
         self._count = 0
+
+    def plain(self) -> tuple[str, Any]:
+        """A request in words, and its schema."""
+        text, schema = self._items[self._count % len(self._items)]
+        self._count += 1
+        return f"No. {self._count}: {text}", schema
 
     def next(self) -> tuple[dict[bool, list[int]], Any]:
         """The prompt's ids with a constraint and without, and the schema."""
@@ -174,10 +181,26 @@ def main() -> int:
                     f"{_mean(found, lambda r: 1e3 * r.cpu / r.tokens):12.3f} {same / total:6.0%}"
                 )
             pairs = list(zip(rounds[True], rounds[False], strict=True))
-            wall = statistics.median(a.each / b.each for a, b in pairs)
-            cpu = statistics.median((a.cpu / a.tokens) / (b.cpu / b.tokens) for a, b in pairs)
-            print(f"{at_once:7} {'ratio':>10} {'':10} {'':9} {wall:9.3f} {cpu:12.3f}", flush=True)
+            wall = [a.each / b.each for a, b in pairs]
+            cpu = [(a.cpu / a.tokens) / (b.cpu / b.tokens) for a, b in pairs]
+            low, high = interval(cpu)
+            print(
+                f"{at_once:7} {'ratio':>10} {'':10} {'':9} {statistics.median(wall):9.3f} "
+                f"{geometric_mean(cpu):12.3f}        CPU: 95% of {low:.3f} to {high:.3f}",
+                flush=True,
+            )
     return 0
+
+
+def geometric_mean(values: list[float]) -> float:
+    return statistics.geometric_mean(values)
+
+
+def interval(values: list[float], draws: int = 2000) -> tuple[float, float]:
+    """A 95% bootstrap interval of the geometric mean over pairs of rounds."""
+    rng = random.Random(0)
+    means = sorted(geometric_mean(rng.choices(values, k=len(values))) for _ in range(draws))
+    return means[int(0.025 * draws)], means[int(0.975 * draws)]
 
 
 def _mean(rounds: list[Round], value: Any) -> float:
