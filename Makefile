@@ -39,7 +39,7 @@ CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test core format lint hooks test-clients test-page test-hosts test-cpp test-asan test-tsan wheel test-wheel wheels check-release fuzz damage \
+.PHONY: help setup demo test core format lint hooks test-clients test-page test-hosts test-cpp test-asan test-tsan wheel test-wheel wheels check-release recursions fuzz damage \
   planted differential recorded model bench bench-speculation stubs clean
 
 help:  ## this list
@@ -124,6 +124,9 @@ test-tsan: setup  ## compiles, fills and batches from many threads on a build wi
 	@TSAN_OPTIONS=suppressions=tests/tsan.supp:die_after_fork=0 setarch -R $(TSAN)/structgen_tests
 	@LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libtsan.so) TSAN_OPTIONS=suppressions=tests/tsan.supp:die_after_fork=0 \
 	  STRUCTGEN_CORE=$(TSAN) setarch -R $(PY) -m pytest -q -p tests.sanitized_core tests/test_threads.py
+
+recursions:  ## recursions of the core that nothing bounds, from gcc's call graph
+	@$(PYTHON) tools/recursions.py
 
 fuzz: setup  ## every text that is read, fuzzed for FUZZ_SECONDS (120) each; fuzz/README.md
 	@$(PIP) atheris || echo "without atheris: seeds are mutated at random" >&2

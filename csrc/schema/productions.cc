@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "regex/charset.h"
 #include "regex/syntax.h"
@@ -286,6 +287,7 @@ void JsonProductions::for_each_branch(FormulaId p, const std::function<void(Form
 // The order of keys that one branch of an inner "or" asks for must not bind the others: a few such branches
 // become objects of their own, many lose their order.
 void JsonProductions::for_each_object(FormulaId p, uint32_t& more, const std::function<void(FormulaId)>& f) {
+  check_depth();
   for_each_branch(p, [&](FormulaId q) {
     const Formula n = formulas_[q];
     if (n.op != Op::kAnd || !(n.has & kHasOrder)) return f(q);
@@ -483,8 +485,9 @@ Bits JsonProductions::unclean(const Plan& plan, uint32_t id) {
     const RegexId written = regexes_.json_set(plan.table, one, false);
     if (!regexes_.is_empty(regexes_.minus(written, clean_))) add_bit(out, i);
   }
-  unclean_.emplace(id, static_cast<uint32_t>(unclean_names_.size()));
-  unclean_names_.push_back(out);
+  const uint32_t number = static_cast<uint32_t>(unclean_names_.size());
+  unclean_names_.push_back(out);  // found by nobody before the next line
+  unclean_.emplace(id, number);
   return out;
 }
 
