@@ -75,10 +75,10 @@ class FlatMap {
   std::size_t home(Key key) const { return static_cast<std::size_t>(mix(0, key)) & (capacity_ - 1); }
   std::size_t next(std::size_t i) const { return (i + 1) & (capacity_ - 1); }
   void grow() {
-    const std::size_t before = capacity_;
-    std::unique_ptr<Slot[]> old = std::move(slots_);
-    capacity_ = before == 0 ? 8 : before * 2;
-    slots_ = std::make_unique<Slot[]>(capacity_);
+    const std::size_t before = capacity_, after = before == 0 ? 8 : before * 2;
+    std::unique_ptr<Slot[]> old = std::make_unique<Slot[]>(after);
+    slots_.swap(old);
+    capacity_ = after;
     count_ = 0;
     for (std::size_t i = 0; i < before; ++i)
       if (old[i].used) emplace(old[i].key, old[i].value);

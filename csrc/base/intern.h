@@ -3,6 +3,7 @@
 // In: a 64-bit hash, an equality test over ids, a maker of new ids. Out: the id of the equal value.
 // Cost: one probe sequence. Growth is incremental: a full rehash was a visible spike (1.8 ms), so the
 // old table is drained a few slots an insertion. Equality is always checked, hashes never trusted.
+// A maker that throws leaves the table as it was.
 #pragma once
 
 #include <algorithm>
@@ -76,6 +77,7 @@ class InternTable {
     if (const Slot* s = probe(slots_, hash, tag, equal)) return s->id;
     if (!old_.empty())
       if (const Slot* s = probe(old_, hash, tag, equal)) return s->id;
+    make_room();  // what throws does so before there is a new id that nobody finds
     const uint32_t id = make();
     add(tag, hash, id);
     return id;
@@ -112,14 +114,16 @@ class InternTable {
     while (t[i].tag) i = (i + 1) & m;
     t[i] = s;
   }
+  void make_room() {
+    if (!old_.empty() || (count_ + 1) * 2 <= slots_.size()) return;
+    ZeroArray<Slot> larger(slots_.size() * 2);
+    if (larger.size() * sizeof(Slot) >= kAheadBytes) make_ready(&larger[0], larger.size() * sizeof(Slot));
+    old_.swap(slots_);
+    slots_.swap(larger);
+    drained_ = 0;
+  }
   void add(uint32_t tag, uint64_t hash, uint32_t id) {
-    if (old_.empty() && (count_ + 1) * 2 > slots_.size()) {
-      old_.swap(slots_);
-      ZeroArray<Slot> larger(old_.size() * 2);
-      if (larger.size() * sizeof(Slot) >= kAheadBytes) make_ready(&larger[0], larger.size() * sizeof(Slot));
-      slots_.swap(larger);
-      drained_ = 0;
-    }
+    make_room();  // make() may have added others
     put(slots_, Slot{tag, static_cast<uint32_t>(hash), id});
     ++count_;
     // The old table stays intact for probing until it is drained whole; at 8 slots an insertion it

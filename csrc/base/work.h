@@ -32,6 +32,7 @@ class Meter {
   int64_t done() const { return kEndless + kSlice - left(); }  // outside of every scope: all that was charged
   // Throws once, after so many more units: tests find out what a call leaves behind. 0: no more.
   void fail_after(int64_t units);
+  bool fails_later() const { return fail_ > 0; }
 
  private:
   friend class WorkScope;

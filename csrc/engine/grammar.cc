@@ -46,10 +46,11 @@ std::vector<ReportEntry> Grammar::report() const {
 }
 
 void Grammar::open(std::size_t least) {
-  epoch_ = {new Epoch(*world_, *productions_, limited_), [](Epoch* e) {
-              if (!e->world.lock.lost()) delete e;
-            }};
-  start_ = epoch_->parser.start(start_rule_);
+  std::shared_ptr<Epoch> next(new Epoch(*world_, *productions_, limited_), [](Epoch* e) {
+    if (!e->world.lock.lost()) delete e;
+  });
+  start_ = next->parser.start(start_rule_);
+  epoch_ = std::move(next);
   // Live states alone may exceed the budget (a very long text kept for rollback): double rather than thrash.
   epoch_->limit = std::max(world_->cache_bytes / 2, least);
 }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <utility>
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/undo.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -79,9 +81,14 @@ void Limits::search(StateId s, bool blind) {
   check_depth();
   std::vector<Frame> path;
   const auto open = [&](StateId at) {
+    path.push_back({at, {}});
     ways_[at.v] = {kNever, -1};
-    path.push_back(frame(at, blind));
+    path.back() = frame(at, blind);
   };
+  // Of those on the path nothing is known yet.
+  Undo forget([&] {
+    for (const Frame& f : path) ways_.erase(f.state.v);
+  });
   uint32_t looked = 0;
   open(s);
   while (!path.empty()) {
@@ -96,6 +103,7 @@ void Limits::search(StateId s, bool blind) {
     if (!found && ++looked > kStates) {
       for (const Frame& f : path)
         if (f.state != s) ways_.erase(f.state.v);
+      forget.keep();
       return;
     }
     if (!found) {
@@ -107,6 +115,7 @@ void Limits::search(StateId s, bool blind) {
       path.pop_back();
     }
   }
+  forget.keep();
 }
 
 // Takes tokens as a way from s if they are one.
@@ -136,10 +145,13 @@ Limits::Way Limits::way(StateId s) {
   // The text found from here may be another, equally short one.
   const auto hint = hints_.find(s.v);
   if (hint == hints_.end()) return own;
-  const StateId from = hint->second;
-  hints_.erase(hint);
+  const StateId from = std::exchange(hint->second, Parser::dead());  // not followed twice
+  Undo back([&] { hints_.find(s.v)->second = from; });
   if (way(from).tokens < own.tokens) follow(s, tokens(from));
-  return *known(s, false);
+  const Way found = *known(s, false);
+  back.keep();
+  hints_.erase(s.v);
+  return found;
 }
 
 // Tokens of a way from a state, whatever was captured where there is such a way.
@@ -377,17 +389,13 @@ void Limits::fill(StateId s, uint32_t* row, uint32_t room) {
     write_row(mask, vocabulary(), row);
     return narrow(s, &mask, inside, row, room);
   }
-  const auto [it, fresh] = rows_.try_emplace(from.v);
-  if (fresh) {
-    it->second.resize(vocabulary().words());
+  auto it = rows_.find(from.v);
+  if (it == rows_.end()) {
+    std::vector<uint32_t> made(vocabulary().words());
+    write_row(mask, vocabulary(), made.data());
+    narrow(s, &mask, inside, made.data(), room);
+    it = rows_.emplace(from.v, std::move(made)).first;
     bytes_ += 64 + it->second.size() * 4;
-    try {
-      write_row(mask, vocabulary(), it->second.data());
-      narrow(s, &mask, inside, it->second.data(), room);
-    } catch (...) {
-      rows_.erase(it);
-      throw;
-    }
   }
   std::copy(it->second.begin(), it->second.end(), row);
 }

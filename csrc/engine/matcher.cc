@@ -4,9 +4,11 @@
 #include <cstring>
 #include <optional>
 #include <unordered_map>
+#include <utility>
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/undo.h"
 #include "parse/spans.h"
 #include "regex/groups.h"
 
@@ -51,12 +53,17 @@ void Matcher::migrate() {
     if (fresh) it->second = next->parser.import(epoch_->parser, s, stacks);
     s = it->second;
   }
-  epoch_ = next;
+  const std::shared_ptr<Epoch> before = std::exchange(epoch_, next);
   history_.swap(history);
+  Undo back([&] {  // what is promised is taken along, or nothing
+    epoch_ = before;
+    history_.swap(history);
+  });
   if (!way.empty() && next->limits) next->limits->keep(current(), way);
   if (!way.empty() && next->spelling) next->spelling->keep(current(), way);
   next->limit = std::max(next->limit, 2 * next->byte_size());
   if (kept) promise(current(), *kept);
+  back.keep();
 }
 
 void Matcher::refresh() {

@@ -78,9 +78,10 @@ void Reaper::take(std::vector<std::shared_ptr<Grammar>> grammars) {
     }
     state_ = std::move(made);
   }
-  state_->pending.fetch_add(grammars.size(), std::memory_order_relaxed);
   {
     std::lock_guard hold(state_->lock);
+    state_->queue.reserve(state_->queue.size() + grammars.size());
+    state_->pending.fetch_add(grammars.size(), std::memory_order_relaxed);
     for (std::shared_ptr<Grammar>& g : grammars) state_->queue.push_back(std::move(g));
   }
   state_->more.notify_one();

@@ -471,9 +471,8 @@ void Spellable::fill(StateId s, uint32_t* row) {
     throw Error(ErrorKind::kBudgetExceeded, "no tokens were found that end the text; the vocabulary lacks " +
                                                 vocabulary.missing() + " as tokens of their own");
   }
-  std::vector<uint32_t>& kept = rows_[s.v];
-  kept.assign(row, row + vocabulary.words());
-  bytes_ += 64 + kept.size() * 4;
+  rows_.emplace(s.v, std::vector<uint32_t>(row, row + vocabulary.words()));
+  bytes_ += 64 + vocabulary.words() * 4ull;
 }
 
 }  // namespace structgen

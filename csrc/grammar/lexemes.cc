@@ -46,16 +46,18 @@ Lexemes::Lexemes(RegexArena& regexes, std::vector<LexemeLanguage> all)
 
 bool Lexemes::overlap(RegexId a, RegexId b) {
   if ((regexes_.live(a) & regexes_.live(b)).none()) return false;
-  const auto [it, fresh] = overlaps_.try_emplace(key(a, b), false);
-  if (fresh) it->second = !regexes_.is_empty(regexes_.both(a, b));
-  return it->second;
+  if (const auto it = overlaps_.find(key(a, b)); it != overlaps_.end()) return it->second;
+  const bool out = !regexes_.is_empty(regexes_.both(a, b));
+  overlaps_.emplace(key(a, b), out);
+  return out;
 }
 
 // Whether every text of the literal is one of the pattern.
 bool Lexemes::inside(RegexId literal, RegexId pattern) {
-  const auto [it, fresh] = insides_.try_emplace(key(literal, pattern), false);
-  if (fresh) it->second = regexes_.is_empty(regexes_.minus(literal, pattern));
-  return it->second;
+  if (const auto it = insides_.find(key(literal, pattern)); it != insides_.end()) return it->second;
+  const bool out = regexes_.is_empty(regexes_.minus(literal, pattern));
+  insides_.emplace(key(literal, pattern), out);
+  return out;
 }
 
 // Bytes that make a text of the rivals longer by one.

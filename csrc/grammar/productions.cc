@@ -58,7 +58,7 @@ bool CfgProductions::nullable(CfgSymbol s) const {
 const CfgProductions::Group& CfgProductions::group(uint32_t number) {
   std::unique_ptr<Group>& slot = groups_[number];
   if (slot) return *slot;
-  slot = std::make_unique<Group>();
+  auto made = std::make_unique<Group>();
   for (uint32_t r : members_[number])
     for (const CfgSequence& sequence : cfg_.rules[r].alternatives)
       for_each_first(sequence, [&](std::size_t i) {
@@ -71,12 +71,13 @@ const CfgProductions::Group& CfgProductions::group(uint32_t number) {
           for (CfgSymbol& n : corner.notes)
             n.id = note_number(note_kind(n.id) == NoteKind::kOpen ? NoteKind::kOpened : NoteKind::kClosed,
                                note_name(n.id));
-          slot->noted = slot->noted || !corner.notes.empty();
-          if (first.id != r || !corner.rest.empty()) slot->ups[first.id].push_back(std::move(corner));
+          made->noted = made->noted || !corner.notes.empty();
+          if (first.id != r || !corner.rest.empty()) made->ups[first.id].push_back(std::move(corner));
         } else {
-          slot->starts.push_back(std::move(corner));
+          made->starts.push_back(std::move(corner));
         }
       });
+  slot = std::move(made);
   return *slot;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/undo.h"
 #include "mask/slices.h"
 
 namespace structgen {
@@ -164,6 +165,13 @@ bool Slices::covers(RegexId regex) {
 const TerminalMask* Slices::leaving(RegexId regex) {
   const auto [it, fresh] = leaving_.try_emplace(regex.v);
   if (!fresh) return it->second.get();
+  Undo forget([&] { leaving_.erase(regex.v); });
+  const TerminalMask* const out = leave(regex);
+  forget.keep();
+  return out;
+}
+
+const TerminalMask* Slices::leave(RegexId regex) {
   const RegexId any = regexes_.remembered(1);
   RunClass* run = any == RegexArena::empty() || regexes_.nullable(regex) ? nullptr : this->run(any);
   if (!run) return nullptr;
@@ -209,8 +217,7 @@ uint32_t Slices::slack(RegexId regex) {
     case RegexKind::kRepeat: break;
     default: return kNever;
   }
-  const auto [it, fresh] = slacks_.try_emplace(regex.v, kNever);
-  if (!fresh) return it->second;
+  if (const auto it = slacks_.find(regex.v); it != slacks_.end()) return it->second;
   uint64_t out = kNever;
   if (n.kind == RegexKind::kCat) {
     out = std::min<uint64_t>(kNever, static_cast<uint64_t>(slack(RegexId{n.a})) + slack(RegexId{n.b}));

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/depth.h"
+#include "base/undo.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -96,6 +97,7 @@ void MaskBuilder::walk(uint32_t node, StateId from, Collected& out) {
   check_depth();
   const TokenTrie& trie = vocabulary_.trie();
   const std::size_t floor = todo_.size();
+  const Undo rest([&] { todo_.resize(floor); });
   todo_.emplace_back(node, from);
   while (todo_.size() > floor) {
     const uint32_t at = todo_.back().first;

@@ -17,8 +17,7 @@ constexpr uint32_t kDifference = 3'000;  // trie nodes looked at for what a diff
 }  // namespace
 
 bool LexemeSlices::wide(RegexId regex) {
-  const auto [it, fresh] = wide_.try_emplace(regex.v, false);
-  if (!fresh) return it->second;
+  if (const auto it = wide_.find(regex.v); it != wide_.end()) return it->second;
   const RegexNode n = regexes_.node(regex);
   if (n.kind == RegexKind::kJsonSet || n.labelled || regex == RegexArena::poison()) return false;
   const int live = regexes_.live(regex).count();
@@ -28,7 +27,8 @@ bool LexemeSlices::wide(RegexId regex) {
     for (uint16_t k = 0; k < classes.n && !found; ++k)
       found = regexes_.live(regexes_.next(regex, classes.rep[k])).count() >= kOpenBytes;
   }
-  return it->second = found;
+  wide_.emplace(regex.v, found);
+  return found;
 }
 
 const LexemeSlice& LexemeSlices::slice(RegexId regex, uint32_t node, RegexId forbidden) {

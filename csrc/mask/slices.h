@@ -79,6 +79,7 @@ class Slices {
   // ---- mask/slices.cc ----
   void block(uint32_t node, TerminalMask& out);
   std::string path(uint32_t node) const;
+  const TerminalMask* leave(RegexId regex);
   bool run_terminal(RegexId regex, TerminalMask& out);
   bool difference(RegexId regex, uint32_t budget, TerminalMask& out);
   bool less_literals(const RegexNode& n, std::span<const RegexId> kept, const TerminalMask& from,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/depth.h"
+#include "base/undo.h"
 #include "base/work.h"
 #include "regex/regex.h"
 
@@ -20,11 +21,7 @@ Alive::Alive(RegexArena& regexes, Productions& productions, StackArena& stacks)
   pending({RegexArena::empty(), kNoContext});
 }
 
-Alive::Pending Alive::pending(Value v) {
-  const auto [it, fresh] = numbers_.try_emplace(v, static_cast<Pending>(pendings_.size()));
-  if (fresh) pendings_.push_back(v);
-  return it->second;
-}
+Alive::Pending Alive::pending(Value v) { return numbered(numbers_, pendings_, v, v); }
 
 RegexId Alive::restricted(RegexId r, RegexId follow) {
   if (follow == RegexArena::empty() || r == RegexArena::poison()) return r;
@@ -86,10 +83,14 @@ void Alive::out(Symbol s, Pending from, Set& to) {
 }
 
 Alive::Rule& Alive::rule(RuleId r, Pending from) {
-  const auto [it, fresh] = rules_.try_emplace(key(r.v, from));
+  const uint64_t at = key(r.v, from);
+  auto it = rules_.find(at);
+  if (it == rules_.end()) {
+    open_.push_back(at);
+    todo_.push_back(at);
+    it = rules_.try_emplace(at).first;
+  }
   Rule& out = it->second;
-  if (fresh) open_.push_back(it->first);
-  if (fresh) todo_.push_back(it->first);
   if (!out.done && at_ != kNone && (out.users.empty() || out.users.back() != at_)) out.users.push_back(at_);
   return out;
 }
@@ -97,15 +98,7 @@ Alive::Rule& Alive::rule(RuleId r, Pending from) {
 // Least fixpoint: a rule is looked at again when one that it asked for has grown. The newest come first, so
 // that rules are mostly known before those that ask for them.
 void Alive::solve() {
-  try {
-    settle();
-  } catch (...) {  // what was found so far is not all: it is asked for anew
-    for (uint64_t at : open_) rules_.erase(at);
-    open_.clear();
-    todo_.clear();
-    at_ = kNone;
-    throw;
-  }
+  settle();
   for (uint64_t at : open_) {
     Rule& rule = rules_[at];
     rule.done = true;
@@ -161,8 +154,15 @@ bool Alive::stack(StackId s, Pending from, uint32_t depth) {
   for (const StackEntry& e : stacks_.entries(s)) {
     std::vector<Pending> after;  // its own: what is asked below uses the sets again
     if (e.top.kind() == Symbol::kRule && productions_.plain(e.top.rule_id())) {
+      Undo forget([&] {  // what was found so far is not all: it is asked for anew
+        for (uint64_t at : open_) rules_.erase(at);
+        open_.clear();
+        todo_.clear();
+        at_ = kNone;
+      });
       if (!rule(e.top.rule_id(), from).done) solve();
       after = rule(e.top.rule_id(), from).out;
+      forget.keep();
     } else {
       next_.clear();
       out(e.top, from, next_);

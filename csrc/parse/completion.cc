@@ -36,16 +36,10 @@ const std::string& Completion::shortest(RegexId r) {
   if (known != regexes_.end()) return known->second;
   if (parser_.regexes().node(r).shortest > kMaxText)
     throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long to compute");
-  const auto [it, fresh] = regexes_.try_emplace(r.v);
-  if (fresh) {
-    try {
-      parser_.regexes().witness(r, it->second);
-    } catch (...) {  // nothing is known of it
-      regexes_.erase(it);
-      throw;
-    }
-    bytes_ += size_of(it->second);
-  }
+  std::string text;
+  parser_.regexes().witness(r, text);
+  const auto it = regexes_.emplace(r.v, std::move(text)).first;
+  bytes_ += size_of(it->second);
   return it->second;
 }
 
@@ -255,9 +249,9 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
     // What was missed because of this rule is tried again by others.
     std::erase_if(failed_, [&](const auto& f) { return f.second >= mine; });
     if (low_ >= mine) {
+      if (poison_) tainted_rules_.insert(key);
       rules_.emplace(key, best);
       bytes_ += size_of(best);
-      if (poison_) tainted_rules_.insert(key);
     } else if (!best.empty()) {
       found_.emplace(key, best);
     } else {
@@ -300,9 +294,9 @@ Completion::Ways Completion::stack(StackId s, Pending from, CaptureId c) {
                 keep(best, Alive::kClear, first.text + rest.text, {});
           }
           if (memo && !best.empty() && best[0].text.size() < 4096) {
+            if (poison_) tainted_stacks_.insert({s.v, w.to});
             stacks_.emplace(std::pair{s.v, w.to}, best);
             bytes_ += size_of(best);
-            if (poison_) tainted_stacks_.insert({s.v, w.to});
           }
           poison_ = poison_ || poison_before;
         }
@@ -464,8 +458,8 @@ const std::string& Completion::of(StateId s) {
     bytes_ += size_of(out);
     return out;
   } catch (...) {
-    tainted_states_.insert(s.v);  // the search may not have got as far as poison
     states_.erase(s.v);
+    tainted_states_.insert(s.v);  // the search may not have got as far as poison
     throw;
   }
 }

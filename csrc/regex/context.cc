@@ -12,6 +12,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/undo.h"
 #include "base/utf8.h"
 #include "regex/behind.h"
 #include "regex/lower_pattern.h"
@@ -120,6 +121,7 @@ void LeftContexts::refine(const CodepointSet& set) {
 }
 
 uint32_t LeftContexts::intern(Left left) {
+  if (contexts_.size() == contexts_.capacity()) contexts_.reserve(2 * contexts_.size() + 8);
   const auto [it, fresh] = index_.try_emplace(std::move(left), static_cast<uint32_t>(contexts_.size()));
   if (fresh) contexts_.push_back(&it->first);
   if (contexts_.size() > kMaxContexts) assertions_too_complex("too many left contexts");
@@ -219,11 +221,7 @@ class ContextLanguage : public LazyLanguage {
   std::unordered_map<uint32_t, RegexId> unfolded_;
 };
 
-uint32_t ContextLanguage::add(const Rest& rest) {
-  const auto [it, fresh] = rest_index_.try_emplace(rest, static_cast<uint32_t>(rests_.size()));
-  if (fresh) rests_.push_back(rest);
-  return it->second;
-}
+uint32_t ContextLanguage::add(const Rest& rest) { return numbered(rest_index_, rests_, rest, Rest(rest)); }
 
 uint32_t ContextLanguage::read(uint32_t rest) {
   check_depth();
@@ -250,10 +248,9 @@ uint32_t ContextLanguage::loop_after(const Rest& again) {
 }
 
 RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
-  const auto [it, fresh] = point_index_.try_emplace({rest, context}, static_cast<uint32_t>(points_.size()));
-  if (fresh) points_.push_back({rest, context});
+  const uint32_t number = numbered(point_index_, points_, {rest, context}, Point(rest, context));
   if (points_.size() > kMaxPoints) assertions_too_complex("too many states");
-  return arena_.lazy(definition_, it->second, nullable(rest, context), true);
+  return arena_.lazy(definition_, number, nullable(rest, context), true);
 }
 
 RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {

@@ -285,9 +285,10 @@ static const Pattern& parsed(const FormatInfo& format) {
 }
 
 RegexId format_json(RegexArena& arena, const FormatInfo& format) {
-  RegexId& known = arena.remembered(100 + static_cast<uint32_t>(&format - kFormats));
-  if (known == RegexArena::empty()) known = lower_json(arena, parsed(format), Match::kFull);
-  return known;
+  const uint32_t key = 100 + static_cast<uint32_t>(&format - kFormats);
+  if (const RegexId known = arena.remembered(key); known != RegexArena::empty()) return known;
+  const RegexId made = lower_json(arena, parsed(format), Match::kFull);  // remembers others
+  return arena.remembered(key) = made;
 }
 
 RegexId format_text(RegexArena& arena, const FormatInfo& format, Spelling spelling) {

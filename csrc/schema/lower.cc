@@ -2,6 +2,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/undo.h"
 #include "schema/decimal.h"
 #include "schema/format.h"
 #include "schema/unevaluated.h"
@@ -163,6 +164,17 @@ FormulaId Lowering::values(const Json& j, JsonRef array, uint32_t doc) {
   return formulas_.all_of(parts);
 }
 
+// The number of a map whose keys are written in this order.
+uint32_t Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
+  if (const auto* known = map_index_.find(key)) return *known;
+  const uint32_t id = static_cast<uint32_t>(maps_.size());
+  maps_.push_back(names);
+  Undo undo([&] { maps_.pop_back(); });
+  map_index_.emplace(key, id);
+  undo.keep();
+  return id;
+}
+
 FormulaId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
   check_depth();
   const uint64_t key = key_of(doc, node);
@@ -171,6 +183,7 @@ FormulaId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
   if (constant_depth_ >= kMaxConstantDepth)
     throw Error(ErrorKind::kSchemaTooComplex, "a constant nests too deeply");
   ++constant_depth_;
+  const Undo leave([&] { --constant_depth_; });
   std::vector<FormulaId> parts;
   switch (j.type(node)) {
     case JsonType::kNull: parts.push_back(formulas_.types(kind_bit(Kind::kNull))); break;
@@ -203,15 +216,12 @@ FormulaId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
         parts.push_back(present(n));
       }
       if (order_ == PropertyOrder::kSchema && doc != kNoDocument && names.size() > 1) {
-        const auto [map, fresh] = map_index_.emplace(key, static_cast<uint32_t>(maps_.size()));
-        if (fresh) maps_.push_back(names);
-        parts.push_back(formulas_.atom(Op::kOrder, map));
+        parts.push_back(formulas_.atom(Op::kOrder, map_of(key, names)));
       }
       parts.push_back(formulas_.all(formulas_.region_not(formulas_.names(names)), FormulaSpace::no()));
       break;
     }
   }
-  --constant_depth_;
   const FormulaId out = formulas_.all_of(parts);
   if (doc != kNoDocument) constants_.emplace(key, out);
   return out;
@@ -316,9 +326,7 @@ void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
       put(formulas_.all(formulas_.name(n), sub(at, j.item(map, i))));
     }
     if (order_ == PropertyOrder::kSchema && names.size() > 1) {
-      const auto [id, fresh] = map_index_.emplace(key_of(at.doc, map), static_cast<uint32_t>(maps_.size()));
-      if (fresh) maps_.push_back(names);
-      out.push_back(formulas_.atom(Op::kOrder, id));
+      out.push_back(formulas_.atom(Op::kOrder, map_of(key_of(at.doc, map), names)));
     }
   }
   if (!names.empty()) evaluated.push_back(formulas_.names(names));

@@ -58,6 +58,7 @@ class Lowering {
   static constexpr uint32_t kNoDocument =
       0xFFFFFFFFu;  // of values from a text: nothing to remember, no order
   FormulaId values(const Json& json, JsonRef array, uint32_t doc);
+  uint32_t map_of(uint64_t key, const std::vector<NameId>& names);
   FormulaId constant(const Json& json, JsonRef node, uint32_t doc);
   FormulaId absent(NameId name) { return formulas_.all(formulas_.name(name), FormulaSpace::no()); }
   FormulaId present(NameId name) { return formulas_.some(formulas_.name(name), FormulaSpace::yes(), 1); }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/undo.h"
 #include "regex/regex.h"
 #include "schema/divisor.h"
 #include "schema/number.h"
@@ -111,9 +112,7 @@ class DigitLanguage : public LazyLanguage {
  private:
   RegexId node(RegexArena& arena, const State& state) {
     if (!alive(state)) return RegexArena::empty();
-    const auto [it, fresh] = index_.try_emplace(state, static_cast<uint32_t>(states_.size()));
-    if (fresh) states_.push_back(state);
-    return arena.lazy(definition_, it->second, accepts(state), false);
+    return arena.lazy(definition_, numbered(index_, states_, state, state), accepts(state), false);
   }
 
   uint32_t definition_ = 0;

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/undo.h"
 #include "regex/regex.h"
 #include "schema/divisor.h"
 #include "schema/number.h"
@@ -227,9 +228,7 @@ class MultiplesBetween : public LazyLanguage {
 
   RegexId node(RegexArena& arena, const State& q) {
     if (!alive(q)) return RegexArena::empty();
-    const auto [it, fresh] = index_.try_emplace(key(q), static_cast<uint32_t>(states_.size()));
-    if (fresh) states_.push_back(q);
-    return arena.lazy(definition_, it->second, accepts(q), false);
+    return arena.lazy(definition_, numbered(index_, states_, key(q), q), accepts(q), false);
   }
 
   const uint64_t c_;

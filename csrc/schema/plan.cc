@@ -4,6 +4,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/undo.h"
 #include "base/utf8.h"
 #include "base/work.h"
 #include "regex/charset.h"
@@ -163,6 +164,10 @@ void Plans::expand_finite(Plan& plan) {
 void Plans::find_classes(Plan& plan) {
   if (plan.classes_known) return;
   plan.classes_known = true;
+  Undo forget([&] {
+    plan.classes_known = false;
+    plan.classes.clear();
+  });
   RegexArena& regexes = solver_.regexes();
   plan.classes.resize(1);
   plan.classes[0].language = json_string_body(regexes);
@@ -180,6 +185,7 @@ void Plans::find_classes(Plan& plan) {
     if (plan.classes.size() > kMaxClasses)
       throw Error(ErrorKind::kSchemaTooComplex, "key patterns of one object overlap in too many ways");
   }
+  forget.keep();
 }
 
 // Counting needs the names, which finite classes may have added to.
@@ -314,7 +320,9 @@ FormulaId Plans::class_value(Plan& plan, uint32_t cls) {
       for (uint32_t c = 0; c < plan.classes.size(); ++c)
         if (hits(plan, RegionId{l.a}, kNoName, c)) values[c].push_back(FormulaId{l.b});
     }
-    for (std::vector<FormulaId>& v : values) plan.class_value.push_back(formulas_.all_of(v));
+    std::vector<FormulaId> all;
+    for (const std::vector<FormulaId>& v : values) all.push_back(formulas_.all_of(v));
+    plan.class_value = std::move(all);
   }
   return plan.class_value[cls];
 }

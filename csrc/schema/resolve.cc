@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/undo.h"
 #include "regex/syntax.h"
 #include "schema/format.h"
 #include "schema/uri.h"
@@ -499,9 +500,7 @@ Loc SchemaSet::resolve_recursive(const Loc& from) {
 uint32_t SchemaSet::push_scope(uint32_t scope, uint32_t resource) {
   for (uint32_t s = scope; s != 0; s = scopes_[s].first)
     if (scopes_[s].second == resource) return scope;
-  const auto [it, fresh] = scope_index_.try_emplace({scope, resource}, static_cast<uint32_t>(scopes_.size()));
-  if (fresh) scopes_.emplace_back(scope, resource);
-  return it->second;
+  return numbered(scope_index_, scopes_, {scope, resource}, std::pair(scope, resource));
 }
 
 Loc SchemaSet::child(const Loc& parent, JsonRef node) {

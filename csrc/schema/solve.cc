@@ -5,6 +5,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/undo.h"
 #include "base/work.h"
 #include "schema/object.h"
 #include "schema/unique.h"
@@ -88,10 +89,13 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
           .in(lowering_.schemas().pointer(at), "$ref");
     }
   }
-  if (++restrict_depth_ > kMaxRestrictDepth) {
-    restrict_depth_ = 0;
+  ++restrict_depth_;
+  const Undo leave([&] {
+    --restrict_depth_;
+    if (f.op == Op::kSchema) restricting_.erase(key);
+  });
+  if (restrict_depth_ > kMaxRestrictDepth)
     throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply");
-  }
   spend();
   FormulaId out;
   switch (f.op) {
@@ -107,8 +111,6 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
       out = formulas_.map_kids(v, [&](FormulaId kid) { return restrict(kid, k); });
     }
   }
-  --restrict_depth_;
-  if (f.op == Op::kSchema) restricting_.erase(key);
   restricted_.emplace(key, out);
   return out;
 }

@@ -1,0 +1,41 @@
+// Undo: what is done on the way out of a scope, and where something throws alone.
+//
+// In: a function that throws nothing. Out: it is called at the end of the scope, unless keep() was. Cost:
+// none. For what is noted while work is under way and would be believed later: a search that is open, a row
+// that is half made. numbered(): lists with an index.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+namespace structgen {
+
+template <class F>
+class Undo {
+ public:
+  explicit Undo(F undo) : undo_(std::move(undo)) {}
+  ~Undo() {
+    if (!kept_) undo_();
+  }
+  Undo(const Undo&) = delete;
+  Undo& operator=(const Undo&) = delete;
+  void keep() { kept_ = true; }
+
+ private:
+  F undo_;
+  bool kept_ = false;
+};
+
+// The number of a value in a list, by its key in an index of the list: both get it, or neither.
+template <class Index, class List, class Value>
+uint32_t numbered(Index& index, List& list, const typename Index::key_type& key, Value&& value) {
+  if (const auto it = index.find(key); it != index.end()) return it->second;
+  const uint32_t number = static_cast<uint32_t>(list.size());
+  list.push_back(std::forward<Value>(value));
+  Undo undo([&] { list.pop_back(); });
+  index.emplace(key, number);
+  undo.keep();
+  return number;
+}
+
+}  // namespace structgen
