@@ -30,6 +30,8 @@ CLIENTS ?= openai instructor pydantic-ai-slim[openai] langchain-openai litellm o
 CPP = $(shell find csrc tests -name '*.cc' -o -name '*.h')
 # `make differential`: pairs of a schema and a text, in all
 PAIRS ?= 1000000
+# `make attack`
+SCHEMAS ?= 2000
 # `make recorded`: cases in all, and the part of them to do
 CASES ?= 1000000
 SHARD ?= 1/1
@@ -40,7 +42,7 @@ ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_sche
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
 .PHONY: help setup demo test core format lint hooks test-clients test-page test-hosts test-cpp test-asan test-tsan wheel test-wheel wheels check-release recursions fuzz damage \
-  planted differential recorded model bench bench-speculation stubs clean
+  attack planted differential recorded model bench bench-speculation stubs clean
 
 help:  ## this list
 	@sed -nE 's/^([a-z-]+):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -150,6 +152,11 @@ test-hosts: wheel  ## the real serving engine HOST (vllm) with the wheel: gigaby
 	@$(VENV)/bin/uv pip uninstall -q --python $(HOSTS)/bin/python torchvision torchaudio torchcodec
 	@$(VENV)/bin/uv pip install -q --python $(HOSTS)/bin/python --no-deps --reinstall dist/*.whl
 	@$(HOSTS)/bin/python -m pytest -q --noconftest -p no:cacheprovider --rootdir tests/hosts tests/hosts/test_$(HOST).py
+
+attack: setup  ## SCHEMAS (2000) hostile schemas with 100 random walks each, then the other hostile inputs: a table
+	@$(PY) -m bench.attack --seeds 0:$(SCHEMAS) --walks 100 --mask 200000 --jobs $(JOBS) --vocabulary tekken
+	@$(PY) -m bench.hostile
+	@$(PY) -m bench.damage
 
 planted: setup  ## bugs put into a copy of the engine on purpose: which tests see them?
 	@PATH="$(abspath $(VENV)/bin):$$PATH" $(PY) -m bench.planted --jobs $(JOBS)

@@ -37,7 +37,8 @@ def setup(config: dict) -> dict:
     from structgen.bench.engines.structgen import vocabulary
 
     tokens = data.tekken()
-    return {"tokens": tokens, "compiler": structgen.Compiler(vocabulary(tokens)), **config}
+    compiler = structgen.Compiler(vocabulary(tokens), on_limit=config["on_limit"])
+    return {"tokens": tokens, "compiler": compiler, **config}
 
 
 def visible(text: bytes) -> str:
@@ -135,9 +136,17 @@ def work(state: dict, job: dict, emit: Callable[[dict], None]) -> None:
     emit(row)
 
 
-def run(names: list[str], *, order: str, tokens_too: bool = False, jobs: int = 1, limit: float = 60):
+def run(
+    names: list[str],
+    *,
+    order: str,
+    tokens_too: bool = False,
+    on_limit: str = "error",
+    jobs: int = 1,
+    limit: float = 60,
+):
     """One row per schema, failures included, in name order."""
-    config = {"order": order, "tokens_too": tokens_too}
+    config = {"order": order, "tokens_too": tokens_too, "on_limit": on_limit}
     todo = ({"schema": name} for name in names)
     rows = []
     for job, found, failure in workers.run(
@@ -218,6 +227,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.correctness", description=__doc__.split("\n")[0])
     parser.add_argument("--order", choices=("schema", "any"), default="schema")
     parser.add_argument("--tokens", action="store_true", help="walk tokens and masks as well")
+    parser.add_argument("--on-limit", choices=("error", "subset"), default="error")
     parser.add_argument("--stride", type=int, default=1)
     parser.add_argument("--offset", type=int, default=0)
     parser.add_argument("--count", "--limit", type=int, dest="count", help="a sample of this many")
@@ -243,6 +253,7 @@ def main(arguments: list[str] | None = None) -> int:
         names,
         order=options.order,
         tokens_too=options.tokens,
+        on_limit=options.on_limit,
         jobs=options.jobs,
         limit=options.seconds,
     )

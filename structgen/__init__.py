@@ -27,6 +27,7 @@ from .errors import (
 )
 from .grammar import Capture, CompiledGrammar, Matcher, ReportEntry, fill_bitmasks
 from .kinds import check
+from .limits import Limits
 from .logits import allocate_bitmask, apply_bitmask, masked_log_softmax, masked_logsumexp
 from .vocabulary import Vocabulary
 
@@ -42,6 +43,7 @@ __all__ = [
     "CompiledGrammar",
     "Compiler",
     "GrammarError",
+    "Limits",
     "Matcher",
     "MissingDependency",
     "ReportEntry",

@@ -20,6 +20,7 @@ from ._stack import roomy
 from .errors import GrammarError
 from .frontend.source import sound, text_of
 from .grammar import CompiledGrammar
+from .limits import Limits, OnLimit, is_subset
 
 if TYPE_CHECKING:
     from .vocabulary import Vocabulary
@@ -33,6 +34,7 @@ _DRAFTS = {
 }  # fmt: skip
 _Recipe = tuple[str, tuple[Any, ...], dict[str, Any]]  # a method of Compiler and its arguments
 _DEFAULTS = ("flexible", "schema", "any", "any", "enforce", None, None)  # of json_schema
+_LIMIT: tuple[OnLimit, OnLimit] = ("error", "subset")
 _CACHED_GRAMMARS = 1024
 _KEPT = 0.75  # of cache_bytes, once it was exceeded
 
@@ -43,13 +45,31 @@ class Compiler:
     Args:
         vocabulary: the tokens of the model.
         cache: False computes every mask from scratch, by another algorithm; for tests.
-        cache_bytes: memory for automata, states and masks, in bytes.
+        cache_bytes: memory for automata, states and masks, in bytes; None: ``limits.memory``.
         threads: default for batch calls; 0 chooses by size.
+        limits: what one compile, and one call of a matcher, may take.
+        on_limit: what becomes of parts of a language of which it is too much to tell whether a text of them
+            can be completed. "error" raises, at the compile or in the middle of a text. "subset" leaves them
+            out: masks then allow fewer tokens than the grammar does, never one too many, and never none;
+            ``Matcher.mask_exact`` says so. Every method that compiles takes its own.
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, cache: bool = True, cache_bytes: int = 256 << 20, threads: int = 0
+        self,
+        vocabulary: Vocabulary,
+        cache: bool = True,
+        cache_bytes: int | None = None,
+        threads: int = 0,
+        *,
+        limits: Limits | None = None,
+        on_limit: OnLimit = "error",
     ) -> None:
+        self.limits = Limits() if limits is None else limits
+        if not isinstance(self.limits, Limits):
+            raise TypeError(f"limits is a structgen.Limits, not {limits!r:.60}")
+        is_subset(on_limit)
+        self.on_limit: OnLimit = on_limit
+        cache_bytes = self.limits.memory if cache_bytes is None else cache_bytes
         if cache_bytes < 1:
             raise ValueError("cache_bytes must be positive")
         if not hasattr(vocabulary, "_core") or not hasattr(vocabulary, "eos_token_ids"):
@@ -60,7 +80,7 @@ class Compiler:
         self.vocabulary = vocabulary
         self.threads = threads
         self._cache = cache
-        self._core = _core.Compiler(vocabulary._core, cache, cache_bytes)
+        self._core = _core.Compiler(vocabulary._core, cache, cache_bytes, *self.limits._units())
         self._grammars: OrderedDict[Any, CompiledGrammar] = OrderedDict()
         self._lock = threading.Lock()
         renew_in_children(self)
@@ -97,6 +117,7 @@ class Compiler:
         draft: str | int | None = None,
         registry: Any = None,
         extra_keys: Literal["allow", "forbid"] = "allow",
+        on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """Compiles a JSON Schema.
 
@@ -123,6 +144,7 @@ class Compiler:
                 ``allOf``, ``anyOf`` and ``$ref`` count together. Names that ``required`` or
                 ``dependentRequired`` ask for are not extra. All texts are instances of the schema as it is.
                 Needs draft 2019-09 or later.
+            on_limit: "error" or "subset", as in `Compiler`; None: the compiler's.
 
         Raises:
             GrammarError: not JSON, a broken pattern, a reference loop.
@@ -130,6 +152,7 @@ class Compiler:
             SchemaTooComplex: the schema exceeds a budget.
             UnsatisfiableSchema: no value satisfies it.
         """
+        subset = self._subset(on_limit)
         if (
             type(schema) is str
             and schema.isascii()
@@ -142,15 +165,16 @@ class Compiler:
             and registry is None
             and extra_keys == "allow"
         ):
-            known = self._known(schema)
+            short = (schema, "subset") if subset else schema
+            known = self._known(short)
             if known is not None:
                 return known
-            plain = self._core.json_schema_text(schema)
+            plain = self._core.json_schema_text(schema, subset)
             if plain is not None:
                 grammar = CompiledGrammar(plain, self.vocabulary, schema, None)
                 grammar._options = (schema, *_DEFAULTS)
-                grammar._recipe = ("json_schema", (schema,), {})
-                return self._remember(schema, grammar)
+                grammar._recipe = ("json_schema", (schema,), {"on_limit": _LIMIT[subset]})
+                return self._remember(short, grammar)
         if property_order not in ("schema", "any"):
             raise ValueError(f"property_order is 'schema' or 'any', not {property_order!r}")
         _check_spelling(numbers or "any", strings or "any")
@@ -184,7 +208,7 @@ class Compiler:
             from .frontend.closing import closed_text
 
             text = closed_text(text, number)
-        key = ("json", text, whitespace, property_order, numbers, strings, formats, number)
+        key = ("json", text, whitespace, property_order, numbers, strings, formats, number, subset)
         if registry is None:
             known = self._known(key)
             if known is not None and parse is None:
@@ -199,6 +223,7 @@ class Compiler:
             strings == "plain",
             formats == "enforce",
             number,
+            subset,
         )
         grammar = CompiledGrammar(core, self.vocabulary, schema, parse)
         grammar._options = (text, whitespace, property_order, numbers, strings, formats, draft, registry)
@@ -211,37 +236,42 @@ class Compiler:
             "draft": draft,
             "registry": registry,
             "extra_keys": extra_keys if parse else "allow",  # the text is closed already
+            "on_limit": _LIMIT[subset],
         }
         grammar._recipe = ("json_schema", (schema if parse else text,), options)
         if registry is None and parse is None:
             self._remember(key, grammar)
         return grammar
 
-    def regex(self, pattern: str) -> CompiledGrammar:
+    def regex(self, pattern: str, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
         """Texts that match the whole pattern; Python's ``re`` syntax without back-references.
 
         Named groups, ``(?P<name>...)``, are the grammar's captures: ``Matcher.captures()``.
         """
-        key = ("regex", text_of(pattern, "a pattern"))
+        subset = self._subset(on_limit)
+        key = ("regex", text_of(pattern, "a pattern"), subset)
         if (known := self._known(key)) is not None:
             return known
-        grammar = CompiledGrammar(self._core.regex(pattern), self.vocabulary, pattern, _as_text)
-        grammar._recipe = ("regex", (pattern,), {})
+        grammar = CompiledGrammar(self._core.regex(pattern, subset), self.vocabulary, pattern, _as_text)
+        grammar._recipe = ("regex", (pattern,), {"on_limit": _LIMIT[subset]})
         return self._remember(key, grammar)
 
-    def gbnf(self, text: str, *, root: str = "root") -> CompiledGrammar:
+    def gbnf(self, text: str, *, root: str = "root", on_limit: OnLimit | None = None) -> CompiledGrammar:
         """A grammar in llama.cpp's GBNF or xgrammar's EBNF; ``root`` names the rule to start with.
 
         Raises:
             GrammarError: with line, column and the likely fix.
         """
-        key = ("gbnf", text_of(text, "a grammar"), root)
+        subset = self._subset(on_limit)
+        key = ("gbnf", text_of(text, "a grammar"), root, subset)
         if (known := self._known(key)) is not None:
             return known
         from .frontend import gbnf
 
         recipe: _Recipe = ("gbnf", (text,), {"root": root})
-        return self._remember(key, self._built(*gbnf.build(text, self.vocabulary, root), text, recipe))
+        return self._remember(
+            key, self._built(*gbnf.build(text, self.vocabulary, root), text, subset, recipe)
+        )
 
     def lark(
         self,
@@ -253,6 +283,7 @@ class Compiler:
         import_paths: Sequence[str | os.PathLike[str]] = (),
         numbers: Literal["any", "canonical"] = "any",
         strings: Literal["any", "plain"] = "any",
+        on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """A Lark grammar, with the extensions that llguidance's users know.
 
@@ -274,7 +305,8 @@ class Compiler:
         if lexer not in ("contextual", "dynamic", "scannerless"):
             raise ValueError(f"lexer is 'contextual', 'dynamic' or 'scannerless', not {lexer!r}")
         _check_spelling(numbers, strings)
-        key = ("lark", text_of(text, "a grammar"), start, lexer, numbers, strings)
+        subset = self._subset(on_limit)
+        key = ("lark", text_of(text, "a grammar"), start, lexer, numbers, strings, subset)
         alone = not grammars and not import_paths  # else the text is not all there is
         if alone and (known := self._known(key)) is not None:
             return known
@@ -285,17 +317,17 @@ class Compiler:
         try:
             options = {"start": start, "lexer": lexer, "grammars": grammars, "import_paths": paths}
             options |= {"numbers": numbers, "strings": strings}
-            built = self._built(builder, rule, text, ("lark", (text,), options))
+            built = self._built(builder, rule, text, subset, ("lark", (text,), options))
             return self._remember(key, built) if alone else built
         except GrammarError as error:
             raise error.located(text) from None
 
-    def grammar(self, text: str) -> CompiledGrammar:
+    def grammar(self, text: str, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
         """A grammar in either dialect: GBNF if ``::=`` stands outside literals and comments, else Lark."""
         from .frontend.source import is_ebnf
 
         text_of(text, "a grammar")
-        return self.gbnf(text) if is_ebnf(text) else self.lark(text)
+        return self.gbnf(text, on_limit=on_limit) if is_ebnf(text) else self.lark(text, on_limit=on_limit)
 
     def structural_tag(
         self,
@@ -303,6 +335,7 @@ class Compiler:
         *,
         numbers: Literal["any", "canonical"] = "canonical",
         strings: Literal["any", "plain"] = "plain",
+        on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """Free text with tags in it whose content is constrained.
 
@@ -319,7 +352,8 @@ class Compiler:
 
         _check_spelling(numbers, strings)
         recipe: _Recipe = ("structural_tag", (spec,), {"numbers": numbers, "strings": strings})
-        return self._built(*structural_tag.build(spec, self.vocabulary, numbers, strings), spec, recipe)
+        built = structural_tag.build(spec, self.vocabulary, numbers, strings)
+        return self._built(*built, spec, self._subset(on_limit), recipe)
 
     def tools(
         self,
@@ -331,6 +365,7 @@ class Compiler:
         reasoning: bool = False,
         numbers: Literal["any", "canonical"] = "canonical",
         strings: Literal["any", "plain"] = "plain",
+        on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """Text in which tools are called as a family of models writes calls.
 
@@ -347,9 +382,11 @@ class Compiler:
         from .frontend.tools import structural_tag
 
         spec = structural_tag(tools, tool_choice, style, parallel, reasoning)
-        return self.structural_tag(spec, numbers=numbers, strings=strings)
+        return self.structural_tag(spec, numbers=numbers, strings=strings, on_limit=on_limit)
 
-    def substring_of(self, text: str, unit: Literal["words", "chars"] = "words") -> CompiledGrammar:
+    def substring_of(
+        self, text: str, unit: Literal["words", "chars"] = "words", *, on_limit: OnLimit | None = None
+    ) -> CompiledGrammar:
         """A span of the text: one or more of its words (with the blanks between them) or characters."""
         from .frontend.source import units_of
 
@@ -358,20 +395,27 @@ class Compiler:
         builder = _core.GrammarBuilder()
         rule = builder.rule("span")
         builder.define(rule, builder.substring(units_of(text, unit), 1))
-        return self._built(builder, rule, text, ("substring_of", (text, unit), {}))
+        return self._built(builder, rule, text, self._subset(on_limit), ("substring_of", (text, unit), {}))
 
     def _built(
         self,
         builder: _core.GrammarBuilder,
         start: int,
         source: Any,
+        subset: bool,
         recipe: _Recipe | None = None,
     ) -> CompiledGrammar:
-        grammar = CompiledGrammar(self._core.grammar(builder, start), self.vocabulary, source, _as_text)
-        grammar._recipe = recipe
+        core = self._core.grammar(builder, start, subset)
+        grammar = CompiledGrammar(core, self.vocabulary, source, _as_text)
+        if recipe is not None:
+            method, arguments, options = recipe
+            grammar._recipe = (method, arguments, options | {"on_limit": _LIMIT[subset]})
         return grammar
 
-    def choice(self, texts: Iterable[str]) -> CompiledGrammar:
+    def _subset(self, on_limit: OnLimit | None) -> bool:
+        return is_subset(self.on_limit if on_limit is None else on_limit)
+
+    def choice(self, texts: Iterable[str], *, on_limit: OnLimit | None = None) -> CompiledGrammar:
         """Exactly one of the texts.
 
         Raises:
@@ -384,8 +428,9 @@ class Compiler:
         options = [sound(text) for text in given]
         if not options:
             raise GrammarError("a choice needs at least one text")
-        grammar = CompiledGrammar(self._core.choice(options), self.vocabulary, options, _as_text)
-        grammar._recipe = ("choice", (options,), {})
+        subset = self._subset(on_limit)
+        grammar = CompiledGrammar(self._core.choice(options, subset), self.vocabulary, options, _as_text)
+        grammar._recipe = ("choice", (options,), {"on_limit": _LIMIT[subset]})
         return grammar
 
     def __copy__(self) -> Compiler:
@@ -395,7 +440,9 @@ class Compiler:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Compiler, (self.vocabulary, self._cache, self._cache_bytes, self.threads)
+        return _compiler, (
+            self.vocabulary, self._cache, self._cache_bytes, self.threads, self.limits, self.on_limit,
+        )  # fmt: skip
 
     @property
     def byte_size(self) -> int:
@@ -440,6 +487,12 @@ class Compiler:
             excess -= self._core.retire(grammar._core)
             del grammar
         self._core.reap()
+
+
+def _compiler(
+    vocabulary: Vocabulary, cache: bool, cache_bytes: int, threads: int, limits: Limits, on_limit: OnLimit
+) -> Compiler:
+    return Compiler(vocabulary, cache, cache_bytes, threads, limits=limits, on_limit=on_limit)
 
 
 def _decoded(schema: bytes) -> str:

@@ -349,6 +349,16 @@ class Matcher:
         """Back to the start of the text."""
         self._core.reset()
 
+    @property
+    def mask_exact(self) -> bool:
+        """False where the mask filled last may lack tokens that the grammar allows.
+
+        So it is where the grammar was compiled with ``on_limit="subset"`` and something was too much to tell:
+        of the mask filled last, or of the grammar before (then it stays so). Every token of such a mask is
+        allowed, and the text can be completed after it.
+        """
+        return self._core.mask_exact
+
     def is_accepting(self) -> bool:
         """True where the text may end."""
         return self._core.is_accepting()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "check", "compile_kind"]
 
+_OPTIONS = {"whitespace", "property_order", "numbers", "strings", "formats", "draft", "on_limit"}
 _JSON = {"whitespace": "one-blank", "numbers": "canonical", "strings": "plain"}
 
 
@@ -79,7 +80,7 @@ def _choice(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledG
         raise GrammarError(
             f'a choice is a list of texts, or that list as JSON: ["yes", "no"], not {text!r:.60}'
         )
-    return compiler.choice(text)
+    return compiler.choice(text, on_limit=options.get("on_limit"))
 
 
 def _plain(name: str, method: str) -> Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]:
@@ -87,7 +88,7 @@ def _plain(name: str, method: str) -> Callable[[Compiler, Any, dict[str, Any]], 
         _no_options(name, options)
         if not isinstance(text, str):
             raise GrammarError(f"a constraint of kind '{name}' is a text, not {type(text).__name__}")
-        grammar: CompiledGrammar = getattr(compiler, method)(text)
+        grammar: CompiledGrammar = getattr(compiler, method)(text, on_limit=options.get("on_limit"))
         return grammar
 
     return made
@@ -100,12 +101,13 @@ def _with_schemas(name: str) -> Callable[[Compiler, Any, dict[str, Any]], Compil
         _no_options(name, options)
         if name != "structural_tag" and not isinstance(text, str):
             raise GrammarError(f"a constraint of kind '{name}' is a text, not {type(text).__name__}")
+        limit = options.get("on_limit")
         spelling = {key: options.get(key, _JSON[key]) for key in ("numbers", "strings")}
         if name == "structural_tag":
-            return compiler.structural_tag(text, **spelling)
+            return compiler.structural_tag(text, on_limit=limit, **spelling)
         if name == "grammar" and is_ebnf(text):
-            return compiler.gbnf(text)
-        return compiler.lark(text, **spelling)
+            return compiler.gbnf(text, on_limit=limit)
+        return compiler.lark(text, on_limit=limit, **spelling)
 
     return made
 
@@ -114,7 +116,8 @@ def _no_options(kind: str, options: dict[str, Any]) -> None:
     """Hosts pass their JSON options along with every kind: those alone are taken. Of them only
     numbers and strings mean something, where schemas may stand in a grammar."""
     unknown = sorted(
-        options.keys() - {"whitespace", "property_order", "numbers", "strings", "formats", "draft"}
+        options.keys()
+        - {"whitespace", "property_order", "numbers", "strings", "formats", "draft", "on_limit"}
     )
     if unknown:
         raise TypeError(f"a constraint of kind '{kind}' takes no option {unknown[0]!r}")

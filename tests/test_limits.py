@@ -6,6 +6,7 @@ import pytest
 
 import structgen
 from structgen import _core, errors
+from tests import oracle
 from tests.harness import WORDS, vocabulary
 
 SCHEMA = {
@@ -46,3 +47,158 @@ def test_a_failure_that_was_asked_for() -> None:
             compile_and_read()
     compile_and_read()
     _core._fail_after(0)
+
+
+# ---- limits ------------------------------------------------------------------------------------
+
+# A language less itself, told by the letter 21 from the end: 2^21 states to see that nothing is left.
+HARD = {
+    "type": "string",
+    "pattern": "^[ab]*a[ab]{20}$",
+    "not": {"pattern": "^[ab]*a[ab]{6}(a|b)[ab]{13}$"},
+}
+EASY = {"type": "object", "properties": {"a": {"type": "integer"}, "b": HARD, "c": {"type": "boolean"}}}
+
+
+def compilers(**limits: int | None) -> tuple[structgen.Compiler, structgen.Compiler]:
+    tokens = vocabulary(WORDS)
+    given = structgen.Limits(**limits)
+    return tuple(structgen.Compiler(tokens, limits=given, on_limit=x) for x in ("error", "subset"))  # type: ignore[return-value,arg-type]
+
+
+def mask(matcher: structgen.Matcher) -> set[int]:
+    size = len(WORDS.tokens)
+    return {t for t, bit in enumerate(oracle.mask_of(matcher, size)) if bit}
+
+
+def test_limits_are_checked() -> None:
+    assert structgen.Limits(compile=None, mask=None)._units() == (1 << 60, 1 << 60)
+    for name in ("compile", "mask", "memory"):
+        for wrong in (0, -1):
+            with pytest.raises(ValueError, match=f"Limits\\({name}=...\\) must be positive"):
+                structgen.Limits(**{name: wrong})
+        for other in (1.5, "9", True):
+            with pytest.raises(TypeError, match="whole number"):
+                structgen.Limits(**{name: other})  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="whole number"):
+        structgen.Limits(memory=None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="on_limit is 'error' or 'subset'"):
+        structgen.Compiler(vocabulary(WORDS), on_limit="ignore")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="structgen.Limits"):
+        structgen.Compiler(vocabulary(WORDS), limits=7)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="on_limit"):
+        structgen.Compiler(vocabulary(WORDS)).regex("a", on_limit="none")  # type: ignore[arg-type]
+
+
+def test_a_compile_within_its_limit() -> None:
+    for compiler in compilers(compile=300):
+        with pytest.raises(errors.SchemaTooComplex, match="more than 300 units of work; simplify it"):
+            compiler.json_schema({"enum": [f"{i}" * 9 for i in range(500)]})
+        compiler.json_schema({"type": "null"})
+
+
+@pytest.mark.parametrize("place", ["properties", "items", "additionalProperties", "anyOf"])
+def test_what_is_optional_and_too_much(place: str) -> None:
+    schema: object = {
+        "properties": EASY,
+        "items": {"type": "array", "items": HARD},
+        "additionalProperties": {"type": "object", "additionalProperties": HARD},
+        "anyOf": {"anyOf": [HARD, {"type": "integer"}]},
+    }[place]
+    exact, subset = compilers(compile=100_000, mask=20_000)
+    grammar = subset.json_schema(schema)
+    found: set[bytes] = set()
+    for text in (b"{", b"[", b"1", b'"'):
+        matcher = grammar.matcher()
+        if not matcher.accept_bytes(text):
+            continue
+        found.add(text)
+        for _ in range(30):
+            allowed = mask(matcher)
+            assert allowed, "a mask of nothing"
+            if matcher.is_accepting():
+                break
+            least = min(allowed, key=lambda t: (len(subset.vocabulary.token_bytes(t)), t))
+            assert matcher.accept_token(least)
+    assert found
+    with pytest.raises(errors.StructgenError):  # the same as errors: at the compile or in mid-text
+        other = exact.json_schema(schema).matcher()
+        other.accept_bytes({"properties": b'{"b":"', "items": b'["', "additionalProperties": b'{"x":"',
+                            "anyOf": b'"'}[place])  # fmt: skip
+        mask(other)
+
+
+def test_what_is_required_and_too_much() -> None:
+    for compiler in compilers(compile=100_000):
+        with pytest.raises(errors.SchemaTooComplex):
+            compiler.json_schema({"type": "object", "properties": {"b": HARD}, "required": ["b"]})
+
+
+def test_a_mask_that_is_too_much_leaves_the_matcher_as_it_was() -> None:
+    exact, _ = compilers(mask=40)
+    schema = {"type": "object", "properties": {"k": {"type": "string", "pattern": "^[a-z]+(-[a-z]+)*$"}}}
+    matcher = exact.json_schema(schema).matcher()
+    with pytest.raises(errors.BudgetExceeded, match="this mask takes more than 40 units of work"):
+        mask(matcher)
+    assert matcher.num_steps == 0 and matcher.accept_bytes(b"{")
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"([a-z]+[0-9]*[-,. ])*x{3}", r"[^a]{3,5}([b-z]+1)*", r"(a|b|the|cat)*!"]
+)
+def test_a_part_of_a_mask(pattern: str) -> None:
+    every = mask(compilers()[0].regex(pattern).matcher())
+    parts = 0
+    for units in (10, 20, 40, 80, 160, 320, 640):
+        matcher = compilers(mask=units)[1].regex(pattern).matcher()
+        some = mask(matcher)
+        assert some and some <= every
+        assert not matcher.mask_exact or some == every
+        parts += some < every
+    assert parts and some == every
+
+
+def test_without_limits_a_subset_is_the_whole() -> None:
+    exact, subset = compilers(mask=None, compile=None)
+    for schema in (SCHEMA, {"type": "object"}, {"type": "string", "format": "date-time"}, True):
+        one, other = (c.json_schema(schema).matcher() for c in (exact, subset))
+        for _ in range(12):
+            allowed = mask(one)
+            assert allowed == mask(other) and other.mask_exact
+            token = max(allowed, key=lambda t: (len(exact.vocabulary.token_bytes(t)), t))
+            if one.is_accepting() or not one.accept_token(token) or not other.accept_token(token):
+                break
+
+
+def test_every_way_to_compile_takes_it() -> None:
+    exact, subset = compilers()
+    for compiler, limit in ((exact, "subset"), (subset, None)):
+        options = {"on_limit": limit}
+        made = [
+            compiler.json_schema({"type": "null"}, **options),
+            compiler.json_schema('{"type":"null"}', **options),
+            compiler.regex("a+", **options),
+            compiler.gbnf('root ::= "a"', **options),
+            compiler.lark('start: "a"', **options),
+            compiler.grammar('start: "a"', **options),
+            compiler.choice(["a"], **options),
+            compiler.substring_of("a b", **options),
+            compiler.compile("regex", "a", **options),
+            compiler.compile("json_schema", "{}", **options),
+            compiler.structural_tag({"type": "structural_tag", "format": {"type": "any_text"}}, **options),
+        ]
+        for grammar in made:
+            assert grammar._recipe is not None
+            assert grammar._recipe[2]["on_limit"] == "subset", grammar._recipe
+    # Kept apart from the same grammar compiled otherwise.
+    assert exact.regex("b") is exact.regex("b") is not exact.regex("b", on_limit="subset")
+
+
+def test_copies_keep_limits() -> None:
+    import pickle
+
+    compiler = structgen.Compiler(
+        vocabulary(WORDS), limits=structgen.Limits(mask=77, memory=1 << 20), on_limit="subset"
+    )
+    again = pickle.loads(pickle.dumps(compiler))
+    assert (again.limits, again.on_limit, again._cache_bytes) == (compiler.limits, "subset", 1 << 20)

@@ -56,7 +56,7 @@ void Meter::checkpoint() {
     if (fail_ == 0) {
       refill(all);
       if (work_interrupt) work_interrupt();  // a test may want this one to fail in its place
-      throw Error(ErrorKind::kBudgetExceeded, "a failure that a test asked for");
+      throw Error(ErrorKind::kBudgetExceeded, "a failure that a test asked for").on_purpose();
     }
   }
   if (all < 0) {

@@ -75,6 +75,13 @@ class WorkScope {
   int64_t mine_;
 };
 
+// What one of several decisions may take, so that those that are too much leave some to the others: half of
+// what is left. (Decisions stand within each other: with an eighth, the inner ones had nothing.)
+inline int64_t share_of_work() {
+  constexpr int64_t kLeast = 2'000, kMost = 4'000'000;
+  return std::clamp(meter.left() / 2, kLeast, kMost);
+}
+
 // Called at every checkpoint of every thread: whoever asked to be interrupted throws here.
 extern void (*work_interrupt)();
 

@@ -202,7 +202,7 @@ using Documents = std::vector<std::pair<std::string, std::string>>;
 std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
                                      const std::optional<Documents>& given, const nb::callable& metaschemas,
                                      const std::string& whitespace, bool any_order, bool canonical_numbers,
-                                     bool plain_strings, bool enforce_formats, int draft) {
+                                     bool plain_strings, bool enforce_formats, int draft, bool subset) {
   const JsonOptions o =
       json_options(whitespace, any_order, canonical_numbers, plain_strings, enforce_formats, draft);
   Documents registry;
@@ -210,13 +210,13 @@ std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
     registry = *given;
   else if (names_metaschema(schema))
     registry = nb::cast<Documents>(metaschemas());
-  return released([&] { return c.json_schema(schema, registry, o); });
+  return released([&] { return c.json_schema(schema, registry, o, subset); });
 }
 
 // The same with every option at its default. Null: a reference needs documents.
-std::shared_ptr<Grammar> json_schema_text(Compiler& c, std::string_view schema) {
+std::shared_ptr<Grammar> json_schema_text(Compiler& c, std::string_view schema, bool subset) {
   if (names_metaschema(schema)) return nullptr;
-  return released([&] { return c.json_schema(schema, {}, JsonOptions()); });
+  return released([&] { return c.json_schema(schema, {}, JsonOptions(), subset); });
 }
 
 // A matcher as Python holds it. It belongs to one thread at a time: a call that meets another under way is
@@ -458,33 +458,37 @@ NB_MODULE(_core, m) {
   nb::class_<Compiler>(m, "Compiler")
       .def(
           "__init__",
-          [](Compiler* self, std::shared_ptr<Vocabulary> v, bool cache, std::size_t cache_bytes) {
-            new (self) Compiler(std::move(v), cache, cache_bytes);
+          [](Compiler* self, std::shared_ptr<Vocabulary> v, bool cache, std::size_t cache_bytes,
+             int64_t compile_work, int64_t mask_work) {
+            new (self) Compiler(std::move(v), cache, cache_bytes, {compile_work, mask_work});
           },
-          "vocabulary"_a, "cache"_a, "cache_bytes"_a)
-      .def("json_schema_text", &json_schema_text, "schema"_a,
-           nb::sig("def json_schema_text(self, schema: str) -> Grammar | None"))
+          "vocabulary"_a, "cache"_a, "cache_bytes"_a, "compile_work"_a, "mask_work"_a)
+      .def("json_schema_text", &json_schema_text, "schema"_a, "subset"_a,
+           nb::sig("def json_schema_text(self, schema: str, subset: bool) -> Grammar | None"))
       .def("json_schema", &json_schema, "schema"_a, "registry"_a.none(), "metaschemas"_a, "whitespace"_a,
-           "any_order"_a, "canonical_numbers"_a, "plain_strings"_a, "enforce_formats"_a, "draft"_a)
+           "any_order"_a, "canonical_numbers"_a, "plain_strings"_a, "enforce_formats"_a, "draft"_a,
+           "subset"_a)
       .def(
           "regex",
-          [](Compiler& c, std::string_view pattern) { return released([&] { return c.regex(pattern); }); },
-          "pattern"_a)
+          [](Compiler& c, std::string_view pattern, bool subset) {
+            return released([&] { return c.regex(pattern, subset); });
+          },
+          "pattern"_a, "subset"_a)
       .def(
           "grammar",
-          [](Compiler& c, const BoundGrammar& g, uint32_t start) {
+          [](Compiler& c, const BoundGrammar& g, uint32_t start, bool subset) {
             if (start >= g.source.rules.size()) throw Error(ErrorKind::kValue, "rule out of range");
             GrammarSource source = g.source;  // the builder may go on being used
             const std::vector<JsonPart> schemas = g.schemas;
-            return released([&] { return c.grammar(source, start, schemas); });
+            return released([&] { return c.grammar(source, start, schemas, subset); });
           },
-          nb::arg("builder").lock(), "start"_a)
+          nb::arg("builder").lock(), "start"_a, "subset"_a)
       .def(
           "choice",
-          [](Compiler& c, const std::vector<std::string>& texts) {
-            return released([&] { return c.choice(texts); });
+          [](Compiler& c, const std::vector<std::string>& texts, bool subset) {
+            return released([&] { return c.choice(texts, subset); });
           },
-          "texts"_a)
+          "texts"_a, "subset"_a)
       .def_prop_ro("byte_size", [](Compiler& c) { return released([&] { return c.byte_size(); }); })
       // By reference: a shared_ptr argument would keep the Python object alive, and free it under the GIL.
       .def(
@@ -588,6 +592,7 @@ NB_MODULE(_core, m) {
              const Use use(self);
              return to_bytes(released([&] { return self.forced_bytes(); }));
            })
+      .def_prop_ro("mask_exact", [](const BoundMatcher& self) { return self.mask_exact(); })
       .def("tail", sole(&Matcher::tail), "most"_a)
       .def(
           "open_places",

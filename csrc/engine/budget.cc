@@ -216,6 +216,7 @@ bool Matcher::few(StateId s, std::size_t budget, uint64_t& work) {
 Matcher::Bounds Matcher::tokens_needed(bool search) {
   if (is_terminated()) return {0, 0};
   std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kBudget, grammar_->mask_work());
   refresh();
   budgeted_ = true;
   spelling_ = kSpellings;
@@ -239,6 +240,7 @@ Matcher::Bounds Matcher::tokens_needed(bool search) {
 bool Matcher::fits(std::size_t budget) {
   if (is_terminated()) return true;
   std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kBudget, grammar_->mask_work());
   refresh();
   budgeted_ = true;
   spelling_ = kSpellings;
@@ -249,6 +251,7 @@ bool Matcher::fits(std::size_t budget) {
 std::string Matcher::shortest_completion() {
   if (is_terminated()) return {};
   std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kCompletion, grammar_->mask_work());
   refresh();
   if (!epoch_->limits) return epoch_->completion.of(current());
   std::string out;
@@ -545,6 +548,7 @@ bool Matcher::keep_promise(uint32_t* row, std::size_t budget) {
 // Where tokens are limited, the ways out of the limits are those that budgets count.
 bool Matcher::fill_limited(uint32_t* row, std::size_t budget) {
   std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kBudget, grammar_->mask_work());
   refresh();
   if (needed(current()) > budget) {
     if (asked_within(budget) != Reach::Answer::kNo) unknown(budget);
@@ -570,7 +574,7 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget) {
 
 bool Matcher::loose_within(std::size_t budget) {
   const uint32_t loose = epoch_->parser.state(current()).loose.load(std::memory_order_acquire);
-  if (!epoch_->fast || loose == 0 || budget < loose) return false;
+  if (!epoch_->fast || loose == 0 || budget < loose || grammar_->narrowed()) return false;
   budgeted_ = true;
   return true;
 }
@@ -599,18 +603,33 @@ void Matcher::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
 // With the vocabulary's end tokens.
 bool Matcher::row_within(uint32_t* row, std::size_t budget) {
   if (epoch_->limits && !is_terminated()) return fill_limited(row, budget);
+  exact_ = true;
   try {
+    const WorkScope scope(Task::kMask, grammar_->mask_work());
     if (!plain_row_fast(row)) {
       measure();
       row_by_bytes(row);
     }
   } catch (const Error& e) {
-    if (!e.is_limit() || !keep_promise(row, budget)) throw;
-    return true;
+    if (!e.is_limit()) throw;
+    if (keep_promise(row, budget)) return true;
+    if (!takes_part()) throw;
+    part_of_row(row);
   }
   if (is_terminated() || loose_within(budget)) return true;
+  try {
+    return narrow_row(row, budget);
+  } catch (const Error& e) {
+    if (!e.is_limit() || !keep_promise(row, budget)) throw;
+  }
+  return true;
+}
+
+// Of a mask the tokens that leave enough of the budget.
+bool Matcher::narrow_row(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = grammar_->vocabulary();
   std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kBudget, grammar_->mask_work());
   refresh();
   budgeted_ = true;
   spelling_ = kSpellings;
@@ -620,7 +639,7 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
     epoch_->masks.measure(from);
   }
   const uint32_t loose = epoch_->parser.state(from).loose.load(std::memory_order_relaxed);
-  if (loose != 0 && budget >= loose) {
+  if (loose != 0 && budget >= loose && !grammar_->narrowed()) {
     epoch_->parser.state(current()).loose.store(loose, std::memory_order_release);
     return true;
   }

@@ -13,21 +13,23 @@
 
 namespace structgen {
 
-Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes)
-    : vocabulary_(std::move(vocabulary)), cache_(cache), cache_bytes_(cache_bytes) {}
+Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes,
+                   WorkLimits limits)
+    : vocabulary_(std::move(vocabulary)), cache_(cache), cache_bytes_(cache_bytes), limits_(limits) {}
 
 namespace {
 // Worlds at most: more than compile at once are of no use, and each learns anew what the others know.
 const std::size_t kWorlds = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 8);
 }  // namespace
 
-Compiler::Entered Compiler::enter(bool plain_strings) {
+Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
   std::unique_lock hold(lock_);
-  auto& [open, turn] = current_[plain_strings];
-  const auto another = [&] { return World::make(vocabulary_, cache_bytes_, cache_, plain_strings); };
+  auto& [open, turn] = current_[2 * subset + plain_strings];
+  const auto another = [&] { return World::make(vocabulary_, cache_bytes_, cache_, plain_strings, subset); };
   for (std::shared_ptr<World>& w : open) {
     // Too large: the next grammars get a new one, this one goes with the last of its own.
-    const std::size_t worlds = current_[0].open.size() + current_[1].open.size();
+    std::size_t worlds = 0;
+    for (const Worlds& all : current_) worlds += all.open.size();
     if (w->lock.lost()) w = another();
     if (w->published.load(std::memory_order_relaxed) > cache_bytes_ / 2 / worlds) {
       std::erase_if(worlds_, [](const std::weak_ptr<World>& old) { return old.expired(); });
@@ -62,8 +64,8 @@ std::size_t Compiler::retire(std::shared_ptr<Grammar> grammar) {
   std::lock_guard hold(lock_);
   std::size_t bytes = grammar->published();
   World& world = grammar->world();
-  const bool open = std::ranges::any_of(current_[world.regexes.plain_strings()].open,
-                                        [&](const auto& w) { return w.get() == &world; });
+  const Worlds& alike = current_[2 * world.regexes.subset() + world.regexes.plain_strings()];
+  const bool open = std::ranges::any_of(alike.open, [&](const auto& w) { return w.get() == &world; });
   if (grammar->retire() == 0 && !open) bytes += world.published.load(std::memory_order_relaxed);
   retired_.push_back(std::move(grammar));
   return bytes;
@@ -81,33 +83,44 @@ std::size_t Compiler::retiring() {
 }
 
 std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const SchemaSet::Documents& registry,
-                                               const JsonOptions& options) {
+                                               const JsonOptions& options, bool subset) {
   const ForkSection whole;
-  const WorkScope scope(Task::kCompile, Meter::kEndless);
+  const WorkScope scope(Task::kCompile, limits_.compile);
   fetch_hot_code();
   auto schemas = std::make_unique<SchemaSet>(schema, registry, options.schema);
   const SchemaSet* report_of = schemas.get();
-  const auto [w, hold] = enter(options.plain_strings);
+  const auto [w, hold] = enter(options.plain_strings, subset);
   auto productions = std::make_unique<JsonProductions>(w->regexes, std::move(schemas), options.layout,
                                                        options.order, options.canonical_numbers);
   const RuleId root = productions->root();
-  return std::make_shared<Grammar>(w, std::move(productions), root, std::vector<const SchemaSet*>{report_of});
+  auto grammar = std::make_shared<Grammar>(w, std::move(productions), root,
+                                           std::vector<const SchemaSet*>{report_of}, limits_.mask);
+  check_start(*grammar);
+  return grammar;
 }
 
-std::shared_ptr<Grammar> Compiler::terminal(World& world, std::shared_ptr<World> keep, RegexId r) {
-  if (world.regexes.is_empty(r)) throw Error(ErrorKind::kGrammar, "no text matches");
+// What is left of a grammar of which something was left out.
+void Compiler::check_start(Grammar& grammar) {
+  if (!grammar.subset()) return;
+  Parser& parser = grammar.epoch()->parser;
+  if (!parser.state(grammar.start()).accepting && parser.live(grammar.start()).none())
+    too_complex("everything in this schema is too large to decide exactly; nothing is left to allow");
+}
+
+std::shared_ptr<Grammar> Compiler::terminal(std::shared_ptr<World> world, RegexId r) {
+  if (world->regexes.is_empty(r)) throw Error(ErrorKind::kGrammar, "no text matches");
   std::vector<Alternatives> rules(1);
   rules[0].add({Symbol::terminal(r)});
-  return std::make_shared<Grammar>(std::move(keep), std::make_unique<TableProductions>(std::move(rules)),
-                                   RuleId{0}, std::vector<const SchemaSet*>{});
+  return std::make_shared<Grammar>(std::move(world), std::make_unique<TableProductions>(std::move(rules)),
+                                   RuleId{0}, std::vector<const SchemaSet*>{}, limits_.mask);
 }
 
-std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern) {
+std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern, bool subset) {
   const ForkSection whole;
-  const WorkScope scope(Task::kCompile, Meter::kEndless);
+  const WorkScope scope(Task::kCompile, limits_.compile);
   Pattern p = parse_pattern(pattern, Flavor::kPython);
-  const auto [w, hold] = enter();
-  std::shared_ptr<Grammar> grammar = terminal(*w, w, lower_utf8(w->regexes, p, Match::kFull));
+  const auto [w, hold] = enter(false, subset);
+  std::shared_ptr<Grammar> grammar = terminal(w, lower_utf8(w->regexes, p, Match::kFull));
   if (!p.groups.empty()) grammar->set_groups(std::move(p));
   return grammar;
 }
@@ -127,9 +140,9 @@ static JsonLayout layout(RegexArena& regexes, const GrammarSource& source, const
 }
 
 std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
-                                           const std::vector<JsonPart>& schemas) {
+                                           const std::vector<JsonPart>& schemas, bool subset) {
   const ForkSection whole;
-  const WorkScope scope(Task::kCompile, Meter::kEndless);
+  const WorkScope scope(Task::kCompile, limits_.compile);
   for (GrammarNode& n : source.nodes)
     for (TokenId t : n.ids) {
       if (vocabulary_->is_eos(t))
@@ -146,7 +159,7 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   // one world for all: every schema has to ask for plain strings
   const bool plain = !schemas.empty() &&
                      std::ranges::all_of(schemas, [](const JsonPart& p) { return p.options.plain_strings; });
-  const auto [w, hold] = enter(plain);
+  const auto [w, hold] = enter(plain, subset);
   Lowered lowered = lower(w->regexes, source, start);
   analyse(lowered.cfg, w->regexes);
   auto rules =
@@ -171,8 +184,8 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   }
   const RuleId root = all->root();
   for (CfgLimit& limit : limits) limit.rule = all->rule(limit.rule).v;
-  auto grammar = std::make_shared<Grammar>(w, std::move(all), root, std::move(report_of), std::move(warnings),
-                                           std::move(source.captures), !limits.empty());
+  auto grammar = std::make_shared<Grammar>(w, std::move(all), root, std::move(report_of), limits_.mask,
+                                           std::move(warnings), std::move(source.captures), !limits.empty());
   if (grammar->start() == Parser::dead()) throw Error(ErrorKind::kGrammar, "no text matches this grammar");
   if (limits.empty()) return grammar;
   Epoch& epoch = *grammar->epoch();
@@ -188,13 +201,13 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   return grammar;
 }
 
-std::shared_ptr<Grammar> Compiler::choice(const std::vector<std::string>& texts) {
+std::shared_ptr<Grammar> Compiler::choice(const std::vector<std::string>& texts, bool subset) {
   const ForkSection whole;
-  const WorkScope scope(Task::kCompile, Meter::kEndless);
-  const auto [w, hold] = enter();
+  const WorkScope scope(Task::kCompile, limits_.compile);
+  const auto [w, hold] = enter(false, subset);
   std::vector<RegexId> parts;
   for (const std::string& t : texts) parts.push_back(w->regexes.literal(t));
-  return terminal(*w, w, w->regexes.alt(std::span<const RegexId>(parts)));
+  return terminal(w, w->regexes.alt(std::span<const RegexId>(parts)));
 }
 
 }  // namespace structgen

@@ -12,12 +12,19 @@
 #include <vector>
 
 #include "base/fork.h"
+#include "base/work.h"
 #include "engine/grammar.h"
 #include "engine/reaper.h"
 #include "grammar/source.h"
 #include "schema/productions.h"
 
 namespace structgen {
+
+// What one call may take, in units of work (base/work.h).
+struct WorkLimits {
+  int64_t compile = Meter::kEndless;
+  int64_t mask = Meter::kEndless;  // and every other call of a matcher
+};
 
 struct JsonOptions {
   SchemaOptions schema;
@@ -37,14 +44,17 @@ struct JsonPart {
 
 class Compiler {
  public:
-  Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes);
+  Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes,
+           WorkLimits limits = {});
+  // `subset`: texts and values of which it is too much to tell whether they can be completed are left out,
+  // here and in masks. Else they are an error.
   std::shared_ptr<Grammar> json_schema(std::string_view schema, const SchemaSet::Documents& registry,
-                                       const JsonOptions& options);
-  std::shared_ptr<Grammar> regex(std::string_view pattern);
+                                       const JsonOptions& options, bool subset);
+  std::shared_ptr<Grammar> regex(std::string_view pattern, bool subset);
   // `start`: a rule of the source; schemas[i] is its part i.
-  std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start,
-                                   const std::vector<JsonPart>& schemas);
-  std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts);
+  std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas,
+                                   bool subset);
+  std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts, bool subset);
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   // Bytes of every world that a grammar still needs, with its grammars, as last published. Takes no world's
   // lock.
@@ -62,18 +72,20 @@ class Compiler {
     std::shared_ptr<World> world;
     std::unique_lock<Mutex> hold;
   };
-  Entered enter(bool plain_strings = false);
-  std::shared_ptr<Grammar> terminal(World& world, std::shared_ptr<World> keep, RegexId r);
+  Entered enter(bool plain_strings, bool subset);
+  static void check_start(Grammar& grammar);
+  std::shared_ptr<Grammar> terminal(std::shared_ptr<World> world, RegexId r);
 
   std::shared_ptr<const Vocabulary> vocabulary_;
   const bool cache_;
   const std::size_t cache_bytes_;
+  const WorkLimits limits_;
   Mutex lock_;
   struct Worlds {
     std::vector<std::shared_ptr<World>> open;
     std::size_t turn = 0;  // whose turn it is where all are busy
   };
-  Worlds current_[2];                         // of every spelling of strings, of the plain one
+  Worlds current_[4];                         // by spelling of strings, and exact or subset
   std::vector<std::weak_ptr<World>> worlds_;  // the older ones
   std::vector<std::shared_ptr<Grammar>> retired_;
   Reaper reaper_;  // last: its thread ends before the rest goes

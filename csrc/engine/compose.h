@@ -63,6 +63,11 @@ class ComposedProductions : public Productions {
   bool restricted() const override { return rules_->restricted(); }
   bool context_free() const override { return parts_.empty() && rules_->context_free(); }
   bool edged() const override { return edged_; }
+  bool narrowed() const override {
+    for (const auto& p : parts_)
+      if (p->narrowed()) return true;
+    return false;
+  }
   void set_edged() { edged_ = true; }
   bool plain(RuleId r) const override { return r.v % stride_ == 0 && rules_->plain(r); }
 

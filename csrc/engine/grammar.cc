@@ -3,16 +3,18 @@
 namespace structgen {
 
 Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
-                 std::vector<const SchemaSet*> report_of, std::vector<std::string> warnings,
-                 std::vector<std::string> captures, bool limited)
+                 std::vector<const SchemaSet*> report_of, int64_t mask_work,
+                 std::vector<std::string> warnings, std::vector<std::string> captures, bool limited)
     : world_(std::move(world)),
       productions_(std::move(productions)),
       start_rule_(start),
       report_of_(std::move(report_of)),
       warnings_(std::move(warnings)),
       captures_(std::move(captures)),
-      limited_(limited) {
+      limited_(limited),
+      mask_work_(mask_work) {
   open(0);
+  note_narrowing(world_->regexes.left_out());
   publish();
   world_->kept.fetch_add(1, std::memory_order_relaxed);
 }
@@ -23,6 +25,12 @@ void Grammar::publish() {
   published_ = now;
   published_all_.store(now + epoch_->publish(), std::memory_order_relaxed);
   world_->publish();
+}
+
+void Grammar::note_narrowing(uint64_t left_out) {
+  if (!subset() || narrowed()) return;
+  if (world_->regexes.left_out() != left_out || productions_->narrowed() || epoch_->parser.narrowed())
+    narrowed_.store(true, std::memory_order_relaxed);
 }
 
 Grammar::~Grammar() {

@@ -72,13 +72,20 @@ struct Epoch {
 
 class Grammar : public std::enable_shared_from_this<Grammar> {
  public:
-  // `report_of`: the schemas in it. The world's lock must be held.
+  // `report_of`: the schemas in it; `mask_work`: units that one call of a matcher may take. The world's lock
+  // must be held.
   Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> productions, RuleId start,
-          std::vector<const SchemaSet*> report_of, std::vector<std::string> warnings = {},
+          std::vector<const SchemaSet*> report_of, int64_t mask_work, std::vector<std::string> warnings = {},
           std::vector<std::string> captures = {}, bool limited = false);
   ~Grammar();
 
   World& world() const { return *world_; }
+  int64_t mask_work() const { return mask_work_; }
+  bool subset() const { return world_->regexes.subset(); }
+  // Something was left out of it, see Compiler: sticks.
+  bool narrowed() const { return narrowed_.load(std::memory_order_relaxed); }
+  // Under the world's lock. `left_out`: of the arena, before what was done for this grammar.
+  void note_narrowing(uint64_t left_out);
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
   std::vector<ReportEntry> report() const;
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -114,10 +121,12 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::vector<std::string> warnings_;
   std::vector<std::string> captures_;
   const bool limited_;
+  const int64_t mask_work_;
   std::unique_ptr<const Pattern> groups_;  // or null
   std::size_t published_ = 0;              // bytes of the productions
   std::atomic<std::size_t> published_all_{0};
   std::atomic<bool> retired_{false};
+  std::atomic<bool> narrowed_{false};
   std::shared_ptr<Epoch> epoch_;
   StateId start_;
 };

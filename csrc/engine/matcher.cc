@@ -9,14 +9,28 @@
 #include "base/depth.h"
 #include "base/error.h"
 #include "base/undo.h"
+#include "base/work.h"
 #include "parse/spans.h"
 #include "regex/groups.h"
 
 namespace structgen {
 
 namespace {
+// Notes in a grammar that something was left out of it meanwhile. Under the world's lock.
+class Narrowing {
+ public:
+  explicit Narrowing(Grammar& g) : grammar_(g), before_(g.world().regexes.left_out()) {}
+  ~Narrowing() { grammar_.note_narrowing(before_); }
+  Narrowing(const Narrowing&) = delete;
+  Narrowing& operator=(const Narrowing&) = delete;
+
+ private:
+  Grammar& grammar_;
+  const uint64_t before_;
+};
+
 constexpr char kMark = static_cast<char>(0xFF);  // begins the paths of special tokens, which are no text
-}
+}  // namespace
 
 Matcher::Matcher(std::shared_ptr<Grammar> grammar, Request request)
     : grammar_(std::move(grammar)),
@@ -85,13 +99,22 @@ StateId Matcher::step(StateId s, uint8_t byte) {
   const StateId known = epoch_->parser.peek(s, byte);
   if (known != Parser::unknown()) return known;
   std::lock_guard hold(grammar_->world().lock);
+  const Narrowing watch(*grammar_);
+  const WorkScope scope(Task::kAccept, grammar_->mask_work());
   return epoch_->parser.step(s, byte);
+}
+
+// Long texts take more than a mask does.
+int64_t Matcher::reading_work(std::size_t bytes) const {
+  constexpr int64_t kByte = 200;
+  return std::min(Meter::kEndless, grammar_->mask_work() + kByte * static_cast<int64_t>(bytes));
 }
 
 // Of a text it is not known where its tokens begin.
 StateId Matcher::walk_text(StateId s, std::string_view bytes) {
   if (!epoch_->parser.edged()) return walk(s, bytes);
   std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kAccept, reading_work(bytes.size()));
   Parser& parser = epoch_->parser;
   for (char b : bytes) {
     s = parser.step(parser.at_edge(s), static_cast<uint8_t>(b));
@@ -110,18 +133,21 @@ StateId Matcher::walk(StateId s, std::string_view bytes) {
 
 StateId Matcher::accept_limited(TokenId t) {
   std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kAccept, grammar_->mask_work());
   refresh();
   return epoch_->limits->accept(current(), t);
 }
 
 bool Matcher::spellable(StateId s) {
   std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kAccept, grammar_->mask_work());
   return epoch_->spelling->possible(s);
 }
 
 bool Matcher::completable(StateId s) {
   if (!epoch_->limits) return true;
   std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kAccept, grammar_->mask_work());
   return epoch_->limits->way(s).tokens != Limits::kNever;
 }
 
@@ -268,6 +294,7 @@ void Matcher::rollback(std::size_t n) {
 std::vector<Matcher::Capture> Matcher::captures() {
   std::vector<Capture> out;
   if (grammar_->captures().empty()) return out;
+  const WorkScope scope(Task::kCaptures, reading_work(text_.size()));
   std::vector<Span> spans;
   if (const Pattern* pattern = grammar_->groups()) {
     for (const GroupSpan& g : find_groups(*pattern, text_, is_terminated() || is_accepting()))
@@ -338,6 +365,7 @@ bool Matcher::plain_row_fast(uint32_t* row) {
     for (TokenId t : v.eos()) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
     return true;
   }
+  exact_ = true;
   if (!epoch_->fast) return false;
   const Mask* m = epoch_->masks.peek(current());
   if (!m) return false;
@@ -347,10 +375,37 @@ bool Matcher::plain_row_fast(uint32_t* row) {
 
 void Matcher::plain_row(uint32_t* row) {
   if (plain_row_fast(row)) return;
-  if (!epoch_->spelling) return row_by_bytes(row);
+  exact_ = true;
+  try {
+    const WorkScope scope(Task::kMask, grammar_->mask_work());
+    if (!epoch_->spelling) return row_by_bytes(row);
+    std::lock_guard hold(grammar_->world().lock);
+    refresh();
+    epoch_->spelling->fill(current(), row);
+  } catch (const Error& e) {
+    if (!e.is_limit() || !takes_part()) throw;
+    part_of_row(row);
+  }
+}
+
+// Whether a mask that is too much may be a part of it.
+bool Matcher::takes_part() const { return grammar_->subset() && !epoch_->limits && !epoch_->spelling; }
+
+// Some tokens of a mask that was too much: with as much work again, and with more where that finds none.
+void Matcher::part_of_row(uint32_t* row) {
+  constexpr int64_t kTimes = 50;
+  exact_ = false;
   std::lock_guard hold(grammar_->world().lock);
-  refresh();
-  epoch_->spelling->fill(current(), row);
+  const Narrowing watch(*grammar_);
+  const int64_t work = std::min(grammar_->mask_work(), Meter::kEndless / kTimes);
+  try {
+    const WorkScope scope(Task::kMask, work);
+    return epoch_->masks.some(current(), row);
+  } catch (const Error& e) {
+    if (!e.is_limit()) throw;
+  }
+  const WorkScope scope(Task::kMask, kTimes * work);
+  epoch_->masks.some(current(), row);
 }
 
 void Matcher::row_by_bytes(uint32_t* row) {
@@ -359,10 +414,13 @@ void Matcher::row_by_bytes(uint32_t* row) {
   refresh();
   if (epoch_->limits) return epoch_->limits->fill(current(), row);
   if (grammar_->world().cache) {
-    const Mask* m = epoch_->masks.mask(current());
+    const Mask* m = nullptr;
+    {
+      const Narrowing watch(*grammar_);
+      m = epoch_->masks.mask(current());
+    }
     hold.unlock();
-    write_row(*m, v, row);
-    return;
+    return write_row(*m, v, row);
   }
   Mask m;
   std::vector<TokenId> scratch;
@@ -373,6 +431,7 @@ void Matcher::row_by_bytes(uint32_t* row) {
 ByteSet Matcher::live(bool inside) {
   if (is_terminated()) return {};
   std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kForced, grammar_->mask_work());
   ByteSet live = epoch_->parser.live(epoch_->limits && !inside ? epoch_->parser.begin_token(current())
                                                                : epoch_->parser.at_edge(current()));
   live.remove(static_cast<uint8_t>(kMark));
@@ -385,6 +444,7 @@ std::string Matcher::forced_bytes(std::size_t limit) {
   // Where an edge may be, what has to come depends on how the text is cut.
   if (is_terminated() || epoch_->parser.edged()) return out;
   std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kForced, grammar_->mask_work());
   StateId s = epoch_->limits ? epoch_->parser.begin_token(current()) : current();
   while (out.size() < limit && !epoch_->parser.state(s).accepting) {
     const ByteSet live = epoch_->parser.live(s);
@@ -426,6 +486,7 @@ bool Matcher::longer(uint32_t node, StateId s) {
 std::vector<std::size_t> Matcher::open_places(std::string_view text, std::string_view forced) {
   std::vector<std::size_t> out;
   std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kForced, grammar_->mask_work());
   refresh();
   StateId s = current();
   for (char b : forced) s = epoch_->parser.step(s, static_cast<uint8_t>(b));

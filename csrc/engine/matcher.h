@@ -54,6 +54,8 @@ class Matcher {
   bool fits(std::size_t budget);
   std::string shortest_completion();
   bool fill_row_fast(uint32_t* row);  // only when the mask is known: takes no lock
+  // Of the mask filled last: false where tokens may be missing, because it was too much to tell of some.
+  bool mask_exact() const { return exact_ && !grammar_->narrowed(); }
   std::string forced_bytes(std::size_t limit = 4096);
   // The last tokens, at most `most`, back to the last step that was none of text.
   std::vector<TokenId> tail(std::size_t most) const;
@@ -80,8 +82,12 @@ class Matcher {
   bool plain_row_fast(uint32_t* row);
   bool loose_within(std::size_t budget);  // whether it is known that no token is refused; takes no lock
   void plain_row(uint32_t* row);
+  bool takes_part() const;
+  void part_of_row(uint32_t* row);
+  int64_t reading_work(std::size_t bytes) const;
   void row_by_bytes(uint32_t* row);  // whether or not tokens can finish what follows
   bool row_within(uint32_t* row, std::size_t budget);
+  bool narrow_row(uint32_t* row, std::size_t budget);
   bool walks(StateId& s, std::string_view bytes) const;  // false: a step is not known
   void push(StateId s, TokenId t, std::string_view text);
   StateId step(StateId s, uint8_t byte);
@@ -129,6 +135,7 @@ class Matcher {
   bool goes_on_after_end_ = false;
   std::size_t terminated_ = 0;  // entries at the end that are EOS or padding
   uint64_t spelling_ = 0;       // work left of one mask for states whose shortest text cannot be spelled
+  bool exact_ = true;           // see mask_exact()
   bool budgeted_ = false;       // a budget was asked for: what was promised goes with the states
 };
 

@@ -89,9 +89,9 @@ const std::vector<Spellable::Place>& Spellable::terminal(RegexId r, uint32_t nod
       todo.pop_back();
       if (trie.leaf(at)) continue;
       const TokenTrie::Kids& kids = trie.kids(at);
-      (kids.set & regexes.live(from)).for_each([&](uint8_t b) {
+      (kids.set & regexes.steps(from)).for_each([&](uint8_t b) {
         spend();
-        const RegexId to = regexes.next(from, b);
+        const RegexId to = regexes.step(from, b);
         if (to == RegexArena::empty()) return;
         const uint32_t child = trie.child(kids, b);
         if (!trie.leaf(child)) reach(to, child);

@@ -18,14 +18,15 @@ namespace structgen {
 struct World {
   // What was half changed when another thread forked is never freed.
   static std::shared_ptr<World> make(std::shared_ptr<const Vocabulary> v, std::size_t bytes, bool cache_masks,
-                                     bool plain_strings) {
-    return {new World(std::move(v), bytes, cache_masks, plain_strings), [](World* w) {
+                                     bool plain_strings, bool subset) {
+    return {new World(std::move(v), bytes, cache_masks, plain_strings, subset), [](World* w) {
               if (!w->lock.lost()) delete w;
             }};
   }
-  World(std::shared_ptr<const Vocabulary> v, std::size_t bytes, bool cache_masks, bool plain_strings)
+  World(std::shared_ptr<const Vocabulary> v, std::size_t bytes, bool cache_masks, bool plain_strings,
+        bool subset)
       : vocabulary(std::move(v)),
-        regexes(plain_strings),
+        regexes(plain_strings, subset),
         slices(regexes, *vocabulary),
         cache_bytes(bytes),
         cache(cache_masks) {}

@@ -46,9 +46,9 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
     const auto [r, e] = pairs[i];
     const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(r), &regexes_.classes(e));
     for (uint16_t k = 0; k < c->n; ++k) {
-      RegexId e2 = regexes_.next(e, c->rep[k]);
+      RegexId e2 = regexes_.step(e, c->rep[k]);
       if (e2 == RegexArena::empty()) continue;
-      const RegexId r2 = regexes_.next(r, c->rep[k]);
+      const RegexId r2 = regexes_.step(r, c->rep[k]);
       const bool ends = e2 == RegexArena::epsilon();
       if (ends) e2 = element;
       // Where the regex may end inside the run, its exits are not those of the run.
@@ -74,7 +74,7 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
   // Elements to the nearest end, backwards from where a quote may follow.
   std::vector<uint32_t> distance(pairs.size(), kNever);
   for (uint32_t i = 0; i < pairs.size(); ++i)
-    if (pairs[i].second == element && regexes_.nullable(regexes_.next(pairs[i].first, '"'))) distance[i] = 0;
+    if (pairs[i].second == element && regexes_.nullable(regexes_.step(pairs[i].first, '"'))) distance[i] = 0;
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t i = edges.size(); i-- > 0;) {
@@ -137,7 +137,7 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
   out.left = &exits;
   out.base = safe >= run.longest() ? &exits.unbounded : &run.up_to(safe);
   for (const Exit& e : exits.children) {
-    const RegexId to = regexes_.run(rest, path(e.node));
+    const RegexId to = regexes_.walk(rest, path(e.node));
     // Something that goes on after the quote is not a string body.
     if (to != RegexArena::empty() && to != RegexArena::epsilon()) return false;
     const bool ends = to == RegexArena::epsilon() && e.count >= min && e.count <= max;
@@ -151,7 +151,7 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
   std::sort(out.blocked.begin(), out.blocked.end());
   if (safe < run.longest())
     run.for_each_between(safe, max, [&](TokenId t) {
-      if (regexes_.run(regex, vocabulary_.bytes(t)) != RegexArena::empty()) out.added.push_back(t);
+      if (regexes_.walk(regex, vocabulary_.bytes(t)) != RegexArena::empty()) out.added.push_back(t);
     });
   return true;
 }
@@ -179,7 +179,7 @@ const TerminalMask* Slices::leave(RegexId regex) {
   const RunExits& exits = run->exits('"');
   out->left = &exits;
   for (const Exit& e : exits.children) {
-    const RegexId to = regexes_.run(regex, path(e.node));
+    const RegexId to = regexes_.walk(regex, path(e.node));
     if (to == RegexArena::epsilon()) {
       const auto tokens = vocabulary_.trie().tokens(e.node);
       out->added.insert(out->added.end(), tokens.begin(), tokens.end());
@@ -267,11 +267,11 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
     return (out.base && get_bit(*out.base, t)) || std::binary_search(out.added.begin(), out.added.end(), t);
   };
   run->for_each_between(safe, run->longest(), [&](TokenId t) {
-    if (holds(t) && regexes_.run(regex, vocabulary_.bytes(t)) == RegexArena::empty()) lost.push_back(t);
+    if (holds(t) && regexes_.walk(regex, vocabulary_.bytes(t)) == RegexArena::empty()) lost.push_back(t);
   });
   // Where the pattern ends: too soon or too late for the count, or where tokens end with the quote.
   if (min == 1 || safe < run->longest()) {
-    const auto ends = [&](uint32_t node) { return regexes_.nullable(regexes_.run(regex, path(node))); };
+    const auto ends = [&](uint32_t node) { return regexes_.nullable(regexes_.walk(regex, path(node))); };
     std::erase_if(out.exits, [&](uint32_t node) { return !ends(node); });
     for (const Exit& e : run->exits('"').children) {
       if ((e.count >= min && e.count <= safe) || ends(e.node)) continue;

@@ -580,6 +580,57 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
   return out;
 }
 
+// Breadth-first by real steps, so that every token found is one that accepting takes, and a short one comes
+// before those that are made of many.
+void MaskBuilder::some(StateId s, uint32_t* row) {
+  std::fill_n(row, vocabulary_.words(), 0u);
+  bool any = false;
+  if (parser_.state(s).accepting)
+    for (TokenId t : vocabulary_.eos()) {
+      set_bit(row, t);
+      any = true;
+    }
+  const TokenTrie& trie = vocabulary_.trie();
+  std::vector<std::pair<uint32_t, StateId>> level{{0, s}}, next;
+  std::exception_ptr stopped;
+  // f(); false where it was too much.
+  const auto within = [&](auto&& f) {
+    const WorkScope part(meter.task(), share_of_work());
+    try {
+      f();
+      return true;
+    } catch (const Error& e) {
+      if (!e.is_limit()) throw;
+      if (!stopped) stopped = std::current_exception();
+      return false;
+    }
+  };
+  for (int depth = 0; !level.empty() && !(any && meter.exhausted()); ++depth) {
+    next.clear();
+    for (const auto& [node, state] : level) {
+      if (any && meter.left() <= 0) break;
+      if (trie.leaf(node)) continue;
+      ByteSet bytes;
+      const TokenTrie::Kids& kids = trie.kids(node);
+      if (!within([&] { bytes = kids.set & parser_.live(state); })) bytes = kids.set;
+      bytes.for_each([&](uint8_t b) {
+        if (any && meter.left() <= 0) return;
+        StateId to = Parser::dead();
+        if (!within([&] { to = parser_.step(state, b); }) || to == Parser::dead()) return;
+        const uint32_t child = trie.child(kids, b);
+        for (TokenId t : trie.tokens(child)) {
+          set_bit(row, t);
+          any = true;
+        }
+        if (!trie.leaf(child)) next.emplace_back(child, to);
+      });
+    }
+    std::swap(level, next);
+  }
+  if (any) return;
+  if (stopped) std::rethrow_exception(stopped);
+}
+
 void MaskBuilder::uncached(StateId s, std::vector<TokenId>& scratch, Mask& out) {
   Collected found;
   found.plain = true;

@@ -25,7 +25,7 @@ bool LexemeSlices::wide(RegexId regex) {
   if (!found && live >= kOpenBytes) {
     const ClassMap& classes = regexes_.classes(regex);
     for (uint16_t k = 0; k < classes.n && !found; ++k)
-      found = regexes_.live(regexes_.next(regex, classes.rep[k])).count() >= kOpenBytes;
+      found = regexes_.live(regexes_.step(regex, classes.rep[k])).count() >= kOpenBytes;
   }
   wide_.emplace(regex.v, found);
   return found;
@@ -127,7 +127,7 @@ bool LexemeSlices::difference(RegexId regex, uint32_t node, RegexId forbidden, L
     bool fits = true;
     kids.set.for_each([&](uint8_t b) {
       if (!fits) return;
-      const RegexId r = regexes_.next(f.r, b), to = regexes_.next(f.b, b);
+      const RegexId r = regexes_.step(f.r, b), to = regexes_.step(f.b, b);
       if (r == to) return;
       const uint32_t child = trie.child(kids, b);
       if (r == RegexArena::empty() && regexes_.live(to).any()) {  // more is lost than a word: not worth it

@@ -29,7 +29,7 @@ std::string automaton(RegexArena& regexes, RegexId element) {
     out.push_back(regexes.nullable(states[i]) ? 'E' : 'I');
     for (int b = 0; b < 256; ++b) {
       if (b > 0 && classes.of[b] == classes.of[b - 1]) continue;
-      const RegexId to = regexes.next(states[i], static_cast<uint8_t>(b));
+      const RegexId to = regexes.step(states[i], static_cast<uint8_t>(b));
       if (to != RegexArena::empty() && regexes.node(to).labelled) return {};
       std::size_t number = 255;
       if (to != RegexArena::empty()) {

@@ -48,12 +48,17 @@ RunClass* Slices::run(RegexId element) {
 
 const TerminalMask& Slices::terminal(RegexId regex) {
   check_depth();
-  if (const auto known = terminals_.find(regex.v); known != terminals_.end()) return *known->second;
+  if (const auto known = terminals_.find(regex.v); known != terminals_.end()) {
+    if (known->second->narrowed) regexes_.leave_out();
+    return *known->second;
+  }
   auto mask = std::make_unique<TerminalMask>();
+  const uint64_t left_out = regexes_.left_out();
   if (!run_terminal(regex, *mask) && !difference(regex, kDifferenceBudget[0], *mask) &&
       !contained(regex, *mask) && !shorter(regex, *mask) && !counted(regex, *mask) &&
       !difference(regex, kDifferenceBudget[1], *mask))
     whole(regex, *mask);
+  mask->narrowed = regexes_.left_out() != left_out;
   const std::size_t size = sizeof(TerminalMask) + 4 * (mask->added.capacity() + mask->removed.capacity() +
                                                        mask->exits.capacity() + mask->blocked.capacity());
   bytes_ += size;
@@ -113,14 +118,14 @@ bool Slices::difference(RegexId regex, uint32_t budget, TerminalMask& out) {
     const ClassMap* c = regexes_.class_maps().product(&regexes_.classes(f.r), &regexes_.classes(f.b));
     bool differs[256];
     for (uint16_t k = 0; k < c->n; ++k)
-      differs[k] = regexes_.next(f.r, c->rep[k]) != regexes_.next(f.b, c->rep[k]);
+      differs[k] = regexes_.step(f.r, c->rep[k]) != regexes_.step(f.b, c->rep[k]);
     ByteSet bytes;
     kids.set.for_each([&](uint8_t b) {
       if (differs[c->of[b]]) bytes.add(b);
     });
     bytes.for_each([&](uint8_t b) {
       const uint32_t child = trie.child(kids, b);
-      const RegexId r = regexes_.next(f.r, b), base_next = regexes_.next(f.b, b);
+      const RegexId r = regexes_.step(f.r, b), base_next = regexes_.step(f.b, b);
       if (r == RegexArena::empty()) {
         const auto below = trie.subtree_tokens(child);
         lost.insert(lost.end(), below.begin(), below.end());

@@ -29,7 +29,7 @@ class WalkTable {
   uint32_t next(uint32_t s, uint8_t b) {
     const uint32_t known = rows_[s * 256ull + b];
     if (known != kUnknown) return known;
-    const uint32_t to = state(regexes_.next(ids_[s], b));
+    const uint32_t to = state(regexes_.step(ids_[s], b));
     rows_[s * 256ull + b] = to;
     return to;
   }

@@ -37,7 +37,8 @@ const std::string& Completion::shortest(RegexId r) {
   if (parser_.regexes().node(r).shortest > kMaxText)
     throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long to compute");
   std::string text;
-  parser_.regexes().witness(r, text);
+  if (!parser_.regexes().witness(r, text))
+    throw Error(ErrorKind::kBudgetExceeded, "no text was found of what is too much to tell");
   const auto it = regexes_.emplace(r.v, std::move(text)).first;
   bytes_ += size_of(it->second);
   return it->second;

@@ -56,8 +56,21 @@ const Alternatives& Parser::expand(RuleId rule) {
   const auto it = expansions_.find(rule.v);
   if (it != expansions_.end()) return it->second;
   Alternatives alts;
-  productions_.expand(rule, Reading{}, alts);
+  expand(rule, Reading{}, alts);
   return expansions_.emplace(rule.v, std::move(alts)).first->second;
+}
+
+// In an arena of subsets a rule that is too much has no alternatives.
+void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
+  if (!regexes_.subset()) return productions_.expand(rule, reading, out);
+  const WorkScope part(meter.task(), share_of_work());
+  try {
+    return productions_.expand(rule, reading, out);
+  } catch (const Error& e) {
+    if (!e.is_limit()) throw;
+  }
+  narrowed_ = true;
+  out = {};
 }
 
 void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out) {
@@ -126,7 +139,7 @@ void Parser::follow(Symbol top, StackId rest, CaptureId capture, const Reading& 
       }
       if (r.kind == Reading::kNone) r.kind = Reading::kUnknown;
       Alternatives alts;
-      productions_.expand(top.rule_id(), r, alts);
+      expand(top.rule_id(), r, alts);
       follow_alternatives(alts, rest, outer, out);
       return;
     }
@@ -328,7 +341,7 @@ bool Parser::ends_at_edge(std::span<const Item> items, uint32_t depth) {
   check_depth();
   if (depth == kMaxEdges) return false;
   for (const Item& i : items) {
-    const RegexId after = regexes_.next(i.regex, kEdge);
+    const RegexId after = regexes_.step(i.regex, kEdge);
     if (after == RegexArena::empty() || !regexes_.nullable(after)) continue;
     const Frontier& below = frontier(i.stack);
     if (below.accepting || ends_at_edge(below.items, depth + 1)) return true;
@@ -425,7 +438,7 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
   Frontier f = borrow();
   depth_ = 0;
   for (const Item& i : from) {
-    const RegexId d = regexes_.next(i.regex, byte);
+    const RegexId d = regexes_.step(i.regex, byte);
     if (d == RegexArena::empty()) continue;
     const CaptureId capture = captures_.append(i.capture, byte);
     const RegexNode& n = regexes_.node(d);
@@ -481,7 +494,7 @@ const ByteSet& Parser::live(StateId s) {
   State& st = states_[s.v];
   if (!st.live_known) {
     ByteSet set;
-    for (const Item& i : items(s)) set |= regexes_.live(i.regex);
+    for (const Item& i : items(s)) set |= regexes_.steps(i.regex);
     st.live = set;
     st.live_known = true;
   }

@@ -95,6 +95,7 @@ class Parser {
   // The state where a token may begin: edges (kEdge) are read as well as not.
   StateId at_edge(StateId s);
   bool edged() const { return edged_; }
+  bool narrowed() const { return narrowed_; }  // a rule was too much and left out
   StateId without_limits(StateId s) { return limited(s, false); }
   uint32_t least_limit(StateId s);
   StackLimits& limits() { return limits_; }
@@ -141,6 +142,7 @@ class Parser {
   void follow_alternatives(const Alternatives& alts, StackId rest, CaptureId capture, Frontier& out);
   void add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out);
   const Alternatives& expand(RuleId rule);
+  void expand(RuleId rule, const Reading& reading, Alternatives& out);
   void normalise(std::vector<Item>& items);
   void normalise(std::vector<Pending>& lexemes);
   StateId intern(const std::vector<Item>& items, bool accepting);
@@ -173,6 +175,7 @@ class Parser {
   uint32_t visit_ = 0;
   uint32_t depth_ = 0;
   uint32_t nested_ = 0;  // frontiers that are being built
+  bool narrowed_ = false;
 };
 
 }  // namespace structgen

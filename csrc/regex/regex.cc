@@ -21,7 +21,8 @@ uint32_t add_counts(uint32_t a, uint32_t b) {
 }
 }  // namespace
 
-RegexArena::RegexArena(bool plain_strings) : plain_strings_(plain_strings), tables_(plain_strings) {
+RegexArena::RegexArena(bool plain_strings, bool subset)
+    : plain_strings_(plain_strings), subset_(subset), tables_(plain_strings) {
   nodes_.emplace_back();  // empty
   nodes_[0].finite = true;
   RegexNode eps;
@@ -642,6 +643,22 @@ RegexId RegexArena::derive(RegexId r, uint8_t b) {
   return empty();
 }
 
+// derive(), shortened where the rest is all of a string's, and marked.
+RegexId RegexArena::derived(RegexId r, uint8_t b) {
+  RegexId d = derive(r, b);
+  const uint8_t body = nodes_[r.v].body;
+  // Once a "contains" is there, what could still become another one adds nothing: all of it is a string's
+  // rest.
+  if (body && body_after(body, b) == 1 && nodes_[d.v].kind == RegexKind::kAlt && !nodes_[d.v].labelled)
+    for (uint32_t i = 0; i < nodes_[d.v].n; ++i)
+      if (const RegexId kid{nodes_[d.v].kids[i]}; all_bodies(kid)) {
+        d = kid;
+        break;
+      }
+  if (body && d.v > 3 && !nodes_[d.v].body) nodes_[d.v].body = body_after(body, b);
+  return d;
+}
+
 RegexId RegexArena::next(RegexId r, uint8_t b) {
   const ClassMap& c = classes(r);
   RegexNode& n = nodes_[r.v];
@@ -651,23 +668,14 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
   }
   uint32_t& slot = n.next[c.of[b]];
   if (slot != kUnknownNext) return RegexId{slot};
-  RegexId d = derive(r, c.rep[c.of[b]]);
-  // Once a "contains" is there, what could still become another one adds nothing: all of it is a string's
-  // rest.
-  if (n.body && body_after(n.body, b) == 1 && nodes_[d.v].kind == RegexKind::kAlt && !nodes_[d.v].labelled)
-    for (uint32_t i = 0; i < nodes_[d.v].n; ++i)
-      if (const RegexId kid{nodes_[d.v].kids[i]}; all_bodies(kid)) {
-        d = kid;
-        break;
-      }
-  if (n.body && d.v > 3 && !nodes_[d.v].body) nodes_[d.v].body = body_after(n.body, b);
+  RegexId d = derived(r, c.rep[c.of[b]]);
   // Searches within searches, one a point of a look-behind's language: the outer one decides what this one
   // would. Not stored, because whoever asks later is to be told.
   if (nodes_[d.v].lazy && searches_ >= kNestedSearches) return d;
   // Stored before the search, which may come back here through a lazy node's own definition.
   slot = d.v;
   try {
-    if (nodes_[d.v].boolean && is_empty(d)) slot = (d = empty()).v;
+    if (nodes_[d.v].boolean && judged_empty(d)) slot = (d = empty()).v;
   } catch (...) {
     slot = kUnknownNext;
     throw;
@@ -683,6 +691,14 @@ RegexId RegexArena::run(RegexId r, std::string_view text) {
   return r;
 }
 
+RegexId RegexArena::walk(RegexId r, std::string_view text) {
+  for (char c : text) {
+    if (r == empty()) return r;
+    r = step(r, static_cast<uint8_t>(c));
+  }
+  return r;
+}
+
 const ByteSet& RegexArena::live(RegexId r) {
   if (const ByteSet* known = nodes_[r.v].live) return *known;
   const ByteSet set = nodes_[r.v].boolean ? derived_bytes(r) : first_bytes(r);
@@ -690,6 +706,17 @@ const ByteSet& RegexArena::live(RegexId r) {
   *out = set;
   nodes_[r.v].live = out;
   return *out;
+}
+
+ByteSet RegexArena::steps(RegexId r) {
+  if (!subset_ || !nodes_[r.v].boolean || plainly_infinite(r)) return live(r);
+  const ClassMap& c = classes(r);
+  bool alive[256];
+  for (uint16_t i = 0; i < c.n; ++i) alive[i] = step(r, c.rep[i]) != empty();
+  ByteSet set;
+  for (int b = 0; b < 256; ++b)
+    if (alive[c.of[b]]) set.add(static_cast<uint8_t>(b));
+  return set;
 }
 
 // Of an infinite language less finitely many strings (any key but these) a byte is alive where the first is

@@ -55,7 +55,7 @@ struct RegexNode {
   bool finite = false;     // plainly finitely many strings
   bool character = false;  // see mark_character
   uint8_t body = 0;        // see mark_body: 1 = at a character, k > 1 = k-1 continuation bytes before one
-  uint8_t emptiness = 0;   // 0 unknown, 1 empty, 2 not empty (only where boolean)
+  uint8_t emptiness = 0;   // 0 unknown, 1 empty, 2 not empty, 3 too much to tell (only where boolean)
   uint16_t height = 0;     // recursion depth of next()
   uint32_t shortest = 0;  // bytes of some short text, read off the structure; guides searches, proves nothing
   uint32_t a = 0,
@@ -89,8 +89,10 @@ class RegexArena {
  public:
   // plain_strings: JSON strings are spelled as JSON writers do, which escape what must be and nothing else.
   // Else every spelling of RFC 8259 is meant. One choice an arena, so that all its strings share their nodes.
-  explicit RegexArena(bool plain_strings = false);
+  // subset: a language whose emptiness is too much to tell is no error: step() leaves it out.
+  explicit RegexArena(bool plain_strings = false, bool subset = false);
   bool plain_strings() const { return plain_strings_; }
+  bool subset() const { return subset_; }
   RegexArena(const RegexArena&) = delete;
   RegexArena& operator=(const RegexArena&) = delete;
 
@@ -160,12 +162,31 @@ class RegexArena {
   // ---- questions ----
   const RegexNode& node(RegexId r) const { return nodes_[r.v]; }
   bool nullable(RegexId r) const { return nodes_[r.v].nullable; }
-  RegexId next(RegexId r, uint8_t b);  // derivative; empty() exactly where no continuation exists
+  // The derivative; empty() exactly where no continuation exists. In an arena of subsets also what is
+  // undecided(), because under a complement less would be more.
+  RegexId next(RegexId r, uint8_t b);
+  // The same, and empty() where it is too much to tell: for what a text goes on with. What step() leads to
+  // has a byte to step on, or can end.
+  RegexId step(RegexId r, uint8_t b) {
+    const RegexId d = next(r, b);
+    if (!subset_ || nodes_[d.v].emptiness != kUndecided) return d;
+    leave_out();
+    return empty();
+  }
+  // How often something was left out so far, by step() or whoever remembers that it was.
+  uint64_t left_out() const { return left_out_; }
+  void leave_out() { ++left_out_; }
+  // Too much to tell: is_empty() throws, again and again.
+  bool undecided(RegexId r) const { return nodes_[r.v].emptiness == kUndecided; }
+  // is_empty(), but false and undecided() where it is too much to tell in an arena of subsets.
+  bool judged_empty(RegexId r);
   RegexId run(RegexId r, std::string_view text);
+  RegexId walk(RegexId r, std::string_view text);  // by step()
   bool matches(RegexId r, std::string_view text) { return nullable(run(r, text)); }
   bool is_empty(RegexId r);  // throws kSchemaTooComplex past the node budget
   const ClassMap& classes(RegexId r);
   const ByteSet& live(RegexId r);  // bytes b with next(r, b) not empty
+  ByteSet steps(RegexId r);        // bytes b with step(r, b) not empty
   ClassMaps& class_maps() { return class_maps_; }
   // Every string of the language when it is finite and has at most `limit` strings; false otherwise.
   bool enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out);
@@ -195,7 +216,11 @@ class RegexArena {
   ByteSet first_bytes(RegexId r);
   ByteSet derived_bytes(RegexId r);
   uint32_t structural_length(const RegexNode& n, std::span<const uint32_t> kids, std::size_t text) const;
+  static constexpr uint8_t kUndecided = 3;
   bool search_empty(RegexId r);
+  RegexId derived(RegexId r, uint8_t b);
+  bool near_witness(RegexId r, std::string& out);
+  void promise(RegexId r, std::string_view text);
   uint32_t searches_ = 0;  // searches for emptiness under way, within each other
   static uint8_t body_after(uint8_t body, uint8_t b);
   bool all_bodies(RegexId r) const;  // every string, its closing quote included
@@ -211,7 +236,8 @@ class RegexArena {
   InternTable set_index_;
   StableVector<JsonSet> json_sets_;
   InternTable json_set_index_;
-  const bool plain_strings_;
+  const bool plain_strings_, subset_;
+  uint64_t left_out_ = 0;
   LiteralTables tables_;
   std::vector<std::unique_ptr<LazyLanguage>> lazies_;
   ClassMaps class_maps_;

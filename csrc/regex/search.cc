@@ -19,8 +19,10 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kEmptinessBudget = 60'000;  // nodes visited by one emptiness search
+constexpr uint32_t kWitnessBudget = 4'000;     // nodes of a search for a shortest text
 constexpr uint32_t kParts = 500;  // looked at for one text; parts are shared, so paths can be exponential
 constexpr uint32_t kLazyBudget = 10'000;  // the same where lazy nodes are involved, which cost more
+constexpr const char* kTooLarge = "an intersection of patterns is too large to decide";
 
 }  // namespace
 
@@ -31,21 +33,48 @@ bool RegexArena::is_empty(RegexId r) {
   const RegexNode& n = nodes_[r.v];
   if (n.nullable) return false;
   if (!n.boolean) return r == empty();
+  if (n.emptiness == kUndecided) too_complex(kTooLarge);
   if (n.emptiness) return n.emptiness == 1;
   if (n.lazy) return search_empty(r);
   bool result = false;
   switch (n.kind) {
     case RegexKind::kCat: result = is_empty(RegexId{n.a}) || is_empty(RegexId{n.b}); break;
-    case RegexKind::kAlt:
+    case RegexKind::kAlt: {
+      FirstLimit unsure;  // one that is not empty decides, whatever the others are
       result = true;
-      for (uint32_t i = 0; i < n.n && result; ++i) result = is_empty(RegexId{n.kids[i]});
+      for (uint32_t i = 0; i < n.n && result; ++i)
+        result = unsure.otherwise(true, [&] { return is_empty(RegexId{n.kids[i]}); });
+      if (result) unsure.rethrow();
       break;
+    }
     case RegexKind::kRepeat: result = n.min > 0 && is_empty(RegexId{n.a}); break;
     default:
       if (!plainly_infinite(r) && !has_short_text(r)) return search_empty(r);
   }
   nodes_[r.v].emptiness = result ? 1 : 2;
   return result;
+}
+
+bool RegexArena::judged_empty(RegexId r) {
+  if (!subset_) return is_empty(r);
+  if (nodes_[r.v].emptiness == kUndecided) return false;
+  const WorkScope part(meter.task(), share_of_work());
+  try {
+    return is_empty(r);
+  } catch (const Error& e) {
+    if (!e.is_limit()) throw;
+  }
+  if (nodes_[r.v].emptiness == 0) nodes_[r.v].emptiness = kUndecided;
+  return false;
+}
+
+// The texts along `text`, which is one of r, are not empty: step() finds the way that was seen here.
+void RegexArena::promise(RegexId r, std::string_view text) {
+  for (char c : text) {
+    const RegexId d = derived(r, static_cast<uint8_t>(c));
+    if (nodes_[d.v].boolean && !nodes_[d.v].nullable && nodes_[d.v].emptiness != 1) nodes_[d.v].emptiness = 2;
+    r = d;
+  }
 }
 
 // An infinite language less finitely many strings: what is left of "any key but these".
@@ -70,10 +99,13 @@ bool RegexArena::has_short_text(RegexId r) {
   uint32_t left = kParts;
   std::vector<std::string> texts;
   short_texts(r, left, texts);
-  return std::ranges::any_of(texts, [&](const std::string& text) {
+  const auto found = std::ranges::find_if(texts, [&](const std::string& text) {
     left = kParts;
     return holds(r, text, left);
   });
+  if (found == texts.end()) return false;
+  if (subset_) promise(r, *found);
+  return true;
 }
 
 // Texts of the parts that are neither & nor ~ themselves: of an intersection the one that takes longest.
@@ -227,7 +259,7 @@ bool RegexArena::search_empty(RegexId start) {
       }
       push(d.v, spelled_after(v.spelled, b), at);
     }
-    if (visits.size() > budget) too_complex("an intersection of patterns is too large to decide");
+    if (visits.size() > budget) too_complex(kTooLarge);
   }
   for (const Visit& v : visits)
     if (v.spelled <= kCharacter) nodes_[v.id].emptiness = 1;
@@ -262,6 +294,7 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
     }
     f.byte = b;
     const RegexId d = next(f.id, static_cast<uint8_t>(b));
+    if (undecided(d)) too_complex(kTooLarge);
     if (++steps > limit * 64 + 4096 || std::find(on_path.begin(), on_path.end(), d.v) != on_path.end())
       return false;
     text.push_back(static_cast<char>(b));
@@ -299,7 +332,12 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
         if (bytes.has(static_cast<uint8_t>(b))) ++of_class[c.of[b]];
       for (uint16_t i = 0; i < c.n; ++i)
         if (of_class[i]) {
-          longer[next(RegexId{id}, c.rep[i]).v] += n * of_class[i];
+          const RegexId d = next(RegexId{id}, c.rep[i]);
+          if (undecided(d)) {
+            exact = false;
+            continue;
+          }
+          longer[d.v] += n * of_class[i];
           paths += n * of_class[i];
         }
     }
@@ -333,6 +371,10 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
       continue;
     }
     const RegexId d = next(RegexId{f.id}, static_cast<uint8_t>(b));
+    if (undecided(d)) {
+      exact = false;
+      continue;
+    }
     if (on_path.count(d.v)) return kMany;
     if (const auto it = known.find(d.v); it != known.end()) {
       add(f.sum, it->second);
@@ -351,7 +393,7 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
 
 bool RegexArena::witness(RegexId r, std::string& out) {
   out.clear();
-  if (is_empty(r)) return false;
+  if (!undecided(r) && is_empty(r)) return false;
   // Breadth-first over distinct nodes. Lazy nodes may know the rest: then it is not searched for.
   std::deque<std::pair<uint32_t, std::size_t>> queue{{r.v, 0}};  // with their depth
   std::unordered_map<uint32_t, std::pair<uint32_t, uint8_t>> from{{r.v, {r.v, 0}}};
@@ -376,11 +418,11 @@ bool RegexArena::witness(RegexId r, std::string& out) {
       }
       continue;
     }
-    if (from.size() > kEmptinessBudget) too_complex("a pattern is too large to find a witness");
+    if (from.size() > kWitnessBudget) return near_witness(r, out);
     const ClassMap& c = classes(RegexId{id});
     charge(1 + c.n / 4);
     for (uint16_t k = 0; k < c.n; ++k) {
-      const RegexId d = next(RegexId{id}, c.rep[k]);
+      const RegexId d = step(RegexId{id}, c.rep[k]);
       if (d != empty() && from.emplace(d.v, std::pair{id, c.rep[k]}).second)
         queue.emplace_back(d.v, depth + 1);
     }
@@ -390,6 +432,39 @@ bool RegexArena::witness(RegexId r, std::string& out) {
   std::reverse(out.begin(), out.end());
   out += rest;
   return true;
+}
+
+// Best-first by what the structure says is left: where there are too many short texts that are none.
+bool RegexArena::near_witness(RegexId r, std::string& out) {
+  struct Visit {
+    uint32_t id, parent, depth;
+    uint8_t by;
+  };
+  std::vector<Visit> visits{{r.v, 0, 0, 0}};
+  std::unordered_set<uint32_t> seen{r.v};
+  using Entry = std::pair<uint64_t, uint32_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> open;
+  open.emplace(0, 0);
+  while (!open.empty()) {
+    const uint32_t at = open.top().second;
+    open.pop();
+    const Visit v = visits[at];
+    if (nodes_[v.id].nullable) {
+      for (uint32_t i = at; i != 0; i = visits[i].parent) out.push_back(static_cast<char>(visits[i].by));
+      std::reverse(out.begin(), out.end());
+      return true;
+    }
+    if (visits.size() > kEmptinessBudget) too_complex("a pattern is too large to find a witness");
+    const ClassMap& c = classes(RegexId{v.id});
+    charge(1 + c.n / 4);
+    for (uint16_t k = 0; k < c.n; ++k) {
+      const RegexId d = step(RegexId{v.id}, c.rep[k]);
+      if (d == empty() || !seen.insert(d.v).second) continue;
+      open.emplace(2ull * nodes_[d.v].shortest + v.depth + 1, static_cast<uint32_t>(visits.size()));
+      visits.push_back({d.v, at, v.depth + 1, c.rep[k]});
+    }
+  }
+  return false;
 }
 
 }  // namespace structgen

@@ -45,7 +45,7 @@ uint64_t Objects::remaining(const Plan& plan, uint32_t cls, const Bits& taken) c
   const KeyClass& c = plan.classes[cls];
   if (c.keys == kEndless) return kEndless;
   const uint64_t left = c.keys - (taken.empty() ? 0 : std::min(c.keys, taken[cls]));
-  if (left == 0 && !c.exact)
+  if (left == 0 && !c.exact && !solver_.subset())
     throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
   return left;
 }
@@ -98,8 +98,10 @@ bool Objects::decide(uint32_t plan_id, FormulaId p, const Gone& at) {
   std::vector<FormulaId> branches, others;
   FormulaId literal;
   if (solver_.branch(p, branches, literal, others)) {
+    FirstLimit unsure;
     for (FormulaId b : branches)
-      if (search(plan_id, b, gone)) return true;
+      if (unsure.otherwise(false, [&] { return search(plan_id, b, gone); })) return true;
+    unsure.rethrow();
     return false;
   }
   if (take_alike(plan_id, p, gone, literal, dead)) return !dead && search(plan_id, p, std::move(gone));
@@ -231,7 +233,8 @@ bool Objects::take_alike(uint32_t plan_id, FormulaId& p, Gone& gone, FormulaId l
     p = others;
     return true;
   }
-  if (!exact) throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
+  if (!exact && !solver_.subset())
+    throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
   dead = !more;
   if (supply == 0) return dead;
   gone = std::move(after);
@@ -360,6 +363,7 @@ std::vector<Cell> Objects::split_name(uint32_t s, uint32_t name, bool first) {
   Solver::Judges judge = judges(
       st.plan, [&](FormulaId rest) { return found = (first && found) || search(st.plan, rest, next); });
   if (first) judge.enough = &found;
+  judge.leave_out = true;
   std::vector<Cell> cells;
   solver_.split(d, plan.value[name], judge, cells);
   return cells;
@@ -381,8 +385,9 @@ const std::vector<Cell>& Objects::free_cells(uint32_t s, uint32_t cls) {
   std::vector<Cell> cells;
   if (remaining(plan, cls, next.taken) > 0) {
     take_one(plan, cls, next.taken);
-    solver_.split(plans_.derive(plan, st.rest, kNoName, cls), plans_.class_value(plan, cls),
-                  judges(st.plan, [&](FormulaId rest) { return search(st.plan, rest, next); }), cells);
+    Solver::Judges judge = judges(st.plan, [&](FormulaId rest) { return search(st.plan, rest, next); });
+    judge.leave_out = true;
+    solver_.split(plans_.derive(plan, st.rest, kNoName, cls), plans_.class_value(plan, cls), judge, cells);
   }
   return cells_.emplace(key, std::move(cells)).first->second;
 }
@@ -407,6 +412,7 @@ bool Objects::may_write(uint32_t s, const Parts& parts, uint32_t name, const Bit
     return found = (!others_open && solver_.closes(rest)) || possible(st.plan, left, then);
   });
   judge.enough = &found;
+  judge.leave_out = true;
   const FormulaId d = formulas_.all_of(changed);
   if (!(formulas_[d].has & kHasVal)) return d != FormulaSpace::no() && judge.productive(d);
   std::vector<Cell> cells;
@@ -440,14 +446,19 @@ const Offers& Objects::offers(uint32_t s) {
   charge(static_cast<int64_t>(plan.names.size() / 8));
   for (uint32_t i = 0; i < plan.names.size(); ++i) {
     if (has_bit(used, i) || blocked[i]) continue;
-    if (plain ? plans_.name_ok(plan, i)
-        : few ? has_cell(s, i)
-              : may_write(s, *parts, i, after(plan, used, i)))
-      add_bit(out->names, i);
+    const bool offered = solver_.attempt(false, [&] {
+      return plain ? plans_.name_ok(plan, i)
+             : few ? has_cell(s, i)
+                   : may_write(s, *parts, i, after(plan, used, i));
+    });
+    if (offered) add_bit(out->names, i);
   }
-  for (uint32_t c = 0; c < plan.classes.size(); ++c)
-    if (!solver_.regexes().is_empty(free_language(s, c)) && !take_free(s, c, nullptr).empty())
-      out->classes.push_back(c);
+  for (uint32_t c = 0; c < plan.classes.size(); ++c) {
+    const bool offered = solver_.attempt(false, [&] {
+      return !solver_.regexes().is_empty(free_language(s, c)) && !take_free(s, c, nullptr).empty();
+    });
+    if (offered) out->classes.push_back(c);
+  }
   offers_[s] = std::move(out);
   return *offers_[s];
 }

@@ -154,38 +154,48 @@ void Plans::expand_finite(Plan& plan) {
     std::vector<std::string> texts;
     bool any_in = false;
     for (bool b : c.in) any_in = any_in || b;
-    if (!any_in || !regexes.enumerate(regexes.both(c.language, canonical), kFiniteClass, texts)) return false;
+    if (!any_in) return false;
+    const bool all = solver_.attempt(
+        false, [&] { return regexes.enumerate(regexes.both(c.language, canonical), kFiniteClass, texts); });
+    if (!all) return false;
     for (std::string& t : texts) plan.names.push_back(formulas_.intern_text(Scalars::unspell(t)));
     return true;
   });
 }
 
-// Splits the free keys by every language leaf; empty classes vanish.
+// Splits the free keys by every language leaf; empty classes vanish. Where they are too much to tell apart,
+// or too many, an arena of subsets goes on without them: objects have no such keys then, whatever is asked of
+// them.
 void Plans::find_classes(Plan& plan) {
   if (plan.classes_known) return;
-  plan.classes_known = true;
-  Undo forget([&] {
-    plan.classes_known = false;
-    plan.classes.clear();
-  });
   RegexArena& regexes = solver_.regexes();
-  plan.classes.resize(1);
-  plan.classes[0].language = json_string_body(regexes);
+  std::vector<KeyClass> classes(1);
+  classes[0].language = json_string_body(regexes);
   for (uint32_t leaf : plan.leaves) {
-    const RegexId language = solver_.strings(FormulaId{leaf});
+    const RegexId language =
+        solver_.attempt(RegexArena::poison(), [&] { return solver_.strings(FormulaId{leaf}); });
+    if (language == RegexArena::poison()) {
+      classes.clear();
+      break;
+    }
     std::vector<KeyClass> next;
-    for (const KeyClass& c : plan.classes)
+    for (const KeyClass& c : classes)
       for (bool inside : {true, false}) {
         KeyClass d = c;
         d.language = inside ? regexes.both(c.language, language) : regexes.minus(c.language, language);
         d.in.push_back(inside);
-        if (!solver_.scalars().empty_string(d.language)) next.push_back(std::move(d));
+        if (!solver_.attempt(true, [&] { return solver_.scalars().empty_string(d.language); }))
+          next.push_back(std::move(d));
       }
-    plan.classes = std::move(next);
-    if (plan.classes.size() > kMaxClasses)
+    classes = std::move(next);
+    if (classes.size() <= kMaxClasses) continue;
+    if (!solver_.subset())
       throw Error(ErrorKind::kSchemaTooComplex, "key patterns of one object overlap in too many ways");
+    solver_.narrow();
+    classes.resize(kMaxClasses);
   }
-  forget.keep();
+  plan.classes = std::move(classes);
+  plan.classes_known = true;
 }
 
 // Counting needs the names, which finite classes may have added to.
@@ -195,7 +205,10 @@ void Plans::count_keys(Plan& plan) {
   RegexArena& regexes = solver_.regexes();
   const RegexId canonical = solver_.scalars().canonical_body();
   for (KeyClass& c : plan.classes) {
-    c.keys = regexes.count(regexes.both(c.language, canonical), kCountNodes, c.exact);
+    c.exact = false;
+    c.keys = solver_.attempt(uint64_t{0}, [&] {
+      return regexes.count(regexes.both(c.language, canonical), kCountNodes, c.exact);
+    });
     if (c.keys == kEndless) continue;
     plan.limited = true;
     for (const std::string& t : plan.texts)

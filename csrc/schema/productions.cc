@@ -316,26 +316,45 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
       {Kind::kNull, "null"}, {Kind::kTrue, "true"}, {Kind::kFalse, "false"}};
   std::vector<RegexId> words;
   for (const auto& [kind, word] : kWords)
-    if (solver_.restrict(v, kind) == FormulaSpace::yes()) words.push_back(regexes_.literal(word));
+    if (restricted(v, kind) == FormulaSpace::yes()) words.push_back(regexes_.literal(word));
   if (!words.empty()) out.add({Symbol::terminal(regexes_.alt(std::span<const RegexId>(words)))});
-  if (const RegexId n = solver_.numbers(v); n != RegexArena::empty()) out.add({Symbol::terminal(n)});
-  if (const RegexId s = solver_.strings(v); s != RegexArena::empty())
-    out.add({Symbol::terminal(json_string(regexes_, clean(s)))});
+  const auto decided = [&](auto&& language) {
+    return solver_.attempt(RegexArena::empty(), [&] {
+      const RegexId r = language();
+      if (regexes_.undecided(r)) regexes_.is_empty(r);  // throws
+      return r;
+    });
+  };
+  if (const RegexId n = decided([&] { return solver_.numbers(v); }); n != RegexArena::empty())
+    out.add({Symbol::terminal(n)});
+  if (const RegexId s = decided([&] { return clean(solver_.strings(v)); }); s != RegexArena::empty())
+    out.add({Symbol::terminal(json_string(regexes_, s))});
   const bool pretty = layout_.mode == JsonLayout::kPretty;
   const uint32_t depth = pretty ? r.depth + 1 : 0;
-  for_each_branch(solver_.restrict(v, Kind::kArray), [&](FormulaId p) {
-    if (!solver_.array_productive(p)) return;
+  for_each_branch(restricted(v, Kind::kArray), [&](FormulaId p) {
+    if (!leads_on(p)) return;
     if (pretty) {
       if (solver_.closes(p)) out.add({text("[]")});
-      if (!solver_.item_cells(p).empty()) out.add({text("["), call(kArrayFirst, p.v, 0, depth)});
+      const bool items = solver_.attempt(false, [&] { return !solver_.item_cells(p).empty(); });
+      if (items) out.add({text("["), call(kArrayFirst, p.v, 0, depth)});
     } else {
       out.add({open('['), call(kArrayFirst, p.v, 0, depth)});
     }
   });
   uint32_t more = kOrderBranches;
-  for_each_object(solver_.restrict(v, Kind::kObject), more, [&](FormulaId p) {
-    if (!solver_.objects().productive(p)) return;
-    const uint32_t s = solver_.objects().start(p);
+  for_each_object(restricted(v, Kind::kObject), more, [&](FormulaId p) {
+    constexpr uint32_t kNone = 0xFFFFFFFFu;
+    const uint32_t s = solver_.attempt(kNone, [&] {
+      if (!solver_.objects().productive(p)) return kNone;
+      const uint32_t start = solver_.objects().start(p);
+      if (solver_.subset()) solver_.objects().offers(start);
+      return start;
+    });
+    if (s == kNone) {
+      // Of what is too much to write member by member, the empty one.
+      if (solver_.subset() && solver_.closes(p)) out.add({pretty ? text("{") : open('{'), text("}")});
+      return;
+    }
     if (pretty) {
       const Offers& offers = solver_.objects().offers(s);
       bool more = !offers.classes.empty();
@@ -348,14 +367,29 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   });
 }
 
+FormulaId JsonProductions::restricted(FormulaId v, Kind kind) {
+  return solver_.attempt(FormulaSpace::no(), [&] { return solver_.restrict(v, kind); });
+}
+
+// Whether an array can be completed. Where that was found without all of its cells, and those are too much,
+// it cannot be written item by item.
+bool JsonProductions::leads_on(FormulaId p) {
+  return solver_.attempt(false, [&] {
+    return solver_.array_productive(p) &&
+           (!solver_.subset() || solver_.closes(p) || !solver_.item_cells(p).empty());
+  });
+}
+
 void JsonProductions::expand_array(const Rule& r, Alternatives& out) {
   const FormulaId p{r.a};
   const bool first = r.kind == kArrayFirst, pretty = layout_.mode == JsonLayout::kPretty;
   if (solver_.closes(p) && !(first && pretty)) out.add({close(']', r.depth, first)});
-  for (const ItemCell& c : solver_.item_cells(p)) {
+  const std::vector<ItemCell> cells =
+      solver_.attempt(std::vector<ItemCell>(), [&] { return solver_.item_cells(p); });
+  for (const ItemCell& c : cells) {
     const Symbol item = call(kValue, c.value.v, 0, r.depth);
     for_each_branch(c.rest, [&](FormulaId rest) {
-      if (!c.capture && !solver_.array_productive(rest)) return;
+      if (!c.capture && !leads_on(rest)) return;
       std::vector<Symbol> sequence;
       if (!first) sequence.push_back(comma(r.depth, false));
       if (first && pretty) sequence.push_back(text(indent(r.depth)));

@@ -45,6 +45,7 @@ class JsonProductions : public Productions {
   void start_search() override { solver_.refill(); }
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
+  bool narrowed() const override { return solver_.narrowed(); }
   const SchemaSet& schemas() const { return *schemas_; }
   std::size_t byte_size() const override {
     return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() +
@@ -83,6 +84,8 @@ class JsonProductions : public Productions {
   }
   void expand_value(const Rule& r, Alternatives& out);
   void expand_array(const Rule& r, Alternatives& out);
+  FormulaId restricted(FormulaId v, Kind kind);
+  bool leads_on(FormulaId p);
   void expand_object(const Rule& r, Alternatives& out);
   void expand_keys(const Rule& r, Alternatives& out);
   void add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out);

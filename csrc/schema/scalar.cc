@@ -91,13 +91,24 @@ RegexId Scalars::length(uint32_t min, uint32_t max) {
   return regexes_.cat(regexes_.repeat(json_any_char(regexes_), min, max), regexes_.byte('"'));
 }
 
-RegexId Scalars::string(FormulaId p) { return combine(p, kStrings); }
+// Throws where it is too much to tell whether there is any.
+RegexId Scalars::string(FormulaId p) {
+  const RegexId out = combine(p, kStrings);
+  if (regexes_.undecided(out)) regexes_.is_empty(out);
+  return out;
+}
 
 // Canonical numbers have at most kReadableDigits digits before the point, unless a condition names numbers of
 // about that size. Conditions whose constants have few digits in all are met, if at all, by a number below
 // their product and so below the limit: what the arithmetic of witness.cc and lattice.cc finds stays right.
 // Not beside a hard divisor: its automaton times a counter of 308 is too large to decide.
 RegexId Scalars::number(FormulaId p) {
+  const RegexId out = finite_number(p);
+  if (regexes_.undecided(out)) regexes_.is_empty(out);
+  return out;
+}
+
+RegexId Scalars::finite_number(FormulaId p) {
   const Domain domain = hard(p) ? kNarrow : kNumbers;
   constexpr uint32_t kSmall = NumberLanguage::kReadableDigits - 8;
   if (!canonical_ || domain == kNarrow || p == FormulaSpace::no() || size_of_constants(p) > kSmall)
@@ -204,7 +215,8 @@ RegexId Scalars::combine(FormulaId p, Domain domain) {
     default: out = strings ? string_atom(f) : number_atom(f, language(domain));
   }
   if (strings) regexes_.mark_body(out);
-  if (!plainly_nonempty(p) && (strings ? empty_string(out) : regexes_.is_empty(out)))
+  // What is undecided() stays as it is: under a complement less would be more.
+  if (!plainly_nonempty(p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
     out = RegexArena::empty();
   memo.emplace(p.v, out);
   return out;

@@ -41,6 +41,7 @@ class Scalars {
   uint32_t size_of_constants(FormulaId p);
   NumberLanguage& language(Domain d);
   RegexId combine(FormulaId p, Domain domain);
+  RegexId finite_number(FormulaId p);
   bool filter(FormulaId p, RegexId& out);
   bool few(FormulaId p, Domain domain, RegexId& out);  // lattice.cc
   bool multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts);

@@ -157,9 +157,11 @@ bool Solver::nonempty(FormulaId v) {
 
 bool Solver::compute_nonempty(FormulaId v) {
   if (plainly_nonempty(v)) return true;
+  FirstLimit unsure;  // one kind with a value decides, whatever the others are
   for (Kind k :
        {Kind::kNull, Kind::kTrue, Kind::kFalse, Kind::kString, Kind::kNumber, Kind::kArray, Kind::kObject})
-    if (kind_nonempty(v, k)) return true;
+    if (unsure.otherwise(false, [&] { return kind_nonempty(v, k); })) return true;
+  unsure.rethrow();
   return false;
 }
 
@@ -416,10 +418,11 @@ void Solver::split(FormulaId d, FormulaId value, const Judges& judges, std::vect
       d = substitute(d, v, truth, memo);
     }
   }
-  if (d == FormulaSpace::no() || !nonempty(value)) return;
+  const auto holds = [&](auto&& f) { return judges.leave_out ? attempt(false, f) : f(); };
+  if (d == FormulaSpace::no() || !holds([&] { return nonempty(value); })) return;
   spend();
   if (!(formulas_[d].has & kHasVal)) {
-    if (!judges.productive(d)) return;
+    if (!holds([&] { return judges.productive(d); })) return;
     return add_cell({value, d}, out);
   }
   if (formulas_[d].op == Op::kOr) {  // stays nondeterminism
@@ -544,7 +547,7 @@ std::vector<Cell> Solver::array_cells(FormulaId p) {
   FlatMap<uint32_t, FormulaId> memo;
   std::vector<Cell> out;
   const Judge judge = [&](FormulaId rest) { return array_productive(rest); };
-  split(shift(p, memo), FormulaSpace::yes(), {judge, judge}, out);
+  split(shift(p, memo), FormulaSpace::yes(), {judge, judge, nullptr, nullptr, true}, out);
   return out;
 }
 

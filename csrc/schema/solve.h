@@ -10,9 +10,12 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/flat_map.h"
+#include "base/work.h"
 #include "schema/formula.h"
 #include "schema/lower.h"
 #include "schema/scalar.h"
@@ -40,6 +43,10 @@ class Solver {
   RegexId strings(FormulaId v) { return scalars_.string(restrict(v, Kind::kString)); }
   RegexId numbers(FormulaId v) { return scalars_.number(restrict(v, Kind::kNumber)); }
   bool closes(FormulaId typed) const;  // no further member is needed
+  // f(), or `otherwise` where it is too much to tell, or a reference is found to lead nowhere, and the arena
+  // is one of subsets. For what may be left out: an answer "no" here must never allow anything.
+  template <class T, class F>
+  T attempt(T otherwise, F&& f);
 
   // ---- arrays ----
   bool array_productive(FormulaId p);
@@ -54,6 +61,7 @@ class Solver {
     Judge possible;                // a cheaper question: false only where it cannot; see `exclusive`
     const bool* enough = nullptr;  // set by a caller who needs no more cells
     uint32_t* trial = nullptr;     // steps left before the caller turns to another way
+    bool leave_out = false;        // cells that are too much to tell, see attempt(): not for a search
   };
   void split(FormulaId derivative, FormulaId value, const Judges& judges, std::vector<Cell>& out);
   // Alternatives of the first conjunct that is not yet met: each is p with one of its branches chosen.
@@ -64,6 +72,9 @@ class Solver {
   bool value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest);
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
+  bool subset() const { return regexes_.subset(); }
+  void narrow() { narrowed_ = true; }
+  bool narrowed() const { return narrowed_; }  // something was left out
   // True while the running search consulted an open ancestor: do not store a negative answer then, because
   // the ancestor may still turn out to have a value.
   bool tainted() const { return low_ != kClean; }
@@ -108,6 +119,28 @@ class Solver {
   uint32_t restrict_depth_ = 0;
   uint32_t low_ = kClean;  // smallest depth of an open formula consulted
   uint64_t spent_ = 0;
+  bool narrowed_ = false;
 };
+
+template <class T, class F>
+T Solver::attempt(T otherwise, F&& f) {
+  if (!subset()) return f();
+  const uint64_t spent = std::exchange(spent_, 0);
+  const uint32_t depth = depth_, restricting = restrict_depth_, low = low_;
+  const WorkScope part(meter.task(), share_of_work());
+  try {
+    T out = f();
+    spent_ = spent;
+    return out;
+  } catch (const Error& e) {
+    if (!e.is_limit() && e.kind() != ErrorKind::kGrammar && e.kind() != ErrorKind::kUnsupportedSchema) throw;
+  }
+  spent_ = spent;
+  depth_ = depth;
+  restrict_depth_ = restricting;
+  low_ = low;
+  narrowed_ = true;
+  return otherwise;
+}
 
 }  // namespace structgen

@@ -25,6 +25,7 @@ import numpy as np
 from ..compiler import Compiler
 from ..errors import BudgetExceeded, StructgenError, VocabularyError
 from ..grammar import CompiledGrammar, Matcher
+from ..limits import SERVING, Limits, OnLimit
 from ..logits import allocate_bitmask
 from ..vocabulary import Vocabulary
 
@@ -44,6 +45,8 @@ class HostEngine:
         end_token_ids: ids that end every text; None: the tokenizer's.
         options: of JSON (`Compiler.json_schema`), for all requests; by default those of `Compiler.compile`.
         cache_bytes: as in `Compiler`.
+        limits, on_limit: as in `Compiler`. By default a mask takes about 20 ms at most, and what is too much
+            to tell is left out of it, so that no request holds up or ends the others.
 
     Raises:
         VocabularyError: the tokenizer cannot be read, or does not belong to the logits.
@@ -57,9 +60,11 @@ class HostEngine:
         end_token_ids: Iterable[int] | None = None,
         options: dict[str, Any] | None = None,
         cache_bytes: int = 256 << 20,
+        limits: Limits = SERVING,
+        on_limit: OnLimit = "subset",
     ) -> None:
         self.vocabulary = vocabulary_of(tokenizer, vocab_size, end_token_ids)
-        self.compiler = Compiler(self.vocabulary, cache_bytes=cache_bytes)
+        self.compiler = Compiler(self.vocabulary, cache_bytes=cache_bytes, limits=limits, on_limit=on_limit)
         self.options = dict(options or {})
 
     def compile(self, kind: str, text: Any, **options: Any) -> CompiledGrammar:

@@ -188,6 +188,7 @@ class Engine:
                 if piece.finish is not None:
                     ended.add(answer)
         self.metrics.tokens.inc(len(rows) - len(failed))
+        self.metrics.subsets.inc(sum(a.matcher is not None and not a.matcher.mask_exact for a in rows))
         if ended:
             self._live = [a for a in self._live if a not in ended]
         for job, failure in failed.items():

@@ -27,6 +27,9 @@ class Metrics:
             "structgen_request_seconds", "Arrival to end.", ("endpoint",), buckets=_SLOW, registry=r
         )
         self.tokens = Counter("structgen_generated_tokens", "Tokens drawn.", registry=r)
+        self.subsets = Counter(
+            "structgen_subset_masks", "Masks from which something too much to tell was left out.", registry=r
+        )
         self.prompt_tokens = Counter("structgen_prompt_tokens", "Prompt tokens read.", registry=r)
         self.cached_tokens = Counter("structgen_cached_prompt_tokens", "Prompt tokens found.", registry=r)
         self.queued = Histogram("structgen_queue_seconds", "Waiting for a place.", buckets=_SLOW, registry=r)

@@ -21,8 +21,8 @@ from ..compiler import Compiler
 from ..errors import StructgenError, UnsatisfiableBudget
 from ..frontend.tools import STYLES
 from ..grammar import CompiledGrammar
+from ..limits import SERVING
 from ..lm.base import Context, ContextTooLong, LanguageModel
-from ..lm.load import compiler_of
 from .compiling import Workers
 from .constraints import Constraint, ToolUse, constraint_of, tool_use, with_tools
 from .drawing import Drawing
@@ -178,7 +178,7 @@ class Service:
     def __init__(self, lm: LanguageModel, options: Options, source: str | None = None) -> None:
         self.lm = lm
         self.options = options
-        self.compiler = compiler_of(lm)
+        self.compiler = Compiler(lm.vocabulary, limits=SERVING, on_limit="subset")
         self.embedded = is_embedded(lm)
         self.name = options.name or _name(source, self.embedded)
         self.aliases = {self.name, *([source] if source else [])}

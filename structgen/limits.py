@@ -1,0 +1,67 @@
+"""What one call may take, so that a request from a stranger costs the others no more than that.
+
+Enters: numbers. Leaves: ``Limits`` for a ``Compiler``. Cost: none. Work is counted in units that the core
+charges in every loop whose length a user's text decides (``csrc/base/work.h``), not in seconds: a limit that
+a schema meets on one machine it meets on all. A unit is about 0.1 microseconds on a usual core.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["SERVING", "Limits", "OnLimit"]
+
+OnLimit = Literal["error", "subset"]
+_ENDLESS = 1 << 60  # what the core takes for "no limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one compiler, and of the matchers of its grammars.
+
+    Args:
+        compile: units of work of one compile; None for no limit. The default is about one second.
+        mask: units of work of one mask, and of every other call of a matcher (accepting a token, budgets,
+            completions, forced text, captures); None for no limit. Reading a long text may take more: 200
+            units for each of its bytes come on top. The default is about 0.2 seconds. Servers want less.
+        memory: bytes of automata, states and masks that a compiler keeps; ``Compiler(cache_bytes=...)`` is
+            the same. What was used longest ago is forgotten beyond that, and a call that needs more than
+            eight times as much and 256 MB for its own grammar raises ``BudgetExceeded``.
+
+    Raises:
+        ValueError: a limit that is not positive. TypeError: one that is no whole number.
+    """
+
+    compile: int | None = 10_000_000
+    mask: int | None = 2_000_000
+    memory: int = 256 << 20
+
+    def __post_init__(self) -> None:
+        for name in ("compile", "mask", "memory"):
+            value = getattr(self, name)
+            if value is None and name != "memory":
+                continue
+            if not hasattr(value, "__index__") or isinstance(value, bool):
+                raise TypeError(f"Limits({name}=...) is a whole number, not {value!r:.60}")
+            if operator.index(value) < 1:
+                raise ValueError(f"Limits({name}=...) must be positive, not {value}")
+
+    def _units(self) -> tuple[int, int]:
+        """Of a compile and of a mask, as the core takes them."""
+        return (
+            _ENDLESS if self.compile is None else min(self.compile, _ENDLESS),
+            _ENDLESS if self.mask is None else min(self.mask, _ENDLESS),
+        )
+
+
+# For servers: a mask takes about 20 ms at most, and what is too much is left out of it (on_limit="subset").
+SERVING = Limits(mask=200_000)
+
+
+def is_subset(on_limit: Any) -> bool:
+    """Raises ValueError where it is no ``OnLimit``."""
+    if on_limit not in ("error", "subset"):
+        raise ValueError(f"on_limit is 'error' or 'subset', not {on_limit!r:.60}")
+    return bool(on_limit == "subset")

@@ -1,0 +1,367 @@
+"""Schemas as a stranger who means harm would write them, and what an engine does with one.
+
+`schema(seed)` draws one: hard Boolean combinations of patterns, multiples, formats and counts, put where a
+text reaches them late (optional properties, items, additional properties, behind `$ref`), and explosions
+(nests of oneOf, many overlapping patternProperties, 3-SAT as required properties). `attack` compiles one and
+takes random walks through its masks. Cost: one compile and `walks` texts of at most `TOKENS` tokens.
+
+The walks check what a server relies on: no error in mid-text, no empty mask, every text that ends is an
+instance. The judge is `jsonschema`, so patterns are those that Python's `re` and ECMA-262 read alike.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import time
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+import structgen
+from structgen import errors
+from tests import oracle
+
+TOKENS = 120  # of one walk, before it is completed by the shortest way
+_FORMATS = (
+    "date", "time", "date-time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6",
+    "uri", "uri-reference", "iri", "uuid", "json-pointer", "relative-json-pointer", "regex", "uri-template",
+)  # fmt: skip
+_SLOW = ("}){", ")+$", "]+-)*", "(?:[^")
+
+
+class Attacker:
+    """Draws hostile schemas; `size` bounds how many parts each has."""
+
+    def __init__(self, seed: int, size: float = 1.0) -> None:
+        self.r = random.Random(seed)
+        self.size = size
+
+    def n(self, least: int, most: int) -> int:
+        """A number between the two, small ones more often; `size` scales the upper end."""
+        most = max(least, int(most * self.size))
+        return int(math.exp(self.r.uniform(math.log(least), math.log(most + 0.999))))
+
+    # ---- scalars ----
+
+    def pattern(self) -> str:
+        r, k = self.r, self.n(1, 40)
+        letters = r.choice(["ab", "abc", "xy", "01"])
+        one = f"[{letters}]"
+        return r.choice(
+            [
+                f"{letters[0]}.{{{k}}}$",
+                f"^({letters[0]}|{letters[1]})*{letters[0]}{one}{{{k}}}$",
+                f"^(?=.*{letters[0]}.{{{k}}}$)(?=.*{letters[1]})",
+                f"^{one}{{{k},{k + self.n(1, 60)}}}$",
+                f"({letters[0]}{letters[1]}){{{self.n(1, 9)}}}",
+                f"^(?!.*{letters}).*$",
+                f"^(?:{one}{{2}}|{letters}{one}{{3}})+$",
+                f"{one}.{{{k}}}{one}.{{{self.n(1, 12)}}}$",
+                "^([a-z0-9]+-)*[a-z0-9]+$",
+                f"^(a{{1,{k}}}){{1,{self.n(2, 30)}}}$",
+                rf"^\w+[.]\w{{1,{k}}}$",
+                r"^(?:[^\\/]+/){2,9}[^\\/]*$",
+            ]
+        )
+
+    def string(self) -> dict[str, Any]:
+        r = self.r
+        out: dict[str, Any] = {"type": "string"} if r.random() < 0.7 else {}
+        if r.random() < 0.7:
+            out["pattern"] = self.pattern()
+        if r.random() < 0.3:
+            out["format"] = r.choice(_FORMATS)
+        if r.random() < 0.3:
+            out["minLength"] = self.n(1, 300)
+        if r.random() < 0.3:
+            out["maxLength"] = out.get("minLength", 0) + self.n(1, 300)
+        if r.random() < 0.4:
+            out["allOf"] = [{"pattern": self.pattern()} for _ in range(self.n(1, 12))]
+        if r.random() < 0.3:
+            out["not"] = {"pattern": self.pattern()} if r.random() < 0.7 else {"format": r.choice(_FORMATS)}
+        if r.random() < 0.15:
+            out["oneOf"] = [{"pattern": self.pattern()} for _ in range(self.n(2, 8))]
+        return out
+
+    def divisor(self) -> float | int:
+        r = self.r
+        return r.choice([2, 3, 7, 11, 97, 1009, 2**31 - 1, 0.01, 0.3, 1.5, 0.0007, 1e-7, 1e6, 10**9 + 7])
+
+    def number(self) -> dict[str, Any]:
+        r = self.r
+        out: dict[str, Any] = {"type": r.choice(["number", "integer"])}
+        if r.random() < 0.6:
+            out["multipleOf"] = self.divisor()
+        if r.random() < 0.4:
+            out[r.choice(["minimum", "exclusiveMinimum"])] = r.choice([0, -5, 3.5, 1e3, -1e9, 123456789])
+        if r.random() < 0.4:
+            out[r.choice(["maximum", "exclusiveMaximum"])] = r.choice([10, 1e4, 2.5e9, 1e18, 987654321])
+        if r.random() < 0.3:
+            out["allOf"] = [{"multipleOf": self.divisor()} for _ in range(self.n(1, 6))]
+        if r.random() < 0.3:
+            out["not"] = {"multipleOf": self.divisor()}
+        if r.random() < 0.2:
+            out["oneOf"] = [{"multipleOf": self.divisor()} for _ in range(self.n(2, 8))]
+        if r.random() < 0.1:
+            out["not"] = {"anyOf": [{"multipleOf": self.divisor()}, {"minimum": 50, "maximum": 60}]}
+        return out
+
+    # ---- containers ----
+
+    def array(self, depth: int) -> dict[str, Any]:
+        r = self.r
+        out: dict[str, Any] = {"type": "array"} if r.random() < 0.8 else {}
+        if r.random() < 0.7:
+            out["items"] = self.value(depth - 1)
+        if r.random() < 0.3:
+            out["prefixItems"] = [self.value(depth - 1) for _ in range(self.n(1, 20))]
+        if r.random() < 0.4:
+            out["contains"] = self.value(depth - 1)
+            if r.random() < 0.4:
+                out["minContains"] = self.n(1, 12)
+            if r.random() < 0.4:
+                out["maxContains"] = self.n(1, 12)
+        if r.random() < 0.4:
+            out["uniqueItems"] = True
+        if r.random() < 0.3:
+            out["minItems"] = self.n(1, 40)
+        if r.random() < 0.3:
+            out["maxItems"] = self.n(1, 60)
+        if r.random() < 0.2:
+            out["allOf"] = [{"contains": self.value(depth - 1)} for _ in range(self.n(1, 6))]
+        if r.random() < 0.1:
+            out["unevaluatedItems"] = self.value(depth - 1)
+        return out
+
+    def object(self, depth: int) -> dict[str, Any]:
+        r = self.r
+        known = ["a", "b", "tag", "kind", "id", "x1", "ab", "aa", "0"]
+        names = [r.choice(known) for _ in range(self.n(1, 6))]
+        out: dict[str, Any] = {"type": "object"} if r.random() < 0.8 else {}
+        if r.random() < 0.8:
+            out["properties"] = {name: self.value(depth - 1) for name in names}
+        if r.random() < 0.4:
+            out["required"] = sorted(set(r.sample(names, self.n(1, len(names)))))
+        if r.random() < 0.4:
+            out["patternProperties"] = {self.pattern(): self.value(depth - 1) for _ in range(self.n(1, 10))}
+        if r.random() < 0.4:
+            out["additionalProperties"] = r.choice([False, self.value(depth - 1), self.value(depth - 1)])
+        if r.random() < 0.2:
+            out["propertyNames"] = self.string()
+        if r.random() < 0.2:
+            out["minProperties"] = self.n(1, 12)
+        if r.random() < 0.2:
+            out["maxProperties"] = self.n(1, 20)
+        if r.random() < 0.2:
+            out["dependentSchemas"] = {r.choice(names): self.object(depth - 1)}
+        if r.random() < 0.2:
+            out |= {"if": self.value(depth - 1), "then": self.value(depth - 1), "else": self.value(depth - 1)}
+        if r.random() < 0.1:
+            out["unevaluatedProperties"] = self.value(depth - 1)
+        return out
+
+    def value(self, depth: int) -> Any:
+        r = self.r
+        at = r.random()
+        if depth <= 0 or at < 0.35:
+            if r.random() < 0.1:
+                return {"enum": [r.choice([1, 2.5, "a", "ab", None, True, [1], {"a": 1}]) for _ in range(4)]}
+            return self.string() if r.random() < 0.6 else self.number()
+        if at < 0.5:
+            return self.array(depth)
+        if at < 0.7:
+            return self.object(depth)
+        if at < 0.75:
+            return {"$ref": r.choice(["#/$defs/d0", "#/$defs/d1", "#"])}
+        if at < 0.8:
+            return r.choice([True, {}, {"type": ["string", "integer", "null"]}])
+        word = r.choice(["allOf", "anyOf", "oneOf", "not", "if"])
+        if word == "not":
+            return {"not": self.value(depth - 1)}
+        if word == "if":
+            return {"if": self.value(depth - 1), "then": self.value(depth - 1), "else": self.value(depth - 1)}
+        return {word: [self.value(depth - 1) for _ in range(self.n(2, 8))]}
+
+    # ---- explosions ----
+
+    def nested_one_of(self) -> Any:
+        out: Any = {"type": "string", "pattern": self.pattern()}
+        for i in range(self.n(2, 16)):
+            out = {"oneOf": [out, {"properties": {f"p{i % 3}": out}}, {"required": [f"p{i % 4}"]}]}
+        return out
+
+    def late_tag(self) -> Any:
+        branches = []
+        for i in range(self.n(3, 500)):
+            same = {f"f{j}": {"type": "string"} for j in range(self.n(1, 6))}
+            tag = {"const": f"kind-{i}"}
+            branches.append({"type": "object", "properties": same | {"tag": tag}, "required": ["tag"]})
+        return {self.r.choice(["oneOf", "anyOf"]): branches}
+
+    def three_sat(self) -> Any:
+        n = self.n(3, 30)
+
+        def literal() -> Any:
+            return {"properties": {f"v{self.r.randrange(n)}": {"const": self.r.random() < 0.5}}}
+
+        clauses = [{"anyOf": [literal() for _ in range(3)]} for _ in range(int(4.2 * n))]
+        boolean = {f"v{i}": {"type": "boolean"} for i in range(n)}
+        return {"type": "object", "properties": boolean, "required": sorted(boolean), "allOf": clauses}
+
+    def many_patterns(self) -> Any:
+        keys = {self.pattern(): self.value(0) for _ in range(self.n(2, 40))}
+        out: dict[str, Any] = {"type": "object", "patternProperties": keys}
+        if self.r.random() < 0.5:
+            out["additionalProperties"] = False
+        return out
+
+    def literals(self) -> Any:
+        return {
+            "type": "object",
+            "patternProperties": {f"k{i}": {"type": "integer", "minimum": i} for i in range(self.n(5, 2000))},
+        }
+
+    def all_formats(self) -> Any:
+        return {self.r.choice(["oneOf", "anyOf"]): [{"format": f} for f in _FORMATS]}
+
+    def wide(self) -> Any:
+        n = self.n(10, 5000)
+        tagged = [{"properties": {f"p{i}": {"type": "integer"}}, "required": [f"p{i}"]} for i in range(n)]
+        return self.r.choice(
+            [
+                {"prefixItems": [{"maxLength": i, "minimum": i} for i in range(n)]},
+                {"anyOf": tagged},
+                {"enum": [f"value {i}" for i in range(n)]},
+                {"properties": {f"p{i}": {"pattern": f"a{i}$"} for i in range(n)}},
+            ]
+        )
+
+    def schema(self) -> Any:
+        r = self.r
+        if r.random() < 0.2:
+            part = r.choice(
+                [self.nested_one_of, self.late_tag, self.three_sat, self.many_patterns, self.literals,
+                 self.all_formats, self.wide]
+            )()  # fmt: skip
+        else:
+            part = self.value(3)
+        at = r.random()
+        if at < 0.3:
+            part = {"type": "object", "properties": {"b": part}}
+        elif at < 0.45:
+            part = {"type": "array", "items": part}
+        elif at < 0.55:
+            part = {"type": "object", "additionalProperties": part}
+        elif at < 0.65:
+            part = {"type": "object", "properties": {"b": part, "a": self.value(1)}, "required": ["b"]}
+        if isinstance(part, dict):
+            part = part | {"$defs": {"d0": self.value(1), "d1": self.value(2)}}
+        return part
+
+
+def schema(seed: int, size: float = 1.0) -> Any:
+    return Attacker(seed, size).schema()
+
+
+# ---- one attack --------------------------------------------------------------------------------
+
+
+class Found:
+    """What became of one schema: counters, the worst times in seconds of processor time, and examples."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.worst: dict[str, float] = {}
+        self.examples: list[str] = []
+
+    def time(self, what: str, seconds: float) -> None:
+        self.worst[what] = max(self.worst.get(what, 0.0), seconds)
+
+    def note(self, kind: str, example: str) -> None:
+        self.counts[kind] += 1
+        self.examples.append(f"{kind}: {example}")
+
+
+def attack(
+    compiler: structgen.Compiler, seed: int, document: Any, walks: int = 10, tokens: int = TOKENS
+) -> Found:
+    """Compiles `document` and walks through its masks; every fourth walk has a budget of tokens."""
+    found, source = Found(), random.Random(seed)
+    begin = time.process_time()
+    try:
+        grammar = compiler.json_schema(document, whitespace="one-blank", numbers="canonical")
+    except errors.StructgenError as error:
+        found.time("compile", time.process_time() - begin)
+        found.counts[f"refused: {type(error).__name__}"] += 1
+        if not isinstance(error, errors.GrammarError):
+            found.note("bad refusal", f"{type(error).__name__}: {error}")
+        return found
+    found.time("compile", time.process_time() - begin)
+    found.counts["compiled"] += 1
+    written = json.dumps(document)
+    # Python's `re` takes exponential time where a repetition is repeated.
+    judged = len(written) < 100_000 and not any(slow in written for slow in _SLOW)
+    check = oracle.JsonOracle(document).accepts if judged else None
+    for n in range(walks):
+        try:
+            _walk(grammar, source, found, check, tokens, budget=n % 4 == 3)
+        except errors.UnsatisfiableBudget:
+            found.counts["budget too small"] += 1
+        except errors.StructgenError as error:
+            found.note("error in mid-text", f"{type(error).__name__}: {error}")
+            break
+    return found
+
+
+def _walk(grammar: Any, source: random.Random, found: Found, check: Any, tokens: int, budget: bool) -> None:
+    vocabulary = grammar.vocabulary
+    matcher = grammar.matcher(max_tokens=tokens) if budget else grammar.matcher()
+    mask = np.zeros((1, oracle.words(vocabulary.vocab_size)), np.int32)
+    taken: list[int] = []
+    ends = set(vocabulary.eos_token_ids)
+    while len(taken) < tokens:
+        begin = time.process_time()
+        try:
+            matcher.fill_bitmask(mask, 0)
+        except (errors.BudgetExceeded, errors.SchemaTooComplex):
+            if taken or not budget:
+                raise
+            found.counts["refused before the first token"] += 1
+            return
+        found.time("mask", time.process_time() - begin)
+        allowed = np.flatnonzero(oracle.bits(mask, vocabulary.vocab_size))
+        if not getattr(matcher, "mask_exact", True):
+            found.counts["masks that are a subset"] += 1
+        if not len(allowed):
+            found.note("dead end", repr(vocabulary.decode(taken)[-80:]))
+            return
+        token = int(allowed[source.randrange(len(allowed))])
+        if source.random() < 0.5:  # short tokens make structure
+            token = min(
+                (int(allowed[source.randrange(len(allowed))]) for _ in range(4)),
+                key=lambda t: len(vocabulary.token_bytes(t)) if t not in ends else 0,
+            )
+        begin = time.process_time()
+        if not matcher.accept_token(token):
+            found.note("allowed token refused", repr((vocabulary.decode(taken)[-80:], token)))
+            return
+        found.time("accept", time.process_time() - begin)
+        if token in ends:
+            break
+        taken.append(token)
+    text = vocabulary.decode(taken)
+    if not matcher.is_terminated():
+        begin = time.process_time()
+        try:
+            text += matcher.shortest_completion()
+        except (errors.BudgetExceeded, errors.SchemaTooComplex):
+            found.counts["completion not found"] += 1
+            return
+        finally:
+            found.time("completion", time.process_time() - begin)
+    found.counts["texts"] += 1
+    if check is not None and not check(text.decode("utf-8", "replace")):
+        found.note("invalid text", repr(text[:300]))
