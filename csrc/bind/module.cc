@@ -66,8 +66,12 @@ void translate(const std::exception_ptr& p, void*) {
   try {
     std::rethrow_exception(p);
   } catch (const Error& e) {
-    const nb::object error = python_error(e);
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+    try {
+      const nb::object error = python_error(e);
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+    } catch (nb::python_error& other) {  // Ctrl-C while Python made the error
+      other.restore();
+    }
   }
 }
 
