@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/work.h"
 #include "regex/syntax.h"
 
 namespace structgen {
@@ -20,6 +21,7 @@ uint32_t saturating_mul(uint32_t a, uint32_t b) {
 }
 
 uint32_t push(Pattern& p, const PatternNode& n) {
+  charge();
   p.nodes.push_back(n);
   return static_cast<uint32_t>(p.nodes.size() - 1);
 }

@@ -1,5 +1,6 @@
 #include "schema/json.h"
 
+#include <algorithm>
 #include <span>
 
 #include "base/error.h"
@@ -74,6 +75,10 @@ class JsonParser {
   }
   char peek() const { return at_ < in_.size() ? in_[at_] : '\0'; }
   JsonRef add(JsonType type, uint32_t begin = 0, uint32_t n = 0) {
+    if (at_ >= charged_ + 1024) {
+      charge(static_cast<int64_t>((at_ - charged_) / 16));
+      charged_ = at_;
+    }
     out_.nodes_.push_back({type, begin, n});
     return static_cast<JsonRef>(out_.nodes_.size() - 1);
   }
@@ -261,7 +266,7 @@ class JsonParser {
   }
 
   std::string_view in_;
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, charged_ = 0;
   Json out_;
   std::vector<Open> open_;
   std::vector<Element> elements_;  // of all open containers, the innermost last
@@ -269,7 +274,7 @@ class JsonParser {
 };
 
 Json Json::parse(std::string_view text) {
-  charge(1 + static_cast<int64_t>(text.size() / 16));
+  charge(1 + static_cast<int64_t>(std::min<std::size_t>(text.size(), 1024) / 16));
   return JsonParser(text).run();
 }
 
