@@ -25,7 +25,7 @@ class Limits:
         compile: units of work of one compile; None for no limit. The default is about one second.
         mask: units of work of one mask, and of every other call of a matcher (accepting a token, budgets,
             completions, forced text, captures); None for no limit. Reading a long text may take more: 200
-            units for each of its bytes come on top. The default is about 0.2 seconds. Servers want less.
+            units for each of its bytes come on top. The default is about one second. Servers want less.
         memory: bytes of automata, states and masks that a compiler keeps; ``Compiler(cache_bytes=...)`` is
             the same. What was used longest ago is forgotten beyond that, and a call that needs more than
             eight times as much and 256 MB for its own grammar raises ``BudgetExceeded``.
@@ -35,7 +35,7 @@ class Limits:
     """
 
     compile: int | None = 10_000_000
-    mask: int | None = 2_000_000
+    mask: int | None = 10_000_000
     memory: int = 256 << 20
 
     def __post_init__(self) -> None:

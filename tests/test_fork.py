@@ -239,7 +239,7 @@ from tests.harness import WORDS, vocabulary
 
 formats = {"oneOf": [{"type": "string", "format": f} for f in structgen._core.Language.formats()]}
 schema = {"type": "object", "properties": {"a": formats}}
-compiler = structgen.Compiler(vocabulary(WORDS))
+compiler = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(None, None))
 grammar = compiler.json_schema(schema)
 matcher = grammar.matcher()
 _fork.PATIENCE = 0.3

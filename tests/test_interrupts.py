@@ -27,7 +27,7 @@ import structgen
 from tests.harness import WORDS, vocabulary
 
 FORMATS = {{"oneOf": [{{"type": "string", "format": f}} for f in structgen._core.Language.formats()]}}
-compiler = structgen.Compiler(vocabulary(WORDS))
+compiler = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(None, None))
 mask = structgen.allocate_bitmask(8, WORDS.size)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 clock = time.process_time
@@ -64,7 +64,7 @@ def masks(compiler):
         out.append(bytes(row))
     return out
 
-assert masks(compiler) == masks(structgen.Compiler(vocabulary(WORDS)))
+assert masks(compiler) == masks(structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(None, None)))
 {after_all}
 os._exit(0)
 """
@@ -89,7 +89,8 @@ CASES = {
     ),
     "batch": (
         'schema = {"properties": {"a": FORMATS}, "type": "object"}\n'
-        "compilers = [structgen.Compiler(vocabulary(WORDS)) for _ in range(3)]\n"
+        "endless = structgen.Limits(None, None)\n"
+        "compilers = [structgen.Compiler(vocabulary(WORDS), limits=endless) for _ in range(3)]\n"
         "matchers = [c.json_schema(schema).matcher() for c in compilers]\n"
         "call = lambda: structgen.fill_bitmasks(matchers, mask, threads=3)",
         "assert not mask[:3].any()",

@@ -49,12 +49,12 @@ class Compiler {
   // `subset`: texts and values of which it is too much to tell whether they can be completed are left out,
   // here and in masks. Else they are an error.
   std::shared_ptr<Grammar> json_schema(std::string_view schema, const SchemaSet::Documents& registry,
-                                       const JsonOptions& options, bool subset);
-  std::shared_ptr<Grammar> regex(std::string_view pattern, bool subset);
+                                       const JsonOptions& options, bool subset = false);
+  std::shared_ptr<Grammar> regex(std::string_view pattern, bool subset = false);
   // `start`: a rule of the source; schemas[i] is its part i.
   std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas,
-                                   bool subset);
-  std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts, bool subset);
+                                   bool subset = false);
+  std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts, bool subset = false);
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   // Bytes of every world that a grammar still needs, with its grammars, as last published. Takes no world's
   // lock.
