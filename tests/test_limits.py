@@ -202,3 +202,18 @@ def test_copies_keep_limits() -> None:
     )
     again = pickle.loads(pickle.dumps(compiler))
     assert (again.limits, again.on_limit, again._cache_bytes) == (compiler.limits, "subset", 1 << 20)
+
+
+def test_what_was_left_out_stays_out() -> None:
+    # A search behind one token decided what an earlier step had left out: the mask took it, accepting did not.
+    tokens = [bytes([b]) for b in range(256)] + [b'":{', b'"x1', b"<ab>", b'a""', b""]
+    size = len(tokens)
+    known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[size - 1])
+    compiler = structgen.Compiler(known, limits=structgen.Limits(mask=200_000), on_limit="subset")
+    matcher = compiler.regex(r"(?!.*a.{40}b).*(?:a|\bab)").matcher()
+    for token in (256, 257, ord("*")):
+        oracle.mask_of(matcher, size)
+        assert matcher.accept_token(token)
+    allowed = oracle.mask_of(matcher, size)
+    assert allowed.any()
+    assert [tokens[t] for t in range(size) if allowed[t] and not matcher.fork().accept_token(t)] == []

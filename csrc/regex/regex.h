@@ -220,7 +220,7 @@ class RegexArena {
   bool search_empty(RegexId r);
   RegexId derived(RegexId r, uint8_t b);
   bool near_witness(RegexId r, std::string& out);
-  void promise(RegexId r, std::string_view text);
+  bool promise(RegexId r, std::string_view text);
   uint32_t searches_ = 0;  // searches for emptiness under way, within each other
   static uint8_t body_after(uint8_t body, uint8_t b);
   bool all_bodies(RegexId r) const;  // every string, its closing quote included

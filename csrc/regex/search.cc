@@ -68,13 +68,18 @@ bool RegexArena::judged_empty(RegexId r) {
   return false;
 }
 
-// The texts along `text`, which is one of r, are not empty: step() finds the way that was seen here.
-void RegexArena::promise(RegexId r, std::string_view text) {
+// The texts along `text`, which is one of r, are not empty: step() finds the way that was seen here. False,
+// and nothing is said, where the way leads over what was left out: that stays out.
+bool RegexArena::promise(RegexId r, std::string_view text) {
+  std::vector<RegexId> way;
   for (char c : text) {
-    const RegexId d = derived(r, static_cast<uint8_t>(c));
-    if (nodes_[d.v].boolean && !nodes_[d.v].nullable && nodes_[d.v].emptiness != 1) nodes_[d.v].emptiness = 2;
-    r = d;
+    r = derived(r, static_cast<uint8_t>(c));
+    if (undecided(r)) return false;
+    way.push_back(r);
   }
+  for (RegexId d : way)
+    if (nodes_[d.v].boolean && !nodes_[d.v].nullable && nodes_[d.v].emptiness != 1) nodes_[d.v].emptiness = 2;
+  return true;
 }
 
 // An infinite language less finitely many strings: what is left of "any key but these".
@@ -104,8 +109,7 @@ bool RegexArena::has_short_text(RegexId r) {
     return holds(r, text, left);
   });
   if (found == texts.end()) return false;
-  if (subset_) promise(r, *found);
-  return true;
+  return !subset_ || promise(r, *found);
 }
 
 // Texts of the parts that are neither & nor ~ themselves: of an intersection the one that takes longest.
@@ -237,6 +241,9 @@ bool RegexArena::search_empty(RegexId start) {
     }
   };
   push(start.v, nodes_[start.v].body, 0);
+  // What is undecided is left out of every step, for good: no way leads over it, and nothing behind it is
+  // known to be empty.
+  bool unsure = false;
   while (!open.empty()) {
     const uint32_t at = open.top().second;
     open.pop();
@@ -252,6 +259,10 @@ bool RegexArena::search_empty(RegexId start) {
       const RegexNode& n = nodes_[d.v];
       if (n.nullable || (!n.boolean && d != empty()) || n.emptiness == 2) return found(at);
       if (d == empty() || n.emptiness == 1) continue;
+      if (n.emptiness == kUndecided) {
+        unsure = true;
+        continue;
+      }
       // A node that is not & or ~ itself is decided by its parts.
       if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kNot && !n.lazy) {
         if (!is_empty(d)) return found(at);
@@ -261,6 +272,7 @@ bool RegexArena::search_empty(RegexId start) {
     }
     if (visits.size() > budget) too_complex(kTooLarge);
   }
+  if (unsure) too_complex(kTooLarge);
   for (const Visit& v : visits)
     if (v.spelled <= kCharacter) nodes_[v.id].emptiness = 1;
   return true;
