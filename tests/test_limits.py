@@ -205,7 +205,7 @@ def test_copies_keep_limits() -> None:
 
 
 def test_what_was_left_out_stays_out() -> None:
-    # A search behind one token decided what an earlier step had left out: the mask took it, accepting did not.
+    # A search behind one token decided what an earlier step had left out: the mask took it, accepting not.
     tokens = [bytes([b]) for b in range(256)] + [b'":{', b'"x1', b"<ab>", b'a""', b""]
     size = len(tokens)
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[size - 1])
@@ -217,3 +217,19 @@ def test_what_was_left_out_stays_out() -> None:
     allowed = oracle.mask_of(matcher, size)
     assert allowed.any()
     assert [tokens[t] for t in range(size) if allowed[t] and not matcher.fork().accept_token(t)] == []
+
+
+def test_an_ambiguous_grammar_is_charged() -> None:
+    # Uniting the stacks of its readings took 3 seconds of a mask and 42,284 units of 200,000.
+    grammar = 'root ::= n3*\nn2 ::= "a" | ([a-c] n3){2,40} (n2 | "") (n2){2,40}\nn3 ::= "x" | n2\n'
+    tokens = [bytes([b]) for b in range(256)] + [b"aaaaaaaa", b"bbbbbbbb", b"abababab", b"xxxxxxxx", b""]
+    known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
+    compiler = structgen.Compiler(known, limits=structgen.Limits(mask=200_000), on_limit="subset")
+    matcher = compiler.gbnf(grammar).matcher()
+    partly = 0
+    for i in range(24):
+        allowed = oracle.mask_of(matcher, len(tokens))
+        partly += not matcher.mask_exact
+        wanted = [t for t in (b"aaaaaaaa", b"abababab", b"a", b"b", b"x") if allowed[tokens.index(t)]]
+        assert matcher.accept_token(tokens.index(wanted[i % len(wanted)]))
+    assert partly
