@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 import structgen
@@ -233,3 +235,15 @@ def test_an_ambiguous_grammar_is_charged() -> None:
         wanted = [t for t in (b"aaaaaaaa", b"abababab", b"a", b"b", b"x") if allowed[tokens.index(t)]]
         assert matcher.accept_token(tokens.index(wanted[i % len(wanted)]))
     assert partly
+
+
+def test_a_budget_and_many_patterns() -> None:
+    """The first completion takes more than a mask may, and the text goes on."""
+    patterns = {f"p{i}": {"type": "string", "pattern": f"a.{{{i % 40}}}$"} for i in range(100)}
+    grammar = compilers(mask=200_000)[1].json_schema({"type": "object", "properties": patterns})
+    source = random.Random(5)
+    for _ in range(3):
+        matcher = grammar.matcher(max_tokens=60)
+        while not matcher.is_terminated():
+            assert matcher.num_steps <= 60
+            assert matcher.accept_token(source.choice(sorted(mask(matcher))))

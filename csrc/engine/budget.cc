@@ -617,19 +617,27 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
     part_of_row(row);
   }
   if (is_terminated() || loose_within(budget)) return true;
+  // The first completion of a grammar may take much more than a mask; what is learnt on the way stays. A text
+  // that was begun must not stop for it.
+  constexpr int64_t kTimes = 50;
+  const int64_t work = std::min(grammar_->mask_work(), Meter::kEndless / kTimes);
+  const std::vector<uint32_t> plain(row, row + grammar_->vocabulary().words());
   try {
-    return narrow_row(row, budget);
+    return narrow_row(row, budget, work);
   } catch (const Error& e) {
-    if (!e.is_limit() || !keep_promise(row, budget)) throw;
+    if (!e.is_limit()) throw;
+    if (keep_promise(row, budget)) return true;
+    if (!grammar_->subset()) throw;
   }
-  return true;
+  std::copy(plain.begin(), plain.end(), row);
+  return narrow_row(row, budget, kTimes * work);
 }
 
 // Of a mask the tokens that leave enough of the budget.
-bool Matcher::narrow_row(uint32_t* row, std::size_t budget) {
+bool Matcher::narrow_row(uint32_t* row, std::size_t budget, int64_t work) {
   const Vocabulary& v = grammar_->vocabulary();
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kBudget, grammar_->mask_work());
+  const WorkScope scope(Task::kBudget, work);
   refresh();
   budgeted_ = true;
   spelling_ = kSpellings;
@@ -678,7 +686,8 @@ bool Matcher::narrow_row(uint32_t* row, std::size_t budget) {
       judge_texts(trial);
     }
   } catch (const Error& e) {
-    if (!e.is_limit()) throw;  // what was not judged yet is refused
+    if (!e.is_limit()) throw;
+    exact_ = false;  // what was not judged yet is refused
   }
   if (const TokenId next = epoch_->needed.at(current().v).next; next >= 0)
     trial.take(next);  // as was promised
