@@ -402,7 +402,7 @@ class Compiler:
         builder: _core.GrammarBuilder,
         start: int,
         source: Any,
-        subset: bool,
+        subset: bool = False,
         recipe: _Recipe | None = None,
     ) -> CompiledGrammar:
         core = self._core.grammar(builder, start, subset)

@@ -40,7 +40,7 @@ std::string grouped(int64_t n) {
 }  // namespace
 
 void Meter::settle() {
-  if (fail_ > 0) fail_ = std::max<int64_t>(0, fail_ - (given_ - slice_));
+  if (fail_ > 0) fail_ = std::max<int64_t>(1, fail_ - (given_ - slice_));  // due: at the next charge
   given_ = slice_;
 }
 
@@ -52,8 +52,10 @@ void Meter::fail_after(int64_t units) {
 void Meter::checkpoint() {
   const int64_t all = left();
   if (fail_ > 0) {
+    const bool due = fail_ <= given_ - slice_;
     settle();
-    if (fail_ == 0) {
+    if (due) {
+      fail_ = 0;
       refill(all);
       if (work_interrupt) work_interrupt();  // a test may want this one to fail in its place
       throw Error(ErrorKind::kBudgetExceeded, "a failure that a test asked for").on_purpose();

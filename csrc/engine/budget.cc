@@ -216,7 +216,7 @@ bool Matcher::few(StateId s, std::size_t budget, uint64_t& work) {
 Matcher::Bounds Matcher::tokens_needed(bool search) {
   if (is_terminated()) return {0, 0};
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kBudget, grammar_->mask_work());
+  const WorkScope scope(Task::kBudget, ending_work());
   refresh();
   budgeted_ = true;
   spelling_ = kSpellings;
@@ -240,7 +240,7 @@ Matcher::Bounds Matcher::tokens_needed(bool search) {
 bool Matcher::fits(std::size_t budget) {
   if (is_terminated()) return true;
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kBudget, grammar_->mask_work());
+  const WorkScope scope(Task::kBudget, ending_work());
   refresh();
   budgeted_ = true;
   spelling_ = kSpellings;
@@ -251,7 +251,7 @@ bool Matcher::fits(std::size_t budget) {
 std::string Matcher::shortest_completion() {
   if (is_terminated()) return {};
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kCompletion, grammar_->mask_work());
+  const WorkScope scope(Task::kCompletion, ending_work());
   refresh();
   if (!epoch_->limits) return epoch_->completion.of(current());
   std::string out;
@@ -548,7 +548,7 @@ bool Matcher::keep_promise(uint32_t* row, std::size_t budget) {
 // Where tokens are limited, the ways out of the limits are those that budgets count.
 bool Matcher::fill_limited(uint32_t* row, std::size_t budget) {
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kBudget, grammar_->mask_work());
+  const WorkScope scope(Task::kBudget, ending_work());
   refresh();
   if (needed(current()) > budget) {
     if (asked_within(budget) != Reach::Answer::kNo) unknown(budget);
@@ -617,20 +617,31 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
     part_of_row(row);
   }
   if (is_terminated() || loose_within(budget)) return true;
-  // The first completion of a grammar may take much more than a mask; what is learnt on the way stays. A text
-  // that was begun must not stop for it.
-  constexpr int64_t kTimes = 50;
-  const int64_t work = std::min(grammar_->mask_work(), Meter::kEndless / kTimes);
+  // What is not judged in time is refused: a subset.
+  if (!grammar_->subset()) {
+    try {
+      return narrow_row(row, budget, ending_work());
+    } catch (const Error& e) {
+      if (!e.is_limit() || !keep_promise(row, budget)) throw;
+    }
+    return true;
+  }
   const std::vector<uint32_t> plain(row, row + grammar_->vocabulary().words());
   try {
-    return narrow_row(row, budget, work);
+    return narrow_row(row, budget, grammar_->mask_work());
   } catch (const Error& e) {
     if (!e.is_limit()) throw;
     if (keep_promise(row, budget)) return true;
-    if (!grammar_->subset()) throw;
   }
   std::copy(plain.begin(), plain.end(), row);
-  return narrow_row(row, budget, kTimes * work);
+  return narrow_row(row, budget, ending_work());
+}
+
+// The first completion of a grammar may take much more than a mask; what is learnt on the way stays. A text
+// that was begun must not stop for it.
+int64_t Matcher::ending_work() const {
+  constexpr int64_t kTimes = 50;
+  return kTimes * std::min(grammar_->mask_work(), Meter::kEndless / kTimes);
 }
 
 // Of a mask the tokens that leave enough of the budget.

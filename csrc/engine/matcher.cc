@@ -294,7 +294,7 @@ void Matcher::rollback(std::size_t n) {
 std::vector<Matcher::Capture> Matcher::captures() {
   std::vector<Capture> out;
   if (grammar_->captures().empty()) return out;
-  const WorkScope scope(Task::kCaptures, reading_work(text_.size()));
+  const WorkScope scope(Task::kCaptures, 10 * std::min(Meter::kEndless / 10, reading_work(text_.size())));
   std::vector<Span> spans;
   if (const Pattern* pattern = grammar_->groups()) {
     for (const GroupSpan& g : find_groups(*pattern, text_, is_terminated() || is_accepting()))

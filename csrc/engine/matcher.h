@@ -85,6 +85,7 @@ class Matcher {
   bool takes_part() const;
   void part_of_row(uint32_t* row);
   int64_t reading_work(std::size_t bytes) const;
+  int64_t ending_work() const;
   void row_by_bytes(uint32_t* row);  // whether or not tokens can finish what follows
   bool row_within(uint32_t* row, std::size_t budget);
   bool narrow_row(uint32_t* row, std::size_t budget, int64_t work);

@@ -430,7 +430,7 @@ bool RegexArena::witness(RegexId r, std::string& out) {
       }
       continue;
     }
-    if (from.size() > kWitnessBudget) return near_witness(r, out);
+    if (from.size() > (subset_ ? kWitnessBudget : kEmptinessBudget)) return near_witness(r, out);
     const ClassMap& c = classes(RegexId{id});
     charge(1 + c.n / 4);
     for (uint16_t k = 0; k < c.n; ++k) {
