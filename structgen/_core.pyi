@@ -220,7 +220,7 @@ def torn_fork() -> bool:
     Whether this process, or one that it comes from, was forked while the core's threads worked.
     """
 
-def fill_bitmasks(matchers: list, mask: object, threads: int) -> list: ...
+def fill_bitmasks(matchers: list, mask: object, threads: int, rows: Sequence[int] | None = None) -> list: ...
 
 class Language:
     """A regular language over bytes; for tests."""

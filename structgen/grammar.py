@@ -418,16 +418,31 @@ class Matcher:
 
 @overload
 def fill_bitmasks(
-    matchers: Sequence[Matcher], mask: Any, threads: int = 0, *, skip_errors: Literal[False] = False
+    matchers: Sequence[Matcher],
+    mask: Any,
+    threads: int = 0,
+    *,
+    rows: Sequence[int] | None = None,
+    skip_errors: Literal[False] = False,
 ) -> None: ...
 @overload
 def fill_bitmasks(
-    matchers: Sequence[Matcher], mask: Any, threads: int = 0, *, skip_errors: Literal[True]
+    matchers: Sequence[Matcher],
+    mask: Any,
+    threads: int = 0,
+    *,
+    rows: Sequence[int] | None = None,
+    skip_errors: Literal[True],
 ) -> list[Exception | None]: ...
 def fill_bitmasks(
-    matchers: Sequence[Matcher], mask: Any, threads: int = 0, *, skip_errors: bool = False
+    matchers: Sequence[Matcher],
+    mask: Any,
+    threads: int = 0,
+    *,
+    rows: Sequence[int] | None = None,
+    skip_errors: bool = False,
 ) -> list[Exception | None] | None:
-    """Fills row i of ``mask`` from matcher i, with the GIL released. What befalls one row stays with it:
+    """Fills a row of ``mask`` from each matcher, with the GIL released. What befalls one row stays with it:
     every other row is filled, whether the call raises or not.
 
     A row without a mask is all zero: it allows no token, so that nothing can be sampled from it by accident.
@@ -435,7 +450,9 @@ def fill_bitmasks(
 
     Args:
         matchers: distinct matchers, of one or several grammars.
-        mask: int32, shape (at least len(matchers), ceil(V/32)).
+        mask: int32 numpy array or CPU tensor, shape (rows, ceil(V/32)), C-contiguous.
+        rows: the row of each matcher, in any order, negative ones from the end; None: row i for matcher i.
+            Other rows are not touched.
         threads: 0 chooses by the batch size, 1 runs in the calling thread.
         skip_errors: return what went wrong instead of raising it.
 
@@ -444,10 +461,11 @@ def fill_bitmasks(
         for the others. Else None.
 
     Raises:
-        ValueError: a mask of the wrong type or shape, or a matcher that stands twice: no row is touched.
+        ValueError: a mask of the wrong type or shape, a matcher or a row that stands twice, a row that the
+            mask has not: no row is touched.
         BudgetExceeded, SchemaTooComplex, ValueError (a matcher that another thread is using), MemoryError:
-            without ``skip_errors``, what went wrong in the first row without a mask. A note names all such
-            rows, and so does the exception's attribute ``rows``, a tuple.
+            without ``skip_errors``, what went wrong with the first matcher that has no mask. A note names the
+            places of all such matchers in the batch, and so does the exception's attribute ``rows``, a tuple.
     """
     for i, m in enumerate(matchers):
         if not isinstance(m, Matcher):
@@ -457,7 +475,13 @@ def fill_bitmasks(
         raise ValueError("the same matcher stands twice in the batch; fork it")
     if threads <= 0:
         threads = 1 if len(cores) < 16 else _cpu_count()
-    errors = _core.fill_bitmasks(cores, mask, threads)
+    try:
+        places = None if rows is None else [operator.index(row) for row in rows]
+    except TypeError:
+        raise TypeError(f"rows are numbers of rows, not {rows!r:.60}") from None
+    if places and not -(1 << 63) <= min(places) <= max(places) < 1 << 63:
+        raise ValueError(f"the mask has no such row: {rows!r:.60}")
+    errors = _core.fill_bitmasks(cores, mask, threads, places)
     if skip_errors:
         return errors or [None] * len(cores)
     if errors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import numpy as np
@@ -112,3 +113,53 @@ def test_wrong_arguments_touch_nothing() -> None:
     with pytest.raises(structgen.UnsatisfiableBudget):
         matcher.fill_bitmask(found, max_tokens=1)
     assert not found.any()
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch"])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("seed", range(20))
+def test_scattered_rows(kind: str, threads: int, seed: int) -> None:
+    """Each matcher's mask is in its row, the other rows are as they were; one matcher in five fails."""
+    chance = random.Random(seed)
+    compiler = structgen.Compiler(harness.vocabulary(harness.WORDS))
+    height = chance.choice([1, 5, 40, 200])
+    count = chance.randint(0, height)
+    matchers = []
+    for i in range(count):
+        grammar = compiler.json_schema({"type": "string", "maxLength": i % 7})
+        matchers.append(grammar.matcher(max_tokens=0 if chance.random() < 0.2 else 50))
+    rows = chance.sample(range(height), count)
+    given = [row - height if chance.random() < 0.3 else row for row in rows]
+    expected = np.full_like(mask(height), 0x5A5A)
+    found = expected.copy()
+    for matcher, row in zip(matchers, rows, strict=True):
+        try:
+            matcher.fork().fill_bitmask(expected, row)
+        except structgen.UnsatisfiableBudget:
+            assert not expected[row].any()
+    held = found
+    if kind == "torch":
+        held = pytest.importorskip("torch").from_numpy(found)
+    errors = structgen.fill_bitmasks(matchers, held, threads, rows=given, skip_errors=True)
+    assert np.array_equal(found, expected)
+    assert [e is not None for e in errors] == [not expected[row].any() for row in rows]
+    if count:
+        structgen.fill_bitmasks(matchers[:1], found, rows=np.array(rows[:1]), skip_errors=True)
+        assert np.array_equal(found, expected)
+
+
+def test_wrong_rows_touch_nothing() -> None:
+    compiler = structgen.Compiler(harness.vocabulary(harness.WORDS))
+    a = compiler.json_schema({"type": "boolean"}).matcher()
+    pair = [a, a.fork()]
+    found = mask(3)
+    for rows in ([0, 0], [1, -2], [0], [0, 1, 2], [0, 3], [0, -4], [0, 1 << 80], []):
+        with pytest.raises(ValueError, match="row"):
+            structgen.fill_bitmasks(pair, found, rows=rows)
+    with pytest.raises(ValueError, match="no matchers"):
+        structgen.fill_bitmasks([], found, rows=[0])
+    for rows in (["0", "1"], 5, [0.0, 1.0]):
+        with pytest.raises(TypeError, match="numbers of rows"):
+            structgen.fill_bitmasks(pair, found, rows=rows)  # type: ignore[arg-type]
+    assert (found == -1).all()
+    structgen.fill_bitmasks([], found, rows=[])

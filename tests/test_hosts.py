@@ -107,24 +107,26 @@ def test_a_batch_of_free_ended_and_constrained_rows() -> None:
         fill_rows([live], mask, rows=[0, 1])
 
 
-class Broken(sg.Matcher):
-    """Fails at its mask, as a schema does that is too much to tell."""
-
-    def fill_bitmask(self, mask: Any, row: int = 0, max_tokens: int | None = None) -> None:
-        raise sg.SchemaTooComplex("too much")
-
-
 @pytest.mark.parametrize("kind", ["numpy", "torch"])
-def test_a_request_that_fails_ends_alone(kind: str) -> None:
-    grammar = ENGINE.compile("regex", "[ab]+")
-    good = ENGINE.request(grammar)
-    bad = HostRequest(Broken(grammar, grammar.matcher()._core), [EOS])
-    mask: Any = np.full((2, WORDS), 7, np.int32)
+@pytest.mark.parametrize("batched", [False, True])
+def test_a_request_that_fails_ends_alone(kind: str, batched: bool) -> None:
+    """A text that cannot fit its tokens fails at its mask, as a schema does that is too much to tell."""
+    good = ENGINE.request(ENGINE.compile("regex", "[ab]+"))
+    grammar = ENGINE.compile("regex", "[a-z]{50}")
+    bad = HostRequest(grammar.matcher(max_tokens=3, after_end="ignore"), [EOS])
+    mask: Any = np.full((4, WORDS), 7, np.int32)
     if kind == "torch":
         mask = torch.from_numpy(mask)
-    fill_rows([bad, good], mask)
-    assert bits(np.asarray(mask[0])) == {EOS} and ord("a") in bits(np.asarray(mask[1]))
-    assert isinstance(bad.error, sg.SchemaTooComplex)
+    for _ in range(2):
+        if batched:
+            fill_rows([bad, good], mask, rows=[3, 0])
+        else:
+            bad.fill(mask, 3)
+            good.fill(mask, 0)
+        assert bits(np.asarray(mask[3])) == {EOS}
+        assert bits(np.asarray(mask[0])) == {ord("a"), ord("b"), TOKENS.index(b"ab")}
+        assert (np.asarray(mask[1:3]) == 7).all()
+    assert isinstance(bad.error, sg.UnsatisfiableBudget)
     assert not bad.accept([EOS]) and bad.validate([97]) == 0 and not bad.is_terminated()
     bad.rollback(0)
     assert bad.fork().error is bad.error

@@ -106,12 +106,16 @@ class Rows {
   Rows(const Rows&) = delete;
   Rows& operator=(const Rows&) = delete;
   std::size_t count() const { return count_; }
+  // Its number from 0 on; throws where there is none.
+  std::size_t index(int64_t i) {
+    const int64_t from_start = i < 0 ? i + static_cast<int64_t>(count_) : i;
+    if (from_start < 0 || from_start >= static_cast<int64_t>(count_))
+      fail("row " + std::to_string(i) + " of " + std::to_string(count_));
+    return static_cast<std::size_t>(from_start);
+  }
   // The row, with words beyond the vocabulary (padded heads) cleared.
   uint32_t* row(int64_t i) {
-    if (i < 0) i += static_cast<int64_t>(count_);
-    if (i < 0 || i >= static_cast<int64_t>(count_))
-      fail("row " + std::to_string(i) + " of " + std::to_string(count_));
-    uint32_t* p = static_cast<uint32_t*>(view_.buf) + static_cast<std::size_t>(i) * width_;
+    uint32_t* p = static_cast<uint32_t*>(view_.buf) + index(i) * width_;
     for (std::size_t w = words_; w < width_; ++w) p[w] = 0;
     return p;
   }
@@ -314,11 +318,37 @@ nb::object raised(const std::exception_ptr& failure) {
   }
 }
 
-// The errors by row; an empty list where there are none.
-nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads) {
+// Where each matcher's row is: `given`, or from 0 on. Each stands there once, and nothing is touched yet.
+std::vector<int64_t> places_of(const std::optional<std::vector<int64_t>>& given, Rows& rows,
+                               std::size_t count) {
+  std::vector<int64_t> out;
+  if (!given) {
+    if (rows.count() < count) throw Error(ErrorKind::kValue, "bitmask: fewer rows than matchers");
+    for (std::size_t i = 0; i < count; ++i) out.push_back(static_cast<int64_t>(i));
+    return out;
+  }
+  if (given->size() != count)
+    throw Error(ErrorKind::kValue, "rows: " + std::to_string(given->size()) + " of them for " +
+                                       std::to_string(count) + " matchers");
+  std::vector<bool> taken(rows.count(), false);
+  for (int64_t i : *given) {
+    const std::size_t row = rows.index(i);
+    if (taken[row]) throw Error(ErrorKind::kValue, "rows: row " + std::to_string(row) + " stands twice");
+    taken[row] = true;
+    out.push_back(static_cast<int64_t>(row));
+  }
+  return out;
+}
+
+// The errors by matcher; an empty list where there are none.
+nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads,
+                       const std::optional<std::vector<int64_t>>& given) {
   const nb::tuple held(matchers);  // other threads may change the list
   nb::list errors;
-  if (held.size() == 0) return errors;
+  if (held.size() == 0) {
+    if (given && !given->empty()) throw Error(ErrorKind::kValue, "rows: there are no matchers for them");
+    return errors;
+  }
   std::vector<BoundMatcher*> all;
   uint32_t words = 0;
   for (nb::handle h : held) {
@@ -326,7 +356,7 @@ nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads) {
     words = std::max(words, all.back()->grammar().vocabulary().words());
   }
   Rows rows(mask, words);
-  if (rows.count() < all.size()) throw Error(ErrorKind::kValue, "bitmask: fewer rows than matchers");
+  const std::vector<int64_t> where = places_of(given, rows, all.size());
   std::vector<std::exception_ptr> failures(all.size());
   std::vector<Use> uses;
   std::vector<Matcher*> free;
@@ -334,7 +364,7 @@ nb::list fill_bitmasks(nb::list matchers, nb::handle mask, unsigned threads) {
   std::vector<std::size_t> places;
   bool failed = false;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    uint32_t* const p = rows.row(static_cast<int64_t>(i));
+    uint32_t* const p = rows.row(where[i]);
     try {
       uses.emplace_back(*all[i]);
     } catch (const Error&) {
@@ -641,7 +671,7 @@ NB_MODULE(_core, m) {
   m.def(
       "torn_fork", [] { return torn_fork() != 0; },
       "Whether this process, or one that it comes from, was forked while the core's threads worked.");
-  m.def("fill_bitmasks", &fill_bitmasks, "matchers"_a, "mask"_a, "threads"_a);
+  m.def("fill_bitmasks", &fill_bitmasks, "matchers"_a, "mask"_a, "threads"_a, "rows"_a = nb::none());
   bind_regex(m);
   bind_logits(m);
 }

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..compiler import Compiler
 from ..errors import BudgetExceeded, StructgenError, VocabularyError
-from ..grammar import CompiledGrammar, Matcher
+from ..grammar import CompiledGrammar, Matcher, fill_bitmasks
 from ..limits import SERVING, Limits, OnLimit
 from ..logits import allocate_bitmask
 from ..vocabulary import Vocabulary
@@ -116,7 +116,7 @@ class HostRequest:
 
     def __init__(self, matcher: Matcher, end_token_ids: Sequence[int]) -> None:
         self.matcher = matcher
-        self.error: StructgenError | None = None
+        self.error: Exception | None = None
         self._ends = end_token_ids
 
     def accept(self, tokens: Sequence[int]) -> bool:
@@ -151,7 +151,7 @@ class HostRequest:
                 return
             except StructgenError as error:
                 self.error = error
-        self._end_alone(mask, row)
+        self.end_alone(mask, row)
 
     def is_terminated(self) -> bool:
         """After an end token."""
@@ -168,7 +168,8 @@ class HostRequest:
         self.error = None
         self.matcher.reset()
 
-    def _end_alone(self, mask: Any, row: int) -> None:
+    def end_alone(self, mask: Any, row: int) -> None:
+        """Writes a row that allows the request's end tokens and nothing else."""
         words: npt.NDArray[np.uint32] = np.zeros(mask.shape[-1], np.uint32)
         for token in self._ends:
             words[token >> 5] |= np.uint32(1 << (token & 31))
@@ -178,19 +179,36 @@ class HostRequest:
 
 
 def fill_rows(requests: Sequence[HostRequest | None], mask: Any, rows: Sequence[int] | None = None) -> None:
-    """Fills the rows of a batch; None and terminated requests get rows of ones. Raises nothing, as `fill`.
+    """Fills the rows of a batch in one call of the core; None and terminated requests get rows of ones.
+
+    What befalls one request ends it alone, as in `HostRequest.fill`.
 
     Args:
-        requests: the batch; None is a free row.
-        mask: int32, (rows, ceil(V / 32)).
+        requests: the batch, each of them once; None is a free row.
+        mask: int32, numpy or CPU tensor, (rows, ceil(V / 32)).
         rows: where each request's row is; None: in order.
+
+    Raises:
+        ValueError: a mask of the wrong shape, a row or a request that stands twice, more rows than requests.
     """
     places = range(len(requests)) if rows is None else rows
+    going: list[HostRequest] = []
+    where: list[int] = []
     for request, row in zip(requests, places, strict=True):
         if request is None or request.is_terminated():
             mask[row] = -1
+        elif request.error is not None:
+            request.end_alone(mask, row)
         else:
-            request.fill(mask, row)
+            going.append(request)
+            where.append(row)
+    if not going:
+        return
+    errors = fill_bitmasks([request.matcher for request in going], mask, rows=where, skip_errors=True)
+    for request, row, error in zip(going, where, errors, strict=True):
+        if error is not None:
+            request.error = error
+            request.end_alone(mask, row)
 
 
 def vocabulary_of(
