@@ -5,45 +5,136 @@ processor time and memory. Leaves: a table of outcomes and of worst times, an ex
 code 1 where there is any. Cost: with ten walks each, about 100 schemas a minute.
 
     python -m bench.attack [--seeds 0:2000] [--walks 100] [--on-limit subset] [--vocabulary tekken]
+    python -m bench.attack --engine llguidance
+
+With --engine the same schemas go to any engine of `structgen.bench.engines`, through what all of them have: a
+mask and accept. "bench.attack:serving" is structgen with a server's limits. Texts that do not end by themselves
+are not judged there, and what an engine says it does not enforce is counted apart.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
+import json
+import random
 import sys
+import time
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
 import structgen
 from bench import data
+from structgen.bench import engines
+from structgen.bench.engines import base
+from structgen.bench.tokens import Tokens, of_vocabulary
 from structgen.bench.workers import run
-from tests import attack
+from tests import attack, oracle
 from tests.harness import WORDS, vocabulary
 
-LIMIT = 120.0  # seconds for one schema with its walks, before it counts as a hang
-MEMORY = 4 << 30
+MEMORY = 4 << 30  # bytes of a child above what it holds after its set-up
+_CLOSERS = frozenset(b'"]}0123456789aelnrstu')
 
 
 @functools.cache
-def tokens(name: str) -> structgen.Vocabulary:
-    if name == "words":
-        return vocabulary(WORDS)
-    tekken = data.tekken()
-    return structgen.Vocabulary.from_bytes(
-        tekken.text, eos_token_ids=[tekken.eos], special_token_ids=tekken.special
-    )
+def tokens(name: str) -> Tokens:
+    return of_vocabulary(vocabulary(WORDS), name) if name == "words" else data.tekken()
 
 
 def setup(config: dict[str, Any]) -> dict[str, Any]:
-    return {"compiler": structgen.Compiler(tokens(config["vocabulary"]), **config["options"]), **config}
+    known = tokens(config["vocabulary"])
+    if config["engine"] is not None:
+        return {**config, "engine": engines.load(config["engine"], known)}
+    made = structgen.Vocabulary.from_bytes(
+        known.text, eos_token_ids=[known.eos], special_token_ids=known.special
+    )
+    return {"compiler": structgen.Compiler(made, **config["options"]), **config}
 
 
 def work(state: dict[str, Any], seed: int, emit: Any) -> None:
-    found = attack.attack(
-        state["compiler"], seed, attack.schema(seed, state["size"]), state["walks"], state["tokens"]
-    )
+    document = attack.schema(seed, state["size"])
+    if state["engine"] is not None:
+        known = tokens(state["vocabulary"])
+        found = attack_engine(state["engine"], known, seed, document, state["walks"], state["tokens"])
+    else:
+        found = attack.attack(state["compiler"], seed, document, state["walks"], state["tokens"])
     emit((dict(found.counts), found.worst, found.examples[:3]))
+
+
+def attack_engine(
+    engine: base.Engine, known: Tokens, seed: int, document: Any, walks: int, most: int
+) -> attack.Found:
+    """`attack.attack` through what every engine has."""
+    found, source = attack.Found(), random.Random(seed)
+    begin = time.process_time()
+    try:
+        grammar = engine.compile(json.dumps(document))
+    except base.Refused as refused:
+        found.time("compile", time.process_time() - begin)
+        found.counts["refused"] += 1
+        found.counts[f"refused: {str(refused)[:60]}"] += 1
+        return found
+    found.time("compile", time.process_time() - begin)
+    found.counts["compiled"] += 1
+    if grammar.unenforced:
+        found.counts["compiled with a part that it says it does not enforce"] += 1
+    check = attack.judge(document)
+    for _ in range(walks):
+        try:
+            _walk(grammar.sequence(), known, source, found, check, most)
+        except Exception as error:  # any that an engine has
+            found.note("error in mid-text", f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+        if found.counts["error in mid-text"]:
+            break
+    return found
+
+
+def _walk(
+    sequence: base.Sequence, known: Tokens, source: random.Random, found: attack.Found, check: Any, most: int
+) -> None:
+    """One text; behind half of its tokens those that close something are preferred."""
+    width = len(known.text)
+    taken: list[int] = []
+    for at in range(most):
+        begin = time.process_time()
+        sequence.fill()
+        found.time("mask", time.process_time() - begin)
+        if sequence.failure():
+            found.note("error in mid-text", " ".join(sequence.failure().split())[:200])
+            return
+        allowed = np.flatnonzero(oracle.bits(sequence.row.reshape(1, -1), width))
+        if not len(allowed):
+            found.note("dead end", repr(b"".join(known.text[t] for t in taken)[-80:]))
+            return
+        ends = sequence.allows(known.eos) and (at > most // 2 or source.random() < 0.3)
+        some = [int(allowed[source.randrange(len(allowed))]) for _ in range(16)]
+        some = [t for t in some if t != known.eos] or [known.eos]
+        closing = [
+            t for t in map(int, allowed[:4096]) if known.text[t] and _CLOSERS.issuperset(known.text[t])
+        ]
+        if ends:
+            token = known.eos
+        elif at > most // 2 and closing:
+            token = min(closing[:64], key=lambda t: (known.text[t][:1] not in b'"]}', source.random()))
+        else:
+            token = min(some, key=lambda t: len(known.text[t])) if source.random() < 0.5 else some[0]
+        begin = time.process_time()
+        if sequence.accept(token) is False or sequence.failure():
+            found.note("allowed token refused", repr((b"".join(known.text[t] for t in taken)[-80:], token)))
+            return
+        found.time("accept", time.process_time() - begin)
+        if token == known.eos:
+            break
+        taken.append(token)
+    else:
+        found.counts["texts without an end"] += 1
+        return
+    text = b"".join(known.text[t] for t in taken)
+    found.counts["texts"] += 1
+    if check is not None and not check(text.decode("utf-8", "replace")):
+        found.note("invalid text", repr(text[:300]))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -55,6 +146,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--vocabulary", choices=("words", "tekken"), default="words")
     parser.add_argument("--on-limit", choices=("error", "subset"), default="subset")
     parser.add_argument("--mask", type=int, default=structgen.Limits().mask, help="units of work of a mask")
+    parser.add_argument("--engine", help="an engine of structgen.bench.engines instead")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=120.0,
+        help="seconds a schema with its walks, before it counts as a hang",
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--show", type=int, default=30, help="findings shown (default: 30)")
     options = parser.parse_args(arguments)
@@ -63,6 +161,7 @@ def main(arguments: list[str] | None = None) -> int:
         "vocabulary": options.vocabulary,
         "size": options.size,
         "walks": options.walks,
+        "engine": options.engine,
         "tokens": options.tokens,
         "options": {"on_limit": options.on_limit, "limits": structgen.Limits(mask=options.mask)},
     }
@@ -71,7 +170,13 @@ def main(arguments: list[str] | None = None) -> int:
     examples: list[tuple[int, str]] = []
     jobs = range(first, behind)
     for seed, rows, failure in run(
-        "bench.attack:setup", "bench.attack:work", config, jobs, limit=LIMIT, processes=options.jobs
+        "bench.attack:setup",
+        "bench.attack:work",
+        config,
+        jobs,
+        limit=options.limit,
+        memory=MEMORY,
+        processes=options.jobs,
     ):
         if failure is not None:
             counts[failure.kind] += 1

@@ -230,13 +230,14 @@ def run(
     jobs: Iterable[Any],
     *,
     limit: float,
+    memory: int | None = None,
     processes: int = 1,
 ) -> Iterator[tuple[Any, list[Any], Failure | None]]:
     """(job, rows, failure) for every job: `each` with one worker a lane."""
 
     class Single:
         def __init__(self) -> None:
-            self._worker = Worker(setup, work, config, limit)
+            self._worker = Worker(setup, work, config, limit, memory)
 
         def run(self, job: Any) -> tuple[list[Any], Failure | None]:
             return self._worker.call(job)

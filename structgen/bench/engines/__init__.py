@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from structgen._extras import missing
+from structgen.limits import SERVING
 
 from ..workers import named
 from .base import Missing
@@ -34,6 +35,11 @@ class Entry:
 
 ENGINES = {
     "structgen": Entry("structgen", "its defaults"),
+    "structgen-serving": Entry(
+        "structgen",
+        "with the limits of a server: 200,000 units of work a mask, and a part of the mask beyond",
+        {"limits": SERVING, "on_limit": "subset"},
+    ),
     "llguidance": Entry("llguidance", "its defaults; the unchecked pointer call for masks"),
     "xgrammar": Entry("xgrammar", "its defaults: no properties beyond the listed ones (strict_mode)"),
     "xgrammar-compliant": Entry(

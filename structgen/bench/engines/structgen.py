@@ -62,8 +62,8 @@ class Engine:
     notes: tuple[str, ...] = ()
     ends_in_time = True
 
-    def __init__(self, tokens: Tokens, **options: Any) -> None:
-        self._compiler = structgen.Compiler(vocabulary(tokens))
+    def __init__(self, tokens: Tokens, limits: structgen.Limits | None = None, **options: Any) -> None:
+        self._compiler = structgen.Compiler(vocabulary(tokens), limits=limits)
         self._row = row_of(len(tokens.text))
         self._options = options
 
