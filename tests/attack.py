@@ -16,6 +16,7 @@ import math
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -285,6 +286,13 @@ class Found:
         self.examples.append(f"{kind}: {example}")
 
 
+def judge(document: Any) -> Callable[[str], bool] | None:
+    """Whether a text is an instance; None where that could take Python's `re` exponential time."""
+    written = json.dumps(document)
+    judged = len(written) < 100_000 and not any(slow in written for slow in _SLOW)
+    return oracle.JsonOracle(document).accepts if judged else None
+
+
 def attack(
     compiler: structgen.Compiler, seed: int, document: Any, walks: int = 10, tokens: int = TOKENS
 ) -> Found:
@@ -301,10 +309,7 @@ def attack(
         return found
     found.time("compile", time.process_time() - begin)
     found.counts["compiled"] += 1
-    written = json.dumps(document)
-    # Python's `re` takes exponential time where a repetition is repeated.
-    judged = len(written) < 100_000 and not any(slow in written for slow in _SLOW)
-    check = oracle.JsonOracle(document).accepts if judged else None
+    check = judge(document)
     for n in range(walks):
         try:
             _walk(grammar, source, found, check, tokens, budget=n % 4 == 3)
