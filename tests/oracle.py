@@ -82,9 +82,13 @@ def _no_constant(name: str) -> Any:
     raise _NotJson(name)
 
 
+class Fractional(int):
+    """A whole number that was written with a fraction or an exponent: no integer in draft 4."""
+
+
 def _number(text: str) -> Decimal | int:
     value = Decimal(text)
-    return int(value) if value == value.to_integral_value() else value
+    return Fractional(value) if value == value.to_integral_value() else value
 
 
 def loads(text: str) -> Any:
@@ -171,6 +175,10 @@ _VALIDATORS = {
 
 def _is_integer(checker: Any, value: Any) -> bool:
     return _is_number(value) and Fraction(value).denominator == 1
+
+
+def _is_plain_integer(checker: Any, value: Any) -> bool:
+    return _is_integer(checker, value) and not isinstance(value, Fractional)
 
 
 def _date(text: str) -> bool:
@@ -265,7 +273,8 @@ class JsonOracle:
         registry: referencing.Registry | None = None,
     ):
         exact = loads(json.dumps(schema))
-        types = base.TYPE_CHECKER.redefine("integer", _is_integer)
+        old = base in (jsonschema.Draft3Validator, jsonschema.Draft4Validator)
+        types = base.TYPE_CHECKER.redefine("integer", _is_plain_integer if old else _is_integer)
         types = types.redefine("number", lambda checker, value: _is_number(value))
         known = {name: check for name, check in _VALIDATORS.items() if name in base.VALIDATORS}
         if "exclusiveMinimum" not in base.VALIDATORS:

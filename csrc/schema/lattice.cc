@@ -147,6 +147,8 @@ class Scaled {
       case Op::kOne:
       case Op::kNot: return std::ranges::all_of(formulas_.kids(p), [&](FormulaId k) { return scan(k); });
       case Op::kInteger:
+        if (f.b) return false;  // not told by the value alone
+        [[fallthrough]];
       case Op::kMultiple:
       case Op::kAtLeast:
       case Op::kAtMost:

@@ -118,7 +118,7 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
       take(t);
     if (number || integer) {
       if (integer && !number && !(mask & kind_bit(Kind::kNumber)))
-        out.push_back(formulas_.atom(Op::kInteger));
+        out.push_back(formulas_.atom(Op::kInteger, 0, o.draft == Draft::k4));
       mask |= kind_bit(Kind::kNumber);
     }
     out.push_back(formulas_.types(mask));

@@ -311,6 +311,11 @@ RegexId NumberLanguage::integers() {
   return integers_ = either_sign(arena_.alt(std::span<const RegexId>(parts)));
 }
 
+RegexId NumberLanguage::plain_integers() {
+  if (canonical_) return integers();
+  return either_sign(arena_.alt(digit(0, 0), arena_.cat(digit(1, 9), any_digits_)));
+}
+
 RegexId NumberLanguage::finite() {
   return arena_.cat(arena_.optional(arena_.byte('-')),
                     arena_.cat(digits(1, kReadableDigits), arena_.optional(arena_.cat(point_, any_digits_))));

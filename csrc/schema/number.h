@@ -40,6 +40,7 @@ class NumberLanguage {
 
   RegexId any();
   RegexId integers();
+  RegexId plain_integers();  // of those the ones without fraction and exponent: draft 4's
   RegexId at_least(const Decimal& bound, bool exclusive);
   RegexId at_most(const Decimal& bound, bool exclusive);
   RegexId multiple_of(const Decimal& divisor);  // kSchemaTooComplex above 18 digits or 40 decimals

@@ -229,6 +229,7 @@ bool Scalars::multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts)
   Decimal easy;
   std::vector<Decimal> divisors;
   uint32_t joined = 0;
+  bool plain = false;
   std::vector<FormulaId> others;
   for (FormulaId k : formulas_.kids(p)) {
     const Formula& f = formulas_[k];
@@ -236,6 +237,7 @@ bool Scalars::multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts)
       others.push_back(k);
       continue;
     }
+    plain = plain || (f.op == Op::kInteger && f.b);
     const Decimal d = Decimal::parse(f.op == Op::kInteger ? std::string_view("1") : formulas_.text(f.a));
     if (NumberLanguage::is_hard(d))
       divisors.push_back(d);
@@ -244,9 +246,13 @@ bool Scalars::multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts)
     else if (!NumberLanguage::common_multiple(easy, d, easy))
       return false;
   }
+  const auto spelled = [&] {
+    if (plain) parts.push_back(language(domain).plain_integers());
+    return true;
+  };
   if (!divisors.empty() &&
       bounded_multiples(joined ? std::optional(easy) : std::nullopt, divisors, others, domain, parts))
-    return true;
+    return spelled();
   if (joined == 0 || joined + divisors.size() < 2) return false;
   if (divisors.empty()) divisors.push_back(easy);
   for (Decimal& d : divisors) {
@@ -254,7 +260,7 @@ bool Scalars::multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts)
     parts.push_back(language(domain).multiple_of(d));
   }
   for (FormulaId k : others) parts.push_back(combine(k, domain));
-  return true;
+  return spelled();
 }
 
 bool Scalars::bounded_multiples(std::optional<Decimal> divisor, const std::vector<Decimal>& more,
@@ -360,7 +366,7 @@ RegexId Scalars::string_atom(const Formula& f) {
 RegexId Scalars::number_atom(const Formula& f, NumberLanguage& numbers) {
   const auto decimal = [&] { return Decimal::parse(formulas_.text(f.a)); };
   switch (f.op) {
-    case Op::kInteger: return numbers.integers();
+    case Op::kInteger: return f.b ? numbers.plain_integers() : numbers.integers();
     case Op::kAtLeast: return numbers.at_least(decimal(), f.b != 0);
     case Op::kAtMost: return numbers.at_most(decimal(), f.b != 0);
     case Op::kMultiple: return numbers.multiple_of(decimal());

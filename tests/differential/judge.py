@@ -3,8 +3,7 @@
 In: a schema, a draft, values as `oracle.loads` gives them (exact numbers). Out: a verdict. It shares no code
 with the engine nor with jsonschema: annotations are collected keyword by keyword as the specifications
 say, references are resolved by a walk over the positions that hold schemas. Cost: tens of microseconds.
-Two decisions are the engine's: 1.0 is an integer in every draft (draft 4 says it is not), and formats of the
-newest draft are enforced in every draft. Patterns are Python's, with `$` meaning the very end.
+One decision is the engine's: formats of the newest draft are enforced in every draft. Patterns are Python's, with `$` meaning the very end.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
-from tests.oracle import FORMATS, canonical, loads
+from tests.oracle import FORMATS, Fractional, canonical, loads
 
 DRAFTS = (4, 6, 7, 2019, 2020)
 METASCHEMAS = {
@@ -85,10 +84,12 @@ def _is_number(value: Any) -> bool:
     return not isinstance(value, bool | str | list | dict) and value is not None
 
 
-def _is_type(value: Any, name: str) -> bool:
+def _is_type(value: Any, name: str, draft: int) -> bool:
     if name == "number":
         return _is_number(value)
     if name == "integer":
+        if draft == 4 and isinstance(value, Fractional):  # 1.0
+            return False
         return _is_number(value) and Fraction(value).denominator == 1
     if name == "boolean":
         return isinstance(value, bool)
@@ -264,7 +265,7 @@ class Judge:
         if "type" in schema:
             names = schema["type"]
             names = [names] if isinstance(names, str) else names
-            if not any(_is_type(value, name) for name in names):
+            if not any(_is_type(value, name, self.draft) for name in names):
                 return False
         if "enum" in schema and canonical(value) not in self._canonical(schema["enum"]):
             return False
