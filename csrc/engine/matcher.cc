@@ -393,18 +393,16 @@ bool Matcher::takes_part() const { return grammar_->subset() && !epoch_->limits 
 
 // Some tokens of a mask that was too much: with as much work again, and with more where that finds none.
 void Matcher::part_of_row(uint32_t* row) {
-  constexpr int64_t kTimes = 50;
   exact_ = false;
   std::lock_guard hold(grammar_->world().lock);
   const Narrowing watch(*grammar_);
-  const int64_t work = std::min(grammar_->mask_work(), Meter::kEndless / kTimes);
   try {
-    const WorkScope scope(Task::kMask, work);
+    const WorkScope scope(Task::kMask, grammar_->mask_work());
     return epoch_->masks.some(current(), row);
   } catch (const Error& e) {
     if (!e.is_limit()) throw;
   }
-  const WorkScope scope(Task::kMask, kTimes * work);
+  const WorkScope scope(Task::kMask, ending_work());
   epoch_->masks.some(current(), row);
 }
 

@@ -605,7 +605,7 @@ void MaskBuilder::some(StateId s, uint32_t* row) {
       return false;
     }
   };
-  for (int depth = 0; !level.empty() && !(any && meter.exhausted()); ++depth) {
+  while (!level.empty() && !(any && meter.exhausted())) {
     next.clear();
     for (const auto& [node, state] : level) {
       if (any && meter.left() <= 0) break;
