@@ -8,7 +8,7 @@ code 1 where there is any. Cost: with ten walks each, about 100 schemas a minute
     python -m bench.attack --engine llguidance
 
 With --engine the same schemas go to any engine of `structgen.bench.engines`, through what all of them have: a
-mask and accept. "bench.attack:serving" is structgen with a server's limits. Texts that do not end by themselves
+mask and accept. "structgen-serving" is structgen with a server's limits. Texts that do not end by themselves
 are not judged there, and what an engine says it does not enforce is counted apart.
 """
 
@@ -111,9 +111,8 @@ def _walk(
         ends = sequence.allows(known.eos) and (at > most // 2 or source.random() < 0.3)
         some = [int(allowed[source.randrange(len(allowed))]) for _ in range(16)]
         some = [t for t in some if t != known.eos] or [known.eos]
-        closing = [
-            t for t in map(int, allowed[:4096]) if known.text[t] and _CLOSERS.issuperset(known.text[t])
-        ]
+        texts = ((t, known.text[t]) for t in map(int, allowed[:4096]))
+        closing = [t for t, text in texts if text and _CLOSERS.issuperset(text)]
         if ends:
             token = known.eos
         elif at > most // 2 and closing:
@@ -147,12 +146,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--on-limit", choices=("error", "subset"), default="subset")
     parser.add_argument("--mask", type=int, default=structgen.Limits().mask, help="units of work of a mask")
     parser.add_argument("--engine", help="an engine of structgen.bench.engines instead")
-    parser.add_argument(
-        "--limit",
-        type=float,
-        default=120.0,
-        help="seconds a schema with its walks, before it counts as a hang",
-    )
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds a schema and its walks may take")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--show", type=int, default=30, help="findings shown (default: 30)")
     options = parser.parse_args(arguments)
