@@ -67,8 +67,8 @@ class MaskBuilder {
   // Computed by the plain walk, kept nowhere; `scratch` owns the storage.
   void uncached(StateId s, std::vector<TokenId>& scratch, Mask& out);
   // Tokens that are allowed, shortest first, until the scope of work around it is used up, and longer until
-  // there is one: for a mask that was too much. A step that is too much is left out. Where no token was found it
-  // throws what stopped it.
+  // there is one: for a mask that was too much. A step that is too much is left out. Where no token was found
+  // it throws what stopped it.
   void some(StateId s, uint32_t* row);
   // A state reached inside a walk, without the text it captures: texts would make every step a new state.
   StateId blind(StateId s);

@@ -49,7 +49,7 @@ enum class Op : uint8_t {
   kStrings,   // a = index of a sorted set of texts
   kLanguage,  // a = RegexId: body and closing quote
   // numbers
-  kInteger,   // a whole number; b = 1: written without fraction and exponent
+  kInteger,  // a whole number; b = 1: written without fraction and exponent
   kAtLeast,  // a = text index, b = exclusive
   kAtMost,
   kMultiple,  // a = text index

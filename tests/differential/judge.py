@@ -3,7 +3,8 @@
 In: a schema, a draft, values as `oracle.loads` gives them (exact numbers). Out: a verdict. It shares no code
 with the engine nor with jsonschema: annotations are collected keyword by keyword as the specifications
 say, references are resolved by a walk over the positions that hold schemas. Cost: tens of microseconds.
-One decision is the engine's: formats of the newest draft are enforced in every draft. Patterns are Python's, with
+One decision is the engine's: formats of the newest draft are enforced in every draft. Patterns are
+Python's, with
 `$` meaning the very end.
 """
 
