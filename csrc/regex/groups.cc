@@ -1,6 +1,7 @@
 #include "regex/groups.h"
 
 #include <algorithm>
+#include <ranges>
 #include <unordered_map>
 
 #include "base/depth.h"
@@ -29,7 +30,10 @@ struct Op {
 class Program {
  public:
   // `root` of the pattern; groups are marked where they are asked for.
-  Program(const Pattern& pattern, uint32_t root, bool groups) : pattern_(pattern), groups_(groups) {
+  Program(const Pattern& pattern, uint32_t root, bool groups) : pattern_(pattern) {
+    if (groups)
+      for (const PatternGroup& g : pattern.groups) marks_.emplace_back(g.node, g.name);
+    std::ranges::stable_sort(marks_, {}, &Mark::first);
     emit(root);
     push(Op::kMatch);
   }
@@ -44,13 +48,11 @@ class Program {
   uint32_t here() const { return static_cast<uint32_t>(ops_.size()); }
 
   void emit(uint32_t node) {
-    if (groups_)  // an outer group was closed after the ones in it
-      for (std::size_t i = pattern_.groups.size(); i-- > 0;)
-        if (pattern_.groups[i].node == node) push(Op::kOpen, pattern_.groups[i].name);
+    const auto marks = std::ranges::equal_range(marks_, node, {}, &Mark::first);
+    // An outer group was closed after the ones in it.
+    for (const Mark& m : std::views::reverse(marks)) push(Op::kOpen, m.second);
     emit_bare(node);
-    if (groups_)
-      for (const PatternGroup& g : pattern_.groups)
-        if (g.node == node) push(Op::kClose, g.name);
+    for (const Mark& m : marks) push(Op::kClose, m.second);
   }
 
   void emit_bare(uint32_t node) {
@@ -110,8 +112,9 @@ class Program {
     ops_[split].b = lazy ? body : out;
   }
 
+  using Mark = std::pair<uint32_t, uint32_t>;  // a node and the group around it
   const Pattern& pattern_;
-  const bool groups_;
+  std::vector<Mark> marks_;  // by node, those of one node from the inside out; empty where none is asked for
   std::vector<Op> ops_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "base/depth.h"
@@ -57,6 +58,7 @@ class Parser {
 
   PatternCursor in_;
   Pattern out_;
+  std::unordered_map<std::string, uint32_t> names_;  // of groups: their index in out_.names
   int depth_ = 0;
   std::size_t flags_end_ = 0;  // end of the (?flags) groups that open the pattern
 };
@@ -241,9 +243,9 @@ uint32_t Parser::named_group(char close, std::size_t start) {
   const std::string name(in_.text.substr(begin, in_.at - begin));
   ++in_.at;
   const uint32_t node = group_body(start);
-  const auto at = std::find(out_.names.begin(), out_.names.end(), name);
-  out_.groups.push_back({static_cast<uint32_t>(at - out_.names.begin()), node});
-  if (at == out_.names.end()) out_.names.push_back(name);
+  const auto [known, fresh] = names_.try_emplace(name, static_cast<uint32_t>(out_.names.size()));
+  if (fresh) out_.names.push_back(name);
+  out_.groups.push_back({known->second, node});
   return node;
 }
 
