@@ -41,7 +41,7 @@ CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test core format lint hooks test-clients test-page test-hosts test-cpp test-asan test-tsan wheel test-wheel wheels check-release recursions fuzz damage \
+.PHONY: help setup demo test core format lint hooks test-clients test-page test-hosts test-cpp test-c test-asan test-tsan wheel test-wheel wheels check-release recursions fuzz damage \
   attack planted differential recorded model bench bench-speculation stubs clean
 
 help:  ## this list
@@ -107,6 +107,14 @@ test-page: setup $(VENV)/.test-page  ## the playground's page in headless Chromi
 
 test-cpp: setup  ## the C++ tests of containers, sets of stacks and the regex algebra
 	@$(PY) -m pytest -q tests/test_cpp.py
+
+# As a stranger builds it: no Python in CMake, installed, found by pkg-config.
+test-c: setup  ## libstructgen built and installed without Python, then its tests against what was installed
+	@$(VENV)/bin/cmake -S . -B build/c -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja) \
+	  -DSTRUCTGEN_PYTHON=OFF -DSTRUCTGEN_C=ON --log-level=WARNING
+	@$(VENV)/bin/cmake --build build/c -j $(JOBS)
+	@$(VENV)/bin/cmake --install build/c --prefix $(abspath build/c/prefix) >/dev/null
+	@STRUCTGEN_C_PREFIX=$(abspath build/c/prefix) $(PY) -m pytest -q tests/test_c_api.py
 
 # The C++ library is loaded beside the sanitizer's, which looks for the thrower of exceptions when it starts; the
 # sanitizer's frames are ten times as large, so the tests of deep nesting want a larger stack.
