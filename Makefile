@@ -8,6 +8,7 @@ VENV ?= .venv
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 HOST ?= vllm
 HOSTS := build/hosts-$(HOST)
+CPREFIX := $(abspath build/c/prefix)
 BENCH_COUNT ?= 300
 BENCH_ENGINES ?= structgen,llguidance,xgrammar-compliant
 BENCH_DATA ?= $(or $(STRUCTGEN_DATA),../shared/data)/maskbench
@@ -109,12 +110,8 @@ test-cpp: setup  ## the C++ tests of containers, sets of stacks and the regex al
 	@$(PY) -m pytest -q tests/test_cpp.py
 
 # As a stranger builds it: no Python in CMake, installed, found by pkg-config.
-test-c: setup  ## libstructgen built and installed without Python, then its tests against what was installed
-	@$(VENV)/bin/cmake -S . -B build/c -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja) \
-	  -DSTRUCTGEN_PYTHON=OFF -DSTRUCTGEN_C=ON --log-level=WARNING
-	@$(VENV)/bin/cmake --build build/c -j $(JOBS)
-	@$(VENV)/bin/cmake --install build/c --prefix $(abspath build/c/prefix) >/dev/null
-	@STRUCTGEN_C_PREFIX=$(abspath build/c/prefix) $(PY) -m pytest -q tests/test_c_api.py
+test-c: setup $(CPREFIX)/.installed  ## libstructgen built and installed without Python, then its tests against what was installed
+	@STRUCTGEN_C_PREFIX=$(CPREFIX) $(PY) -m pytest -q tests/test_c_api.py
 
 # The C++ library is loaded beside the sanitizer's, which looks for the thrower of exceptions when it starts; the
 # sanitizer's frames are ten times as large, so the tests of deep nesting want a larger stack.
@@ -152,14 +149,16 @@ damage: setup  ## saved files damaged 10,000 times each: refused or harmless?
 
 # The host and the wheel in an environment of their own: vLLM finds the backend by its entry point. Where torch comes
 # from is the machine's business (UV_FIND_LINKS, UV_INDEX, ...). Those three want CUDA, and transformers imports them.
-test-hosts: wheel  ## the real serving engine HOST (vllm) with the wheel: gigabytes, once
+# The tests are imported as files, so that `structgen` is the wheel's and not the checkout's.
+test-hosts: wheel $(if $(filter llama_cpp,$(HOST)),$(CPREFIX)/.installed)  ## the real serving engine HOST (vllm) with the wheel: gigabytes, once
 	@test -f tests/hosts/test_$(HOST).py || { echo "HOST is one of: $(patsubst tests/hosts/test_%.py,%,$(wildcard tests/hosts/test_*.py))" >&2; exit 2; }
 	@$(PIP) uv
 	@test -x $(HOSTS)/bin/python || $(VENV)/bin/uv venv -q --python $(abspath $(PY)) $(HOSTS)
-	@$(VENV)/bin/uv pip install -q --python $(HOSTS)/bin/python -r tests/hosts/$(HOST).txt pytest jsonschema openai httpx
+	@$(VENV)/bin/uv pip install -q --python $(HOSTS)/bin/python -r tests/hosts/$(HOST).txt pytest jsonschema openai httpx 'lark<1.4'
 	@$(VENV)/bin/uv pip uninstall -q --python $(HOSTS)/bin/python torchvision torchaudio torchcodec
 	@$(VENV)/bin/uv pip install -q --python $(HOSTS)/bin/python --no-deps --reinstall dist/*.whl
-	@$(HOSTS)/bin/python -m pytest -q --noconftest -p no:cacheprovider --rootdir tests/hosts tests/hosts/test_$(HOST).py
+	@STRUCTGEN_C_PREFIX=$(CPREFIX) $(HOSTS)/bin/python -m pytest -q --noconftest --import-mode=importlib -p no:cacheprovider \
+	  --rootdir tests/hosts tests/hosts/test_$(HOST).py
 
 attack: setup  ## SCHEMAS (2000) hostile schemas with 100 random walks each, then the other hostile inputs: a table
 	@$(PY) -m bench.attack --seeds 0:$(SCHEMAS) --walks 100 --mask 200000 --jobs $(JOBS) --vocabulary tekken
@@ -211,6 +210,13 @@ $(VENV)/.qwen: constraints.txt $(VENV)/.test
 $(VENV)/.tools: pyproject.toml constraints.txt | $(PY)
 	@$(PIP) $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])') \
 	  numpy cmake ninja build
+	@touch $@
+
+$(CPREFIX)/.installed: $(SOURCES) $(VENV)/.tools
+	@$(VENV)/bin/cmake -S . -B build/c -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja) \
+	  -DSTRUCTGEN_PYTHON=OFF -DSTRUCTGEN_C=ON -DCMAKE_INSTALL_LIBDIR=lib --log-level=WARNING
+	@$(VENV)/bin/cmake --build build/c -j $(JOBS)
+	@$(VENV)/bin/cmake --install build/c --prefix $(CPREFIX) >/dev/null
 	@touch $@
 
 # An editable install: Python files are read where they are, the library is built under build/.

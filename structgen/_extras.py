@@ -41,6 +41,16 @@ EXTRAS = {
     "prometheus_client": "serve",
 }
 
+# Engines that structgen is an adapter for: whoever imports the adapter has them, or wants this one.
+HOSTS = {
+    "llama_cpp": "llama-cpp-python",
+    "outlines": "outlines",
+    "genlm": "genlm-control",
+    "lm_eval": "lm-eval",
+    "onnxruntime_genai": "onnxruntime-genai",
+    "sglang": "sglang",
+}
+
 
 def install(extra: str) -> str:
     """The command that installs an extra; quoted, because shells read brackets."""
@@ -56,14 +66,15 @@ def missing(error: ImportError, purpose: str) -> ImportError:
         purpose: what wanted the package: "Lark grammars". "" where that is not known.
 
     Returns:
-        `error` itself where it says so already, or where no extra brings the package.
+        `error` itself where it says so already, or where neither an extra nor a host brings the package.
     """
     if isinstance(error, MissingDependency):
         return error
     package = (error.name or "").split(".")[0]
     extra = EXTRAS.get(package)
-    if extra is None:
+    if extra is None and package not in HOSTS:
         return error
+    command = install(extra) if extra is not None else f"pip install {HOSTS[package]}"
     hidden = sys.modules.get(package)
     if isinstance(error, ModuleNotFoundError) and error.name != package and hidden is not None:
         file = getattr(hidden, "__file__", None)
@@ -71,4 +82,4 @@ def missing(error: ImportError, purpose: str) -> ImportError:
             return MissingDependency(f"{file} hides the package {package}; rename that file", name=error.name)
     what = "is not installed" if isinstance(error, ModuleNotFoundError) else f"cannot be imported ({error})"
     reason = f"{purpose} need it: " if purpose else ""
-    return MissingDependency(f"the package {package} {what}; {reason}{install(extra)}", name=error.name)
+    return MissingDependency(f"the package {package} {what}; {reason}{command}", name=error.name)

@@ -110,14 +110,15 @@ class HostRequest:
 
     Attributes:
         error: why the request cannot go on; None while it can.
+        end_token_ids: the tokens that end its text.
     """
 
-    __slots__ = ("_ends", "error", "matcher")
+    __slots__ = ("end_token_ids", "error", "matcher")
 
     def __init__(self, matcher: Matcher, end_token_ids: Sequence[int]) -> None:
         self.matcher = matcher
         self.error: Exception | None = None
-        self._ends = end_token_ids
+        self.end_token_ids = tuple(end_token_ids)
 
     def accept(self, tokens: Sequence[int]) -> bool:
         """Takes the tokens. False: one is refused, none is taken, and the host should end the request."""
@@ -159,7 +160,7 @@ class HostRequest:
 
     def fork(self) -> HostRequest:
         """A request of its own at the same place."""
-        other = HostRequest(self.matcher.fork(), self._ends)
+        other = HostRequest(self.matcher.fork(), self.end_token_ids)
         other.error = self.error
         return other
 
@@ -171,7 +172,7 @@ class HostRequest:
     def end_alone(self, mask: Any, row: int) -> None:
         """Writes a row that allows the request's end tokens and nothing else."""
         words: npt.NDArray[np.uint32] = np.zeros(mask.shape[-1], np.uint32)
-        for token in self._ends:
+        for token in self.end_token_ids:
             words[token >> 5] |= np.uint32(1 << (token & 31))
         mask[row] = (
             words.view(np.int32) if isinstance(mask, np.ndarray) else mask.new_tensor(words.view(np.int32))

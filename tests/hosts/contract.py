@@ -1,0 +1,164 @@
+"""What every adapter must do, inside its real host: each tests/hosts/test_*.py derives a class from this.
+
+The oracle of the reference text is structgen's own `generate` with the same model; that of the hard schemas
+is the `jsonschema` package. The seam below the adapters has its own contract in tests/test_hosts.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any, ClassVar
+
+import jsonschema
+import pytest
+
+import structgen as sg
+from structgen.lm import embedded
+
+ROOT = Path(__file__).resolve().parents[2]
+MODEL = str(embedded.path("target"))
+ORDER = json.loads((ROOT / "examples" / "order.schema.json").read_text())
+TEXT = "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon by 5 March 2027"
+OTHERS = (
+    "Please send 2 red stools to Jonas Weber in Vienna, no hurry",
+    "Aiko Tanaka wants 4 tall shelves by 12 May 2026 in Osaka, express",
+)
+PROMPT = embedded.format_prompt(TEXT, ORDER)
+EXPECTED = sg.generate(None, TEXT, ORDER).text
+HARD: dict[str, Any] = {
+    "uniqueItems and multipleOf": {
+        "type": "object",
+        "properties": {
+            "q": {
+                "type": "array",
+                "items": {"type": "integer", "multipleOf": 5, "minimum": 5, "maximum": 60},
+                "uniqueItems": True,
+                "minItems": 2,
+                "maxItems": 5,
+            }
+        },
+        "required": ["q"],
+        "additionalProperties": False,
+    },
+    "not": {
+        "type": "object",
+        "properties": {"a": {"type": "integer", "not": {"multipleOf": 3}}},
+        "required": ["a"],
+    },
+    "if and then": {
+        "type": "object",
+        "properties": {"kind": {"enum": ["a", "b"]}, "n": {"type": "integer"}},
+        "required": ["kind"],
+        "if": {"properties": {"kind": {"const": "a"}}},
+        "then": {"required": ["n"]},
+        "additionalProperties": False,
+    },
+    "contains": {"type": "array", "items": {"type": "integer"}, "contains": {"const": 7}, "maxItems": 4},
+    "patternProperties": {
+        "type": "object",
+        "patternProperties": {"^[ab]$": {"type": "integer"}},
+        "additionalProperties": False,
+        "minProperties": 2,
+    },
+    "dependentRequired": {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+        "dependentRequired": {"a": ["b"]},
+        "minProperties": 1,
+        "additionalProperties": False,
+    },
+    "oneOf": {"oneOf": [{"type": "integer", "multipleOf": 3}, {"type": "integer", "multipleOf": 5}]},
+}
+TAG = {
+    "type": "structural_tag",
+    "format": {
+        "type": "triggered_tags",
+        "triggers": ["<fn="],
+        "tags": [
+            {"begin": "<fn=a>", "content": {"type": "json_schema", "json_schema": ORDER}, "end": "</fn>"}
+        ],
+        "at_least_one": True,
+        "stop_after_first": True,
+    },
+}
+KINDS: dict[str, tuple[Any, str]] = {  # kind -> (text, what the answer matches)
+    "json_schema": (json.dumps(ORDER), r"\{.*\}"),
+    "json_object": ("", r"\{.*\}"),
+    "regex": (r"\d{4}-\d{2}-\d{2}", r"\d{4}-\d{2}-\d{2}"),
+    "choice": ('["yes", "say \\"hi\\"\\n"]', 'yes|say "hi"\n'),
+    "gbnf": ('root ::= "(" [0-9]{1,4} ")"', r"\([0-9]{1,4}\)"),
+    "lark": ('start: NAME "=" /[0-9]{1,3}/\nNAME: /[a-z]{1,9}/', r"[a-z]+=[0-9]+"),
+    "structural_tag": (json.dumps(TAG), r"[^<]*<fn=a>\{.*\}</fn>"),
+}
+REFUSED = [
+    ("json_schema", "{", "invalid JSON"),
+    ("json_schema", '{"type": "integer", "minimum": 2, "maximum": 1}', "no value satisfies"),
+    ("json_schema", '{"$ref": "http://example.com/x"}', "reference"),
+    ("regex", "(", "not closed"),
+]
+
+
+class Contract:
+    """A host with one model. Derived classes say how it answers and what it can be asked for."""
+
+    kinds: ClassVar[tuple[str, ...]] = tuple(KINDS)
+    refusal: ClassVar[type[Exception] | tuple[type[Exception], ...]] = sg.StructgenError
+
+    def answer(
+        self,
+        kind: str,
+        text: Any,
+        *,
+        prompt: str = PROMPT,
+        max_tokens: int = 150,
+        temperature: float = 0.0,
+        seed: int = 0,
+    ) -> str:
+        """The host's text under a constraint."""
+        raise NotImplementedError
+
+    def test_the_reference(self) -> None:
+        assert self.answer("json_schema", json.dumps(ORDER)) == EXPECTED
+        assert self.answer("json_schema", json.dumps(ORDER)) == EXPECTED, "and again"
+
+    @pytest.mark.parametrize("kind", list(KINDS))
+    def test_every_kind(self, kind: str) -> None:
+        if kind not in self.kinds:
+            pytest.skip(f"the host has no {kind}")
+        text, pattern = KINDS[kind]
+        answer = self.answer(kind, text)
+        assert re.fullmatch(pattern, answer, re.DOTALL), answer
+        if kind.startswith("json"):
+            json.loads(answer)
+
+    @pytest.mark.parametrize("name", list(HARD))
+    def test_hard_schemas(self, name: str) -> None:
+        prompt = embedded.format_prompt("numbers: 15, 20 and 7", HARD[name])
+        for seed in range(8):
+            answer = self.answer(
+                "json_schema",
+                json.dumps(HARD[name]),
+                prompt=prompt,
+                max_tokens=60,
+                temperature=1.5,
+                seed=seed,
+            )
+            jsonschema.Draft202012Validator(HARD[name]).validate(json.loads(answer))
+
+    @pytest.mark.parametrize(("kind", "text", "message"), REFUSED)
+    def test_refusals(self, kind: str, text: str, message: str) -> None:
+        if kind not in self.kinds:
+            pytest.skip(f"the host has no {kind}")
+        with pytest.raises(self.refusal, match=message):
+            self.answer(kind, text)
+        assert self.answer("json_schema", json.dumps(ORDER)) == EXPECTED, "the host goes on"
+
+
+class Budgets(Contract):
+    """Hosts whose adapter knows how many tokens a text may have."""
+
+    @pytest.mark.parametrize("most", [20, 40, 61])
+    def test_texts_end_within_max_tokens(self, most: int) -> None:
+        jsonschema.validate(json.loads(self.answer("json_schema", json.dumps(ORDER), max_tokens=most)), ORDER)
