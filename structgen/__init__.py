@@ -32,7 +32,8 @@ from .logits import allocate_bitmask, apply_bitmask, masked_log_softmax, masked_
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from .generation import Result, generate
+    from .constraints import ToolCall, ToolReply
+    from .generation import InvalidValue, Result, TokenLogprobs, agenerate, generate
     from .sampling import Samples, sample, sample_async
 
 __version__ = "0.1.0"
@@ -43,6 +44,7 @@ __all__ = [
     "CompiledGrammar",
     "Compiler",
     "GrammarError",
+    "InvalidValue",
     "Limits",
     "Matcher",
     "MissingDependency",
@@ -51,11 +53,15 @@ __all__ = [
     "Samples",
     "SchemaTooComplex",
     "StructgenError",
+    "TokenLogprobs",
+    "ToolCall",
+    "ToolReply",
     "UnsatisfiableBudget",
     "UnsatisfiableSchema",
     "UnsupportedSchema",
     "Vocabulary",
     "VocabularyError",
+    "agenerate",
     "allocate_bitmask",
     "apply_bitmask",
     "check",
@@ -67,6 +73,8 @@ __all__ = [
     "sample_async",
 ]
 
+_GENERATION = ("InvalidValue", "Result", "TokenLogprobs", "ToolCall", "ToolReply", "agenerate", "generate")
+
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})  # what loads on first use is there too
@@ -74,10 +82,10 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     # These pull in a language model; they load on first use.
-    if name in ("generate", "Result"):
-        from . import generation as module
+    if name in _GENERATION:
+        from . import generation
 
-        return getattr(module, name)
+        return getattr(generation, name)
     if name in ("sample", "sample_async", "Samples"):
         from . import sampling
 

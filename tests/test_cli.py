@@ -62,7 +62,7 @@ def test_version(run) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("no-such",), ("check",), ("generate", "--schema", ORDER), ("mask", ORDER, "--order", "x")],
+    [(), ("no-such",), ("generate", "--schema", ORDER), ("mask", ORDER, "--order", "x")],
 )
 def test_wrong_usage_is_2(run, arguments) -> None:
     status, out, err = run(*arguments)
@@ -295,3 +295,78 @@ def test_bytes_are_readable() -> None:
     assert visible(b'a"\n\x00\xff\xc3\xa9') == 'a"\\n\\x00\\xff\u00e9'
     assert ranges(b"0123459ab-") == ["`-`", "`0`-`5`", "`9`", "`a`", "`b`"]
     assert ranges(range(0x7E, 0x82)) == ["`~`", "0x7F", "0x80", "0x81"]
+
+
+# ---- one parser of constraints ----
+
+
+def test_every_command_takes_every_constraint(run, file) -> None:
+    """The same flags on generate, sample, check, mask and compile."""
+    pytest.importorskip("lark")
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+    constraints = [
+        ("--schema", '{"const": "ab"}'),
+        ("--schema", file('{"const": "ab"}', "s.json")),
+        ("--regex", "ab"),
+        ("--choice", "ab", "cd"),
+        ("--gbnf", file('root ::= "ab"', "g.gbnf")),
+        ("--lark", file('start: "ab"', "g.lark")),
+        ("--grammar", file('start: "ab"', "h.lark")),
+        (
+            "--response-format",
+            file('{"type": "json_schema", "json_schema": {"schema": {"const": "ab"}}}', "r.json"),
+        ),
+        ("--tools", file(json.dumps(tools), "t.json"), "--tool-choice", "required"),
+    ]
+    for constraint in constraints:
+        status, out, err = run("generate", "--prompt", "x", *constraint)
+        assert status == 0 and ("ab" in out or "weather" in out or "cd" in out), (constraint, err)
+        status, out, err = run("sample", "--prompt", "x", "--method", "local", *constraint)
+        assert status == 0 and json.loads(out)["text"], (constraint, err)
+        assert run("compile", *constraint)[0] == run("mask", *constraint)[0] == 0, constraint
+        status, out, _ = run("check", "-", *constraint, stdin="nothing\n")
+        assert status == 1 and "rejected at line 1" in out, constraint
+        status, out, err = run("check", *constraint)
+        assert status == 0 and "compiled" in out, err
+
+
+def test_check_takes_texts_of_any_grammar(run, file) -> None:
+    text = file("2024-01-31\n", "t.txt")
+    assert run("check", "--regex", r"\d{4}-\d{2}-\d{2}", text)[:2] == (0, f"{text}: accepted\n")
+    status, out, _ = run("check", "--regex", "[a-z]+", text)
+    assert status == 1 and "allowed  `a`-`z`" in out
+
+
+def test_constraints_that_are_wrong(run, file) -> None:
+    status, _, err = run("check", "--regex", "a", "--schema", ORDER)
+    one_error(status, err, "one constraint at a time, not --schema and --regex")
+    status, _, err = run("check")
+    one_error(status, err, "check needs a schema")
+    status, _, err = run("mask")
+    one_error(status, err, "mask needs a schema")
+    status, _, err = run("compile")
+    one_error(status, err, "compile needs a schema")
+    status, _, err = run("compile", "--type", "orders")
+    one_error(status, err, "MODULE:NAME")
+    status, _, err = run("compile", "--type", "no_such_module:Order")
+    one_error(status, err, "cannot import the module no_such_module")
+    status, _, err = run("compile", "--type", "json:Order")
+    one_error(status, err, "the module json has no Order")
+    status, _, err = run("compile", "--regex", "a", "--tool-choice", "none")
+    one_error(status, err, "tool_choice= goes with tools=")
+    bad = file("[{", "t.json")
+    status, _, err = run("compile", "--tools", bad)
+    one_error(status, err, f"{bad}: invalid JSON")
+    grammar = file('root ::= "a"\n  | rot', "g.gbnf")
+    status, _, err = run("compile", "--gbnf", grammar)
+    one_error(status, err, f"{grammar}:2:5: rule 'rot' is not defined")
+
+
+def test_a_type_of_python_on_the_command_line(run, tmp_path, monkeypatch) -> None:
+    pytest.importorskip("pydantic")
+    (tmp_path / "my_orders.py").write_text(
+        "from dataclasses import dataclass\n@dataclass\nclass Order:\n    product: str\n    quantity: int\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    status, out, _ = run("generate", "--type", "my_orders:Order", "--prompt", "two lamps")
+    assert status == 0 and set(json.loads(out)) == {"product", "quantity"}

@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("fastapi")
 
+from structgen._text import TextStream
+from structgen.frontend.tool_calls import Begun, Call, CallReader, Part, style_of_template
 from structgen.frontend.tools import STYLES
-from structgen.serve.text import TextStream
-from structgen.serve.tool_calls import Begun, Call, CallReader, Part, style_of_template
 from tests import tool_styles
 
 

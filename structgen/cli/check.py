@@ -1,8 +1,8 @@
-"""`structgen check SCHEMA [INSTANCE...]`: does the engine take this text, and where does it stop?
+"""`structgen check SCHEMA [TEXT...]`: does the engine take this text, and where does it stop?
 
-In: a schema and texts. Out: one line a text; for a rejected one its place, the text around it, the keywords
-that forbid it and what could stand there. Without texts only the schema is compiled. Cost: a compile, then
-about a microsecond a byte; a rejection some hundred small compiles.
+In: a schema or another constraint, and texts. Out: one line a text; for a rejected one its place, the text
+around it, the keywords that forbid it and what could stand there. Without texts only the schema is compiled.
+Cost: a compile, then about a microsecond a byte; a rejection some hundred small compiles.
 """
 
 from __future__ import annotations
@@ -10,16 +10,19 @@ from __future__ import annotations
 import argparse
 
 from structgen import CompiledGrammar, Compiler
+from structgen.constraints import Constraint
 
 from .common import (
     OK,
     REJECTED,
     Commands,
+    Failure,
     Inputs,
-    add_schema_options,
+    add_constraint_options,
     allowed_here,
     called,
-    compile_schema,
+    constraint,
+    json_options,
     note,
     place,
     plural,
@@ -34,33 +37,47 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "check",
         help="does the engine accept this text; where does it stop",
-        description="Checks texts against a schema exactly as generation would. Whitespace around a text is "
-        "left out. Exit status 1 if one is rejected.",
+        description="Checks texts against a schema exactly as generation would. Whitespace around JSON and a "
+        "line break at the end of other texts are left out. Exit status 1 if one is rejected.",
     )
-    parser.add_argument("schema", metavar="SCHEMA", help="a JSON Schema file, or -")
-    parser.add_argument("instances", metavar="INSTANCE", nargs="*", help="a file with JSON text, or -")
-    add_schema_options(parser)
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        help="a JSON Schema, unless an option says what texts must be; then files with a text each, or -",
+    )
+    add_constraint_options(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     inputs = Inputs()
-    text = inputs.read(options.schema, "schema")
+    wanted, files = constraint(options, inputs), list(options.files)
+    if wanted is None:
+        if not files:
+            raise Failure("check needs a schema: a file, or an option such as --regex")
+        wanted = constraint(options, inputs, files.pop(0))
+        assert wanted is not None
     compiler = Compiler(vocabulary(None))
-    grammar = compile_schema(compiler, text, options.schema, options)
+    grammar = wanted.compile(compiler, json_options(options))
+    name = wanted.name or f"--{wanted.param}"
     for entry in grammar.report:
-        note(f"{called(options.schema)}: not enforced: {entry}")
-    if not options.instances:
-        print(f"{called(options.schema)}: compiled ({plural(len(grammar.report), 'remark')})")
+        note(f"{name}: not enforced: {entry}")
+    for warning in grammar.warnings:
+        note(f"{name}: {warning}")
+    if not files:
+        print(f"{name}: compiled ({plural(len(grammar.report), 'remark')})")
     status = OK
-    for name in options.instances:
-        data = inputs.read(name, "instance").encode().strip(_BLANKS)
-        found = explain(grammar, data)
-        print(f"{called(name)}: {found or 'accepted'}")
+    is_json = grammar._options is not None
+    for file in files:
+        data = inputs.read(file, "instance").encode()
+        data = data.strip(_BLANKS) if is_json else data.removesuffix(b"\n").removesuffix(b"\r")
+        found = explain(grammar, data, causes=is_json)
+        print(f"{called(file)}: {found or 'accepted'}")
         if found:
             status = REJECTED
-            if options.order == "schema" and in_any_order(compiler, text, data, options):
-                note(f"{called(name)}: accepted with --order any: only the order of its keys differs")
+            if is_json and options.order == "schema" and in_any_order(compiler, wanted, data, options):
+                note(f"{called(file)}: accepted with --order any: only the order of its keys differs")
     return status
 
 
@@ -86,7 +103,7 @@ def explain(grammar: CompiledGrammar, data: bytes, causes: bool = True) -> str:
     return "\n".join(lines)
 
 
-def in_any_order(compiler: Compiler, text: str, data: bytes, options: argparse.Namespace) -> bool:
-    free = argparse.Namespace(**{**vars(options), "order": "any"})
-    matcher, length = stand_at(compile_schema(compiler, text, options.schema, free), data)
+def in_any_order(compiler: Compiler, wanted: Constraint, data: bytes, options: argparse.Namespace) -> bool:
+    free = wanted.compile(compiler, {**json_options(options), "property_order": "any"})
+    matcher, length = stand_at(free, data)
     return length == len(data) and matcher.is_accepting()

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import enum
+import importlib
+import json
+import logging
+import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from structgen._readable import Place, allowed_here, place, quoted, ranges, spellings, visible
-from structgen.errors import GrammarError
+from structgen.constraints import Constraint, constraint_of
 
 if TYPE_CHECKING:
-    from structgen import CompiledGrammar, Compiler, Matcher, Vocabulary
+    from structgen import CompiledGrammar, Matcher, Vocabulary
+    from structgen.lm.base import LanguageModel
 
 OK, REJECTED, USAGE = 0, 1, 2
 
 __all__ = [
-    "OK", "REJECTED", "USAGE", "Commands", "Failure", "Inputs", "Place", "add_schema_options", "allowed_here",
-    "byte_vocabulary", "called", "compile_schema", "milliseconds", "note", "one_line", "place", "plural",
-    "quoted", "ranges", "spellings", "stand_at", "told", "visible", "vocabulary",
+    "OK", "REJECTED", "USAGE", "Commands", "Failure", "Inputs", "Place", "add_constraint_options",
+    "allowed_here", "byte_vocabulary", "called", "constraint", "json_options", "load_model",
+    "milliseconds", "note", "one_line", "parsed", "place", "plural", "quoted", "ranges", "spellings",
+    "stand_at", "visible", "vocabulary",
 ]  # fmt: skip
 
 
@@ -66,6 +75,110 @@ class Inputs:
             raise Failure(f"the {what} {shown} is not UTF-8 (byte {error.start})") from None
 
 
+def add_constraint_options(
+    parser: argparse.ArgumentParser, whitespace: str = "flexible", numbers: str = "any", strings: str = "any"
+) -> None:
+    """What a text must be: one of these, with the options of JSON. `constraint` reads them."""
+    group = parser.add_argument_group("what the text must be (one of these)")
+    group.add_argument("--schema", metavar="FILE", help="a JSON Schema: a file, -, or the JSON itself")
+    group.add_argument("--type", metavar="MODULE:NAME", help="a Python type, such as orders:Order")
+    group.add_argument("--regex", metavar="PATTERN", help="a pattern that the whole text matches")
+    group.add_argument("--choice", metavar="TEXT", nargs="+", help="one of these texts")
+    group.add_argument("--gbnf", metavar="FILE", help="a grammar in GBNF, or -")
+    group.add_argument("--lark", metavar="FILE", help="a Lark grammar, or -")
+    group.add_argument("--grammar", metavar="FILE", help="a grammar in either dialect, or -")
+    group.add_argument("--tools", metavar="FILE", help="a JSON list of tools as OpenAI writes them, or -")
+    group.add_argument("--response-format", metavar="FILE", help="OpenAI's object of that name, or -")
+    group = parser.add_argument_group("options of --tools")
+    group.add_argument("--tool-choice", metavar="CHOICE", help="auto (the default), required, none or a name")
+    group.add_argument("--tool-style", metavar="STYLE", help="how calls are written (default: as the model)")
+    add_schema_options(parser, whitespace, numbers, strings)
+
+
+_FILES = ("schema", "gbnf", "lark", "grammar", "tools", "response_format")
+
+
+def constraint(options: argparse.Namespace, inputs: Inputs, schema: str | None = None) -> Constraint | None:
+    """The constraint that the options name; None: none of them does.
+
+    Args:
+        schema: a file that stands for --schema.
+
+    Raises:
+        Failure: two constraints, a file that cannot be read, a type that is not there.
+    """
+    given: dict[str, Any] = {name: getattr(options, name) for name in (*_FILES, "regex", "choice", "type")}
+    if schema is not None:
+        given["schema"] = schema
+    wanted = [name for name, value in given.items() if value is not None]
+    if len(wanted) > 1:
+        flags = " and ".join("--" + name.replace("_", "-") for name in wanted)
+        raise Failure(f"one constraint at a time, not {flags}")
+    if wanted == ["type"]:
+        return constraint_of({"schema": python_type(given["type"])})
+    name = ""
+    more = {"tool_choice": options.tool_choice, "tool_style": options.tool_style}
+    for kind in _FILES:
+        value = given.pop(kind)
+        if value is None:
+            continue
+        if kind != "schema" or not (value.lstrip().startswith("{") or value in ("true", "false")):
+            name, value = called(value), inputs.read(value, kind.replace("_", " "))
+        if kind in ("tools", "response_format"):
+            value = parsed(value, name)
+        more[kind] = value
+    given.pop("type")
+    try:
+        found = constraint_of({**given, **more})
+    except (TypeError, ValueError) as error:
+        raise Failure(f"{name}: {error}" if name else str(error)) from None
+    return None if found is None else replace(found, name=name)
+
+
+def plain(value: Any) -> Any:
+    """A value of a Python type as `json.dumps` wants it (`default=`)."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if isinstance(value, enum.Enum):
+        return value.value
+    return list(value) if isinstance(value, set | frozenset | tuple) else str(value)
+
+
+def parsed(text: str, name: str) -> Any:
+    """The JSON value of a file. Failure: it is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Failure(f"{name}: invalid JSON: {error}") from None
+
+
+def python_type(name: str) -> Any:
+    """The object that MODULE:NAME names, the working folder searched first. Failure: there is none."""
+    module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise Failure(f"a type is named MODULE:NAME, such as orders:Order, not {name!r}")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module)
+    except ImportError as error:
+        raise Failure(f"cannot import the module {module} of --type: {error}") from None
+    finally:
+        sys.path.pop(0)
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise Failure(f"the module {module} has no {attribute}")
+        found = getattr(found, part)
+    return found
+
+
+def json_options(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of JSON by the names of `Compiler.json_schema`."""
+    names = ("draft", "formats", "whitespace", "numbers", "strings", "extra_keys")
+    return {"property_order": options.order, **{name: getattr(options, name) for name in names}}
+
+
 def add_schema_options(
     parser: argparse.ArgumentParser, whitespace: str = "flexible", numbers: str = "any", strings: str = "any"
 ) -> None:
@@ -105,32 +218,26 @@ def add_schema_options(
     )
 
 
-def compile_schema(compiler: Compiler, text: str, name: str, options: argparse.Namespace) -> CompiledGrammar:
-    """The schema's grammar; errors say which file they are about, and where in it."""
+def load_model(name: str | None) -> LanguageModel:
+    """The model. Failure or LanguageModelError: there is none, or it is damaged."""
+    from structgen.lm.load import language_model
+
+    if name is not None and name != "embedded":
+        if name.startswith(("/", ".", "~")) and not Path(name).is_dir():
+            raise Failure(f"cannot load the model {name}: no such folder")
+        _quiet()
+    return language_model(name)
+
+
+def _quiet() -> None:
+    """Keep the advice and the progress bars of transformers off the terminal."""
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
     try:
-        return compiler.json_schema(
-            text,
-            property_order=options.order,
-            draft=options.draft,
-            formats=options.formats,
-            whitespace=options.whitespace,
-            numbers=options.numbers,
-            strings=options.strings,
-            extra_keys=options.extra_keys,
-        )
-    except GrammarError as error:
-        raise told(error, text, name) from None
-
-
-def told(error: GrammarError, text: str, name: str) -> GrammarError:
-    """The same error with the file's name and, where the schema is not JSON, the line and column in front."""
-    where = called(name)
-    if error.message.startswith("invalid JSON") and error.offset is not None:
-        error.located(text)
-        where += f":{error.line}:{error.column}"
-        error.line = None  # said already
-    error.message = f"{where}: {error.message}"
-    return error
+        from transformers.utils import logging as theirs
+    except ImportError:
+        return  # what loads the model says what is missing
+    theirs.set_verbosity_error()  # type: ignore[no-untyped-call, unused-ignore]
+    theirs.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
 
 
 def byte_vocabulary() -> Vocabulary:

@@ -11,15 +11,17 @@ import argparse
 import time
 
 from structgen import CompiledGrammar, Compiler, allocate_bitmask
+from structgen.constraints import Constraint
 from structgen.errors import GrammarError
 
 from .common import (
     OK,
     Commands,
+    Failure,
     Inputs,
-    add_schema_options,
-    called,
-    compile_schema,
+    add_constraint_options,
+    constraint,
+    json_options,
     milliseconds,
     note,
     vocabulary,
@@ -33,11 +35,11 @@ def add_parser(commands: Commands) -> None:
         description="Compiles schemas and reports which keywords constrain nothing. A keyword that is not "
         "listed is enforced exactly; one that could not be is an error. Exit status 2 on an error.",
     )
-    parser.add_argument("schemas", metavar="SCHEMA", nargs="+", help="a JSON Schema file, or -")
+    parser.add_argument("files", metavar="SCHEMA", nargs="*", help="a JSON Schema file, or -")
     parser.add_argument(
         "--tokenizer", default="bytes", help="bytes (the default), embedded, a file, a folder or a hub name"
     )
-    add_schema_options(parser)
+    add_constraint_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -46,19 +48,26 @@ def run(options: argparse.Namespace) -> int:
 
     inputs = Inputs()
     tokens = vocabulary(options.tokenizer)
-    measure(Compiler(tokens), "true", "", options)  # the vocabulary's own tables, once a process
+    measure(Compiler(tokens), Constraint("schema", True), options)  # the vocabulary's own tables, once
     status = OK
-    for name in options.schemas:
-        text = inputs.read(name, "schema")
+    common = constraint(options, inputs)
+    if common is None and not options.files:
+        raise Failure("compile needs a schema: files, or an option such as --regex")
+    for file in [*([None] if common is not None else []), *options.files]:
+        wanted = common if file is None else constraint(_plain(options), inputs, file)
+        assert wanted is not None
+        name = wanted.name or f"--{wanted.param}"
         try:
-            grammar, compiled, first = measure(Compiler(tokens), text, name, options)
+            grammar, compiled, first = measure(Compiler(tokens), wanted, options)
         except GrammarError as error:
             line, code = explain(error)
             note(f"structgen: {line}")
             status = max(status, code)
             continue
-        print(f"{called(name)}: compiled in {milliseconds(compiled)}, first mask {milliseconds(first)}")
+        print(f"{name}: compiled in {milliseconds(compiled)}, first mask {milliseconds(first)}")
         print(f"  vocabulary  {tokens.vocab_size} ids ({options.tokenizer})")
+        for warning in grammar.warnings:
+            print(f"  warning     {warning}")
         if grammar.report:
             print("  enforced    every keyword but these:")
             for entry in grammar.report:
@@ -68,13 +77,19 @@ def run(options: argparse.Namespace) -> int:
     return status
 
 
+def _plain(options: argparse.Namespace) -> argparse.Namespace:
+    """The options without a constraint: each file is one of its own."""
+    kinds = ("schema", "type", "regex", "choice", "gbnf", "lark", "grammar", "tools", "response_format")
+    return argparse.Namespace(**{**vars(options), **dict.fromkeys((*kinds, "tool_choice", "tool_style"))})
+
+
 def measure(
-    compiler: Compiler, text: str, name: str, options: argparse.Namespace
+    compiler: Compiler, wanted: Constraint, options: argparse.Namespace
 ) -> tuple[CompiledGrammar, float, float]:
     """The grammar, seconds to compile it, and seconds of its first mask."""
     mask = allocate_bitmask(1, compiler.vocabulary.vocab_size)
     start = time.perf_counter()
-    grammar = compile_schema(compiler, text, name, options)
+    grammar = wanted.compile(compiler, json_options(options))
     middle = time.perf_counter()
     grammar.matcher().fill_bitmask(mask)
     return grammar, middle - start, time.perf_counter() - middle

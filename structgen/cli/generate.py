@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import os
 import sys
 import time
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from structgen import Compiler
+from structgen.constraints import Constraint
 
 from .common import (
     OK,
@@ -27,10 +26,13 @@ from .common import (
     Commands,
     Failure,
     Inputs,
-    add_schema_options,
+    add_constraint_options,
     called,
-    compile_schema,
+    constraint,
+    json_options,
+    load_model,
     note,
+    plain,
     plural,
 )
 
@@ -42,12 +44,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A prompt, the JSON text of its schema, and where both came from."""
+    """A prompt, what its answer must be, and where both came from."""
 
     prompt: str
-    schema: str
+    constraint: Constraint
     place: str
-    schema_name: str
 
 
 def add_parser(commands: Commands) -> None:
@@ -65,7 +66,6 @@ def add_parser(commands: Commands) -> None:
         help='JSONL, or -: a string a line, or {"prompt": ..., "schema": file or schema}; '
         "a file is looked up beside FILE",
     )
-    parser.add_argument("--schema", metavar="FILE", help="a JSON Schema file, or - (for prompts without one)")
     parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
     parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="(default: 256)")
     parser.add_argument(
@@ -84,7 +84,7 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--output", metavar="FILE", help="write records as JSONL here (- is standard output)")
     parser.add_argument("--limit", type=int, metavar="N", help="stop after N prompts")
-    add_schema_options(parser, whitespace="compact", numbers="canonical", strings="plain")
+    add_constraint_options(parser, whitespace="compact", numbers="canonical", strings="plain")
     parser.set_defaults(run=run)
 
 
@@ -100,14 +100,13 @@ def run(options: argparse.Namespace) -> int:
             except OSError as error:
                 raise Failure(f"cannot write {options.output}: {error.strerror}") from None
         note(f"loading {options.model or 'the embedded model'}")
-        lm = load(options.model)
-        compiler = Compiler(lm.vocabulary)
+        lm = load_model(options.model)
         start = time.perf_counter()
         status, texts = OK, 0
         for request in wanted:
             if options.prompts is not None:
                 note(f"> {request.prompt}")
-            code, lines, used = answer(lm, compiler, request, options)
+            code, lines, used = answer(lm, request, options)
             tokens, forwards = tokens + used.tokens, forwards + used.row_forwards
             status = max(status, code)
             texts += len(lines)
@@ -131,30 +130,8 @@ def speculation(what: str) -> Any:
         raise Failure(f"--speculate: {error}") from None
 
 
-def load(name: str | None) -> LanguageModel:
-    """The model. Failure or LanguageModelError: there is none, or it is damaged."""
-    from structgen.lm.load import language_model
-
-    if name is not None and name != "embedded":
-        if name.startswith(("/", ".", "~")) and not Path(name).is_dir():
-            raise Failure(f"cannot load the model {name}: no such folder")
-        quiet()
-    return language_model(name)
-
-
-def quiet() -> None:
-    """Keep the advice and the progress bars of transformers off the terminal."""
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-    try:
-        from transformers.utils import logging as theirs
-    except ImportError:
-        return  # what loads the model says what is missing
-    theirs.set_verbosity_error()  # type: ignore[no-untyped-call, unused-ignore]
-    theirs.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
-
-
 def answer(
-    lm: LanguageModel, compiler: Compiler, request: Request, options: argparse.Namespace
+    lm: LanguageModel, request: Request, options: argparse.Namespace
 ) -> tuple[int, list[str], Statistics]:
     """The exit status and the lines to print for one prompt, and what speculation did."""
     from structgen.generation import generate
@@ -162,16 +139,14 @@ def answer(
 
     from .main import explain
 
-    temperature = options.temperature
-    if temperature is None:
-        temperature = 1.0 if options.n > 1 else 0.0
     try:
-        found = generate(
+        results = generate(
             lm,
             request.prompt,
-            grammar=compile_schema(compiler, request.schema, request.schema_name, options),
+            request.constraint,
+            **json_options(options),
             max_tokens=options.max_tokens,
-            temperature=temperature,
+            temperature=options.temperature,
             top_k=options.top_k,
             top_p=options.top_p,
             seed=options.seed,
@@ -184,7 +159,6 @@ def answer(
         line, code = explain(error)
         note(f"structgen: {request.place}{line}")
         return code, [], Statistics()
-    results = found if isinstance(found, list) else [found]
     cut = sum(1 for result in results if result.finish_reason != "stop")
     if cut:
         note(f"structgen: {request.place}{plural(cut, 'text')} cut off after {options.max_tokens} tokens")
@@ -198,7 +172,7 @@ def answer(
     return REJECTED if cut else OK, lines, results[0].speculation or Statistics()
 
 
-def record(request: Request, result: Result) -> str:
+def record(request: Request, result: Result[Any]) -> str:
     """One line of --output."""
     fields = {
         "prompt": request.prompt,
@@ -210,19 +184,19 @@ def record(request: Request, result: Result) -> str:
         "logprobs": [round(x, 6) for x in result.logprobs],
         "seed": result.sampling.seed,
     }
-    return json.dumps(fields, ensure_ascii=False)
+    return json.dumps(fields, ensure_ascii=False, default=plain)
 
 
 def requests(options: argparse.Namespace) -> Iterator[Request]:
-    """The prompts, each with its schema. Failure: a line that is none, a schema that is missing."""
+    """The prompts, each with its constraint. Failure: a line that is none, a schema that is missing."""
     inputs = Inputs()
-    common = inputs.read(options.schema, "schema") if options.schema is not None else None
+    common = constraint(options, inputs)
     if options.prompt is not None:
         if common is None:
-            raise Failure("generate needs --schema")
-        yield Request(options.prompt, common, "", options.schema)
+            raise Failure("generate needs --schema, or another option that says what the text must be")
+        yield Request(options.prompt, common, "")
         return
-    known: dict[str, str] = {}
+    known: dict[str, Constraint] = {}
     folder = Path() if options.prompts == "-" else Path(options.prompts).parent
     lines = inputs.read(options.prompts, "prompts").splitlines()
     name = called(options.prompts)
@@ -246,13 +220,13 @@ def requests(options: argparse.Namespace) -> Iterator[Request]:
         if schema is None:
             if common is None:
                 raise Failure(f'{place}no "schema" here and no --schema')
-            yield Request(item["prompt"], common, place, options.schema)
+            yield Request(item["prompt"], common, place)
         elif isinstance(schema, str):
             path = str(folder / schema)
             if path not in known:
-                known[path] = inputs.read(path, "schema")
-            yield Request(item["prompt"], known[path], place, path)
+                known[path] = Constraint("schema", inputs.read(path, "schema"), path)
+            yield Request(item["prompt"], known[path], place)
         else:
-            yield Request(item["prompt"], json.dumps(schema), place, "schema")
+            yield Request(item["prompt"], Constraint("schema", schema), place)
     if not count:
         raise Failure(f"{name} has no prompts")

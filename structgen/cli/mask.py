@@ -1,6 +1,7 @@
 """`structgen mask SCHEMA --after TEXT`: the tokens that may come next.
 
-In: a schema, the text so far, a tokenizer. Out: `id<TAB>token` a line, by id; the count on standard error.
+In: a schema or another constraint, the text so far, a tokenizer. Out: `id<TAB>token` a line, by id; the count
+on standard error.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from .common import (
     Commands,
     Failure,
     Inputs,
-    add_schema_options,
+    add_constraint_options,
     allowed_here,
-    compile_schema,
+    constraint,
+    json_options,
     note,
     place,
     quoted,
@@ -35,7 +37,9 @@ def add_parser(commands: Commands) -> None:
         description="Lists the tokens that the mask allows after a text. Exit status 1 if the text itself is "
         "not possible.",
     )
-    parser.add_argument("schema", metavar="SCHEMA", help="a JSON Schema file, or -")
+    parser.add_argument(
+        "file", metavar="SCHEMA", nargs="?", help="a JSON Schema file, or -, unless an option says what else"
+    )
     parser.add_argument("--after", default="", metavar="TEXT", help="the text so far (default: none)")
     parser.add_argument(
         "--tokenizer",
@@ -43,7 +47,7 @@ def add_parser(commands: Commands) -> None:
         help="embedded (the default), bytes, a file, a folder or a hub name",
     )
     parser.add_argument("--limit", type=int, default=50, help="tokens to list; 0 lists all (default: 50)")
-    add_schema_options(parser)
+    add_constraint_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -51,8 +55,10 @@ def run(options: argparse.Namespace) -> int:
     if options.limit < 0:
         raise Failure("--limit must not be negative")
     tokens = vocabulary(options.tokenizer)
-    text = Inputs().read(options.schema, "schema")
-    grammar = compile_schema(Compiler(tokens), text, options.schema, options)
+    wanted = constraint(options, Inputs(), options.file)
+    if wanted is None:
+        raise Failure("mask needs a schema: a file, or an option such as --regex")
+    grammar = wanted.compile(Compiler(tokens), json_options(options))
     data = options.after.encode("utf-8", "surrogateescape")
     matcher, length = stand_at(grammar, data)
     if length < len(data):

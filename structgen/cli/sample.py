@@ -14,7 +14,20 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .common import OK, REJECTED, Commands, Failure, Inputs, add_schema_options, compile_schema, note, plural
+from .common import (
+    OK,
+    REJECTED,
+    Commands,
+    Failure,
+    Inputs,
+    add_constraint_options,
+    constraint,
+    json_options,
+    load_model,
+    note,
+    plain,
+    plural,
+)
 
 if TYPE_CHECKING:
     from structgen.sampling import Samples, Trie
@@ -30,10 +43,6 @@ def add_parser(commands: Commands) -> None:
         "such: one JSON record a line. Exit status 1 if fewer came than were asked for.",
     )
     parser.add_argument("--prompt", required=True, metavar="TEXT", help="one request in plain words")
-    source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--schema", metavar="FILE", help="a JSON Schema file, or -")
-    source.add_argument("--grammar", metavar="FILE", help="a grammar file, GBNF or Lark, or -")
-    source.add_argument("--regex", metavar="PATTERN", help="a pattern that the whole text matches")
     parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
     parser.add_argument(
         "--method",
@@ -54,30 +63,23 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--trie", metavar="FILE", help="load what an earlier call learned, and save it again")
     parser.add_argument("--plot", metavar="FILE", help="write the diagnostics as a picture (png, svg, pdf)")
     parser.add_argument("--summary", action="store_true", help="a last record with all diagnostics")
-    add_schema_options(parser, whitespace="compact", numbers="canonical", strings="plain")
+    add_constraint_options(parser, whitespace="compact", numbers="canonical", strings="plain")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    from structgen import Compiler
     from structgen.sampling import plot, sample, save_trie
-
-    from .generate import load
 
     if options.plot is not None:
         plot.check(options.plot)
-    lm = load(options.model)
-    compiler = Compiler(lm.vocabulary)
-    if options.regex is not None:
-        grammar = compiler.regex(options.regex)
-    elif options.grammar is not None:
-        grammar = compiler.grammar(Inputs().read(options.grammar, "grammar"))
-    else:
-        grammar = compile_schema(compiler, Inputs().read(options.schema, "schema"), options.schema, options)
+    wanted = constraint(options, Inputs())
+    if wanted is None:
+        raise Failure("sample needs --schema, or another option that says what the texts must be")
     found = sample(
-        lm,
+        load_model(options.model),
         options.prompt,
-        grammar,
+        wanted,
+        **json_options(options),
         method=options.method,
         n=options.n,
         seed=options.seed,
@@ -99,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
             "log_weight": round(one.log_weight, 6),
             "tokens": one.tokens,
         }
-        print(json.dumps(fields, ensure_ascii=False))
+        print(json.dumps(fields, ensure_ascii=False, default=plain))
     if options.summary:
         print(json.dumps(summary(found), ensure_ascii=False))
     if options.trie is not None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .common import OK, Commands, Failure, note
+from .common import OK, Commands, Failure, load_model, note
 
 _KEY = "STRUCTGEN_API_KEY"
 
@@ -103,8 +103,6 @@ def serve(options: argparse.Namespace, ready: Callable[[str], object] | None = N
     """Serve until a signal ends it. `ready` is called with the address once requests are answered."""
     from structgen.serve.options import Options
 
-    from .generate import load
-
     try:
         chosen = Options(**settings(options))
     except ValueError as error:
@@ -120,7 +118,7 @@ def serve(options: argparse.Namespace, ready: Callable[[str], object] | None = N
     listening = _listen(options.host, options.port)
     with listening:
         note(f"loading {options.model or 'the embedded model'}")
-        load(options.model)  # its words for a folder that is not there
+        load_model(options.model)  # its words for a folder that is not there
         app = create_app(options.model, chosen)
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host

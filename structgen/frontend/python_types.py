@@ -130,6 +130,11 @@ def tools(given: list[Any]) -> tuple[dict[str, Any], Parser]:
     return document, parse_call
 
 
+def parser_of_arguments(tool: Any) -> Parser:
+    """What reads the arguments of a call: of a Python function into the types of its signature."""
+    return schema_of(tool)[1] if _is_function(tool) else _parse_json
+
+
 def _tool(tool: Any) -> tuple[str, Any, Parser | None]:
     if _is_function(tool):
         document, parse = schema_of(tool)

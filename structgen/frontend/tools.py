@@ -5,6 +5,7 @@ In: OpenAI's list of tools and ``tool_choice``. Out: a structural tag (see `stru
 
 from __future__ import annotations
 
+import inspect
 import re
 import types
 from dataclasses import dataclass
@@ -216,3 +217,17 @@ def _forced(choice: Any) -> str | None:
     if isinstance(choice, str):
         return choice
     raise GrammarError(f"tool_choice is 'auto', 'none', 'required' or a function, not {choice!r}")
+
+
+def described(tool: Any) -> dict[str, Any]:
+    """OpenAI's object of a tool, with the function's documentation where it is one of Python."""
+    name, parameters = _function(tool, 0)
+    if isinstance(tool, dict):
+        inner = tool.get("function", tool)
+        about = inner.get("description")
+    else:
+        about = tool.__doc__
+    function = {"name": name, "parameters": parameters}
+    if isinstance(about, str) and about.strip():
+        function["description"] = inspect.cleandoc(about)
+    return {"type": "function", "function": function}

@@ -1,4 +1,4 @@
-"""Models by what a user names them: for `sg.generate`, `sg.sample` and the command line.
+"""Models by what a user names them: for `sg.generate`, `sg.sample`, the server and the command line.
 
 Enters: None, "embedded", a folder, a hub id, a pair of transformers, a model. Leaves: a `LanguageModel`, and
 the compiler that goes with it. Cost: loading, once for each of the last two names.
@@ -20,13 +20,15 @@ from weakref import WeakKeyDictionary
 from .._fork import renew_in_children
 from ..compiler import Compiler
 from ..errors import VocabularyError
+from ..frontend.tool_calls import style_of_template
 from . import embedded
+from .prompts import chat_template, is_embedded
 
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
     from .base import Context, LanguageModel
 
-__all__ = ["check_vocabulary", "compiler_of", "language_model", "room_after"]
+__all__ = ["check_vocabulary", "compiler_of", "language_model", "room_after", "special_names", "tool_style"]
 
 _LOADED_MODELS = 2
 
@@ -99,6 +101,18 @@ def _forget() -> None:
     with _lock:
         _models.clear()
         _compilers.clear()
+
+
+def tool_style(lm: LanguageModel) -> str:
+    """The style in which the model writes tool calls, a key of `frontend.tools.STYLES`."""
+    return "json-compact" if is_embedded(lm) else style_of_template(chat_template(lm))
+
+
+def special_names(lm: LanguageModel) -> dict[int, bytes]:
+    """The names of special tokens that end no text. Marks of tool calls may be such, without text of their
+    own."""
+    ends = {*lm.vocabulary.eos_token_ids, *lm.eos_token_ids}
+    return {i: name.encode() for name, i in lm.vocabulary.special_tokens.items() if i not in ends}
 
 
 def room_after(lm: LanguageModel, start: Context, max_tokens: int) -> int:

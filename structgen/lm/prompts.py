@@ -1,13 +1,16 @@
 """A prompt in the form that its model was trained on.
 
-Enters: a text, chat messages or token ids, and the schema of the answer. Leaves: a text or token ids.
+Enters: a text, chat messages or token ids, tools, and the schema of the answer. Leaves: a text or token ids.
 Cost: that of the tokenizer's chat template, or one walk over the schema.
+
+The embedded model reads one request and the schema of its answer. Of chat messages it gets the system text,
+the last message of the user and what tools answered since, joined.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from . import embedded
@@ -15,43 +18,117 @@ from . import embedded
 if TYPE_CHECKING:
     from .base import LanguageModel
 
-__all__ = ["Format", "formatted"]
+__all__ = ["Format", "chat_template", "formatted", "is_embedded", "request_of"]
 
 Format = Literal["auto", "plain", "chat", "embedded"]
 _EMBEDDED_MARK = "<|answer|>"
 
 
-def formatted(lm: LanguageModel, prompt: Any, schema: Any, format: Format) -> str | list[int]:
-    """The prompt as the model is to read it."""
+def is_embedded(lm: LanguageModel) -> bool:
+    """Whether the model reads the form of the embedded pair, and no chat template."""
+    return _EMBEDDED_MARK in lm.vocabulary.special_tokens and chat_template(lm) is None
+
+
+def chat_template(lm: LanguageModel) -> str | None:
+    """The chat template of the model's tokenizer, if it has one."""
+    template = getattr(getattr(lm, "tokenizer", None), "chat_template", None)
+    if isinstance(template, dict):  # several, by name
+        template = template.get("tool_use") or template.get("default")
+    return template if isinstance(template, str) else None
+
+
+def formatted(
+    lm: LanguageModel, prompt: Any, schema: Any, format: Format, tools: list[dict[str, Any]] | None = None
+) -> str | list[int]:
+    """The prompt as the model is to read it.
+
+    Args:
+        prompt: a text, token ids, or messages `{"role": ..., "content": ...}`.
+        schema: of the answer; for the embedded model, which reads it.
+        tools: OpenAI's objects; for a chat template, which tells the model of them.
+
+    Raises:
+        TypeError: the prompt is something else. ValueError: the model has no such form.
+    """
     if format not in ("auto", "plain", "chat", "embedded"):
         raise ValueError(f"format is 'auto', 'plain', 'chat' or 'embedded', not {format!r}")
-    if not isinstance(prompt, str) and not (hasattr(prompt, "__len__") and hasattr(prompt, "__getitem__")):
-        raise TypeError(f"a prompt is a text, a list of token ids or of messages, not {prompt!r:.60}")
-    messages = not isinstance(prompt, str) and len(prompt) > 0 and isinstance(prompt[0], Mapping)
-    if not isinstance(prompt, str) and not messages:
-        if format in ("chat", "embedded"):
-            raise ValueError(f"token ids cannot be put into the {format} format")
-        return [int(t) for t in prompt]
+    if isinstance(prompt, (bytes, bytearray)) or not isinstance(prompt, (str, Sequence)):
+        if hasattr(prompt, "tolist"):  # ids in an array or a tensor
+            return formatted(lm, prompt.tolist(), schema, format, tools)
+        hint = "; read the file: path.read_text()" if hasattr(prompt, "__fspath__") else ""
+        raise TypeError(f"a prompt is a text, a list of token ids or of messages, not {prompt!r:.60}{hint}")
+    if isinstance(prompt, str):
+        messages = None
+    elif len(prompt) > 0 and isinstance(prompt[0], Mapping):
+        messages = _checked(prompt)
+    else:
+        return _ids(lm, prompt, format)
     if format == "auto":
-        if messages:
-            format = "chat"
-        else:
-            format = "embedded" if _EMBEDDED_MARK in lm.vocabulary.special_tokens else "plain"
+        likely: Format = "chat" if messages is not None else "plain"
+        format = "embedded" if is_embedded(lm) else likely
     if format == "chat":
-        return _chat(lm, prompt if messages else [{"role": "user", "content": prompt}])
-    if messages:
-        raise ValueError(f"chat messages cannot be put into the {format} format")
-    if format == "embedded":
-        return embedded.format_prompt(prompt, schema if isinstance(schema, dict) else _document(schema))
-    return cast(str, prompt)
+        return _chat(lm, messages or [{"role": "user", "content": prompt}], tools)
+    if format == "plain":
+        if messages is not None:
+            raise ValueError("chat messages cannot be put into the plain format")
+        return cast(str, prompt)
+    if messages is None:
+        return embedded.format_prompt(cast(str, prompt), _document(schema))
+    return embedded.format_prompt(request_of([(m["role"], _words(m)) for m in messages]), _document(schema))
 
 
-def _chat(lm: LanguageModel, messages: list[Any]) -> list[int]:
-    tokenizer = getattr(lm, "tokenizer", None)
-    if getattr(tokenizer, "chat_template", None) is None:
+def request_of(messages: Sequence[tuple[str, str]]) -> str:
+    """One request in plain words, of (role, text) pairs."""
+    parts = [text for role, text in messages if role in ("system", "developer")]
+    users = [i for i, (role, _) in enumerate(messages) if role == "user"]
+    since = messages[users[-1] :] if users else messages
+    parts += [text for role, text in since if role in ("user", "tool", "function")]
+    if not users:
+        parts += [text for role, text in messages if role == "assistant"]
+    return " ".join(part for part in parts if part)
+
+
+def _checked(prompt: Sequence[Any]) -> list[Any]:
+    for i, message in enumerate(prompt):
+        if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+            raise TypeError(
+                f'a message is an object {{"role": ..., "content": ...}}; message {i} is {message!r:.60}'
+            )
+    return list(prompt)
+
+
+def _words(message: Mapping[str, Any]) -> str:
+    """The text of a message; of a content in parts those that are text."""
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return content or ""
+    if isinstance(content, Sequence):
+        return "".join(part.get("text", "") for part in content if isinstance(part, Mapping))
+    raise TypeError(f"the content of a message is a text or a list of parts, not {content!r:.60}")
+
+
+def _ids(lm: LanguageModel, prompt: Sequence[Any], format: Format) -> list[int]:
+    if format in ("chat", "embedded"):
+        raise ValueError(f"token ids cannot be put into the {format} format")
+    if any(isinstance(t, str) for t in prompt):
+        raise TypeError(
+            f"a prompt is a text, a list of token ids or of messages, not {prompt!r:.60}; "
+            "generate_many takes a list of prompts"
+        )
+    try:
+        return [int(t) for t in prompt]
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"a prompt is a text, a list of token ids or of messages, not {prompt!r:.60}"
+        ) from None
+
+
+def _chat(lm: LanguageModel, messages: list[Any], tools: list[dict[str, Any]] | None) -> list[int]:
+    if chat_template(lm) is None:
         raise ValueError("the model's tokenizer has no chat template: use format='plain'")
-    assert tokenizer is not None
-    ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+    tokenizer: Any = lm.tokenizer  # type: ignore[attr-defined]
+    more = {"tools": tools} if tools else {}
+    ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False, **more)
     return [int(i) for i in ids]
 
 

@@ -12,9 +12,10 @@ import inspect
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from ..grammar import CompiledGrammar
-from ..lm.load import check_vocabulary, compiler_of, language_model, room_after
-from ..lm.prompts import Format, formatted
+from ..constraints import JSON_OPTIONS, constraint_of
+from ..lm.asked import Asked, ask
+from ..lm.load import language_model, room_after
+from ..lm.prompts import Format
 from . import asap, auto, cars, contract, local, mcmc, smc
 from .chance import Seeds
 from .outcome import Outcome
@@ -36,8 +37,18 @@ _SYNONYMS = {"gcd": "local"}
 def sample(
     model: Any,
     prompt: Any,
-    grammar: Any = None,
+    schema: Any = None,
     *,
+    regex: Any = None,
+    choice: Any = None,
+    gbnf: Any = None,
+    lark: Any = None,
+    grammar: Any = None,
+    tools: Any = None,
+    tool_choice: Any = None,
+    tool_style: str | None = None,
+    parallel_tool_calls: bool | None = None,
+    response_format: Any = None,
     method: Method = "auto",
     n: int = 1,
     seed: int | None = None,
@@ -59,16 +70,23 @@ def sample(
     check: float = 0.0,
     compiler: Compiler | None = None,
     whitespace: str = "compact",
+    property_order: Literal["schema", "any"] = "schema",
+    numbers: Literal["any", "canonical"] = "canonical",
+    strings: Literal["any", "plain"] = "plain",
+    formats: Literal["enforce", "annotate"] = "enforce",
+    draft: str | int | None = None,
+    registry: Any = None,
     extra_keys: Literal["allow", "forbid"] = "allow",
     format: Format = "auto",
 ) -> Samples:
     """Draw n texts from P(text | text in the grammar), or weighted so that they count as such.
 
     Args:
-        model, prompt, compiler, whitespace, extra_keys, format: as in `sg.generate`.
-        grammar: a `CompiledGrammar`; a schema, JSON text or Python type; None for any text. Schemas are
-            compiled with numbers="canonical" and strings="plain" (`Compiler.json_schema`): each value is
-            written in one way, which is the language that P is restricted to.
+        model, prompt, compiler, format: as in `sg.generate`.
+        schema, regex, choice, gbnf, lark, grammar, tools, tool_choice, tool_style, parallel_tool_calls,
+            response_format: what the text must be, as in `sg.generate`; `schema` takes compiled grammars too.
+        whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys: of JSON, as there.
+            By default each value is written in one way, which is the language that P is restricted to.
         method: "cars": exact independent draws by rejection that learns. "smc": a population of n weighted
             particles. "awrs": the same, named for what matters with a `potential`: tokens are tested
             during the draw. "asap": approximate draws that learn, with their weights. "importance": local
@@ -107,8 +125,18 @@ def sample(
 def prepare(
     model: Any,
     prompt: Any,
-    grammar: Any = None,
+    schema: Any = None,
     *,
+    regex: Any = None,
+    choice: Any = None,
+    gbnf: Any = None,
+    lark: Any = None,
+    grammar: Any = None,
+    tools: Any = None,
+    tool_choice: Any = None,
+    tool_style: str | None = None,
+    parallel_tool_calls: bool | None = None,
+    response_format: Any = None,
     max_tokens: int = 256,
     temperature: float = 1.0,
     top_k: int | None = None,
@@ -120,22 +148,28 @@ def prepare(
     batch: int = 16,
     compiler: Compiler | None = None,
     whitespace: str = "compact",
+    property_order: Literal["schema", "any"] = "schema",
+    numbers: Literal["any", "canonical"] = "canonical",
+    strings: Literal["any", "plain"] = "plain",
+    formats: Literal["enforce", "annotate"] = "enforce",
+    draft: str | int | None = None,
+    registry: Any = None,
     extra_keys: Literal["allow", "forbid"] = "allow",
     format: Format = "auto",
 ) -> Walker:
     """The target and trie that `sample` would work on, for the searches of this package."""
-    walker = Walker(_target(dict(locals())), Trie(trie_bytes) if trie is None else trie, batch)
+    walker = Walker(_target(dict(locals()))[0], Trie(trie_bytes) if trie is None else trie, batch)
     walker.claim()
     return walker
 
 
-async def sample_async(model: Any, prompt: Any, grammar: Any = None, **options: Any) -> Samples:
+async def sample_async(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Samples:
     """`sample` in a worker thread; takes the same arguments.
 
     Predicates may wrap coroutine functions: they run on the caller's event loop. Cancelling the task stops
     the run before its next forward.
     """
-    bound = inspect.signature(sample).bind(model, prompt, grammar, **options)
+    bound = inspect.signature(sample).bind(model, prompt, schema, **options)
     bound.apply_defaults()
     named = bound.arguments
     named["potential"] = _on_loop(as_potential(named["potential"]), asyncio.get_running_loop())
@@ -177,7 +211,7 @@ class _Run:
         if self.until_tv is not None and self.method in ("smc", "awrs", "mcmc"):
             raise ValueError(f"{self.method} does not stop at a bracket: leave until_tv out")
         self.seeds = Seeds(options["seed"])
-        self.target = _target(options)
+        self.target, self.asked = _target(options)
         trie: Trie | None = options["trie"]
         self.trie = Trie(options["trie_bytes"]) if trie is None else trie
         self.walker = Walker(self.target, self.trie, options["batch"])
@@ -195,7 +229,9 @@ class _Run:
         method = self.method
         if method == "auto":
             method = outcome.notes[0].partition(":")[0].partition(",")[0]
-        return samples_of(outcome, method, self.target, self.trie, self.walker.diary, self.seeds.seed)
+        return samples_of(
+            outcome, method, self.target, self.trie, self.walker.diary, self.seeds.seed, self.asked
+        )
 
     def _outcome(self) -> Outcome:
         walker, seeds, n, options = self.walker, self.seeds, self.n, self.options
@@ -217,29 +253,19 @@ class _Run:
         return local.draw(walker, seeds, n, weighted=weighted, until_tv=self.until_tv)
 
 
-def _target(options: dict[str, Any]) -> Target:
+def _target(options: dict[str, Any]) -> tuple[Target, Asked]:
     """The law that the arguments define. Errors: as `sg.generate` raises."""
     lm = language_model(options["model"])
-    grammar = options["grammar"]
-    if grammar is not None and not isinstance(grammar, CompiledGrammar):
-        compiler = options["compiler"] or compiler_of(lm)
-        grammar = compiler.json_schema(
-            grammar,
-            whitespace=options["whitespace"],
-            numbers="canonical",
-            strings="plain",
-            extra_keys=options["extra_keys"],
-        )
-    if grammar is not None:
-        check_vocabulary(grammar.vocabulary, lm.vocabulary)
-    source = None if grammar is None else grammar.source
-    start = lm.start(formatted(lm, options["prompt"], source, options["format"]))
-    return Target.of(
+    json = {name: options[name] for name in JSON_OPTIONS}
+    constraint = constraint_of(options)
+    asked = ask(lm, options["prompt"], constraint, json, options["compiler"], options["format"])
+    target = Target.of(
         lm,
-        start,
-        grammar,
+        asked.start,
+        asked.grammar,
         as_potential(options["potential"]),
-        max_tokens=room_after(lm, start, options["max_tokens"]),
+        max_tokens=room_after(lm, asked.start, options["max_tokens"]),
         law=Law(options["temperature"], options["top_k"], options["top_p"]),
         budget=options["budget"],
     )
+    return target, asked

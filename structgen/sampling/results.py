@@ -13,10 +13,11 @@ from typing import Any, overload
 
 import numpy as np
 
+from ..lm.asked import Asked
 from .chance import Seeds
 from .logspace import Doubles, effective_size, normalised
 from .outcome import Outcome, Purpose
-from .target import AnyText, Target
+from .target import Target
 from .trie import Trie
 from .walk import Diary
 
@@ -164,13 +165,18 @@ class Samples(Sequence[Sample]):
         return [self.samples[int(i)] for i in np.minimum(at, len(self.samples) - 1)]
 
 
-def samples_of(outcome: Outcome, method: str, target: Target, trie: Trie, diary: Diary, seed: int) -> Samples:
+def samples_of(
+    outcome: Outcome, method: str, target: Target, trie: Trie, diary: Diary, seed: int, asked: Asked
+) -> Samples:
     """The user's view of an outcome."""
     found = []
     for walk, weight in zip(outcome.walks, outcome.log_weights, strict=True):
-        text = target.text(walk.tokens).decode("utf-8", "replace")
-        value = text if isinstance(target.grammar, AnyText) else target.grammar.parse(text)
-        found.append(Sample(text, value, list(walk.tokens), walk.logp, weight))
+        if asked.names:
+            pieces = (target.vocabulary.tokens[t] or asked.names.get(t, b"") for t in walk.tokens)
+            text = b"".join(pieces).decode("utf-8", "replace")
+        else:
+            text = target.text(walk.tokens).decode("utf-8", "replace")
+        found.append(Sample(text, asked.read(text), list(walk.tokens), walk.logp, weight))
     spent = target.spent
     steps = sorted(diary.steps.items())
     most = sorted(diary.lost.items(), key=lambda item: (-item[1], item[0]))[:10]

@@ -14,11 +14,11 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._text import TextStream
 from ..errors import StructgenError
 from ..logits import allocate_bitmask
 from .errors import ApiError, busy, of_constraint, unexpected
 from .sequence import Job, Piece
-from .text import TextStream
 from .watch import Seen, drafted, seen
 
 if TYPE_CHECKING:

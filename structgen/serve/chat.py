@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..frontend.tool_calls import Begun, Call, CallReader, Item, Part
 from ..lm.base import LanguageModel
 from .errors import ApiError
 from .logprobs import of_chat
@@ -17,7 +18,6 @@ from .prompts import messages_as_prompt
 from .requests import ChatRequest
 from .sequence import Entry, Finish, Piece, Plan
 from .service import Run, Service, Wanted
-from .tool_calls import Begun, Call, CallReader, Item, Part
 from .usage import usage
 
 __all__ = ["Written", "answer", "chunks", "collect", "wanted"]

@@ -3,8 +3,7 @@
 Enters: chat messages, tools, the schema of the answer. Leaves: token ids. Cost: that of the chat template.
 
 A model with a chat template gets what its tokenizer makes of the messages. The embedded model reads one
-request and the schema of its answer: the system text, the last message of the user and what tools answered
-since are joined. A model with neither gets the messages as lines.
+request and the schema of its answer (`lm.prompts`). A model with neither gets the messages as lines.
 """
 
 from __future__ import annotations
@@ -16,24 +15,12 @@ from typing import Any
 from ..frontend import tools as tool_frontend
 from ..lm import embedded
 from ..lm.base import LanguageModel
-from ..lm.prompts import formatted
+from ..lm.prompts import chat_template, formatted, is_embedded, request_of
 from .requests import Message
 
-__all__ = ["chat_template", "is_embedded", "messages_as_prompt", "plain_prompt"]
+__all__ = ["messages_as_prompt", "plain_prompt"]
 
 _EMBEDDED_MARK = "<|answer|>"
-
-
-def is_embedded(lm: LanguageModel) -> bool:
-    return _EMBEDDED_MARK in lm.vocabulary.special_tokens and chat_template(lm) is None
-
-
-def chat_template(lm: LanguageModel) -> str | None:
-    """The chat template of the model's tokenizer, if it has one."""
-    template = getattr(getattr(lm, "tokenizer", None), "chat_template", None)
-    if isinstance(template, dict):  # several, by name
-        template = template.get("tool_use") or template.get("default")
-    return template if isinstance(template, str) else None
 
 
 def messages_as_prompt(
@@ -77,7 +64,8 @@ def messages_as_prompt(
     if is_embedded(lm):
         if tools and schema is None:
             schema = _calls(tools)
-        return embedded.format_prompt(_request(messages), schema if isinstance(schema, dict) else None)
+        request = request_of([(message.role, message.text()) for message in messages])
+        return embedded.format_prompt(request, schema if isinstance(schema, dict) else None)
     lines = [f"{message.role}: {message.text()}" for message in messages]
     if go_on:
         return "\n".join(lines)
@@ -114,17 +102,6 @@ def _call(call: dict[str, Any]) -> dict[str, Any]:
         except (ValueError, RecursionError):
             return call
     return {**call, "function": {**function, "arguments": arguments}}
-
-
-def _request(messages: Sequence[Message]) -> str:
-    """One request in plain words."""
-    parts = [message.text() for message in messages if message.role in ("system", "developer")]
-    users = [i for i, message in enumerate(messages) if message.role == "user"]
-    since = messages[users[-1] :] if users else messages
-    parts += [message.text() for message in since if message.role in ("user", "tool", "function")]
-    if not users:
-        parts += [message.text() for message in messages if message.role == "assistant"]
-    return " ".join(part for part in parts if part)
 
 
 def _calls(tools: list[dict[str, Any]]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from ..frontend.tool_calls import Call, Part
 from .chat import Written, call_id, collect, take
 from .errors import ApiError, unexpected
 from .logprobs import of_chat
@@ -17,7 +18,6 @@ from .prompts import messages_as_prompt
 from .requests import Message, ResponsesRequest
 from .sequence import Plan
 from .service import Run, Service, Wanted
-from .tool_calls import Call, Part
 from .usage import of_responses
 
 __all__ = ["answer", "events", "wanted"]

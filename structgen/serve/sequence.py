@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import numpy.typing as npt
 
+from .._drawing import Sampling
 from .._draws import top
+from .._text import TextStream
 from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from ..grammar import CompiledGrammar, Matcher
 from ..logits import allocate_bitmask, masked_logsumexp
-from .drawing import Drawing
-from .text import TextStream
 from .watch import Drafted, Seen, seen
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Plan:
         ignore_ends: whether an end token is a token like others.
     """
 
-    drawing: Drawing
+    drawing: Sampling
     room: int
     grammar: CompiledGrammar | None = None
     budget: bool = False

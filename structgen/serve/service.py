@@ -17,23 +17,24 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .._drawing import Sampling
 from ..compiler import Compiler
 from ..errors import StructgenError, UnsatisfiableBudget
+from ..frontend.tool_calls import CallReader
 from ..frontend.tools import STYLES
 from ..grammar import CompiledGrammar
 from ..limits import SERVING
 from ..lm.base import Context, ContextTooLong, LanguageModel
+from ..lm.load import special_names, tool_style
+from ..lm.prompts import is_embedded
 from .compiling import Workers
 from .constraints import Constraint, ToolUse, constraint_of, tool_use, with_tools
-from .drawing import Drawing
 from .engine import Engine
 from .errors import ApiError, of_constraint, of_prompt, unexpected
 from .metrics import Metrics
 from .options import Options
-from .prompts import chat_template, is_embedded
 from .requests import Constrained, Generation
 from .sequence import Job, Piece, Plan, fits
-from .tool_calls import CallReader, style_of_template
 
 __all__ = ["Run", "Service", "Wanted"]
 
@@ -195,18 +196,11 @@ class Service:
         style = options.tool_style
         if style is not None and style not in STYLES:
             raise ValueError(f"{style!r} is no style of tool calls; known: {', '.join(STYLES)}")
-        if style is None:
-            style = "json-compact" if self.embedded else style_of_template(chat_template(lm))
-        self.tool_style = style
+        self.tool_style = tool_style(lm) if style is None else style
         self.temperature = options.temperature
         if self.temperature is None:
             self.temperature = 0.0 if self.embedded else 1.0
-        vocabulary = lm.vocabulary
-        ends = set(vocabulary.eos_token_ids) | set(lm.eos_token_ids)
-        # Marks of tool calls may be special tokens, which have no text of their own.
-        self.special_names: Mapping[int, bytes] = {
-            i: name.encode() for name, i in vocabulary.special_tokens.items() if i not in ends
-        }
+        self.special_names: Mapping[int, bytes] = special_names(lm)
 
     def check_model(self, name: str | None) -> None:
         """ApiError: a request for another model."""
@@ -226,7 +220,7 @@ class Service:
     def tools(self, tools: list[dict[str, Any]] | None, choice: Any, parallel: bool | None) -> ToolUse | None:
         return tool_use(tools, choice, parallel, self.tool_style)
 
-    def drawing(self, request: Generation) -> Drawing:
+    def drawing(self, request: Generation) -> Sampling:
         """How a request wants its tokens drawn."""
         bias = {}
         for name, value in (request.logit_bias or {}).items():
@@ -249,7 +243,9 @@ class Service:
             logit_bias=bias,
         )
 
-    def law(self, temperature: float | None, top_p: float | None, seed: int | None, **others: Any) -> Drawing:
+    def law(
+        self, temperature: float | None, top_p: float | None, seed: int | None, **others: Any
+    ) -> Sampling:
         if temperature is None:
             temperature = self.temperature
         assert temperature is not None
@@ -257,7 +253,7 @@ class Service:
             seed = secrets.randbits(64)
         if top_p is not None:
             top_p = max(top_p, 1e-9) if top_p < 1 else None
-        return Drawing(
+        return Sampling(
             temperature, top_p=top_p, seed=None if seed is None else seed & ((1 << 64) - 1), **others
         )
 

@@ -13,6 +13,7 @@ import math
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
+from ..frontend.tool_calls import Call
 from . import alone
 from .constraints import Constraint, ToolUse
 from .errors import ApiError
@@ -20,7 +21,6 @@ from .prompts import messages_as_prompt, plain_prompt
 from .requests import Message, SamplingMethod
 from .sequence import Plan
 from .service import Run, Service, Wanted
-from .tool_calls import Call
 from .watch import Names, shown
 
 if TYPE_CHECKING:

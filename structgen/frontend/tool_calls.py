@@ -1,4 +1,4 @@
-"""Tool calls read back from the text that a model wrote in one of the styles of `frontend.tools`.
+"""Tool calls read back from the text that a model wrote in one of the styles of `tools.py`.
 
 Enters: the text as it grows, special tokens in it as their names. Leaves: free text and calls, in order; for
 streams the beginnings of calls and their arguments, as far as they are JSON.
@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ..frontend.flat_xml import STYLES as FLAT
-from ..frontend.tools import STYLES, Style
+from .flat_xml import STYLES as FLAT
+from .tools import STYLES, Style
 
 __all__ = ["Begun", "Call", "CallReader", "Item", "Part", "style_of_template"]
 
@@ -82,7 +82,7 @@ class CallReader:
     """Reads a growing text.
 
     Args:
-        style: a key of `frontend.tools.STYLES`.
+        style: a key of `tools.STYLES`.
         names: of the functions that may be called.
         accepts: decides between the readings of a text that has several.
         stream: tell calls whose arguments are a JSON object as they grow. What is cut off is then no text.

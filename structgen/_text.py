@@ -34,6 +34,10 @@ class TextStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.stopped_by: str | None = None
 
+    @property
+    def stops(self) -> tuple[str, ...]:
+        return tuple(stop for _, stop in self._stops)
+
     def feed(self, data: bytes) -> str:
         """The text that these bytes make certain; `stopped_by` says whether it ended."""
         if not self._stops:

@@ -1,4 +1,4 @@
-"""How the tokens of one answer are drawn: the law that a request asks for.
+"""How the tokens of one text are drawn.
 
 Enters: a row of the model's log-probabilities, the tokens written so far, the mask. Leaves: a token.
 Cost: a copy of the row where something changes it; a sort of the allowed tokens with top_k or top_p.
@@ -16,30 +16,44 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from .._draws import Noise, draw
+from ._draws import Noise, draw
 
-__all__ = ["Drawing"]
+__all__ = ["Sampling"]
 
 _Row = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
-    """Attributes are OpenAI's and vLLM's parameters. Penalties work on log-probabilities: the protocol of a
-    model has no logits. `seed` is None where the temperature is 0."""
+class Sampling:
+    """How tokens are drawn. Penalties work on log-probabilities: the protocol of a model has no logits.
+
+    Attributes:
+        temperature, top_k, top_p, min_p, frequency_penalty, presence_penalty, repetition_penalty, logit_bias:
+            as in `sg.generate`; `logit_bias` by token id.
+        seed: repeats the draws also where none was given; None where the most probable token is taken.
+        law: the distribution: "local" is the model renormalised over the allowed tokens of each step.
+    """
 
     temperature: float = 1.0
     top_k: int | None = None
     top_p: float | None = None
+    seed: int | None = None
     min_p: float = 0.0
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     repetition_penalty: float = 1.0
     logit_bias: Mapping[int, float] = field(default_factory=dict)
-    seed: int | None = None
+    law: str = "local"
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """The operations on the log-probabilities, in their order."""
+        first = () if not self.counts_tokens and not self.logit_bias else ("penalties",)
+        middle = ("min_p",) if self.min_p else ()
+        return (*first, "mask", "temperature", *middle, "top_k", "top_p")
 
     def noise(self, index: int) -> Noise | None:
-        """The noise of answer `index`; None: the most probable token."""
+        """The noise of text `index`; None: the most probable token."""
         return None if self.seed is None or self.temperature == 0 else Noise(self.seed, index)
 
     @property
@@ -56,7 +70,7 @@ class Drawing:
         """The row with penalties and bias; the row itself where there are none.
 
         Args:
-            written: how often each token stands in the answer. prompt: the tokens of the prompt.
+            written: how often each token stands in the text. prompt: the tokens of the prompt.
         """
         if not self.counts_tokens and not self.logit_bias:
             return raw

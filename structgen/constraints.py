@@ -1,0 +1,441 @@
+"""The one thing that a text must be, as calls name it: `schema=`, `regex=`, `choice=`, `tools=` and so on.
+
+Enters: the arguments of `sg.generate`, `sg.sample` or the command line that name a constraint. Leaves: a
+`Constraint`, which compiles itself, says what a prompt tells of it, and reads a finished text. Cost: nothing
+is compiled here; a file is read once.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+import re
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from .errors import GrammarError, StructgenError
+from .frontend.source import meant
+from .frontend.tool_calls import Call, CallReader
+from .grammar import CompiledGrammar
+
+if TYPE_CHECKING:
+    from .compiler import Compiler
+
+__all__ = [
+    "JSON_OPTIONS",
+    "KINDS",
+    "Constraint",
+    "ToolCall",
+    "ToolReply",
+    "constraint_of",
+    "named",
+]
+
+# The arguments that name a constraint, of which a call takes one.
+KINDS = ("schema", "regex", "choice", "gbnf", "lark", "grammar", "tools", "response_format")
+# How JSON is written, and which schema counts: options of `Compiler.json_schema`, with the defaults of calls.
+JSON_OPTIONS: dict[str, Any] = {
+    "whitespace": "compact",
+    "property_order": "schema",
+    "numbers": "canonical",
+    "strings": "plain",
+    "formats": "enforce",
+    "draft": None,
+    "registry": None,
+    "extra_keys": "allow",
+}
+_OF_TOOLS = ("tool_choice", "tool_style", "parallel_tool_calls")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model made: the function's name, and its arguments by name.
+
+    The arguments of a Python function have the types of its signature.
+    """
+
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReply:
+    """An answer where tools may be called: the free text of the model, and its calls in order."""
+
+    text: str
+    calls: list[ToolCall]
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What a text must be.
+
+    Attributes:
+        param: the argument that names it, one of `KINDS`.
+        value: what was given for it.
+        name: how errors call its source; "" where it is an object of Python.
+        style: of tool calls; None: the model's.
+    """
+
+    param: str
+    value: Any
+    name: str = ""
+    tool_choice: Any = "auto"
+    style: str | None = None
+    parallel: bool = True
+    _known: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def is_tools(self) -> bool:
+        return self.param == "tools"
+
+    def compile(
+        self, compiler: Compiler, options: Mapping[str, Any] | None = None, *, style: str = "hermes"
+    ) -> CompiledGrammar:
+        """The grammar over the compiler's vocabulary.
+
+        Args:
+            options: of JSON Schemas; by default `JSON_OPTIONS`.
+            style: of tool calls, where the constraint names none.
+
+        Raises:
+            GrammarError: it cannot be compiled; the message begins with the file's name where there is one.
+        """
+        if isinstance(self.value, CompiledGrammar):
+            return self.value
+        how = {**JSON_OPTIONS, **(options or {})}
+        try:
+            return _COMPILE[self.param](compiler, self, how, style)
+        except GrammarError as error:
+            raise error if not self.name else named(error, self.name, self.value) from None
+
+    def document(self) -> Any:
+        """The schema that a prompt tells the embedded model; None where there is none."""
+        if isinstance(self.value, CompiledGrammar):
+            return self.value.source
+        if self.param == "schema":
+            return self.value
+        if self.param == "response_format":
+            if not isinstance(self.value, dict):
+                return self.value
+            from .frontend.python_types import unwrap_openai
+
+            return unwrap_openai(self.value)[0]
+        if self.is_tools and self.tool_choice != "none":
+            from .frontend.python_types import tools
+
+            return tools(list(self.value))[0]
+        return None
+
+    def objects(self) -> list[dict[str, Any]] | None:
+        """OpenAI's objects of the tools, for a chat template; None where there are none."""
+        if not self.is_tools:
+            return None
+        from .frontend.tools import described
+
+        return [described(tool) for tool in self.value]
+
+    def reader(self, grammar: CompiledGrammar, style: str = "hermes") -> Callable[[str], Any]:
+        """What makes the value of a finished text."""
+        if self.is_tools:
+            return self._tool_reader(self.style or style, grammar)
+        if self.param == "choice" and isinstance(self.value, type):
+            members = {str(member.value): member for member in _members(self.value)}
+            return lambda text: members[text]
+        return grammar.parse
+
+    def _tool_reader(self, style: str, grammar: CompiledGrammar) -> Callable[[str], ToolReply]:
+        from .frontend.python_types import parser_of_arguments
+        from .frontend.tools import described
+
+        tools = {described(tool)["function"]["name"]: tool for tool in self.value}
+        compiler = _compiler_of(grammar)
+
+        def accepts(name: str, text: str) -> bool:
+            try:
+                schema = described(tools[name])["function"]["parameters"]
+                matcher = compiler.json_schema(schema, property_order="any").matcher()
+                return matcher.accept_bytes(text) and matcher.is_accepting()
+            except (StructgenError, ValueError, RecursionError):
+                return False
+
+        def read(text: str) -> ToolReply:
+            if self.tool_choice == "none":
+                return ToolReply(text, [])
+            reader = CallReader(style, list(tools), accepts)
+            words, calls = "", []
+            for item in (*reader.feed(text), *reader.finish()):
+                if isinstance(item, str):
+                    words += item
+                elif isinstance(item, Call):
+                    calls.append(ToolCall(item.name, parser_of_arguments(tools[item.name])(item.arguments)))
+            return ToolReply(words, calls)
+
+        return read
+
+
+def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
+    """The constraint among the arguments of a call; None: any text. A `Constraint` as `schema` is itself.
+
+    Raises:
+        ValueError: several constraints, options of tools without tools. TypeError: an argument of another
+            type than it takes. OSError: a file that cannot be read.
+    """
+    if isinstance(given.get("schema"), Constraint):
+        return cast(Constraint, given["schema"])
+    wanted = [kind for kind in KINDS if given.get(kind) is not None]
+    if len(wanted) > 1:
+        raise ValueError(
+            f"a call takes one constraint, not {' and '.join(f'{kind}=' for kind in wanted)}: "
+            "both at once are a schema's allOf, or one grammar"
+        )
+    for name in _OF_TOOLS:
+        if given.get(name) is not None and wanted != ["tools"]:
+            raise ValueError(f"{name}= goes with tools=, and no tools are given")
+    if not wanted:
+        return None
+    (param,) = wanted
+    value, name = given[param], ""
+    if param == "schema" and isinstance(value, CompiledGrammar):
+        param = "grammar"
+    _CHECK[param](value)
+    if isinstance(value, os.PathLike):
+        name, value = os.fspath(value), _read(value, param)
+    if isinstance(value, re.Pattern):
+        value = _pattern_text(value)
+    if param == "response_format" and _is_free(value):
+        return None
+    if param != "tools":
+        return Constraint(param, value, name)
+    choice, style, parallel = (given.get(option) for option in _OF_TOOLS)
+    if callable(choice) and not isinstance(choice, str | dict):
+        choice = getattr(choice, "__name__", choice)
+    from .frontend.tools import STYLES
+
+    if style is not None and style not in STYLES:
+        raise ValueError(f"tool_style is no {style!r}{meant(str(style), STYLES)}; known: {', '.join(STYLES)}")
+    return Constraint(
+        param,
+        list(value),
+        tool_choice="auto" if choice is None else choice,
+        style=style,
+        parallel=parallel is not False,
+    )
+
+
+def _read(path: Any, param: str) -> str:
+    """The text of a file. ValueError: not UTF-8; OSError: as the system says it."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"the file {os.fspath(path)} of {param}= is not UTF-8 (byte {error.start})"
+        ) from None
+
+
+def named(error: GrammarError, name: str, text: Any) -> GrammarError:
+    """The same error with the file's name and, where they are known, line and column in front.
+
+    Offsets of a schema's errors count in the text only where that is no JSON; else they count in a pattern.
+    """
+    where = name
+    if error.message.startswith("invalid JSON") and error.offset is not None and isinstance(text, str):
+        error.located(text)
+    if error.line is not None:
+        where += f":{error.line}:{error.column or 1}"
+        error.line = None  # said already
+    error.message = f"{where}: {error.message}"
+    return error
+
+
+# ---- one row a kind: what is taken, and how it compiles ----
+
+
+def _schema(compiler: Compiler, self: Constraint, how: dict[str, Any], style: str) -> CompiledGrammar:
+    return compiler.json_schema(self.value, **how)
+
+
+def _response_format(
+    compiler: Compiler, self: Constraint, how: dict[str, Any], style: str
+) -> CompiledGrammar:
+    spec = self.value
+    kind = spec.get("type") if isinstance(spec, dict) else None
+    if kind == "structural_tag":
+        return compiler.structural_tag(spec, numbers=how["numbers"], strings=how["strings"])
+    if kind in ("grammar", "regex"):  # as other servers write them
+        text = spec.get(kind, spec.get("pattern"))
+        if not isinstance(text, str):
+            raise GrammarError(f"response_format of type {kind!r} has no {kind!r} with a text")
+        return compiler.grammar(text) if kind == "grammar" else compiler.regex(text)
+    if kind == "json_object" and isinstance(spec.get("schema"), (dict, bool)):  # llama.cpp's
+        spec = spec["schema"]
+    elif isinstance(spec, dict) and kind not in ("json_schema", "json_object"):
+        raise GrammarError(
+            f"{kind!r} is no type of a response_format; known: text, json_object, json_schema, "
+            "structural_tag, grammar, regex. A JSON Schema by itself is schema="
+        )
+    return compiler.json_schema(spec, **how)
+
+
+def _tools(compiler: Compiler, self: Constraint, how: dict[str, Any], style: str) -> CompiledGrammar:
+    from .frontend.tools import structural_tag
+
+    spec = structural_tag(self.value, self.tool_choice, self.style or style, self.parallel)
+    return compiler.structural_tag(
+        _with_gaps(spec, 0 if how["whitespace"] == "compact" else 1),
+        numbers=how["numbers"],
+        strings=how["strings"],
+    )
+
+
+def _with_gaps(node: Any, blanks: int) -> Any:
+    """The tag with at most so many blanks in a gap of the arguments."""
+    if isinstance(node, dict):
+        if node.get("type") == "json_schema":
+            tight = {"max_whitespace_cnt": blanks} if node.get("style", "json") == "json" else {}
+            return {**tight, **node}
+        return {k: _with_gaps(v, blanks) for k, v in node.items()}
+    return [_with_gaps(v, blanks) for v in node] if isinstance(node, list) else node
+
+
+_COMPILE: dict[str, Callable[[Any, Constraint, dict[str, Any], str], CompiledGrammar]] = {
+    "schema": _schema,
+    "regex": lambda compiler, self, how, style: compiler.regex(self.value),
+    "choice": lambda compiler, self, how, style: compiler.choice(_texts(self.value)),
+    "gbnf": lambda compiler, self, how, style: compiler.gbnf(self.value),
+    "lark": lambda compiler, self, how, style: compiler.lark(
+        self.value, numbers=how["numbers"], strings=how["strings"]
+    ),
+    "grammar": lambda compiler, self, how, style: compiler.grammar(self.value),
+    "response_format": _response_format,
+    "tools": _tools,
+}
+
+
+def _check_schema(value: Any) -> None:
+    if isinstance(value, str):
+        try:
+            json.loads(value)
+        except RecursionError:
+            return
+        except ValueError:
+            _no_document(value)
+    elif isinstance(value, re.Pattern):
+        raise TypeError(f"schema= takes a JSON Schema, not a pattern: give regex={value.pattern!r:.60}")
+
+
+def _no_document(value: str) -> None:
+    """A text that is no JSON, told as what it seems to be meant as."""
+    text = value.strip()
+    if text[:1] in tuple('{["') or text in ("true", "false"):
+        return  # broken JSON: the compiler says where
+    short = len(value) < 4096 and "\n" not in value
+    if short and (os.path.exists(value) or value.endswith((".json", ".yaml", ".yml"))):
+        raise ValueError(
+            f"schema={value!r:.80} is a text, not a file: give schema=pathlib.Path({value!r:.80})"
+        )
+    if "::=" in value:
+        raise ValueError("schema= takes JSON, and this is a grammar: give it as gbnf= or grammar=")
+
+
+def _check_regex(value: Any) -> None:
+    if not isinstance(value, str | re.Pattern | os.PathLike):
+        raise TypeError(f"regex= takes a pattern, a text: r'[0-9]+', not {value!r:.60}")
+
+
+def _check_choice(value: Any) -> None:
+    if isinstance(value, type) and issubclass(value, enum.Enum):
+        if not list(value) or not all(isinstance(member.value, str) for member in value):
+            raise TypeError(
+                f"choice= takes an Enum whose values are texts, not {value.__name__}: use schema="
+            )
+        return
+    texts = typing.get_args(value) if typing.get_origin(value) is typing.Literal else value
+    if isinstance(texts, str | bytes | os.PathLike | Mapping) or not hasattr(texts, "__iter__"):
+        raise TypeError(f'choice= takes a list of texts: ["yes", "no"], not {value!r:.60}')
+    if not isinstance(texts, Sequence | set | frozenset | dict):
+        raise TypeError(
+            f'choice= takes a list of texts: ["yes", "no"], not {value!r:.60}; list(...) makes one'
+        )
+    for text in texts:
+        if not isinstance(text, str):
+            raise TypeError(
+                f'choice= takes a list of texts: ["yes", "no"], and {text!r:.60} is none; '
+                'schema={"enum": [...]} takes other values'
+            )
+
+
+def _check_text(param: str, takes: str) -> Callable[[Any], None]:
+    def check(value: Any) -> None:
+        if isinstance(value, CompiledGrammar) and param != "grammar":
+            raise TypeError(f"{param}= takes {takes}; a compiled grammar is grammar=")
+        if not isinstance(value, str | os.PathLike | CompiledGrammar):
+            raise TypeError(f"{param}= takes {takes}, not {value!r:.60}")
+
+    return check
+
+
+def _check_tools(value: Any) -> None:
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
+        hint = "; put it into a list" if isinstance(value, Mapping) or callable(value) else ""
+        raise TypeError(f"tools= takes a list of functions or of OpenAI's objects, not {value!r:.60}{hint}")
+    if not value:
+        raise ValueError("tools= is empty: leave it out, or give a function")
+
+
+def _check_format(value: Any) -> None:
+    if isinstance(value, str | os.PathLike):
+        raise TypeError(
+            f'response_format= takes OpenAI\'s object {{"type": "json_schema", ...}} or a Python type, '
+            f"not {value!r:.60}"
+        )
+
+
+_CHECK: dict[str, Callable[[Any], None]] = {
+    "schema": _check_schema,
+    "regex": _check_regex,
+    "choice": _check_choice,
+    "gbnf": _check_text("gbnf", "the text of a grammar in GBNF, or a Path to one"),
+    "lark": _check_text("lark", "the text of a Lark grammar, or a Path to one"),
+    "grammar": _check_text("grammar", "a compiled grammar, the text of one in GBNF or Lark, or a Path"),
+    "response_format": _check_format,
+    "tools": _check_tools,
+}
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, type):
+        return [str(member.value) for member in _members(value)]
+    return list(typing.get_args(value) or value)
+
+
+def _members(value: Any) -> list[Any]:
+    return list(value)
+
+
+def _pattern_text(pattern: re.Pattern[Any]) -> str:
+    """A compiled pattern of Python as text, its flags inside. ValueError: flags that have no such form."""
+    if isinstance(pattern.pattern, bytes):
+        raise TypeError("regex= takes a pattern of text, not one of bytes")
+    if pattern.flags & (re.VERBOSE | re.MULTILINE | re.LOCALE):
+        raise ValueError("regex= takes no pattern with the flags VERBOSE, MULTILINE or LOCALE")
+    flags = "".join(
+        letter
+        for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL), ("a", re.ASCII))
+        if pattern.flags & flag
+    )
+    return f"(?{flags}:{pattern.pattern})" if flags else str(pattern.pattern)
+
+
+def _is_free(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("type") == "text"
+
+
+def _compiler_of(grammar: CompiledGrammar) -> Compiler:
+    from .compiler import Compiler
+
+    return Compiler(grammar.vocabulary)

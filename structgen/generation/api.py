@@ -1,0 +1,261 @@
+"""One call from a prompt and a constraint to a value: `sg.generate`, and `sg.agenerate` for asyncio.
+
+Enters: a model, a prompt, what the text must be. Leaves: `Result`: text, value, tokens, log-probabilities.
+Cost: one forward a token (n samples share it), one mask a token; see run.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from ..constraints import ToolReply, constraint_of
+from ..lm.load import language_model
+from .options import GrammarOptions, Options, TextOptions, ToolOptions, settings_of
+from .plan import Plan, opened, planned
+from .results import InvalidValue, Result
+from .retry import again
+from .run import Clock, Text
+
+if TYPE_CHECKING:
+    import enum
+    from typing import Unpack
+
+    E = TypeVar("E", bound=enum.Enum)
+
+__all__ = ["Call", "agenerate", "generate"]
+
+T = TypeVar("T")
+
+
+class Call:
+    """A call, checked and set up: its model, plan and texts.
+
+    Args:
+        given: the keyword arguments. Errors: as `generate`.
+    """
+
+    def __init__(self, model: Any, prompt: Any, schema: Any, given: Mapping[str, Any]) -> None:
+        self.listed = given.get("n") is not None
+        self.settings, named = settings_of(given)
+        constraint = constraint_of({"schema": schema, **named} if schema is not None else named)
+        self.clock = Clock()
+        lm = language_model(model)
+        self.clock.lap("load")
+        self.plan = planned(lm, prompt, constraint, self.settings, self.clock)
+        self.texts = self.plan.texts()
+        self.run = opened(self.plan, self.texts, self.clock)
+
+    def results(self, stop: Callable[[], bool] = lambda: False) -> list[Result[Any]]:
+        """Runs the texts to their ends. InvalidValue: a value is refused, and no attempt is left."""
+        while self.run.live:
+            if stop():
+                raise Cancelled
+            self.run.step()
+        statistics = getattr(self.run, "statistics", None)
+        if statistics is not None:
+            self.plan.finish(self.texts)
+            for part, seconds in statistics.seconds.items():
+                self.clock.seconds[part] = self.clock.seconds.get(part, 0.0) + seconds
+        found: list[Result[Any]] = []
+        for text in self.texts:
+            try:
+                result = self.plan.result(text, self.clock.total(), statistics)
+            except InvalidValue as error:
+                result = self._again(text, error, stop)
+            found.append(result)
+        return found
+
+    def _again(self, text: Text, failed: InvalidValue, stop: Callable[[], bool]) -> Result[Any]:
+        plan: Plan = self.plan
+        attempts = list(failed.attempts)
+        for _ in range(self.settings.retries):
+            plan = again(plan, failed, self.clock)
+            fresh = plan.text(text.index)
+            run = opened(plan, [fresh], self.clock)
+            while run.live:
+                if stop():
+                    raise Cancelled
+                run.step()
+            statistics = getattr(run, "statistics", None)
+            if statistics is not None:
+                plan.finish([fresh])
+            try:
+                return plan.result(fresh, self.clock.total(), statistics, len(attempts) + 1)
+            except InvalidValue as error:
+                failed = error
+                attempts += error.attempts
+        raise InvalidValue(failed.text, failed.error, attempts) from failed.error
+
+
+class Cancelled(BaseException):
+    """Nobody waits for the call any more."""
+
+
+# `typing.overload` keeps what it decorates, and with it this module's globals and all models that they lead
+# to, beyond the last collection at exit; the core would then report them as leaked.
+if TYPE_CHECKING:
+
+    @overload
+    def generate(model: Any, prompt: Any, schema: type[T], **options: Unpack[Options]) -> Result[T]: ...
+    @overload
+    def generate(
+        model: Any, prompt: Any, schema: type[T], *, n: int, **options: Unpack[Options]
+    ) -> list[Result[T]]: ...
+    @overload
+    def generate(model: Any, prompt: Any, *, choice: type[E], **options: Unpack[Options]) -> Result[E]: ...
+    @overload
+    def generate(
+        model: Any, prompt: Any, *, choice: type[E], n: int, **options: Unpack[Options]
+    ) -> list[Result[E]]: ...
+    @overload
+    def generate(model: Any, prompt: Any, **options: Unpack[TextOptions]) -> Result[str]: ...
+    @overload
+    def generate(model: Any, prompt: Any, *, n: int, **options: Unpack[TextOptions]) -> list[Result[str]]: ...
+    @overload
+    def generate(model: Any, prompt: Any, **options: Unpack[ToolOptions]) -> Result[ToolReply]: ...
+    @overload
+    def generate(
+        model: Any, prompt: Any, *, n: int, **options: Unpack[ToolOptions]
+    ) -> list[Result[ToolReply]]: ...
+    @overload
+    def generate(
+        model: Any, prompt: Any, schema: Any = None, **options: Unpack[GrammarOptions]
+    ) -> Result[Any]: ...
+    @overload
+    def generate(
+        model: Any, prompt: Any, schema: Any = None, *, n: int, **options: Unpack[GrammarOptions]
+    ) -> list[Result[Any]]: ...
+
+
+def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any:
+    """Generate a text that the constraint accepts.
+
+    Args:
+        model: None or "embedded" (the model that comes with structgen), a folder or hub id, a pair
+            (model, tokenizer) of transformers, or a `LanguageModel`. Folders and ids stay loaded (the last
+            two); make a `TransformersLM` to use a pair again and again.
+        prompt: a text, token ids, or a list of chat messages ({"role": ..., "content": ...}).
+
+    One of these says what the text must be; without any it may be everything:
+        schema: a JSON Schema as dict, bool, JSON text or `pathlib.Path`, or a Python type; also a function,
+            which stands for the arguments of a call. Numbers are written in the canonical way and strings in
+            the plain one (`Compiler.json_schema`), unless `numbers` and `strings` say otherwise.
+        regex: a pattern that the whole text matches, or a compiled one of `re`.
+        choice: a list of texts, a Literal of texts, or an Enum of texts, whose member is the value.
+        gbnf, lark: the text of a grammar, or a Path to one.
+        grammar: a `CompiledGrammar`; or a text or Path in either dialect.
+        tools: a list of Python functions or of OpenAI's objects. `tool_choice` is "auto" (text and calls, or
+            text alone), "required", "none", or a function; `tool_style` a style of `Compiler.tools`, by
+            default the model's own; `parallel_tool_calls` False allows one call. The value is a `ToolReply`.
+        response_format: OpenAI's object, or a Python type.
+
+    How tokens are drawn:
+        temperature: 0 takes the most probable allowed token, the lowest id where two are equal. By default 0,
+            and 1 where `n` is above 1.
+        top_k: draw among the k most probable allowed tokens.
+        top_p: draw among the fewest of those whose probabilities sum to at least this.
+        min_p: draw among those at least this times as probable as the most probable one.
+        frequency_penalty, presence_penalty: as OpenAI has them, on the text's tokens.
+        repetition_penalty: of tokens in prompt and text; above 1 makes them less probable.
+        logit_bias: dict of token id (or a special token's name) to a number that is added.
+        seed: draws repeat under the same seed; result i does not depend on n.
+        n: how many results, which then come as a list.
+
+    Where the text ends:
+        max_tokens: ids drawn at most, end-of-sequence included; less where the model's context ends.
+        stop: a text or several; the result ends before the one that comes first.
+        complete: allow only tokens after which the text can still be completed within `max_tokens`.
+
+    What else:
+        whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys: of JSON, as in
+            `Compiler.json_schema`.
+        format: "plain" gives the prompt to the model as it is; "chat" puts it into the tokenizer's chat
+            template, "embedded" into the form that the embedded model was trained on; "auto" is "embedded"
+            for that model, "chat" for messages, else "plain".
+        retries: how often a text is drawn anew whose value a validator of its type refuses. `on_invalid`
+            "forbid" forbids the refused value where it stood; "tell" adds the error to the prompt.
+        speculate: "auto", a list of drafters or a `structgen.speculation.Speculation`: several tokens a
+            forward, and the same ones as without, under the same seed too (but for models whose floating
+            point decides a near tie differently in a wider forward). "auto" does nothing for a model that
+            cannot take drafts back; drafters raise LanguageModelError there.
+        logprobs: False leaves `Result.logprobs` empty, which saves work when speculating.
+        top_logprobs: the k most probable tokens of each place, before and after the mask.
+        compiler: compiles the constraint; by default one per model, kept with its caches.
+
+    Returns:
+        A `Result`, or a list of them where `n` is given.
+
+    Raises:
+        TypeError, ValueError: arguments of the wrong type, outside their range, or that make no sense
+            together.
+        LanguageModelError: the model cannot be loaded; the prompt does not fit (ContextTooLong).
+        VocabularyError: tokenizer, model and grammar do not belong together.
+        GrammarError: the constraint cannot be compiled; UnsatisfiableBudget: `max_tokens` is too small.
+        InvalidValue: a validator written in Python refuses the value.
+    """
+    call = Call(model, prompt, schema, options)
+    found = call.results()
+    return found if call.listed else found[0]
+
+
+if TYPE_CHECKING:
+
+    @overload
+    async def agenerate(
+        model: Any, prompt: Any, schema: type[T], **options: Unpack[Options]
+    ) -> Result[T]: ...
+    @overload
+    async def agenerate(
+        model: Any, prompt: Any, schema: type[T], *, n: int, **options: Unpack[Options]
+    ) -> list[Result[T]]: ...
+    @overload
+    async def agenerate(
+        model: Any, prompt: Any, *, choice: type[E], **options: Unpack[Options]
+    ) -> Result[E]: ...
+    @overload
+    async def agenerate(
+        model: Any, prompt: Any, *, choice: type[E], n: int, **options: Unpack[Options]
+    ) -> list[Result[E]]: ...
+    @overload
+    async def agenerate(model: Any, prompt: Any, **options: Unpack[TextOptions]) -> Result[str]: ...
+    @overload
+    async def agenerate(
+        model: Any, prompt: Any, *, n: int, **options: Unpack[TextOptions]
+    ) -> list[Result[str]]: ...
+    @overload
+    async def agenerate(model: Any, prompt: Any, **options: Unpack[ToolOptions]) -> Result[ToolReply]: ...
+    @overload
+    async def agenerate(
+        model: Any, prompt: Any, *, n: int, **options: Unpack[ToolOptions]
+    ) -> list[Result[ToolReply]]: ...
+    @overload
+    async def agenerate(
+        model: Any, prompt: Any, schema: Any = None, **options: Unpack[GrammarOptions]
+    ) -> Result[Any]: ...
+    @overload
+    async def agenerate(
+        model: Any, prompt: Any, schema: Any = None, *, n: int, **options: Unpack[GrammarOptions]
+    ) -> list[Result[Any]]: ...
+
+
+async def agenerate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any:
+    """`generate` in a worker thread; takes the same arguments. Cancelling the task stops the work before the
+    next forward."""
+    stop = threading.Event()
+
+    def work() -> Any:
+        call = Call(model, prompt, schema, options)
+        try:
+            found = call.results(stop.is_set)
+        except Cancelled:
+            return None
+        return found if call.listed else found[0]
+
+    try:
+        return await asyncio.to_thread(work)
+    except asyncio.CancelledError:
+        stop.set()
+        raise

@@ -1,0 +1,265 @@
+"""The options of `sg.generate` and its siblings: their names, types, defaults and checks.
+
+Enters: keyword arguments. Leaves: `Settings`. Cost: nothing.
+
+`Options` and `Settings` have the same names, which a test compares: `Options` is what type checkers read,
+`Settings` what runs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Union, cast
+
+import numpy as np
+
+from .._drawing import Sampling
+from ..constraints import JSON_OPTIONS, KINDS
+from ..lm.prompts import Format
+
+if TYPE_CHECKING:
+    from ..compiler import Compiler
+    from ..grammar import CompiledGrammar
+    from ..speculation import Drafter, Speculation
+
+__all__ = ["GrammarOptions", "Options", "Settings", "Speculate", "TextOptions", "ToolOptions", "settings_of"]
+
+Speculate = Union["Literal['auto']", "Sequence[Drafter]", "Speculation", None]
+_TOOLS = ("tool_choice", "tool_style", "parallel_tool_calls")
+
+
+class Options(TypedDict, total=False):
+    """What every call takes; `sg.generate` says what each means."""
+
+    max_tokens: int
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    min_p: float
+    frequency_penalty: float
+    presence_penalty: float
+    repetition_penalty: float
+    logit_bias: Mapping[int | str, float] | None
+    seed: int | None
+    stop: str | Sequence[str] | None
+    logprobs: bool
+    top_logprobs: int
+    retries: int
+    on_invalid: Literal["forbid", "tell"]
+    compiler: Compiler | None
+    whitespace: str
+    property_order: Literal["schema", "any"]
+    numbers: Literal["any", "canonical"]
+    strings: Literal["any", "plain"]
+    formats: Literal["enforce", "annotate"]
+    draft: str | int | None
+    registry: Any
+    extra_keys: Literal["allow", "forbid"]
+    format: Format
+    complete: bool
+    speculate: Speculate
+
+
+class TextOptions(Options, total=False):
+    """With one of these constraints the value is the text."""
+
+    regex: str | re.Pattern[str] | os.PathLike[str] | None
+    choice: Iterable[str]
+    gbnf: str | os.PathLike[str] | None
+    lark: str | os.PathLike[str] | None
+
+
+class GrammarOptions(Options, total=False):
+    """With one of these the value is what the grammar makes of the text."""
+
+    grammar: CompiledGrammar | str | os.PathLike[str] | None
+    response_format: Any
+
+
+class ToolOptions(Options, total=False):
+    """With tools the value is a `ToolReply`."""
+
+    tools: Required[Sequence[Callable[..., Any] | Mapping[str, Any]]]
+    tool_choice: Any
+    tool_style: str | None
+    parallel_tool_calls: bool | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of one call, checked."""
+
+    max_tokens: int = 256
+    temperature: float | None = None
+    top_k: int | None = None
+    top_p: float | None = None
+    min_p: float = 0.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: Mapping[int | str, float] | None = None
+    seed: int | None = None
+    stop: str | Sequence[str] | None = None
+    logprobs: bool = True
+    top_logprobs: int = 0
+    retries: int = 0
+    on_invalid: Literal["forbid", "tell"] = "forbid"
+    compiler: Compiler | None = None
+    whitespace: str = "compact"
+    property_order: Literal["schema", "any"] = "schema"
+    numbers: Literal["any", "canonical"] = "canonical"
+    strings: Literal["any", "plain"] = "plain"
+    formats: Literal["enforce", "annotate"] = "enforce"
+    draft: str | int | None = None
+    registry: Any = None
+    extra_keys: Literal["allow", "forbid"] = "allow"
+    format: Format = "auto"
+    complete: bool = True
+    speculate: Speculate = None
+    n: int = 1
+    stops: tuple[str, ...] = field(default=(), init=False)
+
+    def __post_init__(self) -> None:
+        for name in ("max_tokens", "n", "top_k"):
+            value = getattr(self, name)
+            if value is not None:
+                _whole(name, value, 1)
+        for name in ("top_logprobs", "retries", "seed"):
+            if getattr(self, name) is not None:
+                _whole(name, getattr(self, name), 0)
+        if self.temperature is not None:
+            _number("temperature", self.temperature, "0 or more", lambda x: 0 <= x < math.inf)
+        if self.top_p is not None:
+            _number("top_p", self.top_p, "above 0 and at most 1", lambda x: 0 < x <= 1)
+        _number("min_p", self.min_p, "at least 0 and below 1", lambda x: 0 <= x < 1)
+        _number("repetition_penalty", self.repetition_penalty, "above 0", lambda x: 0 < x < math.inf)
+        for name in ("frequency_penalty", "presence_penalty"):
+            _number(name, getattr(self, name), "a finite number", math.isfinite)
+        if self.n > 1 and self.temperature == 0:
+            raise ValueError("n > 1 needs a temperature above 0: greedy texts would all be the same")
+        if self.on_invalid not in ("forbid", "tell"):
+            raise ValueError(f"on_invalid is 'forbid' or 'tell', not {self.on_invalid!r}")
+        object.__setattr__(self, "stops", _stops(self.stop))
+        if self.speculate is not None and self.shaped:
+            raise ValueError(
+                "speculate= takes temperature, top_k and top_p; leave min_p, penalties, logit_bias and "
+                "top_logprobs out"
+            )
+
+    @property
+    def shaped(self) -> bool:
+        """Whether something is asked for that speculation cannot do."""
+        return bool(
+            self.min_p
+            or self.logit_bias
+            or self.top_logprobs
+            or (self.frequency_penalty, self.presence_penalty, self.repetition_penalty) != (0.0, 0.0, 1.0)
+        )
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """The options of JSON Schemas."""
+        return {name: getattr(self, name) for name in JSON_OPTIONS}
+
+    def sampling(self, vocab_size: int, special: Mapping[str, int]) -> Sampling:
+        """How tokens are drawn. A seed is made up where draws need one and none is given.
+
+        Without a temperature it is 0, and 1 for several texts: they would be the same.
+        """
+        temperature = self.temperature
+        if temperature is None:
+            temperature = 1.0 if self.n > 1 else 0.0
+        seed = self.seed
+        if temperature > 0 and seed is None:
+            seed = cast(int, np.random.SeedSequence().entropy)
+        return Sampling(
+            temperature,
+            self.top_k,
+            self.top_p,
+            seed if temperature > 0 else None,
+            min_p=self.min_p,
+            frequency_penalty=self.frequency_penalty,
+            presence_penalty=self.presence_penalty,
+            repetition_penalty=self.repetition_penalty,
+            logit_bias=_biases(self.logit_bias, vocab_size, special),
+        )
+
+
+_NAMES = {f.name for f in fields(Settings) if f.init}
+
+
+def settings_of(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
+    """The settings among a call's keyword arguments, and those that name the constraint.
+
+    Raises:
+        TypeError: an argument that no call takes; the error names the nearest one.
+        ValueError: a value outside its range.
+    """
+    constraint = {name: value for name, value in given.items() if name in KINDS or name in _TOOLS}
+    rest = {name: value for name, value in given.items() if name not in constraint}
+    for name in rest:
+        if name not in _NAMES:
+            close = difflib.get_close_matches(name, [*_NAMES, *KINDS, *_TOOLS], n=1, cutoff=0.6)
+            hint = f"; did you mean {close[0]}=?" if close else f"; taken are {', '.join(sorted(_NAMES))}"
+            raise TypeError(f"there is no option {name}={hint}")
+    if rest.get("n") is None:
+        rest.pop("n", None)
+    return Settings(**rest), constraint
+
+
+def _whole(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} is a whole number, not {value!r:.60}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value}")
+
+
+def _number(name: str, value: Any, what: str, fits: Callable[[float], bool]) -> None:
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} is a number, not {value!r:.60}")
+    if not fits(float(value)):
+        raise ValueError(f"{name} must be {what}, not {value}")
+
+
+def _stops(given: Any) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    stops = (given,) if isinstance(given, str) else given
+    if not isinstance(stops, Sequence) or isinstance(stops, bytes | bytearray):
+        raise TypeError(f"stop is a text or a list of texts, not {given!r:.60}")
+    for stop in stops:
+        if not isinstance(stop, str):
+            raise TypeError(f"stop is a text or a list of texts, and {stop!r:.60} is none")
+        if not stop:
+            raise ValueError("a stop string must not be empty: it would end every text at once")
+    return tuple(stops)
+
+
+def _biases(
+    given: Mapping[int | str, float] | None, vocab_size: int, special: Mapping[str, int]
+) -> dict[int, float]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"logit_bias is a dict of token id to number, not {given!r:.60}")
+    found: dict[int, float] = {}
+    for key, value in given.items():
+        token: Any = key
+        if isinstance(key, str):
+            token = special.get(key, int(key) if key.lstrip("-").isdecimal() else key)
+        if not hasattr(token, "__index__"):
+            raise TypeError(
+                f"logit_bias is a dict of token id to number, and {key!r:.40} is no id; "
+                "vocabulary.encode(text) gives the ids of a text"
+            )
+        if not 0 <= token < vocab_size:
+            raise ValueError(f"logit_bias names the id {token}, and ids end at {vocab_size - 1}")
+        if isinstance(value, str) or not hasattr(value, "__float__") or math.isnan(float(value)):
+            raise TypeError(f"logit_bias gives {key!r} the value {value!r:.40}, which is no number")
+        found[int(token)] = float(value)
+    return found

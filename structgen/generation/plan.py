@@ -1,0 +1,201 @@
+"""One prompt with its constraint, ready to run: the grammar, the first context, the budget.
+
+Enters: a model, a prompt, a constraint, settings. Leaves: a `Plan`, which makes `Text`s and reads finished
+ones into `Result`s. Cost: a compile, a tokenized prompt, and where the budget may bind one mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .._drawing import Sampling
+from .._draws import Noise
+from .._text import TextStream
+from ..constraints import Constraint
+from ..grammar import CompiledGrammar
+from ..lm.asked import ask
+from ..lm.load import room_after, tool_style
+from .options import Settings
+from .results import InvalidValue, Result
+from .run import Clock, Run, Text, can_budget, narrowed
+
+if TYPE_CHECKING:
+    from ..compiler import Compiler
+    from ..lm.base import Context, LanguageModel
+    from ..speculation import Statistics
+    from .speculative import SpeculativeRun
+
+__all__ = ["Plan", "opened", "planned"]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What the texts of one prompt have in common.
+
+    Attributes:
+        room: tokens of a text at most. budget: tokens within which it must end; None: no promise.
+        attempt: how many texts were drawn for this prompt before, each with noise of its own.
+    """
+
+    lm: LanguageModel
+    settings: Settings
+    sampling: Sampling
+    prompt: Any
+    constraint: Constraint | None
+    grammar: CompiledGrammar | None
+    read: Callable[[str], Any]
+    start: Context
+    room: int
+    budget: int | None
+    names: Mapping[int, bytes] = field(default_factory=dict)
+    attempt: int = 0
+
+    def texts(self) -> list[Text]:
+        return [self.text(i) for i in range(self.settings.n)]
+
+    def text(self, index: int) -> Text:
+        settings, sampling = self.settings, self.sampling
+        noise = None
+        if sampling.seed is not None:
+            noise = Noise(sampling.seed, index + self.attempt * settings.n)
+        seen = frozenset(self.start.tokens) if sampling.repetition_penalty != 1.0 else frozenset()
+        return Text(
+            self.start,
+            None if self.grammar is None else self.grammar.matcher(),
+            sampling,
+            noise,
+            self.room,
+            self.budget,
+            TextStream(settings.stops),
+            names=self.names,
+            index=index,
+            tops=settings.top_logprobs,
+            prompt=seen,
+        )
+
+    def result(
+        self,
+        text: Text,
+        timings: Mapping[str, float],
+        statistics: Statistics | None = None,
+        attempts: int = 1,
+    ) -> Result[Any]:
+        """The result of a finished text. InvalidValue: a validator of its type refuses it."""
+        said = text.so_far
+        return Result(
+            said,
+            self._value(text, said),
+            text.tokens,
+            text.logprobs if self.settings.logprobs else [],
+            text.finish or "length",
+            len(self.start),
+            dict(timings),
+            self.sampling,
+            statistics,
+            text.bound,
+            text.stream.stopped_by,
+            self._captures(text, said),
+            text.top_logprobs,
+            attempts,
+        )
+
+    def _value(self, text: Text, said: str) -> Any:
+        if self.grammar is None:
+            return said
+        if not text.done and not self._whole(said):
+            return None
+        try:
+            return self.read(said)
+        except ValueError as error:
+            raise InvalidValue(said, error, [(said, error)]) from error
+
+    def _whole(self, said: str) -> bool:
+        """Whether a text that a stop string ended is one of the grammar's."""
+        assert self.grammar is not None
+        matcher = self.grammar.matcher()
+        return matcher.accept_bytes(said) and matcher.is_accepting()
+
+    def _captures(self, text: Text, said: str) -> dict[str, Any]:
+        if self.grammar is None or not self.grammar.capture_names:
+            return {}
+        if text.done and text.matcher is not None and text.matcher.is_terminated():
+            return text.matcher.captures()
+        matcher = self.grammar.matcher()
+        matcher.accept_bytes(said)
+        return matcher.captures()
+
+    def finish(self, texts: list[Text]) -> None:
+        """What speculation leaves to be found out: whether the budget narrowed a mask."""
+        if self.budget is not None and self.grammar is not None:
+            for text in texts:
+                text.bound = narrowed(self.grammar, text.tokens, self.budget)
+
+
+def planned(
+    lm: LanguageModel,
+    prompt: Any,
+    constraint: Constraint | None,
+    settings: Settings,
+    clock: Clock,
+    *,
+    sampling: Sampling | None = None,
+    attempt: int = 0,
+) -> Plan:
+    """Compiles the constraint and reads the prompt. Errors: as `sg.generate`."""
+    asked = ask(lm, prompt, constraint, settings.json, settings.compiler, settings.format)
+    clock.lap("compile")
+    grammar = asked.grammar
+    room = room_after(lm, asked.start, settings.max_tokens)
+    budget = room if settings.complete and grammar is not None and can_budget(grammar, room) else None
+    if sampling is None:
+        sampling = settings.sampling(lm.vocabulary.vocab_size, lm.vocabulary.special_tokens)
+    return Plan(
+        lm,
+        settings,
+        sampling,
+        prompt,
+        constraint,
+        grammar,
+        asked.read,
+        asked.start,
+        room,
+        budget,
+        asked.names,
+        attempt,
+    )
+
+
+def opened(plan: Plan, texts: list[Text], clock: Clock) -> Run | SpeculativeRun:
+    """A run of the plan's texts, speculative where that is asked for and the model can."""
+    settings = plan.settings
+    if settings.speculate is not None:
+        from ..speculation.options import resolve
+
+        options = resolve(settings.speculate, plan.lm)
+        if options is not None:
+            from .speculative import SpeculativeRun
+
+            again = None
+            if plan.constraint is not None and not isinstance(plan.constraint.value, CompiledGrammar):
+                again = partial(_compiled, plan.constraint, settings, tool_style(plan.lm))
+            return SpeculativeRun(
+                plan.lm,
+                texts,
+                options,
+                clock,
+                grammar=plan.grammar,
+                compile=again,
+                prompt=plan.prompt if isinstance(plan.prompt, str) else None,
+                logprobs=settings.logprobs,
+            )
+    run = Run(plan.lm, clock)
+    for text in texts:
+        run.add(text)
+    return run
+
+
+def _compiled(constraint: Constraint, settings: Settings, style: str, compiler: Compiler) -> CompiledGrammar:
+    return constraint.compile(compiler, settings.json, style=style)

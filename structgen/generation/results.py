@@ -1,0 +1,104 @@
+"""What a generated text is handed out as.
+
+Enters: a finished sequence. Leaves: `Result`. Cost: decoding and parsing the text once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from .._drawing import Sampling
+from ..errors import StructgenError
+
+if TYPE_CHECKING:
+    from ..grammar import Capture
+    from ..speculation import Statistics
+
+__all__ = ["InvalidValue", "Result", "TokenLogprobs"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """The most probable tokens of one place, best first, each with its natural-log probability.
+
+    Attributes:
+        before: of the model alone.
+        after: among the tokens that the grammar allows there, where the probabilities sum to 1; `before`
+            itself without a grammar.
+        logprob: of the token that was drawn, among the allowed ones.
+        mass: natural log of the probability that the model gives all allowed tokens together.
+    """
+
+    before: list[tuple[int, float]]
+    after: list[tuple[int, float]]
+    logprob: float
+    mass: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result(Generic[T_co]):
+    """One generated text.
+
+    Attributes:
+        text: the text, without end-of-sequence tokens and stop strings; bytes that are no UTF-8 become
+            U+FFFD.
+        value: what the constraint makes of the text: parsed JSON, the Python type, a `ToolReply`; the text
+            itself without a constraint and for patterns. None when the text was cut off.
+        tokens: the ids drawn, end-of-sequence included.
+        logprobs: the model's natural-log probability of each, before mask and temperature.
+        finish_reason: "stop" after an end-of-sequence token or a stop string, "length" when the tokens ran
+            out.
+        budget_bound: whether `max_tokens` forbade a token on the way that the grammar allows, so that the
+            text could still end in time. The text may then be shorter than the model would have had it. A
+            text that stopped where this is False is the same under any larger `max_tokens`.
+        stopped_by: the stop string that ended the text.
+        captures: the named parts of the text, for grammars and patterns that have names.
+        top_logprobs: the most probable tokens of each place, where `top_logprobs=` asked for them.
+        attempts: texts that were drawn for this one: above 1 where `retries=` redrew invalid ones.
+        prompt_tokens: ids of the prompt.
+        timings: seconds of the whole call, shared by its n results: "load", "compile", "prompt" (the first
+            forward), "forward" (the others), "mask", "sample", "total"; speculating, the
+            parts of `Statistics.seconds` instead.
+        sampling: how the tokens were drawn.
+        speculation: what speculative decoding did, all n results together; None without it.
+    """
+
+    text: str
+    value: T_co
+    tokens: list[int]
+    logprobs: list[float]
+    finish_reason: Literal["stop", "length"]
+    prompt_tokens: int
+    timings: dict[str, float]
+    sampling: Sampling
+    speculation: Statistics | None = None
+    budget_bound: bool = False
+    stopped_by: str | None = None
+    captures: dict[str, list[Capture]] = field(default_factory=dict)
+    top_logprobs: list[TokenLogprobs] = field(default_factory=list)
+    attempts: int = 1
+
+
+class InvalidValue(StructgenError, ValueError):
+    """A text of the grammar that a validator of its Python type refuses, which no grammar could know.
+
+    Attributes:
+        text: the text. error: what the validator raised. attempts: the texts that were drawn, with their
+            errors; the last one is this.
+    """
+
+    def __init__(self, text: str, error: Exception, attempts: list[tuple[str, Exception]]) -> None:
+        self.text = text
+        self.error = error
+        self.attempts = attempts
+        tried = f" after {len(attempts)} attempts" if len(attempts) > 1 else ""
+        hint = "" if len(attempts) > 1 else "; retries=3 tries again"
+        what = " ".join(line.strip() for line in str(error).splitlines() if "errors.pydantic.dev" not in line)
+        shown = text if len(text) <= 80 else text[:77] + "..."
+        super().__init__(f"the text is valid and its value is refused{tried}: {what} in {shown}{hint}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return InvalidValue, (self.text, self.error, self.attempts)

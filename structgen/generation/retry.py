@@ -1,0 +1,111 @@
+"""What to ask for after a validator refused a value that its grammar allows.
+
+Enters: a plan and the error. Leaves: a plan that forbids the refused value, or one whose prompt tells the
+model what was wrong. Cost: a compile.
+
+A JSON Schema says "not this value there" exactly: `{"not": {"properties": {"age": {"const": 7}}}}`. So the
+value is forbidden at the place that pydantic's error names, and the next text differs there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..grammar import CompiledGrammar
+from ..lm.load import compiler_of
+from .plan import Plan, planned
+from .results import InvalidValue
+from .run import Clock, can_budget
+
+__all__ = ["again"]
+
+
+def again(plan: Plan, failed: InvalidValue, clock: Clock) -> Plan:
+    """The plan of the next attempt."""
+    attempt = plan.attempt + 1
+    if plan.settings.on_invalid == "forbid" and (grammar := _without(plan, failed)) is not None:
+        budget = plan.room if plan.settings.complete and can_budget(grammar, plan.room) else None
+        clock.lap("compile")
+        return replace(plan, grammar=grammar, budget=budget, attempt=attempt)
+    prompt = _told(plan.prompt, failed)
+    return planned(
+        plan.lm, prompt, plan.constraint, plan.settings, clock, sampling=plan.sampling, attempt=attempt
+    )
+
+
+def _without(plan: Plan, failed: InvalidValue) -> CompiledGrammar | None:
+    """The grammar less the refused values; None where it is no JSON Schema's."""
+    grammar = plan.grammar
+    if grammar is None or grammar._options is None:
+        return None
+    text, whitespace, order, numbers, strings, formats, draft, registry = grammar._options
+    document = json.loads(text)
+    value = json.loads(failed.text)
+    refused = [_not_at(place, found) for place, found in _places(failed.error, value)]
+    if document is True:
+        document = {}
+    document = {**document, "allOf": [*document.get("allOf", ()), *({"not": r} for r in refused)]}
+    compiler = plan.settings.compiler or compiler_of(plan.lm)
+    compiled = compiler.json_schema(
+        document,
+        whitespace=whitespace,
+        property_order=order,
+        numbers=numbers,
+        strings=strings,
+        formats=formats,
+        draft=draft,
+        registry=registry,
+    )
+    return compiled
+
+
+def _places(error: Exception, value: Any) -> list[tuple[list[str | int], Any]]:
+    """Where the refused values stand. An error that names no place refuses the whole value.
+
+    Where pydantic names several, all of them are forbidden: each was refused for itself.
+    """
+    errors = getattr(error, "errors", None)
+    listed = errors() if callable(errors) else []
+    found: list[tuple[list[str | int], Any]] = []
+    for one in listed:
+        place: list[str | int] = []
+        at = value
+        for step in one.get("loc", ()):
+            known = isinstance(at, dict) and isinstance(step, str) and step in at
+            known |= isinstance(at, list) and isinstance(step, int) and 0 <= step < len(at)
+            if known:  # else the name of a union's branch or of a function
+                at = at[step]
+                place.append(step)
+        if (place, at) not in found:
+            found.append((place, at))
+    return found or [([], value)]
+
+
+def _not_at(place: Sequence[str | int], value: Any) -> dict[str, Any]:
+    """The schema of what has this value at this place."""
+    schema: dict[str, Any] = {"const": value}
+    for step in reversed(place):
+        if isinstance(step, str):
+            schema = {"type": "object", "properties": {step: schema}, "required": [step]}
+        else:
+            schema = {"type": "array", "prefixItems": [True] * step + [schema], "minItems": step + 1}
+    return schema
+
+
+def _told(prompt: Any, failed: InvalidValue) -> Any:
+    """The prompt with the refused text and what was wrong with it."""
+    error = " ".join(
+        line.strip() for line in str(failed.error).splitlines() if "errors.pydantic.dev" not in line
+    )
+    if isinstance(prompt, str):
+        return f"{prompt}\nNot {failed.text}: {error}"
+    if isinstance(prompt, Sequence) and prompt and isinstance(prompt[0], dict):
+        return [
+            *prompt,
+            {"role": "assistant", "content": failed.text},
+            {"role": "user", "content": f"That is not valid: {error}. Answer again."},
+        ]
+    return prompt  # token ids: other draws are all there is

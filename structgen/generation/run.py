@@ -1,0 +1,258 @@
+"""The loop of `sg.generate`: rows of several texts through one forward, a mask each, a draw each.
+
+Enters: a model and `Text`s, which may belong to different prompts and grammars. Leaves: their tokens, and
+what each step brought (`Step`). Cost: a step is one batched forward, a mask a text, and a sort of V numbers
+with `top_k` or `top_p`.
+
+Each step, in this order: the model's log-probabilities; penalties and bias; the mask; temperature; min-p;
+top-k; top-p; the draw. The mask comes before what cuts the distribution, so that a cut chooses among allowed
+tokens and never leaves none. The law of the result is *local*: each token follows the model's distribution
+over the tokens allowed there, which is not the model's distribution over whole texts of the language. Forced
+tokens are drawn like others: each costs a forward, and each has a log-probability.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .._drawing import Sampling
+from .._draws import Noise, top
+from .._text import TextStream
+from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
+from ..grammar import CompiledGrammar, Matcher, fill_bitmasks
+from ..lm.base import check_logprobs
+from ..logits import allocate_bitmask, apply_bitmask, masked_logsumexp
+from .results import TokenLogprobs
+
+if TYPE_CHECKING:
+    from ..lm.base import Context, LanguageModel
+
+__all__ = ["Clock", "Run", "Step", "Text", "can_budget", "narrowed"]
+
+_Rows = npt.NDArray[np.float32]
+
+
+@dataclass(slots=True)
+class Step:
+    """What one step brought to one text: a token and the characters that are certain by it."""
+
+    text: Text
+    token: int
+    logprob: float
+    added: str
+
+
+@dataclass(slots=True)
+class Text:
+    """One text in the making; `matcher` is None without a grammar.
+
+    Attributes:
+        room: tokens at most. budget: tokens within which it must end; None: no promise.
+        names: special tokens that are spelled out, with their text.
+        index: its number among the texts of its call.
+        error: what ended it.
+    """
+
+    context: Context
+    matcher: Matcher | None
+    sampling: Sampling
+    noise: Noise | None
+    room: int
+    budget: int | None
+    stream: TextStream
+    names: Mapping[int, bytes] = field(default_factory=dict)
+    index: int = 0
+    tops: int = 0
+    prompt: frozenset[int] = frozenset()
+    tokens: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    top_logprobs: list[TokenLogprobs] = field(default_factory=list)
+    counts: dict[int, int] = field(default_factory=dict)
+    parts: list[str] = field(default_factory=list)
+    finish: Literal["stop", "length"] | None = None
+    done: bool = False  # the grammar's end, or an end-of-sequence token
+    bound: bool = False  # the budget narrowed a mask
+    error: Exception | None = None
+
+    @property
+    def over(self) -> bool:
+        return self.finish is not None or self.error is not None
+
+    @property
+    def so_far(self) -> str:
+        """The characters that are certain."""
+        return "".join(self.parts)
+
+    def take(self, data: bytes, ended: bool) -> str:
+        """The characters that a drawn token makes certain; sets `finish` where the text is over."""
+        added = "" if ended else self.stream.feed(data)
+        if self.stream.stopped_by is not None:
+            self.finish = "stop"
+        elif ended or len(self.tokens) >= self.room:
+            added += self.stream.finish()
+            self.finish = "stop" if ended else "length"
+            self.done = ended
+        self.parts.append(added)
+        return added
+
+
+class Clock:
+    """Seconds by part of the work."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._begin = self._last = time.perf_counter()
+
+    def lap(self, part: str) -> None:
+        now = time.perf_counter()
+        self.seconds[part] = self.seconds.get(part, 0.0) + now - self._last
+        self._last = now
+
+    def total(self) -> dict[str, float]:
+        return {**self.seconds, "total": time.perf_counter() - self._begin}
+
+
+class Run:
+    """Texts that share forwards. Texts join at any time; `step` gives each live one a token.
+
+    Args:
+        lone: raise what befalls one text, instead of keeping it in `Text.error`.
+    """
+
+    def __init__(self, lm: LanguageModel, clock: Clock | None = None, *, lone: bool = True) -> None:
+        self.lm = lm
+        self.clock = clock or Clock()
+        self.live: list[Text] = []
+        self._lone = lone
+        self._ends = frozenset(lm.eos_token_ids)
+
+    def add(self, text: Text) -> None:
+        self.live.append(text)
+
+    def step(self) -> list[Step]:
+        """One token for every live text; those that ended are live no longer."""
+        live, clock = self.live, self.clock
+        clock.lap("sample")
+        raw = self.lm.logprobs([t.context for t in live])
+        check_logprobs(raw, len(live), self.lm.vocabulary.vocab_size)
+        clock.lap("forward" if live[0].tokens else "prompt")
+        work = self._weighed(raw)
+        allowed, mask = self._masked(work)
+        clock.lap("mask")
+        steps = []
+        for row, text in enumerate(live):
+            if text.error is not None:
+                continue
+            try:
+                steps.append(self._advance(text, raw[row], allowed[row], None if mask is None else mask[row]))
+            except Exception as error:
+                if self._lone:
+                    raise
+                text.error = error
+        self.live = [t for t in live if not t.over]
+        clock.lap("sample")
+        return steps
+
+    def _advance(self, text: Text, raw: _Rows, allowed: _Rows, mask: npt.NDArray[np.int32] | None) -> Step:
+        token = text.sampling.draw(allowed, text.noise, len(text.tokens))
+        if text.tops:
+            text.top_logprobs.append(_tops(raw, allowed, mask, token, text.tops))
+        text.tokens.append(token)
+        logprob = float(raw[token])
+        text.logprobs.append(logprob)
+        if text.sampling.counts_tokens:
+            text.counts[token] = text.counts.get(token, 0) + 1
+        if text.matcher is None:
+            ended = token in self._ends
+        elif not text.matcher.accept_token(token):
+            raise StructgenError(f"token {token} was allowed and then refused: this is a bug in structgen")
+        else:
+            ended = text.matcher.is_terminated()
+        data = self.lm.vocabulary.tokens[token] or text.names.get(token, b"")
+        added = text.take(data, ended)
+        if not text.over:
+            text.context = text.context.extend(token)
+        return Step(text, token, logprob, added)
+
+    def _weighed(self, raw: _Rows) -> _Rows:
+        """The rows with penalties and bias; `raw` itself where there are none."""
+        changed = [i for i, t in enumerate(self.live) if t.sampling.counts_tokens or t.sampling.logit_bias]
+        if not changed:
+            return raw
+        work = raw.copy()
+        for i in changed:
+            text = self.live[i]
+            work[i] = text.sampling.biased(raw[i], text.counts, text.prompt)
+        return work
+
+    def _masked(self, work: _Rows) -> tuple[_Rows, npt.NDArray[np.int32] | None]:
+        """The rows with -inf where a token is not allowed; notes where a budget forbids more."""
+        held = [(row, t) for row, t in enumerate(self.live) if t.matcher is not None]
+        if not held:
+            return work, None
+        matchers = [t.matcher for _, t in held if t.matcher is not None]
+        part = allocate_bitmask(len(held), self.lm.vocabulary.vocab_size)
+        errors = fill_bitmasks(matchers, part, skip_errors=True)
+        wide = part.copy()
+        for i, (_, text) in enumerate(held):
+            error = errors[i]
+            try:
+                if error is not None:
+                    raise error
+                if text.budget is not None:
+                    matchers[i].fill_bitmask(part, i, max_tokens=text.budget - len(text.tokens))
+                    text.bound |= not np.array_equal(part[i], wide[i])
+            except Exception as failure:
+                if self._lone:
+                    raise
+                text.error = failure
+        if len(held) == len(self.live):
+            return apply_bitmask(work, part), part
+        mask = np.full((len(self.live), part.shape[1]), -1, np.int32)
+        mask[[row for row, _ in held]] = part
+        return apply_bitmask(work, mask), mask
+
+
+def _tops(
+    raw: _Rows, allowed: _Rows, mask: npt.NDArray[np.int32] | None, token: int, count: int
+) -> TokenLogprobs:
+    before = [(int(i), float(raw[i])) for i in top(raw, count)]
+    if mask is None:
+        return TokenLogprobs(before, before, float(raw[token]), 0.0)
+    mass = float(masked_logsumexp(raw, mask))
+    held = np.where(allowed > -np.inf, raw, np.float32(-np.inf))
+    after = [(int(i), float(raw[i]) - mass) for i in top(held, count) if held[i] > -np.inf]
+    return TokenLogprobs(before, after, float(raw[token]) - mass, min(mass, 0.0))
+
+
+def can_budget(grammar: CompiledGrammar, room: int) -> bool:
+    """False where no completion that fits is found and none is ruled out; the answer may then be cut off.
+    UnsatisfiableBudget: it is proved that nothing fits."""
+    matcher = grammar.matcher()
+    try:
+        if matcher._bounds(False)[1] > room:
+            matcher.fill_bitmask(allocate_bitmask(1, grammar.vocabulary.vocab_size), max_tokens=room)
+    except UnsatisfiableBudget:
+        raise
+    except BudgetExceeded:
+        return False
+    return True
+
+
+def narrowed(grammar: CompiledGrammar, tokens: Sequence[int], budget: int) -> bool:
+    """Whether the budget forbade a token at some place of a finished text."""
+    matcher = grammar.matcher()
+    wide, mask = (allocate_bitmask(1, grammar.vocabulary.vocab_size) for _ in range(2))
+    for position, token in enumerate(tokens):
+        matcher.fill_bitmask(wide)
+        matcher.fill_bitmask(mask, max_tokens=budget - position)
+        if not np.array_equal(wide, mask):
+            return True
+        matcher.accept_token(token)
+    return False

@@ -1,0 +1,104 @@
+"""Speculative decoding of the texts of one call, step by step as `run.Run` does it.
+
+Enters: a model, a prompt and the `Text`s to fill, all with that prompt. Leaves: the same as from `Run`: their
+tokens and log-probabilities, and after the last step `statistics`. Cost: see speculation/engine.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .._text import TextStream
+from ..speculation.engine import Row
+from ..speculation.engine import Run as Engine
+from ..speculation.sampled import SampledRun
+from ..speculation.score import open_scorer
+from .run import Clock, Step, Text
+
+if TYPE_CHECKING:
+    from ..grammar import CompiledGrammar
+    from ..lm.base import LanguageModel
+    from ..speculation import Statistics
+    from ..speculation.options import Speculation
+
+__all__ = ["SpeculativeRun"]
+
+
+class SpeculativeRun:
+    """A `Run` whose steps may bring several tokens.
+
+    Raises:
+        LanguageModelError: the model cannot take drafts back.
+    """
+
+    def __init__(
+        self,
+        lm: LanguageModel,
+        texts: Sequence[Text],
+        options: Speculation,
+        clock: Clock,
+        *,
+        grammar: CompiledGrammar | None,
+        compile: Callable[[Any], CompiledGrammar] | None,
+        prompt: str | None,
+        logprobs: bool,
+    ) -> None:
+        first = texts[0]
+        kind = Engine if options.rule == "coupled" else SampledRun
+        self._engine = kind(
+            open_scorer(lm),
+            lm.vocabulary,
+            lm.eos_token_ids,
+            first.sampling,
+            options,
+            logprobs=logprobs,
+            compile=compile,
+        )
+        self._lm = lm
+        self._clock = clock
+        start = first.context.tokens
+        self._pairs: list[tuple[Text, Row]] = []
+        for text in texts:
+            row = Row(start, text.matcher, text.noise, text.room, text.budget, grammar, prompt)
+            if text.stream.stops:  # else unset: an end that nobody watches may cost no forward
+                row.on_tokens = self._stopper(text)
+            self._pairs.append((text, row))
+        self._engine.add_alike([row for _, row in self._pairs])
+
+    @property
+    def statistics(self) -> Statistics:
+        return self._engine.statistics
+
+    @property
+    def live(self) -> list[Text]:
+        return [text for text, _ in self._pairs if not text.over]
+
+    def step(self) -> list[Step]:
+        """One forward; every live text gets at least one token."""
+        self._engine.step()
+        steps: list[Step] = []
+        for text, row in self._pairs:
+            for at in range(len(text.tokens), len(row.tokens)):
+                token = row.tokens[at]
+                text.tokens.append(token)
+                text.logprobs += row.logprobs[at : at + 1]
+                logprob = row.logprobs[at] if at < len(row.logprobs) else float("nan")
+                added = text.take(self._bytes(text, token), row.done and at == len(row.tokens) - 1)
+                steps.append(Step(text, token, logprob, added))
+        self._clock.lap("speculation")
+        return steps
+
+    def _bytes(self, text: Text, token: int) -> bytes:
+        return self._lm.vocabulary.tokens[token] or text.names.get(token, b"")
+
+    def _stopper(self, text: Text) -> Callable[[Sequence[int]], bool]:
+        """Whether a stop string ends the row: the engine must know in the middle of a step."""
+        stream = TextStream(text.stream.stops)
+
+        def take(tokens: Sequence[int]) -> bool:
+            for token in tokens:
+                stream.feed(self._bytes(text, token))
+            return stream.stopped_by is not None
+
+        return take

@@ -1,0 +1,55 @@
+"""What a call asks of a model: the grammar of its constraint, and the prompt as the model reads it.
+
+Enters: a model, a prompt, a constraint. Leaves: `Asked`. Cost: a compile and a tokenized prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..constraints import Constraint
+from ..grammar import CompiledGrammar
+from .load import check_vocabulary, compiler_of, special_names, tool_style
+from .prompts import Format, formatted
+
+if TYPE_CHECKING:
+    from ..compiler import Compiler
+    from .base import Context, LanguageModel
+
+__all__ = ["Asked", "ask"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The grammar (None: any text), what makes a value of a text, the prompt's context, and the special
+    tokens that are spelled out in texts."""
+
+    grammar: CompiledGrammar | None
+    read: Callable[[str], Any]
+    start: Context
+    names: Mapping[int, bytes]
+
+
+def ask(
+    lm: LanguageModel,
+    prompt: Any,
+    constraint: Constraint | None,
+    json: Mapping[str, Any],
+    compiler: Compiler | None = None,
+    format: Format = "auto",
+) -> Asked:
+    """Compiles the constraint and reads the prompt.
+
+    Args:
+        json: options of JSON Schemas, by the names of `constraints.JSON_OPTIONS`.
+    """
+    if constraint is None:
+        return Asked(None, str, lm.start(formatted(lm, prompt, None, format)), {})
+    style = tool_style(lm)
+    grammar = constraint.compile(compiler or compiler_of(lm), json, style=style)
+    check_vocabulary(grammar.vocabulary, lm.vocabulary)
+    start = lm.start(formatted(lm, prompt, constraint.document(), format, constraint.objects()))
+    names = special_names(lm) if constraint.is_tools else {}
+    return Asked(grammar, constraint.reader(grammar, style), start, names)

@@ -1,0 +1,238 @@
+"""What a call may say that its text must be: every kind, files, Python types; and every mistake is one
+line that says what was given and what is taken."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+import structgen as sg
+from structgen.constraints import KINDS, constraint_of
+from structgen.generation.options import Options, Settings
+from tests.test_generate import TableModel
+
+TEXT = "Maria ordered 3 oak chairs"
+
+
+class Size(enum.Enum):
+    SMALL = "small"
+    LARGE = "large"
+
+
+@dataclasses.dataclass
+class Order:
+    product: str
+    quantity: int
+
+
+def weather(city: str, days: int = 1) -> str:
+    """The weather of a city."""
+    return f"{city} {days}"
+
+
+def value(**given: Any) -> Any:
+    return sg.generate(None, given.pop("prompt", TEXT), **given).value
+
+
+@pytest.mark.parametrize("call", ["generate", "sample"])
+def test_every_kind_gives_its_value(call: str, tmp_path: Path) -> None:
+    pytest.importorskip("pydantic")
+    pytest.importorskip("lark")
+
+    def made(**given: Any) -> Any:
+        if call == "sample":
+            (one,) = sg.sample(None, TEXT, method="local", seed=1, **given)
+            return one.value
+        return value(**given)
+
+    for name, text in (
+        ("s.json", '{"enum": [[1, 2]]}'),
+        ("g.gbnf", 'root ::= "ab"'),
+        ("l.lark", 'start: "cd"'),
+    ):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "bom.json").write_bytes(b'\xef\xbb\xbf{"const": 4}')
+    assert isinstance(made(schema=Order), Order)
+    assert made(schema={"const": {"a": 1}}) == {"a": 1}
+    assert made(schema='{"const": "x"}') == "x"
+    assert made(schema=tmp_path / "s.json") == [1, 2]
+    assert made(schema=tmp_path / "bom.json") == 4
+    assert re.fullmatch("[0-9]{3}", made(regex="[0-9]{3}"))
+    assert re.fullmatch("[abc]{2}", made(regex=re.compile("[ABC]{2}", re.IGNORECASE)).lower())
+    assert made(choice=["yes", "no"]) in ("yes", "no")
+    assert made(choice=Size) in Size
+    assert made(choice=Literal["red", "blue"]) in ("red", "blue")
+    assert (
+        made(gbnf='root ::= "ab"') == made(gbnf=tmp_path / "g.gbnf") == made(grammar='root ::= "ab"') == "ab"
+    )
+    assert (
+        made(lark='start: "cd"')
+        == made(lark=tmp_path / "l.lark")
+        == made(grammar=tmp_path / "l.lark")
+        == "cd"
+    )
+    assert made(response_format={"type": "json_schema", "json_schema": {"schema": {"const": 5}}}) == 5
+    assert isinstance(made(response_format=Order), Order)
+    assert made(response_format={"type": "regex", "regex": "ab"}) == "ab"
+    reply = made(tools=[weather], tool_choice="required")
+    assert isinstance(reply, sg.ToolReply) and reply.text == ""
+    assert reply.calls[0].name == "weather" and isinstance(reply.calls[0].arguments["city"], str)
+
+
+@pytest.mark.parametrize("style", ["hermes", "llama3", "mistral", "qwen3-coder", "deepseek-v3"])
+def test_calls_are_read_back_in_every_style(style: str) -> None:
+    """The value has the types of the signature, and OpenAI's object of a tool gives the same call."""
+    pytest.importorskip("pydantic")
+    found = value(tools=[weather], tool_choice=weather, tool_style=style, prompt="the weather in Oslo")
+    (call,) = found.calls
+    assert call.name == "weather" and weather(**call.arguments)
+    assert isinstance(call.arguments["city"], str) and isinstance(call.arguments.get("days", 1), int)
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer", "default": 1}},
+        "required": ["city"],
+        "additionalProperties": False,
+    }
+    tool = {"type": "function", "function": {"name": "weather", "parameters": schema}}
+    again = value(tools=[tool], tool_choice="weather", tool_style=style, prompt="the weather in Oslo")
+    assert again.calls[0].name == "weather"
+
+
+def test_tools_may_be_left_alone() -> None:
+    reply = value(tools=[weather], tool_choice="none", max_tokens=6)
+    assert reply.calls == [] and reply.text
+
+
+def test_a_python_type_tells_the_model_what_is_wanted() -> None:
+    """The prompt of the embedded model has the schema, in whichever way it is given."""
+    pytest.importorskip("pydantic")
+    want = sg.generate(None, TEXT, Order).tokens
+    assert sg.generate(None, TEXT, response_format=Order).tokens == want
+    grammar = sg.Compiler(sg.Vocabulary.from_file(_target())).json_schema(Order, whitespace="compact")
+    assert sg.generate(None, TEXT, grammar=grammar).tokens == want
+    assert sg.generate(None, TEXT, grammar).tokens == want
+    assert sg.generate(None, [{"role": "user", "content": TEXT}], Order).tokens == want
+
+
+def _target() -> Path:
+    from structgen.lm import embedded
+
+    return embedded.path()
+
+
+def test_n_gives_a_list() -> None:
+    one = sg.generate(None, TEXT, {"enum": [1, 2]})
+    assert isinstance(one, sg.Result)
+    several = sg.generate(None, TEXT, {"enum": [1, 2]}, n=3, seed=1)
+    assert isinstance(several, list) and len(several) == 3 and several[0].sampling.temperature == 1.0
+    assert isinstance(sg.generate(None, TEXT, {"enum": [1, 2]}, n=1), list)
+
+
+MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"regex": 3}, TypeError, r"regex= takes a pattern, a text: r'\[0-9\]\+', not 3"),
+    ({"regex": b"a"}, TypeError, "regex= takes a pattern"),
+    ({"regex": re.compile(b"a")}, TypeError, "not one of bytes"),
+    ({"regex": re.compile("a", re.VERBOSE)}, ValueError, "VERBOSE"),
+    ({"choice": "yes"}, TypeError, r'choice= takes a list of texts: \["yes", "no"\], not \'yes\''),
+    ({"choice": [1, 2]}, TypeError, 'schema={"enum"'),
+    ({"choice": 3}, TypeError, "choice= takes"),
+    ({"choice": enum.Enum("Odd", {"A": 1})}, TypeError, "use schema="),
+    ({"choice": (x for x in "ab")}, TypeError, "list"),
+    ({"choice": []}, ValueError, "at least one text"),
+    ({"gbnf": 3}, TypeError, "gbnf= takes the text of a grammar"),
+    ({"lark": ["a"]}, TypeError, "lark= takes the text of a Lark grammar"),
+    ({"grammar": {"type": "object"}}, TypeError, "grammar= takes a compiled grammar"),
+    ({"schema": 3}, ValueError, "a schema is an object"),
+    ({"schema": "order.json"}, ValueError, r"give (schema=)?pathlib.Path\('order.json'\)"),
+    ({"schema": 'root ::= "a"'}, ValueError, "gbnf= or grammar="),
+    ({"schema": re.compile("a")}, TypeError, "give regex="),
+    ({"schema": '{"type":'}, ValueError, "invalid JSON"),
+    ({"schema": Order, "regex": "a"}, ValueError, "one constraint, not schema= and regex="),
+    ({"tools": weather}, TypeError, "put it into a list"),
+    ({"tools": {"name": "weather"}}, TypeError, "put it into a list"),
+    ({"tools": []}, ValueError, "empty"),
+    ({"tools": [3]}, ValueError, "tool 0"),
+    ({"tools": [weather], "tool_style": "hermez"}, ValueError, "did you mean 'hermes'"),
+    ({"tools": [weather], "tool_choice": "wether"}, ValueError, "did you mean 'weather'"),
+    ({"tool_choice": "required"}, ValueError, "tool_choice= goes with tools="),
+    ({"regex": "a", "tool_style": "hermes"}, ValueError, "tool_style= goes with tools="),
+    ({"response_format": {"type": "integer"}}, ValueError, "A JSON Schema by itself is schema="),
+    ({"response_format": "json"}, TypeError, "response_format= takes"),
+    ({"schemas": Order}, TypeError, "did you mean schema="),
+    ({"temprature": 1}, TypeError, "did you mean temperature="),
+    ({"max_tokens": "3"}, TypeError, "max_tokens is a whole number, not '3'"),
+    ({"max_tokens": True}, TypeError, "max_tokens is a whole number"),
+    ({"top_k": 1.5}, TypeError, "top_k is a whole number"),
+    ({"temperature": "hot"}, TypeError, "temperature is a number"),
+    ({"stop": 3}, TypeError, "stop is a text or a list of texts"),
+    ({"stop": ["a", 3]}, TypeError, "3 is none"),
+    ({"stop": ""}, ValueError, "must not be empty"),
+    ({"logit_bias": {"a": 1}}, TypeError, "vocabulary.encode"),
+    ({"logit_bias": {10**9: 1}}, ValueError, "ids end at"),
+    ({"logit_bias": [1]}, TypeError, "dict of token id"),
+    ({"prompt": ["a", "b"]}, TypeError, "generate_many takes a list of prompts"),
+    ({"prompt": Path("x")}, TypeError, "read_text"),
+    ({"prompt": b"x"}, TypeError, "a prompt is a text"),
+    ({"prompt": [{"content": "x"}]}, TypeError, "message 0"),
+]
+
+
+@pytest.mark.parametrize(("given", "kind", "message"), MISTAKES, ids=[str(m[0])[:40] for m in MISTAKES])
+def test_a_mistake_is_one_clear_line(given: dict[str, Any], kind: type[Exception], message: str) -> None:
+    pytest.importorskip("pydantic")
+    with pytest.raises(kind, match=message) as caught:
+        value(**given)
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "given", "place"),
+    [
+        ("s.json", '{"type": "object",}', "schema", ":1:19: invalid JSON"),
+        ("s.json", '{"type": "objekt"}', "schema", ": "),
+        ("g.gbnf", 'root ::= "a"\n  | rot', "gbnf", ":2:5: rule 'rot' is not defined"),
+        ("g.lark", 'start: "a"\n  | rot', "lark", ":2:"),
+    ],
+)
+def test_errors_begin_with_the_files_name(
+    tmp_path: Path, name: str, text: str, given: str, place: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(sg.GrammarError) as caught:
+        value(**{given: path})
+    assert str(caught.value).startswith(f"{path}{place}")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"none\.json"):
+        value(schema=tmp_path / "none.json")
+    (tmp_path / "latin.json").write_bytes(b'{"const": "\xe9"}')
+    with pytest.raises(ValueError, match="not UTF-8"):
+        value(schema=tmp_path / "latin.json")
+
+
+def test_type_checkers_and_the_call_know_the_same_options() -> None:
+    fields = {f.name for f in dataclasses.fields(Settings) if f.init}
+    assert fields - {"n"} == Options.__annotations__.keys()
+    documented = sg.generate.__doc__ or ""
+    for name in (*fields, *KINDS):
+        assert re.search(rf"\b{name}\b", documented), f"{name} is not documented"
+
+
+def test_a_schema_of_json_text_nested_deeply_ends() -> None:
+    for text in ("[" * 100_000, '{"a":' * 50_000):
+        with pytest.raises((sg.GrammarError, ValueError)):
+            sg.generate(TableModel(), "go", text)
+
+
+def test_a_constraint_passes_through() -> None:
+    made = constraint_of({"choice": ["a"]})
+    assert constraint_of({"schema": made}) is made
+    assert constraint_of({"response_format": {"type": "text"}}) is None
+    assert constraint_of({}) is None

@@ -1,0 +1,13 @@
+"""Calls that type checkers refuse: each line with `# wrong` has an error, and no other has one."""
+
+from __future__ import annotations
+
+import structgen as sg
+
+sg.generate(None, "x", int, max_token=3)  # wrong
+sg.generate(None, "x", int, max_tokens="3")  # wrong
+sg.generate(None, "x", int, whitespace=3)  # wrong
+sg.generate(None, "x", int, formats="none")  # wrong
+number: str = sg.generate(None, "x", int).value  # wrong
+text: int = sg.generate(None, "x", regex="a").value  # wrong
+fine: int = sg.generate(None, "x", int).value
