@@ -33,17 +33,32 @@ from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from .constraints import ToolCall, ToolReply
-    from .generation import InvalidValue, Result, TokenLogprobs, agenerate, generate
+    from .generation import (
+        AsyncStream,
+        Event,
+        IncompleteString,
+        InvalidValue,
+        Result,
+        Stream,
+        TokenLogprobs,
+        agenerate,
+        astream,
+        generate,
+        stream,
+    )
     from .sampling import Samples, sample, sample_async
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncStream",
     "BudgetExceeded",
     "Capture",
     "CompiledGrammar",
     "Compiler",
+    "Event",
     "GrammarError",
+    "IncompleteString",
     "InvalidValue",
     "Limits",
     "Matcher",
@@ -52,6 +67,7 @@ __all__ = [
     "Result",
     "Samples",
     "SchemaTooComplex",
+    "Stream",
     "StructgenError",
     "TokenLogprobs",
     "ToolCall",
@@ -64,6 +80,7 @@ __all__ = [
     "agenerate",
     "allocate_bitmask",
     "apply_bitmask",
+    "astream",
     "check",
     "fill_bitmasks",
     "generate",
@@ -71,9 +88,13 @@ __all__ = [
     "masked_logsumexp",
     "sample",
     "sample_async",
+    "stream",
 ]
 
-_GENERATION = ("InvalidValue", "Result", "TokenLogprobs", "ToolCall", "ToolReply", "agenerate", "generate")
+_GENERATION = (
+    "AsyncStream", "Event", "IncompleteString", "InvalidValue", "Result", "Stream", "TokenLogprobs",
+    "ToolCall", "ToolReply", "agenerate", "astream", "generate", "stream",
+)  # fmt: skip
 
 
 def __dir__() -> list[str]:

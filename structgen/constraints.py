@@ -11,6 +11,7 @@ import enum
 import json
 import os
 import re
+import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .errors import GrammarError, StructgenError
 from .frontend.source import meant
-from .frontend.tool_calls import Call, CallReader
+from .frontend.tool_calls import Begun, Call, CallReader, Part
 from .grammar import CompiledGrammar
 
 if TYPE_CHECKING:
@@ -147,6 +148,45 @@ class Constraint:
             members = {str(member.value): member for member in _members(self.value)}
             return lambda text: members[text]
         return grammar.parse
+
+    @property
+    def python_type(self) -> Any:
+        """The Python type that was given; None where it is something else."""
+        given = self.param in ("schema", "response_format")
+        if not given or isinstance(self.value, dict | str | bytes | bool | list | tuple):
+            return None
+        return None if isinstance(self.value, types.FunctionType | types.MethodType) else self.value
+
+    def partial_reader(
+        self, style: str, arguments: Callable[[str], dict[str, Any]]
+    ) -> Callable[[str], ToolReply]:
+        """What makes of the beginning of a text with calls the reply as far as it is known.
+
+        Args:
+            arguments: reads the beginning of a call's arguments.
+        """
+        from .frontend.tools import described
+
+        names = [described(tool)["function"]["name"] for tool in self.value]
+
+        def read(text: str) -> ToolReply:
+            words, calls, parts = "", [], ""
+            for item in CallReader(self.style or style, names, lambda name, text: True, True).feed(text):
+                if isinstance(item, str):
+                    words += item
+                elif isinstance(item, Begun):
+                    calls.append(ToolCall(item.name, {}))
+                    parts = ""
+                elif isinstance(item, Part):
+                    parts += item.text
+                    calls[-1] = ToolCall(calls[-1].name, arguments(parts))
+                elif parts:
+                    parts = ""
+                else:
+                    calls.append(ToolCall(item.name, arguments(item.arguments)))
+            return ToolReply(words, calls)
+
+        return read
 
     def _tool_reader(self, style: str, grammar: CompiledGrammar) -> Callable[[str], ToolReply]:
         from .frontend.python_types import parser_of_arguments

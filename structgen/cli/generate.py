@@ -82,6 +82,7 @@ def add_parser(commands: Commands) -> None:
         help="several tokens a forward, the same text: auto, off, or drafters by name (grammar, schema, "
         "automaton, tree, recycling, ngrams, trigram, lookup, copy, lookahead), separated by commas",
     )
+    parser.add_argument("--stream", action="store_true", help="write the text of --prompt as it comes")
     parser.add_argument("--output", metavar="FILE", help="write records as JSONL here (- is standard output)")
     parser.add_argument("--limit", type=int, metavar="N", help="stop after N prompts")
     add_constraint_options(parser, whitespace="compact", numbers="canonical", strings="plain")
@@ -90,6 +91,8 @@ def add_parser(commands: Commands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     wanted = list(requests(options))
+    if options.stream and (options.prompt is None or options.n > 1 or options.output is not None):
+        raise Failure("--stream shows one text: it takes --prompt, and neither -n nor --output")
     options.speculate = speculation(options.speculate)
     tokens = forwards = 0
     with ExitStack() as stack:
@@ -101,6 +104,8 @@ def run(options: argparse.Namespace) -> int:
                 raise Failure(f"cannot write {options.output}: {error.strerror}") from None
         note(f"loading {options.model or 'the embedded model'}")
         lm = load_model(options.model)
+        if options.stream:
+            return show(lm, wanted[0], options)
         start = time.perf_counter()
         status, texts = OK, 0
         for request in wanted:
@@ -144,14 +149,8 @@ def answer(
             lm,
             request.prompt,
             request.constraint,
-            **json_options(options),
-            max_tokens=options.max_tokens,
-            temperature=options.temperature,
-            top_k=options.top_k,
-            top_p=options.top_p,
-            seed=options.seed,
             n=options.n,
-            speculate=options.speculate,
+            **arguments(options),
         )
     except Exception as error:
         if os.environ.get("STRUCTGEN_TRACEBACK"):
@@ -159,6 +158,30 @@ def answer(
         line, code = explain(error)
         note(f"structgen: {request.place}{line}")
         return code, [], Statistics()
+    status = judge(results, request, options)
+    lines = [result.text if options.output is None else record(request, result) for result in results]
+    return status, lines, results[0].speculation or Statistics()
+
+
+def show(lm: LanguageModel, request: Request, options: argparse.Namespace) -> int:
+    """Writes the text as it comes. Its end is told as that of other texts."""
+    from structgen.generation import stream
+
+    found = stream(lm, request.prompt, request.constraint, **arguments(options))
+    for event in found:
+        print(event.text, end="", flush=True)
+    print(flush=True)
+    return judge([found.result], request, options)
+
+
+def arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of `sg.generate`."""
+    names = ("max_tokens", "temperature", "top_k", "top_p", "seed", "speculate")
+    return {**json_options(options), **{name: getattr(options, name) for name in names}}
+
+
+def judge(results: list[Result[Any]], request: Request, options: argparse.Namespace) -> int:
+    """Tells of texts that the limit touched; the exit status."""
     cut = sum(1 for result in results if result.finish_reason != "stop")
     if cut:
         note(f"structgen: {request.place}{plural(cut, 'text')} cut off after {options.max_tokens} tokens")
@@ -168,8 +191,7 @@ def answer(
             f"structgen: {request.place}{plural(bound, 'text')} had to end within "
             f"{options.max_tokens} tokens and may be shorter for it"
         )
-    lines = [result.text if options.output is None else record(request, result) for result in results]
-    return REJECTED if cut else OK, lines, results[0].speculation or Statistics()
+    return REJECTED if cut else OK
 
 
 def record(request: Request, result: Result[Any]) -> str:

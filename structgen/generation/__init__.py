@@ -1,7 +1,8 @@
 """Text from a model under a constraint: `sg.generate` and its siblings.
 
 options.py checks arguments, plan.py makes a prompt and its constraint ready, run.py is the loop, api.py the
-calls, retry.py what follows a refused value, speculative.py several tokens a forward.
+calls, streaming.py and partial.py a text while it is made, retry.py what follows a refused value,
+speculative.py several tokens a forward.
 """
 
 from __future__ import annotations
@@ -9,15 +10,23 @@ from __future__ import annotations
 from .._drawing import Sampling
 from ..constraints import ToolCall, ToolReply
 from .api import agenerate, generate
+from .partial import IncompleteString
 from .results import InvalidValue, Result, TokenLogprobs
+from .streaming import AsyncStream, Event, Stream, astream, stream
 
 __all__ = [
+    "AsyncStream",
+    "Event",
+    "IncompleteString",
     "InvalidValue",
     "Result",
     "Sampling",
+    "Stream",
     "TokenLogprobs",
     "ToolCall",
     "ToolReply",
     "agenerate",
+    "astream",
     "generate",
+    "stream",
 ]

@@ -54,19 +54,30 @@ class Call:
             if stop():
                 raise Cancelled
             self.run.step()
-        statistics = getattr(self.run, "statistics", None)
-        if statistics is not None:
-            self.plan.finish(self.texts)
-            for part, seconds in statistics.seconds.items():
-                self.clock.seconds[part] = self.clock.seconds.get(part, 0.0) + seconds
         found: list[Result[Any]] = []
+        timings = self.timings()
         for text in self.texts:
             try:
-                result = self.plan.result(text, self.clock.total(), statistics)
+                result = self.result(text, timings)
             except InvalidValue as error:
                 result = self._again(text, error, stop)
             found.append(result)
         return found
+
+    def timings(self) -> dict[str, float]:
+        """Seconds so far, with those of speculation's parts."""
+        statistics = getattr(self.run, "statistics", None)
+        found = self.clock.total()
+        for part, seconds in statistics.seconds.items() if statistics is not None else ():
+            found[part] = found.get(part, 0.0) + seconds
+        return found
+
+    def result(self, text: Text, timings: Mapping[str, float] | None = None) -> Result[Any]:
+        """The result of a finished text. InvalidValue: a validator refuses its value."""
+        statistics = getattr(self.run, "statistics", None)
+        if statistics is not None:
+            self.plan.finish([text])
+        return self.plan.result(text, self.timings() if timings is None else timings, statistics)
 
     def _again(self, text: Text, failed: InvalidValue, stop: Callable[[], bool]) -> Result[Any]:
         plan: Plan = self.plan

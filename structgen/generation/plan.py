@@ -19,6 +19,7 @@ from ..grammar import CompiledGrammar
 from ..lm.asked import ask
 from ..lm.load import room_after, tool_style
 from .options import Settings
+from .partial import IncompleteString, Unknown, partial_arguments, partial_json, plain, typed
 from .results import InvalidValue, Result
 from .run import Clock, Run, Text, can_budget, narrowed
 
@@ -126,6 +127,25 @@ class Plan:
         matcher = self.grammar.matcher()
         matcher.accept_bytes(said)
         return matcher.captures()
+
+    def partial(self) -> Callable[[str], Any]:
+        """What makes of the beginning of a text the value as far as it is known; None: nothing is."""
+        constraint = self.constraint
+        if constraint is None or self.grammar is None:
+            return IncompleteString
+        if constraint.is_tools:
+            return constraint.partial_reader(tool_style(self.lm), partial_arguments)
+        if self.grammar._options is None:
+            return IncompleteString
+        make = typed(constraint.python_type) if constraint.python_type is not None else None
+
+        def read(text: str) -> Any:
+            value = partial_json(text)
+            if value is Unknown:
+                return None
+            return plain(value) if make is None else make(value)
+
+        return read
 
     def finish(self, texts: list[Text]) -> None:
         """What speculation leaves to be found out: whether the budget narrowed a mask."""

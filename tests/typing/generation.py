@@ -52,3 +52,15 @@ async def later() -> None:
     assert_type(await sg.agenerate(None, "x", Order), sg.Result[Order])
     assert_type(await sg.agenerate(None, "x", Order, n=2), list[sg.Result[Order]])
     assert_type(await sg.agenerate(None, "x", regex="a"), sg.Result[str])
+    async for event in sg.astream(None, "x", Order):
+        assert_type(event.value, Order | None)
+        assert_type(event.result, sg.Result[Order] | None)
+
+
+for event in sg.stream(None, "x", Order):
+    assert_type(event.value, Order | None)
+with sg.stream(None, "x", choice=Colour) as stream:
+    assert_type(stream.result.value, Colour)
+assert_type(sg.stream(None, "x", regex="a"), sg.Stream[str])
+assert_type(sg.stream(None, "x", tools=[weather]).result, sg.Result[sg.ToolReply])
+assert_type(sg.stream(None, "x", {"type": "object"}, n=3), sg.Stream[Any])

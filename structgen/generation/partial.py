@@ -1,0 +1,292 @@
+"""What is known of a value while its text is still being written.
+
+Enters: the beginning of a JSON text, and the Python type of the whole, where there is one. Leaves: the
+members and items that are certain. Cost: linear in the text, each time; no recursion over the text.
+
+A number, `true` or a key at the end of the text may still go on, so it is left out. A string at the end is
+there as an `IncompleteString`. What a type's field has not got yet is None.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import types
+import typing
+from collections.abc import Callable
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Any
+
+__all__ = ["IncompleteString", "Unknown", "partial_arguments", "partial_json", "plain", "typed"]
+
+_BLANK = " \t\n\r"
+_NUMBER = re.compile(r"-?[0-9.eE+-]*")
+_WORD = re.compile("[a-z]+")
+_WORDS = {"true": True, "false": False, "null": None}
+# The beginning of an escape at the end of a string, or half of a pair of surrogates.
+_LOOSE_END = re.compile(
+    r"(?:\\u[dD][89abAB][0-9a-fA-F]{2})?\\(?:u[0-9a-fA-F]{0,3})?\Z|\\u[dD][89abAB][0-9a-fA-F]{2}\Z"
+)
+
+
+class IncompleteString(str):
+    """A string of which more comes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{str.__repr__(self)[:-1]}...{str.__repr__(self)[-1]}"
+
+
+class _OpenDict(dict[str, Any]):
+    """An object of which more comes."""
+
+
+class _OpenList(list[Any]):
+    """An array of which more comes."""
+
+
+class Unknown:
+    """The value of a text of which nothing is certain yet."""
+
+
+def partial_json(text: str) -> Any:
+    """The value of the beginning of a JSON text; `Unknown` where nothing is certain."""
+    return _Reader(text).read()
+
+
+def partial_arguments(text: str) -> dict[str, Any]:
+    """The arguments of a call as far as they are known."""
+    value = partial_json(text)
+    return plain(value) if isinstance(value, dict) else {}
+
+
+def plain(value: Any) -> Any:
+    """A partial value of ordinary dicts and lists."""
+    if isinstance(value, _OpenDict):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, _OpenList) else value
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.top: Any = Unknown
+        self.open: list[Any] = []
+        self.keys: list[str | None] = []
+
+    def read(self) -> Any:
+        """Reads values, one after the other, into the container that is open."""
+        text, size = self.text, len(self.text)
+        while self.at < size:
+            char = text[self.at]
+            if char in _BLANK or char in ",:":
+                self.at += 1
+            elif char in "}]":
+                self.at += 1
+                self._close()
+            elif self.open and isinstance(self.open[-1], dict) and self.keys[-1] is None:
+                if char != '"' or not self._key():
+                    break
+            elif char in "{[":
+                self.at += 1
+                fresh: Any = _OpenDict() if char == "{" else _OpenList()
+                self._put(fresh)
+                self.open.append(fresh)
+                self.keys.append(None)
+            elif not self._scalar(char):
+                break
+        return self.top
+
+    def _put(self, value: Any) -> None:
+        if not self.open:
+            self.top = value
+        elif isinstance(self.open[-1], dict):
+            key = self.keys[-1]
+            assert key is not None
+            self.open[-1][key] = value
+            self.keys[-1] = None
+        else:
+            self.open[-1].append(value)
+
+    def _close(self) -> None:
+        """The innermost container is whole: an ordinary dict or list takes its place."""
+        if not self.open:
+            return
+        done = self.open.pop()
+        self.keys.pop()
+        plain: Any = dict(done) if isinstance(done, dict) else list(done)
+        if not self.open:
+            self.top = plain
+        elif isinstance(self.open[-1], dict):
+            self.open[-1][next(reversed(self.open[-1]))] = plain
+        else:
+            self.open[-1][-1] = plain
+
+    def _key(self) -> bool:
+        try:
+            self.keys[-1], self.at = scanstring(self.text, self.at + 1, False)
+        except ValueError:
+            return False
+        return True
+
+    def _scalar(self, char: str) -> bool:
+        """A string, number or word; False where the text ends in it."""
+        text = self.text
+        if char == '"':
+            try:
+                value, self.at = scanstring(text, self.at + 1, False)
+            except ValueError:
+                self._put(IncompleteString(_beginning(text[self.at + 1 :])))
+                return False
+            self._put(value)
+            return True
+        found = _NUMBER.match(text, self.at) if char in "-0123456789" else _WORD.match(text, self.at)
+        if found is None or (found.end() == len(text)):
+            word = found.group() if found is not None else ""
+            if word in _WORDS:
+                self._put(_WORDS[word])
+            return False
+        word = found.group()
+        try:
+            self._put(_WORDS[word] if word in _WORDS else json.loads(word))
+        except ValueError:
+            return False
+        self.at = found.end()
+        return True
+
+
+def _beginning(body: str) -> str:
+    """The characters of a string that breaks off."""
+    body = _loose(body)
+    try:
+        return str(json.loads(f'"{body}"', strict=False))
+    except ValueError:
+        return body
+
+
+def _loose(body: str) -> str:
+    """The body without an escape that breaks off. An even number of backslashes is whole."""
+    found = _LOOSE_END.search(body)
+    if found is None:
+        return body
+    run = len(body[: found.start()]) - len(body[: found.start()].rstrip("\\"))
+    return body if run % 2 else body[: found.start()]
+
+
+# ---- types ----
+
+
+def typed(kind: Any) -> Callable[[Any], Any]:
+    """What turns a partial value into a partial value of the type.
+
+    Models and dataclasses are made without validation, their unknown fields None. What is whole is validated;
+    where that fails, it stays as it is.
+    """
+    known: dict[Any, Any] = {}
+
+    def adapter(part: Any) -> Any:
+        from pydantic import TypeAdapter
+
+        try:
+            if part not in known:
+                known[part] = TypeAdapter(part)
+            return known[part]
+        except TypeError:  # a type that cannot be a key
+            return TypeAdapter(part)
+
+    def whole(part: Any, value: Any) -> Any:
+        try:
+            return adapter(part).validate_json(json.dumps(value))
+        except Exception:
+            return value
+
+    def make(part: Any, value: Any) -> Any:
+        if not isinstance(value, _OpenDict | _OpenList):
+            return value if isinstance(value, IncompleteString) else whole(part, value)
+        part = _plain(part, value)
+        origin, args = typing.get_origin(part), typing.get_args(part)
+        if isinstance(value, _OpenList):
+            if _is_tuple(part):
+                hints = list(typing.get_type_hints(part).values())
+                found = [make(hint, item) for hint, item in zip(hints, value, strict=False)]
+                return part._make(found + [None] * (len(hints) - len(found)))
+            if origin is tuple and Ellipsis not in args:
+                return [make(args[i] if i < len(args) else Any, item) for i, item in enumerate(value)]
+            return [make(args[0] if args else Any, item) for item in value]
+        fields = _fields(part)
+        if fields is None:
+            item_type = args[1] if len(args) == 2 else Any
+            return {key: make(item_type, item) for key, item in value.items()}
+        found_fields = {
+            name: make(hint, value[alias]) for name, (alias, hint) in fields.items() if alias in value
+        }
+        if typing.is_typeddict(part):
+            return found_fields
+        return _built(part, {name: found_fields.get(name) for name in fields}, set(found_fields))
+
+    return lambda value: make(kind, value)
+
+
+def _plain(kind: Any, value: Any) -> Any:
+    """The type without Annotated, aliases and the branches of a union that the value cannot be of."""
+    while True:
+        if type(kind).__name__ == "TypeAliasType":
+            kind = kind.__value__
+        elif typing.get_origin(kind) is typing.Annotated:
+            kind = typing.get_args(kind)[0]
+        elif typing.get_origin(kind) in (typing.Union, types.UnionType):
+            branches = typing.get_args(kind)
+            kind = next((b for b in branches if _fits(_plain(b, value), value)), Any)
+        else:
+            return kind
+
+
+def _fits(kind: Any, value: Any) -> bool:
+    """Whether a value of which this much is known can be of the type."""
+    origin = typing.get_origin(kind) or kind
+    if isinstance(value, list):
+        return origin in (list, set, frozenset, tuple) or _is_tuple(kind)
+    fields = _fields(kind)
+    if fields is None:
+        return origin is dict
+    by_alias = dict(fields.values())
+    for key, item in value.items():
+        hint = by_alias.get(key)
+        if key not in by_alias:
+            return False
+        is_known = typing.get_origin(hint) is typing.Literal and not isinstance(item, IncompleteString)
+        if is_known and item not in typing.get_args(hint):
+            return False
+    return True
+
+
+def _is_tuple(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _fields(kind: Any) -> dict[str, tuple[str, Any]] | None:
+    """name -> (key in JSON, type) of a model, a dataclass or a TypedDict; None for other types."""
+    if not isinstance(kind, type):
+        return None
+    fields = getattr(kind, "model_fields", None)
+    if isinstance(fields, dict):
+        found = {}
+        for name, field in fields.items():
+            alias = field.validation_alias or field.alias
+            found[name] = (alias if isinstance(alias, str) else name, field.annotation)
+        return found
+    if dataclasses.is_dataclass(kind) or typing.is_typeddict(kind):
+        return {name: (name, hint) for name, hint in typing.get_type_hints(kind).items()}
+    return None
+
+
+def _built(kind: Any, values: dict[str, Any], given: set[str]) -> Any:
+    if hasattr(kind, "model_construct"):
+        return kind.model_construct(given, **values)
+    made = object.__new__(kind)
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
+    return made

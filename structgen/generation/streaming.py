@@ -1,0 +1,278 @@
+"""A text while it is being made: `sg.stream` and `sg.astream`.
+
+Enters: the arguments of `sg.generate`. Leaves: an `Event` a token. Cost: that of `sg.generate`; looking at
+`Event.value` reads the text so far.
+
+Nothing runs but what is asked for: a step is made when the next event is wanted. So leaving the loop, closing
+the stream or cancelling the task ends the work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast, overload
+
+from ..constraints import ToolReply
+from .api import Call
+from .options import GrammarOptions, Options, TextOptions, ToolOptions
+from .results import Result, TokenLogprobs
+
+if TYPE_CHECKING:
+    import enum
+    from typing import Unpack
+
+    E = TypeVar("E", bound=enum.Enum)
+
+__all__ = ["AsyncStream", "Event", "Stream", "astream", "stream"]
+
+T = TypeVar("T")
+
+
+class Event(Generic[T]):
+    """One token of one text.
+
+    Attributes:
+        text: the characters that became certain with it; often none, or several.
+        so_far: all characters that are certain.
+        token, logprob: its id, and the model's natural-log probability of it.
+        top_logprobs: the most probable tokens of its place, where `top_logprobs=` asked for them.
+        index: the number of its text, where there are several.
+        result: the finished text with its last event; else None.
+    """
+
+    __slots__ = ("_read", "index", "logprob", "result", "so_far", "text", "token", "top_logprobs")
+
+    def __init__(
+        self,
+        text: str,
+        so_far: str,
+        token: int,
+        logprob: float,
+        index: int,
+        top_logprobs: TokenLogprobs | None,
+        result: Result[T] | None,
+        read: Callable[[str], Any],
+    ) -> None:
+        self.text = text
+        self.so_far = so_far
+        self.token = token
+        self.logprob = logprob
+        self.index = index
+        self.top_logprobs = top_logprobs
+        self.result = result
+        self._read = read
+
+    @property
+    def value(self) -> T | None:
+        """The value as far as it is known: objects and arrays without what is still to come, a string at the
+        end as an `IncompleteString`, models and dataclasses with None for fields to come. None where nothing
+        is known. With the last event it is the value of the result."""
+        if self.result is not None:
+            return self.result.value
+        return cast("T | None", self._read(self.so_far))
+
+    def __repr__(self) -> str:
+        end = f", result={self.result!r}" if self.result is not None else ""
+        return f"Event({self.text!r}, token={self.token}, logprob={self.logprob:.3f}{end})"
+
+
+class Stream(Generic[T], Iterator[Event[T]]):
+    """Events of a call, made as they are asked for. Leaving a `with` block, or `close()`, ends the work."""
+
+    def __init__(self, call: Call) -> None:
+        self._call: Call | None = call
+        self._ready: deque[Event[T]] = deque()
+        self._results: dict[int, Result[T]] = {}
+        self._parts: dict[int, list[str]] = {}
+        self._read = call.plan.partial()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Event[T]:
+        while not self._ready:
+            call = self._call
+            if call is None or not call.run.live:
+                self._call = None
+                raise StopIteration
+            try:
+                self._step(call)
+            except BaseException:
+                self._call = None
+                raise
+        return self._ready.popleft()
+
+    def _step(self, call: Call) -> None:
+        for step in call.run.step():
+            text = step.text
+            parts = self._parts.setdefault(text.index, [])
+            parts.append(step.added)
+            result: Result[T] | None = None
+            if text.over and step is not None and len(parts) == len(text.tokens):
+                result = call.result(text)
+                self._results[text.index] = result
+            tops = text.top_logprobs[len(parts) - 1] if text.top_logprobs else None
+            self._ready.append(
+                Event(
+                    step.added, "".join(parts), step.token, step.logprob, text.index, tops, result, self._read
+                )
+            )
+
+    @property
+    def result(self) -> Result[T]:
+        """The finished text; the rest of it is made first where events are left."""
+        return self.results[0]
+
+    @property
+    def results(self) -> list[Result[T]]:
+        """The finished texts, in order."""
+        for _ in self:
+            pass
+        return [self._results[i] for i in sorted(self._results)]
+
+    def close(self) -> None:
+        """No more events, and no more work."""
+        self._call = None
+        self._ready.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class AsyncStream(Generic[T], AsyncIterator[Event[T]]):
+    """`Stream` for asyncio: each step runs in a worker thread. Cancelling the task that waits ends the work
+    after the forward under way."""
+
+    def __init__(self, made: Callable[[], Stream[T]]) -> None:
+        self._made = made
+        self._stream: Stream[T] | None = None
+        self._closed = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event[T]:
+        if self._closed:
+            raise StopAsyncIteration
+        try:
+            event = await asyncio.to_thread(self._next)
+        except BaseException:
+            self._closed = True
+            raise
+        if event is None:
+            self._closed = True
+            raise StopAsyncIteration
+        return event
+
+    def _next(self) -> Event[T] | None:
+        if self._stream is None:
+            self._stream = self._made()
+        return next(self._stream, None)
+
+    @property
+    def results(self) -> list[Result[T]]:
+        """The texts that are finished, in order."""
+        return [] if self._stream is None else [r for _, r in sorted(self._stream._results.items())]
+
+    async def aclose(self) -> None:
+        """No more events, and no more work."""
+        self._closed = True
+        if self._stream is not None:
+            self._stream.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def stream(
+        model: Any, prompt: Any, schema: type[T], *, n: int | None = None, **options: Unpack[Options]
+    ) -> Stream[T]: ...
+    @overload
+    def stream(
+        model: Any, prompt: Any, *, choice: type[E], n: int | None = None, **options: Unpack[Options]
+    ) -> Stream[E]: ...
+    @overload
+    def stream(
+        model: Any, prompt: Any, *, n: int | None = None, **options: Unpack[TextOptions]
+    ) -> Stream[str]: ...
+    @overload
+    def stream(
+        model: Any, prompt: Any, *, n: int | None = None, **options: Unpack[ToolOptions]
+    ) -> Stream[ToolReply]: ...
+    @overload
+    def stream(
+        model: Any,
+        prompt: Any,
+        schema: Any = None,
+        *,
+        n: int | None = None,
+        **options: Unpack[GrammarOptions],
+    ) -> Stream[Any]: ...
+
+
+def stream(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any:
+    """The events of a text as it is made; takes the arguments of `sg.generate`, but for `retries`.
+
+        for event in sg.stream(None, prompt, Order):
+            print(event.text, end="", flush=True)
+            show(event.value)  # an Order whose fields fill up
+
+    The tokens are those of `sg.generate`. With `n` the events of all texts come as they are made.
+
+    Raises:
+        What `sg.generate` raises, before the first event but for InvalidValue, which comes with the last.
+    """
+    _no_retries(options)
+    return Stream(Call(model, prompt, schema, options))
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def astream(
+        model: Any, prompt: Any, schema: type[T], *, n: int | None = None, **options: Unpack[Options]
+    ) -> AsyncStream[T]: ...
+    @overload
+    def astream(
+        model: Any, prompt: Any, *, choice: type[E], n: int | None = None, **options: Unpack[Options]
+    ) -> AsyncStream[E]: ...
+    @overload
+    def astream(
+        model: Any, prompt: Any, *, n: int | None = None, **options: Unpack[TextOptions]
+    ) -> AsyncStream[str]: ...
+    @overload
+    def astream(
+        model: Any, prompt: Any, *, n: int | None = None, **options: Unpack[ToolOptions]
+    ) -> AsyncStream[ToolReply]: ...
+    @overload
+    def astream(
+        model: Any,
+        prompt: Any,
+        schema: Any = None,
+        *,
+        n: int | None = None,
+        **options: Unpack[GrammarOptions],
+    ) -> AsyncStream[Any]: ...
+
+
+def astream(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any:
+    """`stream` for asyncio: `async for event in sg.astream(...)`. Loading, compiling and forwards run in
+    worker threads; errors come with the first event."""
+    _no_retries(options)
+    return AsyncStream(lambda: Stream(Call(model, prompt, schema, options)))
+
+
+def _no_retries(options: dict[str, Any]) -> None:
+    if options.get("retries"):
+        raise ValueError("a stream takes no retries=: what was shown cannot be taken back; use sg.generate")
