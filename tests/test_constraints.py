@@ -182,7 +182,9 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "kind", "message"), MISTAKES, ids=[str(m[0])[:40] for m in MISTAKES])
+@pytest.mark.parametrize(
+    ("given", "kind", "message"), MISTAKES, ids=["-".join(m[0]) + str(i) for i, m in enumerate(MISTAKES)]
+)
 def test_a_mistake_is_one_clear_line(given: dict[str, Any], kind: type[Exception], message: str) -> None:
     pytest.importorskip("pydantic")
     with pytest.raises(kind, match=message) as caught:
