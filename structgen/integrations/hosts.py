@@ -32,7 +32,7 @@ from ..vocabulary import Vocabulary
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["HostEngine", "HostRequest", "fill_rows", "vocabulary_of"]
+__all__ = ["HostEngine", "HostRequest", "fill_rows", "request_of", "vocabulary_of"]
 
 
 class HostEngine:
@@ -82,27 +82,34 @@ class HostEngine:
         end_token_ids: Iterable[int] | None = None,
         max_tokens: int | None = None,
     ) -> HostRequest:
-        """The state of one request under a grammar; see `CompiledGrammar.matcher`.
+        """The state of one request under a grammar; see `request_of`."""
+        return request_of(grammar, end_token_ids=end_token_ids, max_tokens=max_tokens)
 
-        End ids outside the logits are left out, since the model cannot write them; with none left the
-        vocabulary's count. Where no text is found that `max_tokens` can hold, the host's own limit cuts the
-        text off, as it does for every other backend.
-        """
-        ends = None
-        if end_token_ids is not None:
-            ends = [t for t in end_token_ids if 0 <= t < self.vocabulary.vocab_size] or None
-        if max_tokens is not None and not self._fits(grammar, max_tokens):
-            max_tokens = None
-        matcher = grammar.matcher(end_token_ids=ends, max_tokens=max_tokens, after_end="ignore")
-        return HostRequest(matcher, ends or self.vocabulary.eos_token_ids)
 
-    def _fits(self, grammar: CompiledGrammar, tokens: int) -> bool:
-        """Whether a text is known that takes no more tokens."""
+def request_of(
+    grammar: CompiledGrammar,
+    *,
+    end_token_ids: Iterable[int] | None = None,
+    max_tokens: int | None = None,
+) -> HostRequest:
+    """The state of one request under a grammar, as `CompiledGrammar.matcher` has it for hosts.
+
+    End ids outside the logits are left out, since the model cannot write them; with none left the
+    vocabulary's count. Where no text is found that `max_tokens` can hold, the host's own limit cuts the text
+    off, as it does for every other backend.
+    """
+    vocabulary = grammar.vocabulary
+    ends = None
+    if end_token_ids is not None:
+        ends = [t for t in end_token_ids if 0 <= t < vocabulary.vocab_size] or None
+    if max_tokens is not None:
         try:
-            grammar.matcher(max_tokens=tokens).fill_bitmask(allocate_bitmask(1, self.vocabulary.vocab_size))
+            first = allocate_bitmask(1, vocabulary.vocab_size)
+            grammar.matcher(max_tokens=max_tokens).fill_bitmask(first)
         except BudgetExceeded:
-            return False
-        return True
+            max_tokens = None
+    matcher = grammar.matcher(end_token_ids=ends, max_tokens=max_tokens, after_end="ignore")
+    return HostRequest(matcher, ends or vocabulary.eos_token_ids)
 
 
 class HostRequest:

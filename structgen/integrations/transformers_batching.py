@@ -1,0 +1,235 @@
+"""Grammars in transformers' continuous batching: one a request, many requests in one batch.
+
+Enters: a model, prompts as ids, a grammar for each or None. Leaves: transformers' `GenerationOutput`s.
+Cost: the masks of a batch in one call of the core a step, on the host's generation thread.
+
+    outputs = generate_batch(model, [ids, other_ids], [grammar, None], max_new_tokens=100)
+
+    with constrained(model):  # the same for a manager of one's own
+        manager = model.init_continuous_batching(continuous_batching_config=batching_config())
+    manager.start()
+    manager.add_request(ids, grammar=grammar, max_new_tokens=100)
+
+transformers has no argument for processors there, and its own kind of processor is told one int32 a request.
+Everything that works around it is in this file; each of these was met in transformers 5.23:
+
+1. Processors come from `model._get_logits_processor` alone, when a manager is made. `constrained` adds ours.
+2. Room for a request's int32 is kept only for processors that the host converts itself. So what is added is
+   `_Marker`, for which `CLASSIC_TO_CB_PROCESSORS_MAP` names our processor.
+3. Scores may have more rows than requests, and the int32s beyond them are those of an earlier step. Rows are
+   counted where they are prepared.
+4. A preempted request comes back as another object, with its text as part of its prompt.
+5. Arguments of requests are deep-copied (a grammar is its own copy), no hook tells of an end, and an
+   exception in a processor fails every request of the manager. Matchers are kept for the last batch only and
+   replayed where a request comes back; nothing is raised, and `Processor.errors` says what went wrong.
+
+The tokens of a step must be known when the next one is prepared: `batching_config` turns the host's double
+buffering and its graphs off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+try:
+    import torch
+    import transformers
+    from transformers.generation.continuous_batching import cb_logits_processors as host
+except ImportError as error:
+    from .._extras import missing
+
+    raise missing(error, "continuous batches of transformers") from None
+
+from ..errors import VocabularyError
+from ..grammar import CompiledGrammar
+from ..logits import allocate_bitmask, apply_bitmask
+from .hosts import HostRequest, fill_rows, request_of
+
+_Followed = tuple[CompiledGrammar, HostRequest, list[int]]  # and the text that the request has read
+
+__all__ = ["Processor", "batching_config", "constrained", "generate_batch"]
+
+
+def generate_batch(
+    model: Any,
+    inputs: Sequence[Sequence[int]],
+    grammars: CompiledGrammar | Sequence[CompiledGrammar | None],
+    *,
+    max_new_tokens: int | None = None,
+    generation_config: Any = None,
+    continuous_batching_config: Any = None,
+) -> list[Any]:
+    """Texts of all prompts, decoded together.
+
+    Args:
+        model: of transformers.
+        inputs: token ids, a list a prompt.
+        grammars: one for all, or one (or None) a prompt.
+        max_new_tokens: of each text, which is complete within it; None: the generation configuration's.
+        generation_config: as in the model's own `generate_batch`.
+        continuous_batching_config: of `batching_config`.
+
+    Returns:
+        A `GenerationOutput` a prompt, in their order. Its `error` says where a text ended before its time.
+
+    Raises:
+        ValueError: grammars that are not as many as prompts; a configuration that constraints do not fit.
+        RuntimeError: the host's generation thread ended.
+    """
+    listed = [grammars] * len(inputs) if isinstance(grammars, CompiledGrammar) else list(grammars)
+    if len(listed) != len(inputs):
+        raise ValueError(f"there are {len(inputs)} prompts and {len(listed)} grammars")
+    config = batching_config() if continuous_batching_config is None else continuous_batching_config
+    with (
+        constrained(model) as processor,
+        model.continuous_batching_context_manager(
+            generation_config=generation_config, continuous_batching_config=config, block=True, timeout=5
+        ) as manager,
+    ):
+        for i, (ids, grammar) in enumerate(zip(inputs, listed, strict=True)):
+            options = {} if grammar is None else {"grammar": grammar}
+            manager.add_request(list(ids), request_id=f"{i}", max_new_tokens=max_new_tokens, **options)
+        found: dict[str, Any] = {}
+        while len(found) < len(inputs):
+            result = manager.get_result(timeout=1)
+            if result is not None and result.is_finished():
+                found[result.request_id] = result
+            elif result is None and not manager.is_running():
+                raise RuntimeError("transformers' generation thread ended before its requests did")
+    for name, problem in processor.errors.items():
+        if name in found and found[name].error is None:
+            found[name].error = f"{type(problem).__name__}: {problem}"
+    return [found[f"{i}"] for i in range(len(inputs))]
+
+
+def batching_config(**options: Any) -> Any:
+    """transformers' `ContinuousBatchingConfig` with what constraints need; other options are its own.
+
+    Raises:
+        ValueError: an option that constraints do not fit.
+    """
+    needed = {"per_request_processors": True, "use_cuda_graph": False, "use_async_batching": False}
+    for name, value in needed.items():
+        if options.get(name, value) != value:
+            raise ValueError(f"constraints need {name}={value}: a mask is made from the token before it")
+    return transformers.ContinuousBatchingConfig(**needed | options)
+
+
+@contextlib.contextmanager
+def constrained(model: Any) -> Iterator[Processor]:
+    """Managers of this model that are made inside take `grammar=` in `add_request`, and no others do.
+
+    Raises:
+        ValueError: a manager is made with a configuration that is not as `batching_config` has it.
+    """
+    processor = Processor(model)
+    own = model._get_logits_processor
+    own_init = model.init_continuous_batching
+
+    def with_marker(*args: Any, **kwargs: Any) -> Any:
+        found = own(*args, **kwargs)
+        found.append(_Marker(processor))
+        return found
+
+    def checked(generation_config: Any = None, continuous_batching_config: Any = None, **rest: Any) -> Any:
+        config = continuous_batching_config or batching_config()
+        graphs = config.use_cuda_graph
+        if not config.per_request_processors or config.use_async_batching is not False or graphs is not False:
+            raise ValueError("constraints need the configuration that batching_config() makes")
+        return own_init(generation_config, config, **rest)
+
+    conversions: dict[Any, Any] = host.CLASSIC_TO_CB_PROCESSORS_MAP
+    conversions[_Marker] = lambda marker: marker.processor
+    model._get_logits_processor, model.init_continuous_batching = with_marker, checked
+    try:
+        yield processor
+    finally:
+        del model._get_logits_processor, model.init_continuous_batching
+
+
+class _Marker(transformers.LogitsProcessor):
+    """What the host converts to our processor."""
+
+    def __init__(self, processor: Processor) -> None:
+        self.processor = processor
+
+
+class Processor(host.ContinuousBatchingLogitsProcessor):
+    """Constrains the requests of one manager that have a grammar. Used by the manager's thread.
+
+    Attributes:
+        errors: by request id, why a text ended before its time.
+    """
+
+    supported_kwargs: dict[str, type] = {"grammar": CompiledGrammar}
+    ignored_kwargs: tuple[str, ...] = ()
+
+    def __init__(self, model: Any) -> None:
+        self.errors: dict[str, Exception] = {}
+        self._width = int(model.config.get_text_config().vocab_size)
+        self._kept: dict[str, _Followed] = {}
+        self._mask: npt.NDArray[np.int32] = allocate_bitmask(0, self._width)
+        self._rows: list[int] = []  # those with a constraint
+
+    def fill_defaults(self, int32_tensor: torch.Tensor) -> None:
+        int32_tensor.zero_()
+
+    def prepare_tensor_args(self, requests_with_new_token: list[Any]) -> torch.Tensor:
+        """The masks of a step; returns a row number a request, int32, (n,), which nobody reads."""
+        batch: list[HostRequest] = []
+        kept: dict[str, _Followed] = {}
+        self._rows = []
+        for row, future in enumerate(requests_with_new_token):
+            state = future.state
+            grammar = state.logit_processor_kwargs.get("grammar")
+            if grammar is None:
+                continue
+            entry = self._followed(state, grammar)
+            kept[state.request_id] = entry
+            batch.append(entry[1])
+            self._rows.append(row)
+        self._kept = kept
+        # The widest vocabulary of the batch: a mask may be wider than its grammar's, never narrower.
+        width = max([self._width, *(r.matcher.grammar.vocabulary.vocab_size for r in batch)])
+        self._mask = allocate_bitmask(len(batch), width)
+        fill_rows(batch, self._mask)
+        for name, entry in kept.items():
+            if entry[1].error is not None:
+                self.errors[name] = entry[1].error
+        return torch.arange(len(requests_with_new_token), dtype=torch.int32)
+
+    def _followed(
+        self, state: Any, grammar: CompiledGrammar
+    ) -> tuple[CompiledGrammar, HostRequest, list[int]]:
+        """The request at the end of its text."""
+        start = state._true_initial_tokens
+        text: list[int] = (state.initial_tokens[start:] if start else []) + state.generated_tokens
+        known = self._kept.get(state.request_id)
+        if known is not None and known[0] is grammar and text[: len(known[2])] == known[2]:
+            request, new = known[1], text[len(known[2]) :]
+        else:
+            left = state.max_new_tokens
+            most = None if left is None else left + len(text) - len(state.generated_tokens)
+            request = request_of(grammar, end_token_ids=state._eos_token_ids or None, max_tokens=most)
+            new = text
+            vocabulary = grammar.vocabulary
+            if vocabulary.vocab_size > self._width and any(vocabulary.tokens[self._width :]):
+                request.error = VocabularyError(
+                    f"the grammar's vocabulary has {vocabulary.vocab_size} ids and the model "
+                    f"{self._width} logits"
+                )
+        if new and not request.accept(new) and request.error is None:
+            request.error = VocabularyError("the host wrote tokens that the mask did not allow")
+        return grammar, request, text
+
+    def __call__(self, scores: torch.Tensor, tensor_arg: torch.Tensor) -> torch.Tensor:
+        """New scores, (rows, V)."""
+        if not self._rows:
+            return scores
+        words = (scores.shape[-1] + 31) // 32
+        return apply_bitmask(scores, self._mask[:, :words], indices=self._rows)
