@@ -36,14 +36,17 @@ if TYPE_CHECKING:
     from .generation import (
         AsyncStream,
         Event,
+        Failed,
         IncompleteString,
         InvalidValue,
+        Progress,
         Result,
         Stream,
         TokenLogprobs,
         agenerate,
         astream,
         generate,
+        generate_many,
         stream,
     )
     from .sampling import Samples, sample, sample_async
@@ -57,12 +60,14 @@ __all__ = [
     "CompiledGrammar",
     "Compiler",
     "Event",
+    "Failed",
     "GrammarError",
     "IncompleteString",
     "InvalidValue",
     "Limits",
     "Matcher",
     "MissingDependency",
+    "Progress",
     "ReportEntry",
     "Result",
     "Samples",
@@ -84,6 +89,7 @@ __all__ = [
     "check",
     "fill_bitmasks",
     "generate",
+    "generate_many",
     "masked_log_softmax",
     "masked_logsumexp",
     "sample",
@@ -92,8 +98,8 @@ __all__ = [
 ]
 
 _GENERATION = (
-    "AsyncStream", "Event", "IncompleteString", "InvalidValue", "Result", "Stream", "TokenLogprobs",
-    "ToolCall", "ToolReply", "agenerate", "astream", "generate", "stream",
+    "AsyncStream", "Event", "Failed", "IncompleteString", "InvalidValue", "Result", "Stream", "TokenLogprobs",
+    "ToolCall", "ToolReply", "agenerate", "astream", "generate", "generate_many", "Progress", "stream",
 )  # fmt: skip
 
 

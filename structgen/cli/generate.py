@@ -1,8 +1,9 @@
-"""`structgen generate`: prompts and a schema in, JSON out.
+"""`structgen generate`: prompts and constraints in, texts out.
 
-In: a prompt, or a JSONL file of prompts where each line may name its schema. Out: one document a line, or
-with --output one record a line (prompt, text, value, tokens, log-probabilities). Cost: loading the model
-once, then a forward a token. A prompt that fails is one line on standard error; the others are answered.
+In: a prompt, or a JSONL file of prompts where each line may have arguments of its own. Out: one text a line,
+or with --output a record for every prompt (id, line, prompt, text, value, tokens, log-probabilities, error).
+Cost: loading the model once, then a forward a token, which --batch texts share. A prompt that fails is one
+line on standard error and a record with its error; the others are answered.
 """
 
 from __future__ import annotations
@@ -12,43 +13,28 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
-
-from structgen.constraints import Constraint
 
 from .common import (
     OK,
     REJECTED,
     Commands,
     Failure,
-    Inputs,
     add_constraint_options,
-    called,
-    constraint,
-    json_options,
     load_model,
     note,
     plain,
     plural,
-)
+)  # fmt: skip
+from .prompts import Line, lines_of
 
 if TYPE_CHECKING:
     from structgen.generation import Result
+    from structgen.generation.many import Request
     from structgen.lm.base import LanguageModel
-    from structgen.speculation import Statistics
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A prompt, what its answer must be, and where both came from."""
-
-    prompt: str
-    constraint: Constraint
-    place: str
 
 
 def add_parser(commands: Commands) -> None:
@@ -63,8 +49,8 @@ def add_parser(commands: Commands) -> None:
     source.add_argument(
         "--prompts",
         metavar="FILE",
-        help='JSONL, or -: a string a line, or {"prompt": ..., "schema": file or schema}; '
-        "a file is looked up beside FILE",
+        help='JSONL, or -: a string a line, or {"prompt": ..., "id": ..., "schema": file or schema} with any '
+        "argument of sg.generate; a file is looked up beside FILE",
     )
     parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
     parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="(default: 256)")
@@ -84,17 +70,29 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--stream", action="store_true", help="write the text of --prompt as it comes")
     parser.add_argument("--output", metavar="FILE", help="write records as JSONL here (- is standard output)")
+    parser.add_argument(
+        "--resume", action="store_true", help="keep the records that --output has without error"
+    )
+    parser.add_argument(
+        "--batch", type=int, default=8, metavar="N", help="texts that share a forward (default: 8)"
+    )
     parser.add_argument("--limit", type=int, metavar="N", help="stop after N prompts")
     add_constraint_options(parser, whitespace="compact", numbers="canonical", strings="plain")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    wanted = list(requests(options))
+    from structgen.generation.many import made
+
     if options.stream and (options.prompt is None or options.n > 1 or options.output is not None):
         raise Failure("--stream shows one text: it takes --prompt, and neither -n nor --output")
+    if options.resume and options.output in (None, "-"):
+        raise Failure("--resume needs --output FILE")
+    if options.batch < 1:
+        raise Failure(f"--batch must be at least 1, not {options.batch}")
     options.speculate = speculation(options.speculate)
-    tokens = forwards = 0
+    wanted = lines_of(options)
+    kept = _kept(options, wanted) if options.resume else []
     with ExitStack() as stack:
         out: TextIO = sys.stdout
         if options.output not in (None, "-"):
@@ -102,21 +100,33 @@ def run(options: argparse.Namespace) -> int:
                 out = stack.enter_context(open(options.output, "w", encoding="utf-8"))
             except OSError as error:
                 raise Failure(f"cannot write {options.output}: {error.strerror}") from None
+        for line in kept:
+            print(line, file=out, flush=True)
         note(f"loading {options.model or 'the embedded model'}")
         lm = load_model(options.model)
         if options.stream:
             return show(lm, wanted[0], options)
         start = time.perf_counter()
-        status, texts = OK, 0
-        for request in wanted:
-            if options.prompts is not None:
+        status, texts, tokens, forwards = OK, 0, 0, 0
+        for request, outcome in made(lm, iter(wanted), options.batch):
+            line = request.tag
+            if options.prompts is not None and request.prompt is not None:
                 note(f"> {request.prompt}")
-            code, lines, used = answer(lm, request, options)
-            tokens, forwards = tokens + used.tokens, forwards + used.row_forwards
-            status = max(status, code)
-            texts += len(lines)
-            for line in lines:
-                print(line, file=out, flush=True)
+            results = outcome if isinstance(outcome, list) else [outcome]
+            if isinstance(outcome, Exception):
+                status = max(status, _failed(outcome, line))
+            else:
+                status = max(status, judge(results, line, request.given["max_tokens"]))
+                texts += len(results)
+                used = results[0].speculation
+                if used is not None:
+                    tokens, forwards = tokens + used.tokens, forwards + used.row_forwards
+            if options.output is not None:
+                for record in _records(request, line, outcome):
+                    print(json.dumps(record, ensure_ascii=False, default=plain), file=out, flush=True)
+            elif not isinstance(outcome, Exception):
+                for result in results:
+                    print(result.text, flush=True)
     if texts:
         drafted = f", {tokens / forwards:.2f} tokens a forward" if forwards else ""
         note(f"{plural(texts, 'text')} in {time.perf_counter() - start:.1f} s{drafted}")
@@ -135,120 +145,94 @@ def speculation(what: str) -> Any:
         raise Failure(f"--speculate: {error}") from None
 
 
-def answer(
-    lm: LanguageModel, request: Request, options: argparse.Namespace
-) -> tuple[int, list[str], Statistics]:
-    """The exit status and the lines to print for one prompt, and what speculation did."""
-    from structgen.generation import generate
-    from structgen.speculation import Statistics
-
-    from .main import explain
-
-    try:
-        results = generate(
-            lm,
-            request.prompt,
-            request.constraint,
-            n=options.n,
-            **arguments(options),
-        )
-    except Exception as error:
-        if os.environ.get("STRUCTGEN_TRACEBACK"):
-            raise
-        line, code = explain(error)
-        note(f"structgen: {request.place}{line}")
-        return code, [], Statistics()
-    status = judge(results, request, options)
-    lines = [result.text if options.output is None else record(request, result) for result in results]
-    return status, lines, results[0].speculation or Statistics()
-
-
 def show(lm: LanguageModel, request: Request, options: argparse.Namespace) -> int:
     """Writes the text as it comes. Its end is told as that of other texts."""
     from structgen.generation import stream
 
-    found = stream(lm, request.prompt, request.constraint, **arguments(options))
+    found = stream(lm, request.prompt, **request.given)
     for event in found:
         print(event.text, end="", flush=True)
     print(flush=True)
-    return judge([found.result], request, options)
+    return judge([found.result], request.tag, options.max_tokens)
 
 
-def arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """The options of `sg.generate`."""
-    names = ("max_tokens", "temperature", "top_k", "top_p", "seed", "speculate")
-    return {**json_options(options), **{name: getattr(options, name) for name in names}}
-
-
-def judge(results: list[Result[Any]], request: Request, options: argparse.Namespace) -> int:
+def judge(results: list[Result[Any]], line: Line, max_tokens: int) -> int:
     """Tells of texts that the limit touched; the exit status."""
     cut = sum(1 for result in results if result.finish_reason != "stop")
     if cut:
-        note(f"structgen: {request.place}{plural(cut, 'text')} cut off after {options.max_tokens} tokens")
+        note(f"structgen: {line.place}{plural(cut, 'text')} cut off after {max_tokens} tokens")
     bound = sum(1 for result in results if result.budget_bound and result.finish_reason == "stop")
     if bound:
         note(
-            f"structgen: {request.place}{plural(bound, 'text')} had to end within "
-            f"{options.max_tokens} tokens and may be shorter for it"
+            f"structgen: {line.place}{plural(bound, 'text')} had to end within {max_tokens} tokens and may "
+            "be shorter for it"
         )
     return REJECTED if cut else OK
 
 
-def record(request: Request, result: Result[Any]) -> str:
-    """One line of --output."""
-    fields = {
-        "prompt": request.prompt,
-        "text": result.text,
-        "value": result.value,
-        "finish_reason": result.finish_reason,
-        "budget_bound": result.budget_bound,
-        "tokens": result.tokens,
-        "logprobs": [round(x, 6) for x in result.logprobs],
-        "seed": result.sampling.seed,
-    }
-    return json.dumps(fields, ensure_ascii=False, default=plain)
+def _failed(error: Exception, line: Line) -> int:
+    """Tells of a prompt without a text; the exit status."""
+    from .main import explain
+
+    if os.environ.get("STRUCTGEN_TRACEBACK"):
+        raise error
+    text, status = explain(error)
+    note(f"structgen: {line.place}{text}")
+    return status
 
 
-def requests(options: argparse.Namespace) -> Iterator[Request]:
-    """The prompts, each with its constraint. Failure: a line that is none, a schema that is missing."""
-    inputs = Inputs()
-    common = constraint(options, inputs)
-    if options.prompt is not None:
-        if common is None:
-            raise Failure("generate needs --schema, or another option that says what the text must be")
-        yield Request(options.prompt, common, "")
-        return
-    known: dict[str, Constraint] = {}
-    folder = Path() if options.prompts == "-" else Path(options.prompts).parent
-    lines = inputs.read(options.prompts, "prompts").splitlines()
-    name = called(options.prompts)
-    count = 0
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        if options.limit is not None and count >= options.limit:
-            return
-        count += 1
-        place = f"{name}:{number}: "
+def _records(request: Request, line: Line, outcome: Any) -> list[dict[str, Any]]:
+    """The records of --output: one a text, or one with the error."""
+    from .main import explain
+
+    about = {**line.ids, "line": line.number, "prompt": request.prompt}
+    if isinstance(outcome, Exception):
+        return [{**about, "text": None, "value": None, "error": explain(outcome)[0]}]
+    several = isinstance(outcome, list)
+    return [
+        {
+            **about,
+            **({"index": i} if several else {}),
+            "text": result.text,
+            "value": result.value,
+            "finish_reason": result.finish_reason,
+            "budget_bound": result.budget_bound,
+            "tokens": result.tokens,
+            "logprobs": [round(x, 6) for x in result.logprobs],
+            "seed": result.sampling.seed,
+            "error": None,
+        }
+        for i, result in enumerate(outcome if several else [outcome])
+    ]
+
+
+def _kept(options: argparse.Namespace, wanted: list[Request]) -> list[str]:
+    """The lines of --output that need not be made again; their requests leave `wanted`.
+
+    A record counts where it has no error and its line is asked for: by its id, else by number and prompt. Of
+    lines with one id, as many as there are records are done. A line that was cut off is no record.
+    """
+    file = Path(options.output)
+    groups: dict[str, list[str]] = {}
+    for text in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
         try:
-            item = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise Failure(f"{place}invalid JSON: {error}") from None
-        if isinstance(item, str):
-            item = {"prompt": item}
-        if not isinstance(item, dict) or not isinstance(item.get("prompt"), str):
-            raise Failure(f'{place}expected a string or an object with "prompt"')
-        schema = item.get("schema")
-        if schema is None:
-            if common is None:
-                raise Failure(f'{place}no "schema" here and no --schema')
-            yield Request(item["prompt"], common, place)
-        elif isinstance(schema, str):
-            path = str(folder / schema)
-            if path not in known:
-                known[path] = Constraint("schema", inputs.read(path, "schema"), path)
-            yield Request(item["prompt"], known[path], place)
+            record = json.loads(text)
+            line = Line(record["line"], "", {"id": record["id"]} if "id" in record else {})
+            if record["error"] is None:
+                groups.setdefault(line.key(record["prompt"]), []).append(text)
+        except (ValueError, KeyError, TypeError):
+            continue
+    total, kept = len(wanted), []
+    done: Counter[str] = Counter()
+    left = []
+    for request in wanted:
+        key, n = request.tag.key(request.prompt), options.n
+        found = groups.get(key, [])[done[key] : done[key] + n]
+        if len(found) == n and request.error is None:
+            done[key] += n
+            kept += found
         else:
-            yield Request(item["prompt"], Constraint("schema", schema), place)
-    if not count:
-        raise Failure(f"{name} has no prompts")
+            left.append(request)
+    wanted[:] = left
+    note(f"{total - len(left)} of {total} are there")
+    return kept

@@ -1,8 +1,8 @@
 """Text from a model under a constraint: `sg.generate` and its siblings.
 
 options.py checks arguments, plan.py makes a prompt and its constraint ready, run.py is the loop, api.py the
-calls, streaming.py and partial.py a text while it is made, retry.py what follows a refused value,
-speculative.py several tokens a forward.
+calls, many.py many prompts at once, streaming.py and partial.py a text while it is made, retry.py what
+follows a refused value, speculative.py several tokens a forward.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from .._drawing import Sampling
 from ..constraints import ToolCall, ToolReply
 from .api import agenerate, generate
+from .many import Failed, Progress, generate_many
 from .partial import IncompleteString
 from .results import InvalidValue, Result, TokenLogprobs
 from .streaming import AsyncStream, Event, Stream, astream, stream
@@ -17,8 +18,10 @@ from .streaming import AsyncStream, Event, Stream, astream, stream
 __all__ = [
     "AsyncStream",
     "Event",
+    "Failed",
     "IncompleteString",
     "InvalidValue",
+    "Progress",
     "Result",
     "Sampling",
     "Stream",
@@ -28,5 +31,6 @@ __all__ = [
     "agenerate",
     "astream",
     "generate",
+    "generate_many",
     "stream",
 ]

@@ -58,6 +58,7 @@ class Result(Generic[T_co]):
         captures: the named parts of the text, for grammars and patterns that have names.
         top_logprobs: the most probable tokens of each place, where `top_logprobs=` asked for them.
         attempts: texts that were drawn for this one: above 1 where `retries=` redrew invalid ones.
+        ok: True; a `Failed` of `generate_many` has False.
         prompt_tokens: ids of the prompt.
         timings: seconds of the whole call, shared by its n results: "load", "compile", "prompt" (the first
             forward), "forward" (the others), "mask", "sample", "total"; speculating, the
@@ -80,6 +81,7 @@ class Result(Generic[T_co]):
     captures: dict[str, list[Capture]] = field(default_factory=dict)
     top_logprobs: list[TokenLogprobs] = field(default_factory=list)
     attempts: int = 1
+    ok: Literal[True] = field(default=True, init=False, repr=False)  # type checkers tell it from `Failed`
 
 
 class InvalidValue(StructgenError, ValueError):

@@ -64,3 +64,10 @@ with sg.stream(None, "x", choice=Colour) as stream:
 assert_type(sg.stream(None, "x", regex="a"), sg.Stream[str])
 assert_type(sg.stream(None, "x", tools=[weather]).result, sg.Result[sg.ToolReply])
 assert_type(sg.stream(None, "x", {"type": "object"}, n=3), sg.Stream[Any])
+for found in sg.generate_many(None, ["x"], Order, progress=True):
+    if found.ok:
+        assert_type(found.value, Order)
+    else:
+        assert_type(found.error, Exception)
+for text in sg.generate_many(None, ["x"], regex="a", batch=4):
+    assert_type(text, sg.Result[str] | sg.Failed)

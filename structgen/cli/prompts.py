@@ -1,0 +1,131 @@
+"""The prompts of `structgen generate`: one of the command line, or a JSONL file of them.
+
+In: the options, a file. Out: `Request`s for `generation.many`, one a line; a line that is wrong is one too,
+with its error, so that the others are answered. Cost: reading the file.
+
+A line is a text, or an object: "prompt" (a text or chat messages), "id", and any argument of `sg.generate`.
+"schema" may name a file, looked up beside the JSONL file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from structgen.constraints import KINDS, Constraint, constraint_of
+from structgen.generation.many import Request
+from structgen.generation.options import settings_of
+
+from .common import Failure, Inputs, called, constraint, json_options
+
+__all__ = ["Line", "lines_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Where a request comes from. `number` is 0 for the prompt of the command line.
+
+    Attributes:
+        place: as messages begin: "prompts.jsonl:3: ".
+        ids: the line's `id` in a dict, empty where it has none.
+    """
+
+    number: int
+    place: str
+    ids: dict[str, Any]
+
+    def key(self, prompt: Any) -> str:
+        """What a record of this line is known by, when a run goes on: its id, else its number and prompt."""
+        return json.dumps(["id", self.ids["id"]] if "id" in self.ids else ["line", self.number, prompt])
+
+
+def _options_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The options of `sg.generate` on the command line."""
+    names = ("max_tokens", "temperature", "top_k", "top_p", "seed", "speculate")
+    return {**json_options(options), **{name: getattr(options, name) for name in names}}
+
+
+def lines_of(options: argparse.Namespace) -> list[Request]:
+    """The requests, each tagged with its `Line`. Failure: no constraint for --prompt, or no prompts."""
+    inputs = Inputs()
+    common = constraint(options, inputs)
+    given = _options_of(options)
+    if options.n > 1:
+        given["n"] = options.n
+    if options.prompt is not None:
+        if common is None:
+            raise Failure("generate needs --schema, or another option that says what the text must be")
+        return [Request(options.prompt, {**given, "schema": common}, tag=Line(0, "", {}))]
+    reader = _Reader(inputs, common, given, options)
+    found = list(reader.read(inputs.read(options.prompts, "prompts")))
+    if not found:
+        raise Failure(f"{called(options.prompts)} has no prompts")
+    return found
+
+
+class _Reader:
+    def __init__(
+        self, inputs: Inputs, common: Constraint | None, given: dict[str, Any], options: argparse.Namespace
+    ) -> None:
+        self.inputs = inputs
+        self.common = common
+        self.given = given
+        self.limit: int | None = options.limit
+        self.name = called(options.prompts)
+        self.folder = Path() if options.prompts == "-" else Path(options.prompts).parent
+        self.files: dict[str, Constraint] = {}
+
+    def read(self, text: str) -> Iterator[Request]:
+        count = 0
+        for number, line in enumerate(text.splitlines(), 1):
+            if not line.strip():
+                continue
+            if self.limit is not None and count >= self.limit:
+                return
+            count += 1
+            yield self.request(number, line)
+
+    def request(self, number: int, line: str) -> Request:
+        place = f"{self.name}:{number}: "
+        tag = Line(number, place, {})
+        try:
+            item = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            return Request(None, {}, Failure(f"invalid JSON: {error}"), tag)
+        if isinstance(item, str):
+            item = {"prompt": item}
+        if isinstance(item, dict) and "id" in item:
+            tag = Line(number, place, {"id": item.pop("id")})
+        prompt = item.pop("prompt", None) if isinstance(item, dict) else None
+        if not isinstance(prompt, str | list):
+            return Request(None, {}, Failure('expected a string or an object with "prompt"'), tag)
+        try:
+            return Request(prompt, self.arguments(item), tag=tag)
+        except (TypeError, ValueError, OSError, Failure) as error:
+            return Request(prompt, {}, error, tag)
+
+    def arguments(self, item: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of a line's call: its own before those of the command line."""
+        own = {name: value for name, value in item.items() if value is not None}
+        settings_of({**self.given, **own})  # names and values that are wrong are told first
+        schema = own.get("schema")
+        if isinstance(schema, str):
+            own["schema"] = self.file(str(self.folder / schema))
+        if not any(kind in own for kind in KINDS):
+            if self.common is None:
+                raise Failure('no "schema" here and no --schema')
+            own["schema"] = self.common
+        elif not isinstance(own.get("schema"), Constraint):
+            named = ("tool_choice", "tool_style", "parallel_tool_calls")
+            mine = {name: own.pop(name) for name in (*KINDS, *named) if name in own}
+            own["schema"] = constraint_of(mine)
+        return {**self.given, **own}
+
+    def file(self, path: str) -> Constraint:
+        if path not in self.files:
+            self.files[path] = Constraint("schema", self.inputs.read(path, "schema"), path)
+        return self.files[path]
