@@ -1,0 +1,113 @@
+"""structgen inside genlm-control: a grammar as a potential over a language model's tokens.
+
+Enters: contexts, which are lists of the model's token objects, in any order. Leaves: log weights, 0 or -inf.
+Cost: one accept and one mask a context that continues a known one; others are replayed.
+
+    llm = PromptedLLM.from_name(name, backend="hf")
+    potential = GrammarPotential(llm, engine_of(llm).compile("json_schema", schema))
+    sampler = direct_token_sampler(llm * potential)
+
+Written for genlm-control 0.4. The same posterior without it: `structgen.sample`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+try:
+    from genlm.control import Potential
+except ImportError as error:
+    from .._extras import missing
+
+    raise missing(error, "potentials of genlm-control") from None
+
+from ..errors import VocabularyError
+from ..grammar import CompiledGrammar, Matcher
+from ..logits import allocate_bitmask
+from .hosts import HostEngine
+
+__all__ = ["GrammarPotential", "engine_of"]
+
+_Ids = tuple[int, ...]
+
+
+def engine_of(llm: Any, **options: Any) -> HostEngine:
+    """One compiler for a `PromptedLLM`; `options` are those of `HostEngine`."""
+    maps = llm.token_maps
+    return HostEngine(llm.model.tokenizer, len(maps.decode), end_token_ids=maps.eos_idxs, **options)
+
+
+class GrammarPotential(Potential):  # type: ignore[misc]
+    """1 for the texts of a grammar and their beginnings, 0 for all others.
+
+    Args:
+        llm: a `PromptedLLM`, whose tokens the contexts are made of.
+        grammar: compiled by `engine_of(llm)`.
+        contexts: places in texts that are kept; more cost memory, fewer cost replays.
+
+    Raises:
+        VocabularyError: a token of the model is outside the grammar's vocabulary.
+    """
+
+    def __init__(self, llm: Any, grammar: CompiledGrammar, *, contexts: int = 512) -> None:
+        super().__init__(list(llm.vocab))
+        size = grammar.vocabulary.vocab_size
+        ids = [token.token_id for token in self.vocab]
+        if max(ids) >= size:
+            raise VocabularyError(
+                f"the model has token {max(ids)} and the grammar's vocabulary {size} ids: compile it with "
+                "engine_of(llm)"
+            )
+        self.grammar = grammar
+        self._most = contexts
+        self._kept: OrderedDict[_Ids, Matcher] = OrderedDict()
+        self._places = np.full(size, -1, np.int64)  # of an id in the potential's vocabulary
+        self._places[ids] = np.arange(len(ids))
+        self._mask = allocate_bitmask(1, size)
+
+    async def prefix(self, context: Sequence[Any]) -> float:
+        """0.0 where a text may begin so, else -inf."""
+        return 0.0 if self._at(context) is not None else -np.inf
+
+    async def complete(self, context: Sequence[Any]) -> float:
+        """0.0 for a text of the grammar, else -inf."""
+        matcher = self._at(context)
+        return 0.0 if matcher is not None and matcher.is_accepting() else -np.inf
+
+    async def sparse_logw_next(self, context: Sequence[Any]) -> tuple[npt.NDArray[np.int64], float, float]:
+        """Places of the tokens that may come next, their log weight, and that of the end.
+
+        Raises:
+            ValueError: the context is no beginning of a text.
+        """
+        matcher = self._at(context)
+        if matcher is None:
+            raise ValueError(f"context {context!r:.200} has weight zero under the grammar")
+        matcher.fill_bitmask(self._mask)
+        bits = np.unpackbits(self._mask[0].view(np.uint8), bitorder="little")
+        places = self._places[np.flatnonzero(bits)]
+        return places[places >= 0], 0.0, 0.0 if matcher.is_accepting() else -np.inf
+
+    def _at(self, context: Sequence[Any]) -> Matcher | None:
+        """The matcher behind a context, not to be changed; None where no text begins so."""
+        ids = tuple(token.token_id for token in context)
+        known = self._kept.get(ids)
+        if known is not None:
+            self._kept.move_to_end(ids)
+            return known
+        before = self._kept.get(ids[:-1]) if ids else None
+        if before is not None:
+            matcher, rest = before.fork(), ids[-1:]
+        else:
+            matcher, rest = self.grammar.matcher(), ids
+        if not matcher.accept_tokens(rest) or matcher.is_terminated():
+            return None
+        self._kept[ids] = matcher
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return matcher

@@ -1,0 +1,83 @@
+"""structgen with ONNX Runtime GenAI: the decoding loop with masks and jumps over forced text.
+
+Enters: an `onnxruntime_genai.Model`, a prompt as ids, a request. Leaves: the ids of its text. Cost: a mask
+and a copy of the logits a token; forced tokens go through the model together.
+
+    engine = HostEngine(tokenizer, vocab_size)
+    request = engine.request(engine.compile("json_schema", schema), max_tokens=200)
+    ids = list(generate(model, prompt_ids, request, max_tokens=200))
+
+The engine has no place for a constraint of one's own, but it lets a loop read and write logits. Its tokenizer
+cannot read every pre-tokenizer; `tokenizers` can. Written for onnxruntime-genai 0.18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+try:
+    import onnxruntime_genai as genai
+except ImportError as error:
+    from .._extras import missing
+
+    raise missing(error, "loops of ONNX Runtime GenAI") from None
+
+from ..logits import allocate_bitmask, apply_bitmask
+from .hosts import HostRequest
+
+__all__ = ["generate"]
+
+
+def generate(
+    model: Any,
+    prompt_ids: Sequence[int],
+    request: HostRequest,
+    *,
+    max_tokens: int,
+    jump: bool = True,
+    **search_options: Any,
+) -> Iterator[int]:
+    """The ids of the text as they are known, end tokens left out.
+
+    Args:
+        model: of onnxruntime-genai.
+        prompt_ids: of the model's tokenizer.
+        request: at the start of its text.
+        max_tokens: of the text; give it to the request, too, and the text is complete within it.
+        jump: several tokens that must come next go through the model together. The text is the same.
+        search_options: of `GeneratorParams.set_search_options`: `do_sample`, `temperature`, `top_p`, ...
+
+    Raises:
+        StructgenError: the text cannot go on.
+    """
+    params = genai.GeneratorParams(model)
+    params.set_search_options(max_length=len(prompt_ids) + max_tokens + 1, **search_options)
+    generator = genai.Generator(model, params)
+    generator.append_tokens(list(prompt_ids))
+    row = allocate_bitmask(1, request.matcher.grammar.vocabulary.vocab_size)
+    written = 0
+    while written < max_tokens:
+        request.fill(row, 0)
+        if request.error is not None:
+            raise request.error
+        logits = generator.get_logits()
+        generator.set_logits(apply_bitmask(logits.reshape(1, -1), row).reshape(logits.shape))
+        generator.generate_next_token()
+        token = int(generator.get_next_tokens()[0])
+        if not request.accept([token]):
+            raise request.error or RuntimeError(f"the model wrote token {token}, which the mask forbids")
+        if request.is_terminated():
+            return
+        yield token
+        written += 1
+        forced = request.matcher.forced_tokens()[: max_tokens - written - 1] if jump else []
+        if not forced or not request.accept(forced):
+            continue
+        # The newest token is not in the cache yet, and what is appended now would not see it.
+        generator.rewind_to(generator.token_count() - 1)
+        generator.append_tokens(np.array([token, *forced], np.int32))
+        yield from forced
+        written += len(forced)
