@@ -15,6 +15,7 @@ import pytest
 import structgen
 from structgen.cli import main
 from structgen.cli.common import place, ranges, visible
+from structgen.lm import embedded
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = str(ROOT / "examples" / "order.schema.json")
@@ -370,3 +371,34 @@ def test_a_type_of_python_on_the_command_line(run, tmp_path, monkeypatch) -> Non
     monkeypatch.chdir(tmp_path)
     status, out, _ = run("generate", "--type", "my_orders:Order", "--prompt", "two lamps")
     assert status == 0 and set(json.loads(out)) == {"product", "quantity"}
+
+
+def test_generate_takes_the_options_of_decoding(run, file, tmp_path, monkeypatch) -> None:
+    base = ("generate", "--prompt", "x", "--choice", "alpha", "beta")
+    first = run(*base)[1].strip()
+    text = "alpha" if first == "beta" else "beta"
+    vocabulary = structgen.Vocabulary.from_file(embedded.path())
+    tokens = {t[:1]: i for i, t in enumerate(vocabulary.tokens) if t}
+    ids = [i for i, t in enumerate(vocabulary.tokens) if t and first.startswith(t.decode("utf-8", "replace"))]
+    assert tokens and ids
+    flags = [f"--logit-bias={i}=-100" for i in ids]
+    assert run(*base, *flags)[:2] == (0, f"{text}\n")
+    assert run(*base, "--stop", first[2:])[:2] == (0, f"{first[:2]}\n")
+    status, out, _ = run(*base, "--top-logprobs", "2", "--output", "-", "--min-p", "0.1", "--seed", "1")
+    record = json.loads(out)
+    assert status == 0 and len(record["top_logprobs"]) == len(record["tokens"])
+    assert len(record["top_logprobs"][0]["before"]) == 2
+    for flag in ("--logit-bias=3", "--logit-bias=a=b", "--logit-bias=nothing=3"):
+        status, _, err = run(*base, flag)
+        assert status == 2 and ("--logit-bias takes" in err or "logit_bias" in err), err
+    pytest.importorskip("pydantic")
+    (tmp_path / "picky.py").write_text(
+        "from typing import Annotated\nfrom pydantic import AfterValidator\n"
+        "def odd(x: int) -> int:\n    if x % 2 == 0: raise ValueError('must be odd')\n    return x\n"
+        "Odd = Annotated[int, AfterValidator(odd)]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    status, _, err = run("generate", "--type", "picky:Odd", "--prompt", "two lamps, 2, 2")
+    assert status == 2 and "must be odd" in err and err.count("structgen: ") == 1
+    status, out, err = run("generate", "--type", "picky:Odd", "--prompt", "two lamps, 2, 2", "--retries", "5")
+    assert status == 0 and int(out) % 2

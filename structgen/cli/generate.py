@@ -59,7 +59,21 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--top-k", type=int, metavar="K")
     parser.add_argument("--top-p", type=float, metavar="P")
+    parser.add_argument("--min-p", type=float, default=0.0, metavar="P", help="of the most probable token's")
+    for name in ("frequency", "presence"):
+        parser.add_argument(f"--{name}-penalty", type=float, default=0.0, metavar="X", help="(default: 0)")
+    parser.add_argument("--repetition-penalty", type=float, default=1.0, metavar="X", help="(default: 1)")
+    parser.add_argument(
+        "--logit-bias", metavar="ID=X", action="append", help="add X to a token's log-probability; repeatable"
+    )
+    parser.add_argument("--stop", metavar="TEXT", action="append", help="the text ends before it; repeatable")
     parser.add_argument("--seed", type=int, help="repeats the draws")
+    parser.add_argument(
+        "--top-logprobs", type=int, default=0, metavar="K", help="alternatives in the records"
+    )
+    parser.add_argument(
+        "--retries", type=int, default=0, metavar="N", help="where a validator of --type refuses"
+    )
     parser.add_argument("-n", type=int, default=1, help="documents a prompt (default: 1)")
     parser.add_argument(
         "--speculate",
@@ -200,6 +214,8 @@ def _records(request: Request, line: Line, outcome: Any) -> list[dict[str, Any]]
             "tokens": result.tokens,
             "logprobs": [round(x, 6) for x in result.logprobs],
             "seed": result.sampling.seed,
+            **({"stopped_by": result.stopped_by} if result.stopped_by is not None else {}),
+            **({"top_logprobs": result.top_logprobs} if result.top_logprobs else {}),
             "error": None,
         }
         for i, result in enumerate(outcome if several else [outcome])

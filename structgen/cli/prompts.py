@@ -45,8 +45,24 @@ class Line:
 
 def _options_of(options: argparse.Namespace) -> dict[str, Any]:
     """The options of `sg.generate` on the command line."""
-    names = ("max_tokens", "temperature", "top_k", "top_p", "seed", "speculate")
-    return {**json_options(options), **{name: getattr(options, name) for name in names}}
+    names = (
+        "max_tokens", "temperature", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty",
+        "repetition_penalty", "stop", "seed", "top_logprobs", "retries", "speculate",
+    )  # fmt: skip
+    found = {**json_options(options), **{name: getattr(options, name) for name in names}}
+    if options.logit_bias:
+        found["logit_bias"] = dict(map(_bias, options.logit_bias))
+    return found
+
+
+def _bias(text: str) -> tuple[str, float]:
+    token, equals, value = text.rpartition("=")
+    try:
+        if equals:
+            return token, float(value)
+    except ValueError:
+        pass
+    raise Failure(f"--logit-bias takes a token's id or name and a number, such as 42=-5, not {text!r}")
 
 
 def lines_of(options: argparse.Namespace) -> list[Request]:
