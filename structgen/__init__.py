@@ -43,11 +43,13 @@ if TYPE_CHECKING:
         Result,
         Stream,
         TokenLogprobs,
+        Trace,
         agenerate,
         astream,
         generate,
         generate_many,
         stream,
+        trace,
     )
     from .sampling import Samples, sample, sample_async
 
@@ -77,6 +79,7 @@ __all__ = [
     "TokenLogprobs",
     "ToolCall",
     "ToolReply",
+    "Trace",
     "UnsatisfiableBudget",
     "UnsatisfiableSchema",
     "UnsupportedSchema",
@@ -95,11 +98,13 @@ __all__ = [
     "sample",
     "sample_async",
     "stream",
+    "trace",
 ]
 
 _GENERATION = (
-    "AsyncStream", "Event", "Failed", "IncompleteString", "InvalidValue", "Result", "Stream", "TokenLogprobs",
-    "ToolCall", "ToolReply", "agenerate", "astream", "generate", "generate_many", "Progress", "stream",
+    "AsyncStream", "Event", "Failed", "IncompleteString", "InvalidValue", "Progress", "Result", "Stream",
+    "TokenLogprobs", "ToolCall", "ToolReply", "Trace", "agenerate", "astream", "generate", "generate_many",
+    "stream", "trace",
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ EXTRAS = {
     "pydantic": "types",
     "lark": "lark",
     "matplotlib": "plot",
+    "rich": "display",
     "jsonschema": "bench",
     "mistral_common": "bench",
     "huggingface_hub": "bench",

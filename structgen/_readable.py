@@ -6,7 +6,8 @@ dozen continuations.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import html
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,17 @@ def visible(data: bytes) -> str:
     """Bytes on one line: text as it is, control characters and stray bytes escaped."""
     text = data.decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def table_html(title: str, text: str, rows: Mapping[str, str]) -> str:
+    """What a notebook shows of an object: a title, a text as it is, and names with their values."""
+    cells = "".join(
+        f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+        f'<td style="text-align:left"><code>{html.escape(value)}</code></td></tr>'
+        for name, value in rows.items()
+    )
+    shown = f'<pre style="white-space:pre-wrap">{html.escape(text)}</pre>' if text else ""
+    return f"<div><b>{html.escape(title)}</b>{shown}<table>{cells}</table></div>"
 
 
 def quoted(data: bytes) -> str:

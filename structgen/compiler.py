@@ -252,7 +252,14 @@ class Compiler:
         key = ("regex", text_of(pattern, "a pattern"), subset)
         if (known := self._known(key)) is not None:
             return known
-        grammar = CompiledGrammar(self._core.regex(pattern, subset), self.vocabulary, pattern, _as_text)
+        try:
+            core = self._core.regex(pattern, subset)
+        except GrammarError as error:
+            if error.offset is not None and error.line is None:  # counts in the pattern
+                before = pattern.encode()[: error.offset].decode("utf-8", "ignore")
+                error.message += f" (character {len(before) + 1} of the pattern)"
+            raise
+        grammar = CompiledGrammar(core, self.vocabulary, pattern, _as_text)
         grammar._recipe = ("regex", (pattern,), {"on_limit": _LIMIT[subset]})
         return self._remember(key, grammar)
 
@@ -419,12 +426,12 @@ class Compiler:
         """Exactly one of the texts.
 
         Raises:
-            GrammarError: no texts, or one text in the place of a list of them.
+            TypeError: no list of texts. GrammarError: an empty one.
         """
         listed = not isinstance(texts, str | bytes) and hasattr(texts, "__iter__")
         given = list(texts) if listed else []
         if not listed or not all(isinstance(text, str) for text in given):
-            raise GrammarError(f'a choice is made of a list of texts: ["yes", "no"], not {texts!r:.60}')
+            raise TypeError(f'a choice is made of a list of texts: ["yes", "no"], not {texts!r:.60}')
         options = [sound(text) for text in given]
         if not options:
             raise GrammarError("a choice needs at least one text")

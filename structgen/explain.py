@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ._readable import allowed_here, place, visible
+from ._readable import allowed_here, place, table_html, visible
 from ._stack import roomy
 from .errors import StructgenError
 from .frontend.text_patterns import SAID
@@ -85,6 +85,14 @@ class Explanation:
     problem: str
     causes: tuple[Cause, ...]
     allowed: str
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "place": f"line {self.line}, column {self.column} (byte {self.offset}), in #{self.instance}",
+            "problem": self.problem,
+            "allowed": self.allowed,
+        }
+        return table_html("Explanation", "\n".join(map(str, self.causes)), rows)
 
     def __str__(self) -> str:
         out = [
@@ -458,51 +466,63 @@ class _Search:
         beside = self.at_path(path[:-1])
         said = beside.get("$comment") if isinstance(beside, dict) else None
         if keyword in ("pattern", "not") and isinstance(said, str) and said.startswith(SAID):
-            return Cause(_pointer(path), keyword, f"`{keyword}`: the string is {said.removeprefix(SAID)}")
+            return Cause(_pointer(path), keyword, f"`{keyword}`: must be {said.removeprefix(SAID)}")
         return Cause(_pointer(path), keyword, _said(keyword, found))
 
 
 _WORDS = {
-    "minimum": "the number is at least {}",
-    "maximum": "the number is at most {}",
-    "exclusiveMinimum": "the number is above {}",
-    "exclusiveMaximum": "the number is below {}",
-    "multipleOf": "the number is a multiple of {}",
-    "minLength": "the string has at least {} characters",
-    "maxLength": "the string has at most {} characters",
-    "pattern": "the string matches {}",
-    "format": "the string has the format {}",
-    "minItems": "the array has at least {} items",
-    "maxItems": "the array has at most {} items",
-    "minProperties": "the object has at least {} members",
-    "maxProperties": "the object has at most {} members",
-    "const": "the value is {}",
-    "enum": "the value is one of {}",
-    "type": "the type is {}",
-    "required": "the keys {} are there",
-    "contains": "some item satisfies {}",
-    "minContains": "at least {} items satisfy `contains`",
-    "maxContains": "at most {} items satisfy `contains`",
-    "not": "the value does not satisfy {}",
-    "propertyNames": "every key satisfies {}",
-    "if": "what `then` or `else` asks for, decided by {}",
+    "minimum": "must be at least {}",
+    "maximum": "must be at most {}",
+    "exclusiveMinimum": "must be above {}",
+    "exclusiveMaximum": "must be below {}",
+    "multipleOf": "must be a multiple of {}",
+    "minLength": "must have at least {} characters",
+    "maxLength": "must have at most {} characters",
+    "pattern": "must match {}",
+    "format": "must have the format {}",
+    "minItems": "must have at least {} items",
+    "maxItems": "must have at most {} items",
+    "minProperties": "must have at least {} members",
+    "maxProperties": "must have at most {} members",
+    "const": "must be {}",
+    "enum": "must be one of {}",
+    "required": "must have the keys {}",
+    "contains": "must have an item that satisfies {}",
+    "minContains": "must have at least {} items that satisfy `contains`",
+    "maxContains": "must have at most {} items that satisfy `contains`",
+    "not": "must not satisfy {}",
+    "propertyNames": "must have keys that satisfy {}",
+    "if": "must satisfy `then` or `else`, as decided by {}",
+}
+
+_KINDS = {
+    "integer": "an integer",
+    "number": "a number",
+    "string": "a string",
+    "boolean": "true or false",
+    "null": "null",
+    "object": "an object",
+    "array": "an array",
 }
 
 
 def _said(keyword: str, found: Any) -> str:
     if keyword == "uniqueItems":
-        return "`uniqueItems`: the items differ from each other"
+        return "`uniqueItems`: must have items that differ from each other"
     if found is False:
         more = {
-            "additionalProperties": "no keys but the named ones",
-            "unevaluatedProperties": "no keys but the evaluated ones",
-            "items": "no items here",
-            "additionalItems": "no items after the listed ones",
-            "unevaluatedItems": "no items but the evaluated ones",
-            "propertyNames": "no keys at all",
-            "contains": "no item can satisfy `false`",
+            "additionalProperties": "must have no keys but the named ones",
+            "unevaluatedProperties": "must have no keys but the evaluated ones",
+            "items": "must have no items here",
+            "additionalItems": "must have no items after the listed ones",
+            "unevaluatedItems": "must have no items but the evaluated ones",
+            "propertyNames": "must have no keys at all",
+            "contains": "must have an item that satisfies `false`, and none does",
         }
         return f"`{keyword}`: {more.get(keyword, 'allows no value')}"
+    if keyword == "type":
+        kinds = found if isinstance(found, list) else [found]
+        return f"`type`: must be {' or '.join(_KINDS.get(str(kind), _shown(kind)) for kind in kinds)}"
     if keyword in _WORDS:
         return f"`{keyword}`: " + _WORDS[keyword].format(_shown(found))
     return f"`{keyword}` does not allow it: {_shown(found)}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 from . import _core
+from ._readable import allowed_here, table_html
 from .errors import BudgetExceeded, UnsatisfiableBudget
 from .logits import allocate_bitmask
 
@@ -133,6 +134,23 @@ class CompiledGrammar:
             raise TypeError("only grammars that a Compiler's methods returned can be pickled")
         return _compiled_again, (self.vocabulary, *self._recipe)
 
+    def __repr__(self) -> str:
+        kind = self._recipe[0] if self._recipe is not None else "grammar"
+        source = self.source if isinstance(self.source, str) else repr(self.source)
+        shown = source if len(source) <= 60 else source[:57] + "..."
+        return f"<CompiledGrammar of {kind} {shown!r} over {self.vocabulary.vocab_size} tokens>"
+
+    def _repr_html_(self) -> str:
+        kind = self._recipe[0] if self._recipe is not None else "grammar"
+        rows = {
+            "vocabulary": f"{self.vocabulary.vocab_size} tokens",
+            "captures": ", ".join(self.capture_names),
+        }
+        for i, entry in enumerate(self.report, 1):
+            rows[f"not enforced {i}"] = str(entry)
+        source = self.source if isinstance(self.source, str) else repr(self.source)
+        return table_html(f"CompiledGrammar of {kind}", source[:2000], {k: v for k, v in rows.items() if v})
+
     @property
     def source(self) -> Any:
         """What the grammar was compiled from: a schema, a pattern, a list of texts."""
@@ -208,6 +226,18 @@ class Matcher:
     def __init__(self, grammar: CompiledGrammar, core: _core.Matcher) -> None:
         self.grammar = grammar
         self._core = core
+
+    def __repr__(self) -> str:
+        state = "ended" if self.is_terminated() else "may end here" if self.is_accepting() else "not complete"
+        return f"<Matcher after {self.num_steps} steps, {state}>"
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "steps": str(self.num_steps),
+            "may end here": "yes" if self.is_accepting() else "no",
+            "allowed next": "" if self.is_terminated() else allowed_here(self),
+        }
+        return table_html("Matcher", "", rows)
 
     def fill_bitmask(self, mask: Any, row: int = 0, max_tokens: int | None = None) -> None:
         """Writes the allowed tokens into ``mask[row]``.

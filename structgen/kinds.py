@@ -80,7 +80,10 @@ def _choice(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledG
         raise GrammarError(
             f'a choice is a list of texts, or that list as JSON: ["yes", "no"], not {text!r:.60}'
         )
-    return compiler.choice(text, on_limit=options.get("on_limit"))
+    try:
+        return compiler.choice(text, on_limit=options.get("on_limit"))
+    except TypeError as error:  # of a request, not of a program
+        raise GrammarError(str(error)) from None
 
 
 def _plain(name: str, method: str) -> Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]:

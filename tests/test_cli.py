@@ -82,12 +82,13 @@ def test_check_says_where_it_stops(run) -> None:
     text = '{\n  "customer": "é",\n  "items": [{"product": "x", "quantity": "two"}]}'
     status, out, _ = run("check", ORDER, "-", stdin=text)
     assert status == 1
-    first, after, found, because, allowed = out.splitlines()
+    first, inside, after, found, because, allowed = out.splitlines()
+    assert inside == "  in       #/items/0/quantity"
     byte = text.encode().index(b'"two"')
     assert first == f"standard input: rejected at line 3, column 42 (byte {byte})"
     assert after.endswith('"quantity": ') and found.strip().startswith('found    "two"')
     assert because.strip() == (
-        'because  #/properties/items/items/properties/quantity/type: `type`: the type is "integer"'
+        "because  #/properties/items/items/properties/quantity/type: `type`: must be an integer"
     )
     assert allowed.strip() == "allowed  `-`, `0`-`9`, whitespace"
 

@@ -99,7 +99,7 @@ def test_the_place_and_the_value() -> None:
     assert found is not None
     assert (found.line, found.column, found.instance) == (2, 14, "/a~1b/1")
     assert found.allowed == "`-`, `0`-`9`, whitespace"
-    assert 'the type is "integer"' in str(found) and "#/properties/a~1b/items/type" in str(found)
+    assert "must be an integer" in str(found) and "#/properties/a~1b/items/type" in str(found)
 
 
 def test_a_union_tells_of_its_branches() -> None:

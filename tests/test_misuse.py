@@ -40,8 +40,8 @@ def processor(value: Any) -> Any:
             sg.GrammarError,
             r"not PosixPath; read the file|not WindowsPath",
         ),
-        (lambda: COMPILER.choice("yes"), sg.GrammarError, "list of texts"),
-        (lambda: COMPILER.choice(3), sg.GrammarError, "list of texts"),  # type: ignore
+        (lambda: COMPILER.choice("yes"), TypeError, "list of texts"),
+        (lambda: COMPILER.choice(3), TypeError, "list of texts"),  # type: ignore
         (lambda: COMPILER.regex(3), TypeError, "a pattern is a str, not int"),  # type: ignore
         (lambda: COMPILER.regex(b"a"), TypeError, "decode them"),  # type: ignore
         (lambda: COMPILER.gbnf(None), TypeError, "a grammar is a str, not NoneType"),  # type: ignore

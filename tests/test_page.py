@@ -134,7 +134,7 @@ def test_looking_at_a_token(browser, address) -> None:
         details = page.locator("#details")
         expect(details).to_contain_text("#/items/0/quantity")
         expect(details).to_contain_text(re.compile(r"\d% before the mask, .*\d% after it"))
-        expect(details).to_contain_text('the type is "integer"')
+        expect(details).to_contain_text("must be an integer")
         expect(details.locator("table").nth(0).locator("tr").nth(1)).to_contain_text('"3"')
         # Every forbidden token has its reason.
         for row in details.locator("table").nth(1).locator("tr").all()[1:]:

@@ -8,6 +8,7 @@ Cost: a compile, then about a microsecond a byte; a rejection some hundred small
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 
 from structgen import CompiledGrammar, Compiler
 from structgen.constraints import Constraint
@@ -44,7 +45,8 @@ def add_parser(commands: Commands) -> None:
         "files",
         metavar="FILE",
         nargs="*",
-        help="a JSON Schema, unless an option says what texts must be; then files with a text each, or -",
+        help="a JSON Schema, unless an option says what texts must be; then files with a text each (a .jsonl "
+        "file has one a line), or -",
     )
     add_constraint_options(parser)
     parser.set_defaults(run=run)
@@ -69,16 +71,29 @@ def run(options: argparse.Namespace) -> int:
         print(f"{name}: compiled ({plural(len(grammar.report), 'remark')})")
     status = OK
     is_json = grammar._options is not None
-    for file in files:
-        data = inputs.read(file, "instance").encode()
-        data = data.strip(_BLANKS) if is_json else data.removesuffix(b"\n").removesuffix(b"\r")
+    for file, data in texts(files, inputs, is_json):
         found = explain(grammar, data, causes=is_json)
-        print(f"{called(file)}: {found or 'accepted'}")
+        print(f"{file}: {found or 'accepted'}")
         if found:
             status = REJECTED
             if is_json and options.order == "schema" and in_any_order(compiler, wanted, data, options):
-                note(f"{called(file)}: accepted with --order any: only the order of its keys differs")
+                note(f"{file}: accepted with --order any: only the order of its keys differs")
     return status
+
+
+def texts(files: list[str], inputs: Inputs, is_json: bool) -> Iterator[tuple[str, bytes]]:
+    """Each text with its name. Of a .jsonl file every line is a text: "answers.jsonl:3"."""
+    for file in files:
+        data = inputs.read(file, "instance").encode()
+        if file.endswith((".jsonl", ".ndjson")):
+            for number, line in enumerate(data.splitlines(), 1):
+                if line.strip():
+                    yield f"{called(file)}:{number}", line.strip(_BLANKS)
+        else:
+            yield (
+                called(file),
+                data.strip(_BLANKS) if is_json else data.removesuffix(b"\n").removesuffix(b"\r"),
+            )
 
 
 def explain(grammar: CompiledGrammar, data: bytes, causes: bool = True) -> str:
@@ -88,10 +103,13 @@ def explain(grammar: CompiledGrammar, data: bytes, causes: bool = True) -> str:
         return ""
     at = place(data, length)
     what = f"rejected at {at}" if length < len(data) else f"incomplete: the text ends at {at}"
-    lines = [what, f"  after    {at.before}" if at.before else "  after    (the start of the text)"]
+    lines = [what]
+    found = grammar.explain(data) if causes else None
+    if found is not None and found.instance:
+        lines.append(f"  in       #{found.instance}")
+    lines.append(f"  after    {at.before}" if at.before else "  after    (the start of the text)")
     if length < len(data):
         lines.append(f"  found    {at.after}")
-    found = grammar.explain(data) if causes else None
     if found is not None:
         if found.kind != "keyword":
             lines.append(f"  because  {found.problem}")

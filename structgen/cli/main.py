@@ -18,7 +18,18 @@ from .common import OK, REJECTED, USAGE, Failure, one_line
 INTERRUPTED, BROKEN_PIPE = 130, 141
 
 # Modules of this package.
-_COMMANDS = ("generate", "sample", "serve", "playground", "check", "compile", "mask", "bench", "grammar")
+_COMMANDS = (
+    "generate",
+    "sample",
+    "serve",
+    "playground",
+    "check",
+    "compile",
+    "mask",
+    "trace",
+    "bench",
+    "grammar",
+)
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:

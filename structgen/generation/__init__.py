@@ -14,6 +14,7 @@ from .many import Failed, Progress, generate_many
 from .partial import IncompleteString
 from .results import InvalidValue, Result, TokenLogprobs
 from .streaming import AsyncStream, Event, Stream, astream, stream
+from .tracing import Trace, trace
 
 __all__ = [
     "AsyncStream",
@@ -28,9 +29,11 @@ __all__ = [
     "TokenLogprobs",
     "ToolCall",
     "ToolReply",
+    "Trace",
     "agenerate",
     "astream",
     "generate",
     "generate_many",
     "stream",
+    "trace",
 ]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from .._drawing import Sampling
+from .._readable import table_html
 from ..errors import StructgenError
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from ..speculation import Statistics
 
 __all__ = ["InvalidValue", "Result", "TokenLogprobs"]
+
+_SHOWN = 80  # characters of a text in a repr
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -82,6 +85,28 @@ class Result(Generic[T_co]):
     top_logprobs: list[TokenLogprobs] = field(default_factory=list)
     attempts: int = 1
     ok: Literal[True] = field(default=True, init=False, repr=False)  # type checkers tell it from `Failed`
+
+    def __repr__(self) -> str:
+        value = "" if self.value is self.text or self.value == self.text else f"value={self.value!r}, "
+        more = f", stopped_by={self.stopped_by!r}" if self.stopped_by is not None else ""
+        more += f", attempts={self.attempts}" if self.attempts > 1 else ""
+        return (
+            f"Result({value}text={_short(self.text)!r}, finish_reason={self.finish_reason!r}, "
+            f"{len(self.tokens)} tokens, {self.timings.get('total', 0.0):.2f} s{more})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "value": repr(self.value),
+            "finish reason": self.finish_reason,
+            "tokens": f"{len(self.tokens)} after {self.prompt_tokens} of the prompt",
+            "seconds": f"{self.timings.get('total', 0.0):.2f}",
+        }
+        return table_html("Result", self.text, rows)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
 class InvalidValue(StructgenError, ValueError):

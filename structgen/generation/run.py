@@ -29,6 +29,7 @@ from ..grammar import CompiledGrammar, Matcher, fill_bitmasks
 from ..lm.base import check_logprobs
 from ..logits import allocate_bitmask, apply_bitmask, masked_logsumexp
 from .results import TokenLogprobs
+from .watch import Seen, seen
 
 if TYPE_CHECKING:
     from ..lm.base import Context, LanguageModel
@@ -79,6 +80,7 @@ class Text:
     done: bool = False  # the grammar's end, or an end-of-sequence token
     bound: bool = False  # the budget narrowed a mask
     error: Exception | None = None
+    seen: list[Seen] | None = None  # how each token came about, where somebody watches
 
     @property
     def over(self) -> bool:
@@ -163,6 +165,8 @@ class Run:
         token = text.sampling.draw(allowed, text.noise, len(text.tokens))
         if text.tops:
             text.top_logprobs.append(_tops(raw, allowed, mask, token, text.tops))
+        if text.seen is not None:
+            text.seen.append(seen(token, raw, mask, text.room - len(text.tokens), 0.0))
         text.tokens.append(token)
         logprob = float(raw[token])
         text.logprobs.append(logprob)

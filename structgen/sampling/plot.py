@@ -61,8 +61,10 @@ def save(found: Samples, path: str | os.PathLike[str]) -> None:
         panels.append(_texts)
     rows = max(1, (len(panels) + 1) // 2)
     figure = Figure(figsize=(9, 2.6 * rows), layout="constrained")
+    grid = figure.add_gridspec(rows, 2)
     for at, draw in enumerate(panels):
-        draw(figure.add_subplot(rows, 2, at + 1), found)
+        alone = at == len(panels) - 1 and at % 2 == 0  # no panel is left blank beside the last one
+        draw(figure.add_subplot(grid[at // 2, :] if alone else grid[at // 2, at % 2]), found)
     figure.suptitle(f"{about.method}: {len(found)} texts, {about.positions} forwards", fontsize=10)
     figure.savefig(path, dpi=110)
 
@@ -75,6 +77,7 @@ def _bracket(axes: Any, found: Samples) -> None:
     axes.fill_between(at[seen], lows[seen], highs[seen], alpha=0.2)
     axes.set_title("certified bounds on log P(language)", fontsize=9)
     axes.set_xlabel("draws")
+    axes.set_ylabel("log probability")
     axes.legend(fontsize=8)
 
 
@@ -86,6 +89,7 @@ def _sizes(axes: Any, found: Samples) -> None:
     axes.set_ylim(bottom=0)
     axes.set_title("effective sample size (grey: resampled)", fontsize=9)
     axes.set_xlabel("block")
+    axes.set_ylabel("texts")
 
 
 def _lost(axes: Any, found: Samples) -> None:
@@ -93,7 +97,8 @@ def _lost(axes: Any, found: Samples) -> None:
     axes.bar(np.arange(len(mass)), mass, width=0.9)
     axes.set_ylim(0, 1)
     axes.set_title("probability removed at each position", fontsize=9)
-    axes.set_xlabel("token")
+    axes.set_xlabel("position in the text (tokens)")
+    axes.set_ylabel("probability")
 
 
 def _texts(axes: Any, found: Samples) -> None:
@@ -103,3 +108,4 @@ def _texts(axes: Any, found: Samples) -> None:
     axes.barh(np.arange(len(best)), [p for _, p in best])
     axes.set_yticks(np.arange(len(best)), [name.replace("$", r"\$") for name in names], fontsize=7)
     axes.set_title("heaviest texts", fontsize=9)
+    axes.set_xlabel("share of the weight")

@@ -13,6 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from .._readable import table_html
 from ..lm.asked import Asked
 from .chance import Seeds
 from .logspace import Doubles, effective_size, normalised
@@ -153,6 +154,16 @@ class Samples(Sequence[Sample]):
         for sample, weight in zip(self.samples, self.weights, strict=True):
             found[sample.text] = found.get(sample.text, 0.0) + float(weight)
         return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def __repr__(self) -> str:
+        texts = ", ".join(f"{text!r:.40}: {p:.2f}" for text, p in list(self.posterior().items())[:3])
+        more = ", ..." if len(self.posterior()) > 3 else ""
+        return f"Samples({len(self)} texts, law {self.law!r}, {{{texts}{more}}})"
+
+    def _repr_html_(self) -> str:
+        rows = {text: f"{p:.3f}" for text, p in list(self.posterior().items())[:20]}
+        about = f"Samples: {len(self)} texts by {self.diagnostics.method}, law {self.law}"
+        return table_html(about, "", rows)
 
     def resample(self, n: int, seed: int = 0) -> list[Sample]:
         """n texts in proportion to their weights, systematically: for users who want no weights."""

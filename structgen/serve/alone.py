@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from .._text import TextStream
 from ..errors import StructgenError
+from ..generation.watch import Seen, drafted, seen
 from ..logits import allocate_bitmask
 from .errors import ApiError, busy, of_constraint, unexpected
 from .sequence import Job, Piece
-from .watch import Seen, drafted, seen
 
 if TYPE_CHECKING:
     from ..sampling.results import Samples

@@ -22,9 +22,9 @@ from .._drawing import Sampling
 from .._draws import top
 from .._text import TextStream
 from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
+from ..generation.watch import Drafted, Seen, seen
 from ..grammar import CompiledGrammar, Matcher
 from ..logits import allocate_bitmask, masked_logsumexp
-from .watch import Drafted, Seen, seen
 
 if TYPE_CHECKING:
     from ..lm.base import Context

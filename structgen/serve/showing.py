@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from ..frontend.tool_calls import Call
+from ..generation.watch import Names, shown
 from . import alone
 from .constraints import Constraint, ToolUse
 from .errors import ApiError
@@ -21,7 +22,6 @@ from .prompts import messages_as_prompt, plain_prompt
 from .requests import Message, SamplingMethod
 from .sequence import Plan
 from .service import Run, Service, Wanted
-from .watch import Names, shown
 
 if TYPE_CHECKING:
     from ..sampling.results import Samples

@@ -28,8 +28,11 @@ _SHORT = {"integer": "int", "number": "num", "boolean": "bool", "string": "", "n
 _FORMATS = {"date": "date", "time": "time", "date-time": "datetime", "email": "email"}
 
 
-def format_prompt(text: str, schema: dict[str, Any] | None = None) -> str:
-    """The text the model is to continue with its answer."""
+def format_prompt(text: str, schema: dict[str, Any] | str | None = None) -> str:
+    """The text the model is to continue with its answer. The schema may be JSON text."""
+    if isinstance(schema, str):
+        found = json.loads(schema)
+        schema = found if isinstance(found, dict) else None
     clean = " ".join(_without_marks(text).split())
     described = "" if schema is None else _without_marks(describe(schema))
     return f"{TEXT_MARK}{clean}{SCHEMA_MARK}{described}{ANSWER_MARK}"

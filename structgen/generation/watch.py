@@ -1,4 +1,4 @@
-"""What happened where a token was drawn, for a person who watches: `POST /playground/api/generate`.
+"""What happened where a token was drawn, for a person who watches: `sg.trace` and the playground.
 
 Enters: the model's log-probabilities, the mask, the token; a draft tree and what was accepted of it. Leaves:
 `Seen` and `Drafted`, and their JSON. Cost: two sums and two partial sorts of the vocabulary a token.

@@ -1,0 +1,81 @@
+"""`structgen trace`: how each token of a text came about.
+
+In: a prompt and a constraint. Out: a table, one token a line, coloured where standard output is a terminal
+and rich is installed; with --html one page. Cost: that of `structgen generate`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from .common import (
+    OK,
+    REJECTED,
+    Commands,
+    Failure,
+    Inputs,
+    add_constraint_options,
+    constraint,
+    json_options,
+    load_model,
+    note,
+)
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "trace",
+        help="how each token of a text came about",
+        description="Generates a text and shows for each token the model's probability, the one after the "
+        "mask, what is allowed and what else there was. Exit status 1 if the text was cut off.",
+    )
+    parser.add_argument("--prompt", required=True, metavar="TEXT", help="one request in plain words")
+    parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
+    parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="(default: 256)")
+    parser.add_argument(
+        "--temperature", type=float, default=0.0, metavar="T", help="0 is greedy (the default)"
+    )
+    parser.add_argument("--seed", type=int, help="repeats the draws")
+    parser.add_argument(
+        "--html", metavar="FILE", help="write one page that loads nothing, instead of the table"
+    )
+    add_constraint_options(parser, whitespace="compact", numbers="canonical", strings="plain")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from structgen.generation import trace
+
+    wanted = constraint(options, Inputs())
+    if options.html is not None and not Path(options.html).absolute().parent.is_dir():
+        raise Failure(f"cannot write {options.html}: no such folder")
+    found = trace(
+        load_model(options.model),
+        options.prompt,
+        wanted,
+        max_tokens=options.max_tokens,
+        temperature=options.temperature,
+        seed=options.seed,
+        **json_options(options),
+    )
+    if options.html is not None:
+        found.save(options.html)
+    elif sys.stdout.isatty() and (table := _coloured(found)) is not None:
+        from rich.console import Console
+
+        Console().print(table)
+    else:
+        print(found)
+    note(f"{found!r}")
+    return OK if found.result.finish_reason == "stop" else REJECTED
+
+
+def _coloured(found: object) -> object | None:
+    from structgen.errors import MissingDependency
+
+    try:
+        return found.rich()  # type: ignore[attr-defined, no-any-return]
+    except MissingDependency:
+        return None
