@@ -155,6 +155,7 @@ test-hosts: wheel $(if $(filter llama_cpp,$(HOST)),$(CPREFIX)/.installed)  ## th
 	@$(PIP) uv
 	@test -x $(HOSTS)/bin/python || $(VENV)/bin/uv venv -q --python $(abspath $(PY)) $(HOSTS)
 	@$(VENV)/bin/uv pip install -q --python $(HOSTS)/bin/python -r tests/hosts/$(HOST).txt pytest jsonschema openai httpx 'lark<1.4'
+	@! test -f tests/hosts/$(HOST).nodeps.txt || $(VENV)/bin/uv pip install -q --no-deps --python $(HOSTS)/bin/python -r tests/hosts/$(HOST).nodeps.txt
 	@$(VENV)/bin/uv pip uninstall -q --python $(HOSTS)/bin/python torchvision torchaudio torchcodec
 	@$(VENV)/bin/uv pip install -q --python $(HOSTS)/bin/python --no-deps --reinstall dist/*.whl
 	@STRUCTGEN_C_PREFIX=$(CPREFIX) $(HOSTS)/bin/python -m pytest -q --noconftest --import-mode=importlib -p no:cacheprovider \

@@ -1,0 +1,234 @@
+"""structgen inside SGLang: a grammar backend.
+
+Enters: SGLang's requests (`json_schema`, `regex`, `ebnf`, `structural_tag`) and tokens. Leaves: its mask rows
+and its errors. Cost: structgen's; compiling runs in SGLang's own threads, the rows of a batch are one call.
+
+    python -m sglang.launch_server --model-path MODEL --grammar-backend structgen
+
+The entry point `sglang.srt.plugins`, which SGLang loads in each of its processes, calls `register`: SGLang
+has a registry of backends and one of hooks, so nothing is patched by hand. What it does only for its own
+backends is done here: behind a reasoning parser, a grammar begins where the reasoning ends.
+
+The environment variable `SGLANG_STRUCTGEN` may hold options as JSON: those of JSON (`whitespace`,
+`property_order`, ...), `finish` (finish within `max_new_tokens`; the default), `cache_bytes`.
+
+Jump-forward is dead code in SGLang 0.5.23: its methods are defined in every backend and called by nobody, so
+forced text costs a forward a token there, whichever backend is used. Written for SGLang 0.5.23.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections import OrderedDict
+from typing import Any
+
+import torch
+
+from ..errors import StructgenError
+from ..grammar import CompiledGrammar
+from ..logits import allocate_bitmask, apply_bitmask
+from .hosts import HostEngine, fill_rows, request_of
+
+__all__ = ["NAME", "register"]
+
+NAME = "structgen"
+_ANY_JSON = "$$ANY$$"  # how SGLang asks for any JSON object
+_KEPT = 1024  # compiled constraints; SGLang's own cache has no bound, and clients choose its keys
+
+
+def register() -> None:
+    """Adds the backend `structgen` to SGLang in this process. Calling it again does nothing.
+
+    Raises:
+        ImportError, AttributeError: an SGLang that this file was not written for.
+    """
+    from sglang.srt.arg_groups import choices
+    from sglang.srt.constrained import base_grammar_backend as base
+    from sglang.srt.plugins.hook_registry import HookRegistry, HookType
+
+    if NAME in base.GRAMMAR_BACKEND_REGISTRY:
+        return
+    choices.add_grammar_backend_choices([NAME])
+    base.register_grammar_backend(NAME, _create)
+    HookRegistry.register(
+        "sglang.srt.constrained.grammar_manager.GrammarManager._apply_request_reasoning_config",
+        _tell_max_tokens,
+        HookType.AFTER,
+    )
+
+
+def _create(server_args: Any, tokenizer: Any, vocab_size: int, eos_token_ids: Any) -> Any:
+    """The backend as SGLang asks for it."""
+    from sglang.srt.runtime_context import get_serving
+
+    serving = get_serving()
+    options = json.loads(os.environ.get("SGLANG_STRUCTGEN") or "{}")
+    if not isinstance(options, dict):
+        raise ValueError(f"SGLANG_STRUCTGEN is a JSON object, not {options!r:.60}")
+    if serving.constrained_json_whitespace_pattern:
+        options.setdefault("whitespace", serving.constrained_json_whitespace_pattern)
+    elif serving.constrained_json_disable_any_whitespace:
+        options.setdefault("whitespace", "compact")
+    backend = _classes()[0](tokenizer, vocab_size, eos_token_ids, options)
+    return _reasoning(backend, tokenizer, serving) if serving.reasoning_parser else backend
+
+
+def _reasoning(backend: Any, tokenizer: Any, serving: Any) -> Any:
+    """The backend behind SGLang's own watch for the end of reasoning."""
+    from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarBackend
+    from sglang.srt.parser.reasoning_parser import ReasoningParser
+
+    parser = ReasoningParser(model_type=serving.reasoning_parser, stream_reasoning=False, tokenizer=tokenizer)
+    if not parser.detector.get_think_end_token_ids(tokenizer):
+        return backend  # as SGLang does for its own
+    return ReasonerGrammarBackend(
+        backend, parser, tokenizer, enable_strict_thinking=serving.enable_strict_thinking
+    )
+
+
+def _tell_max_tokens(result: Any, manager: Any, req: Any, *_: Any, **__: Any) -> None:
+    """After SGLang gave a request its grammar: how long its text may be.
+
+    Grammars behind reasoning are left out: its tokens count in the limit, and a grammar does not see them.
+    """
+    grammar = req.grammar
+    if isinstance(grammar, _classes()[1]):
+        grammar.limit(req.sampling_params.max_new_tokens)
+
+
+@functools.cache
+def _classes() -> tuple[Any, Any]:
+    from sglang.srt.constrained.base_grammar_backend import (
+        BaseGrammarBackend,
+        BaseGrammarObject,
+        InvalidGrammarObject,
+    )
+
+    class Backend(BaseGrammarBackend):  # type: ignore[misc]
+        """One compiler for all requests."""
+
+        def __init__(self, tokenizer: Any, vocab_size: int, ends: Any, options: dict[str, Any]) -> None:
+            super().__init__()
+            self.cache: OrderedDict[tuple[str, str], Any] = OrderedDict()
+            self.finish = bool(options.pop("finish", True))
+            memory = int(options.pop("cache_bytes", 256 << 20))
+            found = [ends] if isinstance(ends, int) else list(ends or ())
+            self.engine = HostEngine(
+                tokenizer, vocab_size, end_token_ids=found or None, options=options, cache_bytes=memory
+            )
+
+        def set_cache(self, key: tuple[str, str], value: Any) -> None:
+            self.cache[key] = value
+            while len(self.cache) > _KEPT:
+                self.cache.popitem(last=False)
+
+        def dispatch_json(self, key_string: str) -> Any:
+            if key_string == _ANY_JSON:
+                return self._compiled("json_object", "")
+            return self._compiled("json_schema", key_string)
+
+        def dispatch_regex(self, key_string: str) -> Any:
+            return self._compiled("regex", key_string)
+
+        def dispatch_ebnf(self, key_string: str) -> Any:
+            return self._compiled("grammar", key_string)
+
+        def dispatch_structural_tag(self, key_string: str) -> Any:
+            return self._compiled("structural_tag", key_string)
+
+        def _compiled(self, kind: str, text: str) -> Any:
+            try:
+                return Grammar(self.engine.compile(kind, text), self.finish)
+            except (StructgenError, ValueError) as error:
+                return InvalidGrammarObject(str(error))
+
+        # What SGLang asks of a backend that watches over reasoning strictly.
+
+        @property
+        def is_support_token_filter(self) -> bool:
+            return True
+
+        def set_token_filter(
+            self,
+            vocab_mask: torch.Tensor,
+            token_ids: list[int],
+            batch_idx: int,
+            is_allowed: bool = True,
+            reset_vocab_mask: bool = True,
+        ) -> None:
+            row = vocab_mask[batch_idx]
+            if reset_vocab_mask:
+                row.fill_(0 if is_allowed else -1)
+            for token in token_ids:
+                bit = 1 << (token & 31) if token & 31 < 31 else -(1 << 31)
+                word = int(row[token >> 5])
+                row[token >> 5] = word | bit if is_allowed else word & ~bit
+
+        @staticmethod
+        def allocate_vocab_mask(vocab_size: int, batch_size: int, device: Any) -> torch.Tensor:
+            mask = torch.from_numpy(allocate_bitmask(batch_size, vocab_size))
+            return mask.pin_memory() if str(device).startswith("cuda") else mask
+
+        @staticmethod
+        def move_vocab_mask(vocab_mask: torch.Tensor, device: Any) -> torch.Tensor:
+            return vocab_mask.to(device, non_blocking=True)
+
+        @staticmethod
+        def apply_vocab_mask(logits: torch.Tensor, vocab_mask: torch.Tensor) -> None:
+            apply_bitmask(logits, vocab_mask, inplace=True)
+
+    class Grammar(BaseGrammarObject):  # type: ignore[misc]
+        """One request. SGLang keeps the first one of a constraint and gives each request a copy."""
+
+        allocate_vocab_mask = staticmethod(Backend.allocate_vocab_mask)
+        move_vocab_mask = staticmethod(Backend.move_vocab_mask)
+        apply_vocab_mask = staticmethod(Backend.apply_vocab_mask)
+
+        def __init__(self, compiled: CompiledGrammar, finish: bool) -> None:
+            super().__init__()
+            self.compiled = compiled
+            self.finish = finish
+            self.request = request_of(compiled)
+
+        def limit(self, max_tokens: int | None) -> None:
+            """Before the first token: how many tokens the text may have."""
+            if self.finish and max_tokens is not None and self.request.matcher.num_steps == 0:
+                self.request = request_of(self.compiled, max_tokens=max_tokens)
+
+        def accept_token(self, token: int) -> None:
+            self.current_token = token
+            if not self.request.accept([token]):
+                raise ValueError(
+                    str(self.request.error or f"token {token} was sampled, which the mask did not allow")
+                )
+
+        def rollback(self, k: int) -> None:
+            self.request.rollback(k)
+
+        def is_terminated(self) -> bool:
+            return self.request.is_terminated()
+
+        def fill_vocab_mask(self, vocab_mask: torch.Tensor, idx: int) -> None:
+            fill_rows([self.request], vocab_mask, rows=[idx])
+
+        @staticmethod
+        def fill_vocab_mask_batched(entries: list[Any], vocab_mask: torch.Tensor) -> None:
+            ours = [e for e in entries if isinstance(e.grammar, Grammar)]
+            fill_rows([e.grammar.request for e in ours], vocab_mask, rows=[e.row for e in ours])
+            for entry in entries:
+                if not isinstance(entry.grammar, Grammar):  # behind reasoning
+                    entry.grammar.fill_vocab_mask(vocab_mask, entry.row)
+
+        @staticmethod
+        def reset_vocab_mask(vocab_mask: torch.Tensor) -> None:
+            vocab_mask.fill_(-1)
+
+        def copy(self) -> Any:
+            return Grammar(self.compiled, self.finish)
+
+        def try_jump_forward(self, tokenizer: Any) -> None:
+            """Nothing: see the head of this file."""
+
+    return Backend, Grammar

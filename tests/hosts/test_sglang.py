@@ -1,0 +1,250 @@
+"""structgen as a grammar backend of the real SGLang, on its CPU engine.
+
+`make test-hosts HOST=sglang` installs SGLang without its CUDA packages; tests/hosts/sglang_stubs stands in
+for four that it imports.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import random
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parent
+if importlib.util.find_spec("sglang") is None:
+    pytest.skip("make test-hosts HOST=sglang", allow_module_level=True)
+sys.path += [str(FOLDER), str(FOLDER / "sglang_stubs")]
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(FOLDER / "sglang_stubs"), os.environ.get("PYTHONPATH")])
+)
+os.environ |= {"SGLANG_USE_CPU_ENGINE": "1", "HF_HUB_OFFLINE": "1", "SGLANG_PLUGINS": "structgen"}
+
+import sitecustomize  # noqa: E402
+
+if not hasattr(sitecustomize, "NAMES"):  # the interpreter had one of its own
+    spec = importlib.util.spec_from_file_location("stubs", FOLDER / "sglang_stubs" / "sitecustomize.py")
+    assert spec is not None and spec.loader is not None
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from contract import EXPECTED, HARD, MODEL, ORDER, OTHERS, PROMPT, TEXT, Budgets  # noqa: E402
+
+import structgen as sg  # noqa: E402
+from structgen.integrations import sglang as plugin  # noqa: E402
+from structgen.lm import embedded  # noqa: E402
+
+FIELDS = {
+    "json_schema": "json_schema",
+    "json_object": "json_schema",
+    "regex": "regex",
+    "gbnf": "ebnf",
+    "lark": "ebnf",
+    "structural_tag": "structural_tag",
+}
+
+
+def engine_with(**options: Any) -> Any:
+    import sglang
+
+    return sglang.Engine(
+        **{
+            "model_path": MODEL, "device": "cpu", "dtype": "float32", "grammar_backend": "structgen",
+            "attention_backend": "torch_native", "sampling_backend": "pytorch", "disable_radix_cache": True,
+            "disable_cuda_graph": True, "skip_server_warmup": True, "mem_fraction_static": 0.1,
+            "max_total_tokens": 4096, "tp_size": 1, "log_level": "error", "disable_overlap_schedule": True,
+            **options,
+        }
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Any]:
+    plugin.register()
+    plugin.register()  # nothing happens
+    made = engine_with()
+    yield made
+    made.shutdown()
+
+
+def ask(engine: Any, prompt: str = PROMPT, max_tokens: int = 150, **asked: Any) -> Any:
+    sampling = {"temperature": 0.0, "max_new_tokens": max_tokens, **asked}
+    return engine.generate(prompt=prompt, sampling_params=sampling)
+
+
+class TestContract(Budgets):
+    refusal = (ValueError, RuntimeError)
+    kinds = tuple(FIELDS)
+
+    @pytest.fixture(autouse=True)
+    def host(self, engine: Any) -> None:
+        self.engine = engine
+
+    def answer(
+        self,
+        kind: str,
+        text: Any,
+        *,
+        prompt: str = PROMPT,
+        max_tokens: int = 150,
+        temperature: float = 0.0,
+        seed: int = 0,
+    ) -> str:
+        asked = {FIELDS[kind]: "$$ANY$$" if kind == "json_object" else text}
+        made = ask(self.engine, prompt, max_tokens, temperature=temperature, **asked)
+        return str(made["text"])
+
+
+def test_a_mixed_batch(engine: Any) -> None:
+    schema = json.dumps(ORDER)
+    prompts = [PROMPT, *(embedded.format_prompt(text, ORDER) for text in OTHERS)] * 3
+    asked = [{"json_schema": schema}] * 3 + [{"regex": "[a-z]{3,9}"}] * 3 + [{}] * 3
+    sampling = [{"temperature": 0.0, "max_new_tokens": 120, **one} for one in asked]
+    found = [made["text"] for made in engine.generate(prompt=prompts, sampling_params=sampling)]
+    assert found[:3] == [sg.generate(None, text, ORDER).text for text in (TEXT, *OTHERS)]
+    assert all(text.isalpha() and 3 <= len(text) <= 9 for text in found[3:6])
+    for prompt, one, text in zip(prompts, sampling, found, strict=True):
+        assert engine.generate(prompt=prompt, sampling_params=one)["text"] == text, "as alone"
+
+
+def test_a_text_that_cannot_fit_is_cut_off_by_the_host(engine: Any) -> None:
+    made = ask(engine, max_tokens=3, regex="[a-z]{50}")
+    assert made["meta_info"]["finish_reason"]["type"] == "length" and made["text"].isalpha()
+
+
+# ---- the backend's objects, in this process ----
+
+
+@pytest.fixture(scope="module")
+def backend() -> Any:
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(MODEL)
+    return plugin._classes()[0](tokenizer, 2048, {1}, {})
+
+
+def test_rows_of_a_batch_are_those_of_single_requests(backend: Any) -> None:
+    from sglang.srt.constrained.base_grammar_backend import GrammarRow
+
+    first = [backend.dispatch_json(json.dumps(schema)) for schema in HARD.values()]
+    grammars = [g.copy() for g in first for _ in range(2)]
+    mask = backend.allocate_vocab_mask(2048, 40, "cpu")
+    entries = [GrammarRow(39 - 2 * i, g) for i, g in enumerate(grammars)]
+    grammars[0].fill_vocab_mask_batched(entries, mask)
+    alone = backend.allocate_vocab_mask(2048, 1, "cpu")
+    for row, grammar in entries:
+        grammar.fill_vocab_mask(alone, 0)
+        assert torch.equal(alone[0], mask[row])
+    untouched = [row for row in range(40) if row not in {e.row for e in entries}]
+    assert (mask[untouched] == -1).all()
+    logits = torch.zeros(40, 2048)
+    backend.apply_vocab_mask(logits, mask)
+    bits = torch.from_numpy(np.unpackbits(mask.numpy().view(np.uint8), axis=1, bitorder="little"))
+    assert torch.equal(torch.isneginf(logits), bits == 0)
+
+
+def test_drafts_as_sglangs_tree_walks_them(backend: Any) -> None:
+    """accept, fill, rollback(1), depth first, also over a token that ends the text."""
+    grammar = backend.dispatch_regex("[ab]{1,2}").copy()
+    vocab = backend.engine.vocabulary
+    a, end = vocab.encode("a")[0], vocab.eos_token_ids[0]
+    mask = backend.allocate_vocab_mask(2048, 1, "cpu")
+    grammar.fill_vocab_mask(mask, 0)
+    before = mask.clone()
+    for token in (a, end):
+        grammar.accept_token(token)
+    assert grammar.is_terminated() and grammar.current_token == end
+    grammar.rollback(1)
+    assert not grammar.is_terminated()
+    grammar.rollback(1)
+    grammar.fill_vocab_mask(mask, 0)
+    assert torch.equal(mask, before)
+    with pytest.raises(ValueError, match="did not allow"):
+        grammar.accept_token(end)
+
+
+def test_the_cache_has_a_bound_and_copies_are_fresh(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin, "_KEPT", 3)
+    for i in range(9):
+        backend.set_cache(("regex", str(i)), backend.dispatch_regex(f"a{{{i + 1}}}"))
+    assert [key[1] for key in backend.cache] == ["6", "7", "8"]
+    used, _ = backend.get_cached_or_future_value(("regex", "8"), False)
+    used.accept_token(backend.engine.vocabulary.encode("a")[0])
+    fresh, hit = backend.get_cached_or_future_value(("regex", "8"), False)
+    assert hit and fresh.request.matcher.num_steps == 0
+    bad = backend.dispatch_json('{"type": "integer", "minimum": 2, "maximum": 1}')
+    assert "no value satisfies" in bad.error_message
+
+
+def test_strict_thinking_filters_tokens(backend: Any) -> None:
+    from sglang.srt.constrained.torch_ops import token_filter_torch_ops
+
+    chance = random.Random(3)
+    for _ in range(50):
+        mask = torch.randint(-(2**31), 2**31, (3, 64), dtype=torch.int32)
+        expected, ids = mask.clone(), chance.sample(range(2048), chance.randint(0, 9))
+        allowed, reset = chance.random() < 0.5, chance.random() < 0.5
+        backend.set_token_filter(mask, ids, 1, is_allowed=allowed, reset_vocab_mask=reset)
+        token_filter_torch_ops.set_token_filter_torch(
+            expected, ids, 1, is_allowed=allowed, reset_vocab_mask=reset
+        )
+        assert torch.equal(mask, expected)
+
+
+def test_reasoning_is_wrapped(backend: Any, engine: Any) -> None:
+    """SGLang's own watch over the end of reasoning stands before the grammar, for it and its copies."""
+    from sglang.srt.constrained.reasoner_grammar_backend import ReasonerGrammarBackend
+
+    class Serving:
+        reasoning_parser = "deepseek-r1"
+        enable_strict_thinking = False
+
+    made = plugin._reasoning(backend, backend_tokenizer(), Serving)
+    assert isinstance(made, ReasonerGrammarBackend)
+    grammar = made._init_value_dispatch(("regex", "yes|no"), True)
+    mask = backend.allocate_vocab_mask(2048, 1, "cpu")
+    grammar.fill_vocab_mask(mask, 0)
+    assert (mask == -1).all(), "reasoning is free"
+    for token in made.think_end_ids:
+        assert not grammar.is_terminated()
+        grammar.accept_token(token)
+    grammar.fill_vocab_mask(mask, 0)
+    alone = backend.dispatch_regex("yes|no").copy()
+    expected = backend.allocate_vocab_mask(2048, 1, "cpu")
+    alone.fill_vocab_mask(expected, 0)
+    assert torch.equal(mask, expected)
+
+
+def backend_tokenizer() -> Any:
+    import transformers
+
+    return transformers.AutoTokenizer.from_pretrained(MODEL)
+
+
+def test_threads_compile_at_once(backend: Any) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(backend.dispatch_json, [json.dumps(s) for s in HARD.values()] * 4))
+    assert all(isinstance(g, plugin._classes()[1]) for g in made)
+
+
+def test_overlapped_scheduling() -> None:
+    """An engine of its own, which prepares the next step while the last one's tokens are on their way."""
+    schema = json.dumps(ORDER)
+    plugin.register()
+    made = engine_with(disable_overlap_schedule=False)
+    try:
+        found = made.generate(
+            prompt=[PROMPT] * 4,
+            sampling_params=[{"temperature": 0.0, "max_new_tokens": 120, "json_schema": schema}] * 4,
+        )
+        assert [one["text"] for one in found] == [EXPECTED] * 4
+    finally:
+        made.shutdown()
