@@ -28,6 +28,7 @@ from .errors import (
 from .grammar import Capture, CompiledGrammar, Matcher, ReportEntry, fill_bitmasks
 from .kinds import check
 from .limits import Limits
+from .linting import Finding, SchemaWarning, lint
 from .logits import allocate_bitmask, apply_bitmask, masked_log_softmax, masked_logsumexp
 from .vocabulary import Vocabulary
 
@@ -63,6 +64,7 @@ __all__ = [
     "Compiler",
     "Event",
     "Failed",
+    "Finding",
     "GrammarError",
     "IncompleteString",
     "InvalidValue",
@@ -74,6 +76,7 @@ __all__ = [
     "Result",
     "Samples",
     "SchemaTooComplex",
+    "SchemaWarning",
     "Stream",
     "StructgenError",
     "TokenLogprobs",
@@ -93,6 +96,7 @@ __all__ = [
     "fill_bitmasks",
     "generate",
     "generate_many",
+    "lint",
     "masked_log_softmax",
     "masked_logsumexp",
     "sample",

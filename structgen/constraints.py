@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from .errors import GrammarError, StructgenError
+from ._siblings import beside
+from .errors import GrammarError, StructgenError, UnsatisfiableSchema
 from .frontend.source import meant
 from .frontend.tool_calls import Begun, Call, CallReader, Part
 from .grammar import CompiledGrammar
@@ -79,6 +80,7 @@ class Constraint:
         param: the argument that names it, one of `KINDS`.
         value: what was given for it.
         name: how errors call its source; "" where it is an object of Python.
+        documents: that its file refers to, by URI.
         style: of tool calls; None: the model's.
     """
 
@@ -88,7 +90,7 @@ class Constraint:
     tool_choice: Any = "auto"
     style: str | None = None
     parallel: bool = True
-    _known: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    documents: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def is_tools(self) -> bool:
@@ -109,10 +111,27 @@ class Constraint:
         if isinstance(self.value, CompiledGrammar):
             return self.value
         how = {**JSON_OPTIONS, **(options or {})}
+        if self.documents and isinstance(how["registry"], dict | None):
+            how["registry"] = {**self.documents, **(how["registry"] or {})}
         try:
             return _COMPILE[self.param](compiler, self, how, style)
+        except UnsatisfiableSchema as error:
+            if self.param == "schema" and isinstance(self.value, dict | str):
+                from .linting import contradiction
+
+                schema = json.loads(self.value) if isinstance(self.value, str) else self.value
+                if causes := contradiction(schema, draft=how["draft"], registry=how["registry"]):
+                    error.message += f": {' and '.join(causes)} exclude each other"
+            raise error if not self.name else named(error, self.name, self.value) from None
         except GrammarError as error:
             raise error if not self.name else named(error, self.name, self.value) from None
+
+    def warn(self, options: Mapping[str, Any] | None = None) -> None:
+        """Python warnings (`SchemaWarning`) of what is surely not meant in a JSON Schema."""
+        if self.param == "schema" and isinstance(self.value, dict | str):
+            from .linting import warn
+
+            warn(self.value, self.name, draft=(options or {}).get("draft"))
 
     def document(self) -> Any:
         """The schema that a prompt tells the embedded model; None where there is none."""
@@ -239,18 +258,19 @@ def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
     if not wanted:
         return None
     (param,) = wanted
-    value, name = given[param], ""
+    value, name, documents = given[param], "", {}
     if param == "schema" and isinstance(value, CompiledGrammar):
         param = "grammar"
     _CHECK[param](value)
     if isinstance(value, os.PathLike):
         name, value = os.fspath(value), _read(value, param)
+        documents = beside(name, value) if param == "schema" else {}
     if isinstance(value, re.Pattern):
         value = _pattern_text(value)
     if param == "response_format" and _is_free(value):
         return None
     if param != "tools":
-        return Constraint(param, value, name)
+        return Constraint(param, value, name, documents=documents)
     choice, style, parallel = (given.get(option) for option in _OF_TOOLS)
     if callable(choice) and not isinstance(choice, str | dict):
         choice = getattr(choice, "__name__", choice)

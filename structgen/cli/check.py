@@ -60,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
             raise Failure("check needs a schema: a file, or an option such as --regex")
         wanted = constraint(options, inputs, files.pop(0))
         assert wanted is not None
+    wanted.warn()
     compiler = Compiler(vocabulary(None))
     grammar = wanted.compile(compiler, json_options(options))
     name = wanted.name or f"--{wanted.param}"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from structgen._readable import Place, allowed_here, place, quoted, ranges, spellings, visible
+from structgen._siblings import beside, in_folder
 from structgen.constraints import Constraint, constraint_of
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ OK, REJECTED, USAGE = 0, 1, 2
 
 __all__ = [
     "OK", "REJECTED", "USAGE", "Commands", "Failure", "Inputs", "Place", "add_constraint_options",
-    "allowed_here", "byte_vocabulary", "called", "constraint", "json_options", "load_model",
-    "milliseconds", "note", "one_line", "parsed", "place", "plural", "quoted", "ranges", "spellings",
-    "stand_at", "visible", "vocabulary",
+    "add_registry_option", "allowed_here", "byte_vocabulary", "called", "constraint", "json_options",
+    "load_model", "milliseconds", "note", "one_line", "parsed", "place", "plural", "quoted", "ranges",
+    "registry", "spellings", "stand_at", "visible", "vocabulary",
 ]  # fmt: skip
 
 
@@ -132,7 +133,14 @@ def constraint(options: argparse.Namespace, inputs: Inputs, schema: str | None =
         found = constraint_of({**given, **more})
     except (TypeError, ValueError) as error:
         raise Failure(f"{name}: {error}" if name else str(error)) from None
-    return None if found is None else replace(found, name=name)
+    if found is None:
+        return None
+    file = next((f for f in (options.schema, schema) if f is not None and os.path.exists(f)), None)
+    try:
+        documents = beside(file, found.value) if file is not None and isinstance(found.value, str) else {}
+    except ValueError as error:
+        raise Failure(str(error)) from None
+    return replace(found, name=name, documents=documents)
 
 
 def plain(value: Any) -> Any:
@@ -176,7 +184,30 @@ def python_type(name: str) -> Any:
 def json_options(options: argparse.Namespace) -> dict[str, Any]:
     """The options of JSON by the names of `Compiler.json_schema`."""
     names = ("draft", "formats", "whitespace", "numbers", "strings", "extra_keys")
-    return {"property_order": options.order, **{name: getattr(options, name) for name in names}}
+    found = {name: getattr(options, name) for name in names}
+    return {"property_order": options.order, "registry": registry(options), **found}
+
+
+def add_registry_option(parser: Any) -> None:
+    parser.add_argument(
+        "--registry",
+        metavar="DIR|FILE",
+        action="append",
+        help="documents for $ref, by $id and by name; files beside a schema are found without it",
+    )
+
+
+def registry(options: argparse.Namespace) -> dict[str, Any] | None:
+    """The documents of --registry; None without. Failure: one cannot be read."""
+    found: dict[str, Any] = {}
+    for name in options.registry or ():
+        try:
+            found |= in_folder(name)
+        except OSError as error:
+            raise Failure(f"cannot read the registry {name}: {error.strerror or error}") from None
+        except ValueError as error:
+            raise Failure(str(error)) from None
+    return found or None
 
 
 def add_schema_options(
@@ -187,6 +218,8 @@ def add_schema_options(
     group.add_argument(
         "--order", choices=("schema", "any"), default="schema", help="order of keys (default: the schema's)"
     )
+    add_registry_option(group)
+    group.add_argument("--strict", action="store_true", help="what `structgen lint` warns of is an error")
     group.add_argument("--draft", help="4, 6, 7, 2019-09 or 2020-12 (default: what $schema says, or 2020-12)")
     group.add_argument(
         "--formats", choices=("enforce", "annotate"), default="enforce", help="(default: enforce)"

@@ -56,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
     for file in [*([None] if common is not None else []), *options.files]:
         wanted = common if file is None else constraint(_plain(options), inputs, file)
         assert wanted is not None
+        wanted.warn()
         name = wanted.name or f"--{wanted.param}"
         try:
             grammar, compiled, first = measure(Compiler(tokens), wanted, options)

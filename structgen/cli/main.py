@@ -6,11 +6,14 @@ import argparse
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import structgen
 from structgen._extras import missing
 from structgen.errors import GrammarError, StructgenError, UnsatisfiableSchema
+from structgen.linting import SchemaWarning
 
 from .common import OK, REJECTED, USAGE, Failure, one_line
 
@@ -26,6 +29,7 @@ _COMMANDS = (
     "check",
     "compile",
     "mask",
+    "lint",
     "trace",
     "bench",
     "grammar",
@@ -51,7 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         options = parser(given[0] if given else "").parse_args(given)
-        status: int = options.run(options)
+        with warnings.catch_warnings():
+            _told_once(getattr(options, "strict", False))
+            status: int = options.run(options)
         sys.stdout.flush()
         return status
     except BrokenPipeError:
@@ -68,6 +74,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
 
 
+def _told_once(strict: bool) -> None:
+    """Warnings of schemas as lines on standard error, each once; errors with --strict."""
+    warnings.simplefilter("error" if strict else "always", SchemaWarning)
+    said: set[str] = set()
+    others = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if not issubclass(category, SchemaWarning):
+            others(message, category, *place, **more)
+        elif str(message) not in said:
+            said.add(str(message))
+            print(f"structgen: warning: {message}", file=sys.stderr)
+
+    warnings.showwarning = show
+
+
 def explain(error: Exception) -> tuple[str, int]:
     """One line for an exception, and the exit status that it means."""
     if isinstance(error, Failure):
@@ -82,6 +104,8 @@ def explain(error: Exception) -> tuple[str, int]:
         return f"the input is too deep or too large ({type(error).__name__})", USAGE
     if isinstance(error, ImportError):
         error = missing(error, "")
+    if isinstance(error, SchemaWarning):
+        return f"{error} (--strict makes warnings errors)", USAGE
     known = isinstance(error, (StructgenError, ValueError, ImportError)) or type(error).__module__.startswith(
         "structgen."
     )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from structgen._siblings import beside
 from structgen.constraints import KINDS, Constraint, constraint_of
 from structgen.generation.many import Request
 from structgen.generation.options import settings_of
@@ -143,5 +144,6 @@ class _Reader:
 
     def file(self, path: str) -> Constraint:
         if path not in self.files:
-            self.files[path] = Constraint("schema", self.inputs.read(path, "schema"), path)
+            text = self.inputs.read(path, "schema")
+            self.files[path] = Constraint("schema", text, path, documents=beside(path, text))
         return self.files[path]

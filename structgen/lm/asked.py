@@ -47,6 +47,7 @@ def ask(
     """
     if constraint is None:
         return Asked(None, str, lm.start(formatted(lm, prompt, None, format)), {})
+    constraint.warn(json)
     style = tool_style(lm)
     grammar = constraint.compile(compiler or compiler_of(lm), json, style=style)
     check_vocabulary(grammar.vocabulary, lm.vocabulary)

@@ -1,0 +1,463 @@
+"""What is probably not meant in a JSON Schema: `sg.lint`, `structgen lint`.
+
+Enters: a schema. Leaves: `Finding`s, each with its place. Cost: a walk over the schema, and a compile for
+every branch of a union and every part whose satisfiability is asked, at most `_PROBES` of them and
+`_SECONDS`.
+
+The engine itself is asked: a branch is unreachable if the schema that it makes with its siblings has no
+value, and a contradiction is a smallest set of keywords that still has none (found by leaving keywords out,
+one after the other; removing any keyword of the result gives a schema with a value).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ._stack import roomy
+from .errors import GrammarError, SchemaTooComplex, StructgenError, UnsatisfiableSchema
+from .frontend.schema_parts import type_of
+
+if TYPE_CHECKING:
+    from .compiler import Compiler
+
+__all__ = ["Finding", "SchemaWarning", "contradiction", "lint", "warn"]
+
+Level = Literal["error", "warning", "hint"]
+_PROBES = 400
+_SECONDS = 2.0
+_LONG = 2000  # bytes of a shortest text from which on it is told
+_ROOT = "urn:structgen:lint"
+
+# Which types of values a keyword is about.
+_ABOUT = {
+    **dict.fromkeys(
+        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), ("number",)
+    ),
+    **dict.fromkeys(("minLength", "maxLength", "pattern", "format"), ("string",)),
+    **dict.fromkeys(
+        ("items", "prefixItems", "additionalItems", "contains", "minContains", "maxContains", "minItems",
+         "maxItems", "uniqueItems", "unevaluatedItems"), ("array",),
+    ),
+    **dict.fromkeys(
+        ("properties", "patternProperties", "additionalProperties", "propertyNames", "required",
+         "minProperties", "maxProperties", "dependentRequired", "dependentSchemas", "unevaluatedProperties"),
+        ("object",),
+    ),
+}  # fmt: skip
+_OTHERS = (
+    "$schema", "$id", "$ref", "$defs", "$anchor", "$dynamicRef", "$dynamicAnchor", "$comment", "$vocabulary",
+    "id", "definitions", "dependencies",
+    "type", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "then",
+    "else", "title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
+    "contentEncoding", "contentMediaType", "contentSchema",
+)  # fmt: skip
+_KNOWN = (*_ABOUT, *_OTHERS)
+_FORMATS = (
+    "date", "time", "date-time", "duration", "email", "idn-email", "hostname", "idn-hostname", "ipv4", "ipv6",
+    "uri", "uri-reference", "iri", "iri-reference", "uuid", "uri-template", "json-pointer",
+    "relative-json-pointer", "regex",
+)  # fmt: skip
+_NEEDS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
+_OPENAPI = {
+    "nullable": 'a type of ["...", "null"]',
+    "example": "examples",
+    "discriminator": "oneOf with const",
+}
+# What another dialect writes, which ECMA-262 reads as something else.
+_DIALECT = (
+    (re.compile(r"\[\[:\^?(\w+):\]\]"), "a POSIX class, a set of letters in ECMA: write [A-Za-z] or so"),
+    (re.compile(r"\\Z|\\z|\\A"), "an anchor of another dialect: write ^ or $"),
+    (re.compile(r"\(\?P<"), "a named group of Python: write (?<name>...)"),
+    (re.compile(r"\(\?[a-z]+\)"), "an inline flag, which few know: write both cases, as in [aA]"),
+)
+_ANSWERS = ("answer", "result", "label", "decision", "verdict", "score", "category", "classification")
+_THOUGHTS = ("reasoning", "reason", "explanation", "rationale", "thoughts", "thought", "analysis", "steps")
+
+
+class SchemaWarning(UserWarning):
+    """A schema probably does not mean what it says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is probably not meant.
+
+    Attributes:
+        pointer: JSON pointer of the schema that it is in; keyword: its keyword there, "" for the whole.
+        level: "error" (it cannot be used), "warning" (surely not meant), "hint" (worth a look).
+        message: what it is, and what to do.
+    """
+
+    pointer: str
+    keyword: str
+    level: Level
+    message: str
+
+    def __str__(self) -> str:
+        where = f"#{self.pointer}" + (f": `{self.keyword}`" if self.keyword else "")
+        return f"{self.level}: {where}: {self.message}"
+
+
+@roomy
+def lint(
+    schema: Any, *, draft: str | int | None = None, registry: Any = None, compiler: Compiler | None = None
+) -> list[Finding]:
+    """Look for what is probably not meant in a schema.
+
+    Args:
+        schema: a dict, bool or JSON text. draft, registry: as in `Compiler.json_schema`.
+        compiler: asks the engine; by default one of bytes.
+
+    Returns:
+        The findings by place; empty where there are none.
+
+    Raises:
+        GrammarError: the text is not JSON. TypeError: the schema is something else.
+    """
+    if isinstance(schema, bytes):
+        schema = schema.decode()
+    if isinstance(schema, str):
+        try:
+            schema = json.loads(schema)
+        except RecursionError:
+            raise GrammarError("the schema is nested too deeply to be looked at") from None
+        except ValueError as error:
+            raise GrammarError(f"invalid JSON: {error}") from None
+    if not isinstance(schema, dict | bool):
+        raise TypeError(f"lint takes a JSON Schema (an object, a boolean, JSON text), not {schema!r:.60}")
+    found = _Lint(schema, draft, registry, compiler).run()
+    return sorted(set(found), key=lambda f: (f.pointer, f.keyword, f.message))
+
+
+def warn(schema: Any, name: str = "", *, draft: str | int | None = None, registry: Any = None) -> None:
+    """Python warnings of what is surely not meant, without asking the engine: cheap enough for every call."""
+    if not isinstance(schema, dict):
+        try:
+            schema = json.loads(schema) if isinstance(schema, str) else None
+        except (ValueError, RecursionError):
+            return
+    if not isinstance(schema, dict):
+        return
+    try:
+        found = list(_Lint(schema, draft, registry, None).walk())
+    except RecursionError:
+        return
+    for finding in found:
+        if finding.level == "warning":
+            where = f"{name}: " if name else ""
+            text = str(finding).removeprefix("warning: ")
+            warnings.warn(f"{where}{text}", SchemaWarning, stacklevel=_outside())
+
+
+def _outside() -> int:
+    """The stack level of whoever called this package."""
+    import sys
+
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("structgen"):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def contradiction(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> list[str]:
+    """The keywords of a schema without a value that exclude each other, as `#/pointer: value`; empty where
+    there is a value or nothing was found in time. Leaving any one of them out gives a schema with a value."""
+    return _Lint(schema, draft, registry, None).smallest()
+
+
+class _Lint:
+    def __init__(self, root: Any, draft: str | int | None, registry: Any, compiler: Compiler | None) -> None:
+        self.root = root
+        self.draft = draft
+        self.registry = registry
+        self._compiler = compiler
+        self.probes = 0
+        self.core: Any = None  # what is left of a schema without a value, and
+        self.kept: list[list[str | int]] = []  # the places of its keywords
+        self.until = time.monotonic() + _SECONDS
+
+    @property
+    def compiler(self) -> Compiler:
+        if self._compiler is None:
+            from .kinds import _bytes_compiler
+
+            self._compiler = _bytes_compiler()
+        return self._compiler
+
+    def run(self) -> Iterator[Finding]:
+        seen = list(self.walk())
+        wrong = {(f.pointer, f.keyword) for f in seen if f.level == "error"}
+        yield from seen
+        try:
+            grammar = self.compiler.json_schema(self.root, draft=self.draft, registry=self.registry)
+        except UnsatisfiableSchema as error:
+            causes = self.smallest()
+            why = f": {' and '.join(causes)} exclude each other" if causes else ""
+            yield Finding(error.pointer, error.keyword, "error", f"no value satisfies the schema{why}")
+            return
+        except GrammarError as error:
+            if (error.pointer or "", error.keyword or "") not in wrong:
+                yield Finding(error.pointer or "", error.keyword or "", "error", error.message)
+            return
+        for entry in grammar.report:
+            if "unknown keyword" not in entry.reason and "unknown format" not in entry.reason:
+                level: Level = "warning" if entry.reason.startswith("ignored") else "hint"
+                yield Finding(entry.pointer, entry.keyword, level, entry.reason)
+        shortest = len(grammar.matcher().shortest_completion())
+        if shortest > _LONG:
+            yield Finding("", "", "hint", f"the shortest text has {shortest} bytes: max_tokens must allow it")
+        yield from self.parts()
+
+    # ---- what a look at the schema tells ----
+
+    def walk(self) -> Iterator[Finding]:
+        for pointer, node in _schemas(self.root, ""):
+            if isinstance(node, dict):
+                yield from self.keywords(pointer, node)
+                yield from self.names(pointer, node)
+
+    def keywords(self, pointer: str, node: dict[str, Any]) -> Iterator[Finding]:
+        kinds = node.get("type")
+        types = {kinds} if isinstance(kinds, str) else _names(kinds)
+        for name in node:
+            if name not in _KNOWN and not name.startswith(("x-", "$")):
+                close = difflib.get_close_matches(name, _KNOWN, n=1, cutoff=0.75)
+                if name in _OPENAPI:
+                    words = f"is OpenAPI's and says nothing here: write {_OPENAPI[name]}"
+                    yield Finding(pointer, name, "warning", words)
+                elif close:
+                    yield Finding(pointer, name, "warning", f"unknown keyword; did you mean `{close[0]}`?")
+                else:
+                    yield Finding(pointer, name, "hint", "unknown keyword: it constrains nothing")
+            about = _ABOUT.get(name)
+            if about is not None and types is not None and "$ref" not in node:
+                fits = types & {*about, "integer"} if about == ("number",) else types & set(about)
+                if not fits:
+                    yield Finding(
+                        pointer, name, "warning",
+                        f"never applies: it is about {about[0]}s, and the type is {json.dumps(kinds)}",
+                    )  # fmt: skip
+            if name in _NEEDS and _NEEDS[name] not in node:
+                yield Finding(
+                    pointer, name, "warning", f"never applies: there is no `{_NEEDS[name]}` beside it"
+                )
+        fixed = node.get("enum") if isinstance(node.get("enum"), list) else None
+        if "const" in node:
+            fixed = [node["const"]]
+        if types is not None and fixed is not None:
+            wide = types | ({"integer"} if "number" in types else set())
+            lost = [value for value in fixed if type_of(value) not in wide]
+            if lost and len(lost) < len(fixed):
+                words = f"{_short(lost[0])} is excluded by the type {json.dumps(kinds)}"
+                yield Finding(pointer, "enum", "warning", words)
+        if isinstance(node.get("format"), str) and node["format"] not in _FORMATS:
+            close = difflib.get_close_matches(node["format"], _FORMATS, n=1, cutoff=0.7)
+            hint = f"; did you mean {close[0]!r}?" if close else ": it constrains nothing"
+            level: Level = "warning" if close else "hint"
+            yield Finding(pointer, "format", level, f"unknown format {node['format']!r}{hint}")
+        if isinstance(node.get("pattern"), str):
+            yield from _dialect(pointer, node["pattern"])
+        if isinstance(kinds, str) and kinds not in _TYPES:
+            close = difflib.get_close_matches(kinds, _TYPES, n=1, cutoff=0.5)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(_TYPES)}"
+            yield Finding(pointer, "type", "error", f"unknown type {kinds!r}{hint}")
+
+    def names(self, pointer: str, node: dict[str, Any]) -> Iterator[Finding]:
+        properties, required = node.get("properties"), node.get("required")
+        if not isinstance(properties, dict):
+            return
+        for name in sorted(_names(required) or ()):
+            if name in properties or any(key in node for key in ("patternProperties", "allOf", "$ref")):
+                continue
+            close = difflib.get_close_matches(name, list(properties), n=1, cutoff=0.75)
+            if close:
+                words = f"{name!r} is no property; did you mean {close[0]!r}?"
+                yield Finding(pointer, "required", "warning", words)
+            else:
+                yield Finding(
+                    pointer, "required", "hint", f"{name!r} is not listed in `properties`: any value will do"
+                )
+        order = [name.lower() for name in properties]
+        late = next((i for i, n in enumerate(order) if n in _THOUGHTS), None)
+        early = next((i for i, n in enumerate(order) if n in _ANSWERS), None)
+        if late is not None and early is not None and early < late:
+            names = list(properties)
+            words = f"{names[early]!r} comes before {names[late]!r}, and a model writes keys in this order"
+            yield Finding(pointer, "properties", "hint", f"{words}: it reasons better before it answers")
+
+    # ---- what the engine tells ----
+
+    def parts(self) -> Iterator[Finding]:
+        """Branches that no value reaches, and parts that no value satisfies."""
+        for pointer, node in _schemas(self.root, ""):
+            if not isinstance(node, dict):
+                continue
+            for union in ("anyOf", "oneOf"):
+                branches = node.get(union)
+                if not isinstance(branches, list):
+                    continue
+                for i, branch in enumerate(branches):
+                    first = next((j for j in range(i) if branches[j] == branch), None)
+                    if first is not None:
+                        never = ": no value is of exactly one" if union == "oneOf" else ""
+                        yield Finding(
+                            f"{pointer}/{union}/{i}", "", "warning", f"is branch {first} again{never}"
+                        )
+                    elif branch is not False and self.empty({**node, union: [branch]}):
+                        yield Finding(
+                            f"{pointer}/{union}/{i}",
+                            "",
+                            "warning",
+                            "unreachable: no value satisfies this branch here",
+                        )
+            properties = node.get("properties")
+            for name, part in properties.items() if isinstance(properties, dict) else ():
+                if isinstance(part, dict) and self.empty(part):
+                    place = f"{pointer}/properties/{_step(name)}"
+                    yield Finding(
+                        place, "", "warning", "no value satisfies it, so the key can never be there"
+                    )
+
+    def empty(self, node: Any) -> bool:
+        """Whether no value satisfies a part of the schema; False where that was not found out."""
+        if self.probes >= _PROBES or time.monotonic() > self.until:
+            return False
+        self.probes += 1
+        documents = dict(self.registry) if isinstance(self.registry, dict) else {}
+        documents[_ROOT] = self.root
+        try:
+            self.compiler.json_schema(_absolute(node), draft=self.draft, registry=documents)
+        except UnsatisfiableSchema:
+            return True
+        except (StructgenError, ValueError):
+            return False
+        return False
+
+    def smallest(self) -> list[str]:
+        """See `contradiction`."""
+        document = json.loads(json.dumps(self.root))
+        if not self.dead(document):
+            return []
+        kept: list[tuple[list[str | int], Any]] = []
+
+        def shrink(place: list[str | int]) -> None:
+            """Leaves out what can be left out below a place. An item of a list becomes `true`, so that the
+            others keep their places."""
+            holder = _at(document, place)
+            steps: list[Any] = list(holder) if isinstance(holder, dict) else list(range(len(holder)))
+            for step in steps:
+                value = holder[step]
+                if isinstance(holder, list):
+                    holder[step] = True
+                else:
+                    del holder[step]
+                if self.dead(document):
+                    continue
+                holder[step] = value
+                here = [*place, step]
+                if isinstance(value, dict | list) and value and step not in _WHOLE:
+                    shrink(here)
+                elif step not in ("$schema", "$id"):
+                    kept.append((here, value))
+
+        shrink([])
+        self.core, self.kept = document, [place for place, _ in kept]
+        about = {tuple(place[:-1]) for place, _ in kept if place[-1] in _ABOUT}
+        return [
+            f"#{''.join('/' + _step(str(s)) for s in place)}: {_short(value)}"
+            for place, value in kept
+            if place[-1] != "type" or tuple(place[:-1]) not in about  # there to make its neighbour apply
+        ]
+
+    def dead(self, document: Any) -> bool:
+        if self.probes >= _PROBES or time.monotonic() > self.until:
+            return False
+        self.probes += 1
+        try:
+            self.compiler.json_schema(document, draft=self.draft, registry=self.registry)
+        except UnsatisfiableSchema:
+            return True
+        except (SchemaTooComplex, StructgenError, ValueError):
+            return False
+        return False
+
+
+_WHOLE = ("const", "enum", "required", "type")  # keywords that are told as they are
+_TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
+
+
+def _dialect(pointer: str, pattern: str) -> Iterator[Finding]:
+    for wrong, words in _DIALECT:
+        if found := wrong.search(pattern):
+            yield Finding(pointer, "pattern", "warning", f"{found.group()} is {words}")
+            return
+    plain = re.sub(r"\\.|\[[^\]]*\]", "", pattern)
+    if not plain.startswith("^") and not plain.endswith("$") and not plain.startswith(".*"):
+        yield Finding(
+            pointer, "pattern", "hint",
+            "matches anywhere in the string: write ^ and $ around it if it is about the whole",
+        )  # fmt: skip
+
+
+def _schemas(node: Any, pointer: str) -> Iterator[tuple[str, Any]]:
+    """Every schema in a schema with its pointer."""
+    if not isinstance(node, dict):
+        return
+    yield pointer, node
+    for name, value in node.items():
+        here = f"{pointer}/{_step(name)}"
+        if name in ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"):
+            for key, inner in value.items() if isinstance(value, dict) else ():
+                yield from _schemas(inner, f"{here}/{_step(key)}")
+        elif name in ("allOf", "anyOf", "oneOf", "prefixItems") or (
+            name == "items" and isinstance(value, list)
+        ):
+            for i, inner in enumerate(value) if isinstance(value, list) else ():
+                yield from _schemas(inner, f"{here}/{i}")
+        elif name in (
+            "not", "if", "then", "else", "items", "contains", "additionalProperties", "propertyNames",
+            "unevaluatedItems", "unevaluatedProperties", "additionalItems",
+        ):  # fmt: skip
+            yield from _schemas(value, here)
+
+
+def _absolute(node: Any) -> Any:
+    """The node with references into its document as references to `_ROOT`."""
+    if isinstance(node, list):
+        return [_absolute(value) for value in node]
+    if not isinstance(node, dict):
+        return node
+    made = {key: _absolute(value) for key, value in node.items()}
+    reference = made.get("$ref")
+    if isinstance(reference, str) and reference.startswith("#"):
+        made["$ref"] = _ROOT + reference
+    return made
+
+
+def _at(document: Any, place: list[str | int]) -> Any:
+    for step in place:
+        document = document[step]
+    return document
+
+
+def _names(value: Any) -> set[str] | None:
+    """The names of a list of names; None of anything else."""
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return set(value)
+    return None
+
+
+def _step(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."
