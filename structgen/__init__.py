@@ -30,6 +30,7 @@ from .kinds import check
 from .limits import Limits
 from .linting import Finding, SchemaWarning, lint
 from .logits import allocate_bitmask, apply_bitmask, masked_log_softmax, masked_logsumexp
+from .templates import Template, each, gen, select, template
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ __all__ = [
     "SchemaWarning",
     "Stream",
     "StructgenError",
+    "Template",
     "TokenLogprobs",
     "ToolCall",
     "ToolReply",
@@ -93,7 +95,9 @@ __all__ = [
     "apply_bitmask",
     "astream",
     "check",
+    "each",
     "fill_bitmasks",
+    "gen",
     "generate",
     "generate_many",
     "lint",
@@ -101,7 +105,9 @@ __all__ = [
     "masked_logsumexp",
     "sample",
     "sample_async",
+    "select",
     "stream",
+    "template",
     "trace",
 ]
 

@@ -8,6 +8,7 @@ is compiled here; a file is read once.
 from __future__ import annotations
 
 import enum
+import functools
 import json
 import os
 import re
@@ -23,6 +24,7 @@ from .errors import GrammarError, StructgenError, UnsatisfiableSchema
 from .frontend.source import meant
 from .frontend.tool_calls import Begun, Call, CallReader, Part
 from .grammar import CompiledGrammar
+from .templates import Template
 
 if TYPE_CHECKING:
     from .compiler import Compiler
@@ -137,6 +139,8 @@ class Constraint:
         """The schema that a prompt tells the embedded model; None where there is none."""
         if isinstance(self.value, CompiledGrammar):
             return self.value.source
+        if isinstance(self.value, Template):
+            return self.value.document()
         if self.param == "schema":
             return self.value
         if self.param == "response_format":
@@ -166,6 +170,8 @@ class Constraint:
         if self.param == "choice" and isinstance(self.value, type):
             members = {str(member.value): member for member in _members(self.value)}
             return lambda text: members[text]
+        if isinstance(self.value, Template):
+            return functools.partial(self.value.read, grammar)
         return grammar.parse
 
     @property
@@ -259,7 +265,7 @@ def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
         return None
     (param,) = wanted
     value, name, documents = given[param], "", {}
-    if param == "schema" and isinstance(value, CompiledGrammar):
+    if param == "schema" and isinstance(value, CompiledGrammar | Template):
         param = "grammar"
     _CHECK[param](value)
     if isinstance(value, os.PathLike):
@@ -370,7 +376,9 @@ _COMPILE: dict[str, Callable[[Any, Constraint, dict[str, Any], str], CompiledGra
     "lark": lambda compiler, self, how, style: compiler.lark(
         self.value, numbers=how["numbers"], strings=how["strings"]
     ),
-    "grammar": lambda compiler, self, how, style: compiler.grammar(self.value),
+    "grammar": lambda compiler, self, how, style: (
+        self.value.compile(compiler) if isinstance(self.value, Template) else compiler.grammar(self.value)
+    ),
     "response_format": _response_format,
     "tools": _tools,
 }
@@ -433,6 +441,8 @@ def _check_text(param: str, takes: str) -> Callable[[Any], None]:
     def check(value: Any) -> None:
         if isinstance(value, CompiledGrammar) and param != "grammar":
             raise TypeError(f"{param}= takes {takes}; a compiled grammar is grammar=")
+        if isinstance(value, Template) and param == "grammar":
+            return
         if not isinstance(value, str | os.PathLike | CompiledGrammar):
             raise TypeError(f"{param}= takes {takes}, not {value!r:.60}")
 
@@ -461,7 +471,9 @@ _CHECK: dict[str, Callable[[Any], None]] = {
     "choice": _check_choice,
     "gbnf": _check_text("gbnf", "the text of a grammar in GBNF, or a Path to one"),
     "lark": _check_text("lark", "the text of a Lark grammar, or a Path to one"),
-    "grammar": _check_text("grammar", "a compiled grammar, the text of one in GBNF or Lark, or a Path"),
+    "grammar": _check_text(
+        "grammar", "a compiled grammar, a template, the text of a grammar in GBNF or Lark, or a Path"
+    ),
     "response_format": _check_format,
     "tools": _check_tools,
 }

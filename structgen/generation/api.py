@@ -157,7 +157,7 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
         regex: a pattern that the whole text matches, or a compiled one of `re`.
         choice: a list of texts, a Literal of texts, or an Enum of texts, whose member is the value.
         gbnf, lark: the text of a grammar, or a Path to one.
-        grammar: a `CompiledGrammar`; or a text or Path in either dialect.
+        grammar: a `CompiledGrammar`; a `Template`; or a text or Path in either dialect.
         tools: a list of Python functions or of OpenAI's objects. `tool_choice` is "auto" (text and calls, or
             text alone), "required", "none", or a function; `tool_style` a style of `Compiler.tools`, by
             default the model's own; `parallel_tool_calls` False allows one call. The value is a `ToolReply`.

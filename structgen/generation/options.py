@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..compiler import Compiler
     from ..grammar import CompiledGrammar
     from ..speculation import Drafter, Speculation
+    from ..templates import Template
 
 __all__ = ["GrammarOptions", "Options", "Settings", "Speculate", "TextOptions", "ToolOptions", "settings_of"]
 
@@ -77,7 +78,7 @@ class TextOptions(Options, total=False):
 class GrammarOptions(Options, total=False):
     """With one of these the value is what the grammar makes of the text."""
 
-    grammar: CompiledGrammar | str | os.PathLike[str] | None
+    grammar: CompiledGrammar | Template | str | os.PathLike[str] | None
     response_format: Any
 
 
