@@ -34,7 +34,7 @@ from .templates import Template, each, gen, select, template
 from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from .constraints import ToolCall, ToolReply
+    from .constraints import ToolCall, ToolReply, parse_tool_calls
     from .generation import (
         AsyncStream,
         Event,
@@ -103,6 +103,7 @@ __all__ = [
     "lint",
     "masked_log_softmax",
     "masked_logsumexp",
+    "parse_tool_calls",
     "sample",
     "sample_async",
     "select",
@@ -128,6 +129,10 @@ def __getattr__(name: str) -> Any:
         from . import generation
 
         return getattr(generation, name)
+    if name == "parse_tool_calls":
+        from .constraints import parse_tool_calls
+
+        return parse_tool_calls
     if name in ("sample", "sample_async", "Samples"):
         from . import sampling
 

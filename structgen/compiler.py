@@ -379,9 +379,12 @@ class Compiler:
         Args:
             tools: OpenAI's list of functions with their parameters' schemas.
             tool_choice: "auto", "none", "required", or a function's name or object.
-            style: "hermes" (also "qwen"), "llama3", "mistral", "mistral-v11", "deepseek-v3", "deepseek-v3.1",
-                "deepseek-v3.2", "qwen3-coder", "minimax", "minimax-m3", "glm", "kimi-k2", "kimi-k3",
-                "json" or "json-compact" (the same without blanks).
+            style: "hermes" (also "qwen", "ernie"), "llama3", "mistral", "mistral-v3", "mistral-v11",
+                "deepseek-v3", "deepseek-v3.1", "deepseek-v3.2", "qwen3-coder" (also "nemotron-v3"),
+                "minimax", "minimax-m3", "glm", "kimi-k2", "kimi-k3", "seed-oss", "step3", "granite" (3.0),
+                "granite-3.1", "phi4", "nemotron", "functionary" (3.1), "command-r", "harmony" (also
+                "gpt-oss"), "json" or "json-compact" (the same without blanks). `parse_tool_calls` reads them
+                back.
             parallel: whether several calls may be made.
             reasoning: whether the text begins with a section of reasoning.
             numbers, strings: as in `structural_tag`.

@@ -37,6 +37,7 @@ __all__ = [
     "ToolReply",
     "constraint_of",
     "named",
+    "parse_tool_calls",
 ]
 
 # The arguments that name a constraint, of which a call takes one.
@@ -214,33 +215,77 @@ class Constraint:
         return read
 
     def _tool_reader(self, style: str, grammar: CompiledGrammar) -> Callable[[str], ToolReply]:
-        from .frontend.python_types import parser_of_arguments
-        from .frontend.tools import described
-
-        tools = {described(tool)["function"]["name"]: tool for tool in self.value}
         compiler = _compiler_of(grammar)
-
-        def accepts(name: str, text: str) -> bool:
-            try:
-                schema = described(tools[name])["function"]["parameters"]
-                matcher = compiler.json_schema(schema, property_order="any").matcher()
-                return matcher.accept_bytes(text) and matcher.is_accepting()
-            except (StructgenError, ValueError, RecursionError):
-                return False
 
         def read(text: str) -> ToolReply:
             if self.tool_choice == "none":
                 return ToolReply(text, [])
-            reader = CallReader(style, list(tools), accepts)
-            words, calls = "", []
-            for item in (*reader.feed(text), *reader.finish()):
-                if isinstance(item, str):
-                    words += item
-                elif isinstance(item, Call):
-                    calls.append(ToolCall(item.name, parser_of_arguments(tools[item.name])(item.arguments)))
-            return ToolReply(words, calls)
+            return _reply(text, style, self.value, compiler)
 
         return read
+
+
+def parse_tool_calls(text: str, *, style: str = "hermes", tools: Sequence[Any] | None = None) -> ToolReply:
+    """The calls in a model's text, and the free text around them: the inverse of `Compiler.tools`.
+
+    A text that no grammar held to its style is read as well: what is no whole call stays text.
+
+    Args:
+        text: the text, special tokens in it as their names.
+        style: as in `Compiler.tools`.
+        tools: OpenAI's list of functions, or functions of Python. Other names are then no calls, arguments
+            of Python functions have the types of their signatures, and where a style does not write of which
+            type a value is, the function's schema decides. None: every name is a function's, and a value that
+            can be read as JSON is.
+
+    Raises:
+        ValueError: an unknown style. GrammarError: tools that are none.
+    """
+    from .frontend.tools import STYLES
+    from .kinds import bytes_compiler
+
+    if not isinstance(text, str):
+        raise TypeError(f"a text is a str, not {text!r:.60}")
+    if style not in STYLES:
+        raise ValueError(f"{style!r} is no style{_known_or_meant(style)}")
+    return _reply(text, style, tools, bytes_compiler())
+
+
+def _known_or_meant(style: str) -> str:
+    from .frontend.tools import STYLES
+
+    return meant(style, STYLES) or f"; known: {', '.join(STYLES)}"
+
+
+def _reply(text: str, style: str, tools: Sequence[Any] | None, compiler: Compiler) -> ToolReply:
+    """`tools` None: every name is a function's."""
+    from .frontend.python_types import parser_of_arguments
+    from .frontend.tools import described
+
+    known = None if tools is None else {described(tool)["function"]["name"]: tool for tool in tools}
+
+    def accepts(name: str, arguments: str) -> bool:
+        if known is None:
+            return True
+        try:
+            schema = described(known[name])["function"]["parameters"]
+            matcher = compiler.json_schema(schema, property_order="any").matcher()
+            return matcher.accept_bytes(arguments) and matcher.is_accepting()
+        except (StructgenError, ValueError, RecursionError):
+            return False
+
+    reader = CallReader(style, None if known is None else list(known), accepts)
+    words, calls = "", []
+    for item in (*reader.feed(text), *reader.finish()):
+        if isinstance(item, str):
+            words += item
+        elif isinstance(item, Call):
+            if known is None:
+                arguments = json.loads(item.arguments, strict=False)
+            else:
+                arguments = parser_of_arguments(known[item.name])(item.arguments)
+            calls.append(ToolCall(item.name, arguments))
+    return ToolReply(words, calls)
 
 
 def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
@@ -283,7 +328,7 @@ def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
     from .frontend.tools import STYLES
 
     if style is not None and style not in STYLES:
-        raise ValueError(f"tool_style is no {style!r}{meant(str(style), STYLES)}; known: {', '.join(STYLES)}")
+        raise ValueError(f"tool_style is no {style!r}{_known_or_meant(str(style))}")
     return Constraint(
         param,
         list(value),

@@ -42,7 +42,7 @@ def check(kind: str, text: Any, **options: Any) -> tuple[ReportEntry, ...]:
         GrammarError: it cannot; the text names the place. Constraints that name special tokens are refused
             too, because there are none.
     """
-    return _bytes_compiler().compile(kind, text, **options).report
+    return bytes_compiler().compile(kind, text, **options).report
 
 
 def compile_kind(compiler: Compiler, kind: str, text: Any, options: dict[str, Any]) -> CompiledGrammar:
@@ -141,7 +141,8 @@ KINDS: dict[str, Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]] = {
 
 
 @functools.cache
-def _bytes_compiler() -> Compiler:
+def bytes_compiler() -> Compiler:
+    """A compiler over single bytes, for whoever has no model."""
     from .compiler import Compiler
     from .vocabulary import Vocabulary
 
@@ -149,4 +150,4 @@ def _bytes_compiler() -> Compiler:
     return Compiler(Vocabulary.from_bytes([*tokens, None], eos_token_ids=256), cache_bytes=64 << 20)
 
 
-atexit.register(_bytes_compiler.cache_clear)  # while the interpreter is whole
+atexit.register(bytes_compiler.cache_clear)  # while the interpreter is whole

@@ -186,9 +186,9 @@ class _Lint:
     @property
     def compiler(self) -> Compiler:
         if self._compiler is None:
-            from .kinds import _bytes_compiler
+            from .kinds import bytes_compiler
 
-            self._compiler = _bytes_compiler()
+            self._compiler = bytes_compiler()
         return self._compiler
 
     def run(self) -> Iterator[Finding]:

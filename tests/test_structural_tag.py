@@ -205,6 +205,7 @@ CALLS = {
     "hermes": '<tool_call>\n{"name": "weather", "arguments": %s}\n</tool_call>' % J,
     "qwen": '<tool_call>\n{"name": "weather", "arguments": %s}\n</tool_call>' % J,
     "mistral": '[TOOL_CALLS][{"name": "weather", "arguments": %s}, {"name": "time", "arguments": {}}]' % J,
+    "mistral-v3": '[TOOL_CALLS] [{"name": "weather", "arguments": %s}]' % J,
     "mistral-v11": "[TOOL_CALLS]weather[ARGS]%s" % J,
     "deepseek-v3": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>weather\n```json\n%s\n```<｜tool▁call▁end｜>"
     "<｜tool▁calls▁end｜>" % J,
@@ -221,7 +222,18 @@ CALLS = {
     "minimax-m3": ']<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name="weather">]<]minimax[>[<city>Rome]<]minimax[>[</city>'
     "]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
     "glm": "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>",
+    "seed-oss": "<seed:tool_call>\n<function=weather>\n<parameter=city>Rome</parameter>\n</function>\n</seed:tool_call>",
+    "step3": '<｜tool_calls_begin｜>\n<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="weather">\n'
+    '<steptml:parameter name="city">Rome</steptml:parameter>\n</steptml:invoke><｜tool_call_end｜>\n<｜tool_calls_end｜>',
+    "granite": '<|tool_call|>[{"name": "weather", "arguments": %s}]' % J,
+    "granite-3.1": '<tool_call>[{"name": "weather", "arguments": %s}, {"name": "time", "arguments": {}}]' % J,
+    "phi4": 'functools[{"name": "weather", "arguments": %s}]' % J,
+    "nemotron": '<TOOLCALL>[{"name": "weather", "arguments": %s}]</TOOLCALL>' % J,
+    "functionary": "<function=weather>%s</function>" % J,
+    "command-r": '<|START_ACTION|>[\n    {"tool_call_id": "0", "tool_name": "weather", "parameters": %s}\n]<|END_ACTION|>' % J,
+    "harmony": "<|channel|>commentary to=functions.weather <|constrain|>json<|message|>%s" % J,
 }  # fmt: skip
+CALLS |= {"ernie": CALLS["hermes"], "nemotron-v3": CALLS["qwen3-coder"], "gpt-oss": CALLS["harmony"]}
 
 
 @pytest.mark.parametrize("style", tool_styles.STYLES)

@@ -119,6 +119,12 @@ STYLES = {
         {},
         key_never='[">]',
     ),
+    "step_xml": Style(
+        marked('<steptml:parameter name="', '">', "", "</steptml:parameter>"),
+        '<steptml:parameter name="{key}">{value}</steptml:parameter>',
+        {},
+        key_never='[">]',
+    ),
     "glm_xml": Style(
         marked("<arg_key>", "</arg_key>", "\n?<arg_value>", "</arg_value>"),
         "<arg_key>{key}</arg_key>\n<arg_value>{value}</arg_value>",

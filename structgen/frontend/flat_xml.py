@@ -37,6 +37,7 @@ _TEXT_OR_JSON = ("true", "false", "false", "false", "false", "false")
 STYLES = {
     "qwen_xml": Style("<parameter=", ">", "", "</parameter>", key_never=(">",), newlines=True),
     "minimax_xml": Style('<parameter name="', '">', "", "</parameter>", key_never=('"', ">")),
+    "step_xml": Style('<steptml:parameter name="', '">', "", "</steptml:parameter>", key_never=('"', ">")),
     "glm_xml": Style("<arg_key>", "</arg_key>", "\n<arg_value>", "</arg_value>", key_never=("</arg_key>",)),
     "deepseek_xml": Style(
         '<｜DSML｜parameter name="',

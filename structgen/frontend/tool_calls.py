@@ -59,6 +59,13 @@ _TEMPLATES = (
     ("<minimax:tool_call>", "minimax"),
     ("｜DSML｜", "deepseek-v3.2"),
     ("<|open|>", "kimi-k3"),
+    ("<steptml:", "step3"),
+    ("<seed:tool_call>", "seed-oss"),
+    ("<|START_ACTION|>", "command-r"),
+    ("<|channel|>", "harmony"),
+    ("<TOOLCALL>", "nemotron"),
+    ("functools[", "phi4"),
+    ("<|tool_call|>", "granite"),
     ("<|tool_calls_section_begin|>", "kimi-k2"),
     ("<arg_key>", "glm"),
     ("<function=", "qwen3-coder"),
@@ -83,18 +90,18 @@ class CallReader:
 
     Args:
         style: a key of `tools.STYLES`.
-        names: of the functions that may be called.
+        names: of the functions that may be called; None: whatever stands where a name does.
         accepts: decides between the readings of a text that has several.
         stream: tell calls whose arguments are a JSON object as they grow. What is cut off is then no text.
     """
 
-    def __init__(self, style: str, names: list[str], accepts: Accepts, stream: bool = False) -> None:
+    def __init__(self, style: str, names: list[str] | None, accepts: Accepts, stream: bool = False) -> None:
         self._style: Style = STYLES[style]
         self._accepts = accepts
-        self._names = names
         row = self._style
         self._mark = row.open or row.trigger
-        self._begins = [_begin(row, name) for name in sorted(names, key=len, reverse=True)]
+        known = [None] if names is None else sorted(names, key=len, reverse=True)
+        self._begins = [_begin(row, name) for name in known]
         self._text = ""
         self._inside = False  # of a section
         self._stream = stream and row.parameters == "json"
@@ -186,7 +193,7 @@ class CallReader:
             match = begin.pattern.match(self._text)
             if match is not None and self._text[match.end() : match.end() + 1] == "{":
                 self._text = self._text[match.end() :]
-                self._open = _Growing(begin.name)
+                self._open = _Growing(match["name"])
                 return True
         return False
 
@@ -218,10 +225,10 @@ class CallReader:
     def _call(self, at: int, last: bool) -> tuple[Call, int] | None:
         row = self._style
         for begin in self._begins:
-            name, match = begin.name, begin.pattern.match(self._text, at)
+            match = begin.pattern.match(self._text, at)
             if match is None:
                 continue
-            start = match.end()
+            name, start = match["name"], match.end()
             if row.parameters == "json":
                 if not last and row.end and row.end not in self._text[start:]:
                     return None
@@ -308,17 +315,24 @@ class _Growing:
 
 @dataclass(frozen=True, slots=True)
 class _Begin:
-    """How a call of one function begins; `text` goes up to its number, where it has one."""
+    """How a call of one function begins, or of any; `text` goes up to what is not fixed in it."""
 
-    name: str
     text: str
     pattern: re.Pattern[str]
 
 
-def _begin(row: Style, name: str) -> _Begin:
-    before, index, after = row.begin.replace("{name}", name).partition("{index}")
-    number = "[0-9]+" + re.escape(after) if index else ""
-    return _Begin(name, before, re.compile(re.escape(before) + number))
+_ANY_NAME = r'[^"\\<>\s\x00-\x1f]+?'
+
+
+def _begin(row: Style, name: str | None) -> _Begin:
+    """`name` None: of any function, whose name has neither blanks nor what marks are made of."""
+    written = re.escape(name) if name is not None else _ANY_NAME
+    pattern = (
+        re.escape(row.begin).replace(r"\{name\}", f"(?P<name>{written})").replace(r"\{index\}", "[0-9]+")
+    )
+    fixed = row.begin.partition("{index}")[0]
+    fixed = fixed.partition("{name}")[0] if name is None else fixed.replace("{name}", name)
+    return _Begin(fixed, re.compile(pattern))
 
 
 def _overlap(text: str, mark: str) -> int:

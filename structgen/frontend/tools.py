@@ -44,6 +44,9 @@ STYLES = {
     "mistral": Style(
         '{"name": "{name}", "arguments": ', "}", open="[TOOL_CALLS][", close="]", separator=", "
     ),
+    "mistral-v3": Style(
+        '{"name": "{name}", "arguments": ', "}", open="[TOOL_CALLS] [", close="]", separator=", "
+    ),
     "mistral-v11": Style("[TOOL_CALLS]{name}[ARGS]", "", trigger="[TOOL_CALLS]"),
     "deepseek-v3": Style(
         "<｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n```json\n",
@@ -101,8 +104,54 @@ STYLES = {
         think=("<mm:think>", "</mm:think>"),
     ),
     "glm": Style("<tool_call>{name}\n", "</tool_call>", trigger="<tool_call>", parameters="glm_xml"),
+    "seed-oss": Style(
+        "<seed:tool_call>\n<function={name}>\n",
+        "</function>\n</seed:tool_call>",
+        trigger="<seed:tool_call>",
+        parameters="qwen_xml",
+        think=("<seed:think>", "</seed:think>"),
+    ),
+    "step3": Style(
+        '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="{name}">\n',
+        "</steptml:invoke><｜tool_call_end｜>\n",
+        open="<｜tool_calls_begin｜>\n",
+        close="<｜tool_calls_end｜>",
+        parameters="step_xml",
+    ),
+    "granite": Style(
+        '{"name": "{name}", "arguments": ', "}", open="<|tool_call|>[", close="]", separator=", "
+    ),
+    "granite-3.1": Style(
+        '{"name": "{name}", "arguments": ', "}", open="<tool_call>[", close="]", separator=", "
+    ),
+    "phi4": Style('{"name": "{name}", "arguments": ', "}", open="functools[", close="]", separator=", "),
+    "nemotron": Style(
+        '{"name": "{name}", "arguments": ', "}", open="<TOOLCALL>[", close="]</TOOLCALL>", separator=", "
+    ),
+    "functionary": Style("<function={name}>", "</function>", trigger="<function="),
+    "command-r": Style(
+        '{"tool_call_id": "{index}", "tool_name": "{name}", "parameters": ',
+        "}",
+        open="<|START_ACTION|>[\n    ",
+        close="\n]<|END_ACTION|>",
+        separator=",\n    ",
+        think=("<|START_THINKING|>", "<|END_THINKING|>"),
+    ),
+    # A call ends with <|call|>, which is one of the model's end tokens: it is not part of the text.
+    "harmony": Style(
+        "<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>",
+        "",
+        trigger="<|channel|>commentary to=",
+        think=("<|channel|>analysis<|message|>", "<|end|><|start|>assistant"),
+    ),
 }
-STYLES["qwen"] = STYLES["hermes"]
+for _other, _same in {
+    "qwen": "hermes",
+    "ernie": "hermes",
+    "nemotron-v3": "qwen3-coder",
+    "gpt-oss": "harmony",
+}.items():
+    STYLES[_other] = STYLES[_same]
 
 
 def structural_tag(
@@ -184,8 +233,8 @@ def _tag(row: Style, name: str, schema: Any) -> dict[str, Any]:
     begin, index, rest = row.begin.partition("{index}")
     content: dict[str, Any] = {"type": "json_schema", "json_schema": schema, "style": row.parameters}
     if index:
-        number = [{"type": "regex", "pattern": "[0-9]+"}, {"type": "const_string", "value": rest}]
-        content = {"type": "sequence", "elements": [*number, content]}
+        after = {"type": "const_string", "value": rest.replace("{name}", name)}
+        content = {"type": "sequence", "elements": [{"type": "regex", "pattern": "[0-9]+"}, after, content]}
     return {"type": "tag", "begin": begin.replace("{name}", name), "content": content, "end": row.end}
 
 

@@ -248,3 +248,56 @@ def test_overlapped_scheduling() -> None:
         assert [one["text"] for one in found] == [EXPECTED] * 4
     finally:
         made.shutdown()
+
+
+# ---- SGLang's own readers of tool calls ----
+
+READERS = {
+    "hermes": "hermes", "qwen": "qwen25", "llama3": "llama3", "mistral-v3": "mistral",
+    "mistral-v11": "mistral", "deepseek-v3": "deepseekv3", "deepseek-v3.1": "deepseekv31",
+    "deepseek-v3.2": "deepseekv32",
+    "kimi-k2": "kimi_k2", "kimi-k3": "kimi_k3", "qwen3-coder": "qwen3_coder", "minimax": "minimax-m2",
+    "minimax-m3": "minimax-m3", "glm": "glm45", "step3": "step3", "harmony": "gpt-oss",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", list(READERS))
+def test_tool_calls_as_sglang_reads_them(style: str) -> None:
+    """Texts drawn from our grammar of a style: our reader and SGLang's find the same calls."""
+    from sglang.srt.entrypoints.openai.protocol import Function, Tool
+    from sglang.srt.function_call.function_call_parser import FunctionCallParser
+
+    schema = {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "enum": ["Rome", "New York", "Sao Paulo"]},
+            "days": {"type": "integer", "enum": [1, 2, 30]},
+        },
+        "required": ["city", "days"],
+        "additionalProperties": False,
+    }
+    names = ("weather", "time_in", "lookup")
+    tools = [{"type": "function", "function": {"name": name, "parameters": schema}} for name in names]
+    theirs = [Tool(type="function", function=Function(**tool["function"])) for tool in tools]
+    compiler = sg.Compiler(sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], 256))
+    grammar = compiler.tools(tools, "required", style=style, parallel=False)
+    chance = random.Random(style)
+    for _ in range(10):
+        matcher, text = grammar.matcher(), b""
+        while not (matcher.is_accepting() and chance.random() < 0.5) and len(text) < 2000:
+            live = matcher.live_bytes()
+            if not live:
+                break
+            # blanks between marks and free text are allowed and not what is compared
+            wanted = [b for b in live if b not in b" \n\r\t"] or list(live)
+            byte = bytes([chance.choice(wanted)])
+            assert matcher.accept_bytes(byte)
+            text += byte
+        written = text.decode()
+        ours = sg.parse_tool_calls(written, style=style, tools=tools)
+        given = written if style != "harmony" else f"<|start|>assistant{written}<|call|>"
+        found = FunctionCallParser(theirs, READERS[style]).parse_non_stream(given)[1]
+        assert [(c.name, json.loads(c.parameters)) for c in found] == [
+            (c.name, c.arguments) for c in ours.calls
+        ], written
+        assert len(found) == 1

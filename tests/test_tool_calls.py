@@ -1,0 +1,113 @@
+"""`parse_tool_calls` is the inverse of `Compiler.tools`: in every style, on texts of the grammar and others.
+
+tests/hosts/test_sglang.py compares it with SGLang's own readers.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+
+import jsonschema
+import pytest
+
+import structgen as sg
+from structgen.frontend.tools import STYLES
+from tests.differential import instances
+from tests.strategies import Seeded
+from tests.test_serve_text import ARGUMENTS, SCHEMA, written
+
+NAMES = ("weather", "time", "weather_now")
+TOOLS = [{"type": "function", "function": {"name": name, "parameters": SCHEMA}} for name in NAMES]
+BYTES = sg.Compiler(sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], 256))
+
+
+def pairs(reply: sg.ToolReply) -> list[tuple[str, dict]]:
+    return [(call.name, call.arguments) for call in reply.calls]
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("told", [True, False])
+def test_calls_that_are_written_are_read(style: str, told: bool) -> None:
+    chance = random.Random(style)
+    for _ in range(20):
+        usable = ARGUMENTS if style != "minimax-m3" else ARGUMENTS[:3]  # [] and "" are spelled alike there
+        if not told:  # nothing says whether 5 is a text
+            usable = usable[:3] if STYLES[style].parameters != "json" else usable
+        calls = [(chance.choice(NAMES), chance.choice(usable)) for _ in range(chance.randint(1, 3))]
+        before = chance.choice(["", "Let me see: <tool <|x [TOOL {\n"])
+        reply = sg.parse_tool_calls(
+            before + written(style, calls), style=style, tools=TOOLS if told else None
+        )
+        assert pairs(reply) == calls
+        assert reply.text.strip() == before.strip()
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_texts_of_the_grammar(style: str) -> None:
+    tools = TOOLS
+    if style == "minimax-m3":  # its elements tell of no array that may hold anything
+        plain = {k: v for k, v in SCHEMA["properties"].items() if k != "deep"}
+        tools = [
+            {"function": {"name": name, "parameters": {**SCHEMA, "properties": plain}}} for name in NAMES
+        ]
+    grammar = BYTES.tools(tools, "required", style=style)
+    found = 0
+    for seed in range(12):
+        text = instances.walk(Seeded(seed), grammar.matcher(), 60).decode(errors="replace")
+        reply = sg.parse_tool_calls(text, style=style, tools=tools)
+        assert reply.calls, text
+        for call in reply.calls:
+            assert call.name in NAMES
+            jsonschema.Draft202012Validator(SCHEMA).validate(call.arguments)
+        found += len(reply.calls)
+    assert found >= 12
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_texts_that_are_cut_off(style: str) -> None:
+    calls = [("weather", ARGUMENTS[2]), ("time", ARGUMENTS[1])]
+    text = "so: " + written(style, calls)
+    known = 0
+    for end in range(len(text) + 1):
+        reply = sg.parse_tool_calls(text[:end], style=style, tools=TOOLS)
+        assert pairs(reply) == calls[: len(reply.calls)]
+        assert len(reply.calls) >= known, "a longer text has no fewer calls"
+        known = len(reply.calls)
+    assert known == 2
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("told", [True, False])
+def test_any_text_is_read(style: str, told: bool) -> None:
+    chance = random.Random(f"any {style}")
+    row = STYLES[style]
+    pieces = [row.begin.replace("{name}", "time").replace("{index}", "0"), row.end, row.open, row.close]
+    pieces += [row.trigger, row.separator, '{"a": 1}', "{", "}", '"', "\\", "[[[[", "x", "\n", "<", "é"]
+    for _ in range(200):
+        text = "".join(chance.choices(pieces, k=chance.randint(0, 12)))
+        reply = sg.parse_tool_calls(text, style=style, tools=TOOLS if told else None)
+        assert all(isinstance(call.arguments, dict | list | str | int | float | None) for call in reply.calls)
+
+
+def book(day: datetime.date, seats: int = 1) -> None:
+    """Books seats."""
+
+
+def test_functions_of_python_get_their_types() -> None:
+    text = '<tool_call>\n{"name": "book", "arguments": {"day": "2027-03-05"}}\n</tool_call>'
+    (call,) = sg.parse_tool_calls(text, style="hermes", tools=[book]).calls
+    assert call.arguments["day"] == datetime.date(2027, 3, 5)
+    assert sg.parse_tool_calls(text).calls[0].arguments == {"day": "2027-03-05"}
+    other = sg.parse_tool_calls(text.replace("book", "look"), tools=[book])
+    assert not other.calls and "look" in other.text, "another name is no call"
+
+
+def test_mistakes() -> None:
+    with pytest.raises(ValueError, match="did you mean 'hermes'"):
+        sg.parse_tool_calls("", style="hermez")
+    with pytest.raises(TypeError, match="a text is a str"):
+        sg.parse_tool_calls(b"")  # type: ignore[arg-type]
+    assert sg.parse_tool_calls("no call") == sg.ToolReply("no call", [])
+    deep = '{"name": "f", "arguments": ' + "[" * 100_000 + "}"
+    assert not sg.parse_tool_calls(deep, style="json").calls
