@@ -407,6 +407,42 @@ class Compiler:
         builder.define(rule, builder.substring(units_of(text, unit), 1))
         return self._built(builder, rule, text, self._subset(on_limit), ("substring_of", (text, unit), {}))
 
+    def automaton(
+        self,
+        fsm: Any = None,
+        *,
+        initial: Any = 0,
+        finals: Iterable[Any] = (),
+        transitions: Mapping[Any, Mapping[str | None, Any]] | None = None,
+        on_limit: OnLimit | None = None,
+    ) -> CompiledGrammar:
+        """The texts that a deterministic automaton accepts.
+
+        Args:
+            fsm: an `interegular.fsm.FSM`; or, instead of it,
+            initial: the state to begin in. finals: the states in which a text may end.
+            transitions: for each state a dict of characters to the next state; a key of several characters
+                stands for each of them, the key None for any character that has no transition there.
+
+        Raises:
+            TypeError: no automaton. GrammarError: no text leads to a final state, a state that is not there,
+                two transitions for one character.
+        """
+        from .frontend import automata
+
+        if fsm is not None and transitions is not None:
+            raise ValueError("give an FSM or transitions, not both")
+        if fsm is None and transitions is None:
+            raise TypeError("automaton takes an interegular FSM, or initial=, finals= and transitions=")
+        if fsm is not None:
+            initial, finals, transitions = automata.of_interegular(fsm)
+        assert transitions is not None
+        listed = list(finals) if isinstance(finals, Iterable) and not isinstance(finals, str) else finals
+        copied = {"initial": initial, "finals": listed, "transitions": transitions}
+        recipe: _Recipe = ("automaton", (), copied)
+        built = automata.build(initial, listed, transitions)
+        return self._built(*built, transitions, self._subset(on_limit), None if fsm is not None else recipe)
+
     def _built(
         self,
         builder: _core.GrammarBuilder,
