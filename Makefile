@@ -42,7 +42,7 @@ CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test core format lint hooks test-clients test-page test-hosts test-cpp test-c test-asan test-tsan wheel test-wheel wheels check-release recursions fuzz damage \
+.PHONY: help setup demo test core format lint hooks docs test-clients test-page test-hosts test-cpp test-c test-asan test-tsan wheel test-wheel wheels check-release recursions fuzz damage \
   attack planted differential recorded model bench bench-speculation stubs clean
 
 help:  ## this list
@@ -105,6 +105,14 @@ test-clients: setup  ## OpenAI's client and the frameworks on top of it, at a re
 
 test-page: setup $(VENV)/.test-page  ## the playground's page in headless Chromium, which the system has (STRUCTGEN_CHROMIUM)
 	@$(PY) -m pytest -q tests/test_page.py
+
+docs: $(VENV)/.docs  ## the documentation site, strict, links checked: build/site
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build -q
+	@echo "build/site/index.html"
+
+$(VENV)/.docs: pyproject.toml | setup
+	@$(PIP) 'mkdocs-material>=9.5' 'mkdocstrings[python]>=0.26'
+	@touch $@
 
 test-cpp: setup  ## the C++ tests of containers, sets of stacks and the regex algebra
 	@$(PY) -m pytest -q tests/test_cpp.py

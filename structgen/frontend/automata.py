@@ -26,7 +26,7 @@ def of_interegular(fsm: Any) -> tuple[Hashable, list[Hashable], dict[Hashable, d
     """
     if not all(hasattr(fsm, name) for name in ("alphabet", "initial", "finals", "map")):
         raise TypeError(
-            "an automaton is an interegular FSM, or initial=, finals= and transitions={state: {chars: state}}, "
+            "an automaton is an interegular FSM, or initial=, finals= and transitions={state: {char: to}}, "
             f"not {fsm!r:.60}"
         )
     symbols: dict[Any, list[str | None]] = {}
