@@ -533,12 +533,19 @@ void Matcher::judge_texts(Trial& trial) {
     if (fits(t) != Parser::dead()) trial.take(t);
 }
 
-// The token that keeps what is promised to the current state, and no other: where what else may stand is too
+// The tokens that keep what is promised to the current state, and no other: where what else may stand is too
 // much to tell. False: nothing is promised, or not within the budget.
 bool Matcher::keep_promise(uint32_t* row, std::size_t budget) {
   std::lock_guard hold(grammar_->world().lock);
+  if (epoch_->parser.state(current()).accepting && budget > 0) {
+    exact_ = false;
+    std::fill(row, row + grammar_->vocabulary().words(), 0u);
+    for (TokenId t : grammar_->vocabulary().eos()) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+    return true;
+  }
   const auto known = epoch_->needed.find(current().v);
   if (known == epoch_->needed.end() || known->second.next < 0 || known->second.tokens > budget) return false;
+  exact_ = false;
   const uint32_t next = static_cast<uint32_t>(known->second.next);
   std::fill(row, row + grammar_->vocabulary().words(), 0u);
   row[next >> 5] |= 1u << (next & 31);
@@ -655,7 +662,13 @@ bool Matcher::narrow_row(uint32_t* row, std::size_t budget, int64_t work) {
   const StateId from = epoch_->masks.blind(current());
   if (epoch_->fast && epoch_->parser.state(from).loose.load(std::memory_order_relaxed) == 0) {
     epoch_->masks.measure_with(&epoch_->lengths);
-    epoch_->masks.measure(from);
+    try {
+      const WorkScope part(Task::kBudget, share_of_work());
+      epoch_->masks.measure(from);
+    } catch (const Error& e) {  // its tokens are looked at one by one
+      if (!e.is_limit()) throw;
+      epoch_->parser.state(from).loose.store(Lengths::kFar, std::memory_order_relaxed);
+    }
   }
   const uint32_t loose = epoch_->parser.state(from).loose.load(std::memory_order_relaxed);
   if (loose != 0 && budget >= loose && !grammar_->narrowed()) {

@@ -63,10 +63,10 @@ class ComposedProductions : public Productions {
   bool restricted() const override { return rules_->restricted(); }
   bool context_free() const override { return parts_.empty() && rules_->context_free(); }
   bool edged() const override { return edged_; }
-  bool narrowed() const override {
-    for (const auto& p : parts_)
-      if (p->narrowed()) return true;
-    return false;
+  uint64_t left_out() const override {
+    uint64_t out = 0;
+    for (const auto& p : parts_) out += p->left_out();
+    return out;
   }
   void set_edged() { edged_ = true; }
   bool plain(RuleId r) const override { return r.v % stride_ == 0 && rules_->plain(r); }

@@ -29,7 +29,7 @@ void Grammar::publish() {
 
 void Grammar::note_narrowing(uint64_t left_out) {
   if (!subset() || narrowed()) return;
-  if (world_->regexes.left_out() != left_out || productions_->narrowed() || epoch_->parser.narrowed())
+  if (world_->regexes.left_out() != left_out || productions_->left_out() != 0 || epoch_->parser.narrowed())
     narrowed_.store(true, std::memory_order_relaxed);
 }
 

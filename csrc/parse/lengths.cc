@@ -123,6 +123,19 @@ bool Lengths::is_run(RegexId r) const {
   return n.kind == RegexKind::kRepeat && regexes.is_character(RegexId{n.a});
 }
 
+// By a search, which takes a part of the work at hand: this is a bound to save work with.
+template <class Id>
+uint32_t Lengths::searched(Id of) {
+  constexpr int64_t kLeast = 1'000, kMost = 50'000;
+  const WorkScope part(meter.task(), std::clamp(meter.left() / 8, kLeast, kMost));
+  try {
+    return std::min(kFar, completion_.length(of));
+  } catch (const Error& e) {
+    if (!e.is_limit()) throw;
+    return kFar;
+  }
+}
+
 uint32_t Lengths::regex(RegexId r) {
   check_depth();
   if (const uint32_t* known = regexes_.find(r.v)) return *known;
@@ -145,7 +158,7 @@ uint32_t Lengths::regex(RegexId r) {
     default: out = boolean(r, false);
   }
   if (out >= kFar && n.nullable) out = 0;
-  if (out >= kFar && (n.boolean || n.lazy)) out = std::min(kFar, completion_.length(r));
+  if (out >= kFar && (n.boolean || n.lazy)) out = searched(r);
   regexes_.emplace(r.v, out);
   return out;
 }
@@ -223,7 +236,7 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
     } else if (!reader) {
       bool hard = false;
       out = search(r, hard);
-      if (out >= kFar && hard && met_open_ == 0) out = std::min(kFar, completion_.length(r));
+      if (out >= kFar && hard && met_open_ == 0) out = searched(r);
     }
   } catch (const Error& e) {
     rules_.erase(r.v);

@@ -40,6 +40,8 @@ class Lengths {
   uint32_t symbol(Symbol s);
   uint32_t rule(RuleId r, bool reader);
   uint32_t search(RuleId r, bool& hard);
+  template <class Id>
+  uint32_t searched(Id of);
   uint32_t boolean(RegexId r, bool begun);
   bool is_run(RegexId r) const;
   uint32_t longest(RegexId r);

@@ -122,8 +122,8 @@ class Productions {
   virtual bool context_free() const { return false; }
   // Whether some terminals hold kEdge: a token has to begin there. Such a grammar limits tokens, too.
   virtual bool edged() const { return false; }
-  // Whether something was left out because it was too much to tell; see RegexArena::subset().
-  virtual bool narrowed() const { return false; }
+  // How often something was left out because it was too much to tell; see RegexArena::subset().
+  virtual uint64_t left_out() const { return 0; }
   // Whether a rule is one of a grammar with lexemes, whose expansions do not depend on what was read.
   virtual bool plain(RuleId) const { return false; }
 };

@@ -56,21 +56,34 @@ const Alternatives& Parser::expand(RuleId rule) {
   const auto it = expansions_.find(rule.v);
   if (it != expansions_.end()) return it->second;
   Alternatives alts;
+  const uint64_t left_out = left_out_;
   expand(rule, Reading{}, alts);
+  if (left_out_ != left_out) return nothing_;
   return expansions_.emplace(rule.v, std::move(alts)).first->second;
 }
 
-// In an arena of subsets a rule that is too much has no alternatives.
+// In an arena of subsets a rule that is too much has no alternatives, for the time being.
 void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   if (!regexes_.subset()) return productions_.expand(rule, reading, out);
   const WorkScope part(meter.task(), share_of_work());
+  const uint64_t left_out = productions_.left_out();
   try {
-    return productions_.expand(rule, reading, out);
+    productions_.expand(rule, reading, out);
+    if (!out.ends.empty() || productions_.left_out() == left_out) return;
   } catch (const Error& e) {
     if (!e.is_limit()) throw;
   }
-  narrowed_ = true;
+  ++left_out_;
   out = {};
+}
+
+// A state of which nothing is known that may follow, because that was too much to tell in the work at hand,
+// is not remembered: it was promised that the text can be completed. With more work it is looked at again.
+void Parser::feed(uint64_t left_out, bool nothing) {
+  if (!nothing || left_out_ == left_out) return;
+  for (StackId s : starved_) frontiers_.erase(s.v);
+  starved_.clear();
+  throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");
 }
 
 void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out) {
@@ -168,6 +181,7 @@ void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Fro
 }
 
 void Parser::merge(const Frontier& from, Frontier& out) {
+  left_out_ += from.starved;
   out.items.insert(out.items.end(), from.items.begin(), from.items.end());
   out.lexemes.insert(out.lexemes.end(), from.lexemes.begin(), from.lexemes.end());
   out.accepting = out.accepting || from.accepting;
@@ -269,7 +283,10 @@ const Parser::Frontier& Parser::frontier(StackId stack) {
         continue;
       }
       Frontier f;
+      const uint64_t left_out = left_out_;
       if (build_frontier(at, f, missing)) {
+        f.starved = f.empty() && left_out_ != left_out;
+        if (f.starved) starved_.push_back(at);
         frontiers_.emplace(at.v, std::move(f));
         todo.pop_back();
       } else {
@@ -403,8 +420,11 @@ StateId Parser::subset(std::vector<Item> items, bool accepting) {
 }
 
 StateId Parser::continuation(StackId stack, CaptureId capture) {
+  const uint64_t left_out = left_out_;
   if (capture.v == 0) {
     const Frontier& known = frontier(stack);
+    left_out_ += known.starved;
+    feed(left_out, known.empty());
     if (known.lexemes.empty()) return intern(known.items, known.accepting);
     Frontier f = known;
     normalise(f.items);
@@ -413,6 +433,7 @@ StateId Parser::continuation(StackId stack, CaptureId capture) {
   Frontier f;
   depth_ = 0;
   close(stack, capture, Reading{}, f);
+  feed(left_out, f.empty());
   normalise(f.items);
   return intern(f.items, f.accepting);
 }
@@ -436,6 +457,8 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
   charge(2 + 2 * static_cast<int64_t>(from.size()));
   Frontier f = borrow();
+  const uint64_t left_out = left_out_;
+  SmallVector<StackId, 4> starved;
   depth_ = 0;
   for (const Item& i : from) {
     const RegexId d = regexes_.step(i.regex, byte);
@@ -446,11 +469,17 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
       f.items.push_back({d, i.stack, capture});
     } else if (n.kind != RegexKind::kDone && capture.v == 0) {
       if (d != RegexArena::epsilon()) f.items.push_back({d, i.stack, capture});
-      merge(frontier(i.stack), f);
+      const Frontier& below = frontier(i.stack);
+      if (below.starved) starved.push_back(i.stack);
+      merge(below, f);
     } else {
       add_item(d, i.stack, capture, f);
     }
   }
+  if (left_out_ != left_out)  // blanks before nothing are nothing
+    feed(left_out, !f.accepting && f.lexemes.empty() && std::ranges::all_of(f.items, [&](const Item& i) {
+      return std::ranges::find(starved, i.stack) != starved.end();
+    }));
   normalise(f.items);
   const StateId out = intern(f.items, f.accepting);
   spare_.push_back(std::move(f));

@@ -95,7 +95,7 @@ class Parser {
   // The state where a token may begin: edges (kEdge) are read as well as not.
   StateId at_edge(StateId s);
   bool edged() const { return edged_; }
-  bool narrowed() const { return narrowed_; }  // a rule was too much and left out
+  bool narrowed() const { return left_out_ != 0; }  // a rule was too much and left out
   StateId without_limits(StateId s) { return limited(s, false); }
   uint32_t least_limit(StateId s);
   StackLimits& limits() { return limits_; }
@@ -129,11 +129,14 @@ class Parser {
     std::vector<Item> items;
     std::vector<Pending> lexemes;
     bool accepting = false;
+    bool starved = false;  // nothing is in it, and something was left out; see feed()
+    bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
   Frontier borrow();
   const Frontier& frontier(StackId stack);
   bool build_frontier(StackId stack, Frontier& out, StackId& missing);
-  static void merge(const Frontier& from, Frontier& out);
+  void merge(const Frontier& from, Frontier& out);
+  void feed(uint64_t left_out, bool nothing);
   void merge_restricted(const Frontier& from, RegexId follow, Frontier& out);
   void merge_in_context(const Frontier& from, uint32_t context, Frontier& out);
   bool first_visit(StackId s);
@@ -175,7 +178,9 @@ class Parser {
   uint32_t visit_ = 0;
   uint32_t depth_ = 0;
   uint32_t nested_ = 0;  // frontiers that are being built
-  bool narrowed_ = false;
+  uint64_t left_out_ = 0;  // rules and stacks of which nothing is known that may follow
+  std::vector<StackId> starved_;
+  const Alternatives nothing_;
 };
 
 }  // namespace structgen

@@ -350,7 +350,10 @@ uint32_t Objects::start(FormulaId p) {
 const std::vector<Cell>& Objects::name_cells(uint32_t s, uint32_t name) {
   const uint64_t key = (static_cast<uint64_t>(s) << 32) | name;
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
-  return cells_.emplace(key, split_name(s, name, false)).first->second;
+  const uint64_t left_out = solver_.left_out();
+  std::vector<Cell> cells = split_name(s, name, false);
+  solver_.refuse_starved(cells.empty(), left_out);
+  return cells_.emplace(key, std::move(cells)).first->second;
 }
 
 std::vector<Cell> Objects::split_name(uint32_t s, uint32_t name, bool first) {
@@ -381,6 +384,7 @@ const std::vector<Cell>& Objects::free_cells(uint32_t s, uint32_t cls) {
   Plan& plan = plans_[st.plan];
   const uint64_t key = (static_cast<uint64_t>(s) << 32) | (plan.names.size() + cls);
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
+  const uint64_t left_out = solver_.left_out();
   Gone next = gone(st);
   std::vector<Cell> cells;
   if (remaining(plan, cls, next.taken) > 0) {
@@ -389,6 +393,7 @@ const std::vector<Cell>& Objects::free_cells(uint32_t s, uint32_t cls) {
     judge.leave_out = true;
     solver_.split(plans_.derive(plan, st.rest, kNoName, cls), plans_.class_value(plan, cls), judge, cells);
   }
+  solver_.refuse_starved(cells.empty(), left_out);
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
@@ -423,6 +428,7 @@ bool Objects::may_write(uint32_t s, const Parts& parts, uint32_t name, const Bit
 const Offers& Objects::offers(uint32_t s) {
   check_depth();
   if (offers_[s]) return *offers_[s];
+  const uint64_t left_out = solver_.left_out();
   auto out = std::make_unique<Offers>();
   const ObjectState st = states_[s];
   Plan& plan = plans_[st.plan];
@@ -459,6 +465,8 @@ const Offers& Objects::offers(uint32_t s) {
     });
     if (offered) out->classes.push_back(c);
   }
+  const bool names = std::ranges::any_of(out->names, [](uint64_t w) { return w != 0; });
+  solver_.refuse_starved(!out->close && !names && out->classes.empty(), left_out);
   offers_[s] = std::move(out);
   return *offers_[s];
 }

@@ -191,7 +191,7 @@ void Plans::find_classes(Plan& plan) {
     if (classes.size() <= kMaxClasses) continue;
     if (!solver_.subset())
       throw Error(ErrorKind::kSchemaTooComplex, "key patterns of one object overlap in too many ways");
-    solver_.narrow();
+    solver_.leave_out();
     classes.resize(kMaxClasses);
   }
   plan.classes = std::move(classes);

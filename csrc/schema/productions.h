@@ -45,7 +45,7 @@ class JsonProductions : public Productions {
   void start_search() override { solver_.refill(); }
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
-  bool narrowed() const override { return solver_.narrowed(); }
+  uint64_t left_out() const override { return solver_.left_out(); }
   const SchemaSet& schemas() const { return *schemas_; }
   std::size_t byte_size() const override {
     return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() +

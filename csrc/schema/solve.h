@@ -73,8 +73,14 @@ class Solver {
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
   bool subset() const { return regexes_.subset(); }
-  void narrow() { narrowed_ = true; }
-  bool narrowed() const { return narrowed_; }  // something was left out
+  void leave_out() { ++left_out_; }
+  uint64_t left_out() const { return left_out_; }
+  // Before an answer without an alternative is remembered. `before` is left_out() when its making began: what
+  // was left out since then may be all there is, and more work may tell.
+  void refuse_starved(bool empty, uint64_t before) const {
+    if (empty && left_out_ != before)
+      throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");
+  }
   // True while the running search consulted an open ancestor: do not store a negative answer then, because
   // the ancestor may still turn out to have a value.
   bool tainted() const { return low_ != kClean; }
@@ -119,7 +125,7 @@ class Solver {
   uint32_t restrict_depth_ = 0;
   uint32_t low_ = kClean;  // smallest depth of an open formula consulted
   uint64_t spent_ = 0;
-  bool narrowed_ = false;
+  uint64_t left_out_ = 0;
 };
 
 template <class T, class F>
@@ -139,7 +145,7 @@ T Solver::attempt(T otherwise, F&& f) {
   depth_ = depth;
   restrict_depth_ = restricting;
   low_ = low;
-  narrowed_ = true;
+  leave_out();
   return otherwise;
 }
 

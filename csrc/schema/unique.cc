@@ -382,7 +382,9 @@ bool Unique::some_outside(FormulaId value, uint32_t list, const Texts& more) {
 
 const std::vector<Cell>& Unique::plain_cells(FormulaId q) {
   if (const auto it = plain_cells_.find(q.v); it != plain_cells_.end()) return it->second;
+  const uint64_t left_out = solver_.left_out();
   std::vector<Cell> cells = solver_.array_cells(q);
+  solver_.refuse_starved(cells.empty(), left_out);
   static thread_local std::vector<Cell> scratch;
   if (solver_.tainted()) return scratch = std::move(cells);  // callers copy
   return plain_cells_.emplace(q.v, std::move(cells)).first->second;
