@@ -287,10 +287,17 @@ class Found:
 
 
 def judge(document: Any) -> Callable[[str], bool] | None:
-    """Whether a text is an instance; None where that could take Python's `re` exponential time."""
+    """Whether a text is an instance; None where that could take Python's `re` exponential time.
+
+    The oracle knows eight formats. A text passes if it is an instance where all strings have the other ones, or
+    where none has.
+    """
     written = json.dumps(document)
-    judged = len(written) < 100_000 and not any(slow in written for slow in _SLOW)
-    return oracle.JsonOracle(document).accepts if judged else None
+    if len(written) >= 100_000 or any(slow in written for slow in _SLOW):
+        return None
+    all_have = oracle.JsonOracle(document)
+    none_has = oracle.JsonOracle(document, refused=set(_FORMATS) - set(oracle.FORMATS))
+    return lambda text: all_have.accepts(text) or none_has.accepts(text)
 
 
 def attack(

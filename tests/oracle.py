@@ -250,9 +250,11 @@ FORMATS: dict[str, Callable[[str], bool]] = {
 }
 
 
-def format_checker() -> jsonschema.FormatChecker:
-    """Only the formats above; the random schemas use no others."""
+def format_checker(refused: Iterable[str] = ()) -> jsonschema.FormatChecker:
+    """Only the formats above, and those that no string has."""
     checker = jsonschema.FormatChecker(formats=())
+    for name in refused:
+        checker.checks(name)(lambda value: not isinstance(value, str))
     for name, check in FORMATS.items():
 
         def wrapped(value: object, check: Callable[[str], bool] = check) -> bool:
@@ -271,6 +273,7 @@ class JsonOracle:
         schema: Any,
         base: Any = jsonschema.Draft202012Validator,
         registry: referencing.Registry | None = None,
+        refused: Iterable[str] = (),
     ):
         exact = loads(json.dumps(schema))
         old = base in (jsonschema.Draft3Validator, jsonschema.Draft4Validator)
@@ -281,7 +284,7 @@ class JsonOracle:
             known |= _DRAFT4_VALIDATORS
         kind = jsonschema.validators.extend(base, validators=known, type_checker=types)
         more = {} if registry is None else {"registry": registry}
-        self._validator = kind(exact, format_checker=format_checker(), **more)
+        self._validator = kind(exact, format_checker=format_checker(refused), **more)
 
     def accepts(self, text: str) -> bool:
         try:
