@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import random
@@ -19,6 +20,7 @@ pytest.importorskip("sse_starlette")
 
 from starlette.testclient import TestClient
 
+from structgen.cli import serve as cli_serve
 from structgen.serve.app import create_app
 from tests.serving import Script, asked, served
 
@@ -750,6 +752,33 @@ def test_keys() -> None:
         for key in ("right", "other"):
             header = {"Authorization": f"Bearer {key}"}
             ok(client.post(COMPLETIONS, json={"prompt": asked("x")}, headers=header))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hosts"),
+    [
+        ([], ("127.0.0.1", "[::1]", "localhost")),
+        (["--allowed-host", "box.lan"], ("127.0.0.1", "[::1]", "localhost", "box.lan")),
+        (["--host", "0.0.0.0"], ()),
+        (["--host", "0.0.0.0", "--allowed-host", "box.lan"], ("box.lan",)),
+    ],
+)
+def test_hosts_by_default(arguments: list[str], hosts: tuple[str, ...]) -> None:
+    parser = argparse.ArgumentParser()
+    cli_serve.add_arguments(parser)
+    assert cli_serve.settings(parser.parse_args(arguments))["hosts"] == hosts
+
+
+def test_hosts() -> None:
+    """A page of another site, whose name was made to lead here, is not answered (DNS rebinding)."""
+    app = create_app(Script(lambda _: "x"), hosts=("127.0.0.1", "[::1]", "localhost"), temperature=0.0)
+    with TestClient(app, base_url="http://localhost:8000") as client:
+        for host in ("localhost:8000", "LOCALHOST", "127.0.0.1:1", "[::1]:8000", "[::1]"):
+            ok(client.post(COMPLETIONS, json={"prompt": asked("x")}, headers={"Host": host}))
+        for host in ("evil.example", "evil.example:8000", "localhost.evil.example", "[::2]:8000", ""):
+            for path in (COMPLETIONS, "/", "/docs", "/health", "/playground/api/check"):
+                error = refused(client.post(path, json={"prompt": "x"}, headers={"Host": host}), 403)
+                assert error["code"] == "host_not_allowed"
 
 
 def test_large_bodies() -> None:

@@ -16,6 +16,8 @@ from typing import Any
 from .common import OK, Commands, Failure, load_model, note
 
 _KEY = "STRUCTGEN_API_KEY"
+_LOCAL = ("127.0.0.1", "::1", "localhost")  # what --host may be for this machine alone
+_LOCAL_NAMES = ("127.0.0.1", "[::1]", "localhost")  # and how requests write it
 
 
 def add_parser(commands: Commands) -> None:
@@ -36,6 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser, port: int = 8000) -> None:
     )
     parser.add_argument("--host", default="127.0.0.1", help="(default: 127.0.0.1, this machine alone)")
     parser.add_argument("--port", type=int, default=port, help=f"0 takes a free one (default: {port})")
+    parser.add_argument(
+        "--allowed-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a host that requests may name; may be repeated (default: every one; where the server "
+        "listens to this machine alone, localhost and its addresses)",
+    )
     parser.add_argument(
         "--name", default="", help="what clients call the model (default: the last part of its path)"
     )
@@ -92,6 +102,7 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
     names = ("name", "tool_style", "temperature", "max_tokens", "sequences", "queue", "prefill")
     seconds = ("request_seconds", "compile_seconds", "drain_seconds")
     found = {name: getattr(options, name) for name in (*names, *seconds)}
+    found["hosts"] = (*(_LOCAL_NAMES if options.host in _LOCAL else ()), *options.allowed_host)
     return {**found, "api_keys": tuple(keys), "body_bytes": options.body_megabytes << 20}
 
 

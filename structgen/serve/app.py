@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import os
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -261,12 +262,13 @@ async def _failed(_: Request, error: Exception) -> Response:
 
 
 class _Gate:
-    """Keys, the size of bodies, and the count of requests."""
+    """Hosts, keys, the size of bodies, and the count of requests."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app = app
         self.service = service
         self.keys = [key.encode() for key in service.options.api_keys]
+        self.hosts = {host.lower() for host in service.options.hosts}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -284,6 +286,8 @@ class _Gate:
 
         try:
             try:
+                if self.hosts:
+                    self._check_host(scope)
                 if self.keys and path.startswith(_GUARDED):
                     self._check_key(scope)
                 receive = await self._body(scope, receive)
@@ -294,6 +298,17 @@ class _Gate:
         finally:
             self.service.metrics.requests.labels(endpoint, str(status)).inc()
             self.service.metrics.seconds.labels(endpoint).observe(time.perf_counter() - begin)
+
+    def _check_host(self, scope: Scope) -> None:
+        for name, value in scope["headers"]:
+            if name == b"host":
+                host = re.sub(r":\d*$", "", value.decode("latin-1")).lower()
+                if host not in self.hosts:
+                    raise ApiError(
+                        f"this server does not answer to the host {host[:80]!r}; start it with --allowed-host",
+                        status=403,
+                        code="host_not_allowed",
+                    )
 
     def _check_key(self, scope: Scope) -> None:
         given = b""

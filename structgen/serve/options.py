@@ -17,6 +17,8 @@ class Options:
     Attributes:
         name: what the model is called in `/v1/models`; by default "embedded" or the last part of its path.
         api_keys: a request needs one of these; none asks for no key.
+        hosts: names that requests may give as their host, ports left out; none takes every name. A page of
+            another site can make its own name lead to this machine and then read a server that takes any.
         tool_style: how the model writes tool calls, a style of `Compiler.tools`; None: by its chat template.
         temperature: where a request has none; None: 0 for the embedded model, else 1 as OpenAI has it.
         max_tokens: of an answer whose request has no limit; the model's context may leave less.
@@ -33,6 +35,7 @@ class Options:
 
     name: str = ""
     api_keys: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
     tool_style: str | None = None
     temperature: float | None = None
     max_tokens: int = 4096
