@@ -289,8 +289,8 @@ class Found:
 def judge(document: Any) -> Callable[[str], bool] | None:
     """Whether a text is an instance; None where that could take Python's `re` exponential time.
 
-    The oracle knows eight formats. A text passes if it is an instance where all strings have the other ones, or
-    where none has.
+    The oracle knows eight formats. A text passes if it is an instance where all strings have the other ones,
+    or where none has.
     """
     written = json.dumps(document)
     if len(written) >= 100_000 or any(slow in written for slow in _SLOW):

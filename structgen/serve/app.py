@@ -305,7 +305,7 @@ class _Gate:
                 host = re.sub(r":\d*$", "", value.decode("latin-1")).lower()
                 if host not in self.hosts:
                     raise ApiError(
-                        f"this server does not answer to the host {host[:80]!r}; start it with --allowed-host",
+                        f"this server does not answer to host {host[:80]!r}; start it with --allowed-host",
                         status=403,
                         code="host_not_allowed",
                     )
