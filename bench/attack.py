@@ -54,12 +54,20 @@ def setup(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def work(state: dict[str, Any], seed: int, emit: Any) -> None:
-    document = attack.schema(seed, state["size"])
+    kind, check, document = "json_schema", None, None
+    if state["kind"] == "schema":
+        document = attack.schema(seed, state["size"])
+    elif state["kind"] == "regex":
+        kind = "regex"
+        document, judged = attack.pattern(seed)
+        check = functools.partial(attack.matches, document) if judged else None
+    else:
+        kind, document = attack.grammar(seed)
     if state["engine"] is not None:
         known = tokens(state["vocabulary"])
         found = attack_engine(state["engine"], known, seed, document, state["walks"], state["tokens"])
     else:
-        found = attack.attack(state["compiler"], seed, document, state["walks"], state["tokens"])
+        found = attack.attack(state["compiler"], seed, document, state["walks"], state["tokens"], kind, check)
     emit((dict(found.counts), found.worst, found.examples[:3]))
 
 
@@ -139,6 +147,7 @@ def _walk(
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.attack", description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", default="0:200", help="first:behind (default: 0:200)")
+    parser.add_argument("--kind", choices=("schema", "regex", "grammar"), default="schema")
     parser.add_argument("--walks", type=int, default=10, help="texts a schema (default: 10)")
     parser.add_argument("--tokens", type=int, default=attack.TOKENS, help="tokens a text at most")
     parser.add_argument("--size", type=float, default=1.0, help="factor on the number of parts")
@@ -150,12 +159,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--show", type=int, default=30, help="findings shown (default: 30)")
     options = parser.parse_args(arguments)
+    if options.engine and options.kind != "schema":
+        parser.error("--engine goes with schemas")
     first, behind = map(int, options.seeds.split(":"))
     config = {
         "vocabulary": options.vocabulary,
         "size": options.size,
         "walks": options.walks,
         "engine": options.engine,
+        "kind": options.kind,
         "tokens": options.tokens,
         "options": {"on_limit": options.on_limit, "limits": structgen.Limits(mask=options.mask)},
     }

@@ -14,7 +14,9 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import time
+import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -267,6 +269,120 @@ def schema(seed: int, size: float = 1.0) -> Any:
     return Attacker(seed, size).schema()
 
 
+# ---- patterns and grammars ----
+
+
+class Patterns:
+    """Draws regular expressions whose automata are large: counters in counters, loops of alternatives,
+    assertions that look far. `slow` is set where Python's `re` may take exponential time."""
+
+    def __init__(self, seed: int) -> None:
+        self.r = random.Random(seed)
+        self.slow = False
+
+    def atom(self) -> str:
+        return self.r.choice(
+            [
+                "a",
+                "b",
+                "ab",
+                "x",
+                ".",
+                r"\w",
+                r"\d",
+                "[ab]",
+                "[a-z]",
+                "[^a]",
+                r"\s",
+                "0",
+                "é",
+                r"[^\x00-\x7f]",
+                "abc",
+            ]
+        )
+
+    def count(self) -> str:
+        low = int(math.exp(self.r.uniform(0, math.log(300))))
+        high = low + int(math.exp(self.r.uniform(0, math.log(300))))
+        return self.r.choice(
+            ["*", "+", "?", f"{{{low}}}", f"{{{low},}}", f"{{{low},{high}}}", f"{{0,{high}}}", "*?"]
+        )
+
+    def term(self, depth: int, counted: bool = False) -> str:
+        r, at = self.r, self.r.random()
+        if depth == 0 or at < 0.3:
+            return self.atom()
+        if at < 0.55:
+            self.slow = self.slow or counted
+            return f"(?:{self.term(depth - 1, True)}){self.count()}"
+        if at < 0.75:
+            self.slow = self.slow or counted
+            return "(?:" + "|".join(self.term(depth - 1, counted) for _ in range(r.randint(2, 4))) + ")"
+        if at < 0.9 or counted:
+            return self.term(depth - 1, counted) + self.term(depth - 1, counted)
+        return r.choice(["(?=", "(?!", "(?<=", "(?<!"]) + self.short() + ")"
+
+    def short(self) -> str:
+        """Inside an assertion; what looks back has a width that Python knows."""
+        return "".join(f"{self.atom()}" for _ in range(self.r.randint(1, 3))) + self.r.choice(
+            ["", "b", "{20}"]
+        )
+
+    def pattern(self) -> str:
+        out = "".join(self.term(3) for _ in range(self.r.randint(1, 4)))
+        return "|".join([out, self.term(2)]) if self.r.random() < 0.2 else out
+
+
+def pattern(seed: int) -> tuple[str, bool]:
+    """A pattern, and whether Python's `re` can judge its texts in time."""
+    drawn = Patterns(seed)
+    out = drawn.pattern()
+    return out, not drawn.slow
+
+
+def matches(pattern: str, text: str) -> bool:
+    r"""Python's verdict; True for characters that its Unicode does not know, of which `\w` and `\d` differ."""
+    return any(unicodedata.category(c) == "Cn" for c in text) or re.fullmatch(pattern, text) is not None
+
+
+def grammar(seed: int) -> tuple[str, str]:
+    """("gbnf" or "lark", a grammar): ambiguous, nullable, left-recursive rules over hostile patterns."""
+    r = random.Random(seed)
+    patterns = Patterns(seed + 1)
+    names = [f"r{i}" for i in range(r.randint(1, 6))]
+    lark = r.random() < 0.5
+
+    def terminal() -> str:
+        if lark:
+            return r.choice(["A", "B", '"a"', '"b"', '"ab"', "C"])
+        return r.choice(['"a"', '"b"', '"ab"', "[ab]", "[a-z]", f"[ab]{{1,{r.randint(1, 200)}}}", "[^a]*"])
+
+    def tree(depth: int) -> str:
+        at = r.random()
+        if depth == 0 or at < 0.35:
+            return r.choice(names) if r.random() < 0.6 else terminal()
+        if at < 0.6:
+            return " ".join(tree(depth - 1) for _ in range(r.randint(1, 3)))
+        if at < 0.8:
+            return "(" + " | ".join(tree(depth - 1) for _ in range(r.randint(2, 5))) + ")"
+        low = r.randint(0, 3)
+        high = low + int(math.exp(r.uniform(0, math.log(60))))
+        counted = f"~{low}..{high}" if lark else f"{{{low},{high}}}"
+        return f"({tree(depth - 1)}){r.choice(['*', '+', '?', counted])}"
+
+    ends = {name: r.choice(['"a"', '"b"', '"ab"']) for name in names}
+    if not lark:
+        rules = [f"root ::= {names[0]}"] + [f"{n} ::= {tree(3)} | {ends[n]}" for n in names]
+        return "gbnf", "\n".join(rules)
+    rules = [f"start: {names[0]}"] + [f"{n}: {tree(3)} | {ends[n]}" for n in names]
+    for name in "ABC":
+        written = patterns.term(2).replace("/", r"\/")
+        rules.append(f"{name}: /{written}/")
+    if r.random() < 0.4:
+        rules.append("%ignore / +/")
+    return "lark", "\n".join(rules)
+
+
 # ---- one attack --------------------------------------------------------------------------------
 
 
@@ -301,13 +417,25 @@ def judge(document: Any) -> Callable[[str], bool] | None:
 
 
 def attack(
-    compiler: structgen.Compiler, seed: int, document: Any, walks: int = 10, tokens: int = TOKENS
+    compiler: structgen.Compiler,
+    seed: int,
+    document: Any,
+    walks: int = 10,
+    tokens: int = TOKENS,
+    kind: str = "json_schema",
+    check: Callable[[str], bool] | None = None,
 ) -> Found:
-    """Compiles `document` and walks through its masks; every fourth walk has a budget of tokens."""
+    """Compiles `document` and walks through its masks; every fourth walk has a budget of tokens.
+
+    `kind` names a method of the compiler. `check` judges texts; those of schemas have `judge`.
+    """
     found, source = Found(), random.Random(seed)
     begin = time.process_time()
     try:
-        grammar = compiler.json_schema(document, whitespace="one-blank", numbers="canonical")
+        if kind == "json_schema":
+            grammar = compiler.json_schema(document, whitespace="one-blank", numbers="canonical")
+        else:
+            grammar = getattr(compiler, kind)(document)
     except errors.StructgenError as error:
         found.time("compile", time.process_time() - begin)
         found.counts[f"refused: {type(error).__name__}"] += 1
@@ -316,7 +444,8 @@ def attack(
         return found
     found.time("compile", time.process_time() - begin)
     found.counts["compiled"] += 1
-    check = judge(document)
+    if kind == "json_schema":
+        check = judge(document)
     for n in range(walks):
         try:
             _walk(grammar, source, found, check, tokens, budget=n % 4 == 3)

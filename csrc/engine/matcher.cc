@@ -370,7 +370,13 @@ bool Matcher::plain_row_fast(uint32_t* row) {
   const Mask* m = epoch_->masks.peek(current());
   if (!m) return false;
   write_row(*m, v, row);
-  return true;
+  return !starved(row);
+}
+
+// Whether nothing is left of a mask from which something was left out. That is no answer: some() finds a token.
+bool Matcher::starved(const uint32_t* row) const {
+  if (!takes_part() || !grammar_->narrowed()) return false;
+  return std::all_of(row, row + grammar_->vocabulary().words(), [](uint32_t word) { return word == 0; });
 }
 
 void Matcher::plain_row(uint32_t* row) {
@@ -418,12 +424,14 @@ void Matcher::row_by_bytes(uint32_t* row) {
       m = epoch_->masks.mask(current());
     }
     hold.unlock();
-    return write_row(*m, v, row);
+    write_row(*m, v, row);
+  } else {
+    Mask m;
+    std::vector<TokenId> scratch;
+    epoch_->masks.uncached(current(), scratch, m);
+    write_row(m, v, row);
   }
-  Mask m;
-  std::vector<TokenId> scratch;
-  epoch_->masks.uncached(current(), scratch, m);
-  write_row(m, v, row);
+  if (starved(row)) throw Error(ErrorKind::kBudgetExceeded, "this mask takes too much work to tell");
 }
 
 ByteSet Matcher::live(bool inside) {

@@ -83,6 +83,7 @@ class Matcher {
   bool loose_within(std::size_t budget);  // whether it is known that no token is refused; takes no lock
   void plain_row(uint32_t* row);
   bool takes_part() const;
+  bool starved(const uint32_t* row) const;
   void part_of_row(uint32_t* row);
   int64_t reading_work(std::size_t bytes) const;
   int64_t ending_work() const;
