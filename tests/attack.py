@@ -341,7 +341,7 @@ def pattern(seed: int) -> tuple[str, bool]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    r"""Python's verdict; True for characters that its Unicode does not know, of which `\w` and `\d` differ."""
+    r"""Python's verdict; True for characters that its Unicode does not know: `\w` and `\d` differ there."""
     return any(unicodedata.category(c) == "Cn" for c in text) or re.fullmatch(pattern, text) is not None
 
 

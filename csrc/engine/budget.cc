@@ -552,6 +552,34 @@ bool Matcher::keep_promise(uint32_t* row, std::size_t budget) {
   return true;
 }
 
+// Of a mask the tokens after which a bound in bytes says that the budget suffices: no search, and not all of
+// them. A text that could go on like this was told by bounds that it may. False: there is none.
+bool Matcher::bounded_row(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
+  if (!epoch_->fast) return false;
+  const Vocabulary& v = grammar_->vocabulary();
+  std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kBudget, grammar_->mask_work());
+  exact_ = false;
+  std::fill(row, row + v.words(), 0u);
+  bool any = false;
+  try {
+    for (uint32_t w = 0; w < v.words(); ++w)
+      for (uint32_t bits = plain[w]; bits; bits &= bits - 1) {
+        const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
+        StateId s = current();
+        for (char b : v.bytes(static_cast<TokenId>(t))) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
+        if (s == Parser::dead() || s == current()) continue;
+        const std::size_t bytes = epoch_->lengths.of(epoch_->masks.blind(s));
+        if (bytes >= Lengths::kFar || bytes + 2 > budget) continue;  // this token, the bytes, the end
+        row[w] |= 1u << (t & 31);
+        any = true;
+      }
+  } catch (const Error& e) {
+    if (!e.is_limit()) throw;
+  }
+  return any;
+}
+
 // Where tokens are limited, the ways out of the limits are those that budgets count.
 bool Matcher::fill_limited(uint32_t* row, std::size_t budget) {
   std::lock_guard hold(grammar_->world().lock);
@@ -625,21 +653,40 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
   }
   if (is_terminated() || loose_within(budget)) return true;
   // What is not judged in time is refused: a subset.
+  const std::vector<uint32_t> plain(row, row + grammar_->vocabulary().words());
   if (!grammar_->subset()) {
     try {
       return narrow_row(row, budget, ending_work());
     } catch (const Error& e) {
-      if (!e.is_limit() || !keep_promise(row, budget)) throw;
+      if (!e.is_limit() || !(keep_promise(row, budget) || bounded_row(plain, row, budget))) throw;
     }
     return true;
   }
-  const std::vector<uint32_t> plain(row, row + grammar_->vocabulary().words());
   try {
     return narrow_row(row, budget, grammar_->mask_work());
   } catch (const Error& e) {
     if (!e.is_limit()) throw;
     if (keep_promise(row, budget)) return true;
   }
+  const auto within = [&](StateId way) {
+    try {
+      some_of_row(way, row);
+      return narrow_row(row, budget, grammar_->mask_work());
+    } catch (const Error& e) {
+      if (!e.is_limit()) throw;
+      return false;
+    }
+  };
+  std::vector<StateId> known;
+  {
+    std::lock_guard hold(grammar_->world().lock);
+    known = ways();
+  }
+  if (take_way(known, within)) {
+    exact_ = false;
+    return true;
+  }
+  if (bounded_row(plain, row, budget)) return true;
   std::copy(plain.begin(), plain.end(), row);
   return narrow_row(row, budget, ending_work());
 }

@@ -86,6 +86,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   bool narrowed() const { return narrowed_.load(std::memory_order_relaxed); }
   // Under the world's lock. `left_out`: of the arena, before what was done for this grammar.
   void note_narrowing(uint64_t left_out);
+  void narrow() { narrowed_.store(true, std::memory_order_relaxed); }
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
   std::vector<ReportEntry> report() const;
   const std::vector<std::string>& warnings() const { return warnings_; }

@@ -123,6 +123,32 @@ StateId Matcher::walk_text(StateId s, std::string_view bytes) {
   return s;
 }
 
+// walk() from here. Where that is too much, a mask may have allowed the bytes still: by one way to read on.
+StateId Matcher::walk_on(std::string_view bytes) {
+  try {
+    return walk(current(), bytes);
+  } catch (const Error& e) {
+    if (!e.is_limit() || !takes_part()) throw;
+    std::vector<StateId> known;
+    {
+      std::lock_guard hold(grammar_->world().lock);
+      const WorkScope scope(Task::kAccept, grammar_->mask_work());
+      known = ways();
+    }
+    StateId to = Parser::dead();
+    const bool taken = take_way(known, [&](StateId one) {
+      try {
+        return (to = walk(one, bytes)) != Parser::dead();
+      } catch (const Error& again) {
+        if (!again.is_limit()) throw;
+        return false;
+      }
+    });
+    if (!taken) throw;
+    return to;
+  }
+}
+
 StateId Matcher::walk(StateId s, std::string_view bytes) {
   for (char b : bytes) {
     s = step(s, static_cast<uint8_t>(b));
@@ -213,7 +239,7 @@ bool Matcher::accept_token(TokenId t) {
   }
   const std::string_view bytes = v.bytes(t);
   if (bytes.empty()) return false;
-  const StateId s = epoch_->limits ? accept_limited(t) : walk(current(), bytes);
+  const StateId s = epoch_->limits ? accept_limited(t) : walk_on(bytes);
   if (s == Parser::dead() || (epoch_->spelling && !spellable(s))) return false;
   push(s, t, bytes);
   return true;
@@ -373,7 +399,8 @@ bool Matcher::plain_row_fast(uint32_t* row) {
   return !starved(row);
 }
 
-// Whether nothing is left of a mask from which something was left out. That is no answer: some() finds a token.
+// Whether nothing is left of a mask from which something was left out. That is no answer: some() finds a
+// token.
 bool Matcher::starved(const uint32_t* row) const {
   if (!takes_part() || !grammar_->narrowed()) return false;
   return std::all_of(row, row + grammar_->vocabulary().words(), [](uint32_t word) { return word == 0; });
@@ -397,19 +424,57 @@ void Matcher::plain_row(uint32_t* row) {
 // Whether a mask that is too much may be a part of it.
 bool Matcher::takes_part() const { return grammar_->subset() && !epoch_->limits && !epoch_->spelling; }
 
-// Some tokens of a mask that was too much: with as much work again, and with more where that finds none.
+// Some tokens of a mask that was too much: with as much work again, by one way of several to read on, and
+// with more work where that finds none.
 void Matcher::part_of_row(uint32_t* row) {
   exact_ = false;
   std::lock_guard hold(grammar_->world().lock);
   const Narrowing watch(*grammar_);
-  try {
-    const WorkScope scope(Task::kMask, grammar_->mask_work());
-    return epoch_->masks.some(current(), row);
-  } catch (const Error& e) {
-    if (!e.is_limit()) throw;
-  }
+  const auto some = [&](StateId s) {
+    try {
+      const WorkScope scope(Task::kMask, grammar_->mask_work());
+      epoch_->masks.some(s, row);
+      return true;
+    } catch (const Error& e) {
+      if (!e.is_limit()) throw;
+      return false;
+    }
+  };
+  if (some(current()) || take_way(ways(), some)) return;
   const WorkScope scope(Task::kMask, ending_work());
   epoch_->masks.some(current(), row);
+}
+
+void Matcher::some_of_row(StateId s, uint32_t* row) {
+  std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kMask, grammar_->mask_work());
+  epoch_->masks.some(s, row);
+}
+
+// The ways to read on from here, one state each; under the lock. An ambiguous grammar can have so many that
+// no step of them all is within a limit.
+std::vector<StateId> Matcher::ways() {
+  constexpr std::size_t kWays = 8;
+  std::vector<StateId> out;
+  const std::size_t n = std::min(epoch_->parser.items(current()).size(), kWays);
+  for (std::size_t i = 0; i < n; ++i) {
+    const StateId one = epoch_->parser.one_way(current(), i);
+    if (one != current() && one != Parser::dead()) out.push_back(one);
+  }
+  return out;
+}
+
+// Takes the first of which f(state) is true, and no other from here on.
+bool Matcher::take_way(const std::vector<StateId>& ways, const std::function<bool(StateId)>& f) {
+  for (const StateId one : ways) {
+    Undo back([this, all = current()] { history_.back() = all; });
+    history_.back() = one;
+    if (!f(one)) continue;
+    grammar_->narrow();
+    back.keep();
+    return true;
+  }
+  return false;
 }
 
 void Matcher::row_by_bytes(uint32_t* row) {

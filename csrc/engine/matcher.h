@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -84,6 +85,9 @@ class Matcher {
   void plain_row(uint32_t* row);
   bool takes_part() const;
   bool starved(const uint32_t* row) const;
+  void some_of_row(StateId s, uint32_t* row);
+  std::vector<StateId> ways();
+  bool take_way(const std::vector<StateId>& ways, const std::function<bool(StateId)>& f);
   void part_of_row(uint32_t* row);
   int64_t reading_work(std::size_t bytes) const;
   int64_t ending_work() const;
@@ -94,6 +98,7 @@ class Matcher {
   void push(StateId s, TokenId t, std::string_view text);
   StateId step(StateId s, uint8_t byte);
   StateId walk_text(StateId s, std::string_view bytes);
+  StateId walk_on(std::string_view bytes);
   StateId walk(StateId s, std::string_view bytes);
   StateId accept_limited(TokenId t);  // dead where it is not allowed
   bool spellable(StateId s);          // whether tokens can finish it
@@ -119,6 +124,7 @@ class Matcher {
   void judge_texts(Trial& trial);
   bool fill_limited(uint32_t* row, std::size_t budget);
   bool keep_promise(uint32_t* row, std::size_t budget);
+  bool bounded_row(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
   void measure();
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
 

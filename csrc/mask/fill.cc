@@ -629,6 +629,7 @@ void MaskBuilder::some(StateId s, uint32_t* row) {
   }
   if (any) return;
   if (stopped) std::rethrow_exception(stopped);
+  throw Error(ErrorKind::kBudgetExceeded, "no token is known that may stand here");
 }
 
 void MaskBuilder::uncached(StateId s, std::vector<TokenId>& scratch, Mask& out) {

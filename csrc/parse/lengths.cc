@@ -300,6 +300,7 @@ uint32_t Lengths::stack(StackId s) {
     }
     const auto entries = parser_.stacks().entries(s);
     if (entries.size() != 1) {
+      charge(4 + 2 * static_cast<int64_t>(entries.size()));
       for (const StackEntry& e : entries) out = std::min(out, sum(symbol(e.top), stack(e.rest)));
       stacks_.emplace(s.v, out);
       break;

@@ -66,7 +66,7 @@ StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
   if (const auto* known = unions_.find(key)) return StackId{*known};
   std::vector<StackEntry> out;
   const auto x = entries(a), y = entries(b);
-  charge(4 + static_cast<int64_t>(x.size() + y.size()));
+  charge(12 + 2 * static_cast<int64_t>(x.size() + y.size()));
   std::size_t i = 0, j = 0;
   while (i < x.size() || j < y.size()) {
     if (j == y.size() || (i < x.size() && x[i].top < y[j].top)) {

@@ -419,6 +419,21 @@ StateId Parser::subset(std::vector<Item> items, bool accepting) {
   return intern(items, accepting);
 }
 
+StateId Parser::one_way(StateId s, std::size_t item) {
+  Item only = items(s)[item];
+  std::vector<Symbol> tops;
+  StackId at = only.stack;
+  while (!stacks_.has_end(at)) {
+    const StackEntry& e = stacks_.entries(at)[0];
+    tops.push_back(e.top);
+    at = e.rest;
+    charge();
+  }
+  only.stack = stacks_.push(std::span<const Symbol>(tops), StackArena::end());
+  if (!alive_.stack(only.stack)) return dead();
+  return subset({only}, state(s).accepting);
+}
+
 StateId Parser::continuation(StackId stack, CaptureId capture) {
   const uint64_t left_out = left_out_;
   if (capture.v == 0) {
@@ -478,8 +493,8 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
   }
   if (left_out_ != left_out)  // blanks before nothing are nothing
     feed(left_out, !f.accepting && f.lexemes.empty() && std::ranges::all_of(f.items, [&](const Item& i) {
-      return std::ranges::find(starved, i.stack) != starved.end();
-    }));
+           return std::ranges::find(starved, i.stack) != starved.end();
+         }));
   normalise(f.items);
   const StateId out = intern(f.items, f.accepting);
   spare_.push_back(std::move(f));

@@ -86,6 +86,9 @@ class Parser {
   StateId make(std::span<const Item> items, bool accepting);
   // The state of these items as they are, taken from a state that was closed already.
   StateId subset(std::vector<Item> items, bool accepting);
+  // One way to read on: one of the items of s above one stack of its set. A subset of what s allows, for
+  // states whose ways are too many; dead() where it cannot be completed.
+  StateId one_way(StateId s, std::size_t item);
   // The state reached when a terminal above `stack` has just ended.
   StateId continuation(StackId stack, CaptureId capture);
 
@@ -177,7 +180,7 @@ class Parser {
   std::vector<uint32_t> visited_;
   uint32_t visit_ = 0;
   uint32_t depth_ = 0;
-  uint32_t nested_ = 0;  // frontiers that are being built
+  uint32_t nested_ = 0;    // frontiers that are being built
   uint64_t left_out_ = 0;  // rules and stacks of which nothing is known that may follow
   std::vector<StackId> starved_;
   const Alternatives nothing_;
