@@ -171,6 +171,8 @@ test-hosts: wheel $(if $(filter llama_cpp,$(HOST)),$(CPREFIX)/.installed)  ## th
 
 attack: setup  ## SCHEMAS (2000) hostile schemas with 100 random walks each, then the other hostile inputs: a table
 	@$(PY) -m bench.attack --seeds 0:$(SCHEMAS) --walks 100 --mask 200000 --jobs $(JOBS) --vocabulary tekken
+	@$(PY) -m bench.attack --seeds 0:$(SCHEMAS) --walks 10 --mask 200000 --jobs $(JOBS) --kind regex
+	@$(PY) -m bench.attack --seeds 0:$(SCHEMAS) --walks 10 --mask 200000 --jobs $(JOBS) --kind grammar
 	@$(PY) -m bench.hostile
 	@$(PY) -m bench.damage
 

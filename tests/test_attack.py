@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
@@ -27,6 +29,38 @@ def test_a_campaign(compiler: structgen.Compiler, first: int) -> None:
         assert not found.examples, f"seed {seed}: {found.examples}"
         counts += found.counts
     assert counts["texts"] >= 5, counts  # not everything is refused
+
+
+@pytest.mark.parametrize("seed", [369, 623, 820, 1262, 1378, 1793, 1832])
+def test_what_the_long_campaign_found(seed: int) -> None:
+    """Masks without a token, an allowed token that was refused, and budgets that stopped a text: each in a
+    compiler of its own, because what others have decided is known."""
+    own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=UNITS), on_limit="subset")
+    found = attack.attack(own, seed, attack.schema(seed), walks=4, tokens=80)
+    assert not found.examples, found.examples
+
+
+@pytest.mark.parametrize("first", [*range(0, 40, 10), 180])
+def test_patterns(compiler: structgen.Compiler, first: int) -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(first, first + 10):
+        pattern, judged = attack.pattern(seed)
+        check = functools.partial(attack.matches, pattern) if judged else None
+        found = attack.attack(compiler, seed, pattern, walks=2, tokens=60, kind="regex", check=check)
+        assert not found.examples, f"seed {seed}: {found.examples}"
+        counts += found.counts
+    assert counts["texts"] >= 5, counts
+
+
+@pytest.mark.parametrize("seeds", [range(0, 10), range(20, 30), [78]])
+def test_grammars(compiler: structgen.Compiler, seeds: Sequence[int]) -> None:
+    counts: Counter[str] = Counter()
+    for seed in seeds:
+        kind, text = attack.grammar(seed)
+        found = attack.attack(compiler, seed, text, walks=2, tokens=60, kind=kind)
+        assert not found.examples, f"seed {seed}: {found.examples}"
+        counts += found.counts
+    assert counts["texts"] >= 1, counts
 
 
 def test_the_judge_sees_a_wrong_text() -> None:
