@@ -35,6 +35,8 @@ def spent(reader: str, kind: str, size: int) -> float:
         ("lark", "newlines", 1 << 13),
         ("lark", "newlines between", 1 << 13),
         ("lark", "comments", 1 << 14),
+        ("lark", "many rules", 1 << 14),
+        ("regex", "named groups", 1 << 15),
         ("tags", "many triggers", 1 << 13),
         ("tags", "many tags", 1 << 14),
     ],

@@ -149,7 +149,8 @@ def _check_names(loader: Any, scanned: Scanned) -> None:
             if (expected := len(known[name].params)) != given:
                 scanned.fail(miscounted(name, expected, given), where(text, name))
         used = _find_used_symbols(definition.tree)  # type: ignore[no-untyped-call]
-        if unknown := used - known.keys() - set(definition.params):
+        # Not `used - known.keys()`, which goes through all that is known for every rule.
+        if unknown := {name for name in used if name not in known} - set(definition.params):
             _undefined(min(unknown, key=lambda name: (where(text, name), name)), loader, scanned)
     for name in loader._ignore_names:
         if name not in known:
