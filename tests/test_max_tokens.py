@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import random
 import time
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import structgen
 from structgen import errors
+from structgen.lm import embedded
 from tests import harness, limited, oracle
 from tests.limited import EOS, SIZE, TEXTS
 from tests.strategies import Source
@@ -541,3 +543,50 @@ def test_speculative_texts_are_plain_texts_and_complete() -> None:
             assert grammar.matcher().accept_tokens(list(result.tokens))
             texts[speculate] = result.text
         assert texts[None] == texts["auto"]
+
+
+LONG_VALUES = [
+    ({"type": "string", "minLength": 200}, 100, 18),
+    (
+        {"type": "object", "properties": {"bio": {"type": "string", "minLength": 400}}, "required": ["bio"]},
+        300,
+        60,
+    ),
+    ({"type": "array", "minItems": 20, "items": {"type": "string", "minLength": 20}}, 200, 90),
+    (
+        {
+            "type": "object",
+            "properties": {f"p{i}": {"type": "string", "minLength": 80, "maxLength": 100} for i in range(5)},
+            "required": [f"p{i}" for i in range(5)],
+        },
+        200,
+        90,
+    ),
+    ({"type": "string", "pattern": "^[a-z ]{500,}$"}, 200, 60),
+    (
+        {"type": "object", "properties": {"bio": {"type": "string", "minLength": 1000}}, "required": ["bio"]},
+        900,
+        130,
+    ),
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"limits": structgen.Limits(mask=200_000), "on_limit": "subset"}])
+@pytest.mark.parametrize(("schema", "budget", "few"), LONG_VALUES)
+def test_long_values_end_in_time(schema: Any, budget: int, few: int, options: dict[str, Any]) -> None:
+    """Their text that is shortest in bytes takes a token a character; others take far fewer tokens."""
+    known = structgen.Vocabulary.from_file(embedded.path())
+    compiler = structgen.Compiler(known, **options)
+    source = random.Random(budget)
+    for tokens in (budget, few):
+        matcher = compiler.json_schema(schema).matcher(max_tokens=tokens)
+        mask = structgen.allocate_bitmask(1, known.vocab_size)
+        taken = 0
+        while not matcher.is_terminated():
+            matcher.fill_bitmask(mask, 0)
+            allowed = np.flatnonzero(oracle.bits(mask, known.vocab_size))
+            short = [t for t in allowed if len(known.token_bytes(int(t))) <= 2]  # the dearest way
+            assert matcher.accept_token(int(source.choice(short or list(allowed))))
+            taken += 1
+            assert taken <= tokens
+    assert compiler.json_schema(schema).matcher().tokens_needed() <= few

@@ -208,9 +208,41 @@ Reach::Answer Matcher::asked_within(std::size_t budget) {
   return found;
 }
 
+// The same where more work is due: how few tokens suffice may be told where it is not told of many.
+Reach::Answer Matcher::sought_within(std::size_t budget) {
+  const StateId s = current();
+  const Reach::Answer found = asked_within(budget);
+  if (found != Reach::Answer::kUnknown) return found;
+  if (uint64_t work = kAskedReach; descends(s, budget, work) && needed(s) <= budget)
+    return Reach::Answer::kYes;
+  const std::size_t least =
+      std::max(epoch_->reach.least(epoch_->masks.blind(s)), epoch_->exact_reach.least(s));
+  for (std::size_t k = least; k < std::min(budget, kDeep); ++k) {
+    const Reach::Answer fewer = asked_within(k);
+    if (fewer == Reach::Answer::kUnknown) break;
+    if (fewer == Reach::Answer::kYes)
+      return needed(s) <= budget ? Reach::Answer::kYes : Reach::Answer::kUnknown;
+  }
+  return Reach::Answer::kUnknown;
+}
+
 // Whether `budget` tokens are shown to complete s, where a mask looks.
 bool Matcher::few(StateId s, std::size_t budget, uint64_t& work) {
   return budget < kExact && !epoch_->limits && within(s, budget, work) == Reach::Answer::kYes;
+}
+
+// Whether the longest steps that there are complete s in time.
+bool Matcher::descends(StateId s, std::size_t budget, uint64_t& work) {
+  if (!epoch_->fast || epoch_->limits) return false;
+  const StateId any = epoch_->masks.blind(s);
+  const auto bytes = [&](StateId to) { return epoch_->lengths.of(to); };
+  const auto next = [&](StateId from) -> TokenId {
+    std::vector<Piece> pieces;
+    if (!spell(grammar_->vocabulary().trie(), epoch_->completion.of(from), pieces) || pieces.empty())
+      return -1;
+    return pieces[0].token;
+  };
+  return epoch_->reach.descend(any, budget, bytes, next, work) == Reach::Answer::kYes && follow(s, any);
 }
 
 Matcher::Bounds Matcher::tokens_needed(bool search) {
@@ -224,6 +256,8 @@ Matcher::Bounds Matcher::tokens_needed(bool search) {
   std::size_t enough = needed(s);
   if (enough == kTooMany && !epoch_->limits && find(s, true) == Reach::Answer::kYes)
     enough = epoch_->needed.at(s.v).tokens;
+  if (uint64_t work = kAskedReach; search && enough > kDeep && descends(s, enough - 1, work))
+    enough = needed(s);
   std::size_t least = std::max(epoch_->reach.least(epoch_->masks.blind(s)), epoch_->exact_reach.least(s));
   for (std::size_t k = least; search && k < std::min(enough, kDeep); ++k) {
     const Reach::Answer found = asked_within(k);
@@ -586,7 +620,7 @@ bool Matcher::fill_limited(uint32_t* row, std::size_t budget) {
   const WorkScope scope(Task::kBudget, ending_work());
   refresh();
   if (needed(current()) > budget) {
-    if (asked_within(budget) != Reach::Answer::kNo) unknown(budget);
+    if (sought_within(budget) != Reach::Answer::kNo) unknown(budget);
     return false;
   }
   const Vocabulary& v = grammar_->vocabulary();
@@ -723,7 +757,7 @@ bool Matcher::narrow_row(uint32_t* row, std::size_t budget, int64_t work) {
     return true;
   }
   if (needed(current()) > budget) {
-    const Reach::Answer found = asked_within(budget);
+    const Reach::Answer found = sought_within(budget);
     if (found == Reach::Answer::kUnknown) unknown(budget);
     if (found == Reach::Answer::kNo) return false;
   }

@@ -141,6 +141,43 @@ Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   return Answer::kNo;
 }
 
+Reach::Answer Reach::descend(StateId s, std::size_t most, const std::function<uint32_t(StateId)>& bytes,
+                             const std::function<TokenId(StateId)>& next, uint64_t& work) {
+  struct Step {
+    StateId from, to;
+    TokenId token;
+  };
+  std::vector<Step> path;
+  std::unordered_set<uint32_t> seen{s.v};
+  while (known(s) == kFar || path.size() + known(s) > most) {
+    if (path.size() + 1 >= most) return Answer::kUnknown;
+    const Edges* e = edges(s, work);
+    if (!e || work < e->to.size()) return Answer::kUnknown;
+    work -= e->to.size();
+    charge(4 * static_cast<int64_t>(e->to.size()));
+    Step best{s, Parser::dead(), -1};
+    uint32_t left = bytes(s);
+    for (const auto& [to, token] : e->to)
+      if (const uint32_t after = bytes(to); after < left && !seen.contains(to.v)) {
+        best = {s, to, token};
+        left = after;
+      }
+    if (best.token < 0) {  // between values, where bounds do not compare well
+      best.token = next(s);
+      if (best.token < 0) return Answer::kUnknown;
+      best.to = s;
+      for (char b : vocabulary_.bytes(best.token))
+        best.to = begin(parser_.step(best.to, static_cast<uint8_t>(b)));
+      if (best.to == Parser::dead() || seen.contains(best.to.v)) return Answer::kUnknown;
+    }
+    path.push_back(best);
+    s = best.to;
+    seen.insert(s.v);
+  }
+  for (; !path.empty(); path.pop_back()) take(path.back().from, path.back().to, path.back().token);
+  return Answer::kYes;
+}
+
 Reach::Answer Reach::find(StateId s, uint64_t& work) {
   if (known(s) < kFar) return Answer::kYes;
   if (least(s) == kFar) return Answer::kNo;

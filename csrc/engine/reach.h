@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -57,6 +58,12 @@ class Reach {
   Answer within(StateId s, std::size_t k, uint64_t& work);
   // Whether any tokens can. `needed` likewise.
   Answer find(StateId s, uint64_t& work);
+  // Whether `most` tokens complete s: at each state the one that leaves the fewest bytes by `bytes` (an upper
+  // bound of the bytes that complete a state), and where none leaves fewer, `next`, the first of the shortest
+  // text (-1: there is none). Yes or unknown: one way is tried. For long values, where within() would have to
+  // look at every length.
+  Answer descend(StateId s, std::size_t most, const std::function<uint32_t(StateId)>& bytes,
+                 const std::function<TokenId(StateId)>& next, uint64_t& work);
   // Whether some tokens are known to complete s, by any search.
   bool finished(StateId s) const { return known(s) < kFar; }
   // The tokens to the end after a yes.
