@@ -12,11 +12,12 @@ one after the other; removing any keyword of the result gives a schema with a va
 from __future__ import annotations
 
 import difflib
+import itertools
 import json
 import re
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +33,10 @@ __all__ = ["Finding", "SchemaWarning", "contradiction", "lint", "warn"]
 Level = Literal["error", "warning", "hint"]
 _PROBES = 400
 _SECONDS = 2.0
+_SEARCHES, _CANDIDATES, _NAME = 100, 300, 60  # for names that are close; their length
+_LOOKED = 20_000  # schemas in a schema that a call looks at before it generates, and
+_WARNED = 10  # warnings of one call
+_PATTERN = 2000  # characters of a pattern that is looked at
 _LONG = 2000  # bytes of a shortest text from which on it is told
 _ROOT = "urn:structgen:lint"
 
@@ -145,15 +150,21 @@ def warn(schema: Any, name: str = "", *, draft: str | int | None = None, registr
             return
     if not isinstance(schema, dict):
         return
+    told = 0
     try:
-        found = list(_Lint(schema, draft, registry, None).walk())
-    except RecursionError:
-        return
-    for finding in found:
-        if finding.level == "warning":
+        for finding in _Lint(schema, draft, registry, None).walk(_LOOKED):
+            if finding.level != "warning":
+                continue
+            told += 1
             where = f"{name}: " if name else ""
             text = str(finding).removeprefix("warning: ")
+            if told == _WARNED:
+                text += "; structgen lint tells the rest, if there is more"
             warnings.warn(f"{where}{text}", SchemaWarning, stacklevel=_outside())
+            if told == _WARNED:
+                return
+    except RecursionError:
+        return
 
 
 def _outside() -> int:
@@ -179,6 +190,7 @@ class _Lint:
         self.registry = registry
         self._compiler = compiler
         self.probes = 0
+        self.searches = 0
         self.core: Any = None  # what is left of a schema without a value, and
         self.kept: list[list[str | int]] = []  # the places of its keywords
         self.until = time.monotonic() + _SECONDS
@@ -210,15 +222,28 @@ class _Lint:
             if "unknown keyword" not in entry.reason and "unknown format" not in entry.reason:
                 level: Level = "warning" if entry.reason.startswith("ignored") else "hint"
                 yield Finding(entry.pointer, entry.keyword, level, entry.reason)
-        shortest = len(grammar.matcher().shortest_completion())
+        try:
+            shortest = len(grammar.matcher().shortest_completion())
+        except StructgenError as error:
+            yield Finding("", "", "hint", f"generating may be slow: {error}")
+            return
         if shortest > _LONG:
             yield Finding("", "", "hint", f"the shortest text has {shortest} bytes: max_tokens must allow it")
         yield from self.parts()
 
     # ---- what a look at the schema tells ----
 
-    def walk(self) -> Iterator[Finding]:
-        for pointer, node in _schemas(self.root, ""):
+    def close(self, name: str, known: Iterable[str], cutoff: float = 0.75) -> str | None:
+        """The nearest known name, of the first `_CANDIDATES`; None after `_SEARCHES` names: each costs as
+        much as there are names, and a schema may have thousands of both."""
+        self.searches += 1
+        if self.searches > _SEARCHES or len(name) > _NAME:
+            return None
+        few = [other for other in itertools.islice(known, _CANDIDATES) if len(other) <= _NAME]
+        return next(iter(difflib.get_close_matches(name, few, n=1, cutoff=cutoff)), None)
+
+    def walk(self, most: int | None = None) -> Iterator[Finding]:
+        for pointer, node in itertools.islice(_schemas(self.root, ""), most):
             if isinstance(node, dict):
                 yield from self.keywords(pointer, node)
                 yield from self.names(pointer, node)
@@ -228,12 +253,12 @@ class _Lint:
         types = {kinds} if isinstance(kinds, str) else _names(kinds)
         for name in node:
             if name not in _KNOWN and not name.startswith(("x-", "$")):
-                close = difflib.get_close_matches(name, _KNOWN, n=1, cutoff=0.75)
+                close = self.close(name, _KNOWN)
                 if name in _OPENAPI:
                     words = f"is OpenAPI's and says nothing here: write {_OPENAPI[name]}"
                     yield Finding(pointer, name, "warning", words)
                 elif close:
-                    yield Finding(pointer, name, "warning", f"unknown keyword; did you mean `{close[0]}`?")
+                    yield Finding(pointer, name, "warning", f"unknown keyword; did you mean `{close}`?")
                 else:
                     yield Finding(pointer, name, "hint", "unknown keyword: it constrains nothing")
             about = _ABOUT.get(name)
@@ -258,15 +283,15 @@ class _Lint:
                 words = f"{_short(lost[0])} is excluded by the type {json.dumps(kinds)}"
                 yield Finding(pointer, "enum", "warning", words)
         if isinstance(node.get("format"), str) and node["format"] not in _FORMATS:
-            close = difflib.get_close_matches(node["format"], _FORMATS, n=1, cutoff=0.7)
-            hint = f"; did you mean {close[0]!r}?" if close else ": it constrains nothing"
+            close = self.close(node["format"], _FORMATS, 0.7)
+            hint = f"; did you mean {close!r}?" if close else ": it constrains nothing"
             level: Level = "warning" if close else "hint"
             yield Finding(pointer, "format", level, f"unknown format {node['format']!r}{hint}")
-        if isinstance(node.get("pattern"), str):
+        if isinstance(node.get("pattern"), str) and len(node["pattern"]) <= _PATTERN:
             yield from _dialect(pointer, node["pattern"])
         if isinstance(kinds, str) and kinds not in _TYPES:
-            close = difflib.get_close_matches(kinds, _TYPES, n=1, cutoff=0.5)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; known: {', '.join(_TYPES)}"
+            close = self.close(kinds, _TYPES, 0.5)
+            hint = f"; did you mean {close!r}?" if close else f"; known: {', '.join(_TYPES)}"
             yield Finding(pointer, "type", "error", f"unknown type {kinds!r}{hint}")
 
     def names(self, pointer: str, node: dict[str, Any]) -> Iterator[Finding]:
@@ -276,9 +301,9 @@ class _Lint:
         for name in sorted(_names(required) or ()):
             if name in properties or any(key in node for key in ("patternProperties", "allOf", "$ref")):
                 continue
-            close = difflib.get_close_matches(name, list(properties), n=1, cutoff=0.75)
+            close = self.close(name, properties)
             if close:
-                words = f"{name!r} is no property; did you mean {close[0]!r}?"
+                words = f"{name!r} is no property; did you mean {close!r}?"
                 yield Finding(pointer, "required", "warning", words)
             else:
                 yield Finding(

@@ -389,6 +389,8 @@ def test_generate_takes_the_options_of_decoding(run, file, tmp_path, monkeypatch
     record = json.loads(out)
     assert status == 0 and len(record["top_logprobs"]) == len(record["tokens"])
     assert len(record["top_logprobs"][0]["before"]) == 2
+    status, _, err = run(*base, "-n", "0")
+    assert status == 2 and "n must be at least 1" in err
     for flag in ("--logit-bias=3", "--logit-bias=a=b", "--logit-bias=nothing=3"):
         status, _, err = run(*base, flag)
         assert status == 2 and ("--logit-bias takes" in err or "logit_bias" in err), err

@@ -210,6 +210,26 @@ def test_large_schemas_end(schema: Any) -> None:
     assert time.process_time() - begin < 20
 
 
+def test_a_call_looks_at_hostile_schemas_for_a_moment() -> None:
+    hostile: list[Any] = [
+        {"properties": {f"a{i}": {} for i in range(3000)}, "required": [f"b{i}" for i in range(3000)]},
+        {f"minimum{i}": i for i in range(5000)},
+        {"properties": {f"p{i}": {"type": "string", f"zz{i}": 1} for i in range(20_000)}},
+        {"pattern": "[" * 200_000},
+        {"x" * 500_000: 1, "format": "y" * 500_000},
+    ]
+    for schema in hostile:
+        begin = time.process_time()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warn(schema)
+        assert time.process_time() - begin < 2 and len(caught) <= 10
+        begin = time.process_time()
+        with contextlib.suppress(sg.GrammarError):
+            lint(schema)
+        assert time.process_time() - begin < 20
+
+
 def test_deep_schemas_end() -> None:
     deep: Any = {"type": "integer"}
     for _ in range(3000):

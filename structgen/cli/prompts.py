@@ -71,7 +71,7 @@ def lines_of(options: argparse.Namespace) -> list[Request]:
     inputs = Inputs()
     common = constraint(options, inputs)
     given = _options_of(options)
-    if options.n > 1:
+    if options.n != 1:
         given["n"] = options.n
     if options.prompt is not None:
         if common is None:
