@@ -37,6 +37,7 @@ if not hasattr(sitecustomize, "NAMES"):  # the interpreter had one of its own
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from contract import EXPECTED, HARD, MODEL, ORDER, OTHERS, PROMPT, TEXT, Budgets  # noqa: E402
+from tool_texts import TOOLS, drawn  # noqa: E402
 
 import structgen as sg  # noqa: E402
 from structgen.integrations import sglang as plugin  # noqa: E402
@@ -267,37 +268,8 @@ def test_tool_calls_as_sglang_reads_them(style: str) -> None:
     from sglang.srt.entrypoints.openai.protocol import Function, Tool
     from sglang.srt.function_call.function_call_parser import FunctionCallParser
 
-    schema = {
-        "type": "object",
-        "properties": {
-            "city": {"type": "string", "enum": ["Rome", "New York", "Sao Paulo"]},
-            "days": {"type": "integer", "enum": [1, 2, 30]},
-        },
-        "required": ["city", "days"],
-        "additionalProperties": False,
-    }
-    names = ("weather", "time_in", "lookup")
-    tools = [{"type": "function", "function": {"name": name, "parameters": schema}} for name in names]
-    theirs = [Tool(type="function", function=Function(**tool["function"])) for tool in tools]
-    compiler = sg.Compiler(sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], 256))
-    grammar = compiler.tools(tools, "required", style=style, parallel=False)
-    chance = random.Random(style)
-    for _ in range(10):
-        matcher, text = grammar.matcher(), b""
-        while not (matcher.is_accepting() and chance.random() < 0.5) and len(text) < 2000:
-            live = matcher.live_bytes()
-            if not live:
-                break
-            # blanks between marks and free text are allowed and not what is compared
-            wanted = [b for b in live if b not in b" \n\r\t"] or list(live)
-            byte = bytes([chance.choice(wanted)])
-            assert matcher.accept_bytes(byte)
-            text += byte
-        written = text.decode()
-        ours = sg.parse_tool_calls(written, style=style, tools=tools)
-        given = written if style != "harmony" else f"<|start|>assistant{written}<|call|>"
+    theirs = [Tool(type="function", function=Function(**tool["function"])) for tool in TOOLS]
+    for text, calls in drawn(style):
+        given = text if style != "harmony" else f"<|start|>assistant{text}<|call|>"
         found = FunctionCallParser(theirs, READERS[style]).parse_non_stream(given)[1]
-        assert [(c.name, json.loads(c.parameters)) for c in found] == [
-            (c.name, c.arguments) for c in ours.calls
-        ], written
-        assert len(found) == 1
+        assert [(c.name, json.loads(c.parameters)) for c in found] == calls, text
