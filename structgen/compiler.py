@@ -64,7 +64,7 @@ class Compiler:
         limits: Limits | None = None,
         on_limit: OnLimit = "error",
     ) -> None:
-        self.limits = Limits() if limits is None else limits
+        self.limits: Limits = Limits() if limits is None else limits
         if not isinstance(self.limits, Limits):
             raise TypeError(f"limits is a structgen.Limits, not {limits!r:.60}")
         is_subset(on_limit)
@@ -77,8 +77,8 @@ class Compiler:
                 f"vocabulary is a structgen.Vocabulary, not {vocabulary!r:.60}; Vocabulary.from_huggingface "
                 "takes tokenizers and names of models, Vocabulary.from_file files"
             )
-        self.vocabulary = vocabulary
-        self.threads = threads
+        self.vocabulary: Vocabulary = vocabulary
+        self.threads: int = threads
         self._cache = cache
         self._core = _core.Compiler(vocabulary._core, cache, cache_bytes, *self.limits._units())
         self._grammars: OrderedDict[Any, CompiledGrammar] = OrderedDict()

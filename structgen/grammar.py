@@ -64,7 +64,7 @@ class CompiledGrammar:
         self, core: _core.Grammar, vocabulary: Vocabulary, source: Any = None, parse: Any = None
     ) -> None:
         self._core = core
-        self.vocabulary = vocabulary
+        self.vocabulary: Vocabulary = vocabulary
         self._source = source
         self._parse = parse
         self._report: tuple[ReportEntry, ...] | None = None
@@ -224,7 +224,7 @@ class Matcher:
     __slots__ = ("_core", "grammar")
 
     def __init__(self, grammar: CompiledGrammar, core: _core.Matcher) -> None:
-        self.grammar = grammar
+        self.grammar: CompiledGrammar = grammar
         self._core = core
 
     def __repr__(self) -> str:

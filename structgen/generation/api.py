@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..constraints import ToolReply, constraint_of
 from ..lm.load import language_model
-from .options import GrammarOptions, Options, TextOptions, ToolOptions, settings_of
+from .options import GrammarOptions, Options, Settings, TextOptions, ToolOptions, settings_of
 from .plan import Plan, opened, planned
 from .results import InvalidValue, Result
 from .retry import again
-from .run import Clock, Text
+from .run import Clock, Run, Text
 
 if TYPE_CHECKING:
     import enum
     from typing import Unpack
+
+    from .speculative import SpeculativeRun
 
     E = TypeVar("E", bound=enum.Enum)
 
@@ -38,15 +40,16 @@ class Call:
     """
 
     def __init__(self, model: Any, prompt: Any, schema: Any, given: Mapping[str, Any]) -> None:
-        self.listed = given.get("n") is not None
-        self.settings, named = settings_of(given)
+        self.listed: bool = given.get("n") is not None
+        settings, named = settings_of(given)
+        self.settings: Settings = settings
         constraint = constraint_of({"schema": schema, **named} if schema is not None else named)
-        self.clock = Clock()
+        self.clock: Clock = Clock()
         lm = language_model(model)
         self.clock.lap("load")
-        self.plan = planned(lm, prompt, constraint, self.settings, self.clock)
-        self.texts = self.plan.texts()
-        self.run = opened(self.plan, self.texts, self.clock)
+        self.plan: Plan = planned(lm, prompt, constraint, self.settings, self.clock)
+        self.texts: list[Text] = self.plan.texts()
+        self.run: Run | SpeculativeRun = opened(self.plan, self.texts, self.clock)
 
     def results(self, stop: Callable[[], bool] = lambda: False) -> list[Result[Any]]:
         """Runs the texts to their ends. InvalidValue: a value is refused, and no attempt is left."""

@@ -129,7 +129,7 @@ class Run:
 
     def __init__(self, lm: LanguageModel, clock: Clock | None = None, *, lone: bool = True) -> None:
         self.lm = lm
-        self.clock = clock or Clock()
+        self.clock: Clock = clock or Clock()
         self.live: list[Text] = []
         self._lone = lone
         self._ends = frozenset(lm.eos_token_ids)

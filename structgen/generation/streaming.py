@@ -55,13 +55,13 @@ class Event(Generic[T]):
         result: Result[T] | None,
         read: Callable[[str], Any],
     ) -> None:
-        self.text = text
-        self.so_far = so_far
-        self.token = token
-        self.logprob = logprob
-        self.index = index
-        self.top_logprobs = top_logprobs
-        self.result = result
+        self.text: str = text
+        self.so_far: str = so_far
+        self.token: int = token
+        self.logprob: float = logprob
+        self.index: int = index
+        self.top_logprobs: TokenLogprobs | None = top_logprobs
+        self.result: Result[T] | None = result
         self._read = read
 
     @property

@@ -123,7 +123,7 @@ class HostRequest:
     __slots__ = ("end_token_ids", "error", "matcher")
 
     def __init__(self, matcher: Matcher, end_token_ids: Sequence[int]) -> None:
-        self.matcher = matcher
+        self.matcher: Matcher = matcher
         self.error: Exception | None = None
         self.end_token_ids = tuple(end_token_ids)
 

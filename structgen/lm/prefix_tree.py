@@ -48,8 +48,8 @@ class Node:
 
     def __init__(self, lm: PrefixTreeLM, parent: Node | None, token: int, serial: int) -> None:
         self._lm = lm
-        self.parent = parent
-        self.token = token
+        self.parent: Node | None = parent
+        self.token: int = token
         self._length: int = 0 if parent is None else parent._length + 1
         self._serial = serial
         self._span: Span | None = None

@@ -123,10 +123,10 @@ class Product(Potential):
         for factor in factors:
             found += factor.factors if isinstance(factor, Product) else [factor]
         self.factors: list[Potential] = found
-        self.boolean = all(f.boolean for f in found)
-        self.bounded = all(f.bounded for f in found)
-        self.shapes = bool(found) and all(f.shapes for f in found)
-        self.guides = any(f.guides for f in found)
+        self.boolean: bool = all(f.boolean for f in found)
+        self.bounded: bool = all(f.bounded for f in found)
+        self.shapes: bool = bool(found) and all(f.shapes for f in found)
+        self.guides: bool = any(f.guides for f in found)
 
     def prefix(self, text: Prefix) -> float:
         return _sum(factor.prefix(text) for factor in self.factors if factor.guides)
@@ -202,8 +202,8 @@ class Predicate(Potential):
         self.fn = fn
         self.at = at if monotone or at == "end" else "end"
         self.takes = takes
-        self.guides = self.at != "end"
-        self.ends = tuple(end.encode() for end in ends)
+        self.guides: bool = self.at != "end"
+        self.ends: tuple[bytes, ...] = tuple(end.encode() for end in ends)
 
     def prefix(self, text: Prefix) -> float:
         if self.at == "end" or (self.at == "unit" and not text.data.endswith(self.ends)):
@@ -253,7 +253,7 @@ class Canonical(Potential):
     texts alone, because what is odd so far may be canonical with the next token.
     """
 
-    name = "canonical"  # the vocabulary is in the key of a trie already
+    name: str = "canonical"  # the vocabulary is in the key of a trie already
     boolean = True
     bounded = True
     guides = False

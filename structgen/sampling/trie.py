@@ -49,11 +49,11 @@ class Edge:
     __slots__ = ("logp", "lower", "node", "score", "slot", "upper", "verdict")
 
     def __init__(self, slot: int, logp: float, score: float) -> None:
-        self.slot = slot
-        self.logp = logp
-        self.score = score
-        self.upper = 0.0
-        self.lower = NEVER
+        self.slot: int = slot
+        self.logp: float = logp
+        self.score: float = score
+        self.upper: float = 0.0
+        self.lower: float = NEVER
         self.verdict: bool | None = None
         self.node: Node | None = None
 
@@ -64,11 +64,11 @@ class Node:
     __slots__ = ("__weakref__", "edges", "lower", "parent", "token", "urn", "vector", "visited")
 
     def __init__(self, parent: Node | None, token: int) -> None:
-        self.parent = parent
-        self.token = token
+        self.parent: Node | None = parent
+        self.token: int = token
         self.edges: dict[int, Edge] = {}
-        self.visited = False
-        self.lower = NEVER  # log of the summed P(b|u) * lower(ub) over explored tokens
+        self.visited: bool = False
+        self.lower: float = NEVER  # log of the summed P(b|u) * lower(ub) over explored tokens
         self.vector: Vector | None = None
         self.urn: Urn | None = None  # the vector with the upper bounds as factors, once there are some
 
@@ -165,18 +165,18 @@ class Trie:
     def __init__(self, max_bytes: int = 256 << 20) -> None:
         if max_bytes < 1:
             raise ValueError("max_bytes must be positive")
-        self.max_bytes = max_bytes
-        self.root = Node(None, -1)
+        self.max_bytes: int = max_bytes
+        self.root: Node = Node(None, -1)
         self.key: str | None = None
-        self.evicted = 0
+        self.evicted: int = 0
         self._model: Callable[[], Any] = _nobody  # the model whose vectors these are, while it lives
-        self.lower_bound = NEVER  # log of the best certified bounds on Z
-        self.upper_bound = 0.0
+        self.lower_bound: float = NEVER  # log of the best certified bounds on Z
+        self.upper_bound: float = 0.0
         self._upper = 0.0
         # Least recently visited first, parents after their children.
         self._nodes: OrderedDict[Node, int] = OrderedDict()
         self._users: dict[int, int] = {}  # id of an array of token ids -> nodes whose vectors hold it
-        self.bytes = 0
+        self.bytes: int = 0
 
     def made_by(self, lm: Any) -> bool:
         """Whether this very object gave the vectors; a trie from a file was made by nobody known."""

@@ -135,7 +135,7 @@ class Urn:
     __slots__ = ("_blocks", "_stale", "_totals", "vector")
 
     def __init__(self, vector: Vector) -> None:
-        self.vector = vector
+        self.vector: Vector = vector
         self._blocks: dict[int, dict[int, float]] = {}  # block -> slot -> log factor
         self._totals = vector.totals
         self._stale: set[int] = set()  # blocks whose totals are to be formed anew

@@ -88,10 +88,10 @@ class Walk:
         self.logp = 0.0
         self.log_weight = 0.0
         self.value = NEVER  # log of P times the potentials of a text that ended; what it adds to Z
-        self.bound = bound
+        self.bound: float = bound
         self.twist = 0.0
         self.origin = 0
-        self.chance = chance
+        self.chance: Chance = chance
         self.context: Any = None
         self.matcher: Any = None
         self.synced = 0

@@ -122,8 +122,8 @@ class Answer:
 
     def __init__(self, job: Job, index: int) -> None:
         plan = job.plan
-        self.job = job
-        self.index = index
+        self.job: Job = job
+        self.index: int = index
         self.context: Context = job.prefixes[-1]
         self.matcher: Matcher | None = None if plan.grammar is None else plan.grammar.matcher()
         self.noise = plan.drawing.noise(index)

@@ -85,7 +85,7 @@ class CostTable:
         self._table: list[float] | None = None
         self._plans: dict[tuple[int, int], tuple[list[float], list[float]]] = {}
         self._age = 0
-        self.extra = 0.0
+        self.extra: float = 0.0
         for width, value in (seconds or {}).items():
             self._sums[_bucket(width)] = value
             self._weights[_bucket(width)] = 1.0

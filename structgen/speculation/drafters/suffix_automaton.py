@@ -71,7 +71,7 @@ class SuffixMatch:
     __slots__ = ("automaton", "length", "state")
 
     def __init__(self, automaton: SuffixAutomaton, state: int = 0, length: int = 0) -> None:
-        self.automaton = automaton
+        self.automaton: SuffixAutomaton = automaton
         self.state = state
         self.length = length
 

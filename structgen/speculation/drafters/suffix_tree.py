@@ -30,10 +30,10 @@ class _Node:
     __slots__ = ("children", "count", "length", "start", "text")
 
     def __init__(self, text: Sequence[int], start: int, length: int, count: int) -> None:
-        self.text = text
-        self.start = start
-        self.length = length
-        self.count = count
+        self.text: Sequence[int] = text
+        self.start: int = start
+        self.length: int = length
+        self.count: int = count
         self.children: dict[int, _Node] = {}
 
 
