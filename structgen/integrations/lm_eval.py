@@ -14,7 +14,9 @@ do not cut constrained texts, which end by themselves. Written for lm-eval 0.4.1
 
 from __future__ import annotations
 
+import atexit
 import copy
+import weakref
 from typing import Any
 
 try:
@@ -33,6 +35,7 @@ from .transformers import LogitsProcessor
 
 __all__ = ["FIELDS", "ConstrainedHFLM"]
 
+_models: weakref.WeakSet[ConstrainedHFLM] = weakref.WeakSet()
 FIELDS = ("json_schema", "regex", "choice", "gbnf", "lark", "structural_tag")
 
 
@@ -43,6 +46,7 @@ class ConstrainedHFLM(HFLM):  # type: ignore[misc]
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._host: HostEngine | None = None
+        _models.add(self)
         self._constraint: tuple[CompiledGrammar, int] | None = None
 
     def generate_until(self, requests: list[Any], disable_tqdm: bool = False) -> list[str]:
@@ -88,3 +92,10 @@ class ConstrainedHFLM(HFLM):  # type: ignore[misc]
         if self._host is None:
             self._host = HostEngine(Vocabulary.from_huggingface(self.tokenizer, model=self.model))
         return self._host
+
+
+@atexit.register
+def _let_go() -> None:
+    """The harness keeps its models to the end; the core would then report what they hold as leaked."""
+    for model in list(_models):
+        model._host = None

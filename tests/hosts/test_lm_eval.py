@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -127,3 +128,18 @@ def test_by_name() -> None:
     from lm_eval.api.registry import get_model
 
     assert get_model("structgen-hf") is ConstrainedHFLM
+
+
+KEPT = """
+import ctypes, sys
+from lm_eval.api.instance import Instance
+from structgen.integrations.lm_eval import ConstrainedHFLM
+model = ConstrainedHFLM(pretrained=sys.argv[1], device="cpu", dtype="float32")
+print(model.generate_until([Instance("generate_until", {"regex": "[0-9]"}, ("a", {"max_gen_toks": 5}), 0)]))
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(model))  # nobody frees it
+"""
+
+
+def test_it_exits_in_silence() -> None:
+    done = subprocess.run([sys.executable, "-c", KEPT, MODEL], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and "nanobind" not in done.stderr, done.stderr[-2000:]
