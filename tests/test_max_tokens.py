@@ -590,3 +590,64 @@ def test_long_values_end_in_time(schema: Any, budget: int, few: int, options: di
             taken += 1
             assert taken <= tokens
     assert compiler.json_schema(schema).matcher().tokens_needed() <= few
+
+
+def _conditions(source: random.Random) -> list[dict[str, Any]]:
+    """Conditions on one string; some text meets all of them, or the schema is refused."""
+    patterns = [
+        "[ab]{6}$",
+        ".*",
+        "^[^a]",
+        "^c",
+        "[ab]",
+        "[^a-z]",
+        "a",
+        "^[ab]*$",
+        "[ab]{2}x{3}",
+        "x?$",
+        "^.{2,9}$",
+    ]
+    out: list[dict[str, Any]] = [{"pattern": source.choice(patterns)} for _ in range(source.randint(1, 3))]
+    if source.random() < 0.4:
+        out.append({"minLength": source.randint(1, 12)})
+    if source.random() < 0.4:
+        out.append({"maxLength": source.randint(8, 40)})
+    if source.random() < 0.3:
+        out.append({"not": source.choice([{"pattern": "^a"}, {"const": "ab"}, {"enum": ["a", "b"]}])})
+    if source.random() < 0.2:
+        out.append({"format": source.choice(["email", "date", "uri", "hostname"])})
+    return out
+
+
+@pytest.mark.parametrize("strings", ["any", "plain"])
+@pytest.mark.parametrize("family", range(6))
+def test_strings_of_many_conditions_end_in_time(family: int, strings: Any) -> None:
+    """A bound on what completes a string must hold for all of its conditions together. Over single bytes the
+    least number of tokens is the shortest text's bytes and the end; one compiler has them all, because what
+    one schema taught it must be true of the others."""
+    single = structgen.Vocabulary.from_bytes([*(bytes([b]) for b in range(256)), b""], 256)
+    compiler = structgen.Compiler(single)
+    mask = structgen.allocate_bitmask(1, 257)
+    ended = 0
+    for number in range(25):
+        source = random.Random(100 * family + number)
+        schema = {"type": "string", "allOf": _conditions(source)}
+        try:
+            grammar = compiler.json_schema(schema, strings=strings)
+        except errors.UnsatisfiableSchema:
+            continue
+        least = len(grammar.matcher().shortest_completion()) + 1
+        assert grammar.matcher().tokens_needed() == least, schema
+        with pytest.raises(errors.UnsatisfiableBudget):
+            grammar.matcher().fill_bitmask(mask, 0, max_tokens=least - 1)
+        for budget in (least, least + 1, least + 3, least + 30):
+            matcher = grammar.matcher(max_tokens=budget)
+            taken = 0
+            while not matcher.is_terminated():
+                matcher.fill_bitmask(mask, 0)
+                allowed = np.flatnonzero(oracle.bits(mask, 257))
+                assert matcher.accept_token(int(source.choice(allowed))), schema
+                taken += 1
+            assert taken <= budget
+            ended += 1
+    assert ended > 20

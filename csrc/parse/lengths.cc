@@ -86,13 +86,17 @@ uint32_t Lengths::boolean(RegexId r, bool begun) {
       denied = std::max(denied, longest_denied(RegexId{k.a}));
     else if (k.boolean || k.lazy)
       return kFar;
-    else if (run == RegexArena::empty() && is_run(kid))
+    else if (is_run(kid) && (run == RegexArena::empty() || is_length(kid))) {
+      if (run != RegexArena::empty() && pattern != RegexArena::empty()) return kFar;
+      if (run != RegexArena::empty()) pattern = run;
       run = kid;
-    else if (pattern == RegexArena::empty() && k.body)
+    } else if (pattern == RegexArena::empty() && (k.body || is_run(kid)))
       pattern = kid;
     else
       return kFar;
   }
+  // Beside a pattern only a length will do: what else a run asks for, the pattern's shortest text may not have.
+  if (pattern != RegexArena::empty() && !(is_length(run) && regexes.node(pattern).body)) return kFar;
   if (run == RegexArena::empty() || denied >= kFar) return kFar;
   uint32_t out = 0;  // what is left of a character that was begun
   RegexNode at = regexes.node(run);
@@ -110,6 +114,16 @@ uint32_t Lengths::boolean(RegexId r, bool begun) {
   if (at.kind == RegexKind::kCat) out = sum(out, begun ? this->begun(RegexId{at.b}) : regex(RegexId{at.b}));
   if (begun) out = sum(out, this->begun(RegexId{repeat.a}));
   return sum(out, times(regex(RegexId{repeat.a}), count));
+}
+
+// So many characters of any kind and the closing quote.
+bool Lengths::is_length(RegexId r) const {
+  const RegexArena& regexes = parser_.regexes();
+  const RegexNode& at = regexes.node(r);
+  if (at.kind != RegexKind::kCat || regexes.node(RegexId{at.a}).kind != RegexKind::kRepeat) return false;
+  const RegexNode& end = regexes.node(RegexId{at.b});
+  return regexes.is_any_character(RegexId{regexes.node(RegexId{at.a}).a}) && end.kind == RegexKind::kBytes &&
+         regexes.byte_set(end.a) == ByteSet::of('"');
 }
 
 // Parts of a character, so many characters, and what is no run.

@@ -44,6 +44,7 @@ class Lengths {
   uint32_t searched(Id of);
   uint32_t boolean(RegexId r, bool begun);
   bool is_run(RegexId r) const;
+  bool is_length(RegexId r) const;
   uint32_t longest(RegexId r);
   uint32_t longest_denied(RegexId r);
   uint32_t longest_of(const JsonSet& set) const;

@@ -143,6 +143,7 @@ class RegexArena {
   }
   // The marked regex that holds every other marked one.
   void mark_any_character(RegexId r) { any_character_ = r; }
+  bool is_any_character(RegexId r) const { return r == any_character_ && r != empty(); }
   bool is_character(RegexId r) const { return nodes_[r.v].character; }
   // A regex remembered under a small key of the caller's choice; empty() until set.
   RegexId& remembered(uint32_t key) { return remembered_[key]; }
