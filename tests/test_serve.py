@@ -7,6 +7,7 @@ import asyncio
 import json
 import random
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -813,6 +814,62 @@ def test_answers_share_forwards_and_join_between_steps() -> None:
         for thread in threads:
             thread.join()
     assert max(lm.batches) > 4 and sum(lm.batches) < 16 * 40
+
+
+def test_one_request_does_not_take_every_place() -> None:
+    """Neither many answers to one prompt nor many prompts keep another client waiting."""
+    for body in (
+        {"prompt": asked("long"), "n": 24},
+        {"prompt": [asked("long")] * 40, "n": 4},
+    ):
+        lm = Script(lambda prompt: "a" * 3_000 if "long" in prompt else "b", seconds=0.001)
+        app = create_app(lm, temperature=0.0, sequences=8)
+        with TestClient(app) as client:
+            large = threading.Thread(
+                target=client.post, args=(COMPLETIONS,), kwargs={"json": {**body, "max_tokens": 400}}
+            )
+            large.start()
+            while len(lm.batches) < 20:
+                time.sleep(0.005)
+            before = len(lm.batches)
+            for _ in range(3):
+                ok(client.post(COMPLETIONS, json={"prompt": asked("short")}))
+            assert len(lm.batches) - before < 200 and large.is_alive()
+            large.join()
+
+
+def test_a_limit_that_no_text_meets_is_taken_where_completeness_is_not_asked_for() -> None:
+    app = create_app(Script(lambda _: '"abcdefgh"'), temperature=0.0)
+    with TestClient(app) as client:
+        body = {"prompt": asked("x"), "guided_json": {"type": "string", "minLength": 8}, "max_tokens": 3}
+        assert refused(client.post(COMPLETIONS, json=body))["code"] == "max_tokens_too_small"
+        done = ok(client.post(COMPLETIONS, json={**body, "structgen": {"complete": False}}))
+        assert done["choices"][0]["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["response_fromat", "responseFormat", "response_schema", "output_format", "schema", "format", "json",
+     "gramar", "ebnf", "structuredOutputs", "guidedjson", "guided_\ud800", "regex"],
+)  # fmt: skip
+def test_a_mistyped_constraint_does_not_become_none(client: TestClient, name: str) -> None:
+    content = json.dumps({"messages": MESSAGES, name: {"type": "object"}})
+    headers = {"Content-Type": "application/json"}
+    error = refused(client.post("/v1/chat/completions", content=content, headers=headers))
+    assert error["code"] == "invalid_request" and "no constraint that this server knows" in error["message"]
+
+
+def test_a_prompt_that_must_be_too_long_is_not_read() -> None:
+    lm = Script(lambda _: "x", context=100)
+    lm.start = lambda prompt: pytest.fail("the prompt was read")  # type: ignore[assignment]
+    with TestClient(create_app(lm, temperature=0.0)) as client:
+        error = refused(client.post(COMPLETIONS, json={"prompt": "x" * 2_000}))
+        assert error["code"] == "context_length_exceeded" and "2000 characters" in error["message"]
+
+
+def test_connections_do_not_wait_for_acknowledgements() -> None:
+    with cli_serve._listen("127.0.0.1", 0) as listening:
+        assert listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_long_prompt_does_not_hold_up_others() -> None:

@@ -42,7 +42,13 @@ class Workers:
         self._lost = 0
         self._closed = False
 
-    async def run(self, task: Callable[[], T], what: str, param: str | None = None) -> T:
+    async def run(
+        self,
+        task: Callable[[], T],
+        what: str,
+        param: str | None = None,
+        code: str = "grammar_too_costly",
+    ) -> T:
         """The task's result. ApiError: too many wait, or it took too long; else what it raises."""
         future: Future[T] = Future()
         with self._lock:
@@ -55,16 +61,20 @@ class Workers:
             self._lock.notify()
         try:
             # Shielded: a future that is cancelled would not tell when its thread is free again.
-            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(future)), self._seconds)
+            waited = asyncio.wrap_future(future)
+            waited.add_done_callback(
+                lambda done: done.cancelled() or done.exception()
+            )  # nobody else may look
+            return await asyncio.wait_for(asyncio.shield(waited), self._seconds)
         except TimeoutError:
             if future.running():
                 with self._lock:
                     self._lost += 1  # until it is done
                 future.add_done_callback(self._found)
-            else:
-                future.cancel()
+            elif future.cancel():
+                raise busy(f"{what} waited more than {self._seconds:g} seconds: try again", 503) from None
             raise ApiError(
-                f"{what} took more than {self._seconds:g} seconds", param=param, code="grammar_too_costly"
+                f"{what} took more than {self._seconds:g} seconds", param=param, code=code
             ) from None
 
     def close(self) -> None:

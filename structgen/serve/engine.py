@@ -36,6 +36,7 @@ __all__ = ["Engine"]
 
 _PATIENCE = 0.05  # seconds that a step waits for masks after its forward
 _ECHO = 32  # prompt tokens of a step whose log-probabilities are all wanted
+_STARVING = 5.0  # seconds after which nothing overtakes a job
 _IDLE = 0.002
 _SMALL = 1 << 15  # scores for which three calls of numpy are quicker than the checks of `apply_bitmask`
 _NEVER = np.float32(-np.inf)
@@ -87,6 +88,8 @@ class Engine:
                 raise busy("the server is shutting down", 503)
             if self._waiting and len(self._waiting) + len(jobs) > self.options.queue:
                 raise busy(f"{len(self._waiting)} requests wait already: try again")
+            for job in jobs:
+                job.request = jobs[0]
             self._waiting.extend(jobs)
             self._wake.notify()
 
@@ -191,6 +194,8 @@ class Engine:
         self.metrics.subsets.inc(sum(a.matcher is not None and not a.matcher.mask_exact for a in rows))
         if ended:
             self._live = [a for a in self._live if a not in ended]
+            for answer in ended:
+                answer.matcher = None  # its states may be large
         for job, failure in failed.items():
             self._fail(job, failure)
         if used and not self._keepers:
@@ -273,23 +278,44 @@ class Engine:
             self._live += answers
 
     def _join(self) -> None:
-        """Waiting jobs come in while there are places."""
+        """Waiting jobs come in while there are places; those of requests that have the fewest come first."""
         cached = getattr(self.lm, "cached_tokens", None)
-        busy_now = len(self._live) + sum(job.count for job in self._reading)
         while True:
+            held = Counter(a.job.request for a in self._live)
+            for job in self._reading:
+                held[job.request] += job.count
             with self._wake:
-                if not self._waiting:
+                chosen = self._next(held)
+                if chosen is None:
                     return
-                job = self._waiting[0]
-                if busy_now and busy_now + job.count > self.options.sequences:
-                    return
-                self._waiting.popleft()
-            if cached is not None and not job.plan.echo_entries:
-                job.cached = min(cached(job.prefixes[-1]), len(job.prefixes) - 1)
-                job.read = job.cached
-            self.metrics.queued.observe(time.monotonic() - job.arrived)
-            busy_now += job.count
-            self._reading.append(job)
+                self._waiting.remove(chosen)
+            if cached is not None and not chosen.plan.echo_entries:
+                chosen.cached = min(cached(chosen.prefixes[-1]), len(chosen.prefixes) - 1)
+                chosen.read = chosen.cached
+            self.metrics.queued.observe(time.monotonic() - chosen.arrived)
+            self._reading.append(chosen)
+
+    def _next(self, held: Counter[object]) -> Job | None:
+        """The waiting job that comes in now. `held`: places of each request.
+
+        One request, whatever it asks for, leaves others half as many places as there are: they come in
+        beside it.
+        """
+        first: dict[int, Job] = {}
+        for job in self._waiting:
+            first.setdefault(id(job.request), job)
+        busy_now = held.total()
+        others = busy_now - max(held.values(), default=0)
+        for job in sorted(first.values(), key=lambda job: held[job.request]):
+            fits = not busy_now or busy_now + job.count <= self.options.sequences
+            beside = not held[job.request] and others + job.count <= self.options.sequences // 2
+            if fits or beside:
+                return job
+            if (
+                time.monotonic() - job.arrived > _STARVING
+            ):  # a large one does not wait for ever behind small ones
+                return None
+        return None
 
     def _leave(self) -> None:
         """Jobs whose client is gone, that took too long, or whose mask does."""

@@ -8,6 +8,8 @@ for a constraint or an output which this server does not have is an error and no
 
 from __future__ import annotations
 
+import difflib
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -47,6 +49,15 @@ _REFUSED = {
 }
 # A mistyped constraint must not become no constraint.
 _CONSTRAINING = ("guided_", "structured_", "grammar", "json_", "response_format", "regex", "choice")
+# What such fields are called without their underscores, here and elsewhere.
+_PLAIN = (
+    "responseformat", "structuredoutputs", "structuredoutput", "guidedjson", "guidedregex", "guidedchoice",
+    "guidedgrammar", "grammar", "jsonschema",
+)  # fmt: skip
+_ELSEWHERE = (
+    "responseschema", "outputschema", "outputformat", "textformat", "format", "schema", "json", "jsonmode",
+    "ebnf", "gbnf", "lark", "regex", "pattern", "choices",
+)  # fmt: skip
 _HARMLESS = ("guided_decoding_backend", "guided_decoding_disable_fallback")
 
 
@@ -192,6 +203,16 @@ class Generation(Constrained):
         return [self.stop] if isinstance(self.stop, str) else list(dict.fromkeys(self.stop or []))
 
 
+def _constrains(name: str) -> bool:
+    """Whether an unknown field is one of another server's constraints, or one of ours with a slip in it."""
+    plain = re.sub("[^a-z]", "", name.lower())
+    return (
+        name.startswith(_CONSTRAINING)
+        or plain in _ELSEWHERE
+        or bool(difflib.get_close_matches(plain[:80], _PLAIN, n=1, cutoff=0.85))
+    )
+
+
 def _checked(cls: type[BaseModel], value: Any) -> Any:
     """ValueError: a field that asks for what is not there."""
     if isinstance(value, dict):
@@ -200,8 +221,9 @@ def _checked(cls: type[BaseModel], value: Any) -> Any:
                 continue
             if name in _REFUSED and asked not in ("", [], {}):
                 raise ValueError(f"'{name}' is not supported: {_REFUSED[name]}")
-            if str(name).startswith(_CONSTRAINING) and name not in _HARMLESS:
-                raise ValueError(f"'{name}' is no constraint that this server knows")
+            if name not in _HARMLESS and _constrains(str(name)):
+                shown = str(name).encode("ascii", "backslashreplace").decode()[:80]
+                raise ValueError(f"'{shown}' is no constraint that this server knows")
     return value
 
 

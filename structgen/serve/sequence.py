@@ -255,14 +255,14 @@ class Job:
         self.read = 0
         self.cached = 0
         self.first_token = 0.0
-        self.answers: list[Answer] = []
+        self.request: object = self  # the same object in all jobs of one request
         self.entries: list[Entry] = []
 
     def begin(self) -> list[Answer]:
         """The answers, once the prompt is read."""
-        self.answers = [Answer(self, i) for i in range(self.count)]
+        answers = [Answer(self, i) for i in range(self.count)]
         self.prefixes = self.prefixes[-1:]
-        return self.answers
+        return answers
 
     def cancel(self) -> None:
         """The client is gone, or had enough: the engine drops the job before its next step."""

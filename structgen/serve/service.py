@@ -39,6 +39,7 @@ from .sequence import Job, Piece, Plan, fits
 __all__ = ["Run", "Service", "Wanted"]
 
 _KNOWN = 256  # grammars that are ready at once
+_FEW = 4  # that are kept when memory is full
 _KEY = 100_000  # characters of a constraint that is remembered
 _QUICK = 0.05  # seconds
 
@@ -189,6 +190,8 @@ class Service:
         self.workers = Workers(options.compile_workers, options.queue, options.compile_seconds)
         self.readers = Workers(2, options.queue, options.compile_seconds)
         self._known: OrderedDict[str, CompiledGrammar] = OrderedDict()
+        names = lm.vocabulary.special_tokens
+        self._longest = max(map(len, [*lm.vocabulary.tokens, *names]), default=1)
         self._lock = threading.Lock()
         self.alone = asyncio.Semaphore(1)  # sampling and speculation: one at a time
         self.in_line = 0
@@ -231,8 +234,9 @@ class Service:
             if not 0 <= token < self.lm.vocabulary.vocab_size:
                 raise ApiError(f"'logit_bias' names {name!r:.40}, which is no token id", param="logit_bias")
             bias[token] = value
+        samples = request.structgen.sampling is not None  # a distribution, whose temperature cannot be 0
         return self.law(
-            request.temperature,
+            1.0 if request.temperature is None and samples else request.temperature,
             request.top_p,
             request.seed,
             top_k=request.top_k if request.top_k is not None and request.top_k > 0 else None,
@@ -285,7 +289,9 @@ class Service:
             contexts = [self._contexts(make, schema, wanted.prompt_param) for make in wanted.prompts]
             return contexts, None if constraint is None else constraint.key()
 
-        contexts, key = await self.readers.run(read, "reading the prompt", wanted.prompt_param)
+        contexts, key = await self.readers.run(
+            read, "reading the prompt", wanted.prompt_param, "prompt_too_costly"
+        )
 
         compiled: list[tuple[float, float]] = []
 
@@ -304,8 +310,7 @@ class Service:
                 room = self._room(wanted, len(tokens))
                 budget = False
                 if grammar is not None and room:
-                    within = self._fits(grammar, room, wanted, constraint, len(tokens))
-                    budget = within and wanted.complete
+                    budget = wanted.complete and self._fits(grammar, room, wanted, constraint, len(tokens))
                 own = replace(plan, room=room, budget=budget)
                 seconds = self.options.request_seconds
                 jobs.append(Job(self.lm.vocabulary, tokens, prefixes, own, wanted.count, loop, seconds))
@@ -339,7 +344,9 @@ class Service:
             if seconds < _QUICK:
                 self._known[key] = grammar
                 self._known.move_to_end(key)
-                while len(self._known) > _KNOWN:
+                # What is kept here stays alive when the compiler forgets it: the memory limit counts it, too.
+                full = self.compiler.byte_size > self.compiler.limits.memory
+                while len(self._known) > _KNOWN or (full and len(self._known) > _FEW):
                     self._known.popitem(last=False)
             elif key in self._known:
                 del self._known[key]
@@ -360,6 +367,14 @@ class Service:
         """The tokens of a prompt, and the context of each of its beginnings."""
         try:
             prompt = make(schema)
+            most = None if self.lm.max_context is None else self.lm.max_context * self._longest
+            if (
+                isinstance(prompt, str) and most is not None and len(prompt) > most
+            ):  # before it is cut into tokens
+                raise ContextTooLong(
+                    f"the prompt has {len(prompt)} characters, which are more tokens than the "
+                    f"{self.lm.max_context} that the model reads: shorten it"
+                )
             whole = self.lm.start(prompt)
             tokens = list(whole.tokens)
             prefixes = [self.lm.start(tokens[:1])]
