@@ -121,3 +121,21 @@ def test_types_and_generate_write_plain_strings(compiler: sg.Compiler) -> None:
     assert found.kind == "string"
     with pytest.raises(ValueError, match="strings is 'any' or 'plain'"):
         compiler.json_schema({}, strings="raw")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("strings", ["any", "plain"])
+@pytest.mark.parametrize("name", ["a\n", "\t", '"', "\\", "\x01", "\x7f", "é\r", "/"])
+def test_completions_are_spelled_as_masks_allow(name: str, strings: Any) -> None:
+    single = sg.Vocabulary.from_bytes([*(bytes([b]) for b in range(256)), b""], 256)
+    for schema in (
+        {"type": "object", "required": [name]},
+        {"type": "object", "properties": {name: True}, "required": [name], "additionalProperties": False},
+        {"enum": [name]},
+    ):
+        matcher = sg.Compiler(single).json_schema(schema, strings=strings).matcher()
+        text = matcher.shortest_completion()
+        assert matcher.accept_bytes(text) and matcher.is_accepting(), text
+        assert (
+            len(text) + 1
+            == sg.Compiler(single).json_schema(schema, strings=strings).matcher().tokens_needed()
+        )

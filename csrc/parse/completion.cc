@@ -94,9 +94,9 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
     for (std::size_t at = set.depth; at < table.texts[i].size(); ++at) {
       const char c = table.texts[i][at];
       const uint8_t b = static_cast<uint8_t>(c);
-      if (c == '"' || c == '\\') {
+      if (const char letter = plain_escape(b); letter != 0 && letter != 'u') {
         text += '\\';
-        text += c;
+        text += letter;
       } else if (b < 0x20) {
         static const char* hex = "0123456789abcdef";
         text += "\\u00";

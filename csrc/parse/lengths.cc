@@ -95,7 +95,8 @@ uint32_t Lengths::boolean(RegexId r, bool begun) {
     else
       return kFar;
   }
-  // Beside a pattern only a length will do: what else a run asks for, the pattern's shortest text may not have.
+  // Beside a pattern only a length will do: what else a run asks for, the pattern's shortest text may not
+  // have.
   if (pattern != RegexArena::empty() && !(is_length(run) && regexes.node(pattern).body)) return kFar;
   if (run == RegexArena::empty() || denied >= kFar) return kFar;
   uint32_t out = 0;  // what is left of a character that was begun
