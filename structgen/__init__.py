@@ -21,11 +21,13 @@ from .errors import (
     SchemaTooComplex,
     StructgenError,
     UnsatisfiableBudget,
+    UnsatisfiableInfill,
     UnsatisfiableSchema,
     UnsupportedSchema,
     VocabularyError,
 )
 from .grammar import Capture, CompiledGrammar, Matcher, ReportEntry, fill_bitmasks
+from .holes import Completion, Gap
 from .kinds import check
 from .limits import Limits
 from .linting import Finding, SchemaWarning, lint
@@ -63,9 +65,11 @@ __all__ = [
     "Capture",
     "CompiledGrammar",
     "Compiler",
+    "Completion",
     "Event",
     "Failed",
     "Finding",
+    "Gap",
     "GrammarError",
     "IncompleteString",
     "InvalidValue",
@@ -86,6 +90,7 @@ __all__ = [
     "ToolReply",
     "Trace",
     "UnsatisfiableBudget",
+    "UnsatisfiableInfill",
     "UnsatisfiableSchema",
     "UnsupportedSchema",
     "Vocabulary",

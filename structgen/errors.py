@@ -9,6 +9,7 @@ The C++ core throws one type; its binding calls `from_core` once per error.
         UnsupportedSchema           a keyword that this build does not enforce
         SchemaTooComplex            a formula or regex beyond its budget
         UnsatisfiableSchema         no instance exists
+        UnsatisfiableInfill         nothing fits between a prefix and a suffix
       VocabularyError (ValueError)  a vocabulary or tokenizer that cannot be used
       BudgetExceeded                a run-time budget (memory, states, time) ran out
         UnsatisfiableBudget         no text of the language fits the tokens that are left
@@ -24,6 +25,7 @@ __all__ = [
     "SchemaTooComplex",
     "StructgenError",
     "UnsatisfiableBudget",
+    "UnsatisfiableInfill",
     "UnsatisfiableSchema",
     "UnsupportedSchema",
     "VocabularyError",
@@ -122,6 +124,23 @@ class UnsatisfiableSchema(_SchemaError):
     """No instance satisfies this schema."""
 
 
+class UnsatisfiableInfill(GrammarError):
+    """Proved: no text of the grammar begins with the prefix and ends with the suffix.
+
+    `part` is "prefix" or "suffix", `offset` the first byte of it that no text has there; the suffix's length
+    where all of it can follow, but no text ends behind it.
+    """
+
+    part: str
+
+    def __init__(self, message: str, *, part: str, offset: int) -> None:
+        super().__init__(message, offset=offset)
+        self.part = part
+
+    def __str__(self) -> str:
+        return f"{self.message} (byte {self.offset} of the {self.part})"
+
+
 class VocabularyError(StructgenError, ValueError):
     """A vocabulary, tokenizer or tokenizer file that cannot be used."""
 
@@ -151,9 +170,9 @@ _SCHEMA_KINDS: dict[str, type[_SchemaError]] = {
 def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) -> Exception:
     """The exception for an error of the C++ core.
 
-    `kind` is one of grammar, unsupported, too_complex, unsatisfiable, vocabulary, budget,
-    unsatisfiable_budget and value (an argument outside its range: a plain ValueError). `offset` counts
-    bytes; -1 is none.
+    `kind` is one of grammar, unsupported, too_complex, unsatisfiable, unsatisfiable_infill, vocabulary,
+    budget, unsatisfiable_budget and value (an argument outside its range: a plain ValueError). `offset`
+    counts bytes; -1 is none.
     """
     if kind in _SCHEMA_KINDS:
         return _SCHEMA_KINDS[kind](message, pointer=pointer, keyword=keyword)
@@ -165,6 +184,8 @@ def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) 
         if pointer or keyword:
             error.pointer, error.keyword = pointer, keyword
         return error
+    if kind == "unsatisfiable_infill":
+        return UnsatisfiableInfill(message, part=pointer, offset=offset)
     if kind == "vocabulary":
         return VocabularyError(message)
     if kind == "budget":

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 from . import _core
 from ._readable import allowed_here, table_html
 from .errors import BudgetExceeded, UnsatisfiableBudget
+from .holes import Completion, Gap, core_parts, hole_text
 from .logits import allocate_bitmask
 
 _HIDDEN = ("", "\0")  # captures that nobody asked for: what is ignored, an end without a name
@@ -58,7 +59,17 @@ class CompiledGrammar:
     from, and is compiled again where it is read.
     """
 
-    __slots__ = ("__weakref__", "_core", "_options", "_parse", "_recipe", "_report", "_source", "vocabulary")
+    __slots__ = (
+        "__weakref__",
+        "_core",
+        "_infill",
+        "_options",
+        "_parse",
+        "_recipe",
+        "_report",
+        "_source",
+        "vocabulary",
+    )
 
     def __init__(
         self, core: _core.Grammar, vocabulary: Vocabulary, source: Any = None, parse: Any = None
@@ -69,6 +80,7 @@ class CompiledGrammar:
         self._parse = parse
         self._report: tuple[ReportEntry, ...] | None = None
         self._options: tuple[Any, ...] | None = None  # a JSON Schema's text and arguments
+        self._infill: tuple[CompiledGrammar, bytes, bytes] | None = None  # whose middles its texts are
         self._recipe: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None  # a call of a Compiler's
 
     def matcher(
@@ -123,6 +135,63 @@ class CompiledGrammar:
         self.matcher().fill_bitmask(allocate_bitmask(1, self.vocabulary.vocab_size))
         return self
 
+    def can_complete(self, parts: Iterable[str | bytes | Gap]) -> Completion:
+        """Whether the grammar has a text made of these parts.
+
+        Args:
+            parts: fixed texts, and `Gap`s that any text fills within their bounds.
+
+        Returns:
+            A `Completion`: True with such a text, False where it is proved that there is none, None where a
+            limit was met or it is not known whether texts in the gaps repeat each other (``uniqueItems``).
+
+        Costs milliseconds, linear in the parts for grammars as documents and programs have them, and no more
+        work than a mask may take (``Limits(mask=...)``) and 200 units a byte of text. Gaps of tokens are
+        first taken as gaps of bytes, which mostly decides; else the vocabulary is walked for each slot.
+
+        Source: the intersection of a context-free grammar with a regular language (Bar-Hillel, Perles and
+        Shamir, 1961), by a worklist.
+
+        Raises:
+            TypeError: a part that is no text and no gap. ValueError: parts that are too long.
+            GrammarError: the grammar limits tokens, which depend on how a text is cut.
+        """
+        verdict, text = self._core.can_complete(core_parts(parts))
+        return Completion(None if verdict < 0 else verdict == 1, text)
+
+    def infill(self, prefix: str | bytes, suffix: str | bytes) -> CompiledGrammar:
+        """The grammar of what may stand between two texts: every middle for which ``prefix + middle +
+        suffix`` is a text of this grammar.
+
+        It is a grammar like any other: masks, budgets, forced text, speculation and `sg.sample` work on it.
+        Captures are those of the whole text that lie in the middle. `parse` reads the middle alone as text.
+
+        Args:
+            prefix, suffix: the text before and behind the hole. The border may lie anywhere: inside a name,
+                a string, an escape, a character of several bytes.
+
+        Costs: reading both texts, and milliseconds for what the suffix needs. Its states and masks are its
+        own, apart from those that all grammars of a compiler share.
+
+        Source: the right quotient of a context-free language (Ginsburg and Spanier, 1963).
+
+        Raises:
+            UnsatisfiableInfill: there is no middle; it says which byte of which text does not fit.
+            GrammarError: the grammar limits tokens. SchemaTooComplex, BudgetExceeded: too much to tell.
+        """
+        before, after = hole_text(prefix, "the prefix"), hole_text(suffix, "the suffix")
+        if not before and not after:
+            return self
+        core = self._core.infill(before, after)
+        out = CompiledGrammar(core, self.vocabulary, None, _middle)
+        out._infill = (self, before, after)
+        return out
+
+    @property
+    def around(self) -> tuple[CompiledGrammar, bytes, bytes] | None:
+        """Of a grammar that `infill` made: the grammar, the prefix and the suffix. Else None."""
+        return self._infill
+
     def __copy__(self) -> CompiledGrammar:
         return self
 
@@ -130,6 +199,8 @@ class CompiledGrammar:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self._infill is not None:
+            return _filled_again, self._infill
         if self._recipe is None:
             raise TypeError("only grammars that a Compiler's methods returned can be pickled")
         return _compiled_again, (self.vocabulary, *self._recipe)
@@ -528,6 +599,18 @@ def error_of_rows(errors: Sequence[Exception | None]) -> Exception:
     first.add_note(f"row{'s' if len(rows) > 1 else ''} {listed} of a batch of {len(errors)}")
     first.rows = rows  # type: ignore[attr-defined]
     return first
+
+
+def _filled_again(grammar: CompiledGrammar, prefix: bytes, suffix: bytes) -> CompiledGrammar:
+    return grammar.infill(prefix, suffix)
+
+
+def _middle(text: str | bytes) -> str | bytes:
+    """A middle as text; as bytes where it is not whole characters."""
+    try:
+        return text.decode() if isinstance(text, bytes) else text
+    except UnicodeDecodeError:
+        return text
 
 
 def _compiled_again(

@@ -18,6 +18,7 @@ enum class ErrorKind : uint8_t {
   kUnsatisfiableSchema,  // no instance exists
   kVocabulary,           // a vocabulary that cannot be used
   kBudgetExceeded,       // a run-time budget (memory, states) was exceeded
+  kUnsatisfiableInfill,  // proved: nothing fits between a prefix and a suffix
   kUnsatisfiableBudget,  // proved: no text fits the tokens that are left
   kValue,                // an argument outside its range
 };

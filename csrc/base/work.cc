@@ -34,6 +34,9 @@ std::string grouped(int64_t n) {
     case Task::kForced:
       throw Error(ErrorKind::kBudgetExceeded,
                   "finding what must come next" + most + "; raise Limits(mask=...)");
+    case Task::kHoles:
+      throw Error(ErrorKind::kBudgetExceeded,
+                  "telling what fits this hole" + most + "; raise Limits(mask=...)");
     default: throw Error(ErrorKind::kBudgetExceeded, "this call" + most + "; raise Limits(mask=...)");
   }
 }

@@ -15,7 +15,17 @@
 
 namespace structgen {
 
-enum class Task : uint8_t { kNone, kCompile, kMask, kAccept, kBudget, kCompletion, kForced, kCaptures };
+enum class Task : uint8_t {
+  kNone,
+  kCompile,
+  kMask,
+  kAccept,
+  kBudget,
+  kCompletion,
+  kForced,
+  kCaptures,
+  kHoles
+};
 
 class Meter {
  public:

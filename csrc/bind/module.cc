@@ -23,6 +23,7 @@
 #include "bind/released.h"
 #include "engine/batch.h"
 #include "engine/compile.h"
+#include "engine/holes.h"
 #include "engine/matcher.h"
 #include "mask/artefact.h"
 
@@ -44,6 +45,7 @@ const char* kind_name(ErrorKind k) {
     case ErrorKind::kUnsatisfiableSchema: return "unsatisfiable";
     case ErrorKind::kVocabulary: return "vocabulary";
     case ErrorKind::kBudgetExceeded: return "budget";
+    case ErrorKind::kUnsatisfiableInfill: return "unsatisfiable_infill";
     case ErrorKind::kUnsatisfiableBudget: return "unsatisfiable_budget";
     case ErrorKind::kValue: return "value";
   }
@@ -481,6 +483,30 @@ NB_MODULE(_core, m) {
                        return g.byte_size();
                      });
                    })
+      .def(
+          "infill",
+          [](Grammar& g, const nb::bytes& prefix, const nb::bytes& suffix) {
+            const std::string before(from_bytes(prefix)), after(from_bytes(suffix));
+            return released([&] { return infill(g.shared_from_this(), before, after); });
+          },
+          "prefix"_a, "suffix"_a, "The grammar of what may stand between two texts.")
+      .def(
+          "can_complete",
+          [](Grammar& g, const std::vector<std::tuple<int, nb::bytes, uint64_t, uint64_t>>& of) {
+            std::vector<Part> parts;
+            for (const auto& [kind, text, lo, hi] : of) {
+              if (kind < Part::kText || kind > Part::kTokens)
+                throw Error(ErrorKind::kValue, "no kind of a part");
+              parts.push_back({static_cast<Part::Kind>(kind), std::string(from_bytes(text)), lo, hi});
+            }
+            const Filling found = released([&] { return can_complete(g.shared_from_this(), parts); });
+            return std::pair(static_cast<int>(found.verdict), to_bytes(found.text));
+          },
+          "parts"_a,
+          "(1, text) where texts can fill the gaps, (0, nothing) where none can, (-1, nothing) where that is "
+          "not known. A part is (0, text, 0, 0), (1, nothing, 0, 0) for any text, (2, nothing, least, most) "
+          "for "
+          "bytes or (3, nothing, n, n) for tokens.")
       .def_prop_ro("states", [](Grammar& g) {
         return released([&] {
           std::lock_guard hold(g.world().lock);

@@ -68,6 +68,10 @@ class ComposedProductions : public Productions {
     for (const auto& p : parts_) out += p->left_out();
     return out;
   }
+  uint64_t needed_behind(RuleId rule) const override {
+    const uint32_t i = rule.v % stride_;
+    return i == 0 ? 0 : parts_[i - 1]->needed_behind(RuleId{rule.v / stride_});
+  }
   void set_edged() { edged_ = true; }
   bool plain(RuleId r) const override { return r.v % stride_ == 0 && rules_->plain(r); }
 

@@ -80,6 +80,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   ~Grammar();
 
   World& world() const { return *world_; }
+  const std::shared_ptr<World>& shared_world() const { return world_; }
   int64_t mask_work() const { return mask_work_; }
   bool subset() const { return world_->regexes.subset(); }
   // Something was left out of it, see Compiler: sticks.
@@ -97,6 +98,14 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
     groups_ = std::make_unique<const Pattern>(std::move(pattern));
   }
   const Pattern* groups() const { return groups_.get(); }
+  // Where its texts are middles of texts of another grammar; before anyone else has the grammar.
+  struct Around {
+    std::shared_ptr<Grammar> grammar;
+    std::string prefix, suffix;
+  };
+  void set_around(Around around) { around_ = std::make_unique<const Around>(std::move(around)); }
+  const Around* around() const { return around_.get(); }
+  bool limited() const { return limited_; }  // some rule limits tokens
   StateId start() const { return start_; }
   RuleId start_rule() const { return start_rule_; }
   Productions& productions() const { return *productions_; }  // under the world's lock
@@ -124,6 +133,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   const bool limited_;
   const int64_t mask_work_;
   std::unique_ptr<const Pattern> groups_;  // or null
+  std::unique_ptr<const Around> around_;   // or null
   std::size_t published_ = 0;              // bytes of the productions
   std::atomic<std::size_t> published_all_{0};
   std::atomic<bool> retired_{false};

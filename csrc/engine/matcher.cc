@@ -275,7 +275,7 @@ bool Matcher::accept_tokens(std::span<const TokenId> tokens) {
 bool Matcher::accept_bytes(std::string_view bytes) {
   if (is_terminated()) return bytes.empty();
   if (bytes.find(kMark) != std::string_view::npos) return false;
-  if (epoch_->parser.edged() && bytes.find(static_cast<char>(kEdge)) != std::string_view::npos) return false;
+  if (epoch_->parser.marked() && bytes.find(static_cast<char>(kEdge)) != std::string_view::npos) return false;
   const StateId s = walk_text(current(), bytes);
   if (s == Parser::dead() || !completable(s)) return false;
   push(s, -1, bytes);
@@ -317,12 +317,35 @@ void Matcher::rollback(std::size_t n) {
   terminated_ -= std::min(terminated_, n);
 }
 
+// Of a middle: the captures of the whole text that lie in it.
+std::vector<Span> Matcher::captured_around(const Grammar::Around& around) {
+  const bool complete = is_terminated() || is_accepting();
+  const std::string whole = around.prefix + text_ + (complete ? around.suffix : std::string());
+  const WorkScope scope(Task::kCaptures, 10 * std::min(Meter::kEndless / 10, reading_work(whole.size())));
+  std::vector<Span> all, out;
+  if (const Pattern* pattern = around.grammar->groups()) {
+    for (const GroupSpan& g : find_groups(*pattern, whole, complete)) all.push_back({g.name, g.begin, g.end});
+  } else {
+    std::lock_guard hold(grammar_->world().lock);
+    around.grammar->rotate_if_full();
+    const std::shared_ptr<Epoch> epoch = around.grammar->epoch();
+    all = find_spans(epoch->parser, around.grammar->productions(), around.grammar->start_rule(), whole,
+                     complete);
+  }
+  const std::size_t begin = around.prefix.size(), end = begin + text_.size();
+  for (const Span& s : all)
+    if (s.begin >= begin && s.end <= end) out.push_back({s.name, s.begin - begin, s.end - begin});
+  return out;
+}
+
 std::vector<Matcher::Capture> Matcher::captures() {
   std::vector<Capture> out;
   if (grammar_->captures().empty()) return out;
   const WorkScope scope(Task::kCaptures, 10 * std::min(Meter::kEndless / 10, reading_work(text_.size())));
   std::vector<Span> spans;
-  if (const Pattern* pattern = grammar_->groups()) {
+  if (const Grammar::Around* around = grammar_->around()) {
+    spans = captured_around(*around);
+  } else if (const Pattern* pattern = grammar_->groups()) {
     for (const GroupSpan& g : find_groups(*pattern, text_, is_terminated() || is_accepting()))
       spans.push_back({g.name, g.begin, g.end});
   } else {

@@ -16,6 +16,7 @@
 
 #include "engine/grammar.h"
 #include "engine/request.h"
+#include "parse/spans.h"
 
 namespace structgen {
 
@@ -130,6 +131,7 @@ class Matcher {
   void measure();
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
 
+  std::vector<Span> captured_around(const Grammar::Around& around);
   bool longer(uint32_t node, StateId s);  // under the lock
   void migrate();  // under the lock: takes this matcher's states into the grammar's current epoch
   void refresh();  // under the lock: rotates and migrates where needed

@@ -13,7 +13,7 @@ constexpr std::size_t kSpelled = 8;        // of those, states whose shortest co
 constexpr uint64_t kStateWork = 300'000;   // steps of one state's summaries, about a tenth of a second
 constexpr uint64_t kMaskWork = 1'000'000;  // of all those of one mask
 constexpr uint64_t kReach = 200'000;       // of one state's search (engine/reach.h)
-constexpr std::size_t kTrials = 2'000;     // tokens of one mask that are stepped with their own text
+constexpr std::size_t kAlone = 2'000;      // tokens of one mask that are stepped with their own text
 constexpr uint32_t kText = 0xFFFFFFFFu;    // a label: captured text was read, which is not known
 constexpr std::size_t kSummaryBytes = 64u << 20;
 
@@ -161,7 +161,7 @@ void Spellable::through(Symbol s, Place from, std::vector<Place>& to) {
   for (const Alive::Step& step : steps) {
     if (step.regex == RegexArena::poison()) {
       open_ = true;
-    } else if (step.regex == RegexArena::epsilon()) {
+    } else if (step.regex == RegexArena::epsilon() || parser_.marks(step.regex)) {
       to.push_back({0, step.to, from.node});
     } else {
       for (Place p : terminal(step.regex, from.node)) {
@@ -460,7 +460,7 @@ void Spellable::fill(StateId s, uint32_t* row) {
     ++i;
   }
   for (std::size_t k = 0; k < alone.size(); ++k)
-    if (k >= kTrials || !possible(walk(s, vocabulary.bytes(alone[k])))) clear(row, alone[k]);
+    if (k >= kAlone || !possible(walk(s, vocabulary.bytes(alone[k])))) clear(row, alone[k]);
   if (const auto it = next_.find(s.v); it != next_.end())  // as was promised
     row[static_cast<uint32_t>(it->second) >> 5] |= 1u << (it->second & 31);
   if (std::all_of(row, row + vocabulary.words(), [](uint32_t word) { return word == 0; })) {

@@ -336,8 +336,19 @@ void MaskBuilder::terminal_part(const Item& item, const TerminalMask& t, Part& o
   out.worst = 0;
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
   const StateId left = parser_.continuation(item.stack, capture);
-  if (left == Parser::dead()) return;
   Collected found;
+  if (parser_.doubtful() &&
+      (left == Parser::dead() || !sure(left))) {  // what ends with the terminal is not sure
+    const Item whole{item.regex, item.stack, capture};
+    out = {};
+    found.plain = true;
+    walk(0, parser_.make({&whole, 1}, false), found);
+    out.added = std::move(found.sure);
+    out.unsure = std::move(found.unsure);
+    out.worst = found.worst;
+    return;
+  }
+  if (left == Parser::dead()) return;
   const ByteSet next = parser_.live(left);
   const TokenTrie& trie = vocabulary_.trie();
   for (uint32_t node : t.exits)

@@ -39,6 +39,8 @@ class Alive {
   };
   void steps(Symbol s, Pending from, std::vector<Step>& out);
   bool plain(RuleId r) const { return productions_.plain(r); }
+  // The same context, and any byte may follow.
+  Pending without_follow(Pending p) { return pending({RegexId{0}, pendings_[p].context}); }
   RegexId follow(Pending p) const { return pendings_[p].follow; }
   std::size_t byte_size() const { return stacks_known_.byte_size() + rules_.size() * 64; }
 

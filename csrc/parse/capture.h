@@ -38,6 +38,15 @@ class CaptureArena {
       for (char b : text) outer = append(outer, static_cast<uint8_t>(b));
     return text;
   }
+  // The same, but `c` becomes the enclosing capture as it was when the innermost began.
+  std::string innermost(CaptureId& c) const {
+    std::string text;
+    for (; nodes_[c.v].byte != kStart; c = CaptureId{nodes_[c.v].parent})
+      text.push_back(static_cast<char>(nodes_[c.v].byte));
+    std::reverse(text.begin(), text.end());
+    c = CaptureId{nodes_[c.v].parent};
+    return text;
+  }
   CaptureId import(const CaptureArena& from, CaptureId c) {
     std::vector<uint32_t> bytes;
     for (; c.v > 1; c = CaptureId{from.nodes_[c.v].parent}) bytes.push_back(from.nodes_[c.v].byte);

@@ -32,6 +32,8 @@ void Completion::keep(Ways& best, Pending to, std::string text, CaptureId c) {
 }
 
 const std::string& Completion::shortest(RegexId r) {
+  static const std::string nothing;
+  if (parser_.marks(r)) return nothing;
   const auto known = regexes_.find(r.v);
   if (known != regexes_.end()) return known->second;
   if (parser_.regexes().node(r).shortest > kMaxText)
@@ -48,7 +50,7 @@ const std::string& Completion::shortest(RegexId r) {
 uint32_t Completion::floor(RegexId r) {
   check_depth();
   const RegexNode n = parser_.regexes().node(r);
-  if (n.nullable) return 0;
+  if (n.nullable || parser_.marks(r)) return 0;
   if (n.kind == RegexKind::kBytes) return 1;
   if (n.kind == RegexKind::kLiteral) return n.n;
   if (const uint32_t* known = floors_.find(r.v)) return *known;

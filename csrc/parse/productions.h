@@ -81,6 +81,7 @@ struct Reading {
     kLabel,    // a labelled literal was completed
     kText,     // captured text
     kUnknown,  // a text was captured, but the caller (a mask) does not say which; see kPoison below
+    kFresh,    // some text that differs from every other: the answer holds for all that do
   } kind = kNone;
   uint32_t label = 0;
   std::string text;
@@ -124,6 +125,14 @@ class Productions {
   virtual bool edged() const { return false; }
   // How often something was left out because it was too much to tell; see RegexArena::subset().
   virtual uint64_t left_out() const { return 0; }
+  // Whether a text also ends where a terminal that is read next takes kEdge, without being an edge of tokens;
+  // see holes/quotient.h.
+  virtual bool bordered() const { return false; }
+  // Whether poison may be all that there is behind a text which then may have no continuation: else every
+  // text of a terminal has one.
+  virtual bool doubtful() const { return false; }
+  // Bytes at least that stand behind a text of the rule in every whole text.
+  virtual uint64_t needed_behind(RuleId) const { return 0; }
   // Whether a rule is one of a grammar with lexemes, whose expansions do not depend on what was read.
   virtual bool plain(RuleId) const { return false; }
 };

@@ -38,6 +38,7 @@ Parser::Parser(RegexArena& regexes, Productions& productions)
     : regexes_(regexes),
       productions_(productions),
       edged_(productions.edged()),
+      marked_(edged_ || productions.bordered()),
       alive_(regexes, productions, stacks_),
       limits_(stacks_) {
   states_.emplace_back();  // dead
@@ -379,7 +380,7 @@ StateId Parser::at_edge(StateId s) {
 }
 
 StateId Parser::intern(const std::vector<Item>& items, bool accepting) {
-  if (edged_ && !accepting) accepting = ends_at_edge(items, 0);
+  if (marked_ && !accepting) accepting = ends_at_edge(items, 0);
   if (items.empty() && !accepting) return dead();
   uint64_t h = accepting;
   for (const Item& i : items) h = mix(mix(mix(h, i.regex.v), i.stack.v), i.capture.v);

@@ -98,6 +98,9 @@ class Parser {
   // The state where a token may begin: edges (kEdge) are read as well as not.
   StateId at_edge(StateId s);
   bool edged() const { return edged_; }
+  // Whether a regex stands where a text may end, and for no byte of it (Productions::bordered).
+  bool marks(RegexId r) { return marked_ && !edged_ && r == regexes_.byte(kEdge); }
+  bool marked() const { return marked_; }           // kEdge is read at edges, or where a text may end
   bool narrowed() const { return left_out_ != 0; }  // a rule was too much and left out
   StateId without_limits(StateId s) { return limited(s, false); }
   uint32_t least_limit(StateId s);
@@ -113,6 +116,7 @@ class Parser {
   RegexId restricted(RegexId r, RegexId follow) { return alive_.restricted(r, follow); }
   Alive& alive() { return alive_; }
   bool context_free() const { return productions_.context_free(); }
+  bool doubtful() const { return productions_.doubtful(); }
 
   // Copies a state of another parser (same regexes, same rule ids) into this one. `memo` belongs to one
   // source: stack ids of two sources mean different stacks.
@@ -161,6 +165,7 @@ class Parser {
   RegexArena& regexes_;
   Productions& productions_;
   const bool edged_;
+  const bool marked_;  // a text may end with kEdge
   StackArena stacks_;
   Alive alive_;
   StackLimits limits_;

@@ -140,6 +140,16 @@ RegexId RegexArena::json_set(uint32_t table, std::span<const uint64_t> subset, b
   return json_set_node(s);
 }
 
+RegexId RegexArena::narrowed_set(RegexId set, std::span<const uint64_t> subset, bool labelled) {
+  JsonSet s = json_sets_[nodes_[set.v].a];
+  std::vector<uint64_t> both(subset.begin(), subset.end());
+  for (uint32_t i = s.lo; i < s.hi; ++i)
+    if (!tables_.any_allowed(s.subset, i, i + 1)) both[i >> 6] &= ~(1ull << (i & 63));
+  s.subset = tables_.add_subset(both);
+  s.labelled = labelled;
+  return tables_.normalise(s) ? json_set_node(s) : empty();
+}
+
 RegexId RegexArena::json_set_node(const JsonSet& s) {
   uint64_t h = mix(mix(mix(mix(mix(s.table, s.subset), s.lo), s.hi), s.depth), s.escape * 2ull + s.labelled);
   RegexNode n;

@@ -485,13 +485,13 @@ std::vector<Objects::Step> Objects::take_name(uint32_t s, uint32_t name) {
   return out;
 }
 
-std::vector<Objects::Step> Objects::take_free(uint32_t s, uint32_t cls, const std::string* text) {
+std::vector<Objects::Step> Objects::take_free(uint32_t s, uint32_t cls, const std::string* text, bool fresh) {
   const ObjectState st = states_[s];
   Plan& plan = plans_[st.plan];
   ObjectState next = st;
   if (text)
     next.written = write_key(st.written, *text);
-  else
+  else if (!fresh)
     next.unknown_key = true;
   if (st.rest == FormulaSpace::yes()) {
     const FormulaId v = plans_.class_value(plan, cls);

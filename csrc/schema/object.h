@@ -76,7 +76,8 @@ class Objects {
     uint32_t next;
   };
   std::vector<Step> take_name(uint32_t s, uint32_t name);
-  std::vector<Step> take_free(uint32_t s, uint32_t cls, const std::string* text);
+  // No text: one that is not known; `fresh`: one that no other key of the object has.
+  std::vector<Step> take_free(uint32_t s, uint32_t cls, const std::string* text, bool fresh = false);
   // Keys of the class that may still be written: known names and written keys excluded.
   RegexId free_language(uint32_t s, uint32_t cls);
   // The same keys as they are, without a closing quote.

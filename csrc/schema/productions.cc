@@ -199,6 +199,10 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
 
 bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps) {
   const bool known = reading.kind == Reading::kText;
+  if (reading.kind == Reading::kFresh) {
+    steps = solver_.objects().take_free(r.a, r.b, nullptr, true);
+    return true;
+  }
   // A second key after an unknown one might repeat it.
   if (solver_.objects().state(r.a).unknown_key || (!known && solver_.objects().free_keys(r.a, r.b) < 2))
     return false;
@@ -409,8 +413,12 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
     out.add({call(kArrayNext, solver_.unique().extend(rest, reading.text).v, 0, r.depth)});
     return;
   }
+  if (reading.kind == Reading::kFresh && solver_.unique().asks_apart(rest)) {
+    out.add({call(kArrayNext, rest.v, 0, r.depth)});
+    return;
+  }
   const Symbol poison = Symbol::terminal(RegexArena::poison());
-  if (!solver_.unique().surely_more(rest)) {
+  if (reading.kind == Reading::kFresh || !solver_.unique().surely_more(rest)) {
     out.add({poison});
     return;
   }

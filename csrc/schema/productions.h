@@ -46,6 +46,8 @@ class JsonProductions : public Productions {
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
   uint64_t left_out() const override { return solver_.left_out(); }
+  // In pretty layout a bracket a level, each on its line.
+  uint64_t needed_behind(RuleId rule) const override { return 2 * uint64_t{rules_[rule.v].depth}; }
   const SchemaSet& schemas() const { return *schemas_; }
   std::size_t byte_size() const override {
     return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() +

@@ -43,6 +43,8 @@ class Unique {
   FormulaId extend(FormulaId rest, std::string_view text);
   // Whether another item may follow, whatever the last one was. False: it depends on the text.
   bool surely_more(FormulaId rest);
+  // Whether the items have to differ. Then one that differs from all others is in nobody's way.
+  bool asks_apart(FormulaId rest) const { return parts(rest).mode == kUnique; }
 
  private:
   enum Mode : uint8_t { kPlain, kUnique, kRepeat };

@@ -1,0 +1,205 @@
+#include "engine/holes.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/error.h"
+#include "base/work.h"
+#include "holes/facts.h"
+#include "holes/quotient.h"
+#include "holes/rest.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr int64_t kReadByte = 200;
+constexpr uint64_t kMostTokens = 1u << 16;  // of the holes together
+
+int64_t work_of(const Grammar& g, std::size_t bytes) {
+  return std::min(Meter::kEndless, g.mask_work() + kReadByte * static_cast<int64_t>(bytes));
+}
+
+void refuse_limits(const Grammar& g) {
+  if (g.limited())
+    throw Error(ErrorKind::kGrammar,
+                "a grammar that limits tokens (max_tokens) cannot have holes in its texts");
+  if (g.epoch()->parser.edged())
+    throw Error(
+        ErrorKind::kGrammar,
+        "a grammar that asks for ordinary tokens, whatever their text, cannot have holes in its texts");
+}
+
+// The middles, with all that their productions are made of.
+class Middles : public Productions {
+ public:
+  Middles(std::shared_ptr<Grammar> grammar, std::string_view prefix, const std::string& suffix)
+      : grammar_(std::move(grammar)), parser_(grammar_->world().regexes, grammar_->productions()) {
+    const std::shared_ptr<Epoch> epoch = grammar_->epoch();
+    StateId s = grammar_->start();
+    for (std::size_t i = 0; i < prefix.size(); ++i) {
+      const uint8_t b = static_cast<uint8_t>(prefix[i]);
+      s = b >= kEdge ? Parser::dead() : epoch->parser.step(s, b);
+      if (s == Parser::dead())
+        throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar begins with the prefix")
+            .at(static_cast<int64_t>(i))
+            .in("prefix");
+    }
+    Parser::ImportMemo memo;
+    rest_.emplace(grammar_->productions(), parser_, parser_.import(epoch->parser, s, memo));
+    if (suffix.empty()) return;
+    quotient_.emplace(grammar_->world().regexes, *rest_, rest_->rule(), rest_->lexed(), suffix);
+    bool unsure = false;
+    if (quotient_->possible(unsure)) return;
+    if (unsure)
+      throw Error(ErrorKind::kSchemaTooComplex,
+                  "whether the suffix can follow is too much to tell: it depends on what the hole repeats");
+    const std::size_t at = quotient_->fits();
+    throw Error(ErrorKind::kUnsatisfiableInfill,
+                at < suffix.size()
+                    ? "nothing between the prefix and the suffix leads to this byte of the suffix"
+                    : "no text of the grammar can end with the suffix")
+        .at(static_cast<int64_t>(at))
+        .in("suffix");
+  }
+  RuleId rule() const { return quotient_ ? quotient_->rule() : rest_->rule(); }
+
+  void expand(RuleId rule, const Reading& reading, Alternatives& out) override {
+    of().expand(rule, reading, out);
+  }
+  void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override {
+    of().expand_shortest(rule, reading, out);
+  }
+  std::size_t byte_size() const override {
+    return sizeof(Middles) + parser_.byte_size() + rest_->byte_size() +
+           (quotient_ ? quotient_->byte_size() : 0);
+  }
+  void start_search() override { of().start_search(); }
+  bool bound(RuleId rule, Bound& out) override { return of().bound(rule, out); }
+  std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override {
+    return of().lexeme(lexeme, context);
+  }
+  bool restricted() const override { return of().restricted(); }
+  bool context_free() const override { return of().context_free(); }
+  bool bordered() const override { return of().bordered(); }
+  bool doubtful() const override { return of().doubtful(); }
+  uint64_t left_out() const override { return of().left_out(); }
+  bool plain(RuleId rule) const override { return of().plain(rule); }
+
+ private:
+  const Productions& of() const {
+    return quotient_ ? static_cast<const Productions&>(*quotient_) : static_cast<const Productions&>(*rest_);
+  }
+  Productions& of() {
+    return quotient_ ? static_cast<Productions&>(*quotient_) : static_cast<Productions&>(*rest_);
+  }
+  std::shared_ptr<Grammar> grammar_;
+  Parser parser_;
+  std::optional<Rest> rest_;
+  std::optional<Quotient> quotient_;
+};
+
+bool reads(Grammar& g, std::string_view text) {
+  Parser& parser = g.epoch()->parser;
+  StateId s = g.start();
+  for (char c : text)
+    if ((s = parser.step(s, static_cast<uint8_t>(c))) == Parser::dead()) return false;
+  return parser.state(s).accepting;
+}
+
+Filling attempt(Grammar& g, const std::vector<Part>& parts) {
+  Filling out;
+  Path path(parts, &g.vocabulary());
+  StackArena none;
+  Alive alive(g.world().regexes, g.productions(), none);
+  Facts facts(g.world().regexes, g.productions(), alive, path);
+  const Facts::Head root = facts.head(g.start_rule());
+  const Facts::At from = facts.at(path.first(), Alive::kClear);
+  const Facts::Found found = facts.ask(root, from);
+  const std::vector<Facts::At> exits(found.exits.begin(), found.exits.end());
+  const bool unsure = found.unsure;
+  bool any = false;
+  for (Facts::At e : exits) {
+    if (!path.ends(facts.spot(e))) continue;
+    any = true;
+    for (bool vary : {false, true}) {
+      std::string text;
+      if (!facts.witness(root, from, e, vary, text) || !reads(g, text)) continue;
+      out.verdict = Verdict::kYes;
+      out.text = std::move(text);
+      return out;
+    }
+  }
+  out.verdict = any || unsure || g.narrowed() ? Verdict::kUnknown : Verdict::kNo;
+  return out;
+}
+
+}  // namespace
+
+Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> parts) {
+  std::size_t bytes = 0;
+  uint64_t tokens = 0;
+  for (const Part& p : parts) {
+    bytes += p.text.size();
+    if (p.kind == Part::kTokens) tokens += std::min(p.lo, kMostTokens + 1);
+  }
+  if (tokens > kMostTokens)
+    throw Error(ErrorKind::kValue, "the gaps have more than " + std::to_string(kMostTokens) + " tokens");
+  std::lock_guard hold(grammar->world().lock);
+  refuse_limits(*grammar);
+  const auto answer = [&](const std::vector<Part>& of) {
+    const WorkScope scope(Task::kHoles, work_of(*grammar, bytes));
+    try {
+      return attempt(*grammar, of);
+    } catch (const Error& e) {
+      if (!e.is_limit()) throw;
+    }
+    return Filling{};
+  };
+  if (tokens > 0) {
+    // n tokens are n bytes or more; where every byte is a token, n bytes are n tokens.
+    const auto in_bytes = [&](uint64_t least, uint64_t most) {
+      std::vector<Part> out = parts;
+      for (Part& p : out)
+        if (p.kind == Part::kTokens) p = {Part::kBytes, {}, p.lo * least, p.lo * most};
+      return out;
+    };
+    if (grammar->vocabulary().special().empty()) {
+      const Filling above = answer(in_bytes(1, grammar->vocabulary().longest()));
+      if (above.verdict == Verdict::kNo) return above;
+    }
+    if (grammar->vocabulary().complete()) {
+      Filling below = answer(in_bytes(1, 1));
+      if (below.verdict == Verdict::kYes) return below;
+    }
+  }
+  return answer(parts);
+}
+
+std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix) {
+  if (const Grammar::Around* around = grammar->around()) {
+    prefix = around->prefix + prefix;
+    suffix += around->suffix;
+    std::shared_ptr<Grammar> whole = around->grammar;
+    grammar = std::move(whole);
+  }
+  std::lock_guard hold(grammar->world().lock);
+  refuse_limits(*grammar);
+  const WorkScope scope(Task::kHoles, work_of(*grammar, prefix.size() + suffix.size()));
+  auto middles = std::make_unique<Middles>(grammar, prefix, suffix);
+  const RuleId start = middles->rule();
+  std::shared_ptr<World> world = grammar->shared_world();
+  auto out =
+      std::make_shared<Grammar>(std::move(world), std::move(middles), start, std::vector<const SchemaSet*>{},
+                                grammar->mask_work(), grammar->warnings(), grammar->captures());
+  if (out->start() == Parser::dead())
+    throw Error(ErrorKind::kUnsatisfiableInfill,
+                "nothing between the prefix and the suffix leads to the suffix")
+        .at(0)
+        .in("suffix");
+  out->set_around({std::move(grammar), std::move(prefix), std::move(suffix)});
+  return out;
+}
+
+}  // namespace structgen

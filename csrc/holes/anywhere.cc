@@ -1,0 +1,130 @@
+#include "holes/anywhere.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/flat_map.h"
+#include "base/work.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kAnywhere = 41;  // of RegexArena::attached
+constexpr std::size_t kMostLeft = 200'000;
+using Known = std::unordered_map<uint32_t, std::unique_ptr<const Anywhere>>;
+
+bool hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+bool is_wide_set(RegexArena& regexes, RegexId r) {
+  if (regexes.node(r).kind != RegexKind::kJsonSet) return false;
+  const JsonSet& s = regexes.json_set_of(r);
+  return s.escape == 0 && s.hi - s.lo > 1;
+}
+}  // namespace
+
+RegexId without_exceptions(RegexArena& regexes, RegexId r) {
+  const RegexNode& n = regexes.node(r);
+  if (n.kind != RegexKind::kAnd) return r;
+  RegexId kept = RegexArena::empty();
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexNode& k = regexes.node(RegexId{n.kids[i]});
+    if (k.kind == RegexKind::kNot && regexes.node(RegexId{k.a}).finite) continue;
+    if (kept != RegexArena::empty()) return r;
+    kept = RegexId{n.kids[i]};
+  }
+  if (kept == RegexArena::empty()) return r;
+  // E* and a rest: with every text there is one that is longer by any element in front.
+  const RegexNode& k = regexes.node(kept);
+  if (k.kind != RegexKind::kCat) return r;
+  const RegexNode& body = regexes.node(RegexId{k.a});
+  const bool any = body.kind == RegexKind::kRepeat && body.min == 0 && body.max == kUnbounded &&
+                   !regexes.node(RegexId{body.a}).boolean;
+  return any ? kept : r;
+}
+
+const Anywhere& anywhere(RegexArena& regexes, RegexId r) {
+  Known& known = regexes.attached<Known>(kAnywhere, [] { return std::make_shared<Known>(); });
+  std::unique_ptr<const Anywhere>& slot = known[r.v];
+  if (slot) return *slot;
+  auto out = std::make_unique<Anywhere>();
+  FlatMap<uint32_t, bool> seen;
+  const auto meet = [&](RegexId d, bool read) {
+    if (d == RegexArena::empty()) return;
+    const RegexNode& n = regexes.node(d);
+    if (read && n.nullable) out->labels.push_back(n.kind == RegexKind::kDone ? n.min + 1 : 0);
+    if (n.kind == RegexKind::kEpsilon || n.kind == RegexKind::kDone) return;
+    d = without_exceptions(regexes, d);
+    if (!seen.emplace(d.v, true).second) return;
+    if (out->left.size() + out->sets.size() >= kMostLeft) too_complex("a regex has too many ways to go on");
+    (is_wide_set(regexes, d) ? out->sets : out->left).push_back(d);
+  };
+  meet(r, false);
+  for (std::size_t i = 0; i < out->left.size(); ++i) {
+    const RegexId d = out->left[i];
+    const ClassMap& classes = regexes.classes(d);
+    bool met[256] = {};
+    regexes.steps(d).for_each([&](uint8_t b) {
+      if (std::exchange(met[classes.of[b]], true)) return;
+      charge();
+      meet(regexes.step(d, b), true);
+    });
+  }
+  for (RegexId set : out->sets) {
+    const JsonSet s = regexes.json_set_of(set);
+    if (!s.labelled) {
+      out->labels.push_back(0);
+      continue;
+    }
+    for (uint32_t i = s.lo; i < s.hi; ++i)
+      if (regexes.tables().any_allowed(s.subset, i, i + 1))
+        out->labels.push_back(regexes.tables().table(s.table).labels[i] + 1);
+  }
+  std::sort(out->labels.begin(), out->labels.end());
+  out->labels.erase(std::unique(out->labels.begin(), out->labels.end()), out->labels.end());
+  out->left.shrink_to_fit();
+  slot = std::move(out);
+  return *slot;
+}
+
+// Read without escapes, a text that ends within `rest` has all of it up to the first quote at its end. What
+// stands in front of that may be the end of an escape: as many bytes as a letter, digits or both may be.
+Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest) {
+  Endings out;
+  const JsonSet s = regexes.json_set_of(set);
+  const LiteralTable& table = regexes.tables().table(s.table);
+  const std::size_t quote = rest.find('"');
+  if (quote == std::string_view::npos) return out;
+  const std::string_view tail = rest.substr(0, quote);
+  const bool escapes = tail.find('\\') != std::string_view::npos;
+  std::size_t most = 0;  // bytes of `tail` that may end an escape
+  if (!tail.empty() && std::string_view("bfnrtu/").find(tail[0]) != std::string_view::npos) most = 1;
+  std::size_t digits = tail.empty() || tail[0] != 'u' ? 0 : 1;
+  for (const std::size_t from = digits; digits < tail.size() && digits - from < 4 && hex(tail[digits]);)
+    ++digits;
+  most = std::max(most, digits);
+  std::vector<uint64_t> bits((table.texts.size() + 63) / 64, 0);
+  charge(s.hi - s.lo);
+  for (uint32_t i = s.lo; i < s.hi; ++i) {
+    if (!regexes.tables().any_allowed(s.subset, i, i + 1)) continue;
+    const std::string_view text = std::string_view(table.texts[i]).substr(s.depth);
+    const bool odd = std::any_of(text.begin(), text.end(), [](char c) {
+      return c == '"' || c == '\\' || static_cast<uint8_t>(c) < 0x20;
+    });
+    const bool ends = text.ends_with(tail);
+    bool may = escapes || odd;
+    for (std::size_t k = 1; k <= most && !may; ++k) may = text.ends_with(tail.substr(k));
+    if (may) {
+      bits[i >> 6] = 1ull << (i & 63);
+      out.others.push_back(regexes.narrowed_set(set, bits, s.labelled));
+      bits[i >> 6] = 0;
+    } else if (ends) {
+      out.plain.push_back(s.labelled ? table.labels[i] + 1 : 0);
+    }
+  }
+  return out;
+}
+
+}  // namespace structgen

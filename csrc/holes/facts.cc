@@ -1,0 +1,583 @@
+#include "holes/facts.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_set>
+
+#include "base/error.h"
+#include "base/work.h"
+#include "holes/anywhere.h"
+
+namespace structgen {
+
+namespace {
+constexpr std::size_t kTried = 64;         // captured texts in a hole that are tried one by one
+constexpr std::size_t kTriedSteps = 4096;  // of the search for those
+constexpr std::size_t kMaxWitness = 1u << 20;
+constexpr std::size_t kMaxVaried = 4096;  // texts of one terminal that a witness chooses among
+constexpr uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
+}  // namespace
+
+Facts::Facts(RegexArena& regexes, Productions& productions, Alive& alive, Path& path, bool asked_again)
+    : regexes_(regexes),
+      productions_(productions),
+      alive_(alive),
+      path_(path),
+      free_(asked_again && !productions.restricted()) {}
+
+std::size_t Facts::byte_size() const {
+  return places_.capacity() * sizeof(Place) + place_index_.byte_size() + heads_.size() * 200 +
+         head_index_.byte_size() + facts_.capacity() * sizeof(Fact) + facts_.size() * 48 +
+         fact_index_.byte_size() + left_.byte_size() + steps_.capacity() * sizeof(Step) +
+         step_index_.byte_size() + ways_.capacity() * sizeof(Way) + read_index_.byte_size() +
+         exits_.capacity() * sizeof(Exit) + path_.byte_size();
+}
+
+// In the last hole something can stand between lexemes wherever nothing restricts them: then all that follows
+// is possible there, but for a lexeme that begins with the text behind, of which the parser asks again.
+Facts::At Facts::at(Spot spot, Alive::Pending pending) {
+  if (pending != Alive::kClear && free_ && path_.loops(spot) && path_.text_behind(spot))
+    pending = alive_.without_follow(pending);
+  const auto [number, fresh] =
+      place_index_.emplace(key(spot, pending), static_cast<uint32_t>(places_.size()));
+  const At out = number;
+  if (fresh) places_.push_back({spot, pending});
+  return out;
+}
+
+Facts::Head Facts::reader(RuleId rule, const Reading& reading) {
+  const auto add = [&] {
+    heads_.emplace_back();
+    heads_.back().rule = rule;
+    heads_.back().reading = reading;
+    return static_cast<Head>(heads_.size() - 1);
+  };
+  if (reading.kind == Reading::kText) {
+    const auto [it, fresh] = told_.try_emplace({rule.v, reading.text}, 0);
+    if (fresh) it->second = add();
+    return it->second;
+  }
+  const uint32_t told = reading.kind == Reading::kLabel     ? reading.label + 3
+                        : reading.kind == Reading::kUnknown ? 1
+                        : reading.kind == Reading::kFresh   ? 2
+                                                            : 0;
+  const uint64_t at = key(told, rule.v);
+  if (const uint32_t* known = head_index_.find(at)) return *known;
+  const Head out = add();
+  head_index_.emplace(at, out);
+  return out;
+}
+
+Facts::Head Facts::tail(const Symbol* begin, const Symbol* end, uint32_t label) {
+  const auto [it, fresh] = tails_.try_emplace({begin, end, label}, 0);
+  if (!fresh) return it->second;
+  heads_.emplace_back();
+  Alternative& h = heads_.back();
+  h.expanded = true;
+  h.label = label;
+  h.all.symbols.assign(begin, end);
+  h.all.ends.push_back(static_cast<uint32_t>(h.all.symbols.size()));
+  it->second = static_cast<Head>(heads_.size() - 1);
+  return it->second;
+}
+
+const Alternatives& Facts::alternatives(Head h) {
+  Alternative& a = heads_[h];
+  if (!a.expanded) {
+    charge(4);
+    Alternatives all;
+    productions_.expand(a.rule, a.reading, all);
+    charge(static_cast<int64_t>(all.symbols.size()));
+    a.all = std::move(all);
+    a.expanded = true;
+    a.reading = Reading{};
+    a.rule = RuleId{0};
+  }
+  return a.all;
+}
+
+uint32_t Facts::opened(uint32_t captures, At here) {
+  const auto [number, fresh] =
+      capture_index_.emplace(key(captures, here), static_cast<uint32_t>(captures_.size()));
+  const uint32_t out = number;
+  if (fresh) captures_.push_back({here, captures});
+  return out;
+}
+
+// ---- regexes along the path ----
+
+std::span<const Facts::Exit> Facts::reads(RegexId r, Spot from) {
+  const uint64_t at = key(r.v, from);
+  if (const uint32_t* known = read_index_.find(at))
+    return {exits_.data() + read_[*known].first, exits_.data() + read_[*known].second};
+  std::vector<Exit> found;
+  std::vector<std::pair<RegexId, Spot>> todo;
+  FlatMap<uint64_t, bool> seen;
+  bool once = true;  // nothing can be met twice
+  const auto leave = [&](Spot s, uint32_t label) {
+    furthest_ = std::max(furthest_, s < path_.nodes() ? s : 0);
+    found.push_back({s, label});
+  };
+  const auto meet = [&](RegexId d, Spot s) {
+    if (d == RegexArena::empty()) return;
+    if (!once && !seen.emplace(key(d.v, s), true).second) return;
+    furthest_ = std::max(furthest_, s < path_.nodes() ? s : 0);
+    const RegexNode& n = regexes_.node(d);
+    if (n.nullable) found.push_back({s, n.kind == RegexKind::kDone ? n.min + 1 : 0});
+    if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) todo.push_back({d, s});
+  };
+  const auto step = [&](RegexId d, Spot s) {
+    charge();
+    if (path_.byte(s) < kEdge) meet(regexes_.step(d, path_.byte(s)), s + 1);
+  };
+  if (path_.loops(from) && path_.text_behind(from)) {
+    once = false;
+    const Anywhere& all = anywhere(regexes_, r);
+    for (uint32_t label : all.labels) leave(from, label);
+    for (RegexId left : all.left) step(left, from + 1);
+    if (!all.sets.empty()) {
+      const std::string rest = path_.text(from + 1, path_.last());
+      for (RegexId set : all.sets) {
+        const Endings ends = ending_in(regexes_, set, rest);
+        for (uint32_t label : ends.plain) leave(from + 2 + static_cast<Spot>(rest.find('"')), label);
+        for (RegexId other : ends.others)
+          for (RegexId left : anywhere(regexes_, other).left) step(left, from + 1);
+      }
+    }
+  } else {
+    todo.push_back({r, from});
+  }
+  while (!todo.empty()) {
+    const auto [d, s] = todo.back();
+    todo.pop_back();
+    if (path_.single(s)) {
+      step(d, s);
+      continue;
+    }
+    once = false;
+    const RegexId whole = path_.loops(s) ? without_exceptions(regexes_, d) : d;
+    path_.for_each_here(s, [&](Spot here) {
+      if (path_.single(here)) return step(whole, here);
+      const ByteSet there = path_.bytes(here) & regexes_.steps(whole);
+      if (there.none()) return;
+      const ClassMap& classes = regexes_.classes(whole);
+      const bool alike = path_.alike(here);  // then one byte stands for its class
+      bool met[256] = {};
+      there.for_each([&](uint8_t b) {
+        if (alike && std::exchange(met[classes.of[b]], true)) return;
+        charge();
+        meet(regexes_.step(whole, b), path_.next(here, b));
+      });
+    });
+  }
+  // A regex that ends in several ways at one spot ends there once.
+  std::sort(found.begin(), found.end(), [](const Exit& x, const Exit& y) {
+    return std::pair(x.spot, x.label) < std::pair(y.spot, y.label);
+  });
+  found.erase(
+      std::unique(found.begin(), found.end(),
+                  [](const Exit& x, const Exit& y) { return x.spot == y.spot && x.label == y.label; }),
+      found.end());
+  const uint32_t begin = static_cast<uint32_t>(exits_.size());
+  exits_.insert(exits_.end(), found.begin(), found.end());
+  read_.push_back({begin, static_cast<uint32_t>(exits_.size())});
+  read_index_.emplace(at, static_cast<uint32_t>(read_.size() - 1));
+  return {exits_.data() + begin, exits_.data() + exits_.size()};
+}
+
+bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out) {
+  struct Partial {
+    RegexId regex;
+    Spot spot;
+    std::string text;
+  };
+  if (path_.fixed(from, to)) {
+    out.push_back(path_.text(from, to));
+    return true;
+  }
+  // Backwards first: only what leads to the end is gone after. Forwards, then, a level of bytes at a time.
+  std::vector<std::pair<uint32_t, uint32_t>> all;  // regex and spot
+  FlatMap<uint64_t, uint32_t> number;
+  std::vector<std::vector<uint32_t>> before;
+  const auto add = [&](RegexId d, Spot s) {
+    const auto [n, fresh] = number.emplace(key(d.v, s), static_cast<uint32_t>(all.size()));
+    const uint32_t id = n;
+    if (fresh) {
+      all.push_back({d.v, s});
+      before.emplace_back();
+    }
+    return id;
+  };
+  add(r, from);
+  std::vector<std::vector<std::pair<uint8_t, uint32_t>>> steps;
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    const RegexId d{all[i].first};
+    const Spot s = all[i].second;
+    steps.emplace_back();
+    path_.for_each_here(s, [&](Spot here) {
+      (path_.bytes(here) & regexes_.steps(d)).for_each([&](uint8_t b) {
+        charge();
+        const RegexId e = regexes_.step(d, b);
+        if (e == RegexArena::empty()) return;
+        const uint32_t k = add(e, path_.next(here, b));
+        steps[i].push_back({b, k});
+        before[k].push_back(i);
+      });
+    });
+  }
+  std::vector<bool> leads(all.size(), false);
+  std::vector<uint32_t> back;
+  for (uint32_t i = 0; i < all.size(); ++i)
+    if (all[i].second == to && regexes_.nullable(RegexId{all[i].first})) {
+      leads[i] = true;
+      back.push_back(i);
+    }
+  while (!back.empty()) {
+    const uint32_t i = back.back();
+    back.pop_back();
+    for (uint32_t p : before[i])
+      if (!leads[p]) {
+        leads[p] = true;
+        back.push_back(p);
+      }
+  }
+  if (!leads[0]) return true;
+  // Letters and digits before the rest, so that a witness can be read.
+  for (auto& list : steps)
+    std::stable_sort(list.begin(), list.end(), [](const auto& x, const auto& y) {
+      const auto odd = [](uint8_t b) {
+        return !((b >= '0' && b <= '9') || (b >= 'a' && b <= 'z') || (b >= 'A' && b <= 'Z'));
+      };
+      return odd(x.first) < odd(y.first);
+    });
+  // Bytes to the end at least, and whether there is a way round: then there is no end of texts.
+  constexpr uint32_t kFar = 0xFFFFFFFFu;
+  std::vector<uint32_t> left(all.size(), kFar), open(all.size(), 0);
+  for (uint32_t i = 0; i < all.size(); ++i)
+    if (all[i].second == to && regexes_.nullable(RegexId{all[i].first})) {
+      left[i] = 0;
+      back.push_back(i);
+    }
+  for (std::size_t k = 0; k < back.size(); ++k)
+    for (uint32_t p : before[back[k]])
+      if (left[p] == kFar) {
+        left[p] = left[back[k]] + 1;
+        back.push_back(p);
+      }
+  std::vector<uint32_t> ready;
+  std::size_t nodes = 0, done = 0;
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    if (!leads[i]) continue;
+    ++nodes;
+    for (const auto& [b, k] : steps[i]) open[i] += leads[k];
+    if (open[i] == 0) ready.push_back(i);
+  }
+  while (!ready.empty()) {
+    const uint32_t i = ready.back();
+    ready.pop_back();
+    ++done;
+    for (uint32_t p : before[i])
+      if (leads[p] && --open[p] == 0) ready.push_back(p);
+  }
+  const bool endless = done < nodes;
+  // All texts of a length, then those of the next.
+  std::set<std::string> found;
+  std::size_t taken = 0;
+  const std::size_t longest = endless ? all.size() + most : all.size();
+  for (std::size_t length = std::max<std::size_t>(left[0], 1); length <= longest; ++length) {
+    std::string text;
+    std::vector<std::pair<uint32_t, std::size_t>> way{{0, 0}};
+    while (!way.empty()) {
+      charge();
+      if (++taken > kTriedSteps + 64 * (most + length)) return false;
+      auto& [i, next] = way.back();
+      const std::size_t more = length - text.size();
+      if (next == 0 && more == 0 && left[i] == 0 && found.insert(text).second) {
+        out.push_back(text);
+        if (out.size() >= most) return false;
+      }
+      if (more == 0 || next == steps[i].size()) {
+        way.pop_back();
+        if (!text.empty()) text.pop_back();
+        continue;
+      }
+      const auto [b, k] = steps[i][next++];
+      if (left[k] > more - 1) continue;
+      text.push_back(static_cast<char>(b));
+      way.push_back({k, 0});
+    }
+  }
+  return !endless;
+}
+
+// ---- captured text ----
+
+std::vector<Reading> Facts::readings(uint32_t captures, At here, RegexId terminal) {
+  Reading out;
+  if (captures == 0) {
+    out.kind = Reading::kUnknown;
+    return {out};
+  }
+  const Spot from = spot(captures_[captures].begin), to = spot(here);
+  if (path_.fixed(from, to)) {
+    out.kind = Reading::kText;
+    out.text = path_.text(from, to);
+    return {out};
+  }
+  // Of any text but a few there is always another one.
+  if (terminal != RegexArena::poison() &&
+      !(path_.loops(from) && without_exceptions(regexes_, terminal) != terminal)) {
+    std::vector<std::string> few;
+    if (texts(terminal, from, to, kTried, few)) {
+      std::vector<Reading> all;
+      for (std::string& t : few) {
+        all.emplace_back();
+        all.back().kind = Reading::kText;
+        all.back().text = std::move(t);
+      }
+      return all;
+    }
+  }
+  out.kind = Reading::kFresh;
+  return {out};
+}
+
+// ---- the worklist ----
+
+uint32_t Facts::fact(Head h, At from) {
+  const uint64_t k = key(h, from);
+  if (const uint32_t* known = fact_index_.find(k)) return *known;
+  const uint32_t id = static_cast<uint32_t>(facts_.size());
+  facts_.emplace_back();
+  facts_[id].head = h;
+  facts_[id].from = from;
+  fact_index_.emplace(k, id);
+  const uint32_t label = heads_[h].label;
+  // The first one is looked at first.
+  const Alternatives& all = alternatives(h);
+  for (std::size_t i = all.ends.size(); i-- > 0;)
+    push({id, from, 0, label, all.symbols.data() + (i == 0 ? 0 : all.ends[i - 1]),
+          all.symbols.data() + all.ends[i], kNone});
+  return id;
+}
+
+void Facts::push(const Step& s) {
+  charge();
+  const uint64_t h =
+      mix(mix(mix(key(s.fact, s.at), key(s.captures, s.label)), reinterpret_cast<uintptr_t>(s.symbol)),
+          reinterpret_cast<uintptr_t>(s.end));
+  const uint32_t n = static_cast<uint32_t>(steps_.size());
+  const uint32_t id = step_index_.find_or_add(
+      h,
+      [&](uint32_t i) {
+        const Step& o = steps_[i];
+        return o.fact == s.fact && o.at == s.at && o.symbol == s.symbol && o.end == s.end &&
+               o.captures == s.captures && o.label == s.label;
+      },
+      [&] {
+        steps_.push_back(s);
+        return n;
+      });
+  if (id == n) todo_.push_back(id);
+}
+
+// Behind a rule or reader. A reader that was told a label leaves captures as they are.
+void Facts::go_on(Step& s) const {
+  if (s.symbol->kind() == Symbol::kReader && s.label == 0 && s.captures)
+    s.captures = captures_[s.captures].outer;
+  s.label = 0;
+  ++s.symbol;
+}
+
+void Facts::leave(uint32_t id, At to, uint32_t way) {
+  if (!left_.emplace(key(id, to), true).second) return;
+  facts_[id].exits.push_back(to);
+  facts_[id].ways.push_back(way);
+  for (std::size_t i = 0; i < facts_[id].waiting.size(); ++i) {
+    Step s = steps_[facts_[id].waiting[i]];
+    s.at = to;
+    go_on(s);
+    s.way = joined(s.way, way);
+    push(s);
+  }
+}
+
+void Facts::doubt(uint32_t id) {
+  std::vector<uint32_t> todo{id};
+  while (!todo.empty()) {
+    const uint32_t f = todo.back();
+    todo.pop_back();
+    if (facts_[f].unsure) continue;
+    facts_[f].unsure = true;
+    for (uint32_t w : facts_[f].waiting) todo.push_back(steps_[w].fact);
+  }
+}
+
+// Whether the text of a rule that begins in the last hole ends there: the text behind is too short for more.
+bool Facts::stays(RuleId rule, Spot from) const {
+  return path_.loops(from) && path_.text_behind(from) && !productions_.plain(rule) &&
+         productions_.needed_behind(rule) > path_.last() - from;
+}
+
+void Facts::call(Head h, uint32_t step) {
+  const RuleId rule = steps_[step].symbol->rule_id();
+  if (stays(rule, spot(steps_[step].at))) {
+    Step s = steps_[step];
+    s.at = at(spot(s.at), Alive::kClear);
+    go_on(s);
+    return push(s);
+  }
+  const uint32_t f = fact(h, steps_[step].at);
+  facts_[f].waiting.push_back(step);
+  if (facts_[f].unsure) doubt(steps_[step].fact);
+  for (std::size_t i = 0; i < facts_[f].exits.size(); ++i) {
+    Step s = steps_[step];
+    s.at = facts_[f].exits[i];
+    go_on(s);
+    s.way = joined(s.way, facts_[f].ways[i]);
+    push(s);
+  }
+}
+
+uint32_t Facts::leaf(RegexId r, Spot from, Spot to, bool captured) {
+  ways_.push_back({0, kNone, r, from, to, captured});
+  return static_cast<uint32_t>(ways_.size() - 1);
+}
+
+uint32_t Facts::joined(uint32_t a, uint32_t b) {
+  if (a == kNone) return b;
+  if (b == kNone) return a;
+  ways_.push_back({a, b, {}, 0, 0, false});
+  return static_cast<uint32_t>(ways_.size() - 1);
+}
+
+void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
+  const Spot begin = spot(from.at);
+  const std::span<const Exit> all = reads(r, begin);
+  const std::size_t first = static_cast<std::size_t>(all.data() - exits_.data()), n = all.size();
+  const bool captured = from.captures && captures_[from.captures].begin == from.at;
+  for (std::size_t i = first; i < first + n; ++i) {
+    Step s = from;
+    ++s.symbol;
+    s.label = exits_[i].label;
+    s.at = at(exits_[i].spot, to);
+    s.way = joined(from.way, leaf(r, begin, exits_[i].spot, captured));
+    push(s);
+  }
+}
+
+void Facts::proceed(uint32_t id) {
+  Step s = steps_[id];
+  for (;; ++s.symbol) {
+    if (s.symbol == s.end) return leave(s.fact, s.at, s.way);
+    switch (s.symbol->kind()) {
+      case Symbol::kNote: continue;
+      case Symbol::kLimit:
+        throw Error(ErrorKind::kGrammar, "a text with holes cannot have limits on tokens (max_tokens)");
+      case Symbol::kCapture: s.captures = opened(s.captures, s.at); continue;
+      case Symbol::kAfter:
+      case Symbol::kFollow:
+        after_.clear();
+        alive_.steps(*s.symbol, pending(s.at), after_);
+        s.at = at(spot(s.at), after_.front().to);
+        continue;
+      case Symbol::kTerminal: {
+        const RegexId r = s.symbol->regex();
+        if (r == RegexArena::poison()) return doubt(s.fact);
+        after_terminal(s, alive_.restricted(r, alive_.follow(pending(s.at))), Alive::kClear);
+        const RegexNode& n = regexes_.node(r);
+        if (!n.nullable) return;
+        s.label = n.kind == RegexKind::kDone ? n.min + 1 : 0;
+        continue;
+      }
+      case Symbol::kLexeme: {
+        after_.clear();
+        alive_.steps(*s.symbol, pending(s.at), after_);
+        const std::vector<Alive::Step> parts = after_;
+        for (const Alive::Step& part : parts)
+          if (part.regex != RegexArena::poison()) after_terminal(s, part.regex, part.to);
+        return;
+      }
+      case Symbol::kRule:
+      case Symbol::kReader: break;
+    }
+    break;
+  }
+  if (s.symbol != steps_[id].symbol || s.at != steps_[id].at || s.captures != steps_[id].captures ||
+      s.label != steps_[id].label)
+    return push(s);
+  if (s.symbol->kind() == Symbol::kRule) return call(head(s.symbol->rule_id()), id);
+  const RuleId rule = s.symbol->rule_id();
+  if (s.label) {
+    Reading reading;
+    reading.kind = Reading::kLabel;
+    reading.label = s.label - 1;
+    return call(reader(rule, reading), id);
+  }
+  RegexId terminal = RegexArena::poison();
+  if (s.captures && s.way != kNone) {
+    const Way& last = ways_[ways_[s.way].b == kNone ? s.way : ways_[s.way].b];
+    if (last.b == kNone && last.captured && last.from == spot(captures_[s.captures].begin) &&
+        last.to == spot(s.at))
+      terminal = last.regex;
+  }
+  for (const Reading& told : readings(s.captures, s.at, terminal)) call(reader(rule, told), id);
+}
+
+void Facts::run() {
+  while (!todo_.empty()) {
+    const uint32_t id = todo_.back();
+    todo_.pop_back();
+    proceed(id);
+  }
+}
+
+Facts::Found Facts::ask(Head h, At from) {
+  const uint32_t f = fact(h, from);
+  run();
+  return {facts_[f].exits, facts_[f].unsure};
+}
+
+// ---- witnesses ----
+
+bool Facts::witness(Head h, At from, At to, bool vary, std::string& out) {
+  const uint32_t f = fact(h, from);
+  const auto found = std::find(facts_[f].exits.begin(), facts_[f].exits.end(), to);
+  if (found == facts_[f].exits.end()) return false;
+  const uint32_t top = facts_[f].ways[static_cast<std::size_t>(found - facts_[f].exits.begin())];
+  std::vector<uint32_t> leaves, todo;
+  if (top != kNone) todo.push_back(top);
+  while (!todo.empty()) {
+    const Way w = ways_[todo.back()];
+    if (w.b == kNone) {
+      leaves.push_back(todo.back());
+      todo.pop_back();
+      if (leaves.size() > kMaxWitness) return false;
+      continue;
+    }
+    todo.back() = w.b;
+    todo.push_back(w.a);
+  }
+  std::unordered_set<std::string> used;
+  for (uint32_t l : leaves)
+    if (path_.fixed(ways_[l].from, ways_[l].to)) used.insert(path_.text(ways_[l].from, ways_[l].to));
+  for (uint32_t l : leaves) {
+    const Way w = ways_[l];
+    if (path_.fixed(w.from, w.to)) {
+      out += path_.text(w.from, w.to);
+      continue;
+    }
+    const bool apart = vary || w.captured;
+    std::vector<std::string> some;
+    texts(w.regex, w.from, w.to, apart ? std::min(kMaxVaried, used.size() + 2) : 1, some);
+    if (some.empty()) return false;
+    std::size_t i = 0;
+    while (apart && i + 1 < some.size() && used.contains(some[i])) ++i;
+    if (apart) used.insert(some[i]);
+    out += some[i];
+    if (out.size() > kMaxWitness) return false;
+  }
+  return true;
+}
+
+}  // namespace structgen

@@ -1,0 +1,113 @@
+#include "holes/path.h"
+
+#include "base/error.h"
+#include "parse/productions.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint8_t kMark = 0xFF;  // begins the path of a special token, which is no text
+
+ByteSet made_text() {
+  ByteSet out = ByteSet::all();
+  out.remove(kEdge);
+  return out;
+}
+constexpr uint64_t place_key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
+}  // namespace
+
+Path::Path(const std::vector<Part>& parts, const Vocabulary* vocabulary) : vocabulary_(vocabulary) {
+  uint64_t size = 1;
+  for (const Part& p : parts) {
+    const uint64_t more = p.kind == Part::kText     ? p.text.size()
+                          : p.kind == Part::kAny    ? 1
+                          : p.kind == Part::kTokens ? p.lo
+                          : p.hi == Part::kEndless  ? p.lo + 2
+                                                    : p.hi;
+    if (more > kMostNodes || (size += more) > kMostNodes)
+      throw Error(ErrorKind::kValue, "the parts are too long: more than " + std::to_string(kMostNodes) +
+                                         " bytes and slots together");
+  }
+  nodes_.reserve(size);
+  const auto add = [&](uint64_t n, Node node) { nodes_.insert(nodes_.end(), n, node); };
+  for (const Part& p : parts) {
+    begins_.push_back(static_cast<Spot>(nodes_.size()));
+    switch (p.kind) {
+      case Part::kText:
+        for (char c : p.text) nodes_.push_back({kByte, static_cast<uint8_t>(c)});
+        break;
+      case Part::kAny:
+        if (!nodes_.empty()) add(1, {kEnter});
+        add(1, {kLoop});
+        break;
+      case Part::kTokens: add(p.lo, {kSlot}); break;
+      case Part::kBytes:
+        add(p.lo, {kOne});
+        if (p.hi == Part::kEndless) {
+          if (!nodes_.empty()) add(1, {kEnter});
+          add(1, {kLoop});
+        } else if (p.hi > p.lo) {
+          const Spot after = static_cast<Spot>(nodes_.size() + (p.hi - p.lo));
+          add(p.hi - p.lo, {kMaybe, 0, after});
+        }
+        break;
+    }
+  }
+  nodes_.push_back({kEnd});
+  holes_.reserve(nodes_.size());
+  uint32_t holes = 0;
+  for (const Node& n : nodes_) {
+    holes_.push_back(holes);
+    holes += n.kind != kByte;
+  }
+}
+
+ByteSet Path::bytes(Spot s) const {
+  if (s >= nodes_.size()) {
+    const uint32_t node = inside_[s - nodes_.size()].node;
+    return vocabulary_->trie().leaf(node) ? ByteSet{} : vocabulary_->trie().kids(node).set;
+  }
+  switch (nodes_[s].kind) {
+    case kByte:
+      return nodes_[s].byte == kMark || nodes_[s].byte == kEdge ? ByteSet{} : ByteSet::of(nodes_[s].byte);
+    case kLoop: return made_text();
+    case kOne:
+    case kMaybe: {
+      ByteSet out = made_text();
+      out.remove(kMark);
+      return out;
+    }
+    case kSlot: return vocabulary_->trie().kids(0).set;
+    case kEnter:
+    case kEnd: break;
+  }
+  return {};
+}
+
+Path::Spot Path::next(Spot s, uint8_t b) {
+  Spot slot = s;
+  uint32_t node = 0;
+  if (s >= nodes_.size()) {
+    const Inside in = inside_[s - nodes_.size()];
+    slot = in.slot;
+    node = in.node;
+  } else if (nodes_[s].kind != kSlot) {
+    return nodes_[s].kind == kLoop ? s : s + 1;
+  }
+  const TokenTrie& trie = vocabulary_->trie();
+  const uint32_t child = trie.child(trie.kids(node), b);
+  const uint64_t at = place_key(slot, child);
+  if (const uint32_t* known = index_.find(at)) return *known;
+  const Spot made = static_cast<Spot>(nodes_.size() + inside_.size());
+  inside_.push_back({slot, child});
+  index_.emplace(at, made);
+  return made;
+}
+
+std::string Path::text(Spot u, Spot v) const {
+  std::string out;
+  for (; u < v; ++u) out.push_back(static_cast<char>(nodes_[u].byte));
+  return out;
+}
+
+}  // namespace structgen

@@ -1,0 +1,115 @@
+// The texts that a suffix completes, as productions: the right quotient of a grammar by a text.
+//
+// In: productions, a rule of theirs, a suffix of one byte or more. Out: productions whose texts are all u
+// with u suffix in the rule. Cost: facts (holes/facts.h) about "any text, then the suffix", found as rules
+// are asked for: linear in the suffix for grammars as documents and programs have them.
+//
+// One symbol of every rule on the way holds the suffix's first byte: it crosses the border. What stands
+// before it is read as ever, what stands behind it reads suffix and is left out, and the symbol itself is a
+// rule (crossing, which, where its text ends), so crossing rules are right-linear and derivations of u are
+// those of u suffix. A terminal that crosses is its own right quotient (holes/right.h). An alternative is
+// given only where a fact says that some text leads through it. Between lexemes the border matters: whether
+// the suffix may follow what was read last is known only then. So a lexeme that begins with the suffix reads
+// one mark, the byte kEdge, which may not follow a lexeme where the suffix's first byte may not; a state ends
+// where the mark leads to an end (Productions::bordered). Source: closure of the context-free languages under
+// quotient with a regular one (Ginsburg, Spanier 1963).
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "base/intern.h"
+#include "holes/facts.h"
+#include "holes/path.h"
+#include "parse/alive.h"
+#include "parse/productions.h"
+#include "parse/stack.h"
+
+namespace structgen {
+
+class Quotient : public Productions {
+ public:
+  // `lexed`: whether the rules are made of lexemes. All but the suffix outlive this.
+  Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix);
+  RuleId rule() const { return RuleId{1}; }
+  // Whether there is any text; `unsure`: it was too much to tell.
+  bool possible(bool& unsure);
+  // Bytes of the suffix that some text leads through; its length where the text then cannot end.
+  std::size_t fits();
+
+  void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
+  void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
+  void start_search() override { base_.start_search(); }
+  bool bound(RuleId rule, Bound& out) override;
+  std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
+  bool restricted() const override { return lexed_ || base_.restricted(); }
+  bool context_free() const override { return base_.context_free(); }
+  uint64_t left_out() const override { return base_.left_out(); }
+  bool plain(RuleId rule) const override {
+    return rule.v % 2 == 0 ? base_.plain(RuleId{rule.v / 2}) : lexed_;
+  }
+  bool bordered() const override { return lexed_; }
+  bool doubtful() const override { return true; }
+  std::size_t byte_size() const override {
+    return sizeof(Quotient) + facts_->byte_size() + own_.size() * 64 + own_index_.byte_size();
+  }
+
+ private:
+  using At = Facts::At;
+  // A rule whose text holds the border.
+  struct Own {
+    enum Kind : uint32_t {
+      kCross,   // rule a of the base, from pending b, to place c
+      kReader,  // the same of a reader
+      kEnded,   // reader a that was told what was captured and `text`; then rest b, c: from place, to place
+    } kind;
+    uint32_t a, b, c, d, text;
+    friend bool operator==(const Own&, const Own&) = default;
+  };
+  Symbol own(const Own& o);
+  Symbol number(Symbol s);
+  RegexId marked(RegexId follow);
+  Symbol crossing(uint32_t lexeme, Facts::Spot spot, RegexId follow);
+  void begin_anew();
+  bool done(At at, At to) const { return at == to || (to == end_ && path_->ends(facts_->spot(at))); }
+  // Whether some exit of `head` from `from` is `to`; says in unsure_ that it is not known.
+  bool leads(Facts::Head head, At from, At to);
+  bool crossed(At at) const { return facts_->spot(at) > 1; }
+  std::vector<std::vector<Symbol>> behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
+                                          uint32_t captures, At to);
+  void cross(Facts::Head head, Alive::Pending from, At to, Alternatives& out);
+  void cross_set(const Symbol* s, const Symbol* end, uint32_t captures, At to,
+                 const std::vector<Symbol>& before, std::vector<At>& next, Alternatives& out);
+  void cross_alternative(std::span<const Symbol> all, Alive::Pending from, At to, Alternatives& out);
+  void add_crossing(const std::vector<Symbol>& before, RegexId r, Facts::Spot spot,
+                    const std::vector<Symbol>& after, Alternatives& out);
+  void add(std::vector<Symbol> sequence, Alternatives& out);
+  uint32_t text(const std::string& t);
+
+  RegexArena& regexes_;
+  Productions& base_;
+  const RuleId root_;
+  const bool lexed_;
+  const std::string suffix_;
+  StackArena stacks_;  // none: what stands for one in alive_
+  std::unique_ptr<Alive> alive_;
+  std::unique_ptr<Path> path_;
+  std::unique_ptr<Facts> facts_;
+  At end_ = 0;
+  bool unsure_ = false;
+  std::vector<Own> own_;
+  InternTable own_index_;
+  std::vector<std::string> texts_;
+  std::map<std::string, uint32_t> text_index_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> lexemes_;
+  using Crossing = std::tuple<uint32_t, Facts::Spot, uint32_t>;  // a lexeme, its end, what may not follow
+  std::vector<Crossing> crossing_;
+  std::map<Crossing, uint32_t> crossing_index_;
+};
+
+}  // namespace structgen

@@ -1,0 +1,140 @@
+#include "holes/rest.h"
+
+#include <algorithm>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "base/work.h"
+
+namespace structgen {
+
+namespace {
+constexpr std::size_t kMostPaths = 10'000;  // of stacks through the readers of open captures
+
+RuleId own_rule(std::size_t i) {
+  if (2 * i + 1 > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
+  return RuleId{static_cast<uint32_t>(2 * i + 1)};
+}
+}  // namespace
+
+RuleId Rest::of(RuleId base) {
+  if (base.v > kMaxNumber / 2) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
+  return RuleId{2 * base.v};
+}
+
+Rest::Rest(Productions& base, Parser& parser, StateId state)
+    : base_(base), parser_(parser), state_(state), lexed_(base.plain(RuleId{0})) {
+  own_.push_back({Own::kStart, 0, {}});
+  start(start_);
+}
+
+Symbol Rest::number(Symbol s) const {
+  if (s.kind() == Symbol::kRule) return Symbol::rule(of(s.rule_id()));
+  if (s.kind() == Symbol::kReader) return Symbol::reader(of(s.rule_id()));
+  return s;
+}
+
+void Rest::renumber(Alternatives& out) const {
+  for (Symbol& s : out.symbols) s = number(s);
+}
+
+Symbol Rest::stack(StackId s) {
+  if (const uint32_t* known = stacks_.find(s.v)) return Symbol::rule(own_rule(*known));
+  const uint32_t n = static_cast<uint32_t>(own_.size());
+  const Symbol out = Symbol::rule(own_rule(n));
+  own_.push_back({Own::kStack, s.v, {}});
+  stacks_.emplace(s.v, n);
+  return out;
+}
+
+// The symbols down to the readers of all captures, each path a way of its own.
+void Rest::go_down(StackId s, std::vector<std::string>& captured, bool label, std::vector<Symbol>& above,
+                   Alternatives& out) {
+  check_depth();
+  charge();
+  if (out.ends.size() > kMostPaths)
+    throw Error(ErrorKind::kBudgetExceeded, "the text before the hole has too many readings");
+  const StackArena& stacks = parser_.stacks();
+  if (captured.empty() && !label) {
+    if (s != StackArena::end()) above.push_back(stack(s));
+    out.add(above);
+    if (s != StackArena::end()) above.pop_back();
+    return;
+  }
+  if (stacks.has_end(s)) out.add(above);
+  for (const StackEntry& e : stacks.entries(s)) {
+    if (e.top.kind() != Symbol::kReader || label) {
+      above.push_back(number(e.top));
+      go_down(e.rest, captured, false, above, out);
+      above.pop_back();
+      continue;
+    }
+    // The text of an inner capture belongs to the one around it.
+    const std::string text = captured.back();
+    captured.pop_back();
+    own_.push_back({Own::kReader, e.top.rule_id().v, text});
+    above.push_back(Symbol::reader(own_rule(own_.size() - 1)));
+    if (!captured.empty()) captured.back() += text;
+    go_down(e.rest, captured, false, above, out);
+    if (!captured.empty()) captured.back().resize(captured.back().size() - text.size());
+    captured.push_back(text);
+    above.pop_back();
+  }
+}
+
+void Rest::start(Alternatives& out) {
+  if (parser_.state(state_).accepting) out.add({});
+  const std::vector<Item> items(parser_.items(state_).begin(), parser_.items(state_).end());
+  for (const Item& i : items) {
+    std::vector<std::string> captured;
+    CaptureId c = i.capture;
+    // Innermost first, each without what it passes on to the one around it.
+    while (c.v > 1) captured.push_back(parser_.captures().innermost(c));
+    std::reverse(captured.begin(), captured.end());
+    std::vector<Symbol> above(captured.size(), Symbol::capture());
+    above.push_back(Symbol::terminal(i.regex));
+    go_down(i.stack, captured, parser_.regexes().node(i.regex).labelled, above, out);
+  }
+}
+
+void Rest::expand(RuleId rule, const Reading& reading, Alternatives& out) {
+  if (rule.v % 2 == 0) {
+    base_.expand(RuleId{rule.v / 2}, reading, out);
+    return renumber(out);
+  }
+  if (rule.v / 2 >= own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
+  switch (own_[rule.v / 2].kind) {
+    case Own::kStart: out = start_; return;
+    case Own::kReader: {
+      Reading told = reading;
+      if (told.kind == Reading::kText) told.text = own_[rule.v / 2].text + told.text;
+      base_.expand(RuleId{own_[rule.v / 2].a}, told, out);
+      return renumber(out);
+    }
+    case Own::kStack: break;
+  }
+  const StackId s{own_[rule.v / 2].a};
+  const StackArena& stacks = parser_.stacks();
+  if (stacks.has_end(s)) out.add({});
+  for (const StackEntry& e : stacks.entries(s)) {
+    if (e.rest == StackArena::end())
+      out.add({number(e.top)});
+    else
+      out.add({number(e.top), stack(e.rest)});
+  }
+}
+
+void Rest::expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {
+  if (rule.v % 2 != 0) return expand(rule, reading, out);
+  base_.expand_shortest(RuleId{rule.v / 2}, reading, out);
+  renumber(out);
+}
+
+bool Rest::bound(RuleId rule, Bound& out) {
+  if (rule.v % 2 != 0 || !base_.bound(RuleId{rule.v / 2}, out)) return false;
+  for (Symbol& s : out.all) s = number(s);
+  for (Symbol& s : out.any) s = number(s);
+  return true;
+}
+
+}  // namespace structgen

@@ -1,0 +1,70 @@
+// What is left of a grammar once a text was read, as productions.
+//
+// In: a parse state behind the text, the productions that it belongs to. Out: productions whose texts are the
+// rest: rule() reads what may follow. Cost: one rule for each set of stacks that a text reaches.
+//
+// A set of stacks is a rule: its alternatives are its tops, each with the set below it. Captures that are
+// open begin anew, and their readers are told what was captured before.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "parse/productions.h"
+#include "parse/state.h"
+
+namespace structgen {
+
+class Rest : public Productions {
+ public:
+  // `parser`: over `base`, with the state in it; both outlive this.
+  Rest(Productions& base, Parser& parser, StateId state);
+  RuleId rule() const { return RuleId{1}; }
+  // The number here of a rule of the base.
+  static RuleId of(RuleId base);
+
+  void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
+  void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
+  void start_search() override { base_.start_search(); }
+  bool bound(RuleId rule, Bound& out) override;
+  std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override {
+    return base_.lexeme(lexeme, context);
+  }
+  bool restricted() const override { return base_.restricted(); }
+  bool context_free() const override { return base_.context_free(); }
+  bool edged() const override { return base_.edged(); }
+  uint64_t left_out() const override { return base_.left_out() + parser_.narrowed(); }
+  bool plain(RuleId rule) const override {
+    return rule.v % 2 == 0 ? base_.plain(RuleId{rule.v / 2}) : lexed_;
+  }
+  uint64_t needed_behind(RuleId rule) const override {
+    return rule.v % 2 == 0 ? base_.needed_behind(RuleId{rule.v / 2}) : 0;
+  }
+  bool lexed() const { return lexed_; }
+  std::size_t byte_size() const override { return own_.size() * 40 + stacks_.byte_size(); }
+
+ private:
+  struct Own {
+    enum Kind : uint8_t { kStart, kStack, kReader } kind;
+    uint32_t a = 0;    // a StackId, or a RuleId of the base
+    std::string text;  // that was captured before
+  };
+  Symbol stack(StackId s);
+  Symbol number(Symbol s) const;
+  void renumber(Alternatives& out) const;
+  void start(Alternatives& out);
+  void go_down(StackId s, std::vector<std::string>& captured, bool label, std::vector<Symbol>& above,
+               Alternatives& out);
+
+  Productions& base_;
+  Parser& parser_;
+  const StateId state_;
+  const bool lexed_;
+  Alternatives start_;
+  std::vector<Own> own_;
+  FlatMap<uint32_t, uint32_t> stacks_;  // by StackId
+};
+
+}  // namespace structgen

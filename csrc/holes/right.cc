@@ -1,0 +1,144 @@
+#include "holes/right.h"
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/depth.h"
+#include "base/flat_map.h"
+#include "base/undo.h"
+#include "base/work.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kQuotients = 40;  // of RegexArena::attached
+
+// {u : u text in r}, for what is an automaton and no tree.
+class Before : public LazyLanguage {
+ public:
+  uint32_t definition = 0;
+  struct State {
+    RegexId regex;
+    std::string text;
+  };
+  RegexId make(RegexArena& arena, RegexId r, const std::string& text) {
+    if (r == RegexArena::empty()) return r;
+    const uint32_t n = numbered(index_, states_, std::pair(r.v, text), State{r, text});
+    if (unfolded_.size() < states_.size()) unfolded_.resize(states_.size(), kUnknown);
+    return arena.lazy(definition, n, arena.matches(r, text), true);
+  }
+  const State& state(uint32_t n) const { return states_[n]; }
+  RegexId unfold(RegexArena& arena, uint32_t n) override {
+    if (unfolded_[n] != kUnknown) return unfolded_[n];
+    const State s = states_[n];
+    std::vector<RegexId> parts;
+    if (arena.matches(s.regex, s.text)) parts.push_back(RegexArena::epsilon());
+    const ClassMap& classes = arena.classes(s.regex);
+    std::vector<ByteSet> sets(classes.n);
+    arena.steps(s.regex).for_each([&](uint8_t b) { sets[classes.of[b]].add(b); });
+    for (const ByteSet& set : sets) {
+      if (set.none()) continue;
+      charge();
+      const RegexId after = arena.step(s.regex, static_cast<uint8_t>(set.first()));
+      parts.push_back(arena.cat(arena.bytes(set), make(arena, after, s.text)));
+    }
+    const RegexId out = arena.alt(std::span<const RegexId>(parts));
+    unfolded_[n] = out;
+    return out;
+  }
+
+ private:
+  static constexpr RegexId kUnknown{0xFFFFFFFFu};
+  std::vector<State> states_;
+  std::map<std::pair<uint32_t, std::string>, uint32_t> index_;
+  std::vector<RegexId> unfolded_;
+};
+
+struct Quotients {
+  Before* lazy = nullptr;  // of the arena
+  FlatMap<uint64_t, uint32_t> by_byte;
+};
+
+Quotients& quotients(RegexArena& regexes) {
+  return regexes.attached<Quotients>(kQuotients, [&] {
+    auto out = std::make_shared<Quotients>();
+    auto lazy = std::make_unique<Before>();
+    out->lazy = lazy.get();
+    out->lazy->definition = regexes.define(std::move(lazy));
+    return out;
+  });
+}
+
+RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b) {
+  check_depth();
+  Quotients& all = quotients(regexes);
+  const uint64_t key = (static_cast<uint64_t>(r.v) << 8) | b;
+  if (const uint32_t* known = all.by_byte.find(key)) return RegexId{*known};
+  charge();
+  const RegexNode n = regexes.node(r);
+  RegexId out = RegexArena::empty();
+  switch (n.kind) {
+    case RegexKind::kEmpty:
+    case RegexKind::kEpsilon:
+    case RegexKind::kDone: break;
+    case RegexKind::kAnything:
+    case RegexKind::kPoison: out = r; break;
+    case RegexKind::kBytes:
+      if (regexes.byte_set(n.a).has(b)) out = RegexArena::epsilon();
+      break;
+    case RegexKind::kLiteral: {
+      const std::string text(n.text, n.n);  // the arena may move what it points to
+      if (static_cast<uint8_t>(text.back()) == b)
+        out = regexes.literal(std::string_view(text).substr(0, text.size() - 1));
+      break;
+    }
+    case RegexKind::kCat: {
+      out = regexes.cat(RegexId{n.a}, before_byte(regexes, RegexId{n.b}, b));
+      if (regexes.nullable(RegexId{n.b})) out = regexes.alt(out, before_byte(regexes, RegexId{n.a}, b));
+      break;
+    }
+    case RegexKind::kAlt:
+    case RegexKind::kAnd: {
+      std::vector<RegexId> parts;
+      for (uint32_t i = 0; i < n.n; ++i) parts.push_back(before_byte(regexes, RegexId{n.kids[i]}, b));
+      out = n.kind == RegexKind::kAlt ? regexes.alt(std::span<const RegexId>(parts))
+                                      : regexes.both(std::span<const RegexId>(parts));
+      break;
+    }
+    case RegexKind::kNot: out = regexes.negate(before_byte(regexes, RegexId{n.a}, b)); break;
+    case RegexKind::kRepeat: {
+      const RegexId last = before_byte(regexes, RegexId{n.a}, b);
+      if (last == RegexArena::empty()) break;
+      const uint32_t min = n.min > 0 ? n.min - 1 : 0, max = n.max == kUnbounded ? kUnbounded : n.max - 1;
+      out = regexes.cat(regexes.repeat(RegexId{n.a}, min, max), last);
+      break;
+    }
+    case RegexKind::kJsonSet: out = all.lazy->make(regexes, r, std::string(1, static_cast<char>(b))); break;
+    case RegexKind::kLazy: {
+      RegexId of = r;
+      std::string text(1, static_cast<char>(b));
+      if (n.a == all.lazy->definition) {
+        const Before::State s = all.lazy->state(n.min);
+        of = s.regex;
+        text += s.text;
+      }
+      out = all.lazy->make(regexes, of, text);
+      break;
+    }
+  }
+  all.by_byte.emplace(key, out.v);
+  return out;
+}
+
+}  // namespace
+
+RegexId before_text(RegexArena& regexes, RegexId r, std::string_view text) {
+  for (std::size_t i = text.size(); i-- > 0 && r != RegexArena::empty();)
+    r = before_byte(regexes, r, static_cast<uint8_t>(text[i]));
+  return r;
+}
+
+}  // namespace structgen

@@ -1,0 +1,118 @@
+"""Texts with holes: fixed texts and gaps, and whether a grammar has a text that fits them.
+
+Enters: a list of texts and `Gap`s. Leaves: a `Completion`; the core does the work (``csrc/engine/holes.h``).
+Cost: `CompiledGrammar.can_complete` says.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["Completion", "Gap"]
+
+_ANY, _BYTES, _TOKENS = 1, 2, 3
+_ENDLESS = (1 << 64) - 1
+_MOST = 1 << 32  # of one gap; the core's own limit, over all parts, is lower
+
+Unit = Literal["bytes", "tokens"]
+Part = tuple[int, bytes, int, int]  # as the core takes it
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A stretch of a text that is not known.
+
+    Args:
+        least: at least so many units.
+        most: at most so many; None is any number of bytes.
+        unit: "bytes", or "tokens" of the grammar's vocabulary. A gap of tokens has an exact number of them:
+            ``Gap(8, unit="tokens")``. None of them ends the text.
+
+    Raises:
+        ValueError: a negative or reversed range, an unknown unit, a range of tokens.
+        TypeError: a bound that is no whole number.
+    """
+
+    least: int = 0
+    most: int | None = None
+    unit: Unit = "bytes"
+
+    def __post_init__(self) -> None:
+        for name in ("least", "most"):
+            value = getattr(self, name)
+            if value is None and name == "most":
+                continue
+            if not hasattr(value, "__index__") or isinstance(value, bool):
+                raise TypeError(f"Gap: {name} is a whole number, not {value!r:.60}")
+            if not 0 <= operator.index(value) <= _MOST:
+                raise ValueError(f"Gap: {name} must be between 0 and {_MOST}, not {value}")
+        if self.unit not in ("bytes", "tokens"):
+            raise ValueError(f"Gap: unit is 'bytes' or 'tokens', not {self.unit!r:.60}")
+        if self.most is not None and self.most < self.least:
+            raise ValueError(f"Gap: most ({self.most}) is less than least ({self.least})")
+        if self.unit == "tokens" and self.most not in (None, self.least):
+            raise ValueError("Gap: a gap of tokens has an exact number of them; leave `most` out")
+
+    def _part(self) -> Part:
+        least = operator.index(self.least)
+        if self.unit == "tokens":
+            return (_TOKENS, b"", least, least)
+        if self.most is None:
+            return (_ANY if least == 0 else _BYTES, b"", least, _ENDLESS)
+        return (_BYTES, b"", least, operator.index(self.most))
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Whether the gaps of a text can be filled.
+
+    Attributes:
+        verdict: True (``text`` is one such text, read by the grammar), False (it is proved that there is
+            none), or None (a limit was met, or it depends on what the gaps repeat).
+        text: the whole text, gaps filled; empty unless the verdict is True.
+    """
+
+    verdict: bool | None
+    text: bytes = b""
+
+    def __bool__(self) -> bool:
+        """Whether it is known that the gaps can be filled."""
+        return self.verdict is True
+
+
+def core_parts(parts: Iterable[Any]) -> list[Part]:
+    """The parts as the core takes them.
+
+    Raises:
+        TypeError: a part that is neither text nor a gap, or one text in place of a list.
+    """
+    if isinstance(parts, (str, bytes, Gap)):
+        raise TypeError(f"the parts are a list of texts and gaps, not {parts!r:.60}")
+    out: list[Part] = []
+    for part in parts:
+        if isinstance(part, Gap):
+            out.append(part._part())
+        elif isinstance(part, (str, bytes)):
+            out.append((0, hole_text(part, "a part"), 0, 0))
+        else:
+            raise TypeError(f"a part is text (str or bytes) or a Gap, not {part!r:.60}")
+    return out
+
+
+def hole_text(text: Any, what: str) -> bytes:
+    """Text around a hole as bytes.
+
+    Raises:
+        TypeError: no text. ValueError: half a surrogate pair.
+    """
+    if isinstance(text, bytes):
+        return text
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is text (str or bytes), not {text!r:.60}")
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{what} has half a surrogate pair at character {error.start}") from None
