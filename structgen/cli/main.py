@@ -29,6 +29,7 @@ _COMMANDS = (
     "check",
     "compile",
     "mask",
+    "infill",
     "lint",
     "trace",
     "bench",
