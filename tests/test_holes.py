@@ -73,6 +73,14 @@ def test_tokens_are_counted_exactly() -> None:
     assert grammar.can_complete(["abab", sg.Gap(2, unit="tokens"), "a"]).verdict is False
 
 
+def test_a_name_that_a_gap_completes_is_the_one_whose_value_follows() -> None:
+    members = {"ab": {"const": 1}, "cb": {"const": 2}, "b": {"const": 3}}
+    named = {"properties": members, "additionalProperties": False}
+    grammar = COMPILER.json_schema(named, whitespace="compact")
+    assert grammar.can_complete(['{"', sg.Gap(), 'b":2}']).text == b'{"cb":2}'
+    assert json.loads(grammar.can_complete(["{", sg.Gap(), ":3}"]).text)["b"] == 3
+
+
 def test_keys_in_gaps_differ() -> None:
     grammar = COMPILER.json_schema({"type": "object", "minProperties": 3}, whitespace="compact")
     found = grammar.can_complete(['{"', sg.Gap(), '":1,"', sg.Gap(), '":2,"x":', sg.Gap(), "}"])

@@ -185,7 +185,8 @@ std::span<const Facts::Exit> Facts::reads(RegexId r, Spot from) {
   return {exits_.data() + begin, exits_.data() + exits_.size()};
 }
 
-bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out) {
+bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out,
+                  uint32_t label) {
   struct Partial {
     RegexId regex;
     Spot spot;
@@ -209,6 +210,11 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
     return id;
   };
   add(r, from);
+  const auto ends = [&](uint32_t i) {
+    const RegexNode& n = regexes_.node(RegexId{all[i].first});
+    return all[i].second == to && n.nullable &&
+           (label == 0 || (n.kind == RegexKind::kDone && n.min + 1 == label));
+  };
   std::vector<std::vector<std::pair<uint8_t, uint32_t>>> steps;
   for (uint32_t i = 0; i < all.size(); ++i) {
     const RegexId d{all[i].first};
@@ -228,7 +234,7 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
   std::vector<bool> leads(all.size(), false);
   std::vector<uint32_t> back;
   for (uint32_t i = 0; i < all.size(); ++i)
-    if (all[i].second == to && regexes_.nullable(RegexId{all[i].first})) {
+    if (ends(i)) {
       leads[i] = true;
       back.push_back(i);
     }
@@ -254,7 +260,7 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
   constexpr uint32_t kFar = 0xFFFFFFFFu;
   std::vector<uint32_t> left(all.size(), kFar), open(all.size(), 0);
   for (uint32_t i = 0; i < all.size(); ++i)
-    if (all[i].second == to && regexes_.nullable(RegexId{all[i].first})) {
+    if (ends(i)) {
       left[i] = 0;
       back.push_back(i);
     }
@@ -439,8 +445,8 @@ void Facts::call(Head h, uint32_t step) {
   }
 }
 
-uint32_t Facts::leaf(RegexId r, Spot from, Spot to, bool captured) {
-  ways_.push_back({0, kNone, r, from, to, captured});
+uint32_t Facts::leaf(RegexId r, Spot from, Spot to, bool captured, uint32_t label) {
+  ways_.push_back({label, kNone, r, from, to, captured});
   return static_cast<uint32_t>(ways_.size() - 1);
 }
 
@@ -461,7 +467,7 @@ void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
     ++s.symbol;
     s.label = exits_[i].label;
     s.at = at(exits_[i].spot, to);
-    s.way = joined(from.way, leaf(r, begin, exits_[i].spot, captured));
+    s.way = joined(from.way, leaf(r, begin, exits_[i].spot, captured, exits_[i].label));
     push(s);
   }
 }
@@ -569,7 +575,7 @@ bool Facts::witness(Head h, At from, At to, bool vary, std::string& out) {
     }
     const bool apart = vary || w.captured;
     std::vector<std::string> some;
-    texts(w.regex, w.from, w.to, apart ? std::min(kMaxVaried, used.size() + 2) : 1, some);
+    texts(w.regex, w.from, w.to, apart ? std::min(kMaxVaried, used.size() + 2) : 1, some, w.a);
     if (some.empty()) return false;
     std::size_t i = 0;
     while (apart && i + 1 < some.size() && used.contains(some[i])) ++i;

@@ -71,8 +71,9 @@ class Facts {
   // The last spot that any text was read up to.
   Spot furthest() const { return furthest_; }
   // Texts of a regex that lead from one spot to another, shorter ones first, at most `most`; false: there
-  // may be more.
-  bool texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out);
+  // may be more. `label`: as of an exit; those that end in it, if it is not 0.
+  bool texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out,
+             uint32_t label = 0);
   // The text of a derivation that leads from the first place of `h` to `to`; `vary`: no part of it that may
   // be chosen is chosen twice, as far as there are others. Empty where it is too long.
   bool witness(Head h, At from, At to, bool vary, std::string& out);
@@ -97,7 +98,7 @@ class Facts {
   };
   // How a place was reached: a text of a regex between two spots, or two ways one behind the other.
   struct Way {
-    uint32_t a, b;  // ways; b == kNone: a leaf
+    uint32_t a, b;  // ways; b == kNone: a leaf, and a its label
     RegexId regex;
     Spot from, to;
     bool captured;
@@ -128,7 +129,7 @@ class Facts {
   void doubt(uint32_t fact);
   bool stays(RuleId rule, Spot from) const;
   void call(Head h, uint32_t step);
-  uint32_t leaf(RegexId r, Spot from, Spot to, bool captured);
+  uint32_t leaf(RegexId r, Spot from, Spot to, bool captured, uint32_t label);
   uint32_t joined(uint32_t a, uint32_t b);
   void after_terminal(const Step& s, RegexId r, Alive::Pending to);
 
