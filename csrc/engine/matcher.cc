@@ -1,6 +1,7 @@
 #include "engine/matcher.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <optional>
 #include <unordered_map>
@@ -417,9 +418,39 @@ bool Matcher::plain_row_fast(uint32_t* row) {
   exact_ = true;
   if (!epoch_->fast) return false;
   const Mask* m = epoch_->masks.peek(current());
-  if (!m) return false;
+  if (!m || by_text()) return false;
   write_row(*m, v, row);
   return !starved(row);
+}
+
+// Whether the mask has to be looked at token by token: what was too much to tell of a captured text is left
+// out where that text is read, and a mask is made for all texts.
+bool Matcher::by_text() const {
+  return takes_part() && grammar_->narrowed() && epoch_->parser.state(current()).capturing;
+}
+
+// Takes tokens out of a row that read behind a captured text what was left out for it.
+void Matcher::keep_read(uint32_t* row) {
+  const Vocabulary& v = grammar_->vocabulary();
+  const auto reads = [&](std::string_view bytes) {
+    try {
+      StateId s = current();
+      for (char b : bytes) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
+      return s != Parser::dead();
+    } catch (const Error& e) {
+      if (!e.is_limit()) throw;
+      return false;
+    }
+  };
+  std::lock_guard hold(grammar_->world().lock);
+  for (uint32_t w = 0; w < v.words(); ++w)
+    for (uint32_t bits = row[w]; bits; bits &= bits - 1) {
+      const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
+      const std::string_view bytes = v.bytes(static_cast<TokenId>(t));
+      if (bytes.find_first_of("\",]}") == std::string_view::npos || reads(bytes)) continue;
+      row[w] &= ~(1u << (t & 31));
+      exact_ = false;
+    }
 }
 
 // Whether nothing is left of a mask from which something was left out. That is no answer: some() finds a
@@ -518,7 +549,9 @@ void Matcher::row_by_bytes(uint32_t* row) {
     std::vector<TokenId> scratch;
     epoch_->masks.uncached(current(), scratch, m);
     write_row(m, v, row);
+    hold.unlock();
   }
+  if (by_text()) keep_read(row);
   if (starved(row)) throw Error(ErrorKind::kBudgetExceeded, "this mask takes too much work to tell");
 }
 

@@ -86,6 +86,8 @@ class Matcher {
   void plain_row(uint32_t* row);
   bool takes_part() const;
   bool starved(const uint32_t* row) const;
+  bool by_text() const;
+  void keep_read(uint32_t* row);
   void some_of_row(StateId s, uint32_t* row);
   std::vector<StateId> ways();
   bool take_way(const std::vector<StateId>& ways, const std::function<bool(StateId)>& f);
