@@ -124,7 +124,8 @@ StateId Matcher::walk_text(StateId s, std::string_view bytes) {
   return s;
 }
 
-// walk() from here. Where that is too much, a mask may have allowed the bytes still: by one way to read on.
+// walk() from here. Where that is too much, a mask may have allowed the bytes still: by one way to read on,
+// or with more work.
 StateId Matcher::walk_on(std::string_view bytes) {
   try {
     return walk(current(), bytes);
@@ -145,7 +146,14 @@ StateId Matcher::walk_on(std::string_view bytes) {
         return false;
       }
     });
-    if (!taken) throw;
+    if (taken) return to;
+    // A text that was begun does not stop for it.
+    std::lock_guard hold(grammar_->world().lock);
+    const Narrowing watch(*grammar_);
+    const WorkScope scope(Task::kAccept, ending_work());
+    to = current();
+    for (char b : bytes)
+      if (to != Parser::dead()) to = epoch_->parser.step(to, static_cast<uint8_t>(b));
     return to;
   }
 }
