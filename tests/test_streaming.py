@@ -224,6 +224,8 @@ def test_a_stream_has_the_tokens_of_the_call(speculate: Any, stop: str | None) -
     events = list(sg.stream(None, TEXT, schema, **options))
     assert [e.token for e in events] == want.tokens
     assert "".join(e.text for e in events) == want.text == events[-1].so_far
+    texts = [e.text for e in events]  # each event knows its own beginning, whatever came later
+    assert [e.so_far for e in events] == ["".join(texts[: i + 1]) for i in range(len(texts))]
     assert [e.logprob for e in events] == pytest.approx(want.logprobs, abs=1e-4)
     assert all(e.result is None for e in events[:-1])
     result = events[-1].result

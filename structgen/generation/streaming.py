@@ -35,19 +35,18 @@ class Event(Generic[T]):
 
     Attributes:
         text: the characters that became certain with it; often none, or several.
-        so_far: all characters that are certain.
         token, logprob: its id, and the model's natural-log probability of it.
         top_logprobs: the most probable tokens of its place, where `top_logprobs=` asked for them.
         index: the number of its text, where there are several.
         result: the finished text with its last event; else None.
     """
 
-    __slots__ = ("_read", "index", "logprob", "result", "so_far", "text", "token", "top_logprobs")
+    __slots__ = ("_count", "_parts", "_read", "index", "logprob", "result", "text", "token", "top_logprobs")
 
     def __init__(
         self,
         text: str,
-        so_far: str,
+        parts: list[str],
         token: int,
         logprob: float,
         index: int,
@@ -56,13 +55,18 @@ class Event(Generic[T]):
         read: Callable[[str], Any],
     ) -> None:
         self.text: str = text
-        self.so_far: str = so_far
+        self._parts, self._count = parts, len(parts)  # the list grows with later events
         self.token: int = token
         self.logprob: float = logprob
         self.index: int = index
         self.top_logprobs: TokenLogprobs | None = top_logprobs
         self.result: Result[T] | None = result
         self._read = read
+
+    @property
+    def so_far(self) -> str:
+        """All characters that are certain; joined when asked for."""
+        return "".join(self._parts[: self._count])
 
     @property
     def value(self) -> T | None:
@@ -110,14 +114,12 @@ class Stream(Generic[T], Iterator[Event[T]]):
             parts = self._parts.setdefault(text.index, [])
             parts.append(step.added)
             result: Result[T] | None = None
-            if text.over and step is not None and len(parts) == len(text.tokens):
+            if text.over and len(parts) == len(text.tokens):
                 result = call.result(text)
                 self._results[text.index] = result
             tops = text.top_logprobs[len(parts) - 1] if text.top_logprobs else None
             self._ready.append(
-                Event(
-                    step.added, "".join(parts), step.token, step.logprob, text.index, tops, result, self._read
-                )
+                Event(step.added, parts, step.token, step.logprob, text.index, tops, result, self._read)
             )
 
     @property
