@@ -590,6 +590,27 @@ def fill_bitmasks(
     return None
 
 
+def can_end_within(grammar: CompiledGrammar, tokens: int) -> bool:
+    """Whether the grammar can promise an end within so many tokens; about the cost of a mask at most.
+
+    False: no completion that fits was found, and none was ruled out.
+
+    Raises:
+        UnsatisfiableBudget: it is proved that nothing fits.
+        SchemaTooComplex: what is allowed first is too much to tell.
+        ValueError: a negative number.
+    """
+    matcher = grammar.matcher(max_tokens=tokens)
+    try:
+        if matcher._bounds(False)[1] > tokens:
+            matcher.fill_bitmask(allocate_bitmask(1, grammar.vocabulary.vocab_size))
+    except UnsatisfiableBudget:
+        raise
+    except BudgetExceeded:
+        return False
+    return True
+
+
 def error_of_rows(errors: Sequence[Exception | None]) -> Exception:
     """The first of a batch's errors, with a note that names the rows."""
     rows = tuple(i for i, error in enumerate(errors) if error is not None)

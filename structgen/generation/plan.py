@@ -15,13 +15,13 @@ from .._drawing import Sampling
 from .._draws import Noise
 from .._text import TextStream
 from ..constraints import Constraint
-from ..grammar import CompiledGrammar
+from ..grammar import CompiledGrammar, can_end_within
 from ..lm.asked import ask
 from ..lm.load import room_after, tool_style
 from .options import Settings
 from .partial import IncompleteString, Unknown, partial_arguments, partial_json, plain, typed
 from .results import InvalidValue, Result
-from .run import Clock, Run, Text, can_budget, narrowed
+from .run import Clock, Run, Text, narrowed
 
 if TYPE_CHECKING:
     from ..compiler import Compiler
@@ -169,7 +169,7 @@ def planned(
     clock.lap("compile")
     grammar = asked.grammar
     room = room_after(lm, asked.start, settings.max_tokens)
-    budget = room if settings.complete and grammar is not None and can_budget(grammar, room) else None
+    budget = room if settings.complete and grammar is not None and can_end_within(grammar, room) else None
     if sampling is None:
         sampling = settings.sampling(lm.vocabulary.vocab_size, lm.vocabulary.special_tokens)
     return Plan(

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from .._drawing import Sampling
 from .._draws import Noise, top
 from .._text import TextStream
-from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
+from ..errors import StructgenError
 from ..grammar import CompiledGrammar, Matcher, fill_bitmasks
 from ..lm.base import check_logprobs
 from ..logits import allocate_bitmask, apply_bitmask, masked_logsumexp
@@ -34,7 +34,7 @@ from .watch import Seen, seen
 if TYPE_CHECKING:
     from ..lm.base import Context, LanguageModel
 
-__all__ = ["Clock", "Run", "Step", "Text", "can_budget", "narrowed"]
+__all__ = ["Clock", "Run", "Step", "Text", "narrowed"]
 
 _Rows = npt.NDArray[np.float32]
 
@@ -233,20 +233,6 @@ def _tops(
     held = np.where(allowed > -np.inf, raw, np.float32(-np.inf))
     after = [(int(i), float(raw[i]) - mass) for i in top(held, count) if held[i] > -np.inf]
     return TokenLogprobs(before, after, float(raw[token]) - mass, min(mass, 0.0))
-
-
-def can_budget(grammar: CompiledGrammar, room: int) -> bool:
-    """False where no completion that fits is found and none is ruled out; the answer may then be cut off.
-    UnsatisfiableBudget: it is proved that nothing fits."""
-    matcher = grammar.matcher()
-    try:
-        if matcher._bounds(False)[1] > room:
-            matcher.fill_bitmask(allocate_bitmask(1, grammar.vocabulary.vocab_size), max_tokens=room)
-    except UnsatisfiableBudget:
-        raise
-    except BudgetExceeded:
-        return False
-    return True
 
 
 def narrowed(grammar: CompiledGrammar, tokens: Sequence[int], budget: int) -> bool:

@@ -23,10 +23,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compiler import Compiler
-from ..errors import BudgetExceeded, StructgenError, VocabularyError
-from ..grammar import CompiledGrammar, Matcher, fill_bitmasks
+from ..errors import StructgenError, UnsatisfiableBudget, VocabularyError
+from ..grammar import CompiledGrammar, Matcher, can_end_within, fill_bitmasks
 from ..limits import SERVING, Limits, OnLimit
-from ..logits import allocate_bitmask
 from ..vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -104,9 +103,9 @@ def request_of(
         ends = [t for t in end_token_ids if 0 <= t < vocabulary.vocab_size] or None
     if max_tokens is not None:
         try:
-            first = allocate_bitmask(1, vocabulary.vocab_size)
-            grammar.matcher(max_tokens=max_tokens).fill_bitmask(first)
-        except BudgetExceeded:
+            if not can_end_within(grammar, max_tokens):
+                max_tokens = None
+        except UnsatisfiableBudget:
             max_tokens = None
     matcher = grammar.matcher(end_token_ids=ends, max_tokens=max_tokens, after_end="ignore")
     return HostRequest(matcher, ends or vocabulary.eos_token_ids)

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from .._drawing import Sampling
 from .._draws import top
 from .._text import TextStream
-from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
+from ..errors import StructgenError
 from ..generation.watch import Drafted, Seen, seen
 from ..grammar import CompiledGrammar, Matcher
 from ..logits import allocate_bitmask, masked_logsumexp
@@ -267,21 +267,3 @@ class Job:
     def cancel(self) -> None:
         """The client is gone, or had enough: the engine drops the job before its next step."""
         self.cancelled.set()
-
-
-def fits(grammar: CompiledGrammar, room: int) -> bool:
-    """Whether the grammar can promise an end within so many tokens; it takes about as long as a mask.
-
-    False: no completion that fits was found, and none was ruled out.
-
-    Raises:
-        UnsatisfiableBudget: it is proved that nothing fits.
-    """
-    matcher = grammar.matcher()
-    try:
-        matcher.fill_bitmask(allocate_bitmask(1, grammar.vocabulary.vocab_size), max_tokens=room)
-    except UnsatisfiableBudget:
-        raise
-    except BudgetExceeded:
-        return False
-    return True

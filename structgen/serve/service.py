@@ -22,7 +22,7 @@ from ..compiler import Compiler
 from ..errors import StructgenError, UnsatisfiableBudget
 from ..frontend.tool_calls import CallReader
 from ..frontend.tools import STYLES
-from ..grammar import CompiledGrammar
+from ..grammar import CompiledGrammar, can_end_within
 from ..limits import SERVING
 from ..lm.base import Context, ContextTooLong, LanguageModel
 from ..lm.load import special_names, tool_style
@@ -34,7 +34,7 @@ from .errors import ApiError, of_constraint, of_prompt, unexpected
 from .metrics import Metrics
 from .options import Options
 from .requests import Constrained, Generation
-from .sequence import Job, Piece, Plan, fits
+from .sequence import Job, Piece, Plan
 
 __all__ = ["Run", "Service", "Wanted"]
 
@@ -305,6 +305,8 @@ class Service:
             if tools is not None and tools.choice != "none":
                 plan = replace(plan, names=self.special_names)
             middle = time.perf_counter()
+            if constraint is not None and grammar is not None and known is None:
+                self._prepare(grammar, constraint)
             jobs = []
             for tokens, prefixes in contexts:
                 room = self._room(wanted, len(tokens))
@@ -359,6 +361,14 @@ class Service:
         except Exception as error:
             raise of_constraint(error, constraint.param) from None
 
+    def _prepare(self, grammar: CompiledGrammar, constraint: Constraint) -> None:
+        """The first mask, which tells most of what a grammar is made of, so that no step of the engine waits
+        for it."""
+        try:
+            grammar.prepare()
+        except Exception as error:
+            raise of_constraint(error, constraint.param) from None
+
     def context(self, make: MakePrompt, schema: Any, param: str) -> Context:
         """The whole prompt alone."""
         return self._contexts(make, schema, param)[1][-1]
@@ -405,7 +415,7 @@ class Service:
     ) -> bool:
         """ApiError: no text of the grammar has so few tokens; it names the least number."""
         try:
-            return fits(grammar, room)
+            return can_end_within(grammar, room)
         except UnsatisfiableBudget as error:
             least: int | None = None
             with contextlib.suppress(StructgenError):
