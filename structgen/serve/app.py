@@ -223,7 +223,7 @@ async def _invalid(_: Request, error: Exception) -> Response:
                 (None, "the body is a JSON object, sent with the header Content-Type: application/json")
             )
             continue
-        message = one["msg"].removeprefix("Value error, ")
+        message = one["msg"].removeprefix("Value error, ").replace(" after validation", "")
         found.append((place or None, f"{place}: {message}" if place else message))
     return _error(ApiError("; ".join(text for _, text in found), param=found[0][0], code="invalid_request"))
 

@@ -114,9 +114,12 @@ def take(written: Written, piece: Piece, reader: CallReader | None) -> list[Item
 async def collect(run: Run) -> list[Written]:
     """All answers of a run, finished."""
     found = [Written() for _ in range(run.count)]
-    readers = [run.reader() for _ in found]
+    parts: list[list[str]] = [[] for _ in found]
     async for piece in run.pieces():
-        take(found[piece.index], piece, readers[piece.index])
+        # A reader looks at what it has with each piece, so a whole text is read once.
+        parts[piece.index].append(piece.text)
+        piece.text = "" if piece.finish is None else "".join(parts[piece.index])
+        take(found[piece.index], piece, None if piece.finish is None else run.reader())
     return found
 
 

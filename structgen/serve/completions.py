@@ -13,14 +13,12 @@ from .chat import Written, collect, take
 from .errors import ApiError
 from .logprobs import of_completion
 from .prompts import plain_prompt
-from .requests import CompletionRequest
+from .requests import PROMPTS, CompletionRequest
 from .sequence import Entry, Plan
 from .service import MakePrompt, Run, Service, Wanted
 from .usage import usage
 
 __all__ = ["answer", "chunks", "wanted"]
-
-_PROMPTS = 128
 
 
 def wanted(service: Service, request: CompletionRequest) -> Wanted:
@@ -31,8 +29,8 @@ def wanted(service: Service, request: CompletionRequest) -> Wanted:
     if request.max_tokens == 0 and not request.echo:
         raise ApiError("'max_tokens' is 0, which only makes sense with 'echo'", param="max_tokens")
     given = prompts(request)
-    if not 1 <= len(given) <= _PROMPTS:
-        raise ApiError(f"a request has 1 to {_PROMPTS} prompts, not {len(given)}", param="prompt")
+    if not given:
+        raise ApiError(f"a request has 1 to {PROMPTS} prompts, not 0", param="prompt")
     constraint = service.constraint(request)
     plan = Plan(
         service.drawing(request),

@@ -26,6 +26,7 @@ __all__ = ["ApiError", "busy", "log", "of_constraint", "of_prompt", "unexpected"
 
 log = logging.getLogger("structgen.serve")
 
+_DEFAULT = {404: "not_found", 405: "method_not_allowed", 500: "internal_error"}
 _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
 _CODES = (
     (UnsupportedSchema, "unsupported_schema"),
@@ -43,7 +44,7 @@ class ApiError(Exception):
     Attributes:
         status: of HTTP.
         param: the field of the request at fault, or None.
-        code: one word for programs, or None.
+        code: one word for programs; None: that of the status.
         details: more fields of the error object.
         retry_after: seconds after which the same request may succeed, or None.
     """
@@ -62,7 +63,7 @@ class ApiError(Exception):
         self.message = message
         self.status = status
         self.param = param
-        self.code = code
+        self.code: str = code or _DEFAULT.get(status, "invalid_request")
         self.details = details or {}
         self.retry_after = retry_after
 

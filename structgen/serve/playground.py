@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from starlette.responses import Response
 
 from .. import __version__
@@ -31,7 +31,7 @@ from .constraints import Constraint, ToolUse, constraint_of, tool_use, with_tool
 from .errors import ApiError
 from .examples import examples
 from .inspecting import checked, looked, reported
-from .requests import Constrained, Extension, Finite, Positive
+from .requests import Closed, Constrained, Extension, Finite, Positive
 from .service import Service
 from .showing import generation
 
@@ -43,13 +43,11 @@ _TEXT = 1_000_000  # characters of a constraint or a document
 _SAMPLES = 500
 
 Text = Annotated[str, Field(max_length=_TEXT)]
-Ids = Annotated[list[int], Field(max_length=20_000)]
+Ids = Annotated[list[int], Field(fail_fast=True, max_length=20_000)]
 
 
-class Typed(BaseModel):
+class Typed(Closed):
     """A constraint as it stands in the editor."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: Literal["schema", "regex", "grammar", "tools", "none"]
     text: Text = ""
@@ -58,26 +56,20 @@ class Typed(BaseModel):
     tool_choice: Annotated[str, Field(max_length=200)] = "auto"
 
 
-class _Checked(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Checked(Closed):
     constraint: Typed
     document: Text
 
 
-class _Looked(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
+class _Looked(Closed):
     constraint: Typed
     tokens: Ids
-    refused: Annotated[list[int], Field(max_length=16)] = []
+    refused: Annotated[list[int], Field(fail_fast=True, max_length=16)] = []
     left: Annotated[int, Field(ge=0)] | None = None
 
 
-class Asked(BaseModel):
+class Asked(Closed):
     """A generation."""
-
-    model_config = ConfigDict(extra="forbid")
 
     constraint: Typed
     prompt: Text

@@ -4,15 +4,25 @@ Enters: JSON. Leaves: a model, or pydantic's errors, which `app` words as OpenAI
 
 Fields that change nothing here (`user`, `store`, `metadata`) are taken and left alone. A field that asks
 for a constraint or an output which this server does not have is an error and not silence.
+
+Validating happens on the event loop, so its work has bounds: lists stop at their first error, and what is a
+list or an object here has a length at most.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 __all__ = [
     "ChatRequest",
@@ -27,6 +37,45 @@ __all__ = [
     "StructuredOutputs",
 ]
 
+T = TypeVar("T")
+_FIELDS = 100  # of an object that takes no others: each unknown one would be an error
+_BIASES = 10_000
+PROMPTS = 128
+
+
+def _few(most: int) -> BeforeValidator:
+    """An object with so many members at most, counted before they are looked at."""
+
+    def counted(value: Any) -> Any:
+        if isinstance(value, dict) and len(value) > most:
+            raise ValueError(f"at most {most} fields, not {len(value)}")
+        return value
+
+    return BeforeValidator(counted)
+
+
+def _prompts(value: Any) -> Any:
+    if isinstance(value, list) and len(value) > PROMPTS and not isinstance(value[0], int):
+        raise ValueError(f"a request has 1 to {PROMPTS} prompts, not {len(value)}")
+    return value
+
+
+class Closed(BaseModel):
+    """An object without unknown fields."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _counted(cls, value: Any) -> Any:
+        if isinstance(value, dict) and len(value) > _FIELDS:
+            raise ValueError(f"{len(value)} fields, of which most are unknown")
+        return value
+
+
+Listed = Annotated[list[T], Field(fail_fast=True)]
+Choices = Annotated[list[str], Field(fail_fast=True, max_length=100_000)]
+Tools = Annotated[list[dict[str, Any]], Field(fail_fast=True, max_length=512)]
 Positive = Annotated[int, Field(ge=1)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 # What changes the answer and is not there. A null, an empty or a default value asks for nothing.
@@ -59,6 +108,8 @@ _ELSEWHERE = (
     "ebnf", "gbnf", "lark", "regex", "pattern", "choices",
 )  # fmt: skip
 _HARMLESS = ("guided_decoding_backend", "guided_decoding_disable_fallback")
+_MOST = 100  # unknown fields, each of which is compared with the known ones on the event loop
+_LONG = 40  # characters of a name that is no slip of one of ours
 
 
 class Part(BaseModel):
@@ -74,9 +125,9 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
-    content: str | list[Part] | None = None
+    content: str | Annotated[list[Part], Field(fail_fast=True, max_length=10_000)] | None = None
     name: str | None = None
-    tool_calls: list[dict[str, Any]] | None = None
+    tool_calls: Tools | None = None
     tool_call_id: str | None = None
 
     def text(self) -> str:
@@ -93,14 +144,14 @@ class StreamOptions(BaseModel):
     include_usage: bool = False
 
 
-class StructuredOutputs(BaseModel):
+class StructuredOutputs(Closed):
     """vLLM's field: one of the constraints, and how JSON is spelled."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(populate_by_name=True)
 
     json_: Any = Field(None, alias="json")
     regex: str | None = None
-    choice: list[str] | None = None
+    choice: Choices | None = None
     grammar: str | None = None
     json_object: bool | None = None
     structural_tag: Any = None
@@ -110,10 +161,8 @@ class StructuredOutputs(BaseModel):
     disable_fallback: bool = False
 
 
-class SamplingMethod(BaseModel):
+class SamplingMethod(Closed):
     """`sg.sample` instead of token-by-token masking: see docs/sampling.md."""
-
-    model_config = ConfigDict(extra="forbid")
 
     method: Literal["auto", "local", "gcd", "importance", "asap", "cars", "mcmc", "smc", "awrs"] = "auto"
     budget: Literal["mask", "reject"] = "mask"
@@ -123,10 +172,8 @@ class SamplingMethod(BaseModel):
     proposal: Literal["restart", "uniform", "priority"] = "restart"
 
 
-class Extension(BaseModel):
+class Extension(Closed):
     """structgen's own field."""
-
-    model_config = ConfigDict(extra="forbid")
 
     sampling: SamplingMethod | None = None
     speculate: Literal["auto"] | Annotated[list[str], Field(min_length=1, max_length=16)] | None = None
@@ -147,7 +194,7 @@ class Constrained(BaseModel):
     structured_outputs: StructuredOutputs | None = None
     guided_json: Any = None
     guided_regex: str | None = None
-    guided_choice: list[str] | None = None
+    guided_choice: Choices | None = None
     guided_grammar: str | None = None
     guided_whitespace_pattern: str | None = None
     grammar: str | None = None
@@ -172,8 +219,8 @@ class Generation(Constrained):
     min_p: Annotated[Finite, Field(ge=0, le=1)] | None = None
     n: Annotated[int, Field(ge=1, le=128)] | None = None
     seed: int | None = None
-    stop: str | list[str] | None = None
-    stop_token_ids: Annotated[list[int], Field(max_length=64)] | None = None
+    stop: str | Listed[str] | None = None
+    stop_token_ids: Annotated[list[int], Field(fail_fast=True, max_length=64)] | None = None
     include_stop_str_in_output: bool = False
     max_tokens: Annotated[int, Field(ge=0)] | None = None
     min_tokens: Annotated[int, Field(ge=0)] | None = None
@@ -181,7 +228,7 @@ class Generation(Constrained):
     frequency_penalty: Annotated[Finite, Field(ge=-2, le=2)] | None = None
     presence_penalty: Annotated[Finite, Field(ge=-2, le=2)] | None = None
     repetition_penalty: Annotated[Finite, Field(gt=0, le=10)] | None = None
-    logit_bias: dict[str, Annotated[Finite, Field(ge=-100, le=100)]] | None = None
+    logit_bias: Annotated[dict[str, Annotated[Finite, Field(ge=-100, le=100)]], _few(_BIASES)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
 
@@ -205,19 +252,24 @@ class Generation(Constrained):
 
 def _constrains(name: str) -> bool:
     """Whether an unknown field is one of another server's constraints, or one of ours with a slip in it."""
-    plain = re.sub("[^a-z]", "", name.lower())
+    plain = re.sub("[^a-z]", "", name[: _LONG + 1].lower())
     return (
         name.startswith(_CONSTRAINING)
         or plain in _ELSEWHERE
-        or bool(difflib.get_close_matches(plain[:80], _PLAIN, n=1, cutoff=0.85))
+        or (len(name) <= _LONG and bool(difflib.get_close_matches(plain, _PLAIN, n=1, cutoff=0.85)))
     )
 
 
 def _checked(cls: type[BaseModel], value: Any) -> Any:
     """ValueError: a field that asks for what is not there."""
     if isinstance(value, dict):
+        unknown = value.keys() - cls.model_fields.keys()
+        if len(unknown) > _MOST:
+            raise ValueError(
+                f"the body has {len(unknown)} fields that this server does not know: leave them out"
+            )
         for name, asked in value.items():
-            if name in cls.model_fields or asked is None or asked is False:
+            if name not in unknown or asked is None or asked is False:
                 continue
             if name in _REFUSED and asked not in ("", [], {}):
                 raise ValueError(f"'{name}' is not supported: {_REFUSED[name]}")
@@ -230,23 +282,23 @@ def _checked(cls: type[BaseModel], value: Any) -> Any:
 class ChatRequest(Generation):
     """`POST /v1/chat/completions`."""
 
-    messages: Annotated[list[Message], Field(min_length=1)]
+    messages: Annotated[list[Message], Field(fail_fast=True, min_length=1, max_length=10_000)]
     max_completion_tokens: Annotated[int, Field(ge=0)] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
-    tools: list[dict[str, Any]] | None = None
+    tools: Tools | None = None
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     add_generation_prompt: bool = True
     continue_final_message: bool = False
-    modalities: list[Literal["text"]] | None = None
+    modalities: Listed[Literal["text"]] | None = None
 
 
 class CompletionRequest(Generation):
     """`POST /v1/completions`."""
 
-    prompt: str | list[int] | list[str] | list[list[int]] = ""
+    prompt: Annotated[str | Listed[int] | Listed[str] | Listed[Listed[int]], BeforeValidator(_prompts)] = ""
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     echo: bool | None = None
     best_of: Annotated[int, Field(ge=1)] | None = None
@@ -270,14 +322,14 @@ class ResponsesRequest(Constrained):
     model_config = ConfigDict(extra="allow")
 
     model: str | None = None
-    input: str | list[dict[str, Any]]
+    input: str | Annotated[list[dict[str, Any]], Field(fail_fast=True, max_length=10_000)]
     instructions: str | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     temperature: Annotated[Finite, Field(ge=0)] | None = None
     top_p: Annotated[Finite, Field(ge=0, le=1)] | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     text: TextOptions | None = None
-    tools: list[dict[str, Any]] | None = None
+    tools: Tools | None = None
     tool_choice: str | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     stream: bool | None = None
