@@ -47,21 +47,22 @@ BODIES = {
 
 @pytest.mark.parametrize("name", BODIES)
 def test_megabytes_of_mistakes_are_refused_at_once(client, name: str) -> None:
-    """pydantic words every mistake it meets, on the event loop: a million of them took a minute."""
+    """pydantic words every mistake it meets, on the event loop: a million of them took a minute. Seconds are
+    the processor's."""
     path, body = BODIES[name]
     content = json.dumps(body)
-    begin = time.perf_counter()
+    begin = time.process_time()
     error = refused(client.post(path, content=content, headers=JSON))
-    assert time.perf_counter() - begin < 4
+    assert time.process_time() - begin < 4
     assert error["code"] == "invalid_request" and len(error["message"]) < 500
 
 
 def test_long_names_are_no_slips(client) -> None:
     """`difflib` compares in time that grows with the product of the lengths."""
     names = {f"{i}" + "guidedjso" * 10_000: 1 for i in range(90)}
-    begin = time.perf_counter()
+    begin = time.process_time()
     ok(client.post(CHAT, content=json.dumps({**CHAT_1, **names}), headers=JSON))
-    assert time.perf_counter() - begin < 4
+    assert time.process_time() - begin < 4
     ok(client.post(CHAT, json={**CHAT_1, **{f"f{i}": 1 for i in range(100)}}))
 
 
@@ -70,6 +71,6 @@ def test_the_readers_of_many_tools_are_one(client) -> None:
     tools = [{"type": "function", "function": {"name": f"{i:03}" + "f" * 60}} for i in range(500)]
     body = {"messages": MESSAGES, "tools": tools, "tool_choice": "none", "n": 64, "max_tokens": 1}
     ok(client.post(CHAT, json=body))
-    begin = time.perf_counter()
+    begin = time.process_time()
     ok(client.post(CHAT, json={**body, "tool_choice": "auto"}))
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
