@@ -953,6 +953,7 @@ def test_a_mask_that_fails_ends_its_request_alone(monkeypatch) -> None:
             self.error = BudgetExceeded("too much")
 
     monkeypatch.setattr(Answer, "fill", broken)
+    monkeypatch.setattr(Answer, "fill_known", lambda self: False)
     app = create_app(Script(lambda _: "aaaa", seconds=0.002), temperature=0.0)
     with TestClient(app) as client:
         found: dict[str, object] = {}
@@ -980,6 +981,7 @@ def test_a_slow_mask_holds_up_nobody_else(monkeypatch) -> None:
         fill(self)
 
     monkeypatch.setattr(Answer, "fill", slow)
+    monkeypatch.setattr(Answer, "fill_known", lambda self: False)
     app = create_app(Script(lambda _: "aaaa"), temperature=0.0, mask_seconds=0.3)
     with TestClient(app) as client:
         found: list = []

@@ -292,6 +292,13 @@ void fill_bitmask(BoundMatcher& m, nb::handle mask, int64_t row) {
   }
 }
 
+// The mask where it is known, and False where it has to be made: never waits, never works.
+bool fill_known(BoundMatcher& m, nb::handle mask, int64_t row) {
+  const Use use(m);
+  Rows rows(mask, m.grammar().vocabulary().words());
+  return m.fill_row_fast(rows.row(row));
+}
+
 bool fill_within(BoundMatcher& m, nb::handle mask, int64_t row, std::size_t budget) {
   const Use use(m);
   Rows rows(mask, m.grammar().vocabulary().words());
@@ -625,6 +632,7 @@ NB_MODULE(_core, m) {
       .def("is_terminated", sole(&Matcher::is_terminated))
       .def_prop_ro("history", sole(&Matcher::history))
       .def("fill_bitmask", &fill_bitmask, "mask"_a, "row"_a = 0)
+      .def("fill_known", &fill_known, "mask"_a, "row"_a = 0)
       .def("fill_within", &fill_within, "mask"_a, "row"_a, "budget"_a)
       .def(
           "tokens_needed",

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine"]
 
-_PATIENCE = 0.05  # seconds that a step waits for masks after its forward
+_PATIENCE = 0.005  # seconds that a step waits after its forward for masks that were all quick so far
+_SLEEP = 0.05  # seconds at most without a look at what came and who left
 _ECHO = 32  # prompt tokens of a step whose log-probabilities are all wanted
 _STARVING = 5.0  # seconds after which nothing overtakes a job
 _IDLE = 0.002
@@ -61,7 +62,6 @@ class Engine:
         self._closing = False
         self._stopped = False
         self._keepers = 0
-        self._forward = 0.0  # seconds, a moving mean
         self._thread = threading.Thread(target=self._run, name="structgen-engine", daemon=True)
 
     def start(self) -> None:
@@ -140,23 +140,21 @@ class Engine:
         self._leave()
         self._join()
         begin = time.perf_counter()
-        ready = [a for a in self._live if a.ready]
-        need = [a for a in self._live if not a.ready and not a.filling]
-        self._masks.begin(need, self._forward)
+        rows = [a for a in self._live if a.ready]
+        # In this order: a thread that fills a mask says so before it says that it is done.
+        soon = self._masks.begin([a for a in self._live if not a.filling and not a.ready])
+        rows += soon
         read = self._read()
-        rows = ready + need
         if not rows:
             if not read:
-                self._masks.wait(_PATIENCE if self._live else _IDLE)
+                self._masks.wait_for_any(_SLEEP if self._live else _IDLE)
             return
         forward = time.perf_counter()
         raw = self.lm.logprobs([a.context for a in rows])
-        taken = time.perf_counter() - forward
-        self._forward += 0.1 * (taken - self._forward)
-        self.metrics.forward.observe(taken)
+        self.metrics.forward.observe(time.perf_counter() - forward)
         check_logprobs(raw, len(rows), self.lm.vocabulary.vocab_size)
-        if need:
-            self._masks.wait(_PATIENCE)
+        if soon:
+            self._masks.wait(soon, _PATIENCE)
         there = [i for i, a in enumerate(rows) if a.ready]
         if len(there) < len(rows):
             rows, raw = [rows[i] for i in there], raw[there]
@@ -191,7 +189,10 @@ class Engine:
                 if piece.finish is not None:
                     ended.add(answer)
         self.metrics.tokens.inc(len(rows) - len(failed))
-        self.metrics.subsets.inc(sum(a.matcher is not None and not a.matcher.mask_exact for a in rows))
+        for answer in rows:
+            if answer.matcher is not None and not answer.matcher.mask_exact:
+                answer.job.request.subset_masks += 1
+                self.metrics.subsets.inc()
         if ended:
             self._live = [a for a in self._live if a not in ended]
             for answer in ended:
@@ -295,7 +296,7 @@ class Engine:
             self.metrics.queued.observe(time.monotonic() - chosen.arrived)
             self._reading.append(chosen)
 
-    def _next(self, held: Counter[object]) -> Job | None:
+    def _next(self, held: Counter[Job]) -> Job | None:
         """The waiting job that comes in now. `held`: places of each request.
 
         One request, whatever it asks for, leaves others half as many places as there are: they come in
@@ -320,10 +321,11 @@ class Engine:
     def _leave(self) -> None:
         """Jobs whose client is gone, that took too long, or whose mask does."""
         now = time.monotonic()
-        slow = {a.job for a in self._live if a.filling and now - a.filling > self.options.mask_seconds}
+        slow = {a.job for a in self._live if (begun := a.begun) and now - begun > self.options.mask_seconds}
         for job in slow:
             limit = f"a mask of this grammar takes more than {self.options.mask_seconds:g} seconds"
-            self._fail(job, ApiError(limit, code="grammar_too_costly"))
+            self._fail(job, ApiError(limit, param=job.plan.param, code="grammar_too_costly"))
+        self._bound()
         with self._wake:
             waiting = list(self._waiting)
         jobs = {id(a.job): a.job for a in self._live}
@@ -333,11 +335,24 @@ class Engine:
             elif now > job.deadline:
                 self._fail(job, ApiError("the request took too long", status=408, code="request_timeout"))
 
+    def _bound(self) -> None:
+        """The grammars of all answers have a share of memory: the largest goes while there is more."""
+        plans = {id(a.job.plan.grammar): a.job for a in self._live if a.matcher is not None}
+        taken = {job: job.plan.taken() for job in plans.values()}
+        while taken and sum(taken.values()) > self.options.live_bytes:
+            job = max(taken, key=lambda job: taken[job])
+            del taken[job]
+            shared = {a.job for a in self._live if a.job.plan.grammar is job.plan.grammar}
+            for one in shared:
+                words = "the server has no memory left for the states of this grammar; simplify it"
+                self._fail(one, ApiError(words, param=one.plan.param, code="grammar_too_costly"))
+
     def _fail(self, job: Job, error: BaseException) -> None:
         self._drop(job)
         self._out.append((job, Piece(0, error=error)))
 
     def _drop(self, job: Job) -> None:
+        job.over = True
         self._live = [a for a in self._live if a.job is not job]
         for queue in (self._reading, self._waiting):
             with self._wake, contextlib.suppress(ValueError):

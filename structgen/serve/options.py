@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..limits import SERVING, Limits, OnLimit, is_subset
+
 __all__ = ["Options"]
 
 
@@ -30,6 +32,12 @@ class Options:
         compile_seconds: of compiling one grammar and finding whether it fits `max_tokens`.
         compile_workers: grammars compiled at once. Those that were quick before do not wait for them.
         mask_seconds: a grammar whose single mask takes longer ends its request.
+        compile_work, mask_work: units of work of a compile and of a mask (`structgen.Limits`).
+        grammar_bytes: of the states and masks of one grammar; more ends its request.
+        live_bytes: of all grammars of answers in the making; more ends the request that has the most.
+        cache_bytes: of the grammars that are ready at once when they are asked for again.
+        on_limit: of masks past `mask_work`: "subset" leaves out what is too much to tell, "error" ends the
+            request (`structgen.Compiler`).
         drain_seconds: at a shutdown, how long requests under way may still take.
     """
 
@@ -47,15 +55,28 @@ class Options:
     compile_seconds: float = 20.0
     compile_workers: int = 4
     mask_seconds: float = 5.0
+    compile_work: int = SERVING.compile or 10_000_000
+    mask_work: int = SERVING.mask or 200_000
+    grammar_bytes: int = 64 << 20
+    live_bytes: int = 1 << 30
+    cache_bytes: int = 256 << 20
+    on_limit: OnLimit = "subset"
     drain_seconds: float = 30.0
 
+    @property
+    def limits(self) -> Limits:
+        """Of each grammar's compiler."""
+        return Limits(compile=self.compile_work, mask=self.mask_work, memory=self.grammar_bytes)
+
     def __post_init__(self) -> None:
-        for name in ("max_tokens", "sequences", "queue", "prefill", "body_bytes", "compile_workers"):
+        counts = ("max_tokens", "sequences", "queue", "prefill", "body_bytes", "compile_workers")
+        for name in (*counts, "compile_work", "mask_work", "grammar_bytes", "live_bytes", "cache_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
         for name in ("request_seconds", "compile_seconds", "mask_seconds"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)}")
+        is_subset(self.on_limit)
         if self.temperature is not None and not 0 <= self.temperature < float("inf"):
             raise ValueError(f"temperature must be 0 or more, not {self.temperature}")
         if any(not key for key in self.api_keys):

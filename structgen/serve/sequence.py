@@ -11,7 +11,7 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from .._drawing import Sampling
 from .._draws import top
 from .._text import TextStream
-from ..errors import StructgenError
+from ..errors import BudgetExceeded, StructgenError
 from ..generation.watch import Drafted, Seen, seen
 from ..grammar import CompiledGrammar, Matcher
 from ..logits import allocate_bitmask, masked_logsumexp
@@ -91,6 +91,7 @@ class Plan:
         watch: whether pieces tell how each token came about.
         least: tokens before which neither an end token nor one of `stop_ids` is drawn.
         ignore_ends: whether an end token is a token like others.
+        taken: bytes of the grammar's states and masks. bytes_at_most: beyond which it ends its request.
     """
 
     drawing: Sampling
@@ -108,6 +109,8 @@ class Plan:
     watch: bool = False
     least: int = 0
     ignore_ends: bool = False
+    taken: Callable[[], int] = int
+    bytes_at_most: int = 1 << 60
 
 
 class Answer:
@@ -115,9 +118,8 @@ class Answer:
     it."""
 
     __slots__ = (
-        "context", "counts", "error", "filled", "filling", "generated", "index", "job", "mask", "matcher",
-        "noise", "position", "slowest",
-        "stream", "taken",
+        "begun", "context", "counts", "error", "filled", "filling", "generated", "index", "job", "mask",
+        "matcher", "noise", "position", "stream", "taken",
     )  # fmt: skip
 
     def __init__(self, job: Job, index: int) -> None:
@@ -125,7 +127,9 @@ class Answer:
         self.job: Job = job
         self.index: int = index
         self.context: Context = job.prefixes[-1]
-        self.matcher: Matcher | None = None if plan.grammar is None else plan.grammar.matcher()
+        self.matcher: Matcher | None = None
+        if plan.grammar is not None:
+            self.matcher = plan.grammar.matcher(max_tokens=plan.room if plan.budget else None)
         self.noise = plan.drawing.noise(index)
         self.stream = TextStream(plan.stops, plan.keep_stop)
         self.position = 0
@@ -133,8 +137,8 @@ class Answer:
         self.generated = False
         self.mask = None if self.matcher is None else allocate_bitmask(1, job.vocabulary.vocab_size)
         self.filled = False
-        self.filling = 0.0  # when it began; 0: it is not being filled
-        self.slowest = float("inf")  # seconds of a mask so far; infinite before the first
+        self.filling = False  # whether its mask is in the making, or in line for it
+        self.begun = 0.0  # when that began; 0: it has not
         self.taken = 0.0  # seconds of the last mask
         self.error: Exception | None = None
 
@@ -143,18 +147,29 @@ class Answer:
         """Whether a token can be drawn as soon as there is a row."""
         return self.matcher is None or self.filled
 
+    def fill_known(self) -> bool:
+        """The mask of the next token, if it was made before: a copy. False: `fill` has to make it."""
+        assert self.matcher is not None and self.mask is not None
+        begin = time.perf_counter()
+        self.filled = self.matcher._core.fill_known(self.mask)
+        self.taken = time.perf_counter() - begin
+        return self.filled
+
     def fill(self) -> None:
         """The mask of the next token. An error is kept for the engine: it is this request's alone."""
         assert self.matcher is not None and self.mask is not None
-        begin = time.perf_counter()
+        begin, work = time.perf_counter(), time.thread_time()
         try:
-            left = self.job.plan.room - self.position
-            self.matcher.fill_bitmask(self.mask, 0, max_tokens=left if self.job.plan.budget else None)
+            self.matcher.fill_bitmask(self.mask)
+            if self.job.plan.taken() > self.job.plan.bytes_at_most:
+                most = self.job.plan.bytes_at_most >> 20
+                raise BudgetExceeded(f"the states of this grammar take more than {most} MB; simplify it")
         except Exception as error:
             self.error = error
-        self.taken = taken = time.perf_counter() - begin
-        self.slowest = taken if self.slowest == float("inf") else max(taken, self.slowest)
-        self.filling, self.filled = 0.0, True
+        self.taken = time.perf_counter() - begin
+        # Of the processor: a machine that is busy makes no grammar slow.
+        self.job.masked(time.thread_time() - work)
+        self.begun, self.filled, self.filling = 0.0, True, False  # in this order: see `Engine._step`
 
     def advance(self, token: int, raw: _Row, allowed: _Row, ends: Collection[int]) -> Piece | None:
         """Take a drawn token. StructgenError: the grammar refuses it, which is a bug."""
@@ -255,7 +270,11 @@ class Job:
         self.read = 0
         self.cached = 0
         self.first_token = 0.0
-        self.request: object = self  # the same object in all jobs of one request
+        self.request: Job = self  # the same one for all jobs of a request
+        self.slowest = 0.0  # seconds of the processor that a mask of this request took
+        self.spent = 0.0  # and all its masks
+        self.subset_masks = 0  # of this request, from which something too much to tell was left out
+        self.over = False  # whether nobody wants its answers any more
         self.entries: list[Entry] = []
 
     def begin(self) -> list[Answer]:
@@ -263,6 +282,12 @@ class Job:
         answers = [Answer(self, i) for i in range(self.count)]
         self.prefixes = self.prefixes[-1:]
         return answers
+
+    def masked(self, seconds: float) -> None:
+        """A mask of this job took so long."""
+        request = self.request
+        request.spent += seconds
+        request.slowest = max(request.slowest, seconds)
 
     def cancel(self) -> None:
         """The client is gone, or had enough: the engine drops the job before its next step."""

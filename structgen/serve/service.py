@@ -23,7 +23,6 @@ from ..errors import StructgenError, UnsatisfiableBudget
 from ..frontend.tool_calls import CallReader
 from ..frontend.tools import STYLES
 from ..grammar import CompiledGrammar, can_end_within
-from ..limits import SERVING
 from ..lm.base import Context, ContextTooLong, LanguageModel
 from ..lm.load import special_names, tool_style
 from ..lm.prompts import is_embedded
@@ -31,6 +30,7 @@ from .compiling import Workers
 from .constraints import Constraint, ToolUse, constraint_of, tool_use, with_tools
 from .engine import Engine
 from .errors import ApiError, of_constraint, of_prompt, unexpected
+from .memory import LARGE, Memory
 from .metrics import Metrics
 from .options import Options
 from .requests import Constrained, Generation
@@ -39,7 +39,6 @@ from .sequence import Job, Piece, Plan
 __all__ = ["Run", "Service", "Wanted"]
 
 _KNOWN = 256  # grammars that are ready at once
-_FEW = 4  # that are kept when memory is full
 _KEY = 100_000  # characters of a constraint that is remembered
 _QUICK = 0.05  # seconds
 
@@ -69,6 +68,18 @@ class Wanted:
     prompt_param: str = "messages"
 
 
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A grammar, and the compiler that it has for itself."""
+
+    grammar: CompiledGrammar
+    compiler: Compiler
+
+    def taken(self) -> int:
+        """Bytes of all that it has learnt."""
+        return self.compiler.byte_size
+
+
 @dataclass(slots=True)
 class Run:
     """The jobs of a request. Whoever needs no more of its answers calls `end`, once or more.
@@ -82,17 +93,20 @@ class Run:
 
     jobs: list[Job]
     tools: ToolUse | None
-    compiler: Compiler
+    compiler: Compiler | None
     created: int = field(default_factory=lambda: int(time.time()))
     notes: list[dict[str, Any]] = field(default_factory=list)
     choice_notes: list[dict[str, Any]] = field(default_factory=list)
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     compiled: tuple[float, float] | None = None
     either: bool = False
+    memory: Memory | None = None
 
     def end(self) -> None:
         for job in self.jobs:
             job.cancel()
+        if self.memory is not None and self.jobs and self.jobs[0].plan.taken() > LARGE:
+            self.memory.freed()
 
     def note(self) -> dict[str, Any]:
         """The field `structgen` of an answer."""
@@ -158,7 +172,7 @@ class Run:
         Args:
             stream: tell calls as they grow, where that is certain.
         """
-        if self.tools is None or self.tools.choice == "none":
+        if self.tools is None or self.tools.choice == "none" or self.compiler is None:
             return None
         parameters = self.tools.parameters
         compiler = self.compiler
@@ -180,7 +194,6 @@ class Service:
     def __init__(self, lm: LanguageModel, options: Options, source: str | None = None) -> None:
         self.lm = lm
         self.options = options
-        self.compiler = Compiler(lm.vocabulary, limits=SERVING, on_limit="subset")
         self.embedded = is_embedded(lm)
         self.name = options.name or _name(source, self.embedded)
         self.aliases = {self.name, *([source] if source else [])}
@@ -189,10 +202,11 @@ class Service:
         self.metrics.watch(lambda: self.engine.load)
         self.workers = Workers(options.compile_workers, options.queue, options.compile_seconds)
         self.readers = Workers(2, options.queue, options.compile_seconds)
-        self._known: OrderedDict[str, CompiledGrammar] = OrderedDict()
+        self._known: OrderedDict[str, _Compiled] = OrderedDict()
         names = lm.vocabulary.special_tokens
         self._longest = max(map(len, [*lm.vocabulary.tokens, *names]), default=1)
         self._lock = threading.Lock()
+        self.memory = Memory()
         self.alone = asyncio.Semaphore(1)  # sampling and speculation: one at a time
         self.in_line = 0
         self.created = int(time.time())
@@ -295,13 +309,17 @@ class Service:
 
         compiled: list[tuple[float, float]] = []
 
-        def prepare() -> list[Job]:
+        def prepare() -> tuple[list[Job], _Compiled | None]:
             begin = time.perf_counter()
-            grammar = known = None
+            known = made = None
             if constraint is not None:
                 known = None if key is None else self._known.get(key)
-                grammar = self.compiled(constraint) if known is None else known
+                made = self._compiled(constraint) if known is None else known
+            grammar = None if made is None else made.grammar
             plan = replace(wanted.plan, grammar=grammar, param=constraint.param if constraint else "")
+            if made is not None:
+                most = self.options.grammar_bytes
+                plan = replace(plan, taken=made.taken, bytes_at_most=most)
             if tools is not None and tools.choice != "none":
                 plan = replace(plan, names=self.special_names)
             middle = time.perf_counter()
@@ -316,46 +334,56 @@ class Service:
                 own = replace(plan, room=room, budget=budget)
                 seconds = self.options.request_seconds
                 jobs.append(Job(self.lm.vocabulary, tokens, prefixes, own, wanted.count, loop, seconds))
-            if grammar is not None:
+            if made is not None:
                 end = time.perf_counter()
                 if known is None:
                     compiled.append((middle - begin, end - middle))
                 self.metrics.compile.observe(end - begin)
-                self._remember(key, grammar, end - begin)
-            return jobs
+                self._remember(key, made, end - begin)
+            return jobs, made
 
         try:
             # What was quick before does not wait in line with what nobody has seen.
             quick = constraint is None or (key is not None and key in self._known)
             pool = self.readers if quick else self.workers
             what = "compiling the constraint" if constraint is not None else "reading the prompt"
-            jobs = await pool.run(prepare, what, None if constraint is None else constraint.param)
+            jobs, made = await pool.run(prepare, what, None if constraint is None else constraint.param)
         except ApiError as error:
             if constraint is not None and error.param == constraint.param:
                 self.metrics.refused.labels(error.code or "").inc()
             raise
         if queue:
             self.engine.submit(jobs)
-        return Run(jobs, tools, self.compiler, compiled=compiled[0] if compiled else None, either=either)
+        compiler = None if made is None else made.compiler
+        times = compiled[0] if compiled else None
+        return Run(jobs, tools, compiler, compiled=times, either=either, memory=self.memory)
 
-    def _remember(self, key: str | None, grammar: CompiledGrammar, seconds: float) -> None:
+    def _remember(self, key: str | None, made: _Compiled, seconds: float) -> None:
         """Keep a grammar that was ready at once; one that was not has to wait in line again."""
         if key is None or len(key) > _KEY:
             return
         with self._lock:
             if seconds < _QUICK:
-                self._known[key] = grammar
+                self._known[key] = made
                 self._known.move_to_end(key)
-                # What is kept here stays alive when the compiler forgets it: the memory limit counts it, too.
-                full = self.compiler.byte_size > self.compiler.limits.memory
-                while len(self._known) > _KNOWN or (full and len(self._known) > _FEW):
-                    self._known.popitem(last=False)
+                kept = sum(one.taken() for one in self._known.values())
+                while len(self._known) > _KNOWN or (kept > self.options.cache_bytes and len(self._known) > 1):
+                    _, oldest = self._known.popitem(last=False)
+                    kept -= oldest.taken()
             elif key in self._known:
                 del self._known[key]
 
     def compiled(self, constraint: Constraint) -> CompiledGrammar:
+        """ApiError: the constraint is refused."""
+        return self._compiled(constraint).grammar
+
+    def _compiled(self, constraint: Constraint) -> _Compiled:
+        """With a compiler of its own: grammars of one wait for each other's masks, and share its memory. It
+        costs a tenth of a millisecond."""
+        o = self.options
+        compiler = Compiler(self.lm.vocabulary, limits=o.limits, on_limit=o.on_limit)
         try:
-            return constraint.build(self.compiler)
+            return _Compiled(constraint.build(compiler), compiler)
         except ApiError:
             raise
         except Exception as error:
@@ -438,6 +466,7 @@ class Service:
         self.engine.close(self.options.drain_seconds)
         self.workers.close()
         self.readers.close()
+        self.memory.close()
         self._known.clear()
 
 

@@ -1,0 +1,161 @@
+"""What a request feels of its neighbours: its seconds alone, beside tame requests, and beside hostile ones.
+
+In: the embedded model behind a real server. Out: a row a kind of neighbour: the median and the slowest
+request of one client that asks again and again, how often it was answered, and what the server's memory grew
+by. Cost: a quarter of a minute a kind.
+
+Every neighbour asks again as soon as it is answered, each time with a grammar that the server has not seen:
+
+    tame       the schemas of `examples/`, salted
+    masks      a regular expression with masks of about 20 ms
+    counters   counters in each other: masks of up to seconds, whatever is promised of them
+    strings    a list of strings under twelve patterns
+    compiles   conditions that use up what a compile may take
+    items      unique items of 800, of which the list must hold some
+
+Hostile answers are never told to end, so they draw all the tokens that they may.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.serve import Requests, server
+
+_NAMES = ("alone", "tame", "masks", "counters", "strings", "compiles", "items")
+_TOKENS = 200
+
+
+def hostile(name: str, salt: int) -> dict[str, Any]:
+    """The constraint of a neighbour; each salt another grammar."""
+    if name == "masks":
+        k = 12 + salt % 9
+        text = f"(.*[a-f].{{{k}}}[b-k].*|.*[c-h].{{{k + 1}}}[a-c].*|[a-e ]{{50,{100 + salt}}}){{2,60}}"
+        return {"guided_regex": text}
+    if name == "counters":
+        text = "[a-z]"
+        for i in range(6):
+            text = f"({text}{{2,{12 + i + salt % 50}}}[a-m]?)"
+        return {"guided_regex": text + f"{{1,{1 + salt}}}"}
+    patterns: list[Any]
+    if name == "strings":
+        patterns = [{"not": {"pattern": f"[a-f].{{{16 + j}}}[b-k]"}} for j in range(12)]
+        item = {"type": "string", "minLength": 60 + salt % 50, "allOf": patterns}
+        return {"guided_json": {"type": "array", "minItems": 40 + salt, "items": item}}
+    if name == "compiles":
+        patterns = [{"pattern": f"[a-f].{{{12 + j}}}[b-k]"} for j in range(8)]
+        item = {"type": "string", "maxLength": 200 + salt, "allOf": patterns}
+        return {"guided_json": {"type": "array", "minItems": 40, "items": item}}
+    if name == "items":
+        listed = {
+            "type": "array",
+            "uniqueItems": True,
+            "minItems": 20,
+            "items": {"enum": list(range(salt, 800 + salt))},
+        }
+        return {"guided_json": {**listed, "contains": {"minimum": salt + 3}, "maxContains": 9}}
+    raise SystemExit(f"no neighbour is called {name!r}: there are {', '.join(_NAMES)}")
+
+
+def memory(pid: int) -> float:
+    """Megabytes that the process holds."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+class Run:
+    """One kind of neighbour beside one client."""
+
+    def __init__(
+        self, address: str, kind: str, count: int, seconds: float, salts: Any, requests: Requests
+    ) -> None:
+        self.address, self.kind, self.count, self.seconds = address, kind, count, seconds
+        self.salts, self.requests = salts, requests
+        self.taken: list[float] = []
+        self.answers: dict[int, int] = {}
+
+    async def run(self) -> None:
+        import httpx2
+
+        limits = httpx2.Limits(max_connections=self.count + 1)
+        async with httpx2.AsyncClient(timeout=600, limits=limits) as client:
+            others = [asyncio.create_task(self.neighbour(client)) for _ in range(self.count)]
+            await asyncio.sleep(2.0 if self.count else 0.0)
+            until = time.perf_counter() + self.seconds
+            while time.perf_counter() < until or len(self.taken) < 3:
+                begin = time.perf_counter()
+                status = await self.ask(client, self.tame(0))
+                assert status == 200, status
+                self.taken.append(time.perf_counter() - begin)
+            for other in others:
+                other.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+    def tame(self, salt: int) -> dict[str, Any]:
+        text, schema = self.requests.plain()
+        schema = json.loads(json.dumps(schema))
+        schema["description"] = f"number {salt}"
+        return {"prompt": text, "guided_json": schema, "max_tokens": 256, "temperature": 0}
+
+    async def ask(self, client: Any, body: dict[str, Any]) -> int:
+        response = await client.post(f"{self.address}/completions", json=body)
+        return int(response.status_code)
+
+    async def neighbour(self, client: Any) -> None:
+        while True:
+            salt = next(self.salts)
+            if self.kind == "tame":
+                body = self.tame(salt)
+            else:
+                body = {
+                    "prompt": "x",
+                    "max_tokens": _TOKENS,
+                    "temperature": 1,
+                    "structgen": {"complete": False},
+                }
+                body |= hostile(self.kind, salt)
+            status = await self.ask(client, body)
+            self.answers[status] = self.answers.get(status, 0) + 1
+            if status >= 400:
+                await asyncio.sleep(0.05)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--neighbours", default=",".join(_NAMES), help="kinds (default: all)")
+    parser.add_argument("--count", type=int, default=16, help="neighbours at once (default: 16)")
+    parser.add_argument("--seconds", type=float, default=12, help="of a kind (default: 12)")
+    options = parser.parse_args()
+    requests, salts = Requests(), itertools.count(1)
+    heads = f"{'neighbours':>12} {'requests':>8} {'median s':>9} {'slowest s':>9}"
+    print(f"{heads} {'RSS MB':>7} {'more':>6}  theirs")
+    with server(None, 64) as (address, pid):
+        asyncio.run(Run(address, "alone", 0, 1, salts, requests).run())  # what is made once
+        for kind in options.neighbours.split(","):
+            before = memory(pid)
+            run = Run(
+                address, kind, 0 if kind == "alone" else options.count, options.seconds, salts, requests
+            )
+            asyncio.run(run.run())
+            after = memory(pid)
+            theirs = ", ".join(f"{count} x {status}" for status, count in sorted(run.answers.items()))
+            print(
+                f"{kind:>12} {len(run.taken):8} {statistics.median(run.taken):9.3f} {max(run.taken):9.3f} "
+                f"{after:7.0f} {after - before:6.0f}  {theirs}",
+                flush=True,
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+"""Memory of grammars that are gone, given back to the system.
+
+Enters: word that a large grammar goes. Leaves: nothing. Cost: a thread that is woken once a second at most,
+and some milliseconds then.
+
+A hostile grammar takes tens of megabytes in small pieces. glibc keeps them for the thread that had them: half
+a gigabyte stayed with a process that had answered sixteen requests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import threading
+from collections.abc import Callable
+
+__all__ = ["LARGE", "Memory"]
+
+LARGE = 4 << 20  # bytes of a grammar whose end is worth telling
+_SECONDS = 1.0  # by which its last references are gone
+
+
+class Memory:
+    """The thread that gives back; it lives while there is something to do."""
+
+    def __init__(self) -> None:
+        self._trim: Callable[[int], object] | None = None
+        with contextlib.suppress(OSError, AttributeError):  # another C library
+            self._trim = ctypes.CDLL(None).malloc_trim
+        self._freed = threading.Event()
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def freed(self) -> None:
+        """A large grammar will be gone in a moment. On the event loop."""
+        self._freed.set()
+        if self._thread is None and self._trim is not None and not self._closed.is_set():
+            self._thread = threading.Thread(target=self._work, name="structgen-memory", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        self._closed.set()
+        self._freed.set()
+
+    def _work(self) -> None:
+        while True:
+            self._freed.wait()
+            if self._closed.wait(_SECONDS):
+                return
+            self._freed.clear()
+            if self._trim is not None:
+                self._trim(0)
