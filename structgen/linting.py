@@ -143,28 +143,31 @@ def lint(
 
 def warn(schema: Any, name: str = "", *, draft: str | int | None = None, registry: Any = None) -> None:
     """Python warnings of what is surely not meant, without asking the engine: cheap enough for every call."""
+    for text in surely(schema, draft=draft, registry=registry):
+        warnings.warn(f"{name}: {text}" if name else text, SchemaWarning, stacklevel=_outside())
+
+
+def surely(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> list[str]:
+    """What is surely not meant, ten sentences at most; the engine is not asked."""
     if not isinstance(schema, dict):
         try:
             schema = json.loads(schema) if isinstance(schema, str) else None
         except (ValueError, RecursionError):
-            return
+            return []
     if not isinstance(schema, dict):
-        return
-    told = 0
+        return []
+    told: list[str] = []
     try:
         for finding in _Lint(schema, draft, registry, None).walk(_LOOKED):
             if finding.level != "warning":
                 continue
-            told += 1
-            where = f"{name}: " if name else ""
-            text = str(finding).removeprefix("warning: ")
-            if told == _WARNED:
-                text += "; structgen lint tells the rest, if there is more"
-            warnings.warn(f"{where}{text}", SchemaWarning, stacklevel=_outside())
-            if told == _WARNED:
-                return
+            told.append(str(finding).removeprefix("warning: "))
+            if len(told) == _WARNED:
+                told[-1] += "; structgen lint tells the rest, if there is more"
+                break
     except RecursionError:
-        return
+        pass
+    return told
 
 
 def _outside() -> int:

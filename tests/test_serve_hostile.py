@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import subprocess
+import sys
+import threading
 import time
 
+import numpy as np
 import pytest
 
 pytest.importorskip("fastapi")
@@ -12,8 +17,13 @@ pytest.importorskip("sse_starlette")
 
 from starlette.testclient import TestClient
 
+import structgen as sg
+from bench.neighbours import hostile
 from structgen.serve.app import create_app
-from tests.test_serve import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ok, refused
+from structgen.serve.memory import Memory
+from structgen.serve.sequence import Answer
+from tests.serving import Script, asked
+from tests.test_serve import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ROOT, WEATHER, events, ok, refused
 
 JSON = {"Content-Type": "application/json"}
 CHAT_1 = {"messages": MESSAGES, "max_tokens": 1}
@@ -74,3 +84,180 @@ def test_the_readers_of_many_tools_are_one(client) -> None:
     begin = time.process_time()
     ok(client.post(CHAT, json={**body, "tool_choice": "auto"}))
     assert time.process_time() - begin < 10
+
+
+# ---- masks ----
+
+
+def test_a_known_mask_is_the_mask() -> None:
+    """And one that is not known is not made."""
+    vocabulary = sg.Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=[256])
+    grammar = sg.Compiler(vocabulary).regex("[ab]{3}c?")
+    known, made = (sg.allocate_bitmask(1, 257) for _ in range(2))
+    for matcher in (grammar.matcher(), grammar.matcher(max_tokens=9)):
+        for token in (*b"aba", 256):
+            matcher._core.fill_known(known)
+            matcher.fill_bitmask(made)
+            assert matcher._core.fill_known(known) and np.array_equal(known, made)
+            assert matcher.accept_token(token)
+    fresh = sg.Compiler(vocabulary).regex("[ab]{3}c?").matcher()
+    assert not fresh._core.fill_known(known)
+
+
+def test_slow_masks_do_not_slow_others(monkeypatch) -> None:
+    """Twelve answers with masks of 20 ms. When the engine waited 50 ms a step for them, 150 tokens beside
+    them took 8 seconds."""
+    fill = Answer.fill
+
+    def slow(self: Answer) -> None:
+        if "b" in str(self.job.plan.grammar.source):
+            begin = time.thread_time()
+            while time.thread_time() - begin < 0.02:
+                hashlib.pbkdf2_hmac("sha256", b"x", b"y", 2_000)  # without the GIL, as a mask
+            self.job.masked(0.02)
+        fill(self)
+
+    monkeypatch.setattr(Answer, "fill", slow)
+    monkeypatch.setattr(Answer, "fill_known", lambda self: False)
+    app = create_app(Script(lambda _: "a" * 1_000), temperature=0.0)
+    with TestClient(app) as client:
+        body = {"prompt": asked("x"), "guided_regex": "[ab]{600}", "max_tokens": 700}
+        stop = threading.Event()
+
+        def hostile_client() -> None:
+            while not stop.is_set():
+                client.post(COMPLETIONS, json={**body, "max_tokens": 20, "structgen": {"complete": False}})
+
+        threads = [threading.Thread(target=hostile_client) for _ in range(12)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.5)
+        begin = time.perf_counter()
+        ok(client.post(COMPLETIONS, json={"prompt": asked("y"), "guided_regex": "[a]{150}"}))
+        taken = time.perf_counter() - begin
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert taken < 4, taken
+
+
+MASKS = {"prompt": "x", "temperature": 1, "seed": 1, "max_tokens": 60, "structgen": {"complete": False}}
+
+
+def test_an_answer_says_that_masks_were_subsets() -> None:
+    body = MASKS | hostile("masks", 3)
+    with TestClient(create_app(mask_work=2_000)) as client:
+        done = ok(client.post(COMPLETIONS, json=body))
+        assert done["structgen"]["subset_masks"] > 0
+        assert (
+            f"structgen_subset_masks_total {done['structgen']['subset_masks']}" in client.get("/metrics").text
+        )
+        streamed = events(client.post(COMPLETIONS, json={**body, "stream": True}))
+        assert streamed[-1]["structgen"]["subset_masks"] > 0
+        assert "structgen" not in ok(client.post(COMPLETIONS, json={**MASKS, "guided_regex": "[ab]{9}"}))
+
+
+def test_a_limit_names_what_to_change() -> None:
+    with TestClient(create_app(mask_work=2_000, on_limit="error")) as client:
+        error = refused(client.post(COMPLETIONS, json=MASKS | hostile("masks", 3)))
+        assert error["code"] == "grammar_too_costly" and error["param"] == "guided_regex"
+        assert "--mask-work" in error["message"] and "Limits(" not in error["message"]
+    with TestClient(create_app(compile_work=1_000)) as client:
+        error = refused(client.post(COMPLETIONS, json=MASKS | hostile("compiles", 3)))
+        assert error["code"] == "schema_too_complex" and "--compile-work" in error["message"]
+        assert "pointer" in error and "Limits(" not in error["message"]
+
+
+@pytest.mark.parametrize("limit", ["grammar_bytes", "live_bytes"])
+def test_a_grammar_has_a_share_of_memory(limit: str) -> None:
+    body = {**MASKS, "max_tokens": 200} | hostile("masks", 3)
+    with TestClient(create_app(**{limit: 4 << 20})) as client:
+        error = refused(client.post(COMPLETIONS, json=body))
+        assert error["code"] == "grammar_too_costly" and "simplify" in error["message"]
+        ok(client.post(COMPLETIONS, json={**MASKS, "guided_regex": "[ab]{9}"}))
+
+
+def test_memory_is_given_back() -> None:
+    memory, trimmed = Memory(), threading.Event()
+    memory._trim = lambda _: trimmed.set()
+    memory.freed()
+    assert trimmed.wait(10)
+    memory.close()
+
+
+# ---- what answers and errors say ----
+
+
+def test_a_broken_schema_is_told(client) -> None:
+    """`"required": "a"` requires nothing, which the client that wrote it does not know."""
+    body = {"messages": MESSAGES, "max_tokens": 200}
+    broken = {"type": "object", "properties": {"a": {"type": "null"}}, "required": "a"}
+    for fields in ({"guided_json": broken}, {"response_format": {"type": "json_object", "schema": broken}}):
+        (told,) = ok(client.post(CHAT, json=body | fields))["structgen"]["warnings"]
+        assert "required" in told and "#" in told
+    tool = {"type": "function", "function": {"name": "f", "parameters": broken}}
+    done = ok(client.post(CHAT, json=body | {"tools": [tool], "tool_choice": "required"}))
+    assert "required" in done["structgen"]["warnings"][0]
+    typo = {"type": "object", "additionalproperties": False}
+    done = ok(client.post(CHAT, json=body | {"guided_json": typo}))
+    assert "did you mean `additionalProperties`" in done["structgen"]["warnings"][0]
+    (told,) = ok(client.post(CHAT, json=body | {"grammar": 'root ::= "a"\nx ::= "b"'}))["structgen"][
+        "warnings"
+    ]
+    assert "x" in told
+    streamed = events(client.post(CHAT, json=body | {"guided_json": broken, "stream": True}))
+    assert "required" in streamed[-1]["structgen"]["warnings"][0]
+    response = ok(client.post(RESPONSES, json={"input": "x", "guided_json": broken}))
+    assert "required" in response["structgen"]["warnings"][0]
+    assert "structgen" not in ok(
+        client.post(CHAT, json=body | {"tools": [WEATHER], "tool_choice": "required"})
+    )
+
+
+def test_the_embedded_model_says_that_it_reads_one_turn(client) -> None:
+    turns = [*MESSAGES, {"role": "assistant", "content": "{}"}, {"role": "user", "content": "and 3 lamps"}]
+    body = {"max_tokens": 5, "structgen": {"complete": False}}
+    (told,) = ok(client.post(CHAT, json={"messages": turns, **body}))["structgen"]["warnings"]
+    assert "earlier turns" in told
+    assert ok(client.post(RESPONSES, json={"input": turns, "max_output_tokens": 5}))["structgen"]["warnings"]
+    assert "structgen" not in ok(client.post(CHAT, json={"messages": MESSAGES, **body}))
+
+
+def test_every_error_has_a_code(client) -> None:
+    for response, status, code in (
+        (client.get("/v1/nothing"), 404, "not_found"),
+        (client.get(CHAT), 405, "method_not_allowed"),
+        (client.post(CHAT, content=b"[" * 100_000, headers=JSON), 400, "invalid_request"),
+        (client.post(CHAT, json={**CHAT_1, "top_logprobs": 3}), 400, "invalid_request"),
+        (client.post(COMPLETIONS, json={"prompt": "x", "logit_bias": {"x": 1}}), 400, "invalid_request"),
+        (client.post(RESPONSES, json={"input": [{}]}), 400, "invalid_request"),
+    ):
+        assert refused(response, status)["code"] == code
+
+
+def test_a_slash_at_the_end_is_no_other_place(client) -> None:
+    response = client.post(CHAT + "/", json=CHAT_1, follow_redirects=False)
+    assert ok(response)["choices"]
+    assert ok(client.get("/v1/models/"))["data"]
+    refused(client.get("/v1/nothing/"), 404)
+
+
+def test_what_a_shutdown_cuts_off_is_told_so() -> None:
+    httpx = pytest.importorskip("httpx2")
+    command = [sys.executable, "-m", "structgen", "serve", "--port", "0", "--drain-seconds", "1"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        address = next(line for line in process.stderr if "served at" in line).split()[-1]
+        found: list = []
+        body = {"prompt": "x", "guided_regex": "[ab]{900}", "n": 100, "temperature": 1}
+        thread = threading.Thread(
+            target=lambda: found.append(httpx.post(f"{address}/completions", json=body, timeout=60))
+        )
+        thread.start()
+        time.sleep(1)
+        process.terminate()
+        thread.join(40)
+        error = refused(found[0], 503)
+        assert error["code"] == "server_busy" and "shutting down" in error["message"]
+    finally:
+        process.kill()

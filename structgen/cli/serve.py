@@ -91,6 +91,41 @@ def add_arguments(parser: argparse.ArgumentParser, port: int = 8000) -> None:
         "--compile-seconds", type=float, default=20, metavar="S", help="for a grammar (default: 20)"
     )
     parser.add_argument(
+        "--compile-work",
+        type=int,
+        default=10_000_000,
+        metavar="N",
+        help="units of work of a compile, each about 0.1 microseconds (default: 10,000,000)",
+    )
+    parser.add_argument(
+        "--mask-work", type=int, default=200_000, metavar="N", help="and of a mask (default: 200,000)"
+    )
+    parser.add_argument(
+        "--on-limit",
+        choices=("subset", "error"),
+        default="subset",
+        help="of masks that take more: leave out what is too much to tell, or end the request "
+        "(default: subset)",
+    )
+    parser.add_argument("--mask-seconds", type=float, default=5, metavar="S", help="for a mask (default: 5)")
+    parser.add_argument(
+        "--grammar-megabytes", type=int, default=64, metavar="N", help="of a grammar (default: 64)"
+    )
+    parser.add_argument(
+        "--live-megabytes",
+        type=int,
+        default=1024,
+        metavar="N",
+        help="of the grammars of all answers in the making (default: 1024)",
+    )
+    parser.add_argument(
+        "--cache-megabytes",
+        type=int,
+        default=256,
+        metavar="N",
+        help="of grammars kept for the next request (default: 256)",
+    )
+    parser.add_argument(
         "--drain-seconds", type=float, default=30, metavar="S", help="to finish at a shutdown (default: 30)"
     )
     parser.add_argument("--log-level", default="warning", choices=("debug", "info", "warning", "error"))
@@ -100,8 +135,11 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
     """The fields of `structgen.serve.options.Options`."""
     keys = options.api_key or [key for key in [os.environ.get(_KEY, "")] if key]
     names = ("name", "tool_style", "temperature", "max_tokens", "sequences", "queue", "prefill")
-    seconds = ("request_seconds", "compile_seconds", "drain_seconds")
-    found = {name: getattr(options, name) for name in (*names, *seconds)}
+    seconds = ("request_seconds", "compile_seconds", "mask_seconds", "drain_seconds")
+    limits = ("compile_work", "mask_work", "on_limit")
+    found = {name: getattr(options, name) for name in (*names, *seconds, *limits)}
+    for name in ("grammar", "live", "cache"):
+        found[f"{name}_bytes"] = getattr(options, f"{name}_megabytes") << 20
     found["hosts"] = (*(_LOCAL_NAMES if options.host in _LOCAL else ()), *options.allowed_host)
     return {**found, "api_keys": tuple(keys), "body_bytes": options.body_megabytes << 20}
 

@@ -36,7 +36,7 @@ except ImportError as error:
 
 from ..lm.load import language_model
 from . import alone, chat, completions, page, playground, responses
-from .errors import ApiError, unexpected
+from .errors import ApiError, busy, unexpected
 from .options import Options
 from .requests import ChatRequest, CompletionRequest, Extension, ResponsesRequest
 from .sequence import Piece
@@ -81,6 +81,7 @@ def create_app(model: Any = None, options: Options | None = None, **settings: An
         default_response_class=Json,
         docs_url=None,  # FastAPI's pages load their scripts from elsewhere; page.py has one of ours
         redoc_url=None,
+        redirect_slashes=False,  # `_Gate` takes a slash away: a client that follows no redirect would be lost
     )
     app.state.service = service
     _routes(app, service)
@@ -276,6 +277,9 @@ class _Gate:
             return
         begin, status = time.perf_counter(), 499
         path = scope["path"]
+        if len(path) > 1 and path.endswith("/"):
+            path = path.rstrip("/") or "/"
+            scope = {**scope, "path": path, "raw_path": path.encode()}
         endpoint = next((e for e in _ENDPOINTS if path == e), "other")
 
         async def counted(message: Message) -> None:
@@ -294,7 +298,12 @@ class _Gate:
             except ApiError as error:
                 await _error(error)(scope, receive, counted)
                 return
-            await self.app(scope, receive, counted)
+            try:
+                await self.app(scope, receive, counted)
+            except asyncio.CancelledError:  # the time to finish at a shutdown is over
+                if status != 499:
+                    raise
+                await _error(busy("the server is shutting down", 503))(scope, receive, counted)
         finally:
             self.service.metrics.requests.labels(endpoint, str(status)).inc()
             self.service.metrics.seconds.labels(endpoint).observe(time.perf_counter() - begin)

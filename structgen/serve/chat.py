@@ -6,7 +6,7 @@ Enters: a `ChatRequest`. Leaves: one object, or the chunks of a stream. Cost: th
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..lm.base import LanguageModel
 from .errors import ApiError
 from .logprobs import of_chat
 from .prompts import messages_as_prompt
-from .requests import ChatRequest
+from .requests import ChatRequest, Message
 from .sequence import Entry, Finish, Piece, Plan
 from .service import Run, Service, Wanted
 from .usage import usage
@@ -87,7 +87,15 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
         plan,
         complete=request.structgen.complete,
         limit_param=limit_param,
+        warnings=turns_left_out(service, request.messages),
     )
+
+
+def turns_left_out(service: Service, messages: Sequence[Message]) -> tuple[str, ...]:
+    """The embedded model was trained on single requests; that it reads no others must not go unsaid."""
+    if not service.embedded or sum(m.role == "user" for m in messages) < 2:
+        return ()
+    return ("the embedded model reads the last message of the user alone, and no earlier turns",)
 
 
 def take(written: Written, piece: Piece, reader: CallReader | None) -> list[Item]:
@@ -211,6 +219,7 @@ async def chunks(service: Service, request: ChatRequest, run: Run) -> AsyncItera
     readers = [run.reader(stream=True) for _ in found]
     begun: set[int] = set()
     calls = [_Calls() for _ in found]
+    left = run.count
     async for piece in run.pieces():
         index = piece.index
         if index not in begun:
@@ -234,7 +243,9 @@ async def chunks(service: Service, request: ChatRequest, run: Run) -> AsyncItera
             yield chunk(index, {"content": ""}, logprobs=logprobs)
         if piece.finish is not None:
             more = {} if written.stopped_by is None else {"stop_reason": written.stopped_by}
-            yield chunk(index, {}, finish_reason=written.reason, **more, **run.choice_note(index))
+            left -= 1
+            last = run.note() if not left and not asked else {}
+            yield chunk(index, {}, finish_reason=written.reason, **more, **run.choice_note(index)) | last
     if asked:
         counts = usage(run.prompt_tokens, sum(w.tokens for w in found), run.cached_tokens)
         yield {**top, "choices": [], "usage": counts, **run.note()}

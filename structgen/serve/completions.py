@@ -140,6 +140,7 @@ async def chunks(service: Service, request: CompletionRequest, run: Run) -> Asyn
     found = [Written() for _ in range(run.count)]
     offsets = [0] * run.count
     begun: set[int] = set()
+    left = run.count
     async for piece in run.pieces():
         index, written = piece.index, found[piece.index]
         take(written, piece, None)
@@ -164,7 +165,8 @@ async def chunks(service: Service, request: CompletionRequest, run: Run) -> Asyn
             choice["stop_reason"] = written.stopped_by
         if piece.finish is not None:
             choice |= run.choice_note(index)
-        yield {**top, "choices": [choice]}
+            left -= 1
+        yield {**top, "choices": [choice], **(run.note() if not left and not asked else {})}
     if asked:
         counts = usage(run.prompt_tokens, sum(w.tokens for w in found), run.cached_tokens)
         yield {**top, "choices": [], "usage": counts, **run.note()}

@@ -17,11 +17,13 @@ from typing import Any
 from ..compiler import Compiler
 from ..frontend import tools as tool_frontend
 from ..grammar import CompiledGrammar
+from ..linting import surely
 from .errors import ApiError
 from .requests import Constrained, Extension
 
 __all__ = ["Constraint", "ToolUse", "constraint_of", "tool_use"]
 
+_WARNED = 10
 Build = Callable[[Compiler], CompiledGrammar]
 
 
@@ -52,12 +54,23 @@ class Constraint:
         build: compiles it.
         schema: the JSON Schema where it is one, for models that read it; None elsewhere.
         identity: JSON that two constraints share only if they are the same.
+        parameters: the schemas of functions, by name.
     """
 
     param: str
     build: Build
     schema: Any = None
     identity: Any = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    def warnings(self) -> list[str]:
+        """What a JSON Schema surely does not mean, such as a `required` that is no list."""
+        found: list[str] = []
+        for name, schema in (("", self.schema), *self.parameters.items()):
+            found += [f"{name}: {text}" if name else text for text in surely(schema)]
+            if len(found) >= _WARNED:
+                break
+        return found[:_WARNED]
 
     def key(self) -> str | None:
         """The identity as text, in time linear in it; None where it is nested too deeply to be written."""
@@ -297,7 +310,8 @@ def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
         raise ApiError("beside 'tools' only a JSON Schema can constrain the text", param=text.param)
     answer = None if text is None else text.schema
     identity = ["tools", use.tools, use.choice, use.parallel, use.style, answer]
-    return Constraint("tools", build, None, identity)
+    parameters = use.parameters if answer is None else {**use.parameters, "": answer}
+    return Constraint("tools", build, None, identity, parameters)
 
 
 def _tight(node: Any) -> Any:

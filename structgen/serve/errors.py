@@ -9,6 +9,7 @@ package and never a traceback.
 from __future__ import annotations
 
 import logging
+import re
 from typing import Any
 
 from ..errors import (
@@ -28,6 +29,16 @@ log = logging.getLogger("structgen.serve")
 
 _DEFAULT = {404: "not_found", 405: "method_not_allowed", 500: "internal_error"}
 _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
+# What a program would change, and what the person who starts the server does.
+_FIXES = (
+    (
+        "raise Limits(mask=...), or compile with on_limit='subset'",
+        "start the server with a larger --mask-work",
+    ),
+    ("raise Limits(mask=...)", "start the server with a larger --mask-work"),
+    ("raise Limits(compile=...)", "start the server with a larger --compile-work"),
+    ("raise cache_bytes", "start the server with a larger --grammar-megabytes"),
+)
 _CODES = (
     (UnsupportedSchema, "unsupported_schema"),
     (SchemaTooComplex, "schema_too_complex"),
@@ -89,14 +100,22 @@ def of_constraint(error: Exception, param: str) -> ApiError:
         if not isinstance(error, (StructgenError, ValueError)):
             log.warning("a constraint raised %s", type(error).__name__, exc_info=error)
             return ApiError("the constraint is malformed", param=param, code=code)
+    message = str(error)
     details: dict[str, Any] = {}
+    if code in ("schema_too_complex", "grammar_too_costly"):
+        details["pointer"] = ""
+        for theirs, ours in _FIXES:
+            message = message.replace(theirs, ours)
+        if not re.search("simplify|raise|start the server", message):
+            work = "compile" if code == "schema_too_complex" else "mask"
+            message += f"; simplify the constraint, or start the server with a larger --{work}-work"
     for name in ("keyword", "pointer", "line", "column", "offset"):
         value = getattr(error, name, None)
         if value is not None:
             details[name] = value
     if isinstance(error, GrammarError):
         details["reason"] = error.message
-    return ApiError(str(error), param=param, code=code, details=details)
+    return ApiError(message, param=param, code=code, details=details)
 
 
 def of_prompt(error: Exception, param: str) -> ApiError:

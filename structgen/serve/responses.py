@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from ..frontend.tool_calls import Call, Part
-from .chat import Written, call_id, collect, take
+from .chat import Written, call_id, collect, take, turns_left_out
 from .errors import ApiError, unexpected
 from .logprobs import of_chat
 from .prompts import messages_as_prompt
@@ -49,6 +49,7 @@ def wanted(service: Service, request: ResponsesRequest) -> Wanted:
         tools,
         plan,
         complete=request.structgen.complete,
+        warnings=turns_left_out(service, messages),
         limit_param="max_output_tokens",
         prompt_param="input",
     )
@@ -175,6 +176,7 @@ def _end(run: Run, written: Written) -> dict[str, Any]:
         "status": "incomplete" if cut else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if cut else None,
         "usage": of_responses(run.prompt_tokens, written.tokens, run.cached_tokens),
+        **run.note(),
     }
 
 

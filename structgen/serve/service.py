@@ -38,6 +38,7 @@ from .sequence import Job, Piece, Plan
 
 __all__ = ["Run", "Service", "Wanted"]
 
+_WARNED = 10  # what is told of a grammar
 _KNOWN = 256  # grammars that are ready at once
 _KEY = 100_000  # characters of a constraint that is remembered
 _QUICK = 0.05  # seconds
@@ -54,6 +55,7 @@ class Wanted:
         count: answers for each prompt.
         limit: tokens of an answer; None: as many as the server and the context allow.
         plan: stop strings, log-probabilities; `room`, `grammar` and `budget` are filled in here.
+        warnings: what the client should hear of with the answer.
         limit_param, prompt_param: the fields that errors name.
     """
 
@@ -64,6 +66,7 @@ class Wanted:
     tools: ToolUse | None
     plan: Plan
     complete: bool = True
+    warnings: tuple[str, ...] = ()
     limit_param: str = "max_tokens"
     prompt_param: str = "messages"
 
@@ -74,6 +77,7 @@ class _Compiled:
 
     grammar: CompiledGrammar
     compiler: Compiler
+    warnings: tuple[str, ...]
 
     def taken(self) -> int:
         """Bytes of all that it has learnt."""
@@ -101,6 +105,7 @@ class Run:
     compiled: tuple[float, float] | None = None
     either: bool = False
     memory: Memory | None = None
+    warnings: list[str] = field(default_factory=list)
 
     def end(self) -> None:
         for job in self.jobs:
@@ -110,9 +115,14 @@ class Run:
 
     def note(self) -> dict[str, Any]:
         """The field `structgen` of an answer."""
-        if not self.notes:
-            return {}
-        return {"structgen": self.notes[0] if len(self.notes) == 1 else {"prompts": self.notes}}
+        told: dict[str, Any] = {}
+        if self.notes:
+            told |= self.notes[0] if len(self.notes) == 1 else {"prompts": self.notes}
+        if self.warnings:
+            told["warnings"] = self.warnings
+        if subset := self.jobs[0].request.subset_masks:
+            told["subset_masks"] = subset
+        return {"structgen": told} if told else {}
 
     def choice_note(self, index: int) -> dict[str, Any]:
         """The field `structgen` of a choice."""
@@ -356,7 +366,9 @@ class Service:
             self.engine.submit(jobs)
         compiler = None if made is None else made.compiler
         times = compiled[0] if compiled else None
-        return Run(jobs, tools, compiler, compiled=times, either=either, memory=self.memory)
+        run = Run(jobs, tools, compiler, compiled=times, either=either, memory=self.memory)
+        run.warnings = [*wanted.warnings, *(() if made is None else made.warnings)]
+        return run
 
     def _remember(self, key: str | None, made: _Compiled, seconds: float) -> None:
         """Keep a grammar that was ready at once; one that was not has to wait in line again."""
@@ -383,7 +395,10 @@ class Service:
         o = self.options
         compiler = Compiler(self.lm.vocabulary, limits=o.limits, on_limit=o.on_limit)
         try:
-            return _Compiled(constraint.build(compiler), compiler)
+            grammar = constraint.build(compiler)
+            ignored = [str(entry) for entry in grammar.report if entry.reason.startswith("ignored")]
+            told = [*ignored, *constraint.warnings(), *grammar.warnings]
+            return _Compiled(grammar, compiler, tuple(told[:_WARNED]))
         except ApiError:
             raise
         except Exception as error:
