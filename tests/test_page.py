@@ -110,6 +110,27 @@ def test_generating(browser, address) -> None:
         expect(page.locator("#timings svg")).to_be_visible()
 
 
+def test_a_verdict_is_about_what_was_asked(browser, address) -> None:
+    """After an edit "complete and valid" would be read as a word on what stands there now."""
+    with opened(browser, address) as page:
+        generate(page)
+        expect(page.locator("#status")).to_contain_text("complete and valid")
+        page.fill("#constraint", '{"type": "null"}')
+        expect(page.locator("#status")).to_contain_text("changed since")
+        page.click("#generate")
+        expect(page.locator("#whole")).to_have_text("null")
+        expect(page.locator("#status")).to_contain_text("complete and valid")
+        page.fill("#prompt", "other words")
+        expect(page.locator("#status")).to_contain_text("changed since")
+
+
+@pytest.mark.parametrize("height, width", [(640, 1200), (900, 1200), (640, 360)])
+def test_generate_is_in_sight(browser, address, height: int, width: int) -> None:
+    with opened(browser, address, viewport={"width": width, "height": height}) as page:
+        page.locator("#constraint").scroll_into_view_if_needed()
+        expect(page.locator("#generate")).to_be_in_viewport(ratio=1)
+
+
 def test_tokens_appear_as_they_are_drawn_and_escape_stops(browser) -> None:
     with (
         served(Script(lambda _: "abcdefgh" * 100, seconds=0.03), temperature=0.0) as slow,

@@ -111,6 +111,11 @@ function changed() {
   compileSoon();
 }
 
+// A verdict such as "complete and valid" is about what was asked then.
+function outdated() {
+  if (generated && !running) say("changed since: the text shown was generated from what stood here before");
+}
+
 async function compileNow() {
   compiling?.abort();
   const mine = (compiling = new AbortController());
@@ -481,6 +486,7 @@ async function begin() {
   document.documentElement.dataset.ready = "yes";
 }
 
+by("ask").addEventListener("input", outdated);
 by("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   generate();
