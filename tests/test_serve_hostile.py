@@ -22,6 +22,7 @@ from bench.neighbours import hostile
 from structgen.serve.app import create_app
 from structgen.serve.memory import Memory
 from structgen.serve.sequence import Answer
+from tests.bodies import Bodies, judge
 from tests.serving import Script, asked
 from tests.test_serve import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ROOT, WEATHER, events, ok, refused
 
@@ -261,3 +262,17 @@ def test_what_a_shutdown_cuts_off_is_told_so() -> None:
         assert error["code"] == "server_busy" and "shutting down" in error["message"]
     finally:
         process.kill()
+
+
+# ---- anything ----
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_any_body_ends_in_an_answer_or_an_error_of_openai_s_shape(client, part: int) -> None:
+    """12,000 seeds were tried once; `tests/bodies.py` says what they are."""
+    for seed in range(20 * part, 20 * (part + 1)):
+        request = Bodies(seed).request()
+        answer = client.request(request.method, request.path, content=request.body, headers=request.headers)
+        wrong = judge(answer.status_code, answer.headers.get("content-type", ""), answer.text)
+        assert wrong is None, (seed, wrong, request, answer.text[:300])
+    assert client.get("/health").status_code == 200

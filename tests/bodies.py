@@ -1,0 +1,471 @@
+"""Random and hostile bodies for the server: what clients, mistaken clients and attackers send.
+
+In: a seed. Out: a method, a path, a body as bytes, headers. Every draw is a request of some shape, in which
+fields are missing, mistyped, huge, or hold what is hostile to the engine.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any, NamedTuple
+
+from tests import attack
+
+TEXTS = [
+    "",
+    "x",
+    "\x00",
+    "\ud800",
+    "\U0001f600",
+    "a" * 5_000,
+    "<|answer|>",
+    "</s>",
+    "[1, 2",
+    '{"a": 1}',
+    "../../etc/passwd",
+    "http://127.0.0.1/",
+    "\u202e",
+    "auto",
+    "none",
+    "required",
+    "1e999",
+    "'; DROP TABLE",
+    "{{ 7 * 7 }}",
+    "%s%n",
+    "json",
+]
+NUMBERS = [
+    0,
+    1,
+    -1,
+    2,
+    3.5,
+    1e308,
+    -1e308,
+    1e-320,
+    10**30,
+    -(10**30),
+    2**63,
+    2**31,
+    128,
+    129,
+    4096,
+    True,
+    False,
+]
+PATTERNS = [
+    "[ab]{3}",
+    "(",
+    "a{1000000}",
+    "(a|b)*c",
+    r"\d+(\.\d+)?",
+    "(?=a)b",
+    r"(a)\1",
+    "[^]",
+    "(?P<x>a)",
+    "((((a*)*)*)*)*",
+    "\\",
+    "[\ud800-\udfff]",
+    "^$",
+    "(.*[a-f].{12}[b-k].*){2,60}",
+    "x{0}",
+    "(?i)a",
+    r"\p{L}",
+]
+GRAMMARS = [
+    'root ::= "a"',
+    "root ::= root",
+    'root ::= [^"]* "',
+    'start: "a"+',
+    'start: /a/ x\nx: "b" | x x',
+    "%import common.WS\nstart: WS",
+    'root ::= "\\x00"{1,999999}',
+    "",
+    "::=",
+    'start: %json {"type": "integer"}',
+    'root ::= ("a" | root "b")* root?',
+    "%import .secret.X\nstart: X",
+    "start: <|answer|>",
+]
+SCHEMAS: list[Any] = [
+    {},
+    True,
+    False,
+    {"type": "integer"},
+    {"type": "strin"},
+    {"required": "a"},
+    {"$ref": "#"},
+    {"$ref": "file:///etc/passwd"},
+    {"$ref": "http://127.0.0.1/x"},
+    {"$ref": "#/definitions/~2"},
+    {"allOf": []},
+    {"enum": []},
+    {"const": "\ud800"},
+    {"minimum": 5, "maximum": 3},
+    {"pattern": "("},
+    {"multipleOf": 0},
+    {"type": "array", "minItems": 10**9},
+    {"type": "string", "minLength": 10**7},
+    {"$schema": 5},
+    {"$id": "::"},
+    {"properties": {"a": {"$ref": "#"}}, "required": ["a"]},
+    {"not": {}},
+    {"if": {"type": "integer"}, "then": False},
+    {"type": ["integer", "null"]},
+    {"format": "regex"},
+    {"type": "object", "patternProperties": {"(": {}}},
+    {"type": "number", "multipleOf": 1e-300},
+    {"oneOf": [{}, {}]},
+    {"type": "array", "uniqueItems": True, "items": {"enum": list(range(300))}, "contains": {"const": 3}},
+    {"enum": [10**400, -0.0, 1e999]},
+]
+UNKNOWN = [
+    "user",
+    "store",
+    "x",
+    "guided_jsn",
+    "response_formt",
+    "\ud800",
+    "",
+    "a" * 300,
+    "metadata",
+    "format",
+    "functions",
+    "suffix",
+]
+
+
+class Request(NamedTuple):
+    method: str
+    path: str
+    body: bytes
+    headers: dict[str, str]
+
+
+class Bodies:
+    """The requests of one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+
+    def request(self) -> Request:
+        c = self.chance
+        path, body = c.choice([self.chat, self.chat, self.completion, self.response, self.typed])()
+        for _ in range(c.choice([0, 0, 0, 0, 1, 2, 4])):
+            self.break_one(body)
+        data = json.dumps(body).encode()
+        if c.random() < 0.05:
+            at = c.randrange(len(data) + 1)
+            data = c.choice(
+                [
+                    data[:at],
+                    data[:at] + bytes([c.randrange(256)]) + data[at:],
+                    b"[" * 3_000,
+                    b"",
+                    b"null",
+                    data * 2,
+                ]
+            )
+        headers = {"Content-Type": "application/json"}
+        if c.random() < 0.03:
+            headers = c.choice(
+                [{}, {"Content-Type": "text/plain"}, {"Content-Type": "application/json; charset=x"}]
+            )
+        method = c.choice(["GET", "PUT", "DELETE", "OPTIONS"]) if c.random() < 0.02 else "POST"
+        if c.random() < 0.05:
+            path = c.choice(
+                [
+                    path + "/",
+                    path + "/x",
+                    "/v1/models/" + "%ff",
+                    "/v1",
+                    "//",
+                    path.upper(),
+                    "/v1/models/..%2f",
+                ]
+            )
+        return Request(method, path, data, headers)
+
+    # ---- what is asked for ----
+
+    def text(self) -> str:
+        return self.chance.choice(TEXTS)
+
+    def schema(self) -> Any:
+        c = self.chance
+        if c.random() < 0.3:
+            return attack.schema(c.randrange(1_000), 0.5)
+        if c.random() < 0.2:
+            return {
+                "type": "object",
+                "properties": {self.text(): self.schema()},
+                "additionalProperties": False,
+            }
+        return c.choice(SCHEMAS)
+
+    def constraint(self) -> dict[str, Any]:
+        c = self.chance
+        schema = self.schema()
+        fields: list[dict[str, Any]] = [
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}},
+            {"response_format": {"type": "json_object", "schema": schema}},
+            {"response_format": {"type": "json_object"}},
+            {"guided_json": schema},
+            {"guided_json": json.dumps(schema)},
+            {"json_schema": schema},
+            {"guided_regex": c.choice(PATTERNS)},
+            {"guided_choice": [self.text() for _ in range(c.randrange(4))]},
+            {"guided_grammar": c.choice(GRAMMARS)},
+            {"grammar": c.choice(GRAMMARS)},
+            {"structured_outputs": {"json": schema}},
+            {"structured_outputs": {"regex": c.choice(PATTERNS), "whitespace_pattern": c.choice(PATTERNS)}},
+            {"structured_outputs": {"structural_tag": self.tag()}},
+            {"response_format": self.tag()},
+            {},
+        ]
+        return c.choice(fields)
+
+    def tag(self) -> Any:
+        c = self.chance
+        inner = c.choice(
+            [
+                {"type": "json_schema", "json_schema": self.schema()},
+                {"type": "any_text"},
+                {"type": "regex", "pattern": c.choice(PATTERNS)},
+                {},
+            ]
+        )
+        tag = {"begin": self.text(), "content": inner, "end": self.text()}
+        form: Any = c.choice(
+            [
+                {"type": "tag", **tag},
+                {"type": "triggered_tags", "triggers": [self.text()], "tags": [tag]},
+                {"type": "sequence", "elements": [inner, tag]},
+                [],
+            ]
+        )
+        return {"type": "structural_tag", "format": form}
+
+    def tools(self) -> dict[str, Any]:
+        c = self.chance
+        names = [
+            c.choice(["f", "get_weather", "", "f", "a b", '"', "x" * 100, "auto"])
+            for _ in range(c.randrange(1, 4))
+        ]
+        tools = [
+            {"type": "function", "function": {"name": name, "parameters": self.schema()}} for name in names
+        ]
+        choice = c.choice(
+            [
+                "auto",
+                "none",
+                "required",
+                {"type": "function", "function": {"name": names[0]}},
+                {"type": "allowed_tools"},
+            ]
+        )
+        return {"tools": tools, "tool_choice": choice, "parallel_tool_calls": c.choice([True, False, None])}
+
+    def drawing(self) -> dict[str, Any]:
+        c = self.chance
+        few = {
+            "temperature": c.choice([0, 0.7, 1, 100]),
+            "top_p": c.choice([0, 0.5, 1]),
+            "seed": c.choice([0, -1, 2**63, 10**30]),
+            "n": c.choice([1, 2, 5]),
+            "stop": c.choice(["a", ["b", '"'], "\ud800"]),
+            "logit_bias": {"5": 100},
+            "stream": c.choice([True, False]),
+            "stream_options": {"include_usage": True},
+            "top_k": c.choice([-1, 0, 5]),
+            "presence_penalty": c.choice([-2, 2]),
+            "min_tokens": c.choice([0, 1, 3]),
+            "ignore_eos": True,
+            "structgen": c.choice(
+                [
+                    {"complete": False},
+                    {"whitespace": c.choice(["flexible", "compact", "(", ""])},
+                    {"property_order": "any"},
+                    {"sampling": {"method": c.choice(["cars", "smc", "auto"]), "max_trials": 20}},
+                    {"speculate": "auto"},
+                    {"draft": c.choice(["7", "4", 3, "x"])},
+                    {"masked_logprobs": True},
+                ]
+            ),
+        }
+        return {name: few[name] for name in c.sample(sorted(few), c.randrange(5))}
+
+    # ---- endpoints ----
+
+    def chat(self) -> tuple[str, dict[str, Any]]:
+        c = self.chance
+        roles = ["user", "user", "system", "assistant", "tool"]
+        messages = [{"role": c.choice(roles), "content": self.text()} for _ in range(c.randrange(1, 4))]
+        if c.random() < 0.1:
+            messages[-1]["content"] = c.choice(
+                [[{"type": "text", "text": self.text()}], [{"type": "image_url"}], None, []]
+            )
+        own = self.tools() if c.random() < 0.3 else {}
+        some = {"logprobs": True, "top_logprobs": c.randrange(22)} if c.random() < 0.2 else {}
+        limit = {c.choice(["max_tokens", "max_completion_tokens"]): c.choice([1, 5, 20, 40])}
+        return "/v1/chat/completions", {
+            "messages": messages,
+            **limit,
+            **self.constraint(),
+            **own,
+            **some,
+            **self.drawing(),
+        }
+
+    def completion(self) -> tuple[str, dict[str, Any]]:
+        c = self.chance
+        prompt = c.choice(
+            [self.text(), [self.text(), self.text()], [1, 2, 3], [[1], [2, 5]], [-1], [10**9], []]
+        )
+        some = (
+            {"echo": True, "logprobs": c.randrange(6), "max_tokens": c.choice([0, 3])}
+            if c.random() < 0.2
+            else {}
+        )
+        return "/v1/completions", {
+            "prompt": prompt,
+            "max_tokens": c.choice([1, 5, 30]),
+            **self.constraint(),
+            **self.drawing(),
+            **some,
+        }
+
+    def response(self) -> tuple[str, dict[str, Any]]:
+        c = self.chance
+        items = [
+            {"role": "user", "content": [{"type": "input_text", "text": self.text()}]},
+            {"type": "function_call_output", "call_id": "x", "output": "y"},
+            {"type": "function_call", "name": "f", "arguments": self.text()},
+            {"type": "item_reference"},
+            {"role": "user", "content": self.text()},
+        ]
+        given = c.choice([self.text(), c.sample(items, c.randrange(1, 4))])
+        text = (
+            {"text": {"format": {"type": "json_schema", "name": "x", "schema": self.schema()}}}
+            if c.random() < 0.5
+            else self.constraint()
+        )
+        tools = (
+            {"tools": [{"type": "function", "name": "f", "parameters": self.schema()}]}
+            if c.random() < 0.3
+            else {}
+        )
+        return "/v1/responses", {
+            "input": given,
+            "max_output_tokens": c.choice([1, 5, 30]),
+            "stream": c.choice([True, False]),
+            **text,
+            **tools,
+        }
+
+    def typed(self) -> tuple[str, dict[str, Any]]:
+        """What the playground asks for."""
+        c = self.chance
+        kind = c.choice(["schema", "regex", "grammar", "tools", "none"])
+        text = {
+            "schema": json.dumps(self.schema()),
+            "regex": c.choice(PATTERNS),
+            "grammar": c.choice(GRAMMARS),
+            "tools": json.dumps(self.tools()["tools"]),
+            "none": "",
+        }[kind]
+        constraint = {"kind": kind, "text": text}
+        name, body = c.choice(
+            [
+                ("compile", constraint),
+                ("check", {"constraint": constraint, "document": self.text()}),
+                (
+                    "look",
+                    {
+                        "constraint": constraint,
+                        "tokens": [c.randrange(300) for _ in range(c.randrange(3))],
+                        "refused": [5],
+                    },
+                ),
+                (
+                    "generate",
+                    {
+                        "constraint": constraint,
+                        "prompt": self.text(),
+                        "max_tokens": 9,
+                        "method": c.choice(["plain", "cars", "smc"]),
+                        "n": 3,
+                    },
+                ),
+            ]
+        )
+        return f"/playground/api/{name}", body
+
+    # ---- mistakes ----
+
+    def junk(self, depth: int = 0) -> Any:
+        c = self.chance
+        if depth > 3 or c.random() < 0.6:
+            return c.choice([None, *TEXTS, *NUMBERS, [], {}])
+        if c.random() < 0.5:
+            return [self.junk(depth + 1) for _ in range(c.randrange(4))]
+        return {
+            c.choice(["type", "function", "name", "schema", "format", "role", "x", *UNKNOWN[:6]]): self.junk(
+                depth + 1
+            )
+            for _ in range(c.randrange(4))
+        }
+
+    def break_one(self, body: dict[str, Any]) -> None:
+        """Another value, no value, or a field that nobody knows; somewhere in the body."""
+        c = self.chance
+        where: Any = body
+        while isinstance(where, (dict, list)) and where and c.random() < 0.5:
+            inner = list(where.values()) if isinstance(where, dict) else where
+            inner = [value for value in inner if isinstance(value, (dict, list)) and value]
+            if not inner:
+                break
+            where = c.choice(inner)
+        if isinstance(where, list):
+            where[c.randrange(len(where))] = self.junk()
+        elif c.random() < 0.2 or not where:
+            where[c.choice(UNKNOWN)] = self.junk()
+        elif c.random() < 0.2:
+            del where[c.choice(sorted(where))]
+        else:
+            where[c.choice(sorted(where))] = self.junk()
+
+
+def judge(status: int, content_type: str, text: str) -> str | None:
+    """What is wrong with an answer; None: nothing. A stream's errors are judged, too."""
+    if status >= 500:
+        return f"a {status}"
+    if "Traceback" in text or 'File "/' in text:
+        return "a traceback"
+    if content_type.startswith("text/event-stream"):
+        for line in text.split("\n"):
+            if line.startswith("data: {"):
+                event = json.loads(line[6:])
+                error = (
+                    event.get("error")
+                    if event.get("type") != "response.failed"
+                    else event["response"]["error"]
+                )
+                if error is not None and (wrong := _error(error)):
+                    return wrong
+        return None
+    if status < 400:
+        return None
+    try:
+        return _error(json.loads(text)["error"])
+    except (ValueError, KeyError, TypeError):
+        return f"a {status} that is no error of OpenAI's"
+
+
+def _error(error: Any) -> str | None:
+    if not isinstance(error, dict) or not error.get("message") or not isinstance(error.get("code"), str):
+        return "an error without a message or a code"
+    if error["code"] in ("internal_error", "generation_failed"):
+        return "a failure of the server"
+    return None
