@@ -51,9 +51,17 @@ def hostile(name: str, salt: int) -> dict[str, Any]:
         item = {"type": "string", "minLength": 60 + salt % 50, "allOf": patterns}
         return {"guided_json": {"type": "array", "minItems": 40 + salt, "items": item}}
     if name == "compiles":
-        patterns = [{"pattern": f"[a-f].{{{12 + j}}}[b-k]"} for j in range(8)]
-        item = {"type": "string", "maxLength": 200 + salt, "allOf": patterns}
-        return {"guided_json": {"type": "array", "minItems": 40, "items": item}}
+        names = [f"p{i}" for i in range(30)]
+        values = {
+            name: {
+                "allOf": [
+                    {"type": "string", "pattern": f"[a-f].{{{12 + j + i % 5}}}[b-k]{salt + i}"}
+                    for j in range(8)
+                ]
+            }
+            for i, name in enumerate(names)
+        }
+        return {"guided_json": {"type": "object", "properties": values, "required": names}}
     if name == "items":
         listed = {
             "type": "array",
@@ -77,10 +85,11 @@ class Run:
     """One kind of neighbour beside one client."""
 
     def __init__(
-        self, address: str, kind: str, count: int, seconds: float, salts: Any, requests: Requests
+        self, address: str, kind: str, count: int, seconds: float, salts: Any, requests: Requests, fresh: bool
     ) -> None:
         self.address, self.kind, self.count, self.seconds = address, kind, count, seconds
         self.salts, self.requests = salts, requests
+        self.fresh = fresh
         self.taken: list[float] = []
         self.answers: dict[int, int] = {}
 
@@ -94,7 +103,7 @@ class Run:
             until = time.perf_counter() + self.seconds
             while time.perf_counter() < until or len(self.taken) < 3:
                 begin = time.perf_counter()
-                status = await self.ask(client, self.tame(0))
+                status = await self.ask(client, self.tame(next(self.salts) if self.fresh else 0))
                 assert status == 200, status
                 self.taken.append(time.perf_counter() - begin)
             for other in others:
@@ -135,16 +144,25 @@ def main() -> int:
     parser.add_argument("--neighbours", default=",".join(_NAMES), help="kinds (default: all)")
     parser.add_argument("--count", type=int, default=16, help="neighbours at once (default: 16)")
     parser.add_argument("--seconds", type=float, default=12, help="of a kind (default: 12)")
+    parser.add_argument(
+        "--fresh", action="store_true", help="the client's own grammars are new each time, too"
+    )
     options = parser.parse_args()
     requests, salts = Requests(), itertools.count(1)
     heads = f"{'neighbours':>12} {'requests':>8} {'median s':>9} {'slowest s':>9}"
     print(f"{heads} {'RSS MB':>7} {'more':>6}  theirs")
     with server(None, 64) as (address, pid):
-        asyncio.run(Run(address, "alone", 0, 1, salts, requests).run())  # what is made once
+        asyncio.run(Run(address, "alone", 0, 1, salts, requests, False).run())  # what is made once
         for kind in options.neighbours.split(","):
             before = memory(pid)
             run = Run(
-                address, kind, 0 if kind == "alone" else options.count, options.seconds, salts, requests
+                address,
+                kind,
+                0 if kind == "alone" else options.count,
+                options.seconds,
+                salts,
+                requests,
+                options.fresh,
             )
             asyncio.run(run.run())
             after = memory(pid)

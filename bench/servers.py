@@ -6,6 +6,7 @@ In: names of servers. Out: a table, a row a server and a number of requests at o
     structgen-torch         the same weights through transformers
     transformers            `transformers serve` (needs transformers[serving])
     transformers-cb         the same with --continuous-batching
+    llama-cpp               llama-cpp-python's server, by the Python that STRUCTGEN_LLAMA_PYTHON names
 
 Every server gets the same chats, greedy and without a constraint, which not all of them have; the template
 hands the message on as it is. Each has one thread for its arithmetic. `CPU` is the time that the server's
@@ -35,7 +36,7 @@ from typing import Any
 from bench.serve import ROOT, Requests, cpu_seconds
 
 _TEMPLATE = "{% for m in messages %}{{ m.content }}{% endfor %}"
-_NAMES = ("structgen", "structgen-torch", "transformers", "transformers-cb")
+_NAMES = ("structgen", "structgen-torch", "transformers", "transformers-cb", "llama-cpp")
 _START = 180.0  # seconds
 
 
@@ -65,6 +66,15 @@ def command(name: str, model: Path, port: int) -> list[str]:
         serve = [str(Path(sys.executable).with_name("transformers")), "serve", str(model)]
         batching = ["--continuous-batching"] if name.endswith("-cb") else []
         return [*serve, "--host", "127.0.0.1", "--port", str(port), "--device", "cpu", *batching]
+    if name == "llama-cpp":
+        python = os.environ.get("STRUCTGEN_LLAMA_PYTHON") or sys.executable
+        made = str(model / "model.gguf")
+        code = f"import pathlib, tests.hosts.gguf_model as g; g.write(pathlib.Path({made!r}), {_TEMPLATE!r})"
+        subprocess.run(
+            [python, "-c", code], cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True
+        )
+        limits = ["--n_ctx", "1024", "--n_threads", "1", "--n_threads_batch", "1"]
+        return [python, "-m", "llama_cpp.server", "--model", made, "--port", str(port), *limits]
     raise SystemExit(f"no server is called {name!r}: there are {', '.join(_NAMES)}")
 
 

@@ -186,6 +186,27 @@ def test_memory_is_given_back() -> None:
     memory.close()
 
 
+def test_cheap_compiles_do_not_wait_for_expensive_ones() -> None:
+    """Eight compiles of a second each, one at a time; and then a schema that nobody has seen either."""
+    with TestClient(create_app(compile_workers=1, compile_seconds=300)) as client:
+        done: list[int] = []
+
+        def expensive(salt: int) -> None:
+            body = {**MASKS, "max_tokens": 1} | hostile("compiles", salt)
+            done.append(client.post(COMPLETIONS, json=body).status_code)
+
+        threads = [threading.Thread(target=expensive, args=(salt,)) for salt in range(8)]
+        for thread in threads:
+            thread.start()
+        while not client.app.state.service.workers._tasks:
+            time.sleep(0.01)
+        ok(client.post(COMPLETIONS, json={**MASKS, "guided_json": {"type": "integer", "maximum": 77}}))
+        assert len(done) <= 4
+        for thread in threads:
+            thread.join()
+    assert len(done) == 8
+
+
 # ---- what answers and errors say ----
 
 

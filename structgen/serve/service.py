@@ -23,6 +23,7 @@ from ..errors import StructgenError, UnsatisfiableBudget
 from ..frontend.tool_calls import CallReader
 from ..frontend.tools import STYLES
 from ..grammar import CompiledGrammar, can_end_within
+from ..limits import Limits
 from ..lm.base import Context, ContextTooLong, LanguageModel
 from ..lm.load import special_names, tool_style
 from ..lm.prompts import is_embedded
@@ -42,6 +43,7 @@ _WARNED = 10  # what is told of a grammar
 _KNOWN = 256  # grammars that are ready at once
 _KEY = 100_000  # characters of a constraint that is remembered
 _QUICK = 0.05  # seconds
+_LOOK = Limits(compile=300_000, mask=20_000)  # some 30 ms: an expensive compile does not hold up cheap ones
 
 MakePrompt = Callable[[Any], "str | list[int]"]
 
@@ -211,6 +213,7 @@ class Service:
         self.engine = Engine(lm, options, self.metrics)
         self.metrics.watch(lambda: self.engine.load)
         self.workers = Workers(options.compile_workers, options.queue, options.compile_seconds)
+        self.lookers = Workers(2, options.queue, options.compile_seconds)
         self.readers = Workers(2, options.queue, options.compile_seconds)
         self._known: OrderedDict[str, _Compiled] = OrderedDict()
         names = lm.vocabulary.special_tokens
@@ -319,12 +322,12 @@ class Service:
 
         compiled: list[tuple[float, float]] = []
 
-        def prepare() -> tuple[list[Job], _Compiled | None]:
+        def prepare(limits: Limits | None = None) -> tuple[list[Job], _Compiled | None]:
             begin = time.perf_counter()
             known = made = None
             if constraint is not None:
                 known = None if key is None else self._known.get(key)
-                made = self._compiled(constraint) if known is None else known
+                made = self._compiled(constraint, limits) if known is None else known
             grammar = None if made is None else made.grammar
             plan = replace(wanted.plan, grammar=grammar, param=constraint.param if constraint else "")
             if made is not None:
@@ -341,10 +344,12 @@ class Service:
                 budget = False
                 if grammar is not None and room:
                     budget = wanted.complete and self._fits(grammar, room, wanted, constraint, len(tokens))
+                    if limits is not None and budget != wanted.complete:
+                        raise ApiError("too much for a first look", code="grammar_too_costly")
                 own = replace(plan, room=room, budget=budget)
                 seconds = self.options.request_seconds
                 jobs.append(Job(self.lm.vocabulary, tokens, prefixes, own, wanted.count, loop, seconds))
-            if made is not None:
+            if made is not None and limits is None:
                 end = time.perf_counter()
                 if known is None:
                     compiled.append((middle - begin, end - middle))
@@ -352,12 +357,28 @@ class Service:
                 self._remember(key, made, end - begin)
             return jobs, made
 
+        def quickly() -> tuple[list[Job], _Compiled | None] | None:
+            """None: it takes more than a first look allows."""
+            try:
+                prepare(_LOOK)
+            except ApiError as error:
+                if error.code in ("schema_too_complex", "grammar_too_costly"):
+                    return None
+                raise
+            return prepare()
+
         try:
-            # What was quick before does not wait in line with what nobody has seen.
-            quick = constraint is None or (key is not None and key in self._known)
-            pool = self.readers if quick else self.workers
+            # Three lines: what was quick before, what is found to be quick, and the rest.
+            param = None if constraint is None else constraint.param
             what = "compiling the constraint" if constraint is not None else "reading the prompt"
-            jobs, made = await pool.run(prepare, what, None if constraint is None else constraint.param)
+            done: tuple[list[Job], _Compiled | None] | None = None
+            if constraint is None or (key is not None and key in self._known):
+                done = await self.readers.run(prepare, what, param)
+            elif key is not None and len(key) <= _KEY:
+                done = await self.lookers.run(quickly, what, param)
+            if done is None:
+                done = await self.workers.run(prepare, what, param)
+            jobs, made = done
         except ApiError as error:
             if constraint is not None and error.param == constraint.param:
                 self.metrics.refused.labels(error.code or "").inc()
@@ -389,11 +410,18 @@ class Service:
         """ApiError: the constraint is refused."""
         return self._compiled(constraint).grammar
 
-    def _compiled(self, constraint: Constraint) -> _Compiled:
+    def _compiled(self, constraint: Constraint, limits: Limits | None = None) -> _Compiled:
         """With a compiler of its own: grammars of one wait for each other's masks, and share its memory. It
-        costs a tenth of a millisecond."""
+        costs a tenth of a millisecond.
+
+        Args:
+            limits: within which all of it must be told, or it is an error; None: the server's.
+        """
         o = self.options
-        compiler = Compiler(self.lm.vocabulary, limits=o.limits, on_limit=o.on_limit)
+        if limits is None:
+            compiler = Compiler(self.lm.vocabulary, limits=o.limits, on_limit=o.on_limit)
+        else:
+            compiler = Compiler(self.lm.vocabulary, limits=limits, on_limit="error")
         try:
             grammar = constraint.build(compiler)
             ignored = [str(entry) for entry in grammar.report if entry.reason.startswith("ignored")]
@@ -480,6 +508,7 @@ class Service:
     def close(self) -> None:
         self.engine.close(self.options.drain_seconds)
         self.workers.close()
+        self.lookers.close()
         self.readers.close()
         self.memory.close()
         self._known.clear()

@@ -29,7 +29,7 @@ _LAYER = {
 _TOP = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 
 
-def write(path: Path) -> None:
+def write(path: Path, chat_template: str | None = None) -> None:
     """Writes the model. Pieces are stored as the tokenizer has them, so ids are those of structgen."""
     folder = embedded.path("target")
     config = json.loads((folder / "config.json").read_text("utf-8"))
@@ -48,6 +48,8 @@ def write(path: Path) -> None:
     writer.add_vocab_size(config["vocab_size"])
     writer.add_file_type(gguf.LlamaFileType.ALL_F32)
     _vocabulary(writer, tokenizer, config)
+    if chat_template is not None:
+        writer.add_chat_template(chat_template)
     for name, values in read(folder / "model.safetensors").items():
         part = name.removesuffix(".weight")
         tensor = np.ascontiguousarray(values, np.float32)
