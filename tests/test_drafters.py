@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -425,6 +426,22 @@ def test_guesses_follow_the_schema(before: str, guess: str) -> None:
     assert state is not None
     found = dict(predictions(state, shapes))
     assert guess.encode() in found, found
+
+
+@pytest.mark.parametrize("type_", [True, 2147483648, {"a": 1}, None, [1]])
+def test_a_schema_with_a_broken_type_has_a_shape(type_: Any) -> None:
+    """The grammar takes such a keyword for none; the draft must not fail a request that it would answer."""
+    shapes = Shapes({"properties": {"a": {"type": type_}}, "type": type_})
+    assert [name for name, _ in shapes.of({"properties": {"a": {"type": type_}}}).names] == ["a"]
+    assert shapes.of({"type": type_}).kinds == ()
+
+
+def test_the_shape_of_a_schema_that_doubles_is_found_at_once() -> None:
+    """20 parts on each of 8 levels would be 25,600,000,000."""
+    definitions = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 20} for i in range(9)}
+    begin = time.perf_counter()
+    Shapes({"$defs": definitions}).of({"$ref": "#/$defs/d0"})
+    assert time.perf_counter() - begin < 5
 
 
 def test_schema_order_drafts_names_and_reads_habits() -> None:

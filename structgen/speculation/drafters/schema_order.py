@@ -25,6 +25,7 @@ _CHANCES = (0.6, 0.2, 0.1)
 _CLOSING = 0.2
 _DEEP = 3
 _REMEMBERED = 1 << 14
+_LOOKED = 1_000  # subschemas that the shape of one is read from
 
 
 class Shape(NamedTuple):
@@ -166,16 +167,19 @@ class Shapes:
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
         self._known: dict[int, tuple[Any, Shape]] = {}
+        self._left = 0
 
     def of(self, schema: Any) -> Shape:
         """The shape of a subschema. References within the document are followed, `anyOf` by its first."""
         known = self._known.get(id(schema))
         if known is None:
+            self._left = _LOOKED
             known = self._known[id(schema)] = (schema, self._shape(schema, 0))
         return known[1]
 
     def _shape(self, schema: Any, depth: int) -> Shape:
-        if not isinstance(schema, dict) or depth > 8:
+        self._left -= 1
+        if not isinstance(schema, dict) or depth > 8 or self._left < 0:
             return Shape()
         if isinstance(schema.get("$ref"), str):
             return self._shape(self._target(schema["$ref"]), depth + 1)
@@ -183,7 +187,12 @@ class Shapes:
         if isinstance(values, list):
             return Shape(literals=tuple(_compact(v) for v in values[:32]))
         kinds = schema.get("type", ())
-        kinds = (kinds,) if isinstance(kinds, str) else tuple(k for k in kinds if isinstance(k, str))
+        if isinstance(kinds, str):
+            kinds = (kinds,)
+        elif isinstance(kinds, list):
+            kinds = tuple(k for k in kinds if isinstance(k, str))
+        else:  # no types, which the grammar leaves alone
+            kinds = ()
         properties = schema.get("properties")
         names = list(properties.items()) if isinstance(properties, dict) else []
         items = schema.get("items")
