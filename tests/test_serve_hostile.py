@@ -178,6 +178,18 @@ def test_a_grammar_has_a_share_of_memory(limit: str) -> None:
         ok(client.post(COMPLETIONS, json={**MASKS, "guided_regex": "[ab]{9}"}))
 
 
+def test_what_is_kept_may_have_grown_since() -> None:
+    """A grammar is small when it is kept, and grows with the masks of its answer."""
+    app = create_app(cache_bytes=2 << 20)
+    with TestClient(app) as client:
+        service = app.state.service
+        for salt in range(3):
+            ok(client.post(COMPLETIONS, json=MASKS | hostile("masks", salt)))
+            assert sum(one.taken() for one in service._known.values()) <= 2 << 20
+        ok(client.post(COMPLETIONS, json={**MASKS, "guided_regex": "[ab]{9}"}))
+        assert len(service._known) == 1
+
+
 def test_memory_is_given_back() -> None:
     memory, trimmed = Memory(), threading.Event()
     memory._trim = lambda _: trimmed.set()

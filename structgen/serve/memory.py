@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import threading
 from collections.abc import Callable
 
@@ -48,5 +49,6 @@ class Memory:
             if self._closed.wait(_SECONDS):
                 return
             self._freed.clear()
+            gc.collect()  # an error and the frames that it passed hold each other, and the grammar
             if self._trim is not None:
                 self._trim(0)

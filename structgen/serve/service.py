@@ -106,14 +106,14 @@ class Run:
     tasks: list[asyncio.Task[None]] = field(default_factory=list)
     compiled: tuple[float, float] | None = None
     either: bool = False
-    memory: Memory | None = None
+    large_gone: Callable[[], None] | None = None  # for a grammar that took much memory
     warnings: list[str] = field(default_factory=list)
 
     def end(self) -> None:
         for job in self.jobs:
             job.cancel()
-        if self.memory is not None and self.jobs and self.jobs[0].plan.taken() > LARGE:
-            self.memory.freed()
+        if self.large_gone is not None and self.jobs and self.jobs[0].plan.taken() > LARGE:
+            self.large_gone()
 
     def note(self) -> dict[str, Any]:
         """The field `structgen` of an answer."""
@@ -387,7 +387,7 @@ class Service:
             self.engine.submit(jobs)
         compiler = None if made is None else made.compiler
         times = compiled[0] if compiled else None
-        run = Run(jobs, tools, compiler, compiled=times, either=either, memory=self.memory)
+        run = Run(jobs, tools, compiler, compiled=times, either=either, large_gone=self._large_gone)
         run.warnings = [*wanted.warnings, *(() if made is None else made.warnings)]
         return run
 
@@ -399,12 +399,22 @@ class Service:
             if seconds < _QUICK:
                 self._known[key] = made
                 self._known.move_to_end(key)
-                kept = sum(one.taken() for one in self._known.values())
-                while len(self._known) > _KNOWN or (kept > self.options.cache_bytes and len(self._known) > 1):
-                    _, oldest = self._known.popitem(last=False)
-                    kept -= oldest.taken()
+                self._forget()
             elif key in self._known:
                 del self._known[key]
+
+    def _forget(self) -> None:
+        """Of the grammars that are kept those that were used longest ago; under the lock."""
+        kept = sum(one.taken() for one in self._known.values())
+        while self._known and (len(self._known) > _KNOWN or kept > self.options.cache_bytes):
+            _, oldest = self._known.popitem(last=False)
+            kept -= oldest.taken()
+
+    def _large_gone(self) -> None:
+        """A request ended whose grammar grew: what is kept was small when it came."""
+        with self._lock:
+            self._forget()
+        self.memory.freed()
 
     def compiled(self, constraint: Constraint) -> CompiledGrammar:
         """ApiError: the constraint is refused."""
