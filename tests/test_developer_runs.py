@@ -33,7 +33,6 @@ RUNS = {
     "batch": ("maskbench", []),
     "budget": ("maskbench", []),
     "correctness": ("maskbench", []),
-    "hot_functions": ("maskbench", ["--core", "build"]),
     "memory": ("maskbench", []),
     "speculation": ("maskbench", []),
     "suite": ("json-schema-test-suite", []),

@@ -17,8 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/pages.h"
-
 namespace structgen {
 
 // T's zero bytes must be its default value.
@@ -55,7 +53,6 @@ class StableVector {
       if (!chunk) throw std::bad_alloc();
       chunks_[k].store(chunk, std::memory_order_release);
     }
-    if (i == mark_) prepare(chunk, n - (kFirst << k), kFirst << k);
     if constexpr (sizeof...(Args) > 0) chunk[n - (kFirst << k)] = T(std::forward<Args>(args)...);
     ++size_;
     return i;
@@ -67,16 +64,8 @@ class StableVector {
  private:
   static constexpr uint64_t kFirst = 1ull << kFirstLog2;
   static constexpr uint32_t kChunks = 33 - kFirstLog2;
-  static constexpr uint32_t kAhead = kAheadBytes / sizeof(T) + 1;
-  // Every kAhead elements, and where a chunk begins: has those after the next ones made ready.
-  void prepare(T* chunk, uint64_t at, uint64_t size) {
-    const uint64_t begin = at == 0 ? 0 : at + kAhead, end = std::min<uint64_t>(at + 3 * kAhead, size);
-    if (begin < end) make_ready(chunk + begin, (end - begin) * sizeof(T));
-    mark_ = static_cast<uint32_t>(size_ + std::min<uint64_t>(kAhead, size - at));
-  }
   std::atomic<T*> chunks_[kChunks] = {};
   uint32_t size_ = 0;
-  uint32_t mark_ = kAhead;  // a vector shorter than that never asks
 };
 
 // Hands out spans of trivially copyable values; freed all at once.
@@ -109,7 +98,6 @@ class BumpPool {
     blocks_.push_back(std::unique_ptr<std::byte[]>(new std::byte[size]));
     cursor_ = blocks_.back().get();
     left_ = size;
-    if (size >= kAheadBytes) make_ready(cursor_, std::min<std::size_t>(size, 1u << 20));
   }
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
   std::byte* cursor_ = nullptr;

@@ -13,7 +13,6 @@
 #include <span>
 #include <utility>
 
-#include "base/pages.h"
 
 namespace structgen {
 
@@ -117,7 +116,6 @@ class InternTable {
   void make_room() {
     if (!old_.empty() || (count_ + 1) * 2 <= slots_.size()) return;
     ZeroArray<Slot> larger(slots_.size() * 2);
-    if (larger.size() * sizeof(Slot) >= kAheadBytes) make_ready(&larger[0], larger.size() * sizeof(Slot));
     old_.swap(slots_);
     slots_.swap(larger);
     drained_ = 0;

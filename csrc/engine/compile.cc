@@ -4,7 +4,6 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/hot_code.h"
 #include "base/work.h"
 #include "engine/compose.h"
 #include "grammar/lower.h"
@@ -86,7 +85,6 @@ std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const Sc
                                                const JsonOptions& options, bool subset) {
   const ForkSection whole;
   const WorkScope scope(Task::kCompile, limits_.compile);
-  fetch_hot_code();
   auto schemas = std::make_unique<SchemaSet>(schema, registry, options.schema);
   const SchemaSet* report_of = schemas.get();
   const auto [w, hold] = enter(options.plain_strings, subset);
