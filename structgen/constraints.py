@@ -7,6 +7,7 @@ is compiled here; a file is read once.
 
 from __future__ import annotations
 
+import difflib
 import enum
 import functools
 import json
@@ -14,7 +15,7 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -32,11 +33,13 @@ if TYPE_CHECKING:
 __all__ = [
     "JSON_OPTIONS",
     "KINDS",
+    "TOOL_OPTIONS",
     "Constraint",
     "ToolCall",
     "ToolReply",
     "constraint_of",
     "named",
+    "no_option",
     "parse_tool_calls",
 ]
 
@@ -53,7 +56,7 @@ JSON_OPTIONS: dict[str, Any] = {
     "registry": None,
     "extra_keys": "allow",
 }
-_OF_TOOLS = ("tool_choice", "tool_style", "parallel_tool_calls")
+TOOL_OPTIONS = ("tool_choice", "tool_style", "parallel_tool_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,8 +244,8 @@ def parse_tool_calls(text: str, *, style: str = "hermes", tools: Sequence[Any] |
     Raises:
         ValueError: an unknown style. GrammarError: tools that are none.
     """
+    from .checking import bytes_compiler
     from .frontend.tools import STYLES
-    from .kinds import bytes_compiler
 
     if not isinstance(text, str):
         raise TypeError(f"a text is a str, not {text!r:.60}")
@@ -288,6 +291,14 @@ def _reply(text: str, style: str, tools: Sequence[Any] | None, compiler: Compile
     return ToolReply(words, calls)
 
 
+def no_option(name: str, taken: Iterable[str], others: Iterable[str] = ()) -> TypeError:
+    """The error of an argument that a call does not take: the nearest name, else all of `taken`."""
+    names = sorted(taken)
+    close = difflib.get_close_matches(name, [*names, *others], n=1, cutoff=0.6)
+    hint = f"; did you mean {close[0]}=?" if close else f"; taken are {', '.join(names)}"
+    return TypeError(f"there is no option {name}={hint}")
+
+
 def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
     """The constraint among the arguments of a call; None: any text. A `Constraint` as `schema` is itself.
 
@@ -303,7 +314,7 @@ def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
             f"a call takes one constraint, not {' and '.join(f'{kind}=' for kind in wanted)}: "
             "both at once are a schema's allOf, or one grammar"
         )
-    for name in _OF_TOOLS:
+    for name in TOOL_OPTIONS:
         if given.get(name) is not None and wanted != ["tools"]:
             raise ValueError(f"{name}= goes with tools=, and no tools are given")
     if not wanted:
@@ -322,7 +333,7 @@ def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
         return None
     if param != "tools":
         return Constraint(param, value, name, documents=documents)
-    choice, style, parallel = (given.get(option) for option in _OF_TOOLS)
+    choice, style, parallel = (given.get(option) for option in TOOL_OPTIONS)
     if callable(choice) and not isinstance(choice, str | dict):
         choice = getattr(choice, "__name__", choice)
     from .frontend.tools import STYLES

@@ -7,13 +7,15 @@ import dataclasses
 import enum
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pytest
 
 import structgen as sg
 from structgen.constraints import KINDS, constraint_of
 from structgen.generation.options import Options, Settings
+from structgen.sampling.methods import METHODS
+from structgen.sampling.request import Method, Request, SampleOptions, TargetOptions, TargetRequest
 from tests.test_generate import TableModel
 
 TEXT = "Maria ordered 3 oak chairs"
@@ -222,9 +224,23 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_type_checkers_and_the_call_know_the_same_options() -> None:
     fields = {f.name for f in dataclasses.fields(Settings) if f.init}
     assert fields - {"n"} == Options.__annotations__.keys()
+    given = {"model", "prompt", "schema"}
+    for runs, read in ((TargetRequest, TargetOptions), (Request, SampleOptions)):
+        assert {f.name for f in dataclasses.fields(runs)} - given == read.__annotations__.keys()
     documented = sg.generate.__doc__ or ""
     for name in (*fields, *KINDS):
         assert re.search(rf"\b{name}\b", documented), f"{name} is not documented"
+
+
+def test_methods_of_sampling_are_one_list() -> None:
+    assert set(get_args(Method)) == METHODS.keys()
+    assert METHODS["gcd"] is METHODS["local"] and METHODS["awrs"].name == "awrs"
+    with pytest.raises(ValueError, match="method is one of auto, cars, .* not 'cors'"):
+        sg.sample(None, TEXT, {}, method="cors")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="no option temprature=; did you mean temperature="):
+        sg.sample(None, TEXT, {}, temprature=0.5)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="smc does not stop at a bracket"):
+        sg.sample(None, TEXT, {}, method="smc", until_tv=0.5)
 
 
 def test_a_schema_of_json_text_nested_deeply_ends() -> None:

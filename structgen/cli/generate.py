@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 
 def add_parser(commands: Commands) -> None:
+    from structgen.speculation.options import NAMED
+
     parser = commands.add_parser(
         "generate",
         help="JSON for a prompt, by the embedded model or another",
@@ -79,8 +81,8 @@ def add_parser(commands: Commands) -> None:
         "--speculate",
         metavar="WHAT",
         default="off",
-        help="several tokens a forward, the same text: auto, off, or drafters by name (grammar, schema, "
-        "automaton, tree, recycling, ngrams, trigram, lookup, copy, lookahead), separated by commas",
+        help="several tokens a forward, the same text: auto, off, or drafters by name "
+        f"({', '.join(NAMED)}), separated by commas",
     )
     parser.add_argument("--stream", action="store_true", help="write the text of --prompt as it comes")
     parser.add_argument("--output", metavar="FILE", help="write records as JSONL here (- is standard output)")

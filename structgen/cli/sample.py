@@ -32,10 +32,10 @@ from .common import (
 if TYPE_CHECKING:
     from structgen.sampling import Samples, Trie
 
-METHODS = ("auto", "cars", "smc", "asap", "importance", "mcmc", "local")
-
 
 def add_parser(commands: Commands) -> None:
+    from structgen.sampling.methods import METHODS
+
     parser = commands.add_parser(
         "sample",
         help="texts of the model's own distribution, given a schema",
@@ -46,7 +46,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
     parser.add_argument(
         "--method",
-        choices=METHODS,
+        choices=list(METHODS),
         default="auto",
         help="cars is exact, smc weighted, local plain masking; auto measures and chooses (default: auto)",
     )

@@ -8,7 +8,6 @@ Enters: keyword arguments. Leaves: `Settings`. Cost: nothing.
 
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Union, cast
 import numpy as np
 
 from .._drawing import Sampling
-from ..constraints import JSON_OPTIONS, KINDS
+from ..constraints import JSON_OPTIONS, KINDS, TOOL_OPTIONS, no_option
 from ..lm.prompts import Format
 
 if TYPE_CHECKING:
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["GrammarOptions", "Options", "Settings", "Speculate", "TextOptions", "ToolOptions", "settings_of"]
 
 Speculate = Union["Literal['auto']", "Sequence[Drafter]", "Speculation", None]
-_TOOLS = ("tool_choice", "tool_style", "parallel_tool_calls")
 
 
 class Options(TypedDict, total=False):
@@ -201,13 +199,11 @@ def settings_of(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
         TypeError: an argument that no call takes; the error names the nearest one.
         ValueError: a value outside its range.
     """
-    constraint = {name: value for name, value in given.items() if name in KINDS or name in _TOOLS}
+    constraint = {name: value for name, value in given.items() if name in KINDS or name in TOOL_OPTIONS}
     rest = {name: value for name, value in given.items() if name not in constraint}
     for name in rest:
         if name not in _NAMES:
-            close = difflib.get_close_matches(name, [*_NAMES, *KINDS, *_TOOLS], n=1, cutoff=0.6)
-            hint = f"; did you mean {close[0]}=?" if close else f"; taken are {', '.join(sorted(_NAMES))}"
-            raise TypeError(f"there is no option {name}={hint}")
+            raise no_option(name, _NAMES, (*KINDS, *TOOL_OPTIONS))
     if rest.get("n") is None:
         rest.pop("n", None)
     return Settings(**rest), constraint

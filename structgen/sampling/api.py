@@ -8,77 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import dataclasses
 import inspect
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
-from ..constraints import JSON_OPTIONS, constraint_of
-from ..lm.asked import Asked, ask
-from ..lm.load import language_model, room_after
-from ..lm.prompts import Format
-from . import asap, auto, cars, contract, local, mcmc, smc
+from . import contract
 from .chance import Seeds
-from .outcome import Outcome
+from .methods import way_of
 from .potential import Potential, Predicate, Product, as_potential
+from .request import Method, Request, SampleOptions, TargetOptions, TargetRequest, checked
 from .results import Samples, samples_of
-from .target import Law, Target
-from .trie import Trie
 from .walk import Walker
 
 if TYPE_CHECKING:
-    from ..compiler import Compiler
+    from typing import Unpack
 
 __all__ = ["Method", "prepare", "sample", "sample_async"]
 
-Method = Literal["auto", "local", "gcd", "importance", "asap", "cars", "mcmc", "smc", "awrs"]
-_SYNONYMS = {"gcd": "local"}
 
-
-def sample(
-    model: Any,
-    prompt: Any,
-    schema: Any = None,
-    *,
-    regex: Any = None,
-    choice: Any = None,
-    gbnf: Any = None,
-    lark: Any = None,
-    grammar: Any = None,
-    tools: Any = None,
-    tool_choice: Any = None,
-    tool_style: str | None = None,
-    parallel_tool_calls: bool | None = None,
-    response_format: Any = None,
-    method: Method = "auto",
-    n: int = 1,
-    seed: int | None = None,
-    max_tokens: int = 256,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    budget: Literal["mask", "reject"] = "mask",
-    potential: Potential | Sequence[Potential] | Any = None,
-    extra: int | None = 1,
-    until_tv: float | None = None,
-    max_trials: int | None = None,
-    steps: int = 10,
-    proposal: mcmc.Proposal = "restart",
-    smc_options: smc.Options | None = None,
-    trie: Trie | None = None,
-    trie_bytes: int = 256 << 20,
-    batch: int = 16,
-    check: float = 0.0,
-    compiler: Compiler | None = None,
-    whitespace: str = "compact",
-    property_order: Literal["schema", "any"] = "schema",
-    numbers: Literal["any", "canonical"] = "canonical",
-    strings: Literal["any", "plain"] = "plain",
-    formats: Literal["enforce", "annotate"] = "enforce",
-    draft: str | int | None = None,
-    registry: Any = None,
-    extra_keys: Literal["allow", "forbid"] = "allow",
-    format: Format = "auto",
-) -> Samples:
+def sample(model: Any, prompt: Any, schema: Any = None, **options: Unpack[SampleOptions]) -> Samples:
     """Draw n texts from P(text | text in the grammar), or weighted so that they count as such.
 
     Args:
@@ -118,67 +66,36 @@ def sample(
         StructgenError: the trie belongs to another target; a potential breaks its contract.
         Else what `sg.generate` raises.
     """
-    options = dict(locals())
-    return _Run(options).draw()
+    return _Run(_request(model, prompt, schema, options)).draw()
 
 
-def prepare(
-    model: Any,
-    prompt: Any,
-    schema: Any = None,
-    *,
-    regex: Any = None,
-    choice: Any = None,
-    gbnf: Any = None,
-    lark: Any = None,
-    grammar: Any = None,
-    tools: Any = None,
-    tool_choice: Any = None,
-    tool_style: str | None = None,
-    parallel_tool_calls: bool | None = None,
-    response_format: Any = None,
-    max_tokens: int = 256,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    budget: Literal["mask", "reject"] = "mask",
-    potential: Any = None,
-    trie: Trie | None = None,
-    trie_bytes: int = 256 << 20,
-    batch: int = 16,
-    compiler: Compiler | None = None,
-    whitespace: str = "compact",
-    property_order: Literal["schema", "any"] = "schema",
-    numbers: Literal["any", "canonical"] = "canonical",
-    strings: Literal["any", "plain"] = "plain",
-    formats: Literal["enforce", "annotate"] = "enforce",
-    draft: str | int | None = None,
-    registry: Any = None,
-    extra_keys: Literal["allow", "forbid"] = "allow",
-    format: Format = "auto",
-) -> Walker:
+def prepare(model: Any, prompt: Any, schema: Any = None, **options: Unpack[TargetOptions]) -> Walker:
     """The target and trie that `sample` would work on, for the searches of this package."""
-    walker = Walker(_target(dict(locals()))[0], Trie(trie_bytes) if trie is None else trie, batch)
-    walker.claim()
-    return walker
+    named = checked(TargetRequest, {"model": model, "prompt": prompt, "schema": schema, **options})
+    asked = TargetRequest(**named)
+    return asked.walker(asked.target()[0])
 
 
-async def sample_async(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Samples:
+async def sample_async(
+    model: Any, prompt: Any, schema: Any = None, **options: Unpack[SampleOptions]
+) -> Samples:
     """`sample` in a worker thread; takes the same arguments.
 
     Predicates may wrap coroutine functions: they run on the caller's event loop. Cancelling the task stops
     the run before its next forward.
     """
-    bound = inspect.signature(sample).bind(model, prompt, schema, **options)
-    bound.apply_defaults()
-    named = bound.arguments
-    named["potential"] = _on_loop(as_potential(named["potential"]), asyncio.get_running_loop())
-    run = await asyncio.to_thread(_Run, named)
+    asked = _request(model, prompt, schema, options)
+    potential = _on_loop(as_potential(asked.potential), asyncio.get_running_loop())
+    run = await asyncio.to_thread(_Run, dataclasses.replace(asked, potential=potential))
     try:
         return await asyncio.to_thread(run.draw)
     except asyncio.CancelledError:
         run.target.cancelled.set()
         raise
+
+
+def _request(model: Any, prompt: Any, schema: Any, options: SampleOptions) -> Request:
+    return Request(**checked(Request, {"model": model, "prompt": prompt, "schema": schema, **options}))
 
 
 def _on_loop(potential: Potential | None, loop: asyncio.AbstractEventLoop) -> Potential | None:
@@ -194,78 +111,26 @@ def _on_loop(potential: Potential | None, loop: asyncio.AbstractEventLoop) -> Po
 
 
 class _Run:
-    """One call of `sample`, checked and set up; `options` are its arguments by name."""
+    """One call of `sample`, checked and set up."""
 
-    def __init__(self, options: dict[str, Any]) -> None:
-        self.options = options
-        self.method: str = options["method"]
-        if self.method not in get_args(Method):
-            raise ValueError(f"method is one of {', '.join(get_args(Method))}, not {self.method!r}")
-        self.method = _SYNONYMS.get(self.method, self.method)
-        self.n: int = options["n"]
-        if self.n < 1:
-            raise ValueError(f"n must be at least 1, not {self.n}")
-        self.until_tv: float | None = options["until_tv"]
-        if self.until_tv is not None and not 0 < self.until_tv < 1:
-            raise ValueError(f"until_tv is between 0 and 1, not {self.until_tv}")
-        if self.until_tv is not None and self.method in ("smc", "awrs", "mcmc"):
-            raise ValueError(f"{self.method} does not stop at a bracket: leave until_tv out")
-        self.seeds = Seeds(options["seed"])
-        self.target, self.asked = _target(options)
-        trie: Trie | None = options["trie"]
-        self.trie = Trie(options["trie_bytes"]) if trie is None else trie
-        self.walker = Walker(self.target, self.trie, options["batch"])
-        self.walker.claim()
-        if options["check"]:
-            self.walker.watch = contract.Probe(self.target, options["check"], self.seeds).refused
+    def __init__(self, asked: Request) -> None:
+        self.request = asked
+        self.way = way_of(asked)
+        self.seeds = Seeds(asked.seed)
+        self.target, self.asked = asked.target()
+        self.walker = asked.walker(self.target)
+        if asked.check:
+            self.walker.watch = contract.Probe(self.target, asked.check, self.seeds).refused
 
     def draw(self) -> Samples:
-        if self.method in ("asap", "cars") and not self.target.bounded:
+        way = self.way
+        if way.bounded and not self.target.bounded:
             raise ValueError(
-                f"{self.method} needs potentials that never weigh above 1 (bounded=True): "
+                f"{way.name} needs potentials that never weigh above 1 (bounded=True): "
                 "use importance, smc or mcmc"
             )
-        outcome = self._outcome()
-        method = self.method
-        if method == "auto":
-            method = outcome.notes[0].partition(":")[0].partition(",")[0]
+        outcome = way.draw(self.walker, self.seeds, self.request)
+        method = outcome.notes[0].partition(":")[0].partition(",")[0] if way.name == "auto" else way.name
         return samples_of(
-            outcome, method, self.target, self.trie, self.walker.diary, self.seeds.seed, self.asked
+            outcome, method, self.target, self.walker.trie, self.walker.diary, self.seeds.seed, self.asked
         )
-
-    def _outcome(self) -> Outcome:
-        walker, seeds, n, options = self.walker, self.seeds, self.n, self.options
-        trials = max(1000, 100 * n) if options["max_trials"] is None else options["max_trials"]
-        if trials < 1:
-            raise ValueError("max_trials must be positive")
-        extra: int | None = options["extra"]
-        if self.method == "auto":
-            return auto.draw(walker, seeds, n, max_trials=trials, extra=extra, until_tv=self.until_tv)
-        if self.method == "cars":
-            return cars.draw(walker, seeds, n, max_trials=trials, until_tv=self.until_tv)
-        if self.method == "asap":
-            return asap.draw(walker, seeds, n, until_tv=self.until_tv)
-        if self.method == "mcmc":
-            return mcmc.draw(walker, seeds, n, steps=options["steps"], proposal=options["proposal"])
-        if self.method in ("smc", "awrs"):
-            return smc.draw(walker, seeds, n, options["smc_options"] or smc.Options(extra=extra))
-        weighted = self.method == "importance"
-        return local.draw(walker, seeds, n, weighted=weighted, until_tv=self.until_tv)
-
-
-def _target(options: dict[str, Any]) -> tuple[Target, Asked]:
-    """The law that the arguments define. Errors: as `sg.generate` raises."""
-    lm = language_model(options["model"])
-    json = {name: options[name] for name in JSON_OPTIONS}
-    constraint = constraint_of(options)
-    asked = ask(lm, options["prompt"], constraint, json, options["compiler"], options["format"])
-    target = Target.of(
-        lm,
-        asked.start,
-        asked.grammar,
-        as_potential(options["potential"]),
-        max_tokens=room_after(lm, asked.start, options["max_tokens"]),
-        law=Law(options["temperature"], options["top_k"], options["top_p"]),
-        budget=options["budget"],
-    )
-    return target, asked

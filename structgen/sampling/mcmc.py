@@ -17,7 +17,7 @@ to the perplexity of the masked local distribution, so that open choices are rew
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -37,8 +37,8 @@ def draw(walker: Walker, seeds: Seeds, n: int, *, steps: int = 10, proposal: Pro
     A chain that starts in a text without weight moves to the first proposal that has some; one that finds
     none within its steps gives no text.
     """
-    if proposal not in ("restart", "uniform", "priority"):
-        raise ValueError(f"proposal is 'restart', 'uniform' or 'priority', not {proposal!r}")
+    if proposal not in get_args(Proposal):
+        raise ValueError(f"proposal is one of {', '.join(get_args(Proposal))}, not {proposal!r}")
     if steps < 0:
         raise ValueError("steps must not be negative")
     mode = Mode(learns=walker.target.bounded, entropies=proposal == "priority")

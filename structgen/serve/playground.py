@@ -24,6 +24,8 @@ from starlette.responses import Response
 from .. import __version__
 from ..frontend.tools import STYLES
 from ..grammar import CompiledGrammar
+from ..sampling.methods import METHODS
+from ..sampling.request import Method
 from ..speculation.options import NAMED
 from . import places
 from .answering import Json, events
@@ -38,7 +40,6 @@ from .showing import generation
 __all__ = ["API", "Asked", "Typed", "add_routes", "constraint"]
 
 API = "/playground/api"
-METHODS = ("local", "importance", "asap", "cars", "mcmc", "smc", "awrs", "auto")
 _TEXT = 1_000_000  # characters of a constraint or a document
 _SAMPLES = 500
 
@@ -74,7 +75,7 @@ class Asked(Closed):
     constraint: Typed
     prompt: Text
     chat: bool = True
-    method: Literal["plain", "local", "importance", "asap", "cars", "mcmc", "smc", "awrs", "auto"] = "plain"
+    method: Literal["plain", Method] = "plain"
     speculate: Literal["auto"] | Annotated[list[str], Field(min_length=1, max_length=16)] | None = None
     n: Annotated[int, Field(ge=1, le=_SAMPLES)] = 1
     seed: int | None = None
@@ -97,7 +98,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
                 "temperature": service.temperature,
                 "tool_style": service.tool_style,
                 "tool_styles": list(STYLES),
-                "methods": list(METHODS),
+                "methods": [name for name, way in METHODS.items() if way.name == name],
                 "drafters": list(NAMED),
                 "samples": _SAMPLES,
             }

@@ -24,6 +24,9 @@ from pydantic import (
     model_validator,
 )
 
+from ..sampling.mcmc import Proposal
+from ..sampling.request import Method
+
 __all__ = [
     "ChatRequest",
     "CompletionRequest",
@@ -164,12 +167,12 @@ class StructuredOutputs(Closed):
 class SamplingMethod(Closed):
     """`sg.sample` instead of token-by-token masking: see docs/sampling.md."""
 
-    method: Literal["auto", "local", "gcd", "importance", "asap", "cars", "mcmc", "smc", "awrs"] = "auto"
+    method: Method = "auto"
     budget: Literal["mask", "reject"] = "mask"
     until_tv: Annotated[float, Field(gt=0, lt=1)] | None = None
     max_trials: Annotated[int, Field(ge=1, le=100_000)] | None = None
     steps: Annotated[int, Field(ge=1, le=1000)] = 10
-    proposal: Literal["restart", "uniform", "priority"] = "restart"
+    proposal: Proposal = "restart"
 
 
 class Extension(Closed):

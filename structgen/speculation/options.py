@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 from weakref import WeakKeyDictionary
 
 from .._fork import renew_in_children
@@ -78,20 +78,15 @@ class Speculation:
     def __post_init__(self) -> None:
         if self.nodes < 0 or self.branches < 1 or self.depth < 1 or self.restricted_head < 0:
             raise ValueError("nodes and restricted_head must not be negative, branches and depth be positive")
-        if self.rule not in ("coupled", "single", "recursive", "k-seq"):
-            raise ValueError(f"rule is 'coupled', 'single', 'recursive' or 'k-seq', not {self.rule!r}")
+        if self.rule not in get_args(Rule):
+            raise ValueError(f"rule is one of {', '.join(get_args(Rule))}, not {self.rule!r}")
         for drafter in self.drafters:
             if not (hasattr(drafter, "open") and hasattr(drafter, "name")):
                 raise TypeError(f"a drafter has `open` and `name`, unlike {type(drafter).__name__}")
         self.calibration = Calibration(len(self.drafters))
 
 
-def standard_drafters() -> list[Drafter]:
-    """The ones that need no training and no second model: grammar, schema, this text, earlier texts, the
-    target's own second choices."""
-    return [Forced(), SchemaOrder(), SuffixAutomatonDrafter(), SuffixTreeDrafter(), TokenRecycling()]
-
-
+# The drafters that need nothing but themselves, by name: the choices of the command line and of the server.
 NAMED: dict[str, Callable[[], Drafter]] = {
     "grammar": Forced,
     "schema": SchemaOrder,
@@ -104,6 +99,13 @@ NAMED: dict[str, Callable[[], Drafter]] = {
     "copy": SourceCopy,
     "lookahead": Lookahead,
 }
+_STANDARD = ("grammar", "schema", "automaton", "tree", "recycling")
+
+
+def standard_drafters() -> list[Drafter]:
+    """The ones that need no training and no second model: grammar, schema, this text, earlier texts, the
+    target's own second choices."""
+    return [NAMED[name]() for name in _STANDARD]
 
 
 def named(names: str) -> Speculation:

@@ -1,0 +1,92 @@
+"""The methods of `sg.sample`, one row each.
+
+Enters: a request. Leaves: its `Way`, which draws. Cost: nothing.
+
+A new method is a file with a `draw`, a row here and a name in `request.Method`. The choices of the command
+line and of the server come from this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import asap, auto, cars, local, mcmc, smc
+from .chance import Seeds
+from .outcome import Outcome
+from .request import Request
+from .walk import Walker
+
+__all__ = ["METHODS", "Way", "way_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A method.
+
+    Attributes:
+        name: what results call it; a synonym has the name of the method that it stands for.
+        draw: from a walker, seeds and a request to an outcome.
+        stops: it can stop at a certified bracket (`until_tv`).
+        bounded: it needs potentials that never weigh above 1.
+    """
+
+    name: str
+    draw: Callable[[Walker, Seeds, Request], Outcome]
+    stops: bool = True
+    bounded: bool = False
+
+
+def _auto(walker: Walker, seeds: Seeds, asked: Request) -> Outcome:
+    return auto.draw(
+        walker, seeds, asked.n, max_trials=asked.trials, extra=asked.extra, until_tv=asked.until_tv
+    )
+
+
+def _cars(walker: Walker, seeds: Seeds, asked: Request) -> Outcome:
+    return cars.draw(walker, seeds, asked.n, max_trials=asked.trials, until_tv=asked.until_tv)
+
+
+def _smc(walker: Walker, seeds: Seeds, asked: Request) -> Outcome:
+    return smc.draw(walker, seeds, asked.n, asked.smc_options or smc.Options(extra=asked.extra))
+
+
+def _asap(walker: Walker, seeds: Seeds, asked: Request) -> Outcome:
+    return asap.draw(walker, seeds, asked.n, until_tv=asked.until_tv)
+
+
+def _importance(walker: Walker, seeds: Seeds, asked: Request) -> Outcome:
+    return local.draw(walker, seeds, asked.n, weighted=True, until_tv=asked.until_tv)
+
+
+def _mcmc(walker: Walker, seeds: Seeds, asked: Request) -> Outcome:
+    return mcmc.draw(walker, seeds, asked.n, steps=asked.steps, proposal=asked.proposal)
+
+
+def _local(walker: Walker, seeds: Seeds, asked: Request) -> Outcome:
+    return local.draw(walker, seeds, asked.n, weighted=False, until_tv=asked.until_tv)
+
+
+_LOCAL = Way("local", _local)
+
+METHODS: dict[str, Way] = {
+    "auto": Way("auto", _auto),
+    "cars": Way("cars", _cars, bounded=True),
+    "smc": Way("smc", _smc, stops=False),
+    "awrs": Way("awrs", _smc, stops=False),
+    "asap": Way("asap", _asap, bounded=True),
+    "importance": Way("importance", _importance),
+    "mcmc": Way("mcmc", _mcmc, stops=False),
+    "local": _LOCAL,
+    "gcd": _LOCAL,
+}
+
+
+def way_of(asked: Request) -> Way:
+    """The method of a request. ValueError: there is none of that name, or it takes no `until_tv`."""
+    way = METHODS.get(asked.method)
+    if way is None:
+        raise ValueError(f"method is one of {', '.join(METHODS)}, not {asked.method!r}")
+    if asked.until_tv is not None and not way.stops:
+        raise ValueError(f"{asked.method} does not stop at a bracket: leave until_tv out")
+    return way

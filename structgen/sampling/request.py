@@ -1,0 +1,181 @@
+"""What one call of `sg.sample` asks for: the names, types, defaults and checks of its arguments.
+
+Enters: keyword arguments. Leaves: a frozen `Request`, or the part of it that defines a law. Cost: nothing.
+
+`TargetOptions` and `SampleOptions` have the names and types that type checkers read, `TargetRequest` and
+`Request` those that run; a test compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from ..constraints import JSON_OPTIONS, KINDS, TOOL_OPTIONS, Constraint, constraint_of, no_option
+from ..lm.asked import Asked, ask
+from ..lm.load import language_model, room_after
+from ..lm.prompts import Format
+from .mcmc import Proposal
+from .potential import Potential, as_potential
+from .smc import Options as SmcOptions
+from .target import Law, Target
+from .trie import Trie
+from .walk import Walker
+
+if TYPE_CHECKING:
+    from ..compiler import Compiler
+
+__all__ = ["Method", "Request", "SampleOptions", "TargetOptions", "TargetRequest", "checked"]
+
+Method = Literal["auto", "local", "gcd", "importance", "asap", "cars", "mcmc", "smc", "awrs"]
+
+
+class TargetOptions(TypedDict, total=False):
+    """What defines a law and its trie; `sg.sample` says what each means."""
+
+    regex: Any
+    choice: Any
+    gbnf: Any
+    lark: Any
+    grammar: Any
+    tools: Any
+    tool_choice: Any
+    tool_style: str | None
+    parallel_tool_calls: bool | None
+    response_format: Any
+    max_tokens: int
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    budget: Literal["mask", "reject"]
+    potential: Potential | Sequence[Potential] | Any
+    trie: Trie | None
+    trie_bytes: int
+    batch: int
+    compiler: Compiler | None
+    whitespace: str
+    property_order: Literal["schema", "any"]
+    numbers: Literal["any", "canonical"]
+    strings: Literal["any", "plain"]
+    formats: Literal["enforce", "annotate"]
+    draft: str | int | None
+    registry: Any
+    extra_keys: Literal["allow", "forbid"]
+    format: Format
+
+
+class SampleOptions(TargetOptions, total=False):
+    """The same, and how texts are drawn."""
+
+    method: Method
+    n: int
+    seed: int | None
+    extra: int | None
+    until_tv: float | None
+    max_trials: int | None
+    steps: int
+    proposal: Proposal
+    smc_options: SmcOptions | None
+    check: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetRequest:
+    """A model, a prompt, and the law that texts are to follow."""
+
+    model: Any
+    prompt: Any
+    schema: Any = None
+    regex: Any = None
+    choice: Any = None
+    gbnf: Any = None
+    lark: Any = None
+    grammar: Any = None
+    tools: Any = None
+    tool_choice: Any = None
+    tool_style: str | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: Any = None
+    max_tokens: int = 256
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    budget: Literal["mask", "reject"] = "mask"
+    potential: Potential | Sequence[Potential] | Any = None
+    trie: Trie | None = None
+    trie_bytes: int = 256 << 20
+    batch: int = 16
+    compiler: Compiler | None = None
+    whitespace: str = "compact"
+    property_order: Literal["schema", "any"] = "schema"
+    numbers: Literal["any", "canonical"] = "canonical"
+    strings: Literal["any", "plain"] = "plain"
+    formats: Literal["enforce", "annotate"] = "enforce"
+    draft: str | int | None = None
+    registry: Any = None
+    extra_keys: Literal["allow", "forbid"] = "allow"
+    format: Format = "auto"
+
+    def constraint(self) -> Constraint | None:
+        return constraint_of({name: getattr(self, name) for name in (*KINDS, *TOOL_OPTIONS)})
+
+    def target(self) -> tuple[Target, Asked]:
+        """The law, and what the prompt and the grammar became. Errors: as `sg.generate` raises."""
+        lm = language_model(self.model)
+        json = {name: getattr(self, name) for name in JSON_OPTIONS}
+        asked = ask(lm, self.prompt, self.constraint(), json, self.compiler, self.format)
+        target = Target.of(
+            lm,
+            asked.start,
+            asked.grammar,
+            as_potential(self.potential),
+            max_tokens=room_after(lm, asked.start, self.max_tokens),
+            law=Law(self.temperature, self.top_k, self.top_p),
+            budget=self.budget,
+        )
+        return target, asked
+
+    def walker(self, target: Target) -> Walker:
+        """A walker over the request's trie, or over a new one. StructgenError: it is another target's."""
+        walker = Walker(target, Trie(self.trie_bytes) if self.trie is None else self.trie, self.batch)
+        walker.claim()
+        return walker
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(TargetRequest):
+    """A law, and how texts are drawn from it."""
+
+    method: Method = "auto"
+    n: int = 1
+    seed: int | None = None
+    extra: int | None = 1
+    until_tv: float | None = None
+    max_trials: int | None = None
+    steps: int = 10
+    proposal: Proposal = "restart"
+    smc_options: SmcOptions | None = None
+    check: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"n must be at least 1, not {self.n}")
+        if self.until_tv is not None and not 0 < self.until_tv < 1:
+            raise ValueError(f"until_tv is between 0 and 1, not {self.until_tv}")
+        if self.trials < 1:
+            raise ValueError("max_trials must be positive")
+
+    @property
+    def trials(self) -> int:
+        """Trials of CARS at most."""
+        return max(1000, 100 * self.n) if self.max_trials is None else self.max_trials
+
+
+def checked(kind: type[TargetRequest], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments as they are. TypeError: one has no such name; the error names the nearest."""
+    names = [field.name for field in fields(kind)]
+    for name in given:
+        if name not in names:
+            raise no_option(name, names)
+    return given
