@@ -377,6 +377,6 @@ def test_a_long_text_costs_one_accept_a_step(compiler: Any) -> None:
     scores = torch.zeros(1, WIDTH)
     for length in range(300):
         processor(torch.tensor([[7] + [a] * length]), scores)
-    tracks = processor._rows._pools[0].tracks
+    tracks = processor._batch.rows._pools[0].tracks
     assert len(tracks) == 1 and tracks[0].matcher.num_steps == 299
     assert np.isfinite(processor(torch.tensor([[7] + [a] * 5]), scores)[0, a].item())

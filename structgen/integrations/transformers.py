@@ -6,10 +6,8 @@ a token is not allowed. Cost: a mask a row, and the copy of the ids of the gener
     processor = LogitsProcessor(grammar)
     model.generate(**inputs, logits_processor=[processor])
 
-A row is addressed by its text, not by its number or by how often it was called: the matcher whose history
-shares the longest prefix with the row is extended, or forked and rolled back. So beams may trade places,
-speculative decoding may ask about drafts, come back shorter and ask again, and one processor serves many
-calls of `generate()`.
+A row is addressed by its text (rows.py). So beams may trade places, speculative decoding may ask about
+drafts, come back shorter and ask again, and one processor serves many calls of `generate()`.
 
 Nothing is written into the scores: prompt lookup probes a processor with one tensor again and again.
 
@@ -28,10 +26,9 @@ else forced) allow the end-of-sequence tokens alone, or with `on_dead="all"` eve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 try:
     import torch
@@ -41,18 +38,15 @@ except ImportError as error:
 
     raise missing(error, "logits processors of transformers") from None
 
-from ..errors import StructgenError, UnsatisfiableBudget, VocabularyError
-from ..grammar import CompiledGrammar, Matcher, error_of_rows, fill_bitmasks
-from ..logits import allocate_bitmask, apply_bitmask
+from ..errors import VocabularyError
+from ..grammar import CompiledGrammar
+from ..logits import apply_bitmask
+from .rows import Mask, Rows, listed
 
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
 __all__ = ["LogitsProcessor", "prefix_allowed_tokens_fn"]
-
-_Mask = npt.NDArray[np.int32]
-# Matchers kept beyond those of the last call's rows; drafts come back to a prefix of one of them.
-_SPARE_TRACKS = 8
 
 
 class LogitsProcessor(transformers.LogitsProcessor):
@@ -88,20 +82,20 @@ class LogitsProcessor(transformers.LogitsProcessor):
         on_dead: Literal["eos", "all"] = "eos",
         on_error: Literal["raise", "eos"] = "raise",
     ) -> None:
-        self._rows = _Rows(_listed(grammars), prompt_lengths, max_new_tokens, on_dead, on_error)
+        self._batch = _Batch(Rows(listed(grammars), max_new_tokens, on_dead, on_error), prompt_lengths)
 
     @property
     def errors(self) -> dict[int, Exception]:
-        return self._rows.errors
+        return self._batch.rows.errors
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.Tensor) -> torch.Tensor:
         """New scores, shape (rows, logits), any float type and device; `scores` stays as it is."""
-        mask = self._rows.masks(input_ids)
-        return apply_bitmask(scores, _fitted(mask, self._rows.vocabulary, scores.shape[-1]))
+        mask = self._batch.masks(input_ids)
+        return apply_bitmask(scores, _fitted(mask, self._batch.rows.vocabulary, scores.shape[-1]))
 
     def reset(self) -> None:
         """The next call begins a new text, whatever its prompt."""
-        self._rows.reset()
+        self._batch.reset()
 
 
 def prefix_allowed_tokens_fn(
@@ -116,19 +110,19 @@ def prefix_allowed_tokens_fn(
     transformers turns the list into a tensor and scatters it, row by row. A row that left the language
     allows the end-of-sequence tokens.
     """
-    listed = _listed(grammars)
-    rows: dict[int, _Rows] = {}
+    wanted = listed(grammars)
+    batches: dict[int, _Batch] = {}
 
     def allowed(batch_id: int, ids: torch.Tensor) -> list[int]:
-        if batch_id not in rows:
-            if batch_id >= len(listed) > 1:
-                raise ValueError(f"there is no grammar for prompt {batch_id}: {len(listed)} were given")
-            grammar = listed[batch_id if len(listed) > 1 else 0]
+        if batch_id not in batches:
+            if batch_id >= len(wanted) > 1:
+                raise ValueError(f"there is no grammar for prompt {batch_id}: {len(wanted)} were given")
+            grammar = wanted[batch_id if len(wanted) > 1 else 0]
             length = prompt_lengths
             if length is not None and not isinstance(length, int):
                 length = length[batch_id]
-            rows[batch_id] = _Rows([grammar], length, max_new_tokens, "eos", "raise")
-        mask = rows[batch_id].masks(ids[None])
+            batches[batch_id] = _Batch(Rows([grammar], max_new_tokens, "eos", "raise"), length)
+        mask = batches[batch_id].masks(ids[None])
         bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
         found: list[int] = np.flatnonzero(bits).tolist()
         return found
@@ -136,137 +130,28 @@ def prefix_allowed_tokens_fn(
     return allowed
 
 
-class _Track:
-    """A matcher and the row that it followed: `seen` is the row, of which the matcher took `taken` ids."""
+class _Batch:
+    """Rows whose text begins somewhere: after columns that the caller names, or that are found out."""
 
-    __slots__ = ("error", "matcher", "seen", "taken")
-
-    def __init__(self, matcher: Matcher) -> None:
-        self.matcher = matcher
-        self.error: Exception | None = None  # why it took no more
-        self.seen: list[int] = []
-        self.taken = 0
-
-    def branch(self, length: int) -> _Track:
-        """A track of its own at a prefix of this one."""
-        other = _Track(self.matcher.fork())
-        other.seen, other.taken = self.seen[:length], min(self.taken, length)
-        other.matcher.rollback(self.taken - other.taken)
-        return other
-
-    def grow(self, text: list[int]) -> None:
-        """On to a text that begins with what was seen, as far as the grammar goes."""
-        self.error = None
-        if not self.dead:
-            rest = text[self.taken :]
-            try:
-                count = len(rest) if self.matcher.accept_tokens(rest) else self.matcher.validate_tokens(rest)
-                if count < len(rest):
-                    self.matcher.accept_tokens(rest[:count])
-                self.taken += count
-            except (StructgenError, MemoryError) as error:
-                self.error = error
-        self.seen = text
-
-    @property
-    def dead(self) -> bool:
-        """The row left the language. (What follows an end-of-sequence token is padding, not text.)"""
-        return self.taken < len(self.seen) and not self.matcher.is_terminated()
-
-
-class _Pool:
-    """The tracks of one grammar: those of the last call's rows first, then some older ones."""
-
-    def __init__(self, grammar: CompiledGrammar) -> None:
-        self.grammar = grammar
-        self.tracks: list[_Track] = []
-
-    def follow(self, texts: Sequence[list[int]]) -> tuple[list[_Track], bool]:
-        """A track for each text, each with a matcher of its own, and whether each text was expected.
-
-        A text is expected if all of it but the last token was seen before, or if the grammar accepts it.
-        """
-        old, free = self.tracks, {id(t): t for t in self.tracks}
-        used: list[_Track] = []
-        expected = True
-        for i, text in enumerate(texts):
-            best, common = self._nearest(text, old, i)
-            track = self._moved(best, common, text, free)
-            expected = expected and (common >= len(text) - 1 or not track.dead)
-            used.append(track)
-        spare = [t for t in old if id(t) in free][: max(_SPARE_TRACKS, len(used))]
-        self.tracks = used + spare
-        return used, expected
-
-    def _nearest(self, text: list[int], tracks: list[_Track], guess: int) -> tuple[_Track | None, int]:
-        """The track that shares the longest prefix with the text, and its length."""
-        best: _Track | None = None
-        longest = -1
-        for track in (*tracks[guess : guess + 1], *tracks):
-            common = _common(track.seen, text)
-            if common > longest:
-                best, longest = track, common
-            if longest >= len(text) - 1:
-                break
-        return best, max(longest, 0)
-
-    def _moved(self, best: _Track | None, common: int, text: list[int], free: dict[int, _Track]) -> _Track:
-        """The nearest track brought to the text: itself if it only grows, else a fork rolled back."""
-        if best is None:
-            track = _Track(self.grammar.matcher())
-        elif common == len(best.seen) and id(best) in free:
-            track = best
-            del free[id(best)]
-        else:
-            track = best.branch(common)
-        track.grow(text)
-        return track
-
-
-class _Rows:
-    """The rows of one batch: where their text begins, and their masks."""
-
-    def __init__(
-        self,
-        grammars: list[CompiledGrammar],
-        prompt_lengths: int | Sequence[int] | None,
-        max_new_tokens: int | None,
-        on_dead: str,
-        on_error: str,
-    ) -> None:
-        if on_error not in ("raise", "eos"):
-            raise ValueError(f"on_error is 'raise' or 'eos', not {on_error!r}")
-        if on_dead not in ("eos", "all"):
-            raise ValueError(f"on_dead is 'eos' or 'all', not {on_dead!r}")
-        self.vocabulary: Vocabulary = grammars[0].vocabulary
-        self._pools = [_Pool(g) for g in grammars]
+    def __init__(self, rows: Rows, prompt_lengths: int | Sequence[int] | None) -> None:
+        self.rows = rows
         self._lengths = prompt_lengths
-        self._max_new_tokens = max_new_tokens
         self._prompt: torch.Tensor | None = None
-        self._on_error = on_error
-        self.errors: dict[int, Exception] = {}
-        self._ends = np.zeros_like(allocate_bitmask(1, self.vocabulary.vocab_size)[0])
-        bits = self._ends.view(np.uint32)
-        for token in self.vocabulary.eos_token_ids:
-            bits[token // 32] |= np.uint32(1 << token % 32)
-        self._dead = self._ends if on_dead == "eos" else np.full_like(self._ends, -1)
 
     def reset(self) -> None:
         self._prompt = None
-        for pool in self._pools:
-            pool.tracks = []
+        self.rows.reset()
 
-    def masks(self, input_ids: torch.Tensor) -> _Mask:
+    def masks(self, input_ids: torch.Tensor) -> Mask:
         """int32, shape (rows, ceil(V/32)). `input_ids`: integers, shape (rows, columns)."""
-        if input_ids.shape[0] % len(self._pools):
-            raise ValueError(f"{input_ids.shape[0]} rows do not divide among {len(self._pools)} grammars")
+        self.rows.check(input_ids.shape[0])
         if self._lengths is None and not self._goes_on(input_ids):
             self._begin(input_ids)
-        tracks, expected = self._follow(input_ids)
+        expected = self.rows.follow(self._texts(input_ids))
         if self._lengths is None and not expected:
             self._begin(input_ids)
-            tracks, _ = self._follow(input_ids)
-        return self._fill(tracks)
+            self.rows.follow(self._texts(input_ids))
+        return self.rows.fill()
 
     def _begin(self, input_ids: torch.Tensor) -> None:
         self._prompt = input_ids.clone()
@@ -278,17 +163,6 @@ class _Rows:
             return False
         start = input_ids[:, : known.shape[1]]
         return known.device == input_ids.device and bool(torch.equal(start, known))
-
-    def _follow(self, input_ids: torch.Tensor) -> tuple[list[_Track], bool]:
-        texts = self._texts(input_ids)
-        share = len(texts) // len(self._pools)
-        tracks: list[_Track] = []
-        expected = True
-        for i, pool in enumerate(self._pools):
-            found, known = pool.follow(texts[i * share : (i + 1) * share])
-            tracks += found
-            expected = expected and known
-        return tracks, expected
 
     def _texts(self, input_ids: torch.Tensor) -> list[list[int]]:
         """The generated ids of each row."""
@@ -304,57 +178,8 @@ class _Rows:
         share = input_ids.shape[0] // len(lengths)
         return [row[lengths[i // share] :] for i, row in enumerate(input_ids.tolist())]
 
-    def _fill(self, tracks: list[_Track]) -> _Mask:
-        mask = allocate_bitmask(len(tracks), self.vocabulary.vocab_size)
-        errors: list[Exception | None] = [None] * len(tracks)
-        if self._max_new_tokens is None:
-            errors = fill_bitmasks([t.matcher for t in tracks], mask, skip_errors=True)
-        for row, track in enumerate(tracks):
-            if track.error is not None:
-                errors[row] = track.error
-            elif track.dead:
-                mask[row], errors[row] = self._dead, None
-            elif self._max_new_tokens is not None:
-                try:
-                    self._fill_within(mask, row, track, self._max_new_tokens - len(track.seen))
-                except (StructgenError, MemoryError) as error:
-                    errors[row] = error
-        self.errors = {row: error for row, error in enumerate(errors) if error is not None}
-        if self.errors and self._on_error == "raise":
-            raise error_of_rows(errors)
-        for row in self.errors:
-            mask[row] = self._ends
-        return mask
 
-    def _fill_within(self, mask: _Mask, row: int, track: _Track, left: int) -> None:
-        """A mask under a budget; a draft that overran it is as dead as one that is no text."""
-        if track.matcher.is_terminated():
-            track.matcher.fill_bitmask(mask, row)
-            return
-        try:
-            track.matcher.fill_bitmask(mask, row, max_tokens=max(left, 0))
-        except UnsatisfiableBudget:
-            if not track.seen:
-                raise
-            mask[row] = self._dead
-
-
-def _listed(grammars: CompiledGrammar | Sequence[CompiledGrammar]) -> list[CompiledGrammar]:
-    several = isinstance(grammars, Sequence) and not isinstance(grammars, str | bytes)
-    listed: list[Any] = list(cast(Any, grammars)) if several else [grammars]
-    if not all(isinstance(g, CompiledGrammar) for g in listed):
-        raise TypeError(
-            f"grammars are one compiled grammar or a list of them, not {grammars!r:.60}; "
-            "Compiler(vocabulary).json_schema compiles a schema"
-        )
-    if not listed:
-        raise ValueError("a processor needs a grammar")
-    if any(g.vocabulary.vocab_size != listed[0].vocabulary.vocab_size for g in listed):
-        raise ValueError("the grammars have different vocabularies")
-    return listed
-
-
-def _fitted(mask: _Mask, vocabulary: Vocabulary, width: int) -> _Mask:
+def _fitted(mask: Mask, vocabulary: Vocabulary, width: int) -> Mask:
     """The mask as wide as the logits; VocabularyError if text or an end would be cut off."""
     size = vocabulary.vocab_size
     if size > width and (any(vocabulary.tokens[width:]) or max(vocabulary.eos_token_ids) >= width):
@@ -364,18 +189,3 @@ def _fitted(mask: _Mask, vocabulary: Vocabulary, width: int) -> _Mask:
         )
     words = (width + 31) // 32
     return mask[:, :words] if mask.shape[1] > words else mask
-
-
-def _common(a: list[int], b: list[int]) -> int:
-    """Length of the longest common prefix. The usual case is one comparison of whole lists."""
-    short = min(len(a), len(b))
-    if a[:short] == b[:short]:
-        return short
-    low, high = 0, short - 1
-    while low < high:  # a[:low] == b[:low]; the first difference is at low..high
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -1,0 +1,240 @@
+"""Rows of token ids that a host hands over whole at every step, each followed by a matcher.
+
+Enters: for each row the ids generated so far. Leaves: a mask a row, and an error for each row that has none.
+Cost: one comparison of lists a row, the new tokens, and a mask. Needs numpy alone, no host.
+
+A row is addressed by its text, not by its number or by how often it was seen: the matcher whose history
+shares the longest prefix with the row is extended, or forked and rolled back. So beams may trade places, and
+drafts may be asked about, come back shorter and be asked about again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import StructgenError, UnsatisfiableBudget
+from ..grammar import CompiledGrammar, Matcher, error_of_rows, fill_bitmasks
+from ..logits import allocate_bitmask
+
+if TYPE_CHECKING:
+    from ..vocabulary import Vocabulary
+
+__all__ = ["Mask", "Rows", "listed"]
+
+Mask = npt.NDArray[np.int32]
+# Matchers kept beyond those of the last call's rows; drafts come back to a prefix of one of them.
+_SPARE_TRACKS = 8
+
+
+class Rows:
+    """The rows of one batch and the tracks that follow them.
+
+    Args:
+        grammars: one for all rows, or one for each equal share of them, in order.
+        max_new_tokens: with it, only tokens are allowed after which the text can be completed in time.
+        on_dead: what a row that left the language allows: "eos" or "all".
+        on_error: "raise" once every other row has its mask, or "eos", which allows the end tokens alone.
+
+    Attributes:
+        errors: with ``on_error="eos"``, the exception of each row of the last call without a mask, by row.
+    """
+
+    def __init__(
+        self, grammars: Sequence[CompiledGrammar], max_new_tokens: int | None, on_dead: str, on_error: str
+    ) -> None:
+        if on_error not in ("raise", "eos"):
+            raise ValueError(f"on_error is 'raise' or 'eos', not {on_error!r}")
+        if on_dead not in ("eos", "all"):
+            raise ValueError(f"on_dead is 'eos' or 'all', not {on_dead!r}")
+        self.vocabulary: Vocabulary = grammars[0].vocabulary
+        self.errors: dict[int, Exception] = {}
+        self._pools = [_Pool(g) for g in grammars]
+        self._max_new_tokens = max_new_tokens
+        self._on_error = on_error
+        self._ends = np.zeros_like(allocate_bitmask(1, self.vocabulary.vocab_size)[0])
+        bits = self._ends.view(np.uint32)
+        for token in self.vocabulary.eos_token_ids:
+            bits[token // 32] |= np.uint32(1 << token % 32)
+        self._dead = self._ends if on_dead == "eos" else np.full_like(self._ends, -1)
+
+    def reset(self) -> None:
+        """Forgets all rows."""
+        for pool in self._pools:
+            pool.tracks = []
+
+    def check(self, count: int) -> None:
+        """ValueError: so many rows do not divide among the grammars."""
+        if count % len(self._pools):
+            raise ValueError(f"{count} rows do not divide among {len(self._pools)} grammars")
+
+    def follow(self, texts: Sequence[list[int]]) -> bool:
+        """Brings a matcher to each text; `fill` is about these texts. False: a text came unexpectedly.
+
+        A text is expected if all of it but the last token was seen before, or if the grammar accepts it.
+        """
+        share = len(texts) // len(self._pools)
+        self._tracks: list[_Track] = []
+        expected = True
+        for i, pool in enumerate(self._pools):
+            found, known = pool.follow(texts[i * share : (i + 1) * share])
+            self._tracks += found
+            expected = expected and known
+        return expected
+
+    def fill(self) -> Mask:
+        """The masks after the texts of the last `follow`: int32, shape (rows, ceil(V/32))."""
+        tracks = self._tracks
+        mask = allocate_bitmask(len(tracks), self.vocabulary.vocab_size)
+        errors: list[Exception | None] = [None] * len(tracks)
+        if self._max_new_tokens is None:
+            errors = fill_bitmasks([t.matcher for t in tracks], mask, skip_errors=True)
+        for row, track in enumerate(tracks):
+            if track.error is not None:
+                errors[row] = track.error
+            elif track.dead:
+                mask[row], errors[row] = self._dead, None
+            elif self._max_new_tokens is not None:
+                try:
+                    self._fill_within(mask, row, track, self._max_new_tokens - len(track.seen))
+                except (StructgenError, MemoryError) as error:
+                    errors[row] = error
+        self.errors = {row: error for row, error in enumerate(errors) if error is not None}
+        if self.errors and self._on_error == "raise":
+            raise error_of_rows(errors)
+        for row in self.errors:
+            mask[row] = self._ends
+        return mask
+
+    def _fill_within(self, mask: Mask, row: int, track: _Track, left: int) -> None:
+        """A mask under a budget; a draft that overran it is as dead as one that is no text."""
+        if track.matcher.is_terminated():
+            track.matcher.fill_bitmask(mask, row)
+            return
+        try:
+            track.matcher.fill_bitmask(mask, row, max_tokens=max(left, 0))
+        except UnsatisfiableBudget:
+            if not track.seen:
+                raise
+            mask[row] = self._dead
+
+
+class _Track:
+    """A matcher and the row that it followed: `seen` is the row, of which the matcher took `taken` ids."""
+
+    __slots__ = ("error", "matcher", "seen", "taken")
+
+    def __init__(self, matcher: Matcher) -> None:
+        self.matcher = matcher
+        self.error: Exception | None = None  # why it took no more
+        self.seen: list[int] = []
+        self.taken = 0
+
+    def branch(self, length: int) -> _Track:
+        """A track of its own at a prefix of this one."""
+        other = _Track(self.matcher.fork())
+        other.seen, other.taken = self.seen[:length], min(self.taken, length)
+        other.matcher.rollback(self.taken - other.taken)
+        return other
+
+    def grow(self, text: list[int]) -> None:
+        """On to a text that begins with what was seen, as far as the grammar goes."""
+        self.error = None
+        if not self.dead:
+            rest = text[self.taken :]
+            try:
+                count = len(rest) if self.matcher.accept_tokens(rest) else self.matcher.validate_tokens(rest)
+                if count < len(rest):
+                    self.matcher.accept_tokens(rest[:count])
+                self.taken += count
+            except (StructgenError, MemoryError) as error:
+                self.error = error
+        self.seen = text
+
+    @property
+    def dead(self) -> bool:
+        """The row left the language. (What follows an end-of-sequence token is padding, not text.)"""
+        return self.taken < len(self.seen) and not self.matcher.is_terminated()
+
+
+class _Pool:
+    """The tracks of one grammar: those of the last call's rows first, then some older ones."""
+
+    def __init__(self, grammar: CompiledGrammar) -> None:
+        self.grammar = grammar
+        self.tracks: list[_Track] = []
+
+    def follow(self, texts: Sequence[list[int]]) -> tuple[list[_Track], bool]:
+        """A track for each text, each with a matcher of its own, and whether each text was expected.
+
+        A text is expected if all of it but the last token was seen before, or if the grammar accepts it.
+        """
+        old, free = self.tracks, {id(t): t for t in self.tracks}
+        used: list[_Track] = []
+        expected = True
+        for i, text in enumerate(texts):
+            best, common = self._nearest(text, old, i)
+            track = self._moved(best, common, text, free)
+            expected = expected and (common >= len(text) - 1 or not track.dead)
+            used.append(track)
+        spare = [t for t in old if id(t) in free][: max(_SPARE_TRACKS, len(used))]
+        self.tracks = used + spare
+        return used, expected
+
+    def _nearest(self, text: list[int], tracks: list[_Track], guess: int) -> tuple[_Track | None, int]:
+        """The track that shares the longest prefix with the text, and its length."""
+        best: _Track | None = None
+        longest = -1
+        for track in (*tracks[guess : guess + 1], *tracks):
+            common = _common(track.seen, text)
+            if common > longest:
+                best, longest = track, common
+            if longest >= len(text) - 1:
+                break
+        return best, max(longest, 0)
+
+    def _moved(self, best: _Track | None, common: int, text: list[int], free: dict[int, _Track]) -> _Track:
+        """The nearest track brought to the text: itself if it only grows, else a fork rolled back."""
+        if best is None:
+            track = _Track(self.grammar.matcher())
+        elif common == len(best.seen) and id(best) in free:
+            track = best
+            del free[id(best)]
+        else:
+            track = best.branch(common)
+        track.grow(text)
+        return track
+
+
+def listed(grammars: CompiledGrammar | Sequence[CompiledGrammar]) -> list[CompiledGrammar]:
+    """One grammar or several, checked. TypeError, ValueError: none, or of different vocabularies."""
+    several = isinstance(grammars, Sequence) and not isinstance(grammars, str | bytes)
+    found: list[Any] = list(cast(Any, grammars)) if several else [grammars]
+    if not all(isinstance(g, CompiledGrammar) for g in found):
+        raise TypeError(
+            f"grammars are one compiled grammar or a list of them, not {grammars!r:.60}; "
+            "Compiler(vocabulary).json_schema compiles a schema"
+        )
+    if not found:
+        raise ValueError("a processor needs a grammar")
+    if any(g.vocabulary.vocab_size != found[0].vocabulary.vocab_size for g in found):
+        raise ValueError("the grammars have different vocabularies")
+    return found
+
+
+def _common(a: list[int], b: list[int]) -> int:
+    """Length of the longest common prefix. The usual case is one comparison of whole lists."""
+    short = min(len(a), len(b))
+    if a[:short] == b[:short]:
+        return short
+    low, high = 0, short - 1
+    while low < high:  # a[:low] == b[:low]; the first difference is at low..high
+        middle = (low + high + 1) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
