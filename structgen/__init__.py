@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .checking import check
 from .compiler import Compiler
 from .errors import (
     BudgetExceeded,
@@ -28,7 +29,6 @@ from .errors import (
 )
 from .grammar import Capture, CompiledGrammar, Matcher, ReportEntry, fill_bitmasks
 from .holes import Completion, Gap
-from .kinds import check
 from .limits import Limits
 from .linting import Finding, SchemaWarning, lint
 from .logits import allocate_bitmask, apply_bitmask, masked_log_softmax, masked_logsumexp

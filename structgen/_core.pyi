@@ -232,6 +232,11 @@ def torn_fork() -> bool:
 
 def fill_bitmasks(matchers: list, mask: object, threads: int, rows: Sequence[int] | None = None) -> list: ...
 
+def format_names() -> list[str]:
+    """
+    The formats of JSON Schema that constrain strings; every other name is an annotation.
+    """
+
 class Language:
     """A regular language over bytes; for tests."""
 
@@ -240,9 +245,6 @@ class Language:
 
     @staticmethod
     def format(name: str) -> Language: ...
-
-    @staticmethod
-    def formats() -> list[str]: ...
 
     @staticmethod
     def number(condition: str, argument: str = '0', canonical: bool = False) -> Language: ...

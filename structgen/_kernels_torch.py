@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from . import _core
-from .logits import (
+from ._logit_rows import (
     Span,
     Words,
     check_logits,
@@ -38,13 +38,15 @@ def apply(
     """See `structgen.apply_bitmask`."""
     check_logits(logits.shape)
     kind = _kind(logits)
-    if _needs_grad(logits) or not (logits.is_cpu or logits.is_cuda):
-        masked = where(logits, mask, indices)
-        return logits.copy_(masked) if inplace else masked
-    if logits.is_cuda:
+    if logits.is_cuda and not _needs_grad(logits):
         from . import _kernels_triton
 
-        return _kernels_triton.apply(logits, *_on_device(logits, mask, indices), inplace)
+        done = _kernels_triton.apply(logits, *_on_device(logits, mask, indices), inplace)
+        if done is not None:
+            return done
+    if _needs_grad(logits) or not logits.is_cpu:
+        masked = where(logits, mask, indices)
+        return logits.copy_(masked) if inplace else masked
     count = _count(logits)
     rows = checked_rows(indices, count)
     bits = _on_cpu(mask)

@@ -46,15 +46,17 @@ def _kernel() -> Any:
     return mask_block
 
 
-def apply(logits: torch.Tensor, mask: torch.Tensor, rows: torch.Tensor | None, inplace: bool) -> torch.Tensor:
-    """Masked logits; shapes are checked by the caller."""
+def apply(
+    logits: torch.Tensor, mask: torch.Tensor, rows: torch.Tensor | None, inplace: bool
+) -> torch.Tensor | None:
+    """Masked logits, or None: Triton is missing, or rows do not lie densely. The caller checks shapes."""
     kernel = _kernel()
     if kernel is None or logits.numel() == 0:
-        return _by_torch(logits, mask, rows, inplace)
+        return None
     result = logits if inplace else logits.clone() if rows is not None else torch.empty_like(logits)
     flat, source = (t if t.dim() == 2 else t.unsqueeze(0) for t in (result, logits))
     if source.stride(1) != 1 or flat.stride(1) != 1:
-        return _by_torch(logits, mask, rows, inplace)
+        return None
     words = mask.contiguous()
     count = flat.shape[0] if rows is None else rows.shape[0]
     width = flat.shape[1]
@@ -66,12 +68,3 @@ def apply(logits: torch.Tensor, mask: torch.Tensor, rows: torch.Tensor | None, i
                 HAS_INDICES=rows is not None, IN_PLACE=inplace or rows is not None, BLOCK=_BLOCK,
             )  # fmt: skip
     return result
-
-
-def _by_torch(
-    logits: torch.Tensor, mask: torch.Tensor, rows: torch.Tensor | None, inplace: bool
-) -> torch.Tensor:
-    from ._kernels_torch import where
-
-    masked = where(logits, mask, None if rows is None else rows.tolist())
-    return logits.copy_(masked) if inplace else masked

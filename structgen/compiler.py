@@ -173,7 +173,7 @@ class Compiler:
             if plain is not None:
                 grammar = CompiledGrammar(plain, self.vocabulary, schema, None)
                 grammar._options = (schema, *_DEFAULTS)
-                grammar._recipe = ("json_schema", (schema,), {"on_limit": _LIMIT[subset]})
+                grammar._recipe = (Compiler, "json_schema", (schema,), {"on_limit": _LIMIT[subset]})
                 return self._remember(short, grammar)
         if property_order not in ("schema", "any"):
             raise ValueError(f"property_order is 'schema' or 'any', not {property_order!r}")
@@ -238,7 +238,7 @@ class Compiler:
             "extra_keys": extra_keys if parse else "allow",  # the text is closed already
             "on_limit": _LIMIT[subset],
         }
-        grammar._recipe = ("json_schema", (schema if parse else text,), options)
+        grammar._recipe = (Compiler, "json_schema", (schema if parse else text,), options)
         if registry is None and parse is None:
             self._remember(key, grammar)
         return grammar
@@ -260,7 +260,7 @@ class Compiler:
                 error.message += f" (character {len(before) + 1} of the pattern)"
             raise
         grammar = CompiledGrammar(core, self.vocabulary, pattern, _as_text)
-        grammar._recipe = ("regex", (pattern,), {"on_limit": _LIMIT[subset]})
+        grammar._recipe = (Compiler, "regex", (pattern,), {"on_limit": _LIMIT[subset]})
         return self._remember(key, grammar)
 
     def gbnf(self, text: str, *, root: str = "root", on_limit: OnLimit | None = None) -> CompiledGrammar:
@@ -455,7 +455,7 @@ class Compiler:
         grammar = CompiledGrammar(core, self.vocabulary, source, _as_text)
         if recipe is not None:
             method, arguments, options = recipe
-            grammar._recipe = (method, arguments, options | {"on_limit": _LIMIT[subset]})
+            grammar._recipe = (Compiler, method, arguments, options | {"on_limit": _LIMIT[subset]})
         return grammar
 
     def _subset(self, on_limit: OnLimit | None) -> bool:
@@ -476,7 +476,7 @@ class Compiler:
             raise GrammarError("a choice needs at least one text")
         subset = self._subset(on_limit)
         grammar = CompiledGrammar(self._core.choice(options, subset), self.vocabulary, options, _as_text)
-        grammar._recipe = ("choice", (options,), {"on_limit": _LIMIT[subset]})
+        grammar._recipe = (Compiler, "choice", (options,), {"on_limit": _LIMIT[subset]})
         return grammar
 
     def __copy__(self) -> Compiler:

@@ -14,12 +14,16 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ._readable import allowed_here, place, table_html, visible
 from ._stack import roomy
 from .errors import StructgenError
 from .frontend.text_patterns import SAID
+from .vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from .compiler import Compiler
 
 _TRIES = 1500  # compilations for one explanation
 _SECONDS = 3.0  # after which causes are told as far as they are narrowed
@@ -106,6 +110,7 @@ class Explanation:
 
 @roomy
 def explain(
+    kind: type[Compiler],
     schema: Any,
     text: str | bytes,
     *,
@@ -119,6 +124,8 @@ def explain(
 ) -> Explanation | None:
     """Says why a text is no instance; None if it is one. The options are those of `Compiler.json_schema`.
 
+    `kind` is `Compiler`, handed in because grammars explain their texts and the compiler makes grammars.
+
     Raises:
         GrammarError and its subclasses: the schema itself does not compile.
     """
@@ -128,6 +135,7 @@ def explain(
         "formats": formats, "draft": draft, "registry": registry,
     }  # fmt: skip
     return _Search(
+        kind,
         schema,
         document,
         options,
@@ -230,12 +238,11 @@ def _no_constant(name: str) -> None:
 class _Search:
     """One explanation."""
 
-    def __init__(self, schema: Any, document: Any, options: dict[str, Any], text: bytes) -> None:
-        from .compiler import Compiler
-        from .vocabulary import Vocabulary
-
+    def __init__(
+        self, kind: type[Compiler], schema: Any, document: Any, options: dict[str, Any], text: bytes
+    ) -> None:
         vocabulary = Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], eos_token_ids=256)
-        self.compiler = Compiler(vocabulary, cache_bytes=32 << 20)
+        self.compiler = kind(vocabulary, cache_bytes=32 << 20)
         self.schema = schema
         self.document = document
         self.options = options

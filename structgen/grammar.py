@@ -21,6 +21,7 @@ from .logits import allocate_bitmask
 _HIDDEN = ("", "\0")  # captures that nobody asked for: what is ignored, an end without a name
 
 if TYPE_CHECKING:
+    from .compiler import Compiler
     from .explain import Explanation
     from .vocabulary import Vocabulary
 
@@ -81,7 +82,9 @@ class CompiledGrammar:
         self._report: tuple[ReportEntry, ...] | None = None
         self._options: tuple[Any, ...] | None = None  # a JSON Schema's text and arguments
         self._infill: tuple[CompiledGrammar, bytes, bytes] | None = None  # whose middles its texts are
-        self._recipe: tuple[str, tuple[Any, ...], dict[str, Any]] | None = None  # a call of a Compiler's
+        # The call that makes it again: the class Compiler (handed in: this file does not import it), one of
+        # its methods, and the arguments.
+        self._recipe: tuple[type[Compiler], str, tuple[Any, ...], dict[str, Any]] | None = None
 
     def matcher(
         self,
@@ -206,13 +209,13 @@ class CompiledGrammar:
         return _compiled_again, (self.vocabulary, *self._recipe)
 
     def __repr__(self) -> str:
-        kind = self._recipe[0] if self._recipe is not None else "grammar"
+        kind = self._recipe[1] if self._recipe is not None else "grammar"
         source = self.source if isinstance(self.source, str) else repr(self.source)
         shown = source if len(source) <= 60 else source[:57] + "..."
         return f"<CompiledGrammar of {kind} {shown!r} over {self.vocabulary.vocab_size} tokens>"
 
     def _repr_html_(self) -> str:
-        kind = self._recipe[0] if self._recipe is not None else "grammar"
+        kind = self._recipe[1] if self._recipe is not None else "grammar"
         rows = {
             "vocabulary": f"{self.vocabulary.vocab_size} tokens",
             "captures": ", ".join(self.capture_names),
@@ -233,7 +236,7 @@ class CompiledGrammar:
         if self._report is None:
             entries = [ReportEntry(*e) for e in self._core.report()]
             if self._parse is not None:
-                from .frontend.python_types import REMARKS
+                from .frontend.remarks import REMARKS
 
                 entries = [
                     ReportEntry(e.pointer, e.keyword, REMARKS.get(e.keyword, e.reason)) for e in entries
@@ -266,13 +269,13 @@ class CompiledGrammar:
         Raises:
             ValueError: the grammar is no JSON Schema.
         """
-        if self._options is None:
+        if self._options is None or self._recipe is None:
             raise ValueError("only texts of a JSON Schema can be explained")
         from .explain import explain
 
         schema, *options = self._options
         names = ("whitespace", "property_order", "numbers", "strings", "formats", "draft", "registry")
-        return explain(schema, text, **dict(zip(names, options, strict=True)))
+        return explain(self._recipe[0], schema, text, **dict(zip(names, options, strict=True)))
 
     @property
     def byte_size(self) -> int:
@@ -635,15 +638,17 @@ def _middle(text: str | bytes) -> str | bytes:
 
 
 def _compiled_again(
-    vocabulary: Vocabulary, method: str, args: tuple[Any, ...], options: dict[str, Any]
+    vocabulary: Vocabulary,
+    kind: type[Compiler],
+    method: str,
+    args: tuple[Any, ...],
+    options: dict[str, Any],
 ) -> CompiledGrammar:
     """A grammar from its pickle. Grammars of one vocabulary share a compiler that lives as long as that does:
     a weak dictionary would keep both for ever, because a compiler holds its vocabulary."""
-    from .compiler import Compiler
-
     compiler = vocabulary.__dict__.get("compiler")
     if compiler is None:
-        compiler = vocabulary.__dict__.setdefault("compiler", Compiler(vocabulary))
+        compiler = vocabulary.__dict__.setdefault("compiler", kind(vocabulary))
     made: CompiledGrammar = getattr(compiler, method)(*args, **options)
     return made
 

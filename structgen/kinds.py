@@ -10,8 +10,6 @@ otherwise. JSON's whole language lets a model sample `15.000000...`, 32 blanks, 
 
 from __future__ import annotations
 
-import atexit
-import functools
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -21,28 +19,12 @@ from .frontend.source import is_ebnf, meant
 
 if TYPE_CHECKING:
     from .compiler import Compiler
-    from .grammar import CompiledGrammar, ReportEntry
+    from .grammar import CompiledGrammar
 
-__all__ = ["KINDS", "check", "compile_kind"]
+__all__ = ["KINDS", "compile_kind"]
 
 _OPTIONS = {"whitespace", "property_order", "numbers", "strings", "formats", "draft", "on_limit"}
 _JSON = {"whitespace": "one-blank", "numbers": "canonical", "strings": "plain"}
-
-
-def check(kind: str, text: Any, **options: Any) -> tuple[ReportEntry, ...]:
-    """Whether a constraint can be compiled, without a model's vocabulary: for front ends.
-
-    Args:
-        kind, text, options: as in `Compiler.compile`.
-
-    Returns:
-        What constrains nothing, as in `CompiledGrammar.report`.
-
-    Raises:
-        GrammarError: it cannot; the text names the place. Constraints that name special tokens are refused
-            too, because there are none.
-    """
-    return bytes_compiler().compile(kind, text, **options).report
 
 
 def compile_kind(compiler: Compiler, kind: str, text: Any, options: dict[str, Any]) -> CompiledGrammar:
@@ -138,16 +120,3 @@ KINDS: dict[str, Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]] = {
     "grammar": _with_schemas("grammar"),
     "structural_tag": _with_schemas("structural_tag"),
 }
-
-
-@functools.cache
-def bytes_compiler() -> Compiler:
-    """A compiler over single bytes, for whoever has no model."""
-    from .compiler import Compiler
-    from .vocabulary import Vocabulary
-
-    tokens: list[bytes | None] = [bytes([i]) for i in range(256)]
-    return Compiler(Vocabulary.from_bytes([*tokens, None], eos_token_ids=256), cache_bytes=64 << 20)
-
-
-atexit.register(bytes_compiler.cache_clear)  # while the interpreter is whole

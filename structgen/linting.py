@@ -201,7 +201,7 @@ class _Lint:
     @property
     def compiler(self) -> Compiler:
         if self._compiler is None:
-            from .kinds import bytes_compiler
+            from .checking import bytes_compiler
 
             self._compiler = bytes_compiler()
         return self._compiler

@@ -11,21 +11,30 @@ On the CPU the core's kernels do the work, on a GPU Triton's, elsewhere torch's 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _core
+from ._logit_rows import (
+    KINDS,
+    Span,
+    Words,
+    address,
+    check_logits,
+    check_mask,
+    checked_rows,
+    is_tensor,
+    kind_of,
+    mask_array,
+    mask_rows,
+)
 
 __all__ = ["allocate_bitmask", "apply_bitmask", "masked_log_softmax", "masked_logsumexp"]
 
 Array = TypeVar("Array")  # a numpy array or a torch tensor
-
-# The core's numbers for element types. numpy has no bfloat16 of its own: uint16 arrays hold its bits.
-_KINDS = {"float32": 0, "float16": 1, "bfloat16": 2, "uint16": 2, "float64": 3}
 
 
 def allocate_bitmask(rows: int, vocab_size: int) -> npt.NDArray[np.int32]:
@@ -57,7 +66,7 @@ def apply_bitmask(
         TypeError: not an array of one of these types.
         ValueError: shapes or indices that do not fit; read-only logits in place.
     """
-    if _is_tensor(logits):
+    if is_tensor(logits):
         from . import _kernels_torch
 
         return cast(Array, _kernels_torch.apply(cast(Any, logits), mask, inplace, indices, threads))
@@ -86,7 +95,7 @@ def masked_logsumexp(logits: Array, mask: Any, *, threads: int = 0) -> Array:
     float32, or float64 for float64 logits; sums are formed in double. A row without allowed tokens gives
     -inf, one with an allowed NaN gives NaN.
     """
-    if _is_tensor(logits):
+    if is_tensor(logits):
         from . import _kernels_torch
 
         return cast(Array, _kernels_torch.logsumexp(cast(Any, logits), mask, threads))
@@ -95,7 +104,7 @@ def masked_logsumexp(logits: Array, mask: Any, *, threads: int = 0) -> Array:
     bits = mask_array(mask)
     words = _words(bits, _count(array))
     result = np.empty(array.shape[:-1], _wide(array))
-    _core.masked_logsumexp(_address(result), *_span(source), *words, threads)
+    _core.masked_logsumexp(address(result), *_span(source), *words, threads)
     return cast(Array, result)
 
 
@@ -105,7 +114,7 @@ def masked_log_softmax(logits: Array, mask: Any, *, threads: int = 0) -> Array:
     Takes what `apply_bitmask` takes. The result has the shape of the logits, in float32, or float64 for
     float64 logits. A row without allowed tokens is -inf throughout, never NaN.
     """
-    if _is_tensor(logits):
+    if is_tensor(logits):
         from . import _kernels_torch
 
         return cast(Array, _kernels_torch.log_softmax(cast(Any, logits), mask, threads))
@@ -114,84 +123,8 @@ def masked_log_softmax(logits: Array, mask: Any, *, threads: int = 0) -> Array:
     bits = mask_array(mask)
     words = _words(bits, _count(array))
     result = np.empty(array.shape, _wide(array))
-    _core.masked_log_softmax(_address(result), *_span(source), *words, threads)
+    _core.masked_log_softmax(address(result), *_span(source), *words, threads)
     return cast(Array, result)
-
-
-class Span(NamedTuple):
-    """Where rows of logits lie: elements of a row are neighbours, rows are `stride` elements apart."""
-
-    address: int
-    kind: int
-    rows: int
-    width: int
-    stride: int
-
-
-class Words(NamedTuple):
-    """Where the rows of a mask lie; `stride` 0 gives every row the same words. The caller keeps them."""
-
-    address: int
-    stride: int
-    words: int
-
-
-def kind_of(name: str) -> int:
-    """The core's number of an element type; TypeError if it has none."""
-    kind = _KINDS.get(name)
-    if kind is None:
-        raise TypeError(f"logits of dtype {name} are not supported")
-    return kind
-
-
-def check_logits(shape: Sequence[int]) -> None:
-    """ValueError unless the shape is (V,) or (rows, V)."""
-    if len(shape) not in (1, 2):
-        raise ValueError(f"logits have shape (V,) or (rows, V), not {tuple(shape)}")
-
-
-def check_mask(shape: Sequence[int], rows: int) -> None:
-    """ValueError unless the shape is (W,) or (rows, W)."""
-    if len(shape) not in (1, 2):
-        raise ValueError(f"a bitmask has shape (W,) or (rows, W), not {tuple(shape)}")
-    if len(shape) == 2 and shape[0] != rows:
-        raise ValueError(f"the bitmask has {shape[0]} rows for {rows} rows of logits")
-
-
-def checked_rows(indices: Any, count: int) -> npt.NDArray[np.int64] | None:
-    """Row indices as an array, counted from 0; ValueError if one is out of range or named twice."""
-    if indices is None:
-        return None
-    rows = np.asarray(indices.tolist() if _is_tensor(indices) else indices)
-    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-        raise ValueError("indices must be a list of row numbers")
-    rows = rows.astype(np.int64)
-    if rows.size and (rows.min() < -count or rows.max() >= count):
-        raise ValueError(f"indices must be rows of the logits, which have {count}")
-    rows[rows < 0] += count
-    if np.unique(rows).size != rows.size:
-        raise ValueError("indices name a row twice")
-    return rows
-
-
-def mask_array(mask: Any) -> npt.NDArray[np.int32]:
-    """A mask that is no tensor, as a C-contiguous array of 32-bit words; TypeError if it is none."""
-    if _is_tensor(mask):
-        mask = mask.detach().cpu().numpy()
-    if not isinstance(mask, np.ndarray) or mask.dtype.kind not in "iu" or mask.itemsize != 4:
-        found = mask.dtype if isinstance(mask, np.ndarray) else type(mask).__name__
-        raise TypeError(f"a bitmask is an int32 array, not {found}")
-    if mask.dtype == np.int32 and mask.flags.c_contiguous:
-        return mask
-    return np.ascontiguousarray(mask).view(np.int32)
-
-
-def mask_rows(
-    target: Span, source: Span, words: Words, rows: npt.NDArray[np.int64] | None, threads: int
-) -> None:
-    """Run the core's kernel over rows that lie in memory."""
-    where, count = (0, 0) if rows is None else (_address(rows), rows.size)
-    _core.mask_logits(target.address, target.stride, *source, *words, where, count, threads)
 
 
 def _logits(logits: object) -> npt.NDArray[Any]:
@@ -224,23 +157,14 @@ def _dense(array: npt.NDArray[Any]) -> bool:
 
 def _span(array: npt.NDArray[Any]) -> Span:
     stride = array.strides[0] // array.itemsize if array.ndim == 2 else 0
-    return Span(_address(array), _KINDS[array.dtype.name], _count(array), array.shape[-1], stride)
+    return Span(address(array), KINDS[array.dtype.name], _count(array), array.shape[-1], stride)
 
 
 def _words(array: npt.NDArray[np.int32], rows: int) -> Words:
     check_mask(array.shape, rows)
     width = array.shape[-1]
-    return Words(_address(array), width if array.ndim == 2 else 0, width)
+    return Words(address(array), width if array.ndim == 2 else 0, width)
 
 
 def _wide(array: npt.NDArray[Any]) -> type[np.floating[Any]]:
     return np.float64 if array.dtype == np.float64 else np.float32
-
-
-def _is_tensor(value: object) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
-
-
-def _address(array: npt.NDArray[Any]) -> int:
-    return int(array.__array_interface__["data"][0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import jsonschema
@@ -9,11 +10,13 @@ import pytest
 
 import structgen
 from bench import data
-from structgen.explain import Cause, Explanation, explain
+from structgen.explain import Cause, Explanation
+from structgen.explain import explain as explained
 from tests import harness
 from tests.differential import check
 from tests.strategies import Seeded
 
+explain = functools.partial(explained, structgen.Compiler)
 DRAFT4 = "http://json-schema.org/draft-04/schema#"
 
 # keyword: (schema, text, pointer of the cause, byte offset)

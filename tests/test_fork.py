@@ -237,7 +237,7 @@ import structgen
 from structgen import _fork, errors
 from tests.harness import WORDS, vocabulary
 
-formats = {"oneOf": [{"type": "string", "format": f} for f in structgen._core.Language.formats()]}
+formats = {"oneOf": [{"type": "string", "format": f} for f in structgen._core.format_names()]}
 schema = {"type": "object", "properties": {"a": formats}}
 compiler = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(None, None))
 grammar = compiler.json_schema(schema)

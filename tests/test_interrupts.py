@@ -26,7 +26,7 @@ import os, signal, sys, threading, time
 import structgen
 from tests.harness import WORDS, vocabulary
 
-FORMATS = {{"oneOf": [{{"type": "string", "format": f}} for f in structgen._core.Language.formats()]}}
+FORMATS = {{"oneOf": [{{"type": "string", "format": f}} for f in structgen._core.format_names()]}}
 compiler = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(None, None))
 mask = structgen.allocate_bitmask(8, WORDS.size)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it

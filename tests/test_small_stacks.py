@@ -178,12 +178,13 @@ def use(grammar: Any) -> str:
 
 def validated(compiler: Any, text: str) -> str:
     """JSON texts as values, and as what is to be explained."""
+    from structgen import Compiler
     from structgen.explain import explain
 
     grammar = compiler.json_schema({"type": "array"})
     matcher = grammar.matcher()
     told = [matcher.validate_bytes(text), matcher.accept_bytes(text), len(matcher.shortest_completion())]
-    return repr([told, str(explain({"items": {"items": {"type": "integer"}}}, text))])
+    return repr([told, str(explain(Compiler, {"items": {"items": {"type": "integer"}}}, text))])
 
 
 def jobs() -> dict[str, Callable[[Any], str]]:

@@ -36,6 +36,14 @@ struct Language {
 }  // namespace
 
 void bind_regex(nb::module_& m) {
+  m.def(
+      "format_names",
+      [] {
+        std::vector<std::string> names;
+        for (const FormatInfo& f : all_formats()) names.emplace_back(f.name);
+        return names;
+      },
+      "The formats of JSON Schema that constrain strings; every other name is an annotation.");
   nb::class_<Language>(m, "Language", "A regular language over bytes; for tests.")
       .def_static(
           "pattern",
@@ -59,12 +67,6 @@ void bind_regex(nb::module_& m) {
             return l;
           },
           "name"_a)
-      .def_static("formats",
-                  [] {
-                    std::vector<std::string> names;
-                    for (const FormatInfo& f : all_formats()) names.emplace_back(f.name);
-                    return names;
-                  })
       .def_static(
           "number",
           [](std::string_view condition, std::string_view argument, bool canonical) {

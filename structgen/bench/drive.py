@@ -184,7 +184,7 @@ def drive(
     if executor == "ray":
         from . import scale
 
-        found = scale.each(task, todo, lanes=lanes, address=address)
+        found = scale.each(Lane, task, todo, lanes=lanes, address=address)
     else:
         found = each(lambda: Lane(task), todo, lanes)
     shown = progress(len(left))

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .._extras import missing
-from .drive import Lane, Task
 
 __all__ = ["each"]
 
@@ -19,11 +18,17 @@ _AHEAD = 2  # jobs queued on an actor, so that it never waits for the driver
 
 
 def each(
-    task: Task, jobs: Iterable[list[dict[str, Any]]], *, lanes: int = 0, address: str | None = None
+    lane: type[Any],
+    task: Any,
+    jobs: Iterable[list[dict[str, Any]]],
+    *,
+    lanes: int = 0,
+    address: str | None = None,
 ) -> Iterator[tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
     """Runs jobs, which are turns of `drive`, on `lanes` actors of one CPU each; 0 takes what the cluster has.
 
-    `address` is Ray's: "auto" for the cluster of this node, None starts a local one.
+    `lane` is the class `drive.Lane`, which is made of the task. `address` is Ray's: "auto" for the cluster of
+    this node, None starts a local one.
     MissingDependency: Ray is not installed.
     """
     try:
@@ -35,28 +40,28 @@ def each(
         local = {"num_cpus": lanes or None, "include_dashboard": False} if address is None else {}
         ray.init(address=address, log_to_driver=False, **local)
     count = lanes or max(1, int(ray.cluster_resources().get("CPU", 1)))
-    actor = ray.remote(num_cpus=1, max_restarts=4, max_task_retries=2)(Lane)
+    actor = ray.remote(num_cpus=1, max_restarts=4, max_task_retries=2)(lane)
     made = [actor.remote(task) for _ in range(count)]
     todo = iter(jobs)
     pending: dict[Any, tuple[Any, list[dict[str, Any]]]] = {}
 
-    def feed(lane: Any) -> None:
+    def feed(one: Any) -> None:
         job = next(todo, None)
         if job is not None:
-            pending[lane.run.remote(job)] = (lane, job)
+            pending[one.run.remote(job)] = (one, job)
 
     try:
         for _ in range(_AHEAD):
-            for lane in made:
-                feed(lane)
+            for one in made:
+                feed(one)
         while pending:
             ready, _ = ray.wait(list(pending), num_returns=1)
-            lane, job = pending.pop(ready[0])
+            one, job = pending.pop(ready[0])
             rows = ray.get(ready[0])
-            feed(lane)
+            feed(one)
             yield job, rows
     finally:
-        for lane in made:
-            ray.kill(lane)
+        for one in made:
+            ray.kill(one)
         if started:
             ray.shutdown()

@@ -516,8 +516,4 @@ class _Walk:
 
 def _enforced(name: Any) -> bool:
     """Whether a format constrains anything; one that nobody knows is an annotation."""
-    try:
-        _core.Language.format(str(name))
-    except ValueError:
-        return False
-    return True
+    return str(name) in _core.format_names()

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any
 
 from . import text_patterns
-from .python_types import VALIDATOR
+from .remarks import VALIDATOR
 
 Document = dict[str, Any]
 Bound = tuple[Any, bool]  # a number; whether it is excluded

@@ -22,15 +22,6 @@ from ..errors import GrammarError
 
 Parser = Callable[[str | bytes], Any]
 
-# Keywords in the schema of a type that name what is left to parsing, and what the report says of them.
-VALIDATOR, CLOCK, FILE, CONTENT = "x-validator", "x-clock", "x-file", "x-content"
-REMARKS = {
-    VALIDATOR: "a validator written in Python: only parsing tells",
-    CLOCK: "the bound moves with the clock; the one of the time of compiling is enforced",
-    FILE: "whether there is such a file is not known to a grammar",
-    CONTENT: "the string holds JSON; what kind of JSON is left to parsing",
-}
-
 
 def _schema_error() -> type[Exception]:
     from pydantic_core import SchemaError

@@ -7,7 +7,7 @@ Pydantic's JSON Schemas are weaker than its validators: a ``date-time`` may have
 scheme, a UUID any version, and an unknown format says nothing. So the methods below look at the core schema
 and leave, under a key that no keyword has, what its validator takes; `document` puts that in the place of
 what pydantic wrote. What no grammar can say stays in the document as a keyword that the report explains
-(``python_types.REMARKS``).
+(``remarks.REMARKS``).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pydantic_core import SchemaValidator, to_jsonable_python
 
 from ..errors import GrammarError
 from . import json_in_strings, python_numbers, python_predicates, text_patterns
-from .python_types import CLOCK, CONTENT, FILE, VALIDATOR
+from .remarks import CLOCK, CONTENT, FILE, VALIDATOR
 
 Document = dict[str, Any]
 
@@ -76,7 +76,7 @@ _NOTES = ("password", "path")
 
 
 def document(adapter: Any) -> Document:
-    """The schema whose texts `adapter` parses; see ``python_types.REMARKS`` for what is left to parsing.
+    """The schema whose texts `adapter` parses; see ``remarks.REMARKS`` for what is left to parsing.
 
     Raises:
         GrammarError: a field that is read from a path inside other fields (``AliasPath``).

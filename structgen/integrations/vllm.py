@@ -31,8 +31,8 @@ from typing import Any, Literal, get_args
 
 import torch
 
+from ..checking import check
 from ..errors import StructgenError
-from ..kinds import check
 from ..logits import allocate_bitmask
 from .hosts import HostEngine, HostRequest
 

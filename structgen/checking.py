@@ -1,0 +1,43 @@
+"""Constraints checked without a model: `sg.check`, and the compiler over single bytes behind it.
+
+Enters: a constraint as a kind and a text. Leaves: what constrains nothing, or an error. Cost: a compile; the
+compiler is made once.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+from typing import Any
+
+from .compiler import Compiler
+from .grammar import ReportEntry
+from .vocabulary import Vocabulary
+
+__all__ = ["bytes_compiler", "check"]
+
+
+def check(kind: str, text: Any, **options: Any) -> tuple[ReportEntry, ...]:
+    """Whether a constraint can be compiled, without a model's vocabulary: for front ends.
+
+    Args:
+        kind, text, options: as in `Compiler.compile`.
+
+    Returns:
+        What constrains nothing, as in `CompiledGrammar.report`.
+
+    Raises:
+        GrammarError: it cannot; the text names the place. Constraints that name special tokens are refused
+            too, because there are none.
+    """
+    return bytes_compiler().compile(kind, text, **options).report
+
+
+@functools.cache
+def bytes_compiler() -> Compiler:
+    """A compiler over single bytes, for whoever has no model."""
+    tokens: list[bytes | None] = [bytes([i]) for i in range(256)]
+    return Compiler(Vocabulary.from_bytes([*tokens, None], eos_token_ids=256), cache_bytes=64 << 20)
+
+
+atexit.register(bytes_compiler.cache_clear)  # while the interpreter is whole
