@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -100,6 +101,25 @@ REFUSED = [
 ]
 
 
+@dataclass(frozen=True)
+class Asked:
+    """One text that a host is asked for, under one constraint."""
+
+    kind: str
+    text: Any
+    prompt: str = PROMPT
+    max_tokens: int = 150
+    temperature: float = 0.0
+    seed: int = 0
+
+    @property
+    def torch_sampling(self) -> dict[str, Any]:
+        """The arguments of transformers' `generate` and of what calls it."""
+        return (
+            {"do_sample": True, "temperature": self.temperature} if self.temperature else {"do_sample": False}
+        )
+
+
 def is_beginning(schema: str, text: str) -> bool:
     compiler = sg.Compiler(sg.Vocabulary.from_file(MODEL))
     return compiler.compile("json_schema", schema).matcher().validate_bytes(text) == len(text.encode())
@@ -112,18 +132,12 @@ class Contract:
     budgets: ClassVar[bool] = False  # whether the adapter knows how many tokens a text may have
     refusal: ClassVar[type[Exception] | tuple[type[Exception], ...]] = sg.StructgenError
 
-    def answer(
-        self,
-        kind: str,
-        text: Any,
-        *,
-        prompt: str = PROMPT,
-        max_tokens: int = 150,
-        temperature: float = 0.0,
-        seed: int = 0,
-    ) -> str:
+    def host_answer(self, asked: Asked) -> str:
         """The host's text under a constraint."""
         raise NotImplementedError
+
+    def answer(self, kind: str, text: Any, **how: Any) -> str:
+        return self.host_answer(Asked(kind, text, **how))
 
     def test_the_reference(self) -> None:
         assert self.answer("json_schema", json.dumps(ORDER)) == EXPECTED

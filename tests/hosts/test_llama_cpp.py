@@ -21,7 +21,7 @@ llama_cpp = pytest.importorskip("llama_cpp", reason="compiles llama.cpp: make te
 sys.path.append(str(Path(__file__).parent))
 
 import gguf_model  # noqa: E402
-from contract import EXPECTED, HARD, MODEL, ORDER, OTHERS, PROMPT, ROOT, TEXT, Budgets  # noqa: E402
+from contract import EXPECTED, HARD, MODEL, ORDER, OTHERS, PROMPT, ROOT, TEXT, Asked, Budgets  # noqa: E402
 
 import structgen as sg  # noqa: E402
 from structgen.integrations.hosts import HostEngine  # noqa: E402
@@ -81,21 +81,11 @@ class TestContract(Budgets):
     def host(self, llama: Any, engine: HostEngine) -> None:
         self.llama, self.engine = llama, engine
 
-    def answer(
-        self,
-        kind: str,
-        text: Any,
-        *,
-        prompt: str = PROMPT,
-        max_tokens: int = 150,
-        temperature: float = 0.0,
-        seed: int = 0,
-    ) -> str:
-        request = self.engine.request(self.engine.compile(kind, text), max_tokens=max_tokens)
-        processor = LogitsProcessor(self.llama, request)
-        return complete(
-            self.llama, processor, prompt, max_tokens=max_tokens, temperature=temperature, seed=seed
-        )
+    def host_answer(self, asked: Asked) -> str:
+        grammar = self.engine.compile(asked.kind, asked.text)
+        processor = LogitsProcessor(self.llama, self.engine.request(grammar, max_tokens=asked.max_tokens))
+        how = {"max_tokens": asked.max_tokens, "temperature": asked.temperature, "seed": asked.seed}
+        return complete(self.llama, processor, asked.prompt, **how)
 
 
 def test_the_vocabulary(llama: Any) -> None:

@@ -17,7 +17,7 @@ lm_eval = pytest.importorskip("lm_eval", reason="make test-hosts HOST=lm_eval")
 sys.path.append(str(Path(__file__).parent))
 
 import torch  # noqa: E402
-from contract import EXPECTED, HARD, MODEL, ORDER, PROMPT, TEXT, Budgets  # noqa: E402
+from contract import EXPECTED, HARD, MODEL, ORDER, PROMPT, TEXT, Asked, Budgets  # noqa: E402
 from lm_eval.api.instance import Instance  # noqa: E402
 from lm_eval.tasks import TaskManager  # noqa: E402
 
@@ -43,20 +43,11 @@ class TestContract(Budgets):
 
     kinds = ("json_schema", "regex", "choice", "gbnf", "lark", "structural_tag")
 
-    def answer(
-        self,
-        kind: str,
-        text: Any,
-        *,
-        prompt: str = PROMPT,
-        max_tokens: int = 150,
-        temperature: float = 0.0,
-        seed: int = 0,
-    ) -> str:
-        torch.manual_seed(seed)
-        sampling = {"do_sample": True, "temperature": temperature} if temperature else {"do_sample": False}
-        asked = request(prompt, {kind: text}, max_gen_toks=max_tokens, until=["\n\n", "}"], **sampling)
-        (made,) = self.model.generate_until([asked], disable_tqdm=True)
+    def host_answer(self, asked: Asked) -> str:
+        torch.manual_seed(asked.seed)
+        options = {"max_gen_toks": asked.max_tokens, "until": ["\n\n", "}"], **asked.torch_sampling}
+        one = request(asked.prompt, {asked.kind: asked.text}, **options)
+        (made,) = self.model.generate_until([one], disable_tqdm=True)
         return str(made)
 
 

@@ -16,7 +16,7 @@ import pytest
 genai = pytest.importorskip("onnxruntime_genai", reason="make test-hosts HOST=onnxruntime_genai")
 sys.path.append(str(Path(__file__).parent))
 
-from contract import EXPECTED, MODEL, ORDER, OTHERS, PROMPT, TEXT, Budgets  # noqa: E402
+from contract import EXPECTED, MODEL, ORDER, OTHERS, PROMPT, TEXT, Asked, Budgets  # noqa: E402
 from tokenizers import Tokenizer  # noqa: E402
 
 import structgen as sg  # noqa: E402
@@ -48,23 +48,19 @@ class TestContract(Budgets):
     def host(self, model: Any, engine: HostEngine) -> None:
         self.model, self.engine = model, engine
 
-    def answer(
-        self,
-        kind: str,
-        text: Any,
-        *,
-        prompt: str = PROMPT,
-        max_tokens: int = 150,
-        temperature: float = 0.0,
-        seed: int = 0,
-    ) -> str:
-        request = self.engine.request(self.engine.compile(kind, text), max_tokens=max_tokens)
+    def host_answer(self, asked: Asked) -> str:
+        grammar = self.engine.compile(asked.kind, asked.text)
+        request = self.engine.request(grammar, max_tokens=asked.max_tokens)
         sampling: dict[str, Any] = {"do_sample": False}
-        if temperature:
-            sampling = {"do_sample": True, "temperature": temperature, "random_seed": seed, "top_k": 0}
-        ids = loop.generate(
-            self.model, TOKENIZER.encode(prompt).ids, request, max_tokens=max_tokens, **sampling
-        )
+        if asked.temperature:
+            sampling = {
+                "do_sample": True,
+                "temperature": asked.temperature,
+                "random_seed": asked.seed,
+                "top_k": 0,
+            }
+        prompt = TOKENIZER.encode(asked.prompt).ids
+        ids = loop.generate(self.model, prompt, request, max_tokens=asked.max_tokens, **sampling)
         return TOKENIZER.decode(list(ids))
 
 

@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).parent))
 
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from contract import EXPECTED, MODEL, ORDER, OTHERS, PROMPT, Budgets  # noqa: E402
+from contract import EXPECTED, MODEL, ORDER, OTHERS, PROMPT, Asked, Budgets  # noqa: E402
 from pydantic import BaseModel, Field  # noqa: E402
 
 import structgen as sg  # noqa: E402
@@ -52,21 +52,11 @@ class TestContract(Budgets):
     def host(self, model: Any) -> None:
         self.model = model
 
-    def answer(
-        self,
-        kind: str,
-        text: Any,
-        *,
-        prompt: str = PROMPT,
-        max_tokens: int = 150,
-        temperature: float = 0.0,
-        seed: int = 0,
-    ) -> str:
-        plugin.register(max_new_tokens=max_tokens)
-        generator = outlines.Generator(self.model, TYPES[kind](text), backend="structgen")
-        torch.manual_seed(seed)
-        sampling = {"do_sample": True, "temperature": temperature} if temperature else {"do_sample": False}
-        made: str = generator(prompt, max_new_tokens=max_tokens, **sampling)
+    def host_answer(self, asked: Asked) -> str:
+        plugin.register(max_new_tokens=asked.max_tokens)
+        generator = outlines.Generator(self.model, TYPES[asked.kind](asked.text), backend="structgen")
+        torch.manual_seed(asked.seed)
+        made: str = generator(asked.prompt, max_new_tokens=asked.max_tokens, **asked.torch_sampling)
         return made
 
 

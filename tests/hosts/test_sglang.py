@@ -36,7 +36,7 @@ if not hasattr(sitecustomize, "NAMES"):  # the interpreter had one of its own
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from contract import EXPECTED, HARD, MODEL, ORDER, OTHERS, PROMPT, TEXT, Budgets  # noqa: E402
+from contract import EXPECTED, HARD, MODEL, ORDER, OTHERS, PROMPT, TEXT, Asked, Budgets  # noqa: E402
 from tool_texts import TOOLS, drawn  # noqa: E402
 
 import structgen as sg  # noqa: E402
@@ -89,18 +89,9 @@ class TestContract(Budgets):
     def host(self, engine: Any) -> None:
         self.engine = engine
 
-    def answer(
-        self,
-        kind: str,
-        text: Any,
-        *,
-        prompt: str = PROMPT,
-        max_tokens: int = 150,
-        temperature: float = 0.0,
-        seed: int = 0,
-    ) -> str:
-        asked = {FIELDS[kind]: "$$ANY$$" if kind == "json_object" else text}
-        made = ask(self.engine, prompt, max_tokens, temperature=temperature, **asked)
+    def host_answer(self, asked: Asked) -> str:
+        fields = {FIELDS[asked.kind]: "$$ANY$$" if asked.kind == "json_object" else asked.text}
+        made = ask(self.engine, asked.prompt, asked.max_tokens, temperature=asked.temperature, **fields)
         return str(made["text"])
 
 

@@ -27,8 +27,10 @@ ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
 }
 os.environ.update(ENVIRONMENT)
+sys.path.append(str(Path(__file__).parent))
 
 import jsonschema  # noqa: E402
+from contract import EXPECTED, HARD, MODEL, ORDER, PROMPT, TAG  # noqa: E402
 from vllm import LLM, SamplingParams  # noqa: E402
 from vllm.exceptions import VLLMValidationError  # noqa: E402
 from vllm.sampling_params import StructuredOutputsParams  # noqa: E402
@@ -36,68 +38,6 @@ from vllm.sampling_params import StructuredOutputsParams  # noqa: E402
 import structgen as sg  # noqa: E402
 from structgen.integrations import vllm as plugin  # noqa: E402
 from structgen.lm import embedded  # noqa: E402
-
-ROOT = Path(__file__).resolve().parents[2]
-MODEL = str(embedded.path("target"))
-ORDER = json.loads((ROOT / "examples" / "order.schema.json").read_text())
-TEXT = "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon by 5 March 2027"
-PROMPT = embedded.format_prompt(TEXT, ORDER)
-EXPECTED = sg.generate(None, TEXT, ORDER).text
-TAG = {
-    "type": "structural_tag",
-    "format": {
-        "type": "triggered_tags",
-        "triggers": ["<fn="],
-        "tags": [
-            {"begin": "<fn=a>", "content": {"type": "json_schema", "json_schema": ORDER}, "end": "</fn>"}
-        ],
-        "at_least_one": True,
-        "stop_after_first": True,
-    },
-}
-HARD: dict[str, Any] = {
-    "uniqueItems and multipleOf": {
-        "type": "object",
-        "properties": {
-            "q": {
-                "type": "array",
-                "items": {"type": "integer", "multipleOf": 5, "minimum": 5, "maximum": 60},
-                "uniqueItems": True,
-                "minItems": 2,
-            }
-        },
-        "required": ["q"],
-        "additionalProperties": False,
-    },
-    "not": {
-        "type": "object",
-        "properties": {"a": {"type": "integer", "not": {"multipleOf": 3}}},
-        "required": ["a"],
-    },
-    "if and then": {
-        "type": "object",
-        "properties": {"kind": {"enum": ["a", "b"]}, "n": {"type": "integer"}},
-        "required": ["kind"],
-        "if": {"properties": {"kind": {"const": "a"}}},
-        "then": {"required": ["n"]},
-        "additionalProperties": False,
-    },
-    "contains": {"type": "array", "items": {"type": "integer"}, "contains": {"const": 7}, "maxItems": 4},
-    "patternProperties": {
-        "type": "object",
-        "patternProperties": {"^[ab]$": {"type": "integer"}},
-        "additionalProperties": False,
-        "minProperties": 2,
-    },
-    "dependentRequired": {
-        "type": "object",
-        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-        "dependentRequired": {"a": ["b"]},
-        "minProperties": 1,
-        "additionalProperties": False,
-    },
-    "oneOf": {"oneOf": [{"type": "integer", "multipleOf": 3}, {"type": "integer", "multipleOf": 5}]},
-}
 
 
 def params(max_tokens: int = 120, temperature: float = 0, n: int = 1, **asked: Any) -> SamplingParams:
