@@ -3,6 +3,7 @@ C++ core of structgen; use the classes of the structgen package instead.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 
 class Vocabulary:
@@ -158,6 +159,15 @@ class Compiler:
     def byte_size(self) -> int: ...
 
     def retire(self, grammar: Grammar) -> int: ...
+
+    @property
+    def overfull(self) -> bool: ...
+
+    @property
+    def excess(self) -> int: ...
+
+    kept: Final[int] = ...
+    """(arg: object, /) -> int"""
 
     def reap(self) -> None: ...
 

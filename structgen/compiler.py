@@ -35,8 +35,6 @@ _DRAFTS = {
 _Recipe = tuple[str, tuple[Any, ...], dict[str, Any]]  # a method of Compiler and its arguments
 _DEFAULTS = ("flexible", "schema", "any", "any", "enforce", None, None)  # of json_schema
 _LIMIT: tuple[OnLimit, OnLimit] = ("error", "subset")
-_CACHED_GRAMMARS = 1024
-_KEPT = 0.75  # of cache_bytes, once it was exceeded
 
 
 class Compiler:
@@ -508,9 +506,9 @@ class Compiler:
         if self._cache:
             with self._lock:
                 self._grammars[key] = grammar
-                while len(self._grammars) > _CACHED_GRAMMARS:
+                while len(self._grammars) > _core.Compiler.kept:
                     self._grammars.popitem(last=False)
-                if self._core.byte_size > self._cache_bytes:
+                if self._core.overfull:
                     self._shrink()
         return grammar
 
@@ -520,14 +518,9 @@ class Compiler:
             del self._grammars[key]
 
     def _shrink(self) -> None:
-        """Forgets the grammars used longest ago; automata that they share go with the last of them.
-
-        They are freed on a thread of the core's, which takes tens of milliseconds: until then nothing more
-        is forgotten.
-        """
-        if self._core.retiring:
-            return
-        excess = self._core.byte_size - _KEPT * self._cache_bytes
+        """Forgets the grammars used longest ago (csrc/engine/cache_policy.h); automata that they share go
+        with the last of them."""
+        excess = self._core.excess
         while len(self._grammars) > 1 and excess > 0:
             grammar = self._grammars.popitem(last=False)[1]
             excess -= self._core.retire(grammar._core)

@@ -13,7 +13,6 @@
 #include <span>
 #include <utility>
 
-
 namespace structgen {
 
 inline uint64_t mix(uint64_t h, uint64_t v) {

@@ -562,6 +562,9 @@ NB_MODULE(_core, m) {
           "retire",
           [](Compiler& c, Grammar& g) { return released([&] { return c.retire(g.shared_from_this()); }); },
           "grammar"_a)
+      .def_prop_ro("overfull", [](Compiler& c) { return released([&] { return c.overfull(); }); })
+      .def_prop_ro("excess", [](Compiler& c) { return released([&] { return c.excess(); }); })
+      .def_prop_ro_static("kept", [](nb::handle) { return CachePolicy::kGrammars; })
       .def("reap", [](Compiler& c) { released([&] { c.reap(); }); })
       .def_prop_ro("retiring", [](Compiler& c) { return released([&] { return c.retiring(); }); });
 

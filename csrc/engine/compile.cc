@@ -14,7 +14,7 @@ namespace structgen {
 
 Compiler::Compiler(std::shared_ptr<const Vocabulary> vocabulary, bool cache, std::size_t cache_bytes,
                    WorkLimits limits)
-    : vocabulary_(std::move(vocabulary)), cache_(cache), cache_bytes_(cache_bytes), limits_(limits) {}
+    : vocabulary_(std::move(vocabulary)), cache_(cache), policy_{cache_bytes}, limits_(limits) {}
 
 namespace {
 // Worlds at most: more than compile at once are of no use, and each learns anew what the others know.
@@ -24,13 +24,13 @@ const std::size_t kWorlds = std::clamp<std::size_t>(std::thread::hardware_concur
 Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
   std::unique_lock hold(lock_);
   auto& [open, turn] = current_[2 * subset + plain_strings];
-  const auto another = [&] { return World::make(vocabulary_, cache_bytes_, cache_, plain_strings, subset); };
+  const auto another = [&] { return World::make(vocabulary_, policy_.bytes, cache_, plain_strings, subset); };
   for (std::shared_ptr<World>& w : open) {
     // Too large: the next grammars get a new one, this one goes with the last of its own.
     std::size_t worlds = 0;
     for (const Worlds& all : current_) worlds += all.open.size();
     if (w->lock.lost()) w = another();
-    if (w->published.load(std::memory_order_relaxed) > cache_bytes_ / 2 / worlds) {
+    if (w->published.load(std::memory_order_relaxed) > policy_.world(worlds)) {
       std::erase_if(worlds_, [](const std::weak_ptr<World>& old) { return old.expired(); });
       worlds_.push_back(w);
       w = another();
@@ -57,6 +57,13 @@ std::size_t Compiler::byte_size() {
   for (const std::weak_ptr<World>& w : worlds_)
     if (const auto old = w.lock()) sum += old->total();
   return sum;
+}
+
+bool Compiler::overfull() { return byte_size() > policy_.bytes && retiring() == 0; }
+
+std::size_t Compiler::excess() {
+  const std::size_t now = byte_size();
+  return now - std::min(now, policy_.kept());
 }
 
 std::size_t Compiler::retire(std::shared_ptr<Grammar> grammar) {

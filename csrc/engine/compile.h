@@ -13,6 +13,7 @@
 
 #include "base/fork.h"
 #include "base/work.h"
+#include "engine/cache_policy.h"
 #include "engine/grammar.h"
 #include "engine/reaper.h"
 #include "grammar/source.h"
@@ -59,6 +60,10 @@ class Compiler {
   // Bytes of every world that a grammar still needs, with its grammars, as last published. Takes no world's
   // lock.
   std::size_t byte_size();
+  // Whether grammars are to be dropped now: not while those dropped before are still being freed, which takes
+  // tens of milliseconds.
+  bool overfull();
+  std::size_t excess();  // bytes to drop then
   // Holds the grammar until reap(). Bytes that go with it: its own, and its world's where it is the last
   // there that was not retired.
   std::size_t retire(std::shared_ptr<Grammar> grammar);
@@ -78,7 +83,7 @@ class Compiler {
 
   std::shared_ptr<const Vocabulary> vocabulary_;
   const bool cache_;
-  const std::size_t cache_bytes_;
+  const CachePolicy policy_;
   const WorkLimits limits_;
   Mutex lock_;
   struct Worlds {

@@ -60,7 +60,7 @@ void Grammar::open(std::size_t least) {
   start_ = next->parser.start(start_rule_);
   epoch_ = std::move(next);
   // Live states alone may exceed the budget (a very long text kept for rollback): double rather than thrash.
-  epoch_->limit = std::max(world_->cache_bytes / 2, least);
+  epoch_->limit = std::max(world_->policy.epoch(), least);
 }
 
 void Grammar::rotate() { open(0); }

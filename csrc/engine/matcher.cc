@@ -85,8 +85,8 @@ void Matcher::refresh() {
   grammar_->rotate_if_full();
   migrate();
   World& world = grammar_->world();
-  world.slices.trim(world.cache_bytes / 4);
-  const std::size_t most = 8 * world.cache_bytes + (256u << 20);
+  world.slices.trim(world.policy.slices());
+  const std::size_t most = world.policy.most();
   if (epoch_->limits && epoch_->published > most)
     throw Error(ErrorKind::kBudgetExceeded,
                 "a text with limits on tokens nests too deeply; raise cache_bytes");

@@ -2,13 +2,14 @@
 //
 // Threads: everything that creates (a derivative, a state, a mask) happens under `lock`; everything that was
 // created is read without it. A grammar keeps its world alive; the compiler opens a new one when the old
-// one has grown past its share of cache_bytes, so memory stays bounded over any number of schemas.
+// one has grown past its share (cache_policy.h), so memory stays bounded over any number of schemas.
 #pragma once
 
 #include <atomic>
 #include <memory>
 
 #include "base/fork.h"
+#include "engine/cache_policy.h"
 #include "mask/slices.h"
 #include "mask/vocabulary.h"
 #include "regex/regex.h"
@@ -28,7 +29,7 @@ struct World {
       : vocabulary(std::move(v)),
         regexes(plain_strings, subset),
         slices(regexes, *vocabulary),
-        cache_bytes(bytes),
+        policy{bytes},
         cache(cache_masks) {}
   std::size_t byte_size() const { return regexes.byte_size() + slices.byte_size(); }
   // Under the lock: tells readers without it how large the world is.
@@ -41,7 +42,7 @@ struct World {
   std::shared_ptr<const Vocabulary> vocabulary;
   RegexArena regexes;
   Slices slices;
-  const std::size_t cache_bytes;
+  const CachePolicy policy;
   const bool cache;  // false: every mask is computed anew by the plain walk
   Mutex lock;
   std::atomic<std::size_t> published{0};

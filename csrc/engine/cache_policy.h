@@ -1,0 +1,46 @@
+// Who may use which share of a compiler's cache_bytes, and what goes first.
+//
+// In: cache_bytes. Out: limits in bytes. Cost: none.
+//
+// What takes memory, and what holds it back, from the cheapest to replace to the dearest:
+//
+//   slices     masks of the inside of strings, one a regex. Trimmed to a quarter before each mask: they are
+//   used
+//              again within one text, and a new one costs a walk over the trie.
+//   an epoch   states and masks of one grammar. At half, the grammar opens a new one and its matchers take
+//   over
+//              the states they stand in (engine/grammar.h). Half, because the old epoch lives until its last
+//              matcher has left.
+//   a world    automata that its grammars share. Nothing is dropped from inside: ids are held everywhere.
+//   Beyond
+//              its share the compiler opens another, and the old one goes with the last grammar made in it.
+//              The share is half of the whole, divided among the worlds that are open.
+//   grammars   those that the compiler keeps by their text. Once all worlds together exceed cache_bytes, the
+//              ones used longest ago go until three quarters are left: a quarter at once, on another thread
+//              (engine/reaper.h), because freeing a few at each compile would add to the median.
+//   trials     texts that a mask under a budget tries (engine/budget.cc). They add automata for texts that
+//              nobody writes, so none are tried in a world of twice cache_bytes.
+//
+// One text alone may need more than the cache: its states cannot be dropped while a matcher stands in them.
+// So calls fail only beyond `most()`, which is far above cache_bytes and protects the machine.
+#pragma once
+
+#include <cstddef>
+
+namespace structgen {
+
+struct CachePolicy {
+  std::size_t bytes;
+
+  std::size_t slices() const { return bytes / 4; }
+  std::size_t epoch() const { return bytes / 2; }
+  std::size_t world(std::size_t open) const { return bytes / 2 / open; }
+  // Left of the grammars' worlds after some were dropped.
+  std::size_t kept() const { return bytes / 4 * 3; }
+  std::size_t no_trials() const { return 2 * bytes; }
+  std::size_t most() const { return 8 * bytes + (256u << 20); }
+  // Grammars kept by their text, however small they are.
+  static constexpr std::size_t kGrammars = 1024;
+};
+
+}  // namespace structgen
