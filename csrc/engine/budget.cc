@@ -6,17 +6,35 @@
 // was found when the tokens were looked at. Else a walk over the tokens in doubt and one completion a state
 // that it meets; nothing a token that stays inside a run of characters, where some are to spare.
 //
-// The tokens that finish from a state are counted along a shortest completion's text, cut into as few tokens
-// as it takes. That is an upper bound: another text may be longer and take fewer. Where it does not fit, and
+// The problem. With 5 tokens left, a token that begins a long value is allowed by the grammar and must not be
+// written. Deciding that takes a completion for each of the states that the tokens lead to.
+//
+// The idea. The tokens that finish from a state are counted along a shortest completion's text, cut into as
+// few tokens as it takes. After `{"a":` with 4 tokens left, a an integer, b a required boolean:
+//
+//     needed(s)     the shortest completion is `0,"b":true}`: say 4 tokens, and the end token makes 5. More
+//                   than 4, so no text is known that ends in time
+//     with 5 left   `1` leads to a state that needs 4: `,"b":true}` in 3 tokens, and the end. It is kept
+//     judged()      `12` and `13` lead to one state, which is looked at once
+//     promise()     the states along the text learn what they need and the token that keeps to it, so that
+//                   a later mask offers this token: what was promised is kept
+//
+// The count is an upper bound: another text may be longer and take fewer tokens. Where it does not fit, and
 // few tokens are left (kExact), or nothing else would be, fewer are looked for (engine/reach.h); so is a way
-// where the vocabulary cannot spell that text. What is promised is kept: the states along the text remember
-// what they need and the token that keeps to it.
+// where the vocabulary cannot spell that text.
 //
 // Inside a captured key or item every token would make states of its own, so the walk uses blind states
 // (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the text
 // matters, a few tokens are tried with their own text. A completion that worked for one token serves every
 // other token that writes nothing the completion holds, because texts matter only by being equal to a later
 // one. Tokens that are still undecided after kTrials are refused.
+//
+// Invariants. A mask under a budget is a subset of the plain mask. After a token of it the budget suffices
+// again. It is not empty where needed() was at most the budget, because the promised token is always in it.
+//
+// Rejected. A shortest path in tokens for each state: exact, but a search over the vocabulary at each step;
+// reach.h does it where it decides something. Completions without promises: another text of equal length,
+// found from the next state, may take more tokens, and the mask would be empty.
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
@@ -39,10 +57,9 @@ constexpr uint64_t kSpellings = 2'000'000;      // for all those of one mask
 constexpr std::size_t kDeep = 64;               // tokens up to which fewer are looked for
 constexpr std::size_t kPromised = 1 << 16;      // bytes of a completion whose states are remembered
 constexpr std::size_t kTrialBytes = 16u << 20;  // that their states and regexes may take
-constexpr std::size_t kFull = 2;       // no trials once the regexes take this many times the cache's bytes
-constexpr uint64_t kWork = 1'000'000;  // of one mask's completions, about a second
-constexpr std::size_t kLikely = 4;     // completions remembered for a state whose text is not known
-constexpr std::size_t kAttempts = 3;   // of tokens alike, to find one
+constexpr uint64_t kWork = 1'000'000;           // of one mask's completions, about a second
+constexpr std::size_t kLikely = 4;              // completions remembered for a state whose text is not known
+constexpr std::size_t kAttempts = 3;            // of tokens alike, to find one
 
 // Whether the string that a token writes a piece of differs from every string in the text for certain. It
 // does if the piece has a letter (other than the `e` of numbers) or a character beyond ASCII, does not occur
@@ -521,7 +538,7 @@ void Matcher::judge_texts(Trial& trial) {
     return epoch_->byte_size() + grammar_->productions().byte_size() + world.byte_size();
   };
   const std::size_t before = size();
-  std::size_t trials = world.byte_size() > kFull * world.cache_bytes ? kTrials : 0;
+  std::size_t trials = world.byte_size() > world.policy.no_trials() ? kTrials : 0;
   const auto fits = [&](TokenId t) {
     if (trials >= kTrials) return Parser::dead();
     if (epoch_->completion.work() > trial.until || (trials++ % 16 == 15 && size() > before + kTrialBytes)) {

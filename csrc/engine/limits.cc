@@ -1,3 +1,36 @@
+// Ways out of limits on tokens: how they are found, and which tokens keep one.
+//
+// The problem. A rule with max_tokens may hold at most n tokens of its text. While it is read, a token is
+// allowed only if the rule can still end in time, and so can every other limited rule around it.
+//
+// The idea. A limit is a mark on the stack that counts down (parse/limits.h); a state with a mark that is
+// used up is gone. A way of a state is a list of tokens to the end of the text on which no mark runs out.
+// name has at most 3 tokens and is [a-z]+ then ";":
+//
+//     s0: mark 3      frame(): the shortest completion is `a;`; `a` begins it, and `a;` if that is a token
+//     search()        depth first, the longest token first; behind it the next shortest completion
+//     way(s0)         {2, `a`}: `a`, then `;`
+//     token `ab`      leaves a mark of 2; without marks its way takes 1 token, and 1 <= 2: allowed
+//     mark 1          only tokens that end the rule have a way: `;` is allowed and `a` is not
+//
+// States that differ in their marks alone have the same completions. So each token is looked at once from the
+// state without marks (base()), and a mask under marks compares numbers. Only tokens whose way takes more
+// than the smallest mark are looked at again, with their own marks (narrow()).
+//
+// Invariants.
+// - A way exists or not by the state alone: accept() and fill() agree, and so do matchers that came on other
+//   paths.
+// - After the first token of a way there is a way again, so a mask is never empty where the one before was
+//   not.
+// - ways_ holds {kNever, -1} for states on the path of a running search; they are taken back if it throws.
+//
+// Costs. Many tokens left: a copy of the plain mask, after one walk for the state without marks. Few left: up
+// to kTrials tokens with their own text, milliseconds. A search ends after kStates states with "no way
+// known".
+//
+// Rejected. The fewest tokens to the end of the rule (a search over the vocabulary) instead of beginnings of
+// one shortest text: dearer for each state. So what a text that is longer in bytes and shorter in tokens
+// would allow is refused.
 #include "engine/limits.h"
 
 #include <algorithm>

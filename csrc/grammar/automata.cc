@@ -1,3 +1,30 @@
+// Rules of a grammar as minimal automata over their symbols.
+//
+// The problem. A grammar of expressions has a rule for each level of operators. After a name the stack holds
+// all fifteen levels, each with "and now perhaps my operator", and every state asks all of them.
+//
+// The idea. A rule and the rules that it calls, where nothing of the caller stands around the call, are one
+// finite automaton over symbols. It is made deterministic and minimal, and its states become the new rules.
+//
+//     expr: term ("+" term)*          term: NAME | "(" expr ")"
+//     Network    term is taken in; expr between brackets stays a symbol
+//     minimal    0 -NAME-> 1, 0 -"("-> 2, 1 -"+"-> 0, 2 -expr-> 3, 3 -")"-> 1; 1 accepts
+//     rules      expr = NAME e1 | "(" e2     e1 = nothing | "+" expr     e2 = expr e3     e3 = ")" e1
+//     stack      after `a` it is one symbol, e1, however many levels of operators there are
+//
+// Steps: Calls (which rules recur, and how), Network (a graph with empty edges; a node stands for what may
+// still be read, so a call that was met with the same continuation is an edge to the node there is),
+// determinise (subsets), minimise (Moore's refinement), to_automata (states as rules).
+//
+// Invariants. Each rule keeps its language. Counted rules, rules with hidden left recursion and grammars with
+// notes or limits are left as they are, because those are places in the rules. State 0 is the rule itself.
+// Rules that are no longer called lose their alternatives.
+//
+// Costs. Linear in what is taken in. A rule beyond kMaxNodes or kMaxStates is tried again without its own
+// recursion, and then left as it was.
+//
+// Rejected. Taking rules in everywhere: a rule behind something of its caller is copied for each place; only
+// small ones (kSmall symbols) are worth it.
 #include "grammar/automata.h"
 
 #include <algorithm>

@@ -1,8 +1,35 @@
-// Counters and bounds: masks that are those of a simpler regex, and when they are.
+// Masks of regexes that count, or that stand beside others, taken from a simpler regex.
 //
-// In: a regex that counts, or that stands beside others. Out: its TerminalMask without a walk of the trie: a
-// run's, a pattern's, or that of the same regex with other limits. Cost: some hundred to some thousand pairs
-// of states, kept.
+// In: a regex. Out: its TerminalMask without a walk of the trie, or false. Cost: some hundred to some
+// thousand pairs of states, kept.
+//
+// The problem. "contains foo, at most 20 characters" has another regex after each character, as the count
+// goes down. A walk of the trie takes a millisecond each, and the masks are nearly all the same.
+//
+// The idea. Find out that a simpler regex has the same mask, and look only at the tokens where the two may
+// differ. There are three such regexes:
+//
+// - contained(): a run, where every run of characters can be completed to a text of the regex.
+//
+//       regex           any{0,20}" & any* foo any*"
+//       completes()     after any characters at most 3 more and the quote suffice; a product of automata
+//       safe            20 - 3 = 17: tokens of up to 17 characters are inside, the run's row
+//       18 to 20        each token is tried: does the regex step through it?
+//       closing quote   only tokens that read it are looked at: the text must hold foo by then (meets_exits)
+//
+// - shorter(): the pattern beside the bound, while the bound is further away than the pattern needs to end.
+// - counted(): the same regex with counters cut, and with counters lifted. The first is a subset and the
+//   second a superset, so where their masks agree the regex's mask, which lies between, is the same.
+//
+// Invariants. A mask that is returned is the one that whole() would make; each function returns false where
+// it is not sure. completes() answers for all pairs that it met, also where it gave up because they were too
+// many.
+//
+// Costs. completes(): kPairBudget pairs, once a pattern. counted(): two walks of the trie, from the second
+// regex on that shares its `upper`; a regex that is met once may be the only one.
+//
+// Rejected. A run where the regex counts groups of words (counts_groups): no run can be told to fit without
+// counting them all, so contained() leaves these to counted().
 #include <algorithm>
 #include <unordered_map>
 

@@ -1,3 +1,38 @@
+// How a state's mask is put together.
+//
+// The problem. A state is a set of items: a regex that is being read, above a set of stacks. A token is
+// allowed if some item reads all of its bytes, through the ends of as many terminals as it takes. Stepping
+// 131k tokens takes milliseconds, and a text meets many new states.
+//
+// The idea. Few tokens fit where few bytes may follow: such items (narrow) are walked together, down the trie
+// of the vocabulary. Where many fit (wide), most of them stay inside the regex, which does not depend on the
+// stack, so they are a row that all states share (mask/slices.h). Only the tokens that leave the regex are
+// walked. For the state after `["ab` of an array of strings:
+//
+//     item            any character*, then a quote; below it the rest of the array
+//     base            the row of all tokens made of such characters: shared by every string of the world
+//     exits           the tokens that hold a quote, sorted by what follows it: `"`, `",`, `"]`, `", "`, ...
+//     ending()        walks what follows the quote once, from the state after it: `,` and `]` fit, `x` not
+//     mask            base plus the tokens of that walk; states with the same ending share the list
+//
+// Text that is captured (keys of objects, items of uniqueItems) would make each token a state of its own. The
+// walk reads it blind: what depends on the text answers poison(), and tokens that get that far are `unsure`
+// and are stepped one by one with their text.
+//
+// Invariants.
+// - mask(s) allows t exactly if accepting t from s leads to a live state; uncached() is the plain walk, and
+//   tests compare the two.
+// - An item's part depends on (regex, stack, captured or not) alone, never on its neighbours, so it is kept.
+// - Of a row, `removed` goes first and added tokens last: no item takes away what another one allows.
+// - Rows, parts and endings stay where they are once a mask points to them.
+//
+// Costs. A known mask: one copy of V/8 bytes, without a lock. A new one: a few microseconds where parts are
+// known, up to a walk of the trie for a regex that is met first.
+//
+// Rejected.
+// - A row of V bits for each state: memory, and nothing is shared. Masks hold pointers and short lists.
+// - Counters in the walk: a string of at most 5000 characters would have 5000 states; as a run it has one row
+//   a length (split, `counted`).
 #include "mask/fill.h"
 
 #include <algorithm>

@@ -1,3 +1,34 @@
+// Terminal masks: the tokens that stay inside a regex, and the trie nodes at which it may end.
+//
+// The problem. The first mask inside a regex needs the fate of each of 131k tokens. Real schemas hold
+// thousands of different string regexes (any key but these, a pattern, a maximum length), and most differ
+// from "any string" in a few hundred tokens.
+//
+// The idea. terminal() tries the cheap descriptions first, and walks the whole trie only if none fits:
+//
+//     run_terminal    any*"                          the run's row; it is left at the quote
+//     difference      any*" & ~("a"|"b")             that row, less the tokens that complete a or b
+//     contained       any{0,20}" & any* foo any*"    bounds.cc
+//     shorter, counted                               bounds.cc
+//     whole           everything else                a walk of the trie; subtrees whose bytes only lead round
+//                                                    inside a few states are taken unread (mask/subtrees.h)
+//
+// difference() steps two regexes at once and goes down only where they differ. Where all that is excluded are
+// literals it matches those against the trie instead (less_literals, read_literals): no regex is stepped.
+//
+// Invariants.
+// - A mask depends on the regex and the vocabulary alone, so all grammars of a world share it.
+// - `base` points to rows that are never freed before the world; trim() drops masks, not rows.
+// - `exits` or `left` say where the regex may end: nodes of the trie, or the exits of a run but for
+//   `blocked`.
+// - If a step was left out because it was too much to tell, the mask is `narrowed`, and whoever uses it is
+//   told.
+//
+// Costs. A run's mask: a look-up. A difference: at most kDifferenceBudget nodes. A whole walk: a millisecond
+// or two at 131k tokens, less where it skips subtrees; once a regex and world.
+//
+// Rejected. A row of bits for each regex: 16 KB each, and a hundred keys of one object are a hundred regexes.
+// Masks are lists against a shared row, up to kSparseLimit tokens.
 #include "mask/slices.h"
 
 #include "base/depth.h"

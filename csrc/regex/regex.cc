@@ -1,3 +1,42 @@
+// How nodes of the regex algebra are made, and their derivatives. Questions about whole languages are in
+// search.cc.
+//
+// The problem. A mask asks of a regex which bytes may come next, and what is left after each. The regexes
+// have intersections (`pattern` beside `maxLength`), complements (`not`, any key but these) and counters of
+// thousands, so an automaton that is built in advance may be too large, and most of it would never be used.
+//
+// The idea. The derivative of r by a byte b is the language of what may follow b in r. It is a regex again,
+// it goes through &, | and ~ part by part, and it is made when a text first gets there (Brzozowski 1964).
+// Nodes are hash-consed, so a derivative that was met before is the same id, and the nodes are the states of
+// a lazy automaton.
+//
+//     r = x{0,3} y                     one node for the counter, whatever its maximum is
+//     next(r, 'x') = x{0,2} y          cat(next(x{0,3}, 'x'), y); next() of the counter lowers its numbers
+//     next(r, 'y') = epsilon           x{0,3} is nullable, so y may begin: "y" is a text of r
+//     next(r & ~(x y), 'x') = x{0,2} y & ~y
+//     and by 'y' again = epsilon & ~epsilon = empty, found by both() without a search: "xy" is refused
+//
+// Invariants.
+// - Ids 0 to 3 are empty(), epsilon(), anything() and poison().
+// - The kids of | and & are flat, sorted and distinct, with at most one set of bytes among them. cat() nests
+//   to the right. What these rules make equal has one id; other equal languages may have several.
+// - A node never changes, but for what is computed on first use (classes, next, live, emptiness) and marks
+//   (mark_character, mark_body) that only choose a cheaper way to the same answer.
+// - next(r, b) is empty() exactly where no text goes on with b. Nodes with & or ~ (`boolean`) need a search
+//   for that; a slot of `next` is filled before the search, which may come back to it, and cleared if it
+//   throws.
+// - The rules for JSON strings (all_bodies, join_runs, c{m,n} any* = c{m} any*) need mark_any_character(). A
+//   pattern that is lowered before the first JSON string of the arena is not rewritten by them.
+//
+// Costs. A constructor sorts its kids and looks once into a hash table. A known next() is an array read. A
+// new one derives each part once a class of bytes. Recursion is as deep as `height`, at most kMaxHeight.
+//
+// Rejected.
+// - Copies for counters: x{0,5000} would be 5000 nodes, and each derivative another 5000.
+// - & over | multiplied out everywhere: exponential. Only nested languages of look-arounds are (distributed),
+//   which would otherwise have a new state for each character.
+// - Derivatives for `live` of languages without & and ~: their first bytes are read off the structure
+//   (first_bytes), which makes no node for ways that no text goes.
 #include "regex/regex.h"
 
 #include <algorithm>

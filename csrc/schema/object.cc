@@ -1,3 +1,38 @@
+// Which keys may come next in an object, and whether the object can still be completed.
+//
+// The problem. After some members, offer the names and classes of keys (told apart by patternProperties and
+// the like) with which the object can go on to an end: required names must still be reachable, counts must
+// still be met, and no key may come twice.
+//
+// The idea. A formula is compiled into a plan (schema/plan.h): bitsets over the names that the schema
+// mentions (required, the order of keys) and a `rest`, the part that bitsets cannot answer (minProperties,
+// dependentSchemas, oneOf). A state is the plan, what is left of its rest, and which names are used. Most
+// schemas have no rest; then an answer is bit arithmetic. With properties a and b in this order, b required,
+// nothing else allowed:
+//
+//     start()           used {};      offers a and b; may not close, b is missing
+//     take_name(a)      used {a};     offers b
+//     take_name(b)      used {a, b}:  a is passed over, since it may not come after b; may close
+//
+// With a rest, a name is offered if one of its cells (solve.cc) leaves a rest that search() can meet.
+// search() decides whether some set of further members meets a formula; in which order they are written plays
+// no part. It writes names that are asked for at once (take_forced), counts keys that nothing tells apart
+// together (take_alike), and tries the others one by one (some_member).
+//
+// Invariants.
+// - Each step of search() lowers a count, so it ends. Members that meet no count could be dropped from any
+//   object that satisfies the formula, so leaving them out misses none.
+// - Memos are keyed by the whole situation, compared in full. A no is stored only if untainted (solve.cc).
+// - possible (see judges) pretends that no key is written. Written keys only take away, so its no is right.
+// - A state knows the texts of written free keys (`written`) or that there is one that it does not know
+//   (`unknown_key`): then the next free key may be a duplicate, and the mask tries its text (mask/fill.h).
+//
+// Costs. Without a rest: a few words a state. With one: the conjuncts that speak of a name (may_write). The
+// keys of n members are kept in sorted tables of doubling sizes: n log n for all.
+//
+// Rejected.
+// - Every subset of names as a state that is built in advance: 2^n.
+// - The cells of all offered names at once: one name is taken, so has_cell() looks for a first cell only.
 #include "schema/object.h"
 
 #include <algorithm>

@@ -1,3 +1,40 @@
+// What may be the next member or item of a value, and whether any value exists.
+//
+// The problem. A schema is a Boolean formula over keywords (schema/formula.h). After some members of an
+// object the parser asks for the next one: which values may it have, and what is asked of the others then?
+// The answer must offer nothing that cannot be completed, whatever allOf, oneOf and not stand around it.
+//
+// The idea, in three steps. restrict() puts in the kind of the value, so atoms of other kinds become true.
+// The derivative by one member replaces each atom by what it says of this member's value, val(v), and what it
+// asks of the others. split() then takes val(v) and the rest apart, into cells: the value satisfies `value`,
+// the rest must meet `rest`. Cells without a value or a completion are dropped. oneOf [{k: "x", n required},
+// {k: "y"}] at key k:
+//
+//     derivative      one of (val("x") and some(n), val("y"))
+//     "x" true        the value is "x"; left is one of (some(n), val("y"))
+//       "y" true      the value is "x" and "y": there is none, dropped
+//       "y" false     a cell: the value is "x" and not "y", the rest is some(n), so n must come
+//     "x" false       a cell: the value is "y" and not "x", the rest is true, so the object may end
+//
+// Whether a value exists (nonempty) is a least fixpoint: a formula that is being decided counts as empty,
+// because a finite value cannot need itself. So {"required": ["next"]} with `next` of the same schema has no
+// value.
+//
+// Invariants.
+// - Answers are exact, or Error(kSchemaTooComplex). attempt() alone turns "too much" into "no", where leaving
+//   out is sound (an arena of subsets).
+// - A yes is stored. A no is stored only if no formula that is still open was asked on the way (low_): the
+//   open one may yet have a value, and then this one may, too.
+// - Cells may overlap. The parser keeps all of them as alternatives.
+// - Memos get an entry when its value is there, and depths are restored when something throws.
+//
+// Costs. All is memoised by formula. A split asks about each val(v) once, so n questions may give 2^n cells;
+// many exactly-one branches go through exclusive(), which makes one cell a rest. Every step is paid with
+// spend(): at most kBudget between two calls of refill(), then the schema is too complex.
+//
+// Rejected.
+// - The whole formula in disjunctive form: exponential in the unions around it, before any of it is needed.
+// - A stored no without the taint: whether a recursive schema has a value would depend on who asked first.
 #include "schema/solve.h"
 
 #include <algorithm>

@@ -1,3 +1,36 @@
+// uniqueItems: the next item, where it must differ from those before it.
+//
+// The problem. "All items differ" depends on values that were read, and a value that is allowed now may take
+// the only value that a later item can have. Its negation (two items are equal) has to be decided as well.
+//
+// The idea. The values read so far are a set C inside the formula, as an atom unique(C). An item of unique(C)
+// must be outside C and joins it when its text is known (extend). Values that would leave nothing for later
+// items are found by matching the later items with their values. Two items, the first of 1 or 2, the second
+// 1:
+//
+//     cells: the first item is in {1, 2}; left is one item of {1}
+//     match: the second item takes 1, and no other value can stand in for it: 1 is needed (spoilers)
+//     so the first cell's value is {1, 2} without {1}, which is 2
+//     extend(rest, "2"): unique({2}) and an item of {1}
+//     cells: {1} without {2}, which is 1
+//
+// The sections of this file: normal form (a formula as "unique(C) and Q" or "not unique(C) and Q"), captured
+// values, the values of a formula (domain), unique(C), not unique(C).
+//
+// Invariants.
+// - A formula has at most one atom kUnique, because all uniqueItems of one array capture the same items.
+// - Two values are equal in JSON exactly if canonical() gives them one text: keys sorted, numbers as digits
+//   and exponent, strings in one spelling.
+// - C is a list of sorted chunks whose sizes double, so equal sets that were read in one order share chunks.
+// - plain_cells() and reachable() may return scratch space where the answer may not be stored: callers copy.
+//
+// Costs. n strings or numbers: n log n to sort, log n atoms in a formula. Arrays and objects as items: O(n)
+// an item. Matching (greedy, then augmenting paths): only items whose values can be listed; an item with more
+// values than the array can use (`abundant`) always finds one and is left out.
+//
+// Rejected.
+// - One atom for each value read: each new formula had n parts, and n items took n^2 memory.
+// - Offering every value outside C: a mask then ran into arrays that could not be completed.
 #include "schema/unique.h"
 
 #include <algorithm>
