@@ -95,6 +95,7 @@ def seeded(check: Callable[[Source], str | None], count: int) -> None:
             error.add_note(f"{check.__name__}, seed {seed}")
             raise
     tried = count * LONG
+    print(f"{check.__name__}: {skipped} of {tried} seeds gave nothing to check")
     assert skipped <= tried // 3, f"{check.__name__}: {skipped} of {tried} seeds gave nothing to check"
 
 
@@ -108,9 +109,12 @@ def shrinking(check: Callable[[Source], str | None], count: int) -> None:
     )
     @given(sources())
     def drawn(source: Source) -> None:
-        check(source)
+        found.append(check(source) is SKIPPED)
 
+    found: list[bool] = []
     drawn()
+    print(f"{check.__name__}: {sum(found)} of {len(found)} examples gave nothing to check")
+    assert sum(found) < len(found), f"{check.__name__} checked nothing"
 
 
 def walk(

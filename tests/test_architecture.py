@@ -200,6 +200,19 @@ OWN_THREADS = {
 }
 
 
+def test_functions_that_are_named_exist() -> None:
+    named = set(re.findall(r"`(\w+::\w+)`", (ROOT / "ARCHITECTURE.md").read_text("utf-8")))
+    source = "\n".join(path.read_text("utf-8") for path in (ROOT / "csrc").rglob("*.[hc]*"))
+    inside = "\n".join(re.findall(r"^(?:class|struct) \w+.*?^};", source, re.MULTILINE | re.DOTALL))
+    for name in sorted(named):
+        kind, function = name.split("::")
+        found = re.search(rf"\b{kind}::{function}\b", source) or (
+            re.search(rf"\b(?:class|struct) {kind}\b", inside) and re.search(rf"\b{function}\(", inside)
+        )
+        assert found, f"{name} is in ARCHITECTURE.md and not in csrc/"
+    assert len(named) > 20
+
+
 def test_locks_of_the_core_are_free_in_a_forked_child() -> None:
     """Every other lock is a Mutex of base/fork.h; static objects of functions have a hidden lock, too."""
     for path in sorted((ROOT / "csrc").rglob("*.[hc]*")):
