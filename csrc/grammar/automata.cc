@@ -16,9 +16,9 @@
 // still be read, so a call that was met with the same continuation is an edge to the node there is),
 // determinise (subsets), minimise (Moore's refinement), to_automata (states as rules).
 //
-// Invariants. Each rule keeps its language. Counted rules, rules with hidden left recursion and grammars with
-// notes or limits are left as they are, because those are places in the rules. State 0 is the rule itself.
-// Rules that are no longer called lose their alternatives.
+// Invariants. Each rule keeps its language. Grammars with notes or limits are left as they are, because those
+// are places in the rules; so are counted rules and rules with hidden left recursion. State 0 is the rule
+// itself. Rules that are no longer called lose their alternatives.
 //
 // Costs. Linear in what is taken in. A rule beyond kMaxNodes or kMaxStates is tried again without its own
 // recursion, and then left as it was.
