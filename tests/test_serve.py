@@ -1149,10 +1149,28 @@ def test_the_command_names_what_is_wrong(capsys) -> None:
         (["--api-key", ""], "API key"),
         (["--host", "256.0.0.1"], "cannot listen"),
         (["./no-such-folder", "--port", "0"], "no such folder"),
+        (["no-such.gguf", "--port", "0"], "no such file"),
+        (["--mask-work", "0"], "mask_work"),
     ):
         assert main(["serve", *arguments]) == 2
         err = capsys.readouterr().err
         assert words in err.splitlines()[-1] and "Traceback" not in err
+
+
+def test_a_gguf_file(tmp_path) -> None:
+    """The embedded model's weights in llama.cpp's format write what the embedded model writes."""
+    pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    pytest.importorskip("gguf")
+    from structgen.lm import embedded
+    from tests.hosts import gguf_model
+
+    gguf_model.write(tmp_path / "tiny.gguf")
+    with TestClient(create_app(str(tmp_path / "tiny.gguf"), temperature=0.0)) as client:
+        assert ok(client.get("/v1/models"))["data"][0]["id"] == "tiny.gguf"
+        body = {"prompt": embedded.format_prompt(TEXT, ORDER), "guided_json": ORDER, "max_tokens": 200}
+        written = json.loads(ok(client.post(COMPLETIONS, json=body))["choices"][0]["text"])
+    assert written["customer"] == "Maria Lopez" and written["items"][0]["quantity"] == 3
 
 
 def test_a_model_of_transformers_with_its_chat_template(tmp_path) -> None:

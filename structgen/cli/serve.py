@@ -34,7 +34,10 @@ def add_parser(commands: Commands) -> None:
 def add_arguments(parser: argparse.ArgumentParser, port: int = 8000) -> None:
     """The model, and the limits of a server."""
     parser.add_argument(
-        "model", nargs="?", metavar="MODEL", help="a folder or hub id (default: the embedded model)"
+        "model",
+        nargs="?",
+        metavar="MODEL",
+        help="a folder, a GGUF file or a hub id (default: the embedded model)",
     )
     parser.add_argument("--host", default="127.0.0.1", help="(default: 127.0.0.1, this machine alone)")
     parser.add_argument("--port", type=int, default=port, help=f"0 takes a free one (default: {port})")

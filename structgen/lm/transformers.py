@@ -100,7 +100,10 @@ class TransformersLM(PrefixTreeLM):
         batch_size: int = 64,
         **arguments: Any,
     ) -> TransformersLM:
-        """A model and its tokenizer from a folder or the hub.
+        """A model and its tokenizer from a folder, a GGUF file or the hub.
+
+        The weights of a GGUF file are read into `dtype`, whatever they are in the file; that takes the
+        packages gguf and accelerate.
 
         Args:
             device: where the model goes; a GPU if there is one.
@@ -121,9 +124,14 @@ class TransformersLM(PrefixTreeLM):
             device = "cuda" if torch.cuda.is_available() else "cpu"
         if dtype is None:
             dtype = torch.float32 if torch.device(device).type == "cpu" else "auto"
+        source = name
+        files = {}
+        if name.endswith(".gguf"):
+            source, file = os.path.split(name)
+            source, files = source or ".", {"gguf_file": file}
         try:
-            tokenizer = AutoTokenizer.from_pretrained(name)
-            model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, **arguments)
+            tokenizer = AutoTokenizer.from_pretrained(source, **files)
+            model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **files, **arguments)
         except Exception as error:  # transformers and safetensors raise of many kinds
             reason = str(error).strip().splitlines()
             raise LanguageModelError(

@@ -39,6 +39,7 @@ _SLEEP = 0.05  # seconds at most without a look at what came and who left
 _ECHO = 32  # prompt tokens of a step whose log-probabilities are all wanted
 _STARVING = 5.0  # seconds after which nothing overtakes a job
 _IDLE = 0.002
+_LOOK = 0.05  # seconds between looks at the memory of live grammars
 _SMALL = 1 << 15  # scores for which three calls of numpy are quicker than the checks of `apply_bitmask`
 _NEVER = np.float32(-np.inf)
 
@@ -61,6 +62,7 @@ class Engine:
         self._out: list[tuple[Job, Piece]] = []
         self._closing = False
         self._stopped = False
+        self._bounded = 0.0  # when memory was last looked at
         self._keepers = 0
         self._thread = threading.Thread(target=self._run, name="structgen-engine", daemon=True)
 
@@ -325,7 +327,9 @@ class Engine:
         for job in slow:
             limit = f"a mask of this grammar takes more than {self.options.mask_seconds:g} seconds"
             self._fail(job, ApiError(limit, param=job.plan.param, code="grammar_too_costly"))
-        self._bound()
+        if now - self._bounded > _LOOK:
+            self._bounded = now
+            self._bound()
         with self._wake:
             waiting = list(self._waiting)
         jobs = {id(a.job): a.job for a in self._live}
