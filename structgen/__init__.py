@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .canvas import Canvas
 from .checking import check
 from .compiler import Compiler
 from .errors import (
@@ -62,6 +63,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncStream",
     "BudgetExceeded",
+    "Canvas",
     "Capture",
     "CompiledGrammar",
     "Compiler",

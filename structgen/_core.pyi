@@ -67,6 +67,38 @@ class Grammar:
     @property
     def states(self) -> int: ...
 
+class Canvas:
+    def __init__(self, grammar: Grammar, slots: int, prefix: bytes, open: bool, pad: int | None) -> None: ...
+
+    def fork(self) -> Canvas: ...
+
+    def __len__(self) -> int: ...
+
+    @property
+    def tokens(self) -> list[int]:
+        """-1: masked"""
+
+    @property
+    def asked(self) -> int: ...
+
+    @property
+    def unknown(self) -> int: ...
+
+    def possible(self) -> int: ...
+
+    def allows(self, slot: int, token: int) -> int: ...
+
+    def set(self, slot: int, token: int, force: bool) -> int: ...
+
+    def clear(self, slot: int) -> None: ...
+
+    def row(self, slot: int) -> tuple[bytes, bool]:
+        """
+        The bits of the tokens that are allowed, and whether none was left out.
+        """
+
+    def complete(self) -> tuple[int, list[int]]: ...
+
 class GrammarBuilder:
     """The nodes and rules of a grammar; for front ends."""
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 from . import _core
 from ._readable import allowed_here, table_html
+from .canvas import Canvas, made
 from .errors import BudgetExceeded, UnsatisfiableBudget
 from .holes import Completion, Gap, core_parts, hole_text
 from .logits import allocate_bitmask
@@ -189,6 +190,35 @@ class CompiledGrammar:
         out = CompiledGrammar(core, self.vocabulary, None, _middle)
         out._infill = (self, before, after)
         return out
+
+    def canvas(
+        self,
+        slots: int,
+        *,
+        prefix: str | bytes = b"",
+        after: Literal["end", "open"] = "end",
+        pad: int | None = None,
+    ) -> Canvas:
+        """A row of token slots that is filled in any order; a `Canvas` says what may stand in each.
+
+        Args:
+            slots: how many.
+            prefix: the text in front of them.
+            after: "end": the text ends within the slots, by an end-of-sequence token and padding behind it,
+                or by filling them all. "open": it may also go on behind them.
+            pad: the token behind the end; None is the end-of-sequence token again.
+
+        Costs reading the prefix; what is known of gaps is kept with the grammar.
+
+        Source: holes of exact lengths in texts of a context-free language, by sets of stacks (Lang, 1974), in
+        place of lexeme counts as in constrained diffusion (Mündler et al., 2025).
+
+        Raises:
+            UnsatisfiableBudget: no text fits; it names the tokens of the shortest one.
+            UnsatisfiableInfill: no text begins with the prefix. GrammarError: the grammar limits tokens.
+            ValueError: a negative number of slots or too many, a padding token outside the vocabulary.
+        """
+        return made(self, slots, prefix, after, pad)
 
     @property
     def around(self) -> tuple[CompiledGrammar, bytes, bytes] | None:

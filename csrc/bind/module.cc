@@ -32,6 +32,7 @@ using namespace nb::literals;
 using namespace structgen;
 
 void bind_regex(nb::module_& m);
+void bind_canvas(nb::module_& m);
 void bind_grammar(nb::module_& m);
 void bind_logits(nb::module_& m);
 
@@ -521,6 +522,7 @@ NB_MODULE(_core, m) {
         });
       });
 
+  bind_canvas(m);
   bind_grammar(m);
   nb::class_<Compiler>(m, "Compiler")
       .def(

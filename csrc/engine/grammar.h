@@ -15,6 +15,7 @@
 #include "engine/reach.h"
 #include "engine/spellable.h"
 #include "engine/world.h"
+#include "holes/cloud.h"
 #include "mask/fill.h"
 #include "parse/completion.h"
 #include "parse/lengths.h"
@@ -111,10 +112,13 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   Productions& productions() const { return *productions_; }  // under the world's lock
 
   // Under the world's lock:
+  std::shared_ptr<Clouds>& clouds() { return clouds_; }  // of its canvases (engine/canvas.h); null: none yet
   std::shared_ptr<Epoch> epoch() const { return epoch_; }
   void rotate();  // opens a new epoch
   void rotate_if_full();
-  std::size_t byte_size() const { return epoch_->byte_size() + productions_->byte_size(); }
+  std::size_t byte_size() const {
+    return epoch_->byte_size() + productions_->byte_size() + (clouds_ ? clouds_->byte_size() : 0);
+  }
   // Without the lock: nobody is to look it up any more. Grammars of its world of which that is not so.
   std::size_t retire();
   // Without the lock: byte_size(), as last published.
@@ -139,6 +143,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::atomic<bool> retired_{false};
   std::atomic<bool> narrowed_{false};
   std::shared_ptr<Epoch> epoch_;
+  std::shared_ptr<Clouds> clouds_;
   StateId start_;
 };
 

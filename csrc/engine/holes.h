@@ -14,8 +14,6 @@
 
 namespace structgen {
 
-enum class Verdict : int8_t { kNo = 0, kYes = 1, kUnknown = -1 };
-
 struct Filling {
   Verdict verdict = Verdict::kUnknown;
   std::string text;  // the whole of it, where the answer is yes

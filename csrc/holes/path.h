@@ -17,6 +17,8 @@
 
 namespace structgen {
 
+enum class Verdict : int8_t { kNo = 0, kYes = 1, kUnknown = -1 };
+
 struct Part {
   enum Kind : uint8_t { kText, kAny, kBytes, kTokens } kind = kText;
   std::string text;  // kText

@@ -1,0 +1,144 @@
+#include "engine/canvas.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "base/error.h"
+#include "base/fork.h"
+#include "base/work.h"
+
+namespace structgen {
+
+namespace {
+constexpr std::size_t kMostSlots = 1u << 14;
+constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // of clouds before new canvases begin anew
+constexpr int64_t kReadPrefixByte = 200;
+
+std::shared_ptr<Clouds> clouds_of(Grammar& g) {
+  std::shared_ptr<Clouds>& kept = g.clouds();
+  if (kept && kept->byte_size() < kMostBytes) return kept;
+  World* const world = &g.world();
+  kept = std::shared_ptr<Clouds>(new Clouds(world->regexes, g.productions(), g.vocabulary()),
+                                 [world](Clouds* c) {
+                                   if (!world->lock.lost()) delete c;
+                                 });
+  return kept;
+}
+}  // namespace
+
+GrammarCanvas::GrammarCanvas(std::shared_ptr<Grammar> grammar, std::size_t slots, std::string_view prefix,
+                             bool open, TokenId pad)
+    : grammar_(std::move(grammar)) {
+  if (slots > kMostSlots)
+    throw Error(ErrorKind::kValue, "a canvas has at most " + std::to_string(kMostSlots) + " slots, not " +
+                                       std::to_string(slots));
+  if (pad != Canvas::kMasked) {
+    checked_token(pad);
+    const Vocabulary& v = grammar_->vocabulary();
+    if (!v.is_eos(pad) && !v.is_special(pad) && !v.bytes(pad).empty())
+      throw Error(ErrorKind::kValue, "the padding token " + std::to_string(pad) +
+                                         " is text; padding is a special token or one that ends the text");
+  }
+  std::lock_guard hold(grammar_->world().lock);
+  if (grammar_->limited())
+    throw Error(ErrorKind::kGrammar, "a grammar that limits tokens (max_tokens) has no canvas");
+  if (grammar_->epoch()->parser.edged())
+    throw Error(ErrorKind::kGrammar,
+                "a grammar that asks for ordinary tokens, whatever their text, has no canvas");
+  const WorkScope scope(
+      Task::kHoles, std::min(Meter::kEndless,
+                             grammar_->mask_work() + kReadPrefixByte * static_cast<int64_t>(prefix.size())));
+  const std::shared_ptr<Clouds> clouds = clouds_of(*grammar_);
+  Parser& parser = clouds->parser();
+  StateId s = parser.start(grammar_->start_rule());
+  for (std::size_t i = 0; i < prefix.size(); ++i) {
+    const uint8_t b = static_cast<uint8_t>(prefix[i]);
+    s = b >= kEdge ? Parser::dead() : parser.step(s, b);
+    if (s == Parser::dead())
+      throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar begins with the prefix")
+          .at(static_cast<int64_t>(i))
+          .in("prefix");
+  }
+  canvas_ = std::make_unique<Canvas>(clouds, grammar_->vocabulary(), s, slots, open, pad);
+}
+
+GrammarCanvas::GrammarCanvas(const GrammarCanvas& o)
+    : grammar_(o.grammar_), canvas_(std::make_unique<Canvas>(*o.canvas_)), asked_(0), unknown_(0) {}
+
+GrammarCanvas::~GrammarCanvas() {
+  if (grammar_->world().lock.lost()) static_cast<void>(canvas_.release());
+}
+
+std::size_t GrammarCanvas::checked(int64_t slot) const {
+  const int64_t n = static_cast<int64_t>(canvas_->size());
+  if (slot < 0 || slot >= n)
+    throw Error(ErrorKind::kValue,
+                "slot " + std::to_string(slot) + " of a canvas of " + std::to_string(n) + " slots");
+  return static_cast<std::size_t>(slot);
+}
+
+void GrammarCanvas::checked_token(TokenId t) const {
+  if (t < 0 || static_cast<uint32_t>(t) >= grammar_->vocabulary().size())
+    throw Error(ErrorKind::kValue, "token " + std::to_string(t) + " is outside the vocabulary of " +
+                                       std::to_string(grammar_->vocabulary().size()) + " ids");
+}
+
+// f() within the limits; what takes more is not known, nor what is proved of a part of the grammar.
+template <class F>
+Verdict GrammarCanvas::told(F&& f) {
+  std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kHoles, grammar_->mask_work());
+  try {
+    const Verdict out = f();
+    return out == Verdict::kNo && grammar_->narrowed() ? Verdict::kUnknown : out;
+  } catch (const Error& e) {
+    if (!e.is_limit()) throw;
+  }
+  return Verdict::kUnknown;
+}
+
+Verdict GrammarCanvas::possible() {
+  return told([&] { return canvas_->possible(); });
+}
+
+Verdict GrammarCanvas::allows(int64_t slot, TokenId t) {
+  const std::size_t i = checked(slot);
+  checked_token(t);
+  const Verdict out = told([&] { return canvas_->allows(i, t); });
+  ++asked_;
+  unknown_ += out == Verdict::kUnknown;
+  return out;
+}
+
+Verdict GrammarCanvas::set(int64_t slot, TokenId t, bool force) {
+  const std::size_t i = checked(slot);
+  checked_token(t);
+  const Verdict out = told([&] { return canvas_->set(i, t); });
+  ++asked_;
+  unknown_ += out == Verdict::kUnknown;
+  if (out != Verdict::kYes && force) {
+    std::lock_guard hold(grammar_->world().lock);
+    canvas_->put(i, t);
+  }
+  return out;
+}
+
+void GrammarCanvas::clear(int64_t slot) {
+  const std::size_t i = checked(slot);
+  std::lock_guard hold(grammar_->world().lock);
+  canvas_->clear(i);
+}
+
+bool GrammarCanvas::fill_row(int64_t slot, uint32_t* row) {
+  const std::size_t i = checked(slot);
+  std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kHoles, grammar_->mask_work());
+  return canvas_->fill_row(i, row) && !grammar_->narrowed();
+}
+
+Verdict GrammarCanvas::complete(std::vector<TokenId>& out) {
+  return told([&] { return canvas_->complete(out); });
+}
+
+}  // namespace structgen

@@ -1,0 +1,486 @@
+#include "holes/canvas.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/work.h"
+
+namespace structgen {
+
+namespace {
+constexpr std::size_t kTries = 400;     // of one filling, beyond two a slot
+constexpr std::size_t kReplayed = 256;  // tokens of one way that are tried by reading all that follows
+constexpr std::size_t kBuilt = 24;      // ways of a slot for which a filling is looked for
+}  // namespace
+
+Canvas::Canvas(std::shared_ptr<Clouds> clouds, const Vocabulary& vocabulary, StateId start, std::size_t slots,
+               bool open, TokenId pad)
+    : clouds_(std::move(clouds)),
+      vocabulary_(vocabulary),
+      start_(start),
+      open_(open),
+      pad_(pad),
+      slots_(slots, kMasked),
+      before_{clouds_->of(start)},
+      leads_(slots + 1),
+      leads_changed_(slots + 1) {}
+
+Canvas::Canvas(const Canvas& o)
+    : clouds_(o.clouds_),
+      vocabulary_(o.vocabulary_),
+      start_(o.start_),
+      open_(o.open_),
+      pad_(o.pad_),
+      slots_(o.slots_),
+      before_(o.before_),
+      leads_(o.slots_.size() + 1),
+      leads_changed_(o.slots_.size() + 1),
+      filling_(o.filling_) {}
+
+std::size_t Canvas::byte_size() const {
+  std::size_t out = sizeof(Canvas) + slots_.size() * 8;
+  for (const auto& m : leads_) out += m.byte_size();
+  return out;
+}
+
+void Canvas::change(std::size_t slot, TokenId t) {
+  if (changed_ != kNowhere)
+    for (std::size_t i = 0; i <= changed_; ++i) leads_changed_[i].clear();
+  changed_ = slot;
+  to_ = t;
+  range_ = range();
+  shown_.reset();
+}
+
+Canvas::Range Canvas::range() const {
+  const std::size_t n = slots_.size();
+  Range out;
+  std::size_t last_text = kNowhere, first_end = n;
+  for (std::size_t i = 0; i < n; ++i) {
+    const TokenId t = at(i);
+    if (t == kMasked) continue;
+    if (!ends(t))
+      last_text = i;
+    else if (first_end == n)
+      first_end = i;
+  }
+  out.lo = last_text == kNowhere ? 0 : last_text + 1;
+  out.hi = first_end;
+  if (first_end < n) {
+    const TokenId first = at(first_end);
+    if (pad_ == kMasked) {
+      for (std::size_t i = first_end; i < n; ++i)
+        if (at(i) != kMasked && at(i) != first) return out;
+      out.end = first;
+    } else {
+      if (!vocabulary_.is_eos(first)) {  // padding: the end stands before it
+        if (first_end == 0) return out;
+        out.hi = first_end - 1;
+      }
+      for (std::size_t i = first_end + 1; i < n; ++i)
+        if (at(i) != kMasked && at(i) != pad_) return out;
+      if (vocabulary_.is_eos(first)) {
+        out.end = first;
+        if (first != pad_) out.lo = std::max(out.lo, first_end);
+      }
+    }
+  }
+  out.any = out.lo <= out.hi;
+  return out;
+}
+
+Canvas::Id Canvas::before(std::size_t i) {
+  while (before_.size() <= i) {
+    const TokenId t = slots_[before_.size() - 1];
+    const Id c = before_.back();
+    before_.push_back(t == kMasked ? clouds_->any(c) : ends(t) ? Clouds::kNone : clouds_->token(c, t));
+  }
+  return before_[i];
+}
+
+void Canvas::keep(std::optional<Filling> filling) {
+  filling_ = std::move(filling);
+  thin_.clear();
+}
+
+// Whether the filling that is kept goes on from a part of a cloud before slot i, behind the change.
+bool Canvas::meets_filling(std::size_t i, Id c) {
+  if (!filling_ || (changed_ != kNowhere && i <= changed_) || i > filling_->tokens.size() ||
+      filling_->tokens.size() < range_.lo || filling_->tokens.size() > range_.hi)
+    return false;
+  if (thin_.empty()) thin_.push_back(before_[0]);
+  while (thin_.size() <= i) {
+    const Id next = clouds_->token(thin_.back(), filling_->tokens[thin_.size() - 1]);
+    thin_.push_back(next);
+  }
+  return clouds_->holds(c, thin_[i]);
+}
+
+// Whether every slot from i on is masked, and the text may end anywhere there.
+bool Canvas::free_behind(std::size_t i) const { return i >= range_.lo && range_.hi == slots_.size(); }
+
+// Whether what stands before slot i can be read on through the slots from there to an end.
+bool Canvas::leads(std::size_t i, Id c) {
+  const std::size_t from = i;
+  std::vector<Id> path;
+  bool out = false;
+  for (;; ++i) {
+    if (c == Clouds::kNone) break;
+    auto& known = i > changed_ || changed_ == kNowhere ? leads_[i] : leads_changed_[i];
+    if (const bool* told = known.find(c)) {
+      out = *told;
+      break;
+    }
+    path.push_back(c);
+    charge();
+    if (i == from && free_behind(i))
+      if (const std::vector<TokenId>* rest = clouds_->ending(c); rest && rest->size() <= slots_.size() - i) {
+        out = true;
+        break;
+      }
+    if (i >= range_.lo && i <= range_.hi)
+      out = i == slots_.size() && open_ ? clouds_->alive(c) : clouds_->cloud(c).accepting;
+    if (out || i >= range_.hi || (out = meets_filling(i, c))) break;
+    const TokenId t = at(i);
+    c = t == kMasked ? clouds_->any(c) : clouds_->token(c, t);
+  }
+  for (std::size_t k = 0; k < path.size(); ++k) {
+    const std::size_t j = from + k;
+    (j > changed_ || changed_ == kNowhere ? leads_[j] : leads_changed_[j]).emplace(path[k], out);
+  }
+  return out;
+}
+
+StateId Canvas::walk(StateId s, TokenId t) {
+  for (char c : vocabulary_.bytes(t)) {
+    s = clouds_->parser().step(s, static_cast<uint8_t>(c));
+    if (s == Parser::dead()) break;
+  }
+  return s;
+}
+
+// The k-th token that leads on from a state with text captured, in the order of the ways.
+bool Canvas::next_way(std::size_t i, StateId s, std::size_t skip, Try& out) {
+  bool found = false;
+  clouds_->ways(clouds_->of(s), [&](Id c, RegexId r, uint32_t places, std::size_t left) {
+    if (!leads(i + 1, c)) return true;
+    const std::vector<TokenId> some = clouds_->strides().stride(r, places).left[left].examples;
+    for (std::size_t k = 0; k < some.size(); ++k) {
+      const TokenId t = some[(k + i) % some.size()];  // texts that are captured differ, then
+      const StateId to = walk(s, t);
+      if (to == Parser::dead() || !leads(i + 1, clouds_->of(to))) continue;
+      if (skip-- > 0) continue;
+      out = {t, to};
+      found = true;
+      return false;
+    }
+    return true;
+  });
+  return found;
+}
+
+// Tokens for the slots from `from` on. `out` has those before.
+bool Canvas::build(std::size_t from, Filling& out) {
+  const std::size_t n = slots_.size();
+  std::vector<std::size_t> taken;  // ways of each slot from `from` on
+  std::size_t tries = 0;
+  const auto back = [&] {  // to the last slot that has another way
+    while (!taken.empty()) {
+      out.tokens.pop_back();
+      out.states.pop_back();
+      if (at(from + taken.size() - 1) == kMasked) {
+        ++taken.back();
+        return true;
+      }
+      taken.pop_back();
+    }
+    return false;
+  };
+  bool fresh = true;  // this slot was not looked at yet
+  for (;;) {
+    if (++tries > 2 * n + kTries) return false;
+    const std::size_t i = out.tokens.size();
+    const StateId s = out.states.back();
+    if (fresh) {
+      const bool accepting = i == n && open_ ? true : clouds_->parser().state(s).accepting;
+      if (over(i, accepting)) return true;
+      if (filling_ && (changed_ == kNowhere || i > changed_) && i < filling_->states.size() &&
+          filling_->states[i] == s && filling_->tokens.size() >= range_.lo &&
+          filling_->tokens.size() <= range_.hi) {
+        for (std::size_t k = i; k < filling_->tokens.size(); ++k) {
+          out.tokens.push_back(filling_->tokens[k]);
+          out.states.push_back(filling_->states[k + 1]);
+        }
+        return true;
+      }
+      if (free_behind(i)) {  // what is shortest, where it can be read with the captured text that there is
+        const std::vector<TokenId>* rest = clouds_->ending(clouds_->of(s));
+        StateId end = s;
+        for (std::size_t k = 0; rest && k < rest->size() && end != Parser::dead(); ++k)
+          end = walk(end, (*rest)[k]);
+        if (rest && rest->size() <= n - i && clouds_->parser().state(end).accepting) {
+          for (TokenId t : *rest) {
+            out.tokens.push_back(t);
+            out.states.push_back(walk(out.states.back(), t));
+          }
+          return true;
+        }
+      }
+      if (i < range_.hi) taken.push_back(0);
+    }
+    bool on = false;
+    Try next{};
+    if (!fresh || i < range_.hi) {
+      const TokenId t = at(i);
+      if (t == kMasked) {
+        on = next_way(i, s, taken.back(), next);
+      } else {
+        next = {t, walk(s, t)};
+        on = next.state != Parser::dead();
+      }
+      if (!on) taken.pop_back();
+    }
+    fresh = on;
+    if (on) {
+      out.tokens.push_back(next.token);
+      out.states.push_back(next.state);
+    } else if (!back()) {
+      return false;
+    }
+  }
+}
+
+// The filling that is kept, with the change in it and the rest as it is, or anew from where that ends.
+bool Canvas::splice(Filling& out) {
+  if (!filling_ || changed_ >= filling_->tokens.size()) return false;
+  const StateId s = walk(filling_->states[changed_], to_);
+  if (s == Parser::dead()) return false;
+  const auto begin = [](const auto& list, std::size_t n) {
+    return std::vector(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(n));
+  };
+  out.tokens = begin(filling_->tokens, changed_);
+  out.states = begin(filling_->states, changed_ + 1);
+  out.tokens.push_back(to_);
+  out.states.push_back(s);
+  const std::size_t length = filling_->tokens.size();
+  if (length < range_.lo || length > range_.hi) return false;
+  for (std::size_t i = changed_ + 1;; ++i) {
+    const StateId now = out.states.back();
+    if (i == length) return (length == slots_.size() && open_) || clouds_->parser().state(now).accepting;
+    if (now == filling_->states[i]) {
+      out.tokens.insert(out.tokens.end(), filling_->tokens.begin() + static_cast<std::ptrdiff_t>(i),
+                        filling_->tokens.end());
+      out.states.insert(out.states.end(), filling_->states.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                        filling_->states.end());
+      return true;
+    }
+    const StateId next = walk(now, filling_->tokens[i]);
+    if (next == Parser::dead()) return false;
+    out.tokens.push_back(filling_->tokens[i]);
+    out.states.push_back(next);
+  }
+}
+
+// A filling with the change, however it is found.
+bool Canvas::show(Filling& out) {
+  if (filling_ && changed_ < filling_->tokens.size() && to_ >= 0 && !ends(to_)) {
+    const StateId s = walk(filling_->states[changed_], to_);
+    if (s != Parser::dead() && leads(changed_ + 1, clouds_->of(s))) {
+      out.tokens.assign(filling_->tokens.begin(),
+                        filling_->tokens.begin() + static_cast<std::ptrdiff_t>(changed_));
+      out.states.assign(filling_->states.begin(),
+                        filling_->states.begin() + static_cast<std::ptrdiff_t>(changed_) + 1);
+      out.tokens.push_back(to_);
+      out.states.push_back(s);
+      if (build(changed_ + 1, out)) return true;
+    }
+  }
+  out.tokens.clear();
+  out.states.assign(1, start_);
+  return build(0, out);
+}
+
+// Whether some end in the range can be reached through all slots before it.
+bool Canvas::somewhere() {
+  if (changed_ == kNowhere || to_ == kMasked) return leads(0, before(0));
+  if (!ends(to_)) return leads(changed_ + 1, clouds_->token(before(changed_), to_));
+  for (std::size_t i = range_.lo; i <= range_.hi; ++i)
+    if (clouds_->cloud(before(i)).accepting) return true;
+  return false;
+}
+
+Verdict Canvas::decide() {
+  if (!range_.any) return Verdict::kNo;
+  const bool text = changed_ != kNowhere && !ends(to_);
+  if (text && vocabulary_.bytes(to_).empty()) return Verdict::kNo;
+  if (text) {
+    Filling quick;
+    if (splice(quick)) {
+      shown_ = std::move(quick);
+      return Verdict::kYes;
+    }
+  }
+  if (!somewhere()) return Verdict::kNo;
+  if (!clouds_->seen_blind()) return Verdict::kYes;
+  Filling found;
+  if (!show(found)) return Verdict::kUnknown;
+  shown_ = std::move(found);
+  return Verdict::kYes;
+}
+
+Verdict Canvas::possible() {
+  change(kNowhere, kMasked);
+  if (filling_) return Verdict::kYes;
+  const Verdict out = decide();
+  if (out == Verdict::kYes && shown_) keep(std::move(shown_));
+  shown_.reset();
+  return out;
+}
+
+Verdict Canvas::allows(std::size_t slot, TokenId t) {
+  if (slots_[slot] == t) return possible();
+  // A set slot is asked about as it would be without its token.
+  if (slots_[slot] != kMasked) {
+    Canvas without(*this);
+    without.clear(slot);
+    return without.allows(slot, t);
+  }
+  change(slot, t);
+  if (filling_ && range_.any) {
+    const std::size_t length = filling_->tokens.size();
+    if (ends(t) ? length >= range_.lo && length <= range_.hi : slot < length && filling_->tokens[slot] == t) {
+      shown_ = filling_;
+      return Verdict::kYes;
+    }
+  }
+  return decide();
+}
+
+Verdict Canvas::set(std::size_t slot, TokenId t) {
+  if (slots_[slot] == t) return possible();
+  if (slots_[slot] != kMasked) {
+    Canvas without(*this);
+    without.clear(slot);
+    const Verdict told = without.set(slot, t);
+    if (told != Verdict::kYes) return told;
+    put(slot, t);
+    keep(std::move(without.filling_));
+    return told;
+  }
+  const Verdict told = allows(slot, t);
+  if (told != Verdict::kYes) return told;
+  std::optional<Filling> shown = std::move(shown_);
+  put(slot, t);
+  keep(std::move(shown));
+  return told;
+}
+
+void Canvas::put(std::size_t slot, TokenId t) {
+  slots_[slot] = t;
+  if (before_.size() > slot + 1) before_.resize(slot + 1);
+  for (std::size_t i = 0; i <= slot; ++i) leads_[i].clear();
+  keep(std::nullopt);
+  change(kNowhere, kMasked);
+}
+
+void Canvas::clear(std::size_t slot) {
+  if (slots_[slot] == kMasked) return;
+  slots_[slot] = kMasked;
+  if (before_.size() > slot + 1) before_.resize(slot + 1);
+  for (std::size_t i = 0; i <= slot; ++i) leads_[i].clear();
+  change(kNowhere, kMasked);
+}
+
+bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
+  std::fill(row, row + vocabulary_.words(), 0u);
+  if (slots_[slot] != kMasked) {
+    Canvas without(*this);
+    without.clear(slot);
+    return without.fill_row(slot, row);
+  }
+  const auto put = [&](TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); };
+  bool exact = true;
+  const auto ask = [&](TokenId t) {
+    const Verdict told = allows(slot, t);
+    if (told == Verdict::kYes) put(t);
+    exact = exact && told != Verdict::kUnknown;
+    return told;
+  };
+  for (TokenId t : vocabulary_.eos()) ask(t);
+  if (pad_ != kMasked && !vocabulary_.is_eos(pad_)) ask(pad_);
+  change(slot, kText);
+  if (!range_.any) return exact;
+  struct Group {
+    RegexId regex;
+    uint32_t places;
+    std::size_t left;
+  };
+  std::vector<Group> groups;
+  clouds_->ways(before(slot), [&](Id c, RegexId r, uint32_t places, std::size_t left) {
+    if (leads(slot + 1, c)) groups.push_back({r, places, left});
+    return true;
+  });
+  const bool blind = clouds_->seen_blind();
+  exact = exact && !clouds_->lost_ways();
+  std::size_t built = 0;
+  for (const Group& g : groups) {
+    const std::vector<TokenId>& tokens = clouds_->strides().tokens(g.regex, g.places, g.left);
+    charge(static_cast<int64_t>(tokens.size() / 16));
+    if (!blind) {
+      for (TokenId t : tokens) put(t);
+      continue;
+    }
+    // One filling of the way, and the tokens that it can still be read with.
+    std::size_t replayed = 0;
+    bool shown = false;
+    std::optional<Filling> kept = filling_;
+    for (TokenId t : tokens) {
+      if (row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1) continue;
+      change(slot, t);
+      Filling found;
+      if (filling_ && slot + 1 < filling_->states.size() &&
+          walk(filling_->states[slot], t) == filling_->states[slot + 1]) {
+        put(t);
+        continue;
+      }
+      if (replayed++ < kReplayed && splice(found)) {
+        put(t);
+        continue;
+      }
+      if (!shown && built < kBuilt) {
+        shown = true;
+        ++built;
+        if (somewhere() && show(found)) {
+          put(t);
+          keep(std::move(found));
+          continue;
+        }
+      }
+      exact = false;
+    }
+    keep(std::move(kept));
+  }
+  change(kNowhere, kMasked);
+  return exact;
+}
+
+Verdict Canvas::complete(std::vector<TokenId>& out) {
+  Verdict told = possible();
+  if (told != Verdict::kYes) return told;
+  if (!filling_) {
+    Filling found;
+    if (!show(found)) return Verdict::kUnknown;
+    keep(std::move(found));
+  }
+  range_ = range();
+  out = filling_->tokens;
+  const std::size_t n = slots_.size();
+  if (out.size() < n) {
+    const TokenId end = range_.end != kMasked ? range_.end : vocabulary_.eos().front();
+    out.push_back(end);
+    out.resize(n, pad_ == kMasked ? end : pad_);
+  }
+  return Verdict::kYes;
+}
+
+}  // namespace structgen

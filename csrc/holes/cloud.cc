@@ -1,0 +1,469 @@
+#include "holes/cloud.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "base/undo.h"
+#include "base/work.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kMostEdges = 64;
+constexpr uint64_t pair_key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
+}  // namespace
+
+Clouds::Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& vocabulary)
+    : regexes_(regexes),
+      productions_(productions),
+      vocabulary_(vocabulary),
+      parser_(regexes, productions),
+      completion_(parser_, productions),
+      strides_(Strides::of(regexes, vocabulary)) {
+  clouds_.emplace_back();
+}
+
+std::size_t Clouds::byte_size() const {
+  return parser_.byte_size() + bytes_ + index_.byte_size() + entered_.byte_size() + closed_.byte_size() +
+         tokens_.byte_size() + any_.byte_size() + left_.size() * 120 + expansions_.size() * 120;
+}
+
+Clouds::Set Clouds::set(std::vector<uint32_t>& regexes) {
+  std::sort(regexes.begin(), regexes.end());
+  regexes.erase(std::unique(regexes.begin(), regexes.end()), regexes.end());
+  return set_index_.find_or_add(
+      hash_words(regexes, 11), [&](uint32_t i) { return sets_[i] == regexes; },
+      [&] {
+        sets_.push_back(regexes);
+        bytes_ += 32 + regexes.size() * 4;
+        return static_cast<Set>(sets_.size() - 1);
+      });
+}
+
+Clouds::Set Clouds::set_of(RegexId r) {
+  std::vector<uint32_t> one{r.v};
+  return set(one);
+}
+
+// Every regex once, above all stacks that it stands above; then those above equal stacks together.
+Clouds::Id Clouds::intern(Gathered& g) {
+  if (g.open) g = {{}, true, true, true};
+  if (g.groups.size() > 1) {
+    std::sort(g.groups.begin(), g.groups.end(), [](const Group& x, const Group& y) {
+      return std::pair(x.set, x.stack.v) < std::pair(y.set, y.stack.v);
+    });
+    g.groups.erase(std::unique(g.groups.begin(), g.groups.end()), g.groups.end());
+    std::size_t n = 0;
+    for (const Group& e : g.groups)
+      if (n > 0 && g.groups[n - 1].set == e.set)
+        g.groups[n - 1].stack = parser_.stacks().unite(g.groups[n - 1].stack, e.stack);
+      else
+        g.groups[n++] = e;
+    g.groups.resize(n);
+  }
+  if (g.groups.size() > 1) {
+    FlatMap<uint32_t, StackId> below;
+    std::vector<uint32_t> all;
+    for (const Group& e : g.groups) {
+      charge(static_cast<int64_t>(sets_[e.set].size() / 4));
+      for (uint32_t r : sets_[e.set]) {
+        const auto [s, fresh] = below.emplace(r, e.stack);
+        if (fresh)
+          all.push_back(r);
+        else if (s != e.stack)
+          s = parser_.stacks().unite(s, e.stack);
+      }
+    }
+    if (all.size() > kManyEntries) throw Error(ErrorKind::kBudgetExceeded, "too much may stand in a gap");
+    std::map<uint32_t, std::vector<uint32_t>> by_stack;
+    for (uint32_t r : all) by_stack[below.find(r)->v].push_back(r);
+    g.groups.clear();
+    for (auto& [s, regexes] : by_stack) g.groups.push_back({set(regexes), StackId{s}});
+  }
+  if (g.groups.empty() && !g.accepting) return kNone;
+  if (parser_.marked() && !g.accepting) g.accepting = ends_at_edge(g.groups, 0);
+  seen_blind_ = seen_blind_ || g.blind;
+  uint64_t h = 4u * g.open + 2u * g.blind + g.accepting;
+  for (const Group& e : g.groups) h = mix(mix(h, e.set), e.stack.v);
+  return index_.find_or_add(
+      h,
+      [&](uint32_t i) {
+        const Cloud& c = clouds_[i];
+        return c.accepting == g.accepting && c.blind == g.blind && c.open == g.open && c.groups == g.groups;
+      },
+      [&] {
+        clouds_.push_back({g.groups, g.accepting, g.blind, g.open});
+        bytes_ += sizeof(Cloud) + g.groups.size() * sizeof(Group);
+        return static_cast<Id>(clouds_.size() - 1);
+      });
+}
+
+void Clouds::meet(RegexId to, std::vector<uint32_t>& left, std::vector<uint32_t>& labels) {
+  const RegexNode& n = regexes_.node(to);
+  if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) left.push_back(to.v);
+  if (!n.nullable) return;
+  const uint32_t label = n.kind == RegexKind::kDone ? n.min + 1 : 0;
+  if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
+}
+
+const Clouds::Leap& Clouds::byte(Set s, uint8_t b) {
+  const uint64_t at = pair_key(s, b);
+  if (const uint32_t* known = byte_index_.find(at)) return leaps_[*known];
+  Leap out;
+  std::vector<uint32_t> left;
+  const std::vector<uint32_t> regexes = sets_[s];
+  charge(static_cast<int64_t>(regexes.size() / 4));
+  for (uint32_t r : regexes) {
+    const RegexId d = regexes_.step(RegexId{r}, b);
+    if (d != RegexArena::empty()) meet(d, left, out.labels);
+  }
+  out.left = set(left);
+  leaps_.push_back(std::move(out));
+  byte_index_.emplace(at, static_cast<uint32_t>(leaps_.size() - 1));
+  return leaps_.back();
+}
+
+const Clouds::Leap& Clouds::leap(Set s, uint32_t places) {
+  const uint64_t at = pair_key(s, places);
+  if (const uint32_t* known = leap_index_.find(at)) return leaps_[*known];
+  Leap out;
+  std::vector<uint32_t> left;
+  std::map<uint32_t, std::vector<uint32_t>> exits;
+  const std::vector<uint32_t> regexes = sets_[s];
+  for (uint32_t r : regexes) {
+    const Stride& one = strides_.stride(RegexId{r}, places);
+    charge(static_cast<int64_t>(one.left.size()));
+    for (const Stride::Left& l : one.left) meet(l.regex, left, out.labels);
+    for (const Stride::Exit& x : one.exits) {
+      exits[x.label].push_back(x.places);
+    }
+  }
+  out.left = set(left);
+  for (auto& [label, sets] : exits) {
+    std::sort(sets.begin(), sets.end());
+    sets.erase(std::unique(sets.begin(), sets.end()), sets.end());
+    uint32_t whole = sets[0];
+    if (sets.size() > 1) {
+      auto known = unions_.find(sets);
+      if (known == unions_.end()) {
+        std::vector<uint32_t> all;
+        for (uint32_t one : sets) {
+          const std::vector<uint32_t>& more = strides_.places(one);
+          all.insert(all.end(), more.begin(), more.end());
+        }
+        charge(static_cast<int64_t>(all.size() / 8));
+        known = unions_.emplace(sets, strides_.intern(all)).first;
+      }
+      whole = known->second;
+    }
+    out.exits.push_back({label, whole});
+  }
+  bytes_ += sizeof(Leap) + 16 * out.exits.size();
+  leaps_.push_back(std::move(out));
+  leap_index_.emplace(at, static_cast<uint32_t>(leaps_.size() - 1));
+  return leaps_.back();
+}
+
+void Clouds::follow(const Leap& l, StackId s, Gathered& out) {
+  charge();
+  if (!sets_[l.left].empty()) out.groups.push_back({l.left, s});
+  for (uint32_t label : l.labels) out.add(clouds_[enter(s, label)]);
+  for (const Stride::Exit& x : l.exits) out.add(clouds_[leave(s, x.label, x.places)]);
+}
+
+// As Parser::ends_at_edge: where a suffix follows, a text also ends where a terminal reads the mark.
+bool Clouds::ends_at_edge(const std::vector<Group>& groups, uint32_t depth) {
+  check_depth();
+  if (depth == kMostEdges) return false;
+  for (const Group& e : groups) {
+    if (byte(e.set, kEdge).labels.empty()) continue;
+    const Id below = enter(e.stack, 0);
+    if (clouds_[below].accepting) return true;
+    const std::vector<Group> deeper = clouds_[below].groups;
+    if (ends_at_edge(deeper, depth + 1)) return true;
+  }
+  return false;
+}
+
+const Alternatives& Clouds::expand(RuleId rule, Symbol::Kind kind, uint32_t label) {
+  const uint64_t at = pair_key(rule.v, kind == Symbol::kRule ? 0 : label + 1);
+  const auto known = expansions_.find(at);
+  if (known != expansions_.end()) return known->second;
+  Reading reading;
+  if (kind == Symbol::kReader) reading.kind = label ? Reading::kLabel : Reading::kFresh;
+  if (label) reading.label = label - 1;
+  Alternatives all;
+  productions_.expand(rule, reading, all);
+  charge(4 + static_cast<int64_t>(all.symbols.size()));
+  return expansions_.emplace(at, std::move(all)).first->second;
+}
+
+Clouds::Id Clouds::enter(StackId s, uint32_t label) {
+  const uint64_t at = pair_key(s.v, label);
+  if (const Id* known = entered_.find(at)) return *known;
+  FlatMap<uint64_t, bool> visited;
+  std::swap(visited, visited_);
+  Undo restore([&] { std::swap(visited, visited_); });
+  Gathered out;
+  enter(s, Alive::kClear, label, out);
+  const Id made = intern(out);
+  entered_.emplace(at, made);
+  return made;
+}
+
+void Clouds::enter(StackId s, Alive::Pending pending, uint32_t label, Gathered& out) {
+  check_depth();
+  charge();
+  if (label == 0 && !visited_.emplace(pair_key(s.v, pending), true).second) return;
+  if (parser_.stacks().has_end(s)) out.accepting = true;
+  const std::span<const StackEntry> entries = parser_.stacks().entries(s);
+  for (const StackEntry& e : entries) read(e.top, e.rest, pending, label, out);
+}
+
+void Clouds::read(Symbol top, StackId rest, Alive::Pending pending, uint32_t label, Gathered& out) {
+  std::vector<Alive::Step> steps;
+  switch (top.kind()) {
+    case Symbol::kTerminal: {
+      const RegexId r = parser_.alive().restricted(top.regex(), parser_.alive().follow(pending));
+      if (r == RegexArena::poison()) {
+        out.open = true;
+        return;
+      }
+      const RegexNode& n = regexes_.node(r);
+      const bool only_end = n.kind == RegexKind::kEpsilon || n.kind == RegexKind::kDone;
+      if (r != RegexArena::empty() && !only_end) add(r, rest, out);
+      if (regexes_.nullable(top.regex())) {
+        const RegexNode& whole = regexes_.node(top.regex());
+        enter(rest, pending, whole.kind == RegexKind::kDone ? whole.min + 1 : 0, out);
+      }
+      return;
+    }
+    case Symbol::kLexeme:
+      parser_.alive().steps(top, pending, steps);
+      for (const Alive::Step& part : steps) {
+        if (part.regex == RegexArena::poison()) {
+          out.open = true;
+          continue;
+        }
+        const RegexId follow = parser_.alive().follow(part.to);
+        const bool free = follow == RegexArena::empty();
+        add(part.regex, free ? rest : parser_.stacks().push(Symbol::follow(follow), rest), out);
+      }
+      return;
+    case Symbol::kFollow:
+    case Symbol::kAfter:
+      parser_.alive().steps(top, pending, steps);
+      for (const Alive::Step& step : steps) enter(rest, step.to, 0, out);
+      return;
+    case Symbol::kNote:
+    case Symbol::kCapture: return enter(rest, pending, 0, out);
+    case Symbol::kLimit:
+      throw Error(ErrorKind::kGrammar, "a text with holes cannot have limits on tokens (max_tokens)");
+    case Symbol::kReader:
+      if (label == 0) out.blind = true;
+      [[fallthrough]];
+    case Symbol::kRule: {
+      const Alternatives& all = expand(top.rule_id(), top.kind(), label);
+      uint32_t begin = 0;
+      for (uint32_t stop : all.ends) {
+        const std::span<const Symbol> symbols(all.symbols.data() + begin, stop - begin);
+        enter(parser_.stacks().push(symbols, rest), pending, 0, out);
+        begin = stop;
+      }
+      return;
+    }
+  }
+}
+
+Clouds::Id Clouds::closed(Entry e) {
+  const uint64_t at = pair_key(e.regex.v, e.stack.v);
+  if (const Id* known = closed_.find(at)) return *known;
+  Gathered out;
+  const RegexNode& n = regexes_.node(e.regex);
+  if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) add(e.regex, e.stack, out);
+  if (n.nullable) out.add(clouds_[enter(e.stack, n.kind == RegexKind::kDone ? n.min + 1 : 0)]);
+  const Id made = intern(out);
+  closed_.emplace(at, made);
+  return made;
+}
+
+Clouds::Id Clouds::of(StateId s) {
+  if (const Id* known = of_.find(s.v)) return *known;
+  Gathered out;
+  const State& state = parser_.state(s);
+  out.accepting = state.accepting;
+  for (const Item& i : parser_.items(s)) {
+    if (i.regex == RegexArena::poison())
+      out.open = true;
+    else
+      add(i.regex, i.stack, out);
+    if (i.capture.v != 0) out.blind = true;
+  }
+  const Id made = intern(out);
+  of_.emplace(s.v, made);
+  return made;
+}
+
+Clouds::Id Clouds::token(Id c, TokenId t) {
+  if (c == kNone || clouds_[c].open) return c;
+  const uint64_t at = pair_key(c, static_cast<uint32_t>(t));
+  if (const Id* known = tokens_.find(at)) return *known;
+  Gathered now;
+  now.groups = clouds_[c].groups;
+  now.blind = clouds_[c].blind;
+  const std::string_view bytes = vocabulary_.bytes(t);
+  for (std::size_t i = 0; i < bytes.size() && !now.open && !now.groups.empty(); ++i) {
+    Gathered next;
+    next.blind = now.blind;
+    for (const Group& e : now.groups) {
+      charge();
+      const Leap& l = byte(e.set, static_cast<uint8_t>(bytes[i]));
+      if (!sets_[l.left].empty()) next.groups.push_back({l.left, e.stack});
+      for (uint32_t label : l.labels) next.add(clouds_[enter(e.stack, label)]);
+    }
+    std::sort(next.groups.begin(), next.groups.end(), [](const Group& x, const Group& y) {
+      return std::pair(x.set, x.stack.v) < std::pair(y.set, y.stack.v);
+    });
+    next.groups.erase(std::unique(next.groups.begin(), next.groups.end()), next.groups.end());
+    if (next.groups.empty() && i + 1 < bytes.size()) next.accepting = false;
+    now = std::move(next);
+  }
+  const Id made = bytes.empty() ? kNone : intern(now);
+  tokens_.emplace(at, made);
+  return made;
+}
+
+// What tokens lead to that are behind a terminal above these stacks, at these places of the trie.
+Clouds::Id Clouds::leave(StackId s, uint32_t label, uint32_t places) {
+  check_depth();
+  const uint64_t at = pair_key(s.v, label);
+  if (const auto known = left_.find(at); known != left_.end())
+    if (const Id* id = known->second.find(places)) return *id;
+  Gathered out;
+  const Id entered = enter(s, label);
+  out.blind = clouds_[entered].blind;
+  out.open = clouds_[entered].open;
+  const std::vector<Group> groups = clouds_[entered].groups;
+  for (const Group& e : groups) follow(leap(e.set, places), e.stack, out);
+  const Id made = intern(out);
+  left_[at].emplace(places, made);
+  return made;
+}
+
+Clouds::Id Clouds::any(Id c) {
+  if (c == kNone || clouds_[c].open) return c;
+  if (const Id* known = any_.find(c)) return *known;
+  Gathered out;
+  out.blind = clouds_[c].blind;
+  const std::vector<Group> groups = clouds_[c].groups;
+  for (const Group& e : groups) follow(leap(e.set, Strides::kRoot), e.stack, out);
+  const Id made = intern(out);
+  any_.emplace(c, made);
+  return made;
+}
+
+bool Clouds::holds(Id c, Id part) {
+  if (c == part) return true;
+  const Cloud &whole = clouds_[c], &some = clouds_[part];
+  if (whole.open) return true;
+  if (some.open || (some.accepting && !whole.accepting)) return false;
+  for (const Group& p : some.groups)
+    for (uint32_t r : sets_[p.set]) {
+      charge();
+      const auto in = std::find_if(whole.groups.begin(), whole.groups.end(), [&](const Group& e) {
+        return std::binary_search(sets_[e.set].begin(), sets_[e.set].end(), r);
+      });
+      if (in == whole.groups.end() || parser_.stacks().unite(in->stack, p.stack) != in->stack) return false;
+    }
+  return true;
+}
+
+const std::vector<TokenId>* Clouds::ending(Id c) {
+  constexpr std::size_t kFew = 12;
+  constexpr uint32_t kNothing = 0xFFFFFFFFu;
+  if (const uint32_t* known = ending_index_.find(c)) return *known == kNothing ? nullptr : &endings_[*known];
+  const std::vector<Entry> all = clouds_[c].open ? std::vector<Entry>{} : entries(c);
+  std::string text;
+  bool found = false;
+  if (!all.empty() && all.size() <= kFew) {
+    std::vector<Item> items;
+    for (const Entry& e : all) items.push_back({e.regex, e.stack, CaptureId{0}});
+    try {
+      const StateId s = parser_.make(items, false);
+      text = completion_.of(s);
+      found = !completion_.text_matters(s);
+    } catch (const Error& e) {
+      if (!e.is_limit()) throw;
+    }
+  }
+  std::vector<TokenId> tokens;
+  const TokenTrie& trie = vocabulary_.trie();
+  for (std::size_t at = 0; found && at < text.size();) {
+    std::size_t longest = 0;
+    TokenId best = 0;
+    uint32_t node = 0;
+    for (std::size_t i = at; i < text.size() && !trie.leaf(node); ++i) {
+      const TokenTrie::Kids& kids = trie.kids(node);
+      if (!kids.set.has(static_cast<uint8_t>(text[i]))) break;
+      node = trie.child(kids, static_cast<uint8_t>(text[i]));
+      if (trie.tokens(node).empty()) continue;
+      longest = i + 1 - at;
+      best = trie.tokens(node)[0];
+    }
+    found = longest > 0;
+    at += longest;
+    tokens.push_back(best);
+  }
+  Id end = c;
+  for (std::size_t i = 0; found && i < tokens.size(); ++i) end = token(end, tokens[i]);
+  found = found && clouds_[end].accepting && !clouds_[end].open;
+  if (found) endings_.push_back(std::move(tokens));
+  ending_index_.emplace(c, found ? static_cast<uint32_t>(endings_.size() - 1) : kNothing);
+  return found ? &endings_.back() : nullptr;
+}
+
+bool Clouds::alive(Id c) {
+  if (c == kNone) return false;
+  const Cloud& of = clouds_[c];
+  if (of.accepting || of.open) return true;
+  if (const bool* known = alive_.find(c)) return *known;
+  const std::vector<Group> groups = of.groups;
+  bool out = false;
+  for (const Group& e : groups)
+    if ((out = parser_.alive().stack(e.stack))) break;
+  alive_.emplace(c, out);
+  return out;
+}
+
+bool Clouds::ways(const Entry& e, uint32_t places, const Way& f) {
+  check_depth();
+  const Stride& s = strides_.stride(e.regex, places);
+  for (std::size_t i = 0; i < s.left.size(); ++i)
+    if (!f(closed({s.left[i].regex, e.stack}), e.regex, places, i)) return false;
+  for (const Stride::Exit& x : s.exits) {
+    const Id entered = enter(e.stack, x.label);
+    lost_ = lost_ || clouds_[entered].open;
+    for (const Entry& next : entries(entered))
+      if (!ways(next, x.places, f)) return false;
+  }
+  return true;
+}
+
+bool Clouds::ways(Id c, const Way& f) {
+  lost_ = clouds_[c].open;
+  for (const Entry& e : entries(c))
+    if (!ways(e, Strides::kRoot, f)) return false;
+  return true;
+}
+
+std::vector<Clouds::Entry> Clouds::entries(Id c) const {
+  std::vector<Entry> out;
+  for (const Group& g : clouds_[c].groups)
+    for (uint32_t r : sets_[g.set]) out.push_back({RegexId{r}, g.stack});
+  return out;
+}
+
+}  // namespace structgen

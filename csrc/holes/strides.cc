@@ -1,0 +1,111 @@
+#include "holes/strides.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/work.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kStrides = 42;  // of RegexArena::attached
+}
+
+Strides& Strides::of(RegexArena& regexes, const Vocabulary& vocabulary) {
+  return regexes.attached<Strides>(kStrides, [&] { return std::make_shared<Strides>(regexes, vocabulary); });
+}
+
+Strides::Strides(RegexArena& regexes, const Vocabulary& vocabulary)
+    : regexes_(regexes), vocabulary_(vocabulary) {
+  std::vector<uint32_t> root{0};
+  intern(root);
+}
+
+uint32_t Strides::intern(std::vector<uint32_t>& places) {
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  return index_.find_or_add(
+      hash_words(places, 7), [&](uint32_t i) { return sets_[i] == places; },
+      [&] {
+        sets_.push_back(places);
+        bytes_ += places.size() * 4 + 64;
+        return static_cast<uint32_t>(sets_.size() - 1);
+      });
+}
+
+// token(node, regex) where tokens end, out(node, label) where the regex does and tokens go on.
+template <class Token, class Out>
+void Strides::walk(RegexId r, uint32_t places, Token&& token, Out&& out) {
+  const TokenTrie& trie = vocabulary_.trie();
+  const std::vector<uint32_t> from = sets_[places];
+  std::vector<std::pair<uint32_t, RegexId>> todo;
+  FlatMap<uint64_t, bool> seen;  // one place may lie below another one
+  for (uint32_t place : from) {
+    todo.push_back({place, r});
+    while (!todo.empty()) {
+      const auto [node, d] = todo.back();
+      todo.pop_back();
+      const TokenTrie::Kids& kids = trie.kids(node);
+      (kids.set & regexes_.steps(d)).for_each([&](uint8_t b) {
+        charge();
+        const RegexId to = regexes_.step(d, b);
+        if (to == RegexArena::empty()) return;
+        const uint32_t child = trie.child(kids, b);
+        if (from.size() > 1 && !seen.emplace((static_cast<uint64_t>(child) << 32) | to.v, true).second)
+          return;
+        const RegexNode& n = regexes_.node(to);
+        if (!trie.tokens(child).empty()) token(child, to);
+        if (trie.leaf(child)) return;
+        if (n.nullable) out(child, n.kind == RegexKind::kDone ? n.min + 1 : 0);
+        if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) todo.push_back({child, to});
+      });
+    }
+  }
+}
+
+const Stride& Strides::stride(RegexId r, uint32_t places) {
+  const uint64_t key = (static_cast<uint64_t>(r.v) << 32) | places;
+  if (const uint32_t* known = known_.find(key)) return *strides_[*known];
+  auto made = std::make_unique<Stride>();
+  FlatMap<uint32_t, uint32_t> number;
+  std::map<uint32_t, std::vector<uint32_t>> exits;
+  const TokenTrie& trie = vocabulary_.trie();
+  walk(
+      r, places,
+      [&](uint32_t node, RegexId to) {
+        const auto [i, fresh] = number.emplace(to.v, static_cast<uint32_t>(made->left.size()));
+        if (fresh) made->left.push_back({to, {}});
+        std::vector<TokenId>& some = made->left[i].examples;
+        if (some.size() < Stride::kExamples) some.push_back(trie.tokens(node)[0]);
+      },
+      [&](uint32_t node, uint32_t label) { exits[label].push_back(node); });
+  for (auto& [label, at] : exits) made->exits.push_back({label, intern(at)});
+  bytes_ += sizeof(Stride) + made->left.size() * 64 + made->exits.size() * 8;
+  strides_.push_back(std::move(made));
+  known_.emplace(key, static_cast<uint32_t>(strides_.size() - 1));
+  return *strides_.back();
+}
+
+const std::vector<TokenId>& Strides::tokens(RegexId r, uint32_t places, std::size_t left) {
+  const Stride& s = stride(r, places);
+  if (!s.listed) {
+    std::vector<std::vector<TokenId>> all(s.left.size());
+    FlatMap<uint32_t, uint32_t> number;
+    for (uint32_t i = 0; i < s.left.size(); ++i) number.emplace(s.left[i].regex.v, i);
+    const TokenTrie& trie = vocabulary_.trie();
+    walk(
+        r, places,
+        [&](uint32_t node, RegexId to) {
+          std::vector<TokenId>& list = all[*number.find(to.v)];
+          const auto here = trie.tokens(node);
+          list.insert(list.end(), here.begin(), here.end());
+        },
+        [](uint32_t, uint32_t) {});
+    for (const auto& list : all) bytes_ += list.size() * sizeof(TokenId);
+    s.tokens = std::move(all);
+    s.listed = true;
+  }
+  return s.tokens[left];
+}
+
+}  // namespace structgen

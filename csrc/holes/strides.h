@@ -1,0 +1,64 @@
+// What one token, whichever it is, does to a regex.
+//
+// In: a regex, and the places of the trie at which tokens go on with it: the root, or where a terminal in
+// front of it ended. Out: the derivatives in which tokens end inside it, and the places at which it ends
+// within tokens. Cost: a walk of the trie below those places, once for each pair; what stands behind the
+// regex does not matter to it, so all grammars of a world share the answers.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "base/intern.h"
+#include "mask/vocabulary.h"
+#include "regex/regex.h"
+
+namespace structgen {
+
+struct Stride {
+  static constexpr std::size_t kExamples = 6;
+  struct Left {
+    RegexId regex;
+    std::vector<TokenId> examples;  // tokens that end there
+  };
+  struct Exit {
+    uint32_t label;  // 1 + what the regex ended in, or 0
+    uint32_t places;
+  };
+  std::vector<Left> left;
+  std::vector<Exit> exits;
+  // Tokens that end in each of `left`, once they were asked for.
+  mutable std::vector<std::vector<TokenId>> tokens;
+  mutable bool listed = false;
+};
+
+class Strides {
+ public:
+  // The table of a world, made on first use: `vocabulary` is the world's.
+  static Strides& of(RegexArena& regexes, const Vocabulary& vocabulary);
+  Strides(RegexArena& regexes, const Vocabulary& vocabulary);
+  static constexpr uint32_t kRoot = 0;  // the set of places where a token begins
+  const Stride& stride(RegexId r, uint32_t places);
+  const std::vector<TokenId>& tokens(RegexId r, uint32_t places, std::size_t left);
+  std::size_t byte_size() const { return bytes_; }
+  // The number of a set of places.
+  uint32_t intern(std::vector<uint32_t>& places);
+  const std::vector<uint32_t>& places(uint32_t set) const { return sets_[set]; }
+
+ private:
+  template <class Token, class Out>
+  void walk(RegexId r, uint32_t places, Token&& token, Out&& out);
+  RegexArena& regexes_;
+  const Vocabulary& vocabulary_;
+  std::vector<std::vector<uint32_t>> sets_;
+  InternTable index_;
+  FlatMap<uint64_t, uint32_t> known_;
+  std::vector<std::unique_ptr<Stride>> strides_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace structgen

@@ -1,0 +1,233 @@
+"""A canvas: a row of token slots that is filled in any order, and what may stand in each slot.
+
+Enters: a grammar, a number of slots, tokens. Leaves: True, False or None for a token in a slot, rows of a
+bitmask, tokens for the slots that are left. The core does the work (``csrc/holes/canvas.h``). Cost: `Canvas`
+says.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from . import _core
+from .errors import StructgenError, UnsatisfiableBudget
+from .holes import hole_text
+
+if TYPE_CHECKING:
+    from .grammar import CompiledGrammar
+    from .vocabulary import Vocabulary
+
+__all__ = ["Canvas"]
+
+
+def _verdict(told: int) -> bool | None:
+    return None if told < 0 else told == 1
+
+
+def _whole(value: Any, what: str) -> int:
+    if not hasattr(value, "__index__") or isinstance(value, bool):
+        raise TypeError(f"canvas: {what} is a whole number, not {value!r:.60}")
+    return operator.index(value)
+
+
+class Canvas:
+    """Token slots of one text, filled in any order (`CompiledGrammar.canvas`).
+
+    ``allows`` says True where the slots that are left can be filled so that the text belongs to the grammar,
+    slot counts and all, and that is a promise: a canvas to which only allowed tokens were set can always be
+    completed. False is a proof. None means that a limit was met or that it depends on what texts in the other
+    slots repeat; it is counted in ``unknown`` and never set.
+
+    Cost: a check reads on from its slot until it meets what was read before, a look-up a slot; the first ones
+    of a grammar make tables, a walk of the vocabulary for each terminal. A canvas belongs to one thread at a
+    time; ``fork`` copies it.
+    """
+
+    __slots__ = ("_core", "_grammar")
+
+    def __init__(self, core: _core.Canvas, grammar: CompiledGrammar) -> None:
+        self._core = core
+        self._grammar = grammar
+
+    @property
+    def grammar(self) -> CompiledGrammar:
+        return self._grammar
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._grammar.vocabulary
+
+    @property
+    def tokens(self) -> list[int | None]:
+        """The token of each slot; None where it is masked."""
+        return [None if t < 0 else t for t in self._core.tokens]
+
+    @property
+    def masked(self) -> list[int]:
+        """The slots that have no token yet."""
+        return [i for i, t in enumerate(self._core.tokens) if t < 0]
+
+    @property
+    def asked(self) -> int:
+        """Checks so far, of `allows`, `set` and `select`."""
+        return self._core.asked
+
+    @property
+    def unknown(self) -> int:
+        """Checks that came to None."""
+        return self._core.unknown
+
+    def __len__(self) -> int:
+        return len(self._core)
+
+    def __repr__(self) -> str:
+        return f"<Canvas: {len(self) - len(self.masked)} of {len(self)} slots filled>"
+
+    def possible(self) -> bool | None:
+        """Whether the masked slots can be filled. Of a canvas that is filled by allowed tokens: True."""
+        return _verdict(self._core.possible())
+
+    def allows(self, slot: int, token: int) -> bool | None:
+        """Whether a token may stand in a slot. A slot that has one is asked about as if it were masked.
+
+        Raises:
+            ValueError: no such slot, or a token outside the vocabulary.
+        """
+        return _verdict(self._core.allows(_whole(slot, "a slot"), _whole(token, "a token")))
+
+    def set(self, slot: int, token: int, *, force: bool = False) -> None:
+        """Puts a token into a slot.
+
+        Args:
+            force: whatever `allows` says; the promise of the canvas is gone then.
+
+        Raises:
+            ValueError: the token is not allowed there, or it is not known whether it is.
+        """
+        told = self._core.set(_whole(slot, "a slot"), _whole(token, "a token"), force)
+        if told != 1 and not force:
+            why = "is not allowed" if told == 0 else "may or may not be allowed (it is too much to tell)"
+            raise ValueError(f"canvas: token {token} {why} in slot {slot}")
+
+    def clear(self, slot: int) -> None:
+        """Masks a slot again. What was possible stays possible."""
+        self._core.clear(_whole(slot, "a slot"))
+
+    def select(self, candidates: Iterable[tuple[int, int]]) -> list[bool]:
+        """Commits those of (slot, token) pairs, in this order, after which the canvas can still be completed.
+
+        Returns:
+            For each pair whether it was committed. A pair for a slot that has a token is not.
+        """
+        out = []
+        taken = self._core.tokens
+        for slot, token in candidates:
+            slot, token = _whole(slot, "a slot"), _whole(token, "a token")
+            filled = 0 <= slot < len(taken) and taken[slot] >= 0
+            out.append(not filled and self._core.set(slot, token, False) == 1)
+            if out[-1]:
+                taken[slot] = token
+        return out
+
+    def fill_bitmask(self, mask: Any, slot: int, row: int = 0) -> bool:
+        """Writes the tokens that a slot allows into a row of a bitmask (`allocate_bitmask`).
+
+        Returns:
+            Whether that is all of them. False: tokens of which it is not known were left out.
+        """
+        bits, exact = self._core.row(_whole(slot, "a slot"))
+        target = mask.numpy() if hasattr(mask, "numpy") else np.asarray(mask)
+        words = np.frombuffer(bits, dtype=np.int32)
+        line = target[row] if target.ndim == 2 else target
+        if line.shape[-1] < len(words) or target.dtype != np.int32:
+            raise ValueError(f"bitmask: expected int32 and at least {len(words)} words a row")
+        line[: len(words)] = words
+        line[len(words) :] = 0
+        return bool(exact)
+
+    def complete(self, logprobs: Any = None) -> list[int]:
+        """Tokens for all slots: those that were set, and for the others some that make a text of the grammar.
+
+        Args:
+            logprobs: scores of shape (slots, vocabulary). Slots are then filled from left to right, each with
+                the best token that it allows; that is greedy, not the best filling. Without scores, whatever
+                is found first.
+
+        Raises:
+            ValueError: there is no such filling, or none was found within the limits.
+        """
+        core = self._core
+        if logprobs is not None:
+            filled = self.fork()
+            scores = np.asarray(logprobs, dtype=np.float32)
+            if scores.ndim != 2 or scores.shape[0] != len(self):
+                raise ValueError(f"complete: logprobs have a row a slot ({len(self)}), not {scores.shape}")
+            for slot in self.masked:
+                filled._best(slot, scores[slot])
+            core = filled._core
+        told, tokens = core.complete()
+        if told != 1:
+            why = (
+                "no text of the grammar fits"
+                if told == 0
+                else "no text that fits was found within the limits"
+            )
+            raise ValueError(f"canvas: {why} the slots")
+        return list(tokens)
+
+    def _best(self, slot: int, scores: np.ndarray) -> None:
+        """Sets the token of the highest score that is allowed, if one of the first hundred is."""
+        most = min(len(scores), 100)
+        order = np.argpartition(-scores, most - 1)[:most]
+        for token in order[np.argsort(-scores[order])]:
+            if int(token) < self.vocabulary.vocab_size and self._core.set(slot, int(token), False) == 1:
+                return
+
+    def text(self, tokens: Sequence[int] | None = None) -> bytes:
+        """The text of a whole row: of `complete`, or of these tokens. What ends it is left out."""
+        row = self.complete() if tokens is None else list(tokens)
+        ends = set(self.vocabulary.eos_token_ids)
+        stop = next((i for i, t in enumerate(row) if t in ends), len(row))
+        return self.vocabulary.decode(row[:stop])
+
+    def fork(self) -> Canvas:
+        """A copy that goes its own way."""
+        return Canvas(self._core.fork(), self._grammar)
+
+
+def made(
+    grammar: CompiledGrammar,
+    slots: int,
+    prefix: str | bytes,
+    after: Literal["end", "open"],
+    pad: int | None,
+) -> Canvas:
+    """`CompiledGrammar.canvas`."""
+    if after not in ("end", "open"):
+        raise ValueError(f"canvas: after is 'end' or 'open', not {after!r:.60}")
+    n = _whole(slots, "slots")
+    if n < 0:
+        raise ValueError(f"canvas: slots must not be negative: {n}")
+    if pad is not None:
+        pad = _whole(pad, "pad")
+    before = hole_text(prefix, "the prefix")
+    out = Canvas(_core.Canvas(grammar._core, n, before, after == "open", pad), grammar)
+    if out.possible() is False:
+        least = _least(grammar, before)
+        shown = f"; the shortest text takes {least}" if least is not None and least > n else ""
+        what = "no text of the grammar fits" if after == "end" else "no beginning of a text fits"
+        raise UnsatisfiableBudget(f"canvas: {what} {n} slots{shown}")
+    return out
+
+
+def _least(grammar: CompiledGrammar, prefix: bytes) -> int | None:
+    """Tokens of the shortest text behind a prefix, without the one that ends it."""
+    try:
+        matcher = grammar.matcher()
+        return matcher.tokens_needed() - 1 if matcher.accept_bytes(prefix) else None
+    except StructgenError:
+        return None

@@ -1,0 +1,199 @@
+"""Canvases of random grammars, against enumeration of every filling.
+
+The law: a token may stand in a slot exactly where some filling of the canvas has it there, slot counts, end
+and padding included; rows of bits are those verdicts; whatever is committed of what is allowed, in any order,
+the canvas can be completed. Which texts belong to a grammar is asked of `tests.random_grammars.Oracle` or of
+a plain matcher, neither of which knows of holes.
+
+`python -m tests.random_canvas DIALECT|schema FIRST COUNT` checks seeds and prints a line a failure.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+import structgen as sg
+from structgen import errors
+from tests import strategies
+from tests.random_grammars import VOCABULARIES, Mismatch, Oracle, compilers, draw, gbnf, lark
+from tests.strategies import Seeded, Source
+
+# Tokens that make the texts of small schemas, not each byte of which is one.
+JSON_TOKENS = (
+    b'"', b"a", b"b", b"[", b"]", b"{", b"}", b",", b":", b"1", b"0", b".", b" ", b'"a"', b'":', b'{"', b"1,",
+    b"1]", b'","', b"null", b"true", b"]}", b"\\u0061", b'"a":1',
+)  # fmt: skip
+
+
+def fillings(
+    grammar: sg.CompiledGrammar,
+    tokens: Sequence[bytes],
+    slots: int,
+    after: str,
+    pad: int | None,
+    inside: Callable[[bytes], bool],
+    begins: Callable[[bytes], bool],
+) -> set[tuple[int, ...]]:
+    """Every row of tokens that is a text, ended and padded, or begins one where it is open."""
+    end = len(tokens)
+    found: set[tuple[int, ...]] = set()
+
+    def go_on(row: tuple[int, ...], text: bytes) -> None:
+        rest = slots - len(row)
+        if inside(text) and (rest > 0 or after == "end"):
+            found.add(row + ((end,) + (end if pad is None else pad,) * (rest - 1) if rest else ()))
+        if rest == 0:
+            if after == "open":
+                found.add(row)
+            return
+        for t, more in enumerate(tokens):
+            if more and t != pad and begins(text + more):
+                go_on((*row, t), text + more)
+
+    go_on((), b"")
+    return found
+
+
+def row_of(canvas: sg.Canvas, slot: int) -> tuple[set[int], bool]:
+    mask = sg.allocate_bitmask(1, canvas.vocabulary.vocab_size)
+    exact = canvas.fill_bitmask(mask, slot)
+    bits = np.unpackbits(np.asarray(mask).view(np.uint8), bitorder="little")
+    return set(np.flatnonzero(bits[: canvas.vocabulary.vocab_size]).tolist()), exact
+
+
+def check_canvas(
+    grammar: sg.CompiledGrammar,
+    slots: int,
+    after: Any,
+    pad: int | None,
+    every: set[tuple[int, ...]],
+    source: Source,
+) -> tuple[int, int]:
+    """Fills a canvas in some order by tokens that are allowed; (checks, those that were not known)."""
+    size = grammar.vocabulary.vocab_size
+    try:
+        canvas = grammar.canvas(slots, after=after, pad=pad)
+    except errors.UnsatisfiableBudget:
+        if every:
+            raise Mismatch("canvas refused", f"{slots} {after}: {min(every)} fits") from None
+        return 0, 0
+    left = every
+    order = list(range(slots))
+    while order:
+        slot = order.pop(source.integer(0, len(order) - 1))
+        right = {row[slot] for row in left}
+        shown = f"{slots} {after} {pad}: {canvas.tokens}, slot {slot}"
+        told = {t: canvas.allows(slot, t) for t in range(size)}
+        wrong = [t for t, verdict in told.items() if verdict is not None and verdict != (t in right)]
+        if wrong:
+            raise Mismatch("canvas", f"{shown}: token {wrong[0]} is {told[wrong[0]]}")
+        bits, exact = row_of(canvas, slot)
+        if bits - right:
+            raise Mismatch("canvas row", f"{shown}: {min(bits - right)} is too much")
+        if exact and bits != right:
+            raise Mismatch("canvas row", f"{shown}: {min(right - bits)} is missing")
+        yes = sorted(t for t, verdict in told.items() if verdict)
+        if not yes:
+            if right and all(verdict is not None for verdict in told.values()):
+                raise Mismatch("canvas dead end", shown)
+            break
+        token = source.pick(yes)
+        canvas.set(slot, token)
+        left = {row for row in left if row[slot] == token}
+        if source.chance(30):  # set, cleared and set again is set
+            canvas.clear(slot)
+            canvas.set(slot, token)
+        full = tuple(canvas.complete())
+        if full not in left:
+            raise Mismatch("canvas complete", f"{shown}: {full}")
+    return canvas.asked, canvas.unknown
+
+
+def check(seed: int, dialect: str, made: Sequence[Any]) -> tuple[int, int]:
+    source = Seeded(seed)
+    drawn = draw(source, dialect)
+    known = Oracle(drawn, dialect)
+    which = source.integer(0, 1)
+    text = gbnf(drawn) if dialect == "gbnf" else lark(drawn)
+    try:
+        grammar = made[which].gbnf(text) if dialect == "gbnf" else made[which].lark(text, lexer=dialect)
+    except errors.GrammarError:
+        return 0, 0
+    memo: dict[bytes, bool] = {}
+
+    def inside(text: bytes) -> bool:
+        if text not in memo:
+            memo[text] = known.accepts(text.decode())
+        return memo[text]
+
+    asked = unknown = 0
+    for slots in range(4):
+        after = source.pick(("end", "open"))
+        pad = source.pick((None, None, 5 if which == 0 else None)) if after == "end" else None
+        begins = lambda text: grammar.matcher().accept_bytes(text)  # noqa: E731
+        every = fillings(grammar, VOCABULARIES[which], slots, after, pad, inside, begins)
+        one, other = check_canvas(grammar, slots, after, pad, every, source)
+        asked, unknown = asked + one, unknown + other
+    return asked, unknown
+
+
+def json_compiler() -> sg.Compiler:
+    return sg.Compiler(sg.Vocabulary.from_bytes([*JSON_TOKENS, b""], eos_token_ids=[len(JSON_TOKENS)]))
+
+
+def check_schema(seed: int, compiler: sg.Compiler) -> tuple[int, int]:
+    source = Seeded(seed)
+    kind = source.integer(0, 3)
+    document: Any
+    if kind <= 1:
+        document = strategies.schema(source, strategies.Features(unevaluated=True))
+    else:
+        document = strategies.keyed(source) if kind == 2 else strategies.counted(source)
+    try:
+        grammar = compiler.json_schema(
+            document, whitespace="compact", property_order=source.pick(("schema", "any"))
+        )
+    except errors.GrammarError:
+        return 0, 0
+
+    def inside(text: bytes) -> bool:
+        matcher = grammar.matcher()
+        return matcher.accept_bytes(text) and matcher.is_accepting()
+
+    asked = unknown = 0
+    for slots in range(1, 5):
+        after = source.pick(("end", "end", "open"))
+        begins = lambda text: grammar.matcher().accept_bytes(text)  # noqa: E731
+        every = fillings(grammar, JSON_TOKENS, slots, after, None, inside, begins)
+        if len(every) > 20_000:
+            break
+        try:
+            one, other = check_canvas(grammar, slots, after, None, every, source)
+        except Mismatch as error:
+            raise Mismatch(error.args[0], f"{json.dumps(document)}: {error.args[1]}") from None
+        asked, unknown = asked + one, unknown + other
+    return asked, unknown
+
+
+def main() -> None:
+    dialect, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    made = [json_compiler()] if dialect == "schema" else compilers()
+    asked = unknown = 0
+    for seed in range(first, first + count):
+        try:
+            one, other = check_schema(seed, made[0]) if dialect == "schema" else check(seed, dialect, made)
+            asked, unknown = asked + one, unknown + other
+        except Mismatch as error:
+            print(error.args[0], seed, error.args[1].replace("\n", " "), sep="\t", flush=True)
+        except Exception as error:
+            print("error", seed, f"{type(error).__name__}: {error}".replace("\n", " "), sep="\t", flush=True)
+    print("done", asked, unknown, sep="\t")
+
+
+if __name__ == "__main__":
+    main()
