@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .constraints import ToolCall, ToolReply, parse_tool_calls
     from .generation import (
         AsyncStream,
+        Denoised,
         Event,
         Failed,
         IncompleteString,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         Trace,
         agenerate,
         astream,
+        denoise,
         generate,
         generate_many,
         stream,
@@ -68,6 +70,7 @@ __all__ = [
     "CompiledGrammar",
     "Compiler",
     "Completion",
+    "Denoised",
     "Event",
     "Failed",
     "Finding",
@@ -102,6 +105,7 @@ __all__ = [
     "apply_bitmask",
     "astream",
     "check",
+    "denoise",
     "each",
     "fill_bitmasks",
     "gen",
@@ -120,9 +124,9 @@ __all__ = [
 ]
 
 _GENERATION = (
-    "AsyncStream", "Event", "Failed", "IncompleteString", "InvalidValue", "Progress", "Result", "Stream",
-    "TokenLogprobs", "ToolCall", "ToolReply", "Trace", "agenerate", "astream", "generate", "generate_many",
-    "stream", "trace",
+    "AsyncStream", "Denoised", "Event", "Failed", "IncompleteString", "InvalidValue", "Progress", "Result",
+    "Stream", "TokenLogprobs", "ToolCall", "ToolReply", "Trace", "agenerate", "astream", "denoise",
+    "generate", "generate_many", "stream", "trace",
 )  # fmt: skip
 
 

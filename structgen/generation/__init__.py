@@ -10,6 +10,7 @@ from __future__ import annotations
 from .._drawing import Sampling
 from ..constraints import ToolCall, ToolReply
 from .api import agenerate, generate
+from .denoising import Denoised, denoise
 from .many import Failed, Progress, generate_many
 from .partial import IncompleteString
 from .results import InvalidValue, Result, TokenLogprobs
@@ -18,6 +19,7 @@ from .tracing import Trace, trace
 
 __all__ = [
     "AsyncStream",
+    "Denoised",
     "Event",
     "Failed",
     "IncompleteString",
@@ -32,6 +34,7 @@ __all__ = [
     "Trace",
     "agenerate",
     "astream",
+    "denoise",
     "generate",
     "generate_many",
     "stream",

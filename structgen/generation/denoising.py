@@ -1,0 +1,262 @@
+"""`sg.denoise`: a text from a masked-diffusion model under a constraint, its slots filled in any order.
+
+Enters: a `DiffusionLM`, a prompt, a constraint, a number of slots and steps. Leaves: `Denoised`. Cost: one
+forward a step, and a check of the canvas for every token that is about to be committed.
+
+The law: in every step a scheduler says which of the masked slots are to be filled, in which order. A slot
+takes the first of its tokens, in the order of their scores or as they are drawn, that the canvas allows. With
+``scheduler="random"`` and a step a slot that is the masked any-order law: a slot is drawn uniformly, and its
+token from the model's distribution given that it is allowed. It is not P(text | the text fits): no weight of
+what the other slots can still become is in it.
+"""
+
+from __future__ import annotations
+
+import operator
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..canvas import Canvas
+from ..constraints import constraint_of
+from ..grammar import CompiledGrammar
+from ..lm.base import LanguageModelError
+from ..lm.diffusion import DiffusionLM
+from ..lm.load import compiler_of
+
+__all__ = ["Denoised", "Scheduler", "denoise"]
+
+_Scores = npt.NDArray[np.float64]
+_TRIED = 64  # tokens of a slot that are asked about, before a mask of the slot is asked for
+
+
+class Chance(Protocol):
+    """Where draws come from; tests put an enumerator in its place."""
+
+    def draw(self, weights: _Scores) -> int:
+        """An index, in proportion to the weights, whose sum is positive."""
+        ...
+
+
+class _Random:
+    def __init__(self, seed: int) -> None:
+        self._source = np.random.default_rng(seed)
+
+    def draw(self, weights: _Scores) -> int:
+        sums = np.cumsum(weights)
+        return int(np.searchsorted(sums, self._source.random() * sums[-1], side="right"))
+
+
+#: (probabilities of the masked slots, the slots, how many a step has to fill at least, chance) ->
+#: slots in the order in which they are to be filled, as many as are to be.
+Scheduler = Callable[[_Scores, Sequence[int], int, Chance], "list[int]"]
+
+
+def confidence(probabilities: _Scores, masked: Sequence[int], least: int, chance: Chance) -> list[int]:
+    """The slots of whose token the model is surest (LLaDA)."""
+    order = np.argsort(-probabilities.max(axis=1), kind="stable")
+    return [masked[i] for i in order[:least]]
+
+
+def threshold(probabilities: _Scores, masked: Sequence[int], least: int, chance: Chance) -> list[int]:
+    """All slots with a token of 0.9 and more, and what the step has to fill (Dimple, Fast-dLLM)."""
+    best = probabilities.max(axis=1)
+    order = np.argsort(-best, kind="stable")
+    return [masked[i] for i in order[: max(least, int((best >= 0.9).sum()))]]
+
+
+def at_random(probabilities: _Scores, masked: Sequence[int], least: int, chance: Chance) -> list[int]:
+    """Slots drawn uniformly."""
+    left, out = list(masked), []
+    for _ in range(least):
+        out.append(left.pop(chance.draw(np.ones(len(left)))))
+    return out
+
+
+SCHEDULERS: dict[str, Scheduler] = {"confidence": confidence, "random": at_random, "threshold": threshold}
+
+
+@dataclass
+class Denoised:
+    """What `sg.denoise` returns.
+
+    Attributes:
+        text, value: the text, and its value as `sg.generate` reads it.
+        tokens: of every slot, with what ends the text and the padding behind it.
+        checks: tokens of which it was asked whether they may be committed.
+        refused: those that the canvas proved wrong, and that the model would have written.
+        unknown: those of which it was not known; they were not committed.
+        completed: tokens that the canvas wrote because the model's were not allowed, or the steps ran out.
+        steps: forwards of the model. seconds: wall-clock time, that of the canvas apart.
+    """
+
+    text: str
+    value: Any
+    tokens: list[int]
+    checks: int
+    refused: int
+    unknown: int
+    completed: int
+    steps: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    grammar: CompiledGrammar | None = field(default=None, repr=False)
+
+
+def _step_count(steps: int | None, slots: int) -> int:
+    if steps is None:
+        return slots
+    if not hasattr(steps, "__index__") or isinstance(steps, bool):
+        raise TypeError(f"denoise: steps is a whole number, not {steps!r:.60}")
+    if steps < 1:
+        raise ValueError(f"denoise: steps must be positive: {steps}")
+    return operator.index(steps)
+
+
+def _distribution(logits: npt.NDArray[np.float32], temperature: float, mask: int) -> _Scores:
+    """Probabilities a slot. The mask token is no token of a text."""
+    scores = np.asarray(logits, dtype=np.float64) / (temperature if temperature > 0 else 1.0)
+    if mask < scores.shape[1]:
+        scores[:, mask] = -np.inf
+    scores -= scores.max(axis=1, keepdims=True)
+    out = np.exp(scores)
+    out /= out.sum(axis=1, keepdims=True)
+    if not np.isfinite(out).all():
+        raise LanguageModelError("the model's scores are no distribution")
+    return out
+
+
+class _Filler:
+    """Fills slots of a canvas, and counts."""
+
+    def __init__(self, canvas: Canvas, greedy: bool, chance: Chance) -> None:
+        self.canvas = canvas
+        self.greedy = greedy
+        self.chance = chance
+        self.checks = self.refused = self.unknown = 0
+
+    def fill(self, slot: int, probabilities: _Scores) -> bool:
+        """A token for a slot, the first that is allowed; False where none of those asked about is."""
+        left = probabilities.copy()
+        for _ in range(min(_TRIED, len(left))):
+            if left.max() <= 0:
+                return False
+            token = int(left.argmax()) if self.greedy else self.chance.draw(left)
+            if self._take(slot, token):
+                return True
+            left[token] = 0.0  # drawn again from the rest: from the distribution given that it is allowed
+        return self._by_mask(slot, left)
+
+    def _take(self, slot: int, token: int) -> bool:
+        self.checks += 1
+        told = self.canvas.allows(slot, token)
+        if told:
+            self.canvas.set(slot, token)
+            return True
+        self.refused += told is False
+        self.unknown += told is None
+        return False
+
+    def _by_mask(self, slot: int, left: _Scores) -> bool:
+        from ..logits import allocate_bitmask
+
+        mask = allocate_bitmask(1, self.canvas.vocabulary.vocab_size)
+        self.canvas.fill_bitmask(mask, slot)
+        bits = np.unpackbits(np.asarray(mask)[0].view(np.uint8), bitorder="little")[: len(left)]
+        left = left * bits[: len(left)]
+        if left.max() <= 0:
+            return False
+        return self._take(slot, int(left.argmax()) if self.greedy else self.chance.draw(left))
+
+
+def denoise(
+    model: DiffusionLM,
+    prompt: Any,
+    schema: Any = None,
+    *,
+    slots: int,
+    steps: int | None = None,
+    scheduler: str | Scheduler = "confidence",
+    temperature: float = 0.0,
+    seed: int | None = None,
+    pad: int | None = None,
+    chance: Chance | None = None,
+    **constraint: Any,
+) -> Denoised:
+    """A text from a masked-diffusion model, which surely fits a constraint and the slots.
+
+    Args:
+        model: a `DiffusionLM`, `structgen.lm.diffusion.TransformersDiffusionLM` for one.
+        prompt: text, or ids.
+        schema: a JSON Schema or a Python type; or another constraint by its name, as `sg.generate` takes it.
+        slots: tokens of the text, its end and padding included.
+        steps: forwards; as many as slots by default.
+        scheduler: "confidence", "threshold", "random", or a function (`Scheduler`).
+        temperature: 0 takes the best token that is allowed, above it tokens are drawn.
+        seed: of the draws.
+        pad: what stands behind the end token; that token again by default.
+
+    Returns:
+        A `Denoised`, whose text always belongs to the grammar.
+
+    Source: masked diffusion as in LLaDA (Nie et al., 2025).
+
+    Raises:
+        UnsatisfiableBudget: the slots cannot hold the shortest text; it says how many can.
+        LanguageModelError: no masked-diffusion model, or scores that are none.
+        ValueError, TypeError: no constraint, a bad number, an unknown scheduler.
+    """
+    if not isinstance(model, DiffusionLM):
+        raise TypeError(
+            f"denoise: the model is a DiffusionLM (with a mask token), not {type(model).__name__}"
+        )
+    count = _step_count(steps, slots)
+    if isinstance(scheduler, str):
+        if scheduler not in SCHEDULERS:
+            raise ValueError(f"denoise: scheduler is one of {', '.join(SCHEDULERS)}, not {scheduler!r:.60}")
+        scheduler = SCHEDULERS[scheduler]
+    if not temperature >= 0:
+        raise ValueError(f"denoise: temperature must not be negative: {temperature}")
+    wanted = constraint_of({"schema": schema, **constraint} if schema is not None else constraint)
+    if wanted is None:
+        raise ValueError("denoise needs a constraint: schema=, regex=, lark=, grammar= or another one")
+    grammar = wanted.compile(compiler_of(model))  # type: ignore[arg-type]
+    began = time.perf_counter()
+    canvas = grammar.canvas(slots, pad=pad)
+    checked = time.perf_counter() - began
+    context = model.encode(prompt)
+    filler = _Filler(canvas, temperature == 0, chance or _Random(0 if seed is None else seed))
+    forwards = 0
+    while (masked := canvas.masked) and forwards < count:
+        row = [model.mask_token_id if t is None else t for t in canvas.tokens]
+        scores = np.asarray(model.logits(context, row))
+        forwards += 1
+        if scores.shape[0] != slots or scores.ndim != 2:
+            raise LanguageModelError(f"the model scored {scores.shape}, not a row a slot ({slots})")
+        probabilities = _distribution(scores[masked], temperature, model.mask_token_id)
+        at = {slot: i for i, slot in enumerate(masked)}
+        least = -(-len(masked) // (count - forwards + 1))
+        mine = time.perf_counter()
+        for slot in scheduler(probabilities, masked, least, filler.chance):
+            filler.fill(slot, probabilities[at[slot]])
+        checked += time.perf_counter() - mine
+    completed = len(canvas.masked)
+    mine = time.perf_counter()
+    tokens = canvas.complete()
+    checked += time.perf_counter() - mine
+    text = canvas.text(tokens).decode("utf-8", "replace")
+    return Denoised(
+        text=text,
+        value=wanted.reader(grammar)(text),
+        tokens=tokens,
+        checks=filler.checks,
+        refused=filler.refused,
+        unknown=filler.unknown,
+        completed=completed,
+        steps=forwards,
+        seconds={"all": time.perf_counter() - began, "canvas": checked},
+        grammar=grammar,
+    )
