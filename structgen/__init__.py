@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .generation import (
         AsyncStream,
         Denoised,
+        Edited,
         Event,
         Failed,
         IncompleteString,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         agenerate,
         astream,
         denoise,
+        edit,
         generate,
         generate_many,
         stream,
@@ -71,6 +73,7 @@ __all__ = [
     "Compiler",
     "Completion",
     "Denoised",
+    "Edited",
     "Event",
     "Failed",
     "Finding",
@@ -107,6 +110,7 @@ __all__ = [
     "check",
     "denoise",
     "each",
+    "edit",
     "fill_bitmasks",
     "gen",
     "generate",
@@ -124,9 +128,9 @@ __all__ = [
 ]
 
 _GENERATION = (
-    "AsyncStream", "Denoised", "Event", "Failed", "IncompleteString", "InvalidValue", "Progress", "Result",
-    "Stream", "TokenLogprobs", "ToolCall", "ToolReply", "Trace", "agenerate", "astream", "denoise",
-    "generate", "generate_many", "stream", "trace",
+    "AsyncStream", "Denoised", "Edited", "Event", "Failed", "IncompleteString", "InvalidValue", "Progress",
+    "Result", "Stream", "TokenLogprobs", "ToolCall", "ToolReply", "Trace", "agenerate", "astream", "denoise",
+    "edit", "generate", "generate_many", "stream", "trace",
 )  # fmt: skip
 
 

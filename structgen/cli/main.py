@@ -30,6 +30,7 @@ _COMMANDS = (
     "compile",
     "mask",
     "infill",
+    "edit",
     "lint",
     "trace",
     "bench",

@@ -11,6 +11,7 @@ from .._drawing import Sampling
 from ..constraints import ToolCall, ToolReply
 from .api import agenerate, generate
 from .denoising import Denoised, denoise
+from .editing import Edited, edit
 from .many import Failed, Progress, generate_many
 from .partial import IncompleteString
 from .results import InvalidValue, Result, TokenLogprobs
@@ -20,6 +21,7 @@ from .tracing import Trace, trace
 __all__ = [
     "AsyncStream",
     "Denoised",
+    "Edited",
     "Event",
     "Failed",
     "IncompleteString",
@@ -35,6 +37,7 @@ __all__ = [
     "agenerate",
     "astream",
     "denoise",
+    "edit",
     "generate",
     "generate_many",
     "stream",

@@ -1,0 +1,82 @@
+"""`structgen edit FILE --at /pointer --schema FILE`: one value of a document is written anew by a model.
+
+In: a document, a constraint on the whole, a place. Out: the document with another value there, on standard
+output; all else is byte for byte what it was. Cost: loading the model, a compile, a forward a token.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from .common import (
+    OK,
+    Commands,
+    Failure,
+    Inputs,
+    add_constraint_options,
+    called,
+    constraint,
+    json_options,
+    load_model,
+    note,
+)
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "edit",
+        help="one value of a document, written anew by a model",
+        description="Writes one value of a JSON document, or a stretch of any text, anew. Everything else "
+        "stays as it is, and the whole fits the constraint.",
+    )
+    parser.add_argument("file", metavar="FILE", help="the document, or -")
+    place = parser.add_mutually_exclusive_group(required=True)
+    place.add_argument("--at", metavar="POINTER", help="a JSON pointer: /customer/city")
+    place.add_argument("--span", metavar="BEGIN:END", help="characters, counted from 0")
+    parser.add_argument("--instruction", default="", metavar="TEXT", help="what is to become of it")
+    parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
+    parser.add_argument("--max-tokens", type=int, default=64, metavar="N", help="(default: 64)")
+    parser.add_argument("--temperature", type=float, metavar="T", help="0 is greedy (default: 0)")
+    parser.add_argument("--seed", type=int, help="repeats the draws")
+    add_constraint_options(parser)
+    parser.set_defaults(run=run)
+
+
+def _span(text: str) -> tuple[int, int]:
+    try:
+        begin, end = text.split(":")
+        return int(begin), int(end)
+    except ValueError:
+        raise Failure(f"--span is BEGIN:END in characters, not {text!r:.60}") from None
+
+
+def run(options: argparse.Namespace) -> int:
+    from structgen.generation.editing import edit
+
+    inputs = Inputs()
+    wanted = constraint(options, inputs)
+    if wanted is None:
+        raise Failure("edit needs a constraint: --schema, or another option that says what the text is")
+    document = inputs.read(options.file, "document")
+    where = options.at if options.at is not None else _span(options.span)
+    lm = load_model(options.model)
+    more = {} if options.temperature is None else {"temperature": options.temperature}
+    if options.seed is not None:
+        more["seed"] = options.seed
+    how = {
+        k: v for k, v in json_options(options).items() if k in ("draft", "formats", "registry", "extra_keys")
+    }
+    wanted.warn()
+    try:
+        done = edit(
+            lm, document, where, instruction=options.instruction, max_tokens=options.max_tokens,
+            **{wanted.param: wanted.value}, **how, **more,
+        )  # fmt: skip
+    except (LookupError, ValueError) as error:
+        if isinstance(error, LookupError) or str(error).startswith("edit:"):
+            raise Failure(f"{called(options.file)}: {error.args[0].removeprefix('edit: ')}") from None
+        raise
+    note(f"{done.old} -> {done.written}")
+    sys.stdout.write(done.text)
+    return OK

@@ -1,0 +1,270 @@
+"""`sg.edit`: one value of a JSON document, or a stretch of any text, is written anew; all else stays.
+
+Enters: a model, a document, where, a constraint on the whole. Leaves: `Edited`, whose text is the document
+byte for byte but for the place, and belongs to the grammar. Cost: a compile, `CompiledGrammar.infill`, and a
+forward a token of what is written.
+
+A model reads what stands in front of the hole last, so that it goes on from there; the document and the
+instruction stand before that. A model with marks for fill-in-the-middle (``<|fim_prefix|>`` and the like)
+reads both sides in its own form.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from json.decoder import scanstring  # type: ignore[attr-defined]
+from typing import Any
+
+import numpy as np
+
+from ..constraints import constraint_of
+from ..errors import BudgetExceeded, GrammarError, UnsatisfiableBudget
+from ..grammar import CompiledGrammar, Matcher
+from ..lm.base import LanguageModel
+from ..lm.load import compiler_of, language_model
+from ..lm.prompts import formatted, is_embedded
+from ..logits import allocate_bitmask
+
+__all__ = ["Edited", "edit", "span_of"]
+
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+#: Marks of prefix, suffix and middle, in the order in which models read them.
+_MARKS = (
+    ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
+    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
+    ("<|fim_begin|>", "<|fim_hole|>", "<|fim_end|>"),
+    ("<PRE>", "<SUF>", "<MID>"),
+)
+_OPTIONS = ("draft", "formats", "registry", "extra_keys")
+
+
+@dataclass
+class Edited:
+    """What `sg.edit` returns.
+
+    Attributes:
+        text: the whole document. value: what the constraint makes of it.
+        written: what stands in the hole now. old: what stood there.
+        span: where the hole is in the old document, in characters.
+        tokens: of what is written.
+    """
+
+    text: str
+    value: Any
+    written: str
+    old: str
+    span: tuple[int, int]
+    tokens: list[int] = field(repr=False)
+
+
+def _at(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return at if found is None else found.end()
+
+
+def span_of(document: str, pointer: str) -> tuple[int, int]:
+    """Where the value of a JSON pointer begins and ends in a JSON text, in characters.
+
+    Of a name that an object has twice the last is meant, which is the one that readers keep.
+
+    Raises:
+        LookupError: nothing is there; the message says how far the pointer leads.
+        ValueError: no pointer, or no JSON.
+    """
+    if pointer and not pointer.startswith("/"):
+        raise ValueError(f"a JSON pointer is empty or begins with /, not {pointer!r:.60}")
+    begin = _at(document, 0)
+    end = _DECODER.raw_decode(document, begin)[1]
+    done = ""
+    for part in pointer.split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        found = _member(document, begin, name) if document[begin] in "{[" else None
+        if found is None:
+            shown = f"#{done}" if done else "the document"
+            raise LookupError(f"edit: {shown} has no {name!r:.60} (pointer {pointer!r:.80})")
+        begin, end = found
+        done += "/" + part
+    return begin, end
+
+
+def _member(text: str, at: int, name: str) -> tuple[int, int] | None:
+    """The span of an object's member or an array's item."""
+    close = "}" if text[at] == "{" else "]"
+    found, count = None, 0
+    at = _at(text, at + 1)
+    while text[at] != close:
+        key = str(count)
+        if close == "}":
+            key, at = scanstring(text, at + 1, False)
+            at = _at(text, _at(text, at) + 1)
+        end = _DECODER.raw_decode(text, at)[1]
+        if key == name:
+            found = (at, end)
+        count += 1
+        at = _at(text, end)
+        if text[at] == ",":
+            at = _at(text, at + 1)
+    return found
+
+
+def _grammar_of(wanted: Any, lm: LanguageModel, document: bytes, given: dict[str, Any]) -> CompiledGrammar:
+    """The constraint over texts as people write them, in the order of keys that the document has.
+
+    Raises:
+        ValueError: the document is no text of the grammar.
+    """
+    how = {"whitespace": "flexible", "numbers": "any", "strings": "any", **given}
+    matcher = None
+    for order in ("schema", "any"):
+        grammar: CompiledGrammar = wanted.compile(compiler_of(lm), {**how, "property_order": order})
+        matcher = grammar.matcher()
+        if matcher.accept_bytes(document) and matcher.is_accepting():
+            return grammar
+    assert matcher is not None
+    read = grammar.matcher().validate_bytes(document)
+    line = document[:read].count(b"\n") + 1
+    what = "ends too early" if read == len(document) else f"breaks the constraint at byte {read}, line {line}"
+    raise ValueError(f"edit: the document is not valid to begin with: it {what}")
+
+
+def _prompt(lm: LanguageModel, instruction: str, before: str, old: str, after: str, schema: Any) -> str:
+    special = lm.vocabulary.special_tokens
+    for first, second, third in _MARKS:
+        if first in special and second in special and third in special:
+            asked = f"{instruction}\n" if instruction else ""
+            return f"{first}{asked}{before}{second}{after}{third}"
+    asked = instruction or f"Write another value in place of {old}"
+    if is_embedded(lm):
+        shaped = formatted(lm, f"{asked}. {before}{old}{after}", schema, "auto")
+        return f"{shaped}{before}" if isinstance(shaped, str) else before
+    return f"{before}{old}{after}\n\n{asked}\n\n{before}"
+
+
+def _fill(matcher: Matcher, mask: Any, left: int) -> None:
+    """The tokens after which the text can be finished in time; if that cannot be told, all of the mask."""
+    try:
+        matcher.fill_bitmask(mask, max_tokens=left)
+    except UnsatisfiableBudget:
+        raise
+    except BudgetExceeded:
+        matcher.fill_bitmask(mask)
+
+
+def _written(
+    lm: LanguageModel,
+    prompt: str,
+    middle: CompiledGrammar,
+    value: CompiledGrammar | None,
+    max_tokens: int,
+    temperature: float,
+    seed: int,
+) -> list[int]:
+    """The tokens of a middle, and of one JSON value where that is what is edited.
+
+    A middle alone might go on behind the value, with further members that the rest of the document leaves
+    room for. So a second matcher reads one value, and a token needs both. That is decided token by token: a
+    schema that asks for more members because of the value that is written ends in an error.
+    """
+    matchers = [grammar.matcher() for grammar in (middle, value) if grammar is not None]
+    masks = [allocate_bitmask(1, middle.vocabulary.vocab_size) for _ in matchers]
+    ends = set(middle.vocabulary.eos_token_ids)
+    source = np.random.default_rng(seed)
+    context = lm.start(prompt)
+    out: list[int] = []
+    while len(out) <= max_tokens:
+        for matcher, mask in zip(matchers, masks, strict=True):
+            _fill(matcher, mask, max_tokens + 1 - len(out))
+        bits = np.bitwise_and.reduce([np.asarray(mask)[0] for mask in masks])
+        allowed = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
+        if not len(allowed):
+            raise BudgetExceeded("edit: with what was written, one value alone does not fit the rest")
+        scores = np.asarray(lm.logprobs([context])[0], dtype=np.float64)[allowed]
+        if temperature > 0:
+            weights = np.exp((scores - scores.max()) / temperature)
+            token = int(source.choice(allowed, p=weights / weights.sum()))
+        else:
+            token = int(allowed[scores.argmax()])
+        if token in ends:
+            return out
+        for matcher in matchers:
+            matcher.accept_token(token)
+        out.append(token)
+        context = context.extend(token)
+    raise BudgetExceeded(f"edit: {max_tokens} tokens did not finish the value; raise max_tokens")
+
+
+def edit(
+    model: Any,
+    document: str,
+    where: str | tuple[int, int],
+    schema: Any = None,
+    *,
+    instruction: str = "",
+    max_tokens: int = 64,
+    temperature: float = 0.0,
+    seed: int = 0,
+    **options: Any,
+) -> Edited:
+    """One value of a JSON document, or a stretch of any text, written anew by a model.
+
+    Everything else stays as it is, byte for byte, and the whole belongs to the constraint: the new value is
+    written under the grammar of what fits there (`CompiledGrammar.infill`).
+
+    Args:
+        model: as `sg.generate` takes it.
+        document: the text. It has to fit the constraint.
+        where: a JSON pointer ("/customer/city"), or (begin, end) in characters.
+        schema: a JSON Schema or a Python type of the whole; or another constraint by its name (`lark=`,
+            `regex=`, `grammar=`, ...).
+        instruction: what is to become of it, in words.
+        max_tokens: of what is written. temperature: 0 is greedy. seed: of the draws.
+        options: of JSON Schemas (`draft`, `formats`, `registry`, `extra_keys`).
+
+    Raises:
+        LookupError: the pointer leads nowhere. ValueError: the document does not fit the constraint, and
+            where; a span outside of it. GrammarError: the grammar has no holes. BudgetExceeded: max_tokens is
+            too small.
+    """
+    names = ("schema", "regex", "choice", "gbnf", "lark", "grammar", "response_format")
+    given = {name: options.pop(name) for name in names if name in options}
+    wanted = constraint_of({"schema": schema, **given} if schema is not None else given)
+    if wanted is None:
+        raise ValueError("edit needs a constraint: schema=, lark=, regex=, grammar= or another one")
+    if not isinstance(document, str):
+        raise TypeError(f"edit: the document is text, not {type(document).__name__}")
+    lm = language_model(model)
+    how = {name: options.pop(name) for name in _OPTIONS if name in options}
+    if options:
+        raise TypeError(f"edit() has no argument {next(iter(options))!r}")
+    # Blanks around a JSON document are no part of the grammar's texts.
+    core = document.strip(" \t\r\n") if isinstance(where, str) else document
+    lead = document.index(core) if core else 0
+    tail = document[lead + len(core) :]
+    grammar = _grammar_of(wanted, lm, core.encode(), how)
+    if isinstance(where, str):
+        try:
+            begin, end = span_of(document, where)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"edit: a pointer needs a JSON document, and this is none: {error}") from None
+    else:
+        begin, end = where
+        if not 0 <= begin <= end <= len(document):
+            raise ValueError(f"edit: the span {begin}:{end} is not within {len(document)} characters")
+    before, old, after = document[:begin], document[begin:end], document[end:]
+    inside = after[: len(after) - len(tail)]
+    try:
+        middle = grammar.infill(before[lead:], inside)
+    except GrammarError as error:
+        error.add_note("edit: of the place that is to be written")
+        raise
+    prompt = _prompt(lm, instruction, before, old, after, schema)
+    one = None
+    if isinstance(where, str):
+        one = compiler_of(lm).json_schema({}, whitespace="flexible")
+    tokens = _written(lm, prompt, middle, one, max_tokens, temperature, seed)
+    written = middle.vocabulary.decode(tokens).decode("utf-8", "replace")
+    value = wanted.reader(grammar)(before[lead:] + written + inside)
+    return Edited(before + written + after, value, written, old, (begin, end), tokens)
