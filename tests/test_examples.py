@@ -20,6 +20,7 @@ SAID = {
     "potential": "affordable ones (exact)",
     "speculative": "tokens a forward, the same text",
     "own_loop": ", because ",
+    "canvas": "tokens were asked about, 0 were too much to tell",
 }
 
 

@@ -134,7 +134,12 @@ bool GrammarCanvas::fill_row(int64_t slot, uint32_t* row) {
   const std::size_t i = checked(slot);
   std::lock_guard hold(grammar_->world().lock);
   const WorkScope scope(Task::kHoles, grammar_->mask_work());
-  return canvas_->fill_row(i, row) && !grammar_->narrowed();
+  try {
+    return canvas_->fill_row(i, row) && !grammar_->narrowed();
+  } catch (const Error& e) {  // what is in the row is right; some is missing
+    if (!e.is_limit()) throw;
+  }
+  return false;
 }
 
 Verdict GrammarCanvas::complete(std::vector<TokenId>& out) {
