@@ -251,3 +251,15 @@ def test_no_number_is_read_by_the_locale() -> None:
         if reads.search(line) and not re.search(r"\b(?:strtol|strtoll|stol|stoll)\b", line)
     }
     assert found <= {"csrc/schema/witness.cc"}
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """The linker keeps one definition of each inline function, so two classes of one name would share their
+    destructors, and memory is freed with the layout of the other."""
+    defined: dict[str, str] = {}
+    for path in sorted((ROOT / "csrc").rglob("*.h")):
+        for name in re.findall(
+            r"^(?:class|struct) (\w+)(?: final)?(?: :[^:]| \{)", path.read_text("utf-8"), re.M
+        ):
+            here = path.relative_to(ROOT).as_posix()
+            assert defined.setdefault(name, here) == here, f"{name} is defined in {defined[name]} and {here}"

@@ -415,118 +415,31 @@ void Matcher::judge_one(TokenId t, StateId from, Trial& trial) {
   judge({&t, 1}, s, blind, trial);
 }
 
-// The state inside a string that goes on as it likes, after one more character; unknown() where there is
-// none.
-StateId Matcher::inside_string(StateId from) {
-  Parser& parser = epoch_->parser;
-  RegexArena& regexes = parser.regexes();
-  const RegexId any = regexes.remembered(1);
-  if (any == RegexArena::empty()) return Parser::unknown();
-  for (const char b : {'~', 'z', 'Q', '0'}) {
-    const StateId s = epoch_->masks.blind(parser.step(from, static_cast<uint8_t>(b)));
-    if (s == Parser::dead() || parser.state(s).accepting) continue;
-    const bool strings = std::ranges::all_of(parser.items(s), [&](const Item& i) {
-      RegexId element, tail;
-      uint32_t min, max;
-      return as_run(regexes, i.regex, element, min, max, tail) && min == 0 && max == kUnbounded &&
-             element == any && tail == regexes.byte('"');
-    });
-    if (strings) return s;
-  }
-  return Parser::unknown();
-}
-
 // Nearly all tokens end inside a string, and all that end with a character lead to one state; those that end
-// inside of one, or leave the string, to a few dozen. Where a token begins with what is not yet that string
-// (a name that may not stand, a first character), the trie is walked until the string is reached.
+// inside of one, or leave the string, to a few dozen.
 bool Matcher::judge_strings(StateId from, Trial& trial) {
-  const StateId inside = inside_string(from);
-  if (inside == Parser::unknown()) return false;
-  RunClass* run = grammar_->world().slices.run(epoch_->parser.regexes().remembered(1));
-  if (!run) return false;
-  Parser& parser = epoch_->parser;
-  const TokenTrie& trie = grammar_->vocabulary().trie();
-  bool blind = from != current();
-  const auto step = [&](StateId s, uint8_t b) {
-    const StateId next = parser.step(s, b), into = epoch_->masks.blind(next);
-    blind = blind || next != into;
-    return into;
-  };
-  if (from != inside) {
-    std::vector<uint32_t> done(grammar_->vocabulary().words());
-    const auto mark = [&](std::span<const TokenId> tokens) {
-      for (TokenId t : tokens) done[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
-    };
-    std::vector<std::pair<uint32_t, StateId>> todo{{0, from}};
-    while (!todo.empty()) {
-      const auto [at, state] = todo.back();
-      todo.pop_back();
-      const TokenTrie::Kids& kids = trie.kids(at);
-      charge(2);
-      (kids.set & parser.live(state)).for_each([&](uint8_t b) {
-        const StateId next = step(state, b);
-        const uint32_t child = trie.child(kids, b);
-        if (next == Parser::dead() || (next == inside && run->boundary(child))) return;
-        if (judge_poison(next, trie.subtree_tokens(child), trial)) return mark(trie.subtree_tokens(child));
-        if (const auto tokens = trie.tokens(child); !tokens.empty()) {
-          judge(tokens, next, blind, trial);
-          mark(tokens);
-        }
-        if (!trie.leaf(child)) todo.emplace_back(child, next);
-      });
+  struct Judge {
+    Matcher& m;
+    Trial& trial;
+    void reach(StateId to, std::span<const TokenId> tokens) { m.judge(tokens, to, true, trial); }
+    bool stops(StateId at) { return m.judge_poison(at, {}, trial); }
+    void stopped(std::span<const TokenId> tokens) {
+      for (TokenId t : tokens)
+        if (trial.asks(t)) trial.alone.push_back(t);
     }
-    trial.done = std::move(done);
-  }
-  const RunCuts& cuts = run->cuts();
-  const std::size_t most = judged(inside, trial);
-  if (most <= trial.budget) {
-    for (uint32_t w = 0; w < cuts.whole.size(); ++w) trial.keep[w] |= trial.word(w) & cuts.whole[w];
-  } else if (blind && epoch_->completion.text_matters(inside)) {
-    for (uint32_t w = 0; w < cuts.whole.size(); ++w)
-      for (uint32_t bits = trial.word(w) & cuts.whole[w]; bits; bits &= bits - 1)
-        trial.alike[inside.v].push_back(
-            static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
-  }
-  for (const RunCuts::Part& part : cuts.parts) {
-    charge();
-    StateId s = inside;
-    for (char b : part.begun) s = step(s, static_cast<uint8_t>(b));
-    if (s == Parser::dead()) continue;
-    judge(part.tokens, s, blind, trial);
-  }
-  const RunExits& exits = run->exits('"');
-  const StateId left = step(inside, '"');
-  std::vector<TokenId> tokens;
-  for (const Suffixes::Entry& e : exits.ends) tokens.push_back(e.token);
-  if (judge_poison(left, tokens, trial)) {
-    tokens.clear();
-    for (const Suffixes::Entry& e : exits.suffixes.entries) tokens.push_back(e.token);
-    judge_poison(left, tokens, trial);
-    return true;
-  }
-  judge(tokens, left, blind, trial);
-  std::vector<StateId> at(exits.suffixes.depth + 1, left);
-  const auto& nodes = exits.suffixes.nodes;
-  for (uint32_t i = 0; i + 1 < nodes.size();) {
-    charge();
-    const StateId next = step(at[nodes[i].depth - 1], nodes[i].byte);
-    if (next == Parser::dead()) {
-      i = nodes[i].end;
-      continue;
+    void done(Words tokens) { trial.done = std::move(tokens); }
+    void whole(StateId inside, const Words& row) {
+      if (m.judged(inside, trial) <= trial.budget) {
+        for (uint32_t w = 0; w < row.size(); ++w) trial.keep[w] |= trial.word(w) & row[w];
+      } else if (m.epoch_->completion.text_matters(inside)) {
+        for (uint32_t w = 0; w < row.size(); ++w)
+          for (uint32_t bits = trial.word(w) & row[w]; bits; bits &= bits - 1)
+            trial.alike[inside.v].push_back(
+                static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
+      }
     }
-    at[nodes[i].depth] = next;
-    tokens.clear();
-    const auto& entries = exits.suffixes.entries;
-    for (uint32_t e = nodes[i].first; e < nodes[nodes[i].end].first; ++e) tokens.push_back(entries[e].token);
-    if (judge_poison(next, tokens, trial)) {
-      i = nodes[i].end;
-      continue;
-    }
-    tokens.resize(nodes[i + 1].first - nodes[i].first);
-    if (!tokens.empty()) judge(tokens, next, blind, trial);
-    ++i;
-  }
-  return true;
+  } judge{*this, trial};
+  return epoch_->targets.visit(from, judge);
 }
 
 // Tokens whose text decides: each as it is, within limits, or by a completion that some other token had.

@@ -14,6 +14,7 @@
 #include "engine/limits.h"
 #include "engine/reach.h"
 #include "engine/spellable.h"
+#include "engine/targets.h"
 #include "engine/world.h"
 #include "holes/cloud.h"
 #include "mask/fill.h"
@@ -34,8 +35,9 @@ struct Epoch {
         completion(parser, productions, limited),
         lengths(parser, productions, completion, world.vocabulary->longest()),
         fast(world.cache && !limited && world.vocabulary->complete()),
-        reach(parser, masks, *world.vocabulary, needed, limited, false),
-        exact_reach(parser, masks, *world.vocabulary, needed, limited, true) {
+        targets(parser, masks, world.slices, *world.vocabulary),
+        reach(parser, masks, targets, *world.vocabulary, needed, limited, false),
+        exact_reach(parser, masks, targets, *world.vocabulary, needed, limited, true) {
     if (limited)
       limits = std::make_unique<Limits>(world, parser, masks, completion);
     else if (!world.vocabulary->complete())
@@ -64,6 +66,7 @@ struct Epoch {
   std::unique_ptr<Limits> limits;  // where the grammar limits tokens
   // What budgets asked for (engine/budget.cc), by state.
   std::unordered_map<uint32_t, Finish> needed;
+  Targets targets;
   Reach reach, exact_reach;  // fewer tokens than a shortest text takes; the second keeps captured text
   std::unique_ptr<Spellable>
       spelling;  // where the vocabulary may be unable to spell what the grammar asks for

@@ -122,7 +122,6 @@ class Matcher {
   void judge(std::span<const TokenId> tokens, StateId s, bool blind, Trial& trial);
   void judge_all(StateId from, Trial& trial);
   bool judge_strings(StateId from, Trial& trial);
-  StateId inside_string(StateId from);
   std::size_t judged(StateId s, Trial& trial);
   bool judge_poison(StateId s, std::span<const TokenId> below, Trial& trial);
   void judge_one(TokenId t, StateId from, Trial& trial);

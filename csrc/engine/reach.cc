@@ -1,6 +1,7 @@
 #include "engine/reach.h"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_set>
 
 #include "base/depth.h"
@@ -11,31 +12,92 @@ namespace structgen {
 namespace {
 constexpr std::size_t kAlike = 4'096;          // states that one token may lead to
 constexpr std::size_t kMet = 20'000;           // that one search in breadth meets
+constexpr uint64_t kLeast = 1'000;             // work that a look at a state takes, at least
 constexpr std::size_t kNewState = 32;          // what a new state counts for, in nodes of the trie
 constexpr std::size_t kEdgeBytes = 32u << 20;  // of all edges kept; beyond it nothing new is looked at
 }  // namespace
 
-// Depth first over the trie, with the state of each depth at hand.
+// From a state in a string, without a walk over its tokens. The mask tells which of the run's tokens may
+// stand.
+bool Reach::edges_of_run(StateId s, Edges& out, uint64_t& spent) {
+  if (limited_ || exact_) return false;
+  struct Add {
+    Reach& search;
+    StateId from;
+    Edges& out;
+    std::vector<uint32_t> row;
+    std::unordered_set<uint32_t> seen;
+    void add(StateId to, TokenId t) {
+      if (seen.insert(to.v).second) out.to.emplace_back(to, t);
+    }
+    void mask() {
+      if (!row.empty()) return;
+      row.resize(search.vocabulary_.words());
+      write_row(*search.masks_.mask(from), search.vocabulary_, row.data());
+    }
+    void reach(StateId to, std::span<const TokenId> tokens) {
+      mask();
+      if (seen.contains(to.v)) return;
+      for (TokenId t : tokens)
+        if (row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1) return add(to, t);
+    }
+    void whole(StateId to, const Words& tokens) {
+      mask();
+      for (uint32_t w = 0; w < tokens.size(); ++w)
+        if (const uint32_t bits = tokens[w] & row[w])
+          return add(to, static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
+    }
+    bool stops(StateId at) { return search.ends_in_text(at, out); }
+    void stopped(std::span<const TokenId>) {}
+    void done(const Words& tokens) {
+      mask();
+      for (uint32_t w = 0; w < tokens.size(); ++w) row[w] &= ~tokens[w];
+    }
+  } add{*this, s, out, {}, {}};
+  const int64_t before = meter.left();
+  const bool out_of_run = targets_.visit(s, add);
+  constexpr uint64_t kStep = 8;  // nodes of the trie that one step of a visit counts for
+  spent += kStep * static_cast<uint64_t>(std::max<int64_t>(0, before - meter.left()));
+  return out_of_run;
+}
+
+// Whether the captured text of a state decides everything that follows. Notes where it decides anything.
+bool Reach::ends_in_text(StateId s, Edges& out) const {
+  const State& st = parser_.state(s);
+  if (!st.poisoned) return false;
+  out.all = false;
+  return st.n == 1 && !st.accepting;
+}
+
 const Reach::Edges* Reach::edges(StateId s, uint64_t& work) {
   if (const auto it = edges_.find(s.v); it != edges_.end()) return &it->second;
   if (bytes_ > kEdgeBytes) return nullptr;
   const uint64_t* tried = too_little_.find(s.v);
-  if (tried && work <= *tried) return nullptr;
-  const TokenTrie& trie = vocabulary_.trie();
+  if (work < kLeast || (tried && work <= *tried)) return nullptr;
   Edges out;
+  uint64_t spent = 0;
+  if (!edges_of_run(s, out, spent) && !edges_by_walk(s, out, spent, work)) {
+    too_little_.emplace(s.v, work).first = work;
+    work = 0;
+    return nullptr;
+  }
+  work -= std::min(work, spent);
+  out.to.shrink_to_fit();
+  bytes_ += sizeof(Edges) + 64 + out.to.capacity() * sizeof(out.to[0]);
+  return &edges_.emplace(s.v, std::move(out)).first->second;
+}
+
+// Depth first over the trie, with the state of each depth at hand. False: it takes more than `work`.
+bool Reach::edges_by_walk(StateId s, Edges& out, uint64_t& spent, uint64_t work) {
+  const TokenTrie& trie = vocabulary_.trie();
   std::unordered_set<uint32_t> seen;
   std::vector<StateId> at(vocabulary_.longest() + 2);
   const StateId from = limited_ ? parser_.begin_token(s) : s;
   at[0] = begin(from);
   StateId last = Parser::unknown();
-  uint64_t spent = 0;
   for (uint32_t i = from == Parser::dead() ? trie.size() : 1; i < trie.size();) {
     if (i % 8 == 0) charge();
-    if (++spent > work) {
-      too_little_.emplace(s.v, work).first = work;
-      work = 0;
-      return nullptr;
-    }
+    if (++spent > work) return false;
     const TokenTrie::Node& node = trie.node(i);
     const StateId before = at[node.depth - 1];
     StateId next = parser_.peek(before, static_cast<uint8_t>(node.byte));
@@ -47,15 +109,11 @@ const Reach::Edges* Reach::edges(StateId s, uint64_t& work) {
       i = node.end;
       continue;
     }
-    next = begin(next);
+    if (next != before) next = begin(next);
     at[node.depth] = next;
-    const State& st = parser_.state(next);
-    if (st.poisoned) {
-      out.all = false;
-      if (st.n == 1 && !st.accepting) {  // its text decides everything that follows
-        i = node.end;
-        continue;
-      }
+    if (ends_in_text(next, out)) {
+      i = node.end;
+      continue;
     }
     if (next != last && !trie.tokens(i).empty()) {
       last = next;
@@ -69,10 +127,7 @@ const Reach::Edges* Reach::edges(StateId s, uint64_t& work) {
     }
     ++i;
   }
-  work -= std::min(work, spent);
-  out.to.shrink_to_fit();
-  bytes_ += sizeof(Edges) + 64 + out.to.capacity() * sizeof(out.to[0]);
-  return &edges_.emplace(s.v, std::move(out)).first->second;
+  return true;
 }
 
 std::size_t Reach::known(StateId s) const {
@@ -115,9 +170,12 @@ Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   check_depth();
   if (known(s) <= k) return Answer::kYes;
   if (least(s) > k) return Answer::kNo;
+  const uint64_t before = work;
+  if (const Undecided* met = undecided_.find(s.v); met && k <= met->tokens && before <= met->work)
+    return Answer::kUnknown;
   const Edges* e = edges(s, work);
   if (!e) return Answer::kUnknown;
-  work -= std::min<uint64_t>(work, e->to.size());
+  work -= std::min<uint64_t>(work, 4 * e->to.size());
   // What is known already comes first: it needs no search.
   for (const auto& [to, token] : e->to)
     if (known(to) < k) {
@@ -136,7 +194,10 @@ Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
       if (work == 0) break;
     }
   }
-  if (!all) return Answer::kUnknown;
+  if (!all) {
+    if (work > 0) undecided_.emplace(s.v, {}).first = {k, before};
+    return Answer::kUnknown;
+  }
   raise(s, k + 1);
   return Answer::kNo;
 }

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/targets.h"
 #include "mask/fill.h"
 #include "mask/vocabulary.h"
 #include "parse/state.h"
@@ -40,10 +41,11 @@ class Reach {
   enum class Answer : uint8_t { kNo, kYes, kUnknown };
   // `needed`: what is known to suffice, by state; takes what is found.
   // `limited`: the grammar limits tokens (parse/limits.h). `exact`: captured text is kept.
-  Reach(Parser& parser, MaskBuilder& masks, const Vocabulary& vocabulary,
+  Reach(Parser& parser, MaskBuilder& masks, Targets& targets, const Vocabulary& vocabulary,
         std::unordered_map<uint32_t, Finish>& needed, bool limited, bool exact)
       : parser_(parser),
         masks_(masks),
+        targets_(targets),
         vocabulary_(vocabulary),
         needed_(needed),
         limited_(limited),
@@ -71,7 +73,9 @@ class Reach {
   // No fewer tokens can complete s; kFar: none can.
   static constexpr std::size_t kFar = static_cast<std::size_t>(-1) / 2;
   std::size_t least(StateId s) const;
-  std::size_t byte_size() const { return bytes_ + least_.byte_size() + too_little_.byte_size(); }
+  std::size_t byte_size() const {
+    return bytes_ + least_.byte_size() + too_little_.byte_size() + undecided_.byte_size();
+  }
 
  private:
   struct Edges {
@@ -79,17 +83,27 @@ class Reach {
     bool all = true;  // not where captured text matters, nor where there are too many
   };
   const Edges* edges(StateId s, uint64_t& work);
+  bool edges_of_run(StateId s, Edges& out, uint64_t& spent);
+  bool edges_by_walk(StateId s, Edges& out, uint64_t& spent, uint64_t work);
+  bool ends_in_text(StateId s, Edges& out) const;
   std::size_t known(StateId s) const;  // tokens that suffice; kFar
   bool take(StateId s, StateId to, TokenId token);
   void raise(StateId s, std::size_t least);
 
   Parser& parser_;
   MaskBuilder& masks_;
+  Targets& targets_;
   const Vocabulary& vocabulary_;
   std::unordered_map<uint32_t, Finish>& needed_;
   const bool limited_, exact_;
   std::unordered_map<uint32_t, Edges> edges_;
   FlatMap<uint32_t, std::size_t> least_;
+  // A search for so many tokens, with so much work, told nothing: a search for no more tells no more.
+  struct Undecided {
+    std::size_t tokens = 0;
+    uint64_t work = 0;
+  };
+  FlatMap<uint32_t, Undecided> undecided_;
   FlatMap<uint32_t, uint64_t> too_little_;  // work that was not enough for the edges of a state
   std::size_t bytes_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "mask/vocabulary.h"
 #include "mask/walk_table.h"
@@ -182,37 +183,73 @@ const Words& RunClass::up_to(uint32_t k) {
   return row(k);
 }
 
-const RunCuts& RunClass::cuts() {
-  if (const RunCuts* known = cuts_.made.load(std::memory_order_acquire)) return *known;
-  std::lock_guard hold(lock_);
-  if (const RunCuts* known = cuts_.made.load(std::memory_order_relaxed)) return *known;
+template <class F>
+void RunClass::for_each_cut(F&& f) {
   const TokenTrie& trie = vocabulary_.trie();
   const Words& all = row(longest());
-  auto out = std::make_unique<RunCuts>();
-  out->whole.resize(all.size());
-  std::unordered_map<std::string, std::size_t> known;
   std::string path;
-  std::vector<std::size_t> ends{0};  // by depth: bytes up to the end of the last element
+  struct End {
+    uint32_t bytes, elements;
+  };
+  std::vector<End> ends{{0, 0}};  // by depth: where the last element ended
   for (uint32_t i = 1; i < trie.size(); ++i) {
     const TokenTrie::Node& node = trie.node(i);
     path.resize(node.depth - 1);
     path.push_back(static_cast<char>(node.byte));
     ends.resize(node.depth);
-    ends.push_back(boundary(i) ? node.depth : ends.back());
-    for (TokenId t : trie.tokens(i)) {
-      if (!get_bit(all, t)) continue;
-      if (boundary(i)) {
-        set_bit(out->whole, t);
-        continue;
-      }
-      const auto [it, fresh] = known.try_emplace(path.substr(ends.back()), out->parts.size());
-      if (fresh) out->parts.push_back({it->first, {}});
-      out->parts[it->second].tokens.push_back(t);
-    }
+    ends.push_back(boundary(i) ? End{node.depth, boundary_[i]} : ends.back());
+    const std::string_view begun = std::string_view(path).substr(ends.back().bytes);
+    for (TokenId t : trie.tokens(i))
+      if (get_bit(all, t)) f(t, ends.back().elements, begun);
   }
-  bytes_ += all.size() * 4 + out->parts.size() * 96;
+}
+
+const RunCuts& RunClass::cuts() {
+  if (const RunCuts* known = cuts_.made.load(std::memory_order_acquire)) return *known;
+  std::lock_guard hold(lock_);
+  if (const RunCuts* known = cuts_.made.load(std::memory_order_relaxed)) return *known;
+  auto out = std::make_unique<RunCuts>();
+  out->whole.resize(row(longest()).size());
+  std::unordered_map<std::string, std::size_t> known;
+  for_each_cut([&](TokenId t, uint32_t, std::string_view begun) {
+    if (begun.empty()) return set_bit(out->whole, t);
+    const auto [it, fresh] = known.try_emplace(std::string(begun), out->parts.size());
+    if (fresh) out->parts.push_back({it->first, {}});
+    out->parts[it->second].tokens.push_back(t);
+  });
+  bytes_ += out->whole.size() * 4 + out->parts.size() * 96;
   const RunCuts* made = out.release();
   cuts_.made.store(made, std::memory_order_release);
+  return *made;
+}
+
+const RunCounts& RunClass::counts() {
+  if (const RunCounts* known = counts_.made.load(std::memory_order_acquire)) return *known;
+  std::lock_guard hold(lock_);
+  if (const RunCounts* known = counts_.made.load(std::memory_order_relaxed)) return *known;
+  std::map<std::pair<uint32_t, std::string>, std::vector<TokenId>> known;
+  for_each_cut([&](TokenId t, uint32_t count, std::string_view begun) {
+    known[{count, std::string(begun)}].push_back(t);
+  });
+  auto out = std::make_unique<RunCounts>();
+  const std::size_t words = row(longest()).size();
+  for (auto& [key, tokens] : known) {
+    bytes_ += 96 + (tokens.size() > kSparseLimit ? words : tokens.size()) * 4;
+    if (!key.second.empty()) {
+      out->parts.push_back({key.first, key.second, std::move(tokens)});
+      continue;
+    }
+    RunCounts::Whole whole{key.first, {}, {}};
+    if (tokens.size() > kSparseLimit) {
+      whole.row.resize(words);
+      for (TokenId t : tokens) set_bit(whole.row, t);
+    } else {
+      whole.tokens = std::move(tokens);
+    }
+    out->wholes.push_back(std::move(whole));
+  }
+  const RunCounts* made = out.release();
+  counts_.made.store(made, std::memory_order_release);
   return *made;
 }
 

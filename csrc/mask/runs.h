@@ -59,6 +59,22 @@ struct RunCuts {
   std::vector<Part> parts;
 };
 
+// The same tokens by how many elements they hold in full as well: for runs that count.
+struct RunCounts {
+  struct Whole {
+    uint32_t count;
+    std::vector<TokenId> tokens;  // where they are few, or
+    Words row;                    // where they are many
+  };
+  struct Part {
+    uint32_t count;
+    std::string begun;
+    std::vector<TokenId> tokens;
+  };
+  std::vector<Whole> wholes;  // by count, from 1
+  std::vector<Part> parts;
+};
+
 // Trie nodes by their last byte, and the parent of each: where a run can be left on a byte is then a look at
 // the nodes of that byte, not at every place where an element ends. Two numbers a node.
 class NodeIndex {
@@ -91,6 +107,7 @@ class RunClass {
   const RunExits& exits(uint8_t byte);
   bool has_exits(uint8_t byte) const { return exits_[byte].load(std::memory_order_acquire) != nullptr; }
   const RunCuts& cuts();
+  const RunCounts& counts();
   // Whether an element ends at a trie node.
   bool boundary(uint32_t node) const { return boundary_[node] != kNone; }
   // The same tokens as up_to(), as a list, where they are few; null otherwise.
@@ -120,6 +137,8 @@ class RunClass {
   void settle();
   void add(uint8_t byte, std::unique_ptr<RunExits> exits);
   const Words& row(uint32_t k);  // under the lock
+  template <class F>
+  void for_each_cut(F&& f);  // f(token, elements read in full, what is begun of the next); under the lock
   const Vocabulary& vocabulary_;
   Runs& runs_;
   bool ok_ = true;
@@ -130,6 +149,7 @@ class RunClass {
   std::unique_ptr<Slot<Words>[]> rows_;                  // by k
   std::unique_ptr<Slot<std::vector<TokenId>>[]> lists_;  // by k
   Slot<RunCuts> cuts_;
+  Slot<RunCounts> counts_;
   std::atomic<const RunExits*> exits_[256] = {};
   std::vector<std::unique_ptr<RunExits>> owned_;
   std::atomic<std::size_t> bytes_{0};

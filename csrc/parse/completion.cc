@@ -46,30 +46,10 @@ const std::string& Completion::shortest(RegexId r) {
   return it->second;
 }
 
-// No text of r has fewer bytes. (RegexNode::shortest may be more than a shortest text has.)
+// No text of r has fewer bytes; edges, which are marked in it, are none.
 uint32_t Completion::floor(RegexId r) {
-  check_depth();
-  const RegexNode n = parser_.regexes().node(r);
-  if (n.nullable || parser_.marks(r)) return 0;
-  if (n.kind == RegexKind::kBytes) return 1;
-  if (n.kind == RegexKind::kLiteral) return n.n;
-  if (const uint32_t* known = floors_.find(r.v)) return *known;
-  constexpr uint64_t kMost = kMaxText;
-  uint64_t out = 1;
-  switch (n.kind) {
-    case RegexKind::kCat: out = uint64_t{floor(RegexId{n.a})} + floor(RegexId{n.b}); break;
-    case RegexKind::kRepeat: out = uint64_t{floor(RegexId{n.a})} * n.min; break;
-    case RegexKind::kAlt:
-      out = kMost;
-      for (uint32_t i = 0; i < n.n; ++i) out = std::min<uint64_t>(out, floor(RegexId{n.kids[i]}));
-      break;
-    case RegexKind::kAnd:
-      for (uint32_t i = 0; i < n.n; ++i) out = std::max<uint64_t>(out, floor(RegexId{n.kids[i]}));
-      break;
-    default: break;
-  }
-  floors_.emplace(r.v, static_cast<uint32_t>(std::min(out, kMost)));
-  return static_cast<uint32_t>(std::min(out, kMost));
+  const uint32_t least = parser_.regexes().least_length(r);
+  return parser_.marked() ? std::min(1u, parser_.marks(r) ? 0u : least) : least;
 }
 
 // A set of literals and the reader of its label: the choice of the literal decides what follows.

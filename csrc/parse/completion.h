@@ -79,7 +79,6 @@ class Completion {
   Productions& productions_;
   const bool least_;
   std::unordered_map<uint32_t, std::string> states_, regexes_;
-  FlatMap<uint32_t, uint32_t> floors_;
   std::map<std::pair<uint32_t, Pending>, Ways> stacks_;
   std::map<Key, Ways> rules_;
   // Of these, the ones in which poison was met; of states also such for which nothing was found.

@@ -80,7 +80,7 @@ RegexArena::RegexArena(bool plain_strings, bool subset)
 
 std::size_t RegexArena::byte_size() const {
   return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + sets_.byte_size() +
-         json_sets_.byte_size() + tables_.byte_size() + class_maps_.byte_size();
+         json_sets_.byte_size() + tables_.byte_size() + class_maps_.byte_size() + least_lengths_.byte_size();
 }
 
 RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::string_view text) {

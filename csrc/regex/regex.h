@@ -196,8 +196,10 @@ class RegexArena {
   // The number of strings; 2^64 - 1: 2^40 or more, or infinitely many. Where more than so many nodes would
   // have to be visited, a lower bound, and `exact` is false.
   uint64_t count(RegexId r, uint32_t nodes, bool& exact);
-  // One shortest-found string of the language (a witness, not necessarily the shortest).
+  // A shortest string of the language, or a short one where the search for it would be too large.
   bool witness(RegexId r, std::string& out);
+  // No string of the language has fewer bytes; 0 where the structure does not tell more.
+  uint32_t least_length(RegexId r);
   const ByteSet& byte_set(uint32_t index) const { return sets_[index]; }
   uint32_t size() const { return nodes_.size(); }
   std::size_t byte_size() const;
@@ -246,6 +248,7 @@ class RegexArena {
   ClassMaps class_maps_;
   std::array<RegexId, 256> byte_{};
   RegexId any_character_{};
+  FlatMap<uint32_t, uint32_t> least_lengths_;
   FlatMap<uint32_t, RegexId> remembered_;
   std::unordered_map<uint32_t, std::shared_ptr<void>> attached_;
   struct LimitedHash {

@@ -3,7 +3,6 @@
 // In: a regex. Out: the answer, found by walking derivatives. Cost: none where the structure tells, else the
 // nodes visited, under a budget; what a search found out about the nodes on its way is kept in them.
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <queue>
@@ -403,47 +402,95 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
   }
 }
 
+// No text of r has fewer bytes. (RegexNode::shortest may be more than a shortest text has.)
+uint32_t RegexArena::least_length(RegexId r) {
+  check_depth();
+  constexpr uint64_t kMost = 1u << 20;
+  const RegexNode n = nodes_[r.v];
+  if (n.nullable) return 0;
+  if (n.kind == RegexKind::kBytes) return 1;
+  if (n.kind == RegexKind::kLiteral) return n.n;
+  if (const uint32_t* known = least_lengths_.find(r.v)) return *known;
+  uint64_t out = 1;
+  switch (n.kind) {
+    case RegexKind::kCat: out = uint64_t{least_length(RegexId{n.a})} + least_length(RegexId{n.b}); break;
+    case RegexKind::kRepeat: out = uint64_t{least_length(RegexId{n.a})} * n.min; break;
+    case RegexKind::kAlt:
+      out = kMost;
+      for (uint32_t i = 0; i < n.n; ++i) out = std::min<uint64_t>(out, least_length(RegexId{n.kids[i]}));
+      break;
+    case RegexKind::kAnd:
+      for (uint32_t i = 0; i < n.n; ++i) out = std::max<uint64_t>(out, least_length(RegexId{n.kids[i]}));
+      break;
+    default: break;
+  }
+  least_lengths_.emplace(r.v, static_cast<uint32_t>(std::min(out, kMost)));
+  return static_cast<uint32_t>(std::min(out, kMost));
+}
+
+// A* (Hart, Nilsson and Raphael 1968) over distinct nodes, by the bytes read and the least that are left; of
+// equal sums the deepest first. Where the structure tells how long the texts are (dates, identifiers), the
+// search goes straight to the end of one, where breadth-first it would visit what every beginning leaves.
+// Lazy nodes may know the rest: then it is not searched for.
 bool RegexArena::witness(RegexId r, std::string& out) {
   out.clear();
   if (!undecided(r) && is_empty(r)) return false;
-  // Breadth-first over distinct nodes. Lazy nodes may know the rest: then it is not searched for.
-  std::deque<std::pair<uint32_t, std::size_t>> queue{{r.v, 0}};  // with their depth
-  std::unordered_map<uint32_t, std::pair<uint32_t, uint8_t>> from{{r.v, {r.v, 0}}};
-  std::optional<uint32_t> best;
-  std::size_t length = 0;  // of the best text
-  std::string rest, known;
-  while (!queue.empty()) {
-    const auto [id, depth] = queue.front();
-    queue.pop_front();
-    if (best && depth >= length) break;
-    if (nodes_[id].nullable) {
-      best = id;
-      rest.clear();
-      break;
+  struct Reached {
+    uint32_t depth, parent;
+    uint8_t by;
+  };
+  struct Open {
+    uint64_t length;
+    uint32_t depth, order, id;
+    bool operator<(const Open& o) const {
+      if (length != o.length) return length > o.length;
+      return depth != o.depth ? depth < o.depth : order > o.order;
     }
+  };
+  std::unordered_map<uint32_t, Reached> reached{{r.v, {0, r.v, 0}}};
+  std::priority_queue<Open> open;
+  std::unordered_map<uint32_t, std::string> rests;  // that lazy nodes know
+  uint32_t order = 0;
+  const auto visit = [&](uint32_t id, uint32_t depth) {
     const RegexNode& n = nodes_[id];
-    if (n.kind == RegexKind::kLazy && lazies_[n.a]->shortest(n.min, known)) {
-      if (!best || depth + known.size() < length) {
-        best = id;
-        length = depth + known.size();
-        rest = known;
-      }
-      continue;
+    uint64_t left = 0;
+    if (!n.nullable && n.kind == RegexKind::kLazy) {
+      std::string known;
+      if (!rests.contains(id) && lazies_[n.a]->shortest(n.min, known)) rests.emplace(id, std::move(known));
     }
-    if (from.size() > (subset_ ? kWitnessBudget : kEmptinessBudget)) return near_witness(r, out);
-    const ClassMap& c = classes(RegexId{id});
+    if (const auto it = rests.find(id); it != rests.end())
+      left = it->second.size();
+    else
+      left = least_length(RegexId{id});
+    open.push({depth + left, depth, order++, id});
+  };
+  visit(r.v, 0);
+  while (!open.empty()) {
+    const Open at = open.top();
+    open.pop();
+    if (reached.at(at.id).depth < at.depth) continue;  // a shorter way was found since
+    const auto rest = rests.find(at.id);
+    if (nodes_[at.id].nullable || rest != rests.end()) {
+      for (uint32_t i = at.id; i != r.v; i = reached.at(i).parent)
+        out.push_back(static_cast<char>(reached.at(i).by));
+      std::reverse(out.begin(), out.end());
+      if (!nodes_[at.id].nullable) out += rest->second;
+      return true;
+    }
+    if (reached.size() > (subset_ ? kWitnessBudget : kEmptinessBudget)) return near_witness(r, out);
+    const ClassMap& c = classes(RegexId{at.id});
     charge(1 + c.n / 4);
     for (uint16_t k = 0; k < c.n; ++k) {
-      const RegexId d = step(RegexId{id}, c.rep[k]);
-      if (d != empty() && from.emplace(d.v, std::pair{id, c.rep[k]}).second)
-        queue.emplace_back(d.v, depth + 1);
+      const RegexId d = step(RegexId{at.id}, c.rep[k]);
+      if (d == empty()) continue;
+      const Reached way{at.depth + 1, at.id, c.rep[k]};
+      const auto [it, fresh] = reached.emplace(d.v, way);
+      if (!fresh && it->second.depth <= way.depth) continue;
+      it->second = way;
+      visit(d.v, way.depth);
     }
   }
-  if (!best) return false;
-  for (uint32_t at = *best; at != r.v; at = from[at].first) out.push_back(static_cast<char>(from[at].second));
-  std::reverse(out.begin(), out.end());
-  out += rest;
-  return true;
+  return false;
 }
 
 // Best-first by what the structure says is left: where there are too many short texts that are none.

@@ -1,0 +1,193 @@
+// Where one token leads from a state inside a string, or from one that a token can take into a string.
+//
+// In: a state and a visitor. Out: every state that one token leads to, each with the tokens that do. Cost:
+// one look at each way out of the string, some hundred steps, and a walk over the tokens that reach it; a
+// walk over all tokens of the trie would meet each of a hundred thousand.
+//
+// Example: inside `"name": "..` a token of characters alone leads back to the same state. So only the tokens
+// that end within a character (an escape begun, a part of UTF-8) or behind the closing quote lead elsewhere,
+// and those are known for every run of characters of the vocabulary (mask/runs.h).
+//
+// The tokens that are handed out are those of the run, allowed or not: the visitor knows the mask.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/work.h"
+#include "mask/fill.h"
+#include "mask/slices.h"
+#include "mask/vocabulary.h"
+#include "parse/state.h"
+
+namespace structgen {
+
+class Targets {
+ public:
+  Targets(Parser& parser, MaskBuilder& masks, Slices& slices, const Vocabulary& vocabulary)
+      : parser_(parser), masks_(masks), slices_(slices), vocabulary_(vocabulary) {}
+
+  // False: no run of characters is at hand, and nothing was visited. States are without captured text
+  // (MaskBuilder::blind). The visitor has
+  //   void reach(StateId to, std::span<const TokenId> tokens);   tokens that lead there
+  //   void whole(StateId to, const Words& tokens);               the same of many, as a row
+  //   bool stops(StateId at);                                    whether nothing behind `at` is to be visited
+  //   void stopped(std::span<const TokenId> tokens);             the tokens that lead there and further
+  //   void done(Words tokens);                                   all of these were visited: others follow
+  template <class Visitor>
+  bool visit(StateId from, Visitor& visitor) {
+    Run run;
+    if (counts(from, run)) {
+      inside_counted(from, run, visitor);
+    } else if (run_behind(from, run)) {
+      if (from != run.inside) walk_to_run(from, run, visitor);
+      inside_endless(run, visitor);
+    } else {
+      return false;
+    }
+    leave(run, visitor);
+    return true;
+  }
+
+ private:
+  StateId step(StateId s, uint8_t b) { return masks_.blind(parser_.step(s, b)); }
+  struct Run {
+    RunClass* of = nullptr;
+    StateId inside;                      // in it, where it goes on as it likes
+    StateId left;                        // behind its closing quote
+    uint32_t min = 0, max = kUnbounded;  // elements before that quote
+  };
+  // Whether a run that goes on as it likes is at hand, here or after one more character.
+  bool run_behind(StateId from, Run& out);
+  bool endless(StateId s, Run& out);
+  // Whether this is inside a run that counts its elements.
+  bool counts(StateId s, Run& out);
+
+  template <class Visitor>
+  void inside_endless(const Run& run, Visitor& visitor) {
+    const RunCuts& cuts = run.of->cuts();
+    visitor.whole(run.inside, cuts.whole);
+    for (const RunCuts::Part& part : cuts.parts) {
+      charge();
+      const StateId s = walk(run.inside, part.begun);
+      if (s != Parser::dead()) visitor.reach(s, part.tokens);
+    }
+  }
+
+  // The state after so many elements is the one after any token that holds them.
+  template <class Visitor>
+  void inside_counted(StateId from, const Run& run, Visitor& visitor) {
+    const RunCounts& counts = run.of->counts();
+    std::vector<StateId> after(run.of->longest() + 1, Parser::dead());
+    after[0] = from;
+    for (const RunCounts::Whole& w : counts.wholes) {
+      if (w.count > run.max) break;
+      charge(2);
+      const StateId s = walk(from, vocabulary_.bytes(w.row.empty() ? w.tokens[0] : first(w.row)));
+      if (w.count < after.size()) after[w.count] = s;
+      if (s == Parser::dead()) continue;
+      if (w.row.empty())
+        visitor.reach(s, w.tokens);
+      else
+        visitor.whole(s, w.row);
+    }
+    for (const RunCounts::Part& part : counts.parts) {
+      if (part.count >= run.max) continue;
+      charge();
+      const bool known = part.count < after.size() && after[part.count] != Parser::dead();
+      const StateId s =
+          known ? walk(after[part.count], part.begun) : walk(from, vocabulary_.bytes(part.tokens[0]));
+      if (s != Parser::dead()) visitor.reach(s, part.tokens);
+    }
+  }
+
+  StateId walk(StateId s, std::string_view bytes) {
+    for (char b : bytes)
+      if (s != Parser::dead()) s = step(s, static_cast<uint8_t>(b));
+    return s;
+  }
+  static TokenId first(const Words& row);
+
+  // A token may begin with what is not yet the run: a name that may not stand, a first character.
+  template <class Visitor>
+  void walk_to_run(StateId from, const Run& run, Visitor& visitor) {
+    const TokenTrie& trie = vocabulary_.trie();
+    Words done(vocabulary_.words());
+    const auto mark = [&](std::span<const TokenId> tokens) {
+      for (TokenId t : tokens) set_bit(done, t);
+    };
+    std::vector<std::pair<uint32_t, StateId>> todo{{0, from}};
+    while (!todo.empty()) {
+      const auto [at, state] = todo.back();
+      todo.pop_back();
+      const TokenTrie::Kids& kids = trie.kids(at);
+      charge(2);
+      (kids.set & parser_.live(state)).for_each([&](uint8_t b) {
+        const StateId next = step(state, b);
+        const uint32_t child = trie.child(kids, b);
+        if (next == Parser::dead() || (next == run.inside && run.of->boundary(child))) return;
+        if (visitor.stops(next)) {
+          visitor.stopped(trie.subtree_tokens(child));
+          return mark(trie.subtree_tokens(child));
+        }
+        if (const auto tokens = trie.tokens(child); !tokens.empty()) {
+          visitor.reach(next, tokens);
+          mark(tokens);
+        }
+        if (!trie.leaf(child)) todo.emplace_back(child, next);
+      });
+    }
+    visitor.done(std::move(done));
+  }
+
+  // The tokens that hold the closing quote, in the order of what follows it.
+  template <class Visitor>
+  void leave(const Run& run, Visitor& visitor) {
+    const StateId left = run.left;
+    if (left == Parser::dead()) return;
+    const RunExits& exits = run.of->exits('"');
+    const auto& nodes = exits.suffixes.nodes;
+    const auto& entries = exits.suffixes.entries;
+    std::vector<TokenId> buffer;
+    const auto tokens = [&](auto first, auto last) -> std::span<const TokenId> {
+      buffer.clear();
+      for (; first != last; ++first)
+        if (first->count >= run.min && first->count <= run.max) buffer.push_back(first->token);
+      return buffer;
+    };
+    if (visitor.stops(left)) {
+      visitor.stopped(tokens(exits.ends.begin(), exits.ends.end()));
+      visitor.stopped(tokens(entries.begin(), entries.end()));
+      return;
+    }
+    visitor.reach(left, tokens(exits.ends.begin(), exits.ends.end()));
+    std::vector<StateId> at(exits.suffixes.depth + 1, left);
+    for (uint32_t i = 0; i + 1 < nodes.size();) {
+      charge();
+      const StateId next = step(at[nodes[i].depth - 1], nodes[i].byte);
+      if (next == Parser::dead()) {
+        i = nodes[i].end;
+        continue;
+      }
+      at[nodes[i].depth] = next;
+      const auto from = entries.begin() + nodes[i].first;
+      if (visitor.stops(next)) {
+        visitor.stopped(tokens(from, entries.begin() + nodes[nodes[i].end].first));
+        i = nodes[i].end;
+        continue;
+      }
+      if (nodes[i].first < nodes[i + 1].first)
+        visitor.reach(next, tokens(from, entries.begin() + nodes[i + 1].first));
+      ++i;
+    }
+  }
+
+  Parser& parser_;
+  MaskBuilder& masks_;
+  Slices& slices_;
+  const Vocabulary& vocabulary_;
+};
+
+}  // namespace structgen
