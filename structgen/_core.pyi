@@ -92,10 +92,8 @@ class Canvas:
 
     def clear(self, slot: int) -> None: ...
 
-    def row(self, slot: int) -> tuple[bytes, bool]:
-        """
-        The bits of the tokens that are allowed, and whether none was left out.
-        """
+    def fill(self, mask: object, slot: int, row: int) -> bool:
+        """Writes the tokens that are allowed; whether none was left out."""
 
     def complete(self) -> tuple[int, list[int]]: ...
 

@@ -73,7 +73,7 @@ class Canvas:
 
     @property
     def asked(self) -> int:
-        """Checks so far, of `allows`, `set` and `select`."""
+        """Checks so far, of `allows`, `commit`, `set` and `select`."""
         return self._core.asked
 
     @property
@@ -99,6 +99,14 @@ class Canvas:
         """
         return _verdict(self._core.allows(_whole(slot, "a slot"), _whole(token, "a token")))
 
+    def commit(self, slot: int, token: int) -> bool | None:
+        """Puts a token into a slot if `allows` says True; returns what it says.
+
+        Raises:
+            ValueError: no such slot, or a token outside the vocabulary.
+        """
+        return _verdict(self._core.set(_whole(slot, "a slot"), _whole(token, "a token"), False))
+
     def set(self, slot: int, token: int, *, force: bool = False) -> None:
         """Puts a token into a slot.
 
@@ -108,9 +116,12 @@ class Canvas:
         Raises:
             ValueError: the token is not allowed there, or it is not known whether it is.
         """
-        told = self._core.set(_whole(slot, "a slot"), _whole(token, "a token"), force)
-        if told != 1 and not force:
-            why = "is not allowed" if told == 0 else "may or may not be allowed (it is too much to tell)"
+        if force:
+            self._core.set(_whole(slot, "a slot"), _whole(token, "a token"), True)
+            return
+        told = self.commit(slot, token)
+        if not told:
+            why = "is not allowed" if told is False else "may or may not be allowed (it is too much to tell)"
             raise ValueError(f"canvas: token {token} {why} in slot {slot}")
 
     def clear(self, slot: int) -> None:
@@ -126,9 +137,8 @@ class Canvas:
         out = []
         taken = self._core.tokens
         for slot, token in candidates:
-            slot, token = _whole(slot, "a slot"), _whole(token, "a token")
-            filled = 0 <= slot < len(taken) and taken[slot] >= 0
-            out.append(not filled and self._core.set(slot, token, False) == 1)
+            filled = 0 <= _whole(slot, "a slot") < len(taken) and taken[slot] >= 0
+            out.append(not filled and self.commit(slot, token) is True)
             if out[-1]:
                 taken[slot] = token
         return out
@@ -139,15 +149,7 @@ class Canvas:
         Returns:
             Whether that is all of them. False: tokens of which it is not known were left out.
         """
-        bits, exact = self._core.row(_whole(slot, "a slot"))
-        target = mask.numpy() if hasattr(mask, "numpy") else np.asarray(mask)
-        words = np.frombuffer(bits, dtype=np.int32)
-        line = target[row] if target.ndim == 2 else target
-        if line.shape[-1] < len(words) or target.dtype != np.int32:
-            raise ValueError(f"bitmask: expected int32 and at least {len(words)} words a row")
-        line[: len(words)] = words
-        line[len(words) :] = 0
-        return bool(exact)
+        return bool(self._core.fill(mask, _whole(slot, "a slot"), _whole(row, "a row")))
 
     def complete(self, logprobs: Any = None) -> list[int]:
         """Tokens for all slots: those that were set, and for the others some that make a text of the grammar.
@@ -184,7 +186,7 @@ class Canvas:
         most = min(len(scores), 100)
         order = np.argpartition(-scores, most - 1)[:most]
         for token in order[np.argsort(-scores[order])]:
-            if int(token) < self.vocabulary.vocab_size and self._core.set(slot, int(token), False) == 1:
+            if int(token) < self.vocabulary.vocab_size and self.commit(slot, int(token)):
                 return
 
     def text(self, tokens: Sequence[int] | None = None) -> bytes:

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "bind/released.h"
+#include "bind/rows.h"
 #include "engine/canvas.h"
 
 namespace nb = nanobind;
@@ -86,14 +87,13 @@ void bind_canvas(nb::module_& m) {
       .def(
           "clear", [](BoundCanvas& c, int64_t slot) { in_use(c, [&] { c.clear(slot); }); }, "slot"_a)
       .def(
-          "row",
-          [](BoundCanvas& c, int64_t slot) {
-            std::vector<uint32_t> row(c.vocabulary().words());
-            const bool exact = in_use(c, [&] { return c.fill_row(slot, row.data()); });
-            return std::pair(
-                nb::bytes(reinterpret_cast<const char*>(row.data()), row.size() * sizeof(uint32_t)), exact);
+          "fill",
+          [](BoundCanvas& c, nb::handle mask, int64_t slot, int64_t row) {
+            Rows rows(mask, c.vocabulary().words());
+            uint32_t* const line = rows.row(row);
+            return in_use(c, [&] { return c.fill_row(slot, line); });
           },
-          "slot"_a, "The bits of the tokens that are allowed, and whether none was left out.")
+          "mask"_a, "slot"_a, "row"_a, "Writes the tokens that are allowed; whether none was left out.")
       .def("complete", [](BoundCanvas& c) {
         std::vector<TokenId> tokens;
         const Verdict told = in_use(c, [&] { return c.complete(tokens); });

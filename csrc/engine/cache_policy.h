@@ -4,22 +4,23 @@
 //
 // What takes memory, and what holds it back, from the cheapest to replace to the dearest:
 //
-//   slices     masks of the inside of strings, one a regex. Trimmed to a quarter before each mask: they are
-//   used
-//              again within one text, and a new one costs a walk over the trie.
-//   an epoch   states and masks of one grammar. At half, the grammar opens a new one and its matchers take
-//   over
-//              the states they stand in (engine/grammar.h). Half, because the old epoch lives until its last
-//              matcher has left.
-//   a world    automata that its grammars share. Nothing is dropped from inside: ids are held everywhere.
-//   Beyond
-//              its share the compiler opens another, and the old one goes with the last grammar made in it.
-//              The share is half of the whole, divided among the worlds that are open.
-//   grammars   those that the compiler keeps by their text. Once all worlds together exceed cache_bytes, the
-//              ones used longest ago go until three quarters are left: a quarter at once, on another thread
-//              (engine/reaper.h), because freeing a few at each compile would add to the median.
-//   trials     texts that a mask under a budget tries (engine/budget.cc). They add automata for texts that
-//              nobody writes, so none are tried in a world of twice cache_bytes.
+// Slices: masks of the inside of strings, one a regex. They are trimmed to a quarter before each mask,
+// because they are used again within one text, and a new one costs a walk over the trie.
+//
+// An epoch: states and masks of one grammar. At half, the grammar opens a new one and its matchers take over
+// the states they stand in (engine/grammar.h). It is half, because the old epoch lives until its last matcher
+// has left.
+//
+// A world: automata that its grammars share. Nothing is dropped from inside, because ids are held everywhere.
+// Beyond its share the compiler opens another, and the old one goes with the last grammar made in it. The
+// share is half of the whole, divided among the worlds that are open.
+//
+// Grammars: those that the compiler keeps by their text. Once all worlds together exceed cache_bytes, the
+// ones used longest ago go until three quarters are left: a quarter at once, on another thread
+// (engine/reaper.h), because freeing a few at each compile would add to the median.
+//
+// Trials: texts that a mask under a budget tries (engine/budget.cc). They add automata for texts that nobody
+// writes, so none are tried in a world of twice cache_bytes.
 //
 // One text alone may need more than the cache: its states cannot be dropped while a matcher stands in them.
 // So calls fail only beyond `most()`, which is far above cache_bytes and protects the machine.

@@ -198,7 +198,7 @@ class RegexArena {
   uint64_t count(RegexId r, uint32_t nodes, bool& exact);
   // A shortest string of the language, or a short one where the search for it would be too large.
   bool witness(RegexId r, std::string& out);
-  // No string of the language has fewer bytes; 0 where the structure does not tell more.
+  // A lower bound on the bytes of every string of the language, read off the structure of the regex.
   uint32_t least_length(RegexId r);
   const ByteSet& byte_set(uint32_t index) const { return sets_[index]; }
   uint32_t size() const { return nodes_.size(); }

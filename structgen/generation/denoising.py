@@ -152,13 +152,10 @@ class _Filler:
 
     def _take(self, slot: int, token: int) -> bool:
         self.checks += 1
-        told = self.canvas.allows(slot, token)
-        if told:
-            self.canvas.set(slot, token)
-            return True
+        told = self.canvas.commit(slot, token)
         self.refused += told is False
         self.unknown += told is None
-        return False
+        return told is True
 
     def _by_mask(self, slot: int, left: _Scores) -> bool:
         from ..logits import allocate_bitmask
