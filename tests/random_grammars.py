@@ -15,8 +15,10 @@ import itertools
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -528,6 +530,38 @@ def texts(longest: int = 5) -> Iterator[str]:
 
 class Mismatch(Exception):
     """What is wrong with a grammar: a kind and an example."""
+
+
+def membership(grammar: Grammar, dialect: str) -> Callable[[bytes], bool]:
+    """Whether a text belongs to a grammar, by `Oracle`; each text is asked about once."""
+    known = Oracle(grammar, dialect)
+    return cache(lambda text: known.accepts(text.decode()))
+
+
+def run(first: int, count: int, check: Callable[[int], tuple[int, ...]]) -> None:
+    """Checks seeds; prints a line a failure and the sums of what `check` counted."""
+    sums: list[int] = []
+    for seed in range(first, first + count):
+        try:
+            found = check(seed)
+            sums = [a + b for a, b in zip_longest(sums, found, fillvalue=0)]
+        except Mismatch as error:
+            print(error.args[0], seed, error.args[1].replace("\n", " "), sep="\t", flush=True)
+        except Exception as error:
+            print("error", seed, f"{type(error).__name__}: {error}".replace("\n", " "), sep="\t", flush=True)
+    print("done", *sums, sep="\t")
+
+
+def compiled(grammar: Grammar, dialect: str, compiler: Any) -> Any:
+    """The grammar by the compiler that is given; None where it refuses."""
+    from structgen import errors
+
+    try:
+        if dialect == "gbnf":
+            return compiler.gbnf(gbnf(grammar))
+        return compiler.lark(lark(grammar), lexer=dialect)
+    except errors.GrammarError:
+        return None
 
 
 def compilers() -> list[Any]:

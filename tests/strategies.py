@@ -294,6 +294,14 @@ def schema(source: Source, features: Features = Features()) -> Any:  # noqa: B00
     return out
 
 
+def any_schema(source: Source) -> Any:
+    """One of `schema`, `keyed` and `counted`."""
+    kind = source.integer(0, 3)
+    if kind <= 1:
+        return schema(source, Features(unevaluated=True))
+    return keyed(source) if kind == 2 else counted(source)
+
+
 def keyed(source: Source, depth: int = 2) -> dict:
     """Objects whose free keys matter: captured, counted, matched by patterns, repeated."""
     s = source

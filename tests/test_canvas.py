@@ -18,7 +18,7 @@ from tests import random_canvas
 from tests.random_grammars import DIALECTS, compilers
 from tests.strategies import Seeded
 
-pytest.importorskip("lark")
+pytest.importorskip("lark", reason="lark is in the extra `lark`")
 
 TOKENS = random_canvas.JSON_TOKENS
 END = len(TOKENS)

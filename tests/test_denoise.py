@@ -194,8 +194,8 @@ def test_a_constraint_and_a_masked_model_are_needed() -> None:
 
 
 def masked_model(positions: int = 64):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
+    torch = pytest.importorskip("torch", reason="torch is in the extra `hf`")
+    transformers = pytest.importorskip("transformers", reason="transformers is in the extra `hf`")
     torch.manual_seed(0)
     tokens = random_canvas.JSON_TOKENS
     config = transformers.BertConfig(
@@ -215,7 +215,7 @@ def test_a_masked_model_of_transformers_writes_what_fits() -> None:
 
 
 def test_logits_are_those_of_the_slots() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="torch is in the extra `hf`")
     model, vocabulary = masked_model()
     mask = vocabulary.vocab_size - 1
     lm = TransformersDiffusionLM(model, vocabulary=vocabulary, mask_token_id=mask)
@@ -237,9 +237,9 @@ def test_a_model_without_a_mask_token_is_refused() -> None:
 
 
 def test_a_folder_is_loaded(tmp_path) -> None:
-    transformers = pytest.importorskip("transformers")
-    tokenizers = pytest.importorskip("tokenizers")
-    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers", reason="transformers is in the extra `hf`")
+    tokenizers = pytest.importorskip("tokenizers", reason="tokenizers is in the extra `hf`")
+    torch = pytest.importorskip("torch", reason="torch is in the extra `hf`")
     letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
     names = {t: i for i, t in enumerate([*letters, "<end>", "<mask>"])}
     made = tokenizers.Tokenizer(tokenizers.models.BPE(vocab=names, merges=[]))

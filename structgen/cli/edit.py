@@ -64,9 +64,9 @@ def run(options: argparse.Namespace) -> int:
     more = {} if options.temperature is None else {"temperature": options.temperature}
     if options.seed is not None:
         more["seed"] = options.seed
-    how = {
-        k: v for k, v in json_options(options).items() if k in ("draft", "formats", "registry", "extra_keys")
-    }
+    how = json_options(options)
+    if how["property_order"] == "schema":
+        del how["property_order"]  # the order of the document counts, whichever it is
     wanted.warn()
     try:
         done = edit(

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..constraints import constraint_of
+from ..constraints import JSON_OPTIONS, constraint_of
 from ..errors import BudgetExceeded, GrammarError, UnsatisfiableBudget
 from ..grammar import CompiledGrammar, Matcher
 from ..lm.base import LanguageModel
@@ -38,7 +38,6 @@ _MARKS = (
     ("<|fim_begin|>", "<|fim_hole|>", "<|fim_end|>"),
     ("<PRE>", "<SUF>", "<MID>"),
 )
-_OPTIONS = ("draft", "formats", "registry", "extra_keys")
 
 
 @dataclass
@@ -113,12 +112,15 @@ def _member(text: str, at: int, name: str) -> tuple[int, int] | None:
 def _grammar_of(wanted: Any, lm: LanguageModel, document: bytes, given: dict[str, Any]) -> CompiledGrammar:
     """The constraint over texts as people write them, in the order of keys that the document has.
 
+    `given` holds options of JSON; without an order, the schema's is tried before any order.
+
     Raises:
         ValueError: the document is no text of the grammar.
     """
     how = {"whitespace": "flexible", "numbers": "any", "strings": "any", **given}
     matcher = None
-    for order in ("schema", "any"):
+    orders = (given["property_order"],) if "property_order" in given else ("schema", "any")
+    for order in orders:
         grammar: CompiledGrammar = wanted.compile(compiler_of(lm), {**how, "property_order": order})
         matcher = grammar.matcher()
         if matcher.accept_bytes(document) and matcher.is_accepting():
@@ -221,7 +223,8 @@ def edit(
             `regex=`, `grammar=`, ...).
         instruction: what is to become of it, in words.
         max_tokens: of what is written. temperature: 0 is greedy. seed: of the draws.
-        options: of JSON Schemas (`draft`, `formats`, `registry`, `extra_keys`).
+        options: of JSON Schemas (`draft`, `formats`, `registry`, `extra_keys`), and of how JSON is written
+            (`whitespace`, `numbers`, `strings`, `property_order`). Every JSON text is taken by default.
 
     Raises:
         LookupError: the pointer leads nowhere. ValueError: the document does not fit the constraint, and
@@ -236,7 +239,7 @@ def edit(
     if not isinstance(document, str):
         raise TypeError(f"edit: the document is text, not {type(document).__name__}")
     lm = language_model(model)
-    how = {name: options.pop(name) for name in _OPTIONS if name in options}
+    how = {name: options.pop(name) for name in JSON_OPTIONS if name in options}
     if options:
         raise TypeError(f"edit() has no argument {next(iter(options))!r}")
     # Blanks around a JSON document are no part of the grammar's texts.
