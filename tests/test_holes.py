@@ -6,6 +6,7 @@ library's texts cut anywhere, what users may do wrong, and what a middle shares 
 
 from __future__ import annotations
 
+import itertools
 import json
 import pickle
 import random
@@ -355,3 +356,54 @@ def test_instances_of_real_schemas_can_be_cut() -> None:
             assert middle(found, text[begin:end]), (name, text[:begin], text[end:])
             cut += 1
     assert cut > 60 and dear <= 4
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        {"enum": ["aa", "ab"]},
+        {"enum": [1, 2, 3]},
+        {"type": "boolean"},
+        {"type": "string", "maxLength": 1, "pattern": "^[ab]*$"},
+        {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 1},
+        {"type": "object", "properties": {"a": {"enum": [1, 2]}}, "additionalProperties": False},
+    ],
+    ids=lambda items: json.dumps(items)[:40],
+)
+@pytest.mark.parametrize("extra", [{}, {"minItems": 2}, {"maxItems": 2}], ids=str)
+def test_items_that_differ_from_those_of_the_suffix(items, extra):
+    """Between items: what can be begun can be finished, and the middles are those of enumeration."""
+    compiler = random_holes.json_compiler()
+    how = {"whitespace": "compact", "numbers": "canonical", "strings": "plain"}
+    one = compiler.json_schema(items, **how)
+    grammar = compiler.json_schema({"type": "array", "items": items, "uniqueItems": True, **extra}, **how)
+
+    def inside(grammar, text):
+        matcher = grammar.matcher()
+        return matcher.accept_bytes(text) and matcher.is_accepting()
+
+    known = [
+        '"aa"', '"ab"', "1", "2", "3", "true", "false", '""', '"a"', '"b"', "[]", "[1]", "[2]", "{}",
+        '{"a":1}', '{"a":2}',
+    ]  # fmt: skip
+    values = [v for v in known if inside(one, v)]
+    arrays = [list(p) for n in range(len(values) + 1) for p in itertools.permutations(values, n)]
+    texts = {"[" + ",".join(array) + "]" for array in arrays}
+    right = {t for t in texts if inside(grammar, t)}
+    least, most = extra.get("minItems", 0), extra.get("maxItems", 9)
+    assert right == {"[" + ",".join(a) + "]" for a in arrays if least <= len(a) <= most}
+    suffixes = {f"{lead}{','.join(a)}]" for a in arrays if a for lead in ("", ",")}
+    for suffix in sorted(suffixes):
+        middles = {t.removesuffix(suffix) for t in right if t.endswith(suffix)}
+        begun = {m[:n] for m in middles for n in range(len(m) + 1)}
+        if not middles:
+            continue
+        hole, todo, seen = grammar.infill("", suffix), [""], set[str]()
+        while todo:
+            text = todo.pop()
+            seen.add(text)
+            matcher = hole.matcher()
+            assert matcher.accept_bytes(text), (suffix, text)
+            assert matcher.is_accepting() == (text in middles), (suffix, text)
+            todo += [text + chr(b) for b in matcher.live_bytes()]
+        assert seen == begun, (suffix, seen ^ begun)

@@ -42,6 +42,16 @@ class ComposedProductions : public Productions {
     parts_[i - 1]->expand_shortest(RuleId{rule.v / stride_}, reading, out);
     renumber(i, out.symbols);
   }
+  bool compared(RuleId rule) const override {
+    const uint32_t i = rule.v % stride_;
+    return i != 0 && parts_[i - 1]->compared(RuleId{rule.v / stride_});
+  }
+  bool except(RuleId rule, std::span<const std::string> texts, RuleId& out, bool& any) override {
+    const uint32_t i = rule.v % stride_;
+    if (i == 0 || !parts_[i - 1]->except(RuleId{rule.v / stride_}, texts, out, any)) return false;
+    out = number(out, i);
+    return true;
+  }
   bool bound(RuleId rule, Bound& out) override {
     const uint32_t i = rule.v % stride_;
     if (i == 0 || !parts_[i - 1]->bound(RuleId{rule.v / stride_}, out)) return false;

@@ -90,6 +90,7 @@ const Alternatives& Facts::alternatives(Head h) {
     charge(static_cast<int64_t>(all.symbols.size()));
     a.all = std::move(all);
     a.expanded = true;
+    a.compared = a.reading.kind == Reading::kNone && productions_.compared(a.rule);
     a.reading = Reading{};
     a.rule = RuleId{0};
   }
@@ -395,8 +396,25 @@ void Facts::go_on(Step& s) const {
   ++s.symbol;
 }
 
+const std::vector<std::string>& Facts::texts_met() {
+  for (; met_ < compared_.size() && texts_met_.size() < kMostMet; ++met_) {
+    const auto [id, to] = compared_[met_];
+    const Fact& f = facts_[id];
+    const Spot from = spot(f.from), end = spot(to);
+    std::string text;
+    if (path_.fixed(from, end))
+      text = path_.text(from, end);
+    else if (!witness(f.head, f.from, to, false, text))
+      continue;
+    if (std::find(texts_met_.begin(), texts_met_.end(), text) == texts_met_.end())
+      texts_met_.push_back(std::move(text));
+  }
+  return texts_met_;
+}
+
 void Facts::leave(uint32_t id, At to, uint32_t way) {
   if (!left_.emplace(key(id, to), true).second) return;
+  if (heads_[facts_[id].head].compared && !path_.loops(spot(to))) compared_.emplace_back(id, to);
   facts_[id].exits.push_back(to);
   facts_[id].ways.push_back(way);
   for (std::size_t i = 0; i < facts_[id].waiting.size(); ++i) {

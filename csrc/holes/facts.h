@@ -54,6 +54,9 @@ class Facts {
   uint32_t opened(uint32_t captures, At here);
   // What a reader is told whose captured text lies between two places; `terminal`: all of it, or poison.
   std::vector<Reading> readings(uint32_t captures, At here, RegexId terminal);
+  // Texts that rules whose texts are compared have read up to a spot behind the holes, one each, up to a
+  // number of them. Of a fixed stretch that is the text; of one that begins in a hole, some text.
+  const std::vector<std::string>& texts_met();
   uint32_t outer(uint32_t captures) const { return captures_[captures].outer; }
 
   // Every place behind what is read from `from`. `unsure`: there may be more.
@@ -81,6 +84,7 @@ class Facts {
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
+  static constexpr std::size_t kMostMet = 256;
   struct Place {
     Spot spot;
     Alive::Pending pending;
@@ -94,6 +98,7 @@ class Facts {
     bool expanded = false;
     uint32_t label = 0;  // of the terminal in front
     RuleId rule;
+    bool compared = false;  // its texts are compared by readers
     Reading reading;
   };
   // How a place was reached: a text of a regex between two spots, or two ways one behind the other.
@@ -145,6 +150,9 @@ class Facts {
   std::deque<Alternative> heads_;
   FlatMap<uint64_t, uint32_t> head_index_;
   std::map<std::pair<uint32_t, std::string>, Head> told_;
+  std::vector<std::pair<uint32_t, At>> compared_;  // facts of such rules, and exits
+  std::size_t met_ = 0;                            // of them that are among
+  std::vector<std::string> texts_met_;
   std::map<std::tuple<const Symbol*, const Symbol*, uint32_t>, Head> tails_;
   std::vector<Fact> facts_;
   FlatMap<uint64_t, uint32_t> fact_index_;

@@ -11,6 +11,10 @@
 
 namespace structgen {
 
+namespace {
+constexpr std::size_t kMostExceptions = 64;  // texts of the suffix that a captured text is not to be
+}  // namespace
+
 Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix)
     : regexes_(regexes), base_(base), root_(root), lexed_(lexed), suffix_(std::move(suffix)) {
   alive_ = std::make_unique<Alive>(regexes_, base_, stacks_);
@@ -181,6 +185,33 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
   return out;
 }
 
+// A captured rule was read before the border, and a reader leads from there to `to` if it was told of a text
+// that differs from all others. Texts in the suffix are some of those others: the rule becomes one without
+// those that would not lead there. False: it has no text then.
+//
+// Without it a text might be begun that can end in such a text alone: of items "aa" and "ab", all different,
+// with "aa" in the suffix, `"aa` could be read, and its quote not.
+bool Quotient::tells_apart(RuleId reader, At from, At to, Symbol& rule) {
+  std::vector<std::string> bad;
+  RuleId kept = rule.rule_id();
+  bool any = true;
+  for (std::size_t i = 0; i < facts_->texts_met().size(); ++i) {  // more of them are met on the way
+    Reading told;
+    told.kind = Reading::kText;
+    told.text = facts_->texts_met()[i];
+    if (!base_.except(rule.rule_id(), {&told.text, 1}, kept, any)) return true;
+    if (kept == rule.rule_id()) continue;
+    const Facts::Found found = facts_->ask(facts_->reader(reader, told), from);
+    if (!found.unsure &&
+        std::none_of(found.exits.begin(), found.exits.end(), [&](At e) { return done(e, to); }))
+      bad.push_back(told.text);
+    if (bad.size() == kMostExceptions) break;
+  }
+  if (bad.empty() || !base_.except(rule.rule_id(), bad, kept, any)) return true;
+  rule = Symbol::rule(kept);
+  return any;
+}
+
 void Quotient::cross(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
   const Alternatives& all = facts_->alternatives(head);
   uint32_t begin = 0;
@@ -257,12 +288,20 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
   std::vector<Alive::Step> steps;
   unsure_ = false;
   // `open`: captures behind the symbol.
-  const auto add_rule = [&](const Symbol* s, Own::Kind kind, At at, At exit, uint32_t open) {
+  const auto add_rule = [&](const Symbol* s, Own::Kind kind, At at, At exit, uint32_t open,
+                            const std::vector<Symbol>& before) {
     const At goal = s + 1 == end && open == 0 ? to : exit;
     for (const std::vector<Symbol>& after : behind(s + 1, end, exit, 0, open, to)) {
+      Symbol rule = *s;
+      if (kind == Own::kCross && open != 0 && s != all.data() && s[-1].kind() == Symbol::kCapture &&
+          s[1].kind() == Symbol::kReader) {
+        const Own told = own_[after.front().rule_id().v / 2 - 1];
+        if (!tells_apart(RuleId{told.a}, told.c, told.d, rule)) continue;
+        if (!(rule == *s) && !leads(facts_->head(rule.rule_id()), at, goal)) continue;
+      }
       std::vector<Symbol> sequence = before;
       sequence.push_back(
-          own({kind, s->rule_id().v, alive_->without_follow(facts_->pending(at)), goal, 0, 0}));
+          own({kind, rule.rule_id().v, alive_->without_follow(facts_->pending(at)), goal, 0, 0}));
       sequence.insert(sequence.end(), after.begin(), after.end());
       add(std::move(sequence), out);
     }
@@ -342,7 +381,7 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
           unsure_ = unsure_ || found.unsure;
           for (At e : exits) {
             if (crossed(e))
-              add_rule(s, Own::kCross, a, e, captures);
+              add_rule(s, Own::kCross, a, e, captures, before);
             else
               add_once(next, e);
           }
@@ -354,6 +393,8 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
         const bool alone =
             s - all.data() >= 2 && s[-1].kind() == Symbol::kTerminal && s[-2].kind() == Symbol::kCapture;
         const RegexId read = alone ? s[-1].regex() : RegexArena::poison();
+        const bool ruled =
+            s - all.data() >= 2 && s[-1].kind() == Symbol::kRule && s[-2].kind() == Symbol::kCapture;
         const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
         for (At a : here)
           for (const Reading& reading : facts_->readings(captures, a, read)) {
@@ -361,10 +402,18 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
             const std::vector<At> exits(found.exits.begin(), found.exits.end());
             unsure_ = unsure_ || found.unsure;
             for (At e : exits) {
-              if (crossed(e))
-                add_rule(s, Own::kReader, a, e, open);
-              else
+              if (!crossed(e)) {
                 add_once(next, e);
+                continue;
+              }
+              Symbol rule = ruled ? s[-1] : Symbol{};
+              if (!ruled || reading.kind != Reading::kFresh) {
+                add_rule(s, Own::kReader, a, e, open, before);
+              } else if (tells_apart(s->rule_id(), a, e, rule)) {
+                std::vector<Symbol> kept = before;
+                kept.back() = number(rule);
+                add_rule(s, Own::kReader, a, e, open, kept);
+              }
             }
           }
         captures = open;

@@ -79,6 +79,7 @@ class Quotient : public Productions {
   bool done(At at, At to) const { return at == to || (to == end_ && path_->ends(facts_->spot(at))); }
   // Whether some exit of `head` from `from` is `to`; says in unsure_ that it is not known.
   bool leads(Facts::Head head, At from, At to);
+  bool tells_apart(RuleId reader, At from, At to, Symbol& rule);
   bool crossed(At at) const { return facts_->spot(at) > 1; }
   std::vector<std::vector<Symbol>> behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
                                           uint32_t captures, At to);

@@ -133,6 +133,14 @@ class Productions {
   virtual bool doubtful() const { return false; }
   // Bytes at least that stand behind a text of the rule in every whole text.
   virtual uint64_t needed_behind(RuleId) const { return 0; }
+  // Whether readers compare the texts of a rule with each other.
+  virtual bool compared(RuleId /*rule*/) const { return false; }
+  // A rule with the texts of `rule` that a reader tells apart from each of `texts`: `rule` itself if that is
+  // all of them. `any`: whether there are some. False: that is not known.
+  virtual bool except(RuleId /*rule*/, std::span<const std::string> /*texts*/, RuleId& /*out*/,
+                      bool& /*any*/) {
+    return false;
+  }
   // Whether a rule is one of a grammar with lexemes, whose expansions do not depend on what was read.
   virtual bool plain(RuleId) const { return false; }
 };

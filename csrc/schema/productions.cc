@@ -405,6 +405,20 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out) {
   }
 }
 
+bool JsonProductions::except(RuleId id, std::span<const std::string> texts, RuleId& out, bool& any) {
+  const Rule r = rules_[id.v];
+  if (r.kind != kValue) return false;
+  solver_.refill();
+  FormulaId value{r.a};
+  for (const std::string& t : texts) {
+    const FormulaId one = lowering_.values(Json::parse("[" + t + "]"), 0);
+    if (solver_.nonempty(formulas_.both(value, one))) value = formulas_.both(value, formulas_.deny(one));
+  }
+  any = solver_.nonempty(value);
+  out = rule(kValue, value.v, r.b, r.depth);
+  return true;
+}
+
 // An item was written whose text decides what may follow. Where a mask does not know the text, what follows
 // whatever the text was is answered, and the rest is poison.
 void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alternatives& out) {

@@ -42,6 +42,8 @@ class JsonProductions : public Productions {
                   PropertyOrder order, bool canonical_numbers);
   RuleId root() const { return root_; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
+  bool compared(RuleId rule) const override { return rules_[rule.v].kind == kValue; }
+  bool except(RuleId rule, std::span<const std::string> texts, RuleId& out, bool& any) override;
   void start_search() override { solver_.refill(); }
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
