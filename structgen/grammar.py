@@ -354,12 +354,13 @@ class Matcher:
                 text can still be completed (end-of-sequence token included) within what is left, however its
                 rest is cut into tokens. After such a token the next mask is never empty, and with enough to
                 spare the mask is the one without a budget. With 8 tokens left or fewer the mask is exact, but
-                where its search is too large or a rule limits tokens. With more, a token is refused if a
-                completion that is shortest in bytes does not fit, though one that is longer in bytes and
-                shorter in tokens would. Where what was read in a key or an item decides how the text can be
-                finished, tokens are tried as they are: three of those alike, 2,000 in all. It costs one
-                comparison while the budget is larger than what any allowed token could make necessary; near
-                the end a look at the tokens in doubt, and from 8 tokens down a search of milliseconds.
+                where its search is too large (`mask_exact` is False then) or a rule limits tokens. With more,
+                a token is refused if a completion that is shortest in bytes does not fit, though one that is
+                longer in bytes and shorter in tokens would. Where what was read in a key or an item decides
+                how the text can be finished, tokens are tried as they are: three of those alike, 2,000 in
+                all. It costs one comparison while the budget is larger than what any allowed token could make
+                necessary; near the end a look at the tokens in doubt, and from 8 tokens down a search of a
+                millisecond or two.
 
         What raises here leaves the row all zero, which allows no token, unless it is the mask or the row
         that is wrong: then nothing is touched.
@@ -488,8 +489,9 @@ class Matcher:
         """False where the mask filled last may lack tokens that the grammar allows.
 
         So it is where the grammar was compiled with ``on_limit="subset"`` and something was too much to tell:
-        of the mask filled last, or of the grammar before (then it stays so). Every token of such a mask is
-        allowed, and the text can be completed after it.
+        of the mask filled last, or of the grammar before (then it stays so). So is a mask near the end of a
+        budget whose search was too large (`fill_bitmask`). Every token of such a mask is allowed, and the
+        text can be completed after it.
         """
         return self._core.mask_exact
 

@@ -49,7 +49,7 @@ namespace structgen {
 namespace {
 constexpr std::size_t kTooMany = Reach::kFar;
 constexpr std::size_t kExact = 8;               // tokens left from which on a mask is exact
-constexpr uint64_t kMaskReach = 300'000;        // work of one mask's searches, a few milliseconds
+constexpr uint64_t kMaskReach = 100'000;        // work of one mask's searches, about a millisecond
 constexpr uint64_t kAskedReach = 20'000'000;    // of one that was asked for, a tenth of a second
 constexpr uint64_t kTextReach = 100'000;        // the same where captured text decides
 constexpr uint64_t kSpellReach = 200'000;       // for one state whose shortest text cannot be spelled
@@ -244,8 +244,8 @@ Reach::Answer Matcher::sought_within(std::size_t budget) {
 }
 
 // Whether `budget` tokens are shown to complete s, where a mask looks.
-bool Matcher::few(StateId s, std::size_t budget, uint64_t& work) {
-  return budget < kExact && !epoch_->limits && within(s, budget, work) == Reach::Answer::kYes;
+Reach::Answer Matcher::few(StateId s, std::size_t budget, uint64_t& work) {
+  return budget < kExact && !epoch_->limits ? within(s, budget, work) : Reach::Answer::kNo;
 }
 
 // Whether the longest steps that there are complete s in time.
@@ -296,7 +296,7 @@ bool Matcher::fits(std::size_t budget) {
   budgeted_ = true;
   spelling_ = kSpellings;
   uint64_t work = kMaskReach;
-  return needed(current()) <= budget || few(current(), budget, work);
+  return needed(current()) <= budget || few(current(), budget, work) == Reach::Answer::kYes;
 }
 
 std::string Matcher::shortest_completion() {
@@ -320,6 +320,7 @@ struct Matcher::Trial {
   std::vector<uint32_t> keep;  // a row
   std::size_t most = 0;        // tokens that the worst of them needs, itself included
   bool tired = false;
+  bool cut = false;  // some token was looked at in vain, because that was too much
   uint64_t reach = kMaskReach;
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
@@ -344,8 +345,11 @@ std::size_t Matcher::judged(StateId s, Trial& trial) {
   if (s != trial.last) {
     trial.last = s;
     trial.last_needed = tired(s, trial) ? kTooMany : needed(s) + 1;
-    if (trial.last_needed > trial.budget && few(s, trial.budget - 1, trial.reach))
-      trial.last_needed = epoch_->needed.at(s.v).tokens + 1;
+    if (trial.last_needed > trial.budget) {
+      const Reach::Answer found = few(s, trial.budget - 1, trial.reach);
+      if (found == Reach::Answer::kYes) trial.last_needed = epoch_->needed.at(s.v).tokens + 1;
+      trial.cut = trial.cut || found == Reach::Answer::kUnknown;
+    }
   }
   trial.most = std::max(trial.most, trial.last_needed);
   return trial.last_needed;
@@ -461,7 +465,10 @@ void Matcher::judge_texts(Trial& trial) {
     StateId s = current();
     for (char b : grammar_->vocabulary().bytes(t)) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
     if (s == Parser::dead()) return s;
-    return needed(s) + 1 <= trial.budget || few(s, trial.budget - 1, trial.reach) ? s : Parser::dead();
+    if (needed(s) + 1 <= trial.budget) return s;
+    const Reach::Answer found = few(s, trial.budget - 1, trial.reach);
+    trial.cut = trial.cut || found == Reach::Answer::kUnknown;
+    return found == Reach::Answer::kYes ? s : Parser::dead();
   };
   std::vector<uint32_t> order;  // of the states; the same in every run
   for (const auto& [state, tokens] : trial.alike) order.push_back(state);
@@ -720,6 +727,7 @@ bool Matcher::narrow_row(uint32_t* row, std::size_t budget, int64_t work) {
     } else {
       judge_texts(trial);
     }
+    if (trial.cut) exact_ = false;  // what was not found in time is refused
   } catch (const Error& e) {
     if (!e.is_limit()) throw;
     exact_ = false;  // what was not judged yet is refused

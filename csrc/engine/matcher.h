@@ -115,7 +115,7 @@ class Matcher {
   Reach::Answer asked_within(std::size_t budget);
   Reach::Answer sought_within(std::size_t budget);
   bool descends(StateId s, std::size_t budget, uint64_t& work);
-  bool few(StateId s, std::size_t budget, uint64_t& work);
+  Reach::Answer few(StateId s, std::size_t budget, uint64_t& work);
   std::size_t promise(StateId s, std::string_view text);
   std::string promised(StateId s);
   bool tired(StateId s, Trial& trial) const;

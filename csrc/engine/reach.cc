@@ -14,6 +14,7 @@ constexpr std::size_t kAlike = 4'096;          // states that one token may lead
 constexpr std::size_t kMet = 20'000;           // that one search in breadth meets
 constexpr uint64_t kLeast = 1'000;             // work that a look at a state takes, at least
 constexpr std::size_t kNewState = 32;          // what a new state counts for, in nodes of the trie
+constexpr uint64_t kUnit = 8;                  // and what a unit of work that was charged for it does
 constexpr std::size_t kEdgeBytes = 32u << 20;  // of all edges kept; beyond it nothing new is looked at
 }  // namespace
 
@@ -56,8 +57,7 @@ bool Reach::edges_of_run(StateId s, Edges& out, uint64_t& spent) {
   } add{*this, s, out, {}, {}};
   const int64_t before = meter.left();
   const bool out_of_run = targets_.visit(s, add);
-  constexpr uint64_t kStep = 8;  // nodes of the trie that one step of a visit counts for
-  spent += kStep * static_cast<uint64_t>(std::max<int64_t>(0, before - meter.left()));
+  spent += kUnit * static_cast<uint64_t>(std::max<int64_t>(0, before - meter.left()));
   return out_of_run;
 }
 
@@ -102,8 +102,9 @@ bool Reach::edges_by_walk(StateId s, Edges& out, uint64_t& spent, uint64_t work)
     const StateId before = at[node.depth - 1];
     StateId next = parser_.peek(before, static_cast<uint8_t>(node.byte));
     if (next == Parser::unknown()) {
+      const int64_t left = meter.left();
       next = parser_.step(before, static_cast<uint8_t>(node.byte));
-      spent += kNewState;
+      spent += kNewState + kUnit * static_cast<uint64_t>(std::max<int64_t>(0, left - meter.left()));
     }
     if (next == Parser::dead()) {
       i = node.end;

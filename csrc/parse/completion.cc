@@ -12,7 +12,14 @@ namespace {
 constexpr uint32_t kMaxRecursion = 1'500;
 constexpr uint64_t kMaxSteps = 2'000;
 constexpr uint32_t kMaxText = 200'000;
+constexpr const char* kNoText = "no text was found of what is too much to tell";
 constexpr uint32_t kClean = 0xFFFFFFFFu;
+constexpr uint32_t kFloorDepth = 3;      // rules within rules that a lower bound looks into
+constexpr std::size_t kFewChoices = 64;  // names of members whose values are looked at before one is chosen
+
+uint64_t rule_key(RuleId r, const Reading& reading) {
+  return (static_cast<uint64_t>(r.v) << 32) | (reading.kind == Reading::kLabel ? reading.label + 1 : 0);
+}
 }  // namespace
 
 std::size_t Completion::size_of(const Ways& ways) {
@@ -38,9 +45,17 @@ const std::string& Completion::shortest(RegexId r) {
   if (known != regexes_.end()) return known->second;
   if (parser_.regexes().node(r).shortest > kMaxText)
     throw Error(ErrorKind::kBudgetExceeded, "the shortest completion is too long to compute");
+  if (unknown_.contains(r.v)) throw Error(ErrorKind::kSchemaTooComplex, kNoText);
   std::string text;
-  if (!parser_.regexes().witness(r, text))
-    throw Error(ErrorKind::kBudgetExceeded, "no text was found of what is too much to tell");
+  bool found = false;
+  try {
+    found = parser_.regexes().witness(r, text);
+  } catch (const Error& e) {
+    // The limit is that of one search, whatever work is left: another search would meet it, too.
+    if (e.kind() == ErrorKind::kSchemaTooComplex) unknown_.insert(r.v);
+    throw;
+  }
+  if (!found) throw Error(ErrorKind::kBudgetExceeded, kNoText);
   const auto it = regexes_.emplace(r.v, std::move(text)).first;
   bytes_ += size_of(it->second);
   return it->second;
@@ -50,6 +65,37 @@ const std::string& Completion::shortest(RegexId r) {
 uint32_t Completion::floor(RegexId r) {
   const uint32_t least = parser_.regexes().least_length(r);
   return parser_.marked() ? std::min(1u, parser_.marks(r) ? 0u : least) : least;
+}
+
+// No text of the symbols has fewer bytes. Rules are looked into to some depth, captured text not at all.
+uint32_t Completion::floor(std::span<const Symbol> symbols, uint32_t depth) {
+  uint64_t out = 0;
+  for (const Symbol s : symbols) switch (s.kind()) {
+      case Symbol::kTerminal:
+        if (s.regex() != RegexArena::poison()) out += floor(s.regex());
+        break;
+      case Symbol::kLexeme: ++out; break;
+      case Symbol::kRule: out += floor(s.rule_id(), Reading{}, depth + 1); break;
+      default: break;
+    }
+  return static_cast<uint32_t>(std::min<uint64_t>(out, kMaxText));
+}
+
+uint32_t Completion::floor(RuleId r, const Reading& reading, uint32_t depth) {
+  if (depth > kFloorDepth || parser_.marked()) return 0;
+  const uint64_t key = rule_key(r, reading);
+  if (const uint32_t* known = floors_.find(key)) return *known;
+  charge(10);
+  Alternatives alts;
+  productions_.expand_shortest(r, reading, alts);
+  uint32_t out = alts.ends.empty() ? 0 : kMaxText;
+  uint32_t begin = 0;
+  for (uint32_t end : alts.ends) {
+    out = std::min(out, floor({alts.symbols.data() + begin, end - begin}, depth));
+    begin = end;
+  }
+  if (depth == 0) floors_.emplace(key, out);  // of what is deeper less was seen
+  return out;
 }
 
 // A set of literals and the reader of its label: the choice of the literal decides what follows.
@@ -70,6 +116,11 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   }
   const JsonSet set = regexes.json_set_of(r);
   const LiteralTable& table = regexes.tables().table(set.table);
+  struct Choice {
+    std::string text;
+    uint32_t label, least;
+  };
+  std::vector<Choice> choices;
   for (uint32_t i = set.lo; i < set.hi; ++i) {
     if (!regexes.tables().any_allowed(set.subset, i, i + 1)) continue;
     std::string text;
@@ -89,9 +140,20 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
       }
     }
     text += '"';
-    if (!best.empty() && text.size() >= best[0].text.size() + least_) continue;
-    reading.label = table.labels[i];
-    for (Way& w : rule(reader, reading, Alive::kClear)) keep(best, w.to, text + w.text, {});
+    choices.push_back({std::move(text), table.labels[i], 0});
+  }
+  // A member with a dear value is not looked at where another one is shorter than it can be.
+  for (Choice& c : choices) {
+    reading.label = c.label;
+    c.least = static_cast<uint32_t>(c.text.size());
+    if (choices.size() > 1 && choices.size() <= kFewChoices) c.least += floor(reader, reading, 0);
+  }
+  std::stable_sort(choices.begin(), choices.end(),
+                   [](const Choice& x, const Choice& y) { return x.least < y.least; });
+  for (const Choice& c : choices) {
+    if (!best.empty() && c.least >= best[0].text.size() + least_) break;
+    reading.label = c.label;
+    for (Way& w : rule(reader, reading, Alive::kClear)) keep(best, w.to, c.text + w.text, {});
   }
   return best;
 }
@@ -177,8 +239,7 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   check_depth();
   const bool memo = reading.kind == Reading::kNone || reading.kind == Reading::kLabel;
   if (!parser_.alive().plain(r)) from = Alive::kClear;
-  const Key key{
-      (static_cast<uint64_t>(r.v) << 32) | (reading.kind == Reading::kLabel ? reading.label + 1 : 0), from};
+  const Key key{rule_key(r, reading), from};
   if (settling_ && reading.kind == Reading::kNone && parser_.alive().plain(r)) return settled(key);
   if (memo) {
     if (const auto it = rules_.find(key); it != rules_.end()) {

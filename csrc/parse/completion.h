@@ -39,7 +39,8 @@ class Completion {
   // Rules and stack entries looked at, ever: what a caller bounds its own work by.
   uint64_t work() const { return work_; }
   std::size_t byte_size() const {
-    return bytes_ + (tainted_states_.size() + tainted_stacks_.size() + tainted_rules_.size()) * 64;
+    return bytes_ + floors_.byte_size() +
+           (tainted_states_.size() + tainted_stacks_.size() + tainted_rules_.size()) * 64;
   }
 
  private:
@@ -63,6 +64,8 @@ class Completion {
   void capture(CaptureId& c, std::string_view text);
   const std::string& shortest(RegexId r);
   uint32_t floor(RegexId r);
+  uint32_t floor(std::span<const Symbol> symbols, uint32_t depth);
+  uint32_t floor(RuleId r, const Reading& reading, uint32_t depth);
   // Memory of what is remembered: texts may be long, and a mask under a budget asks for one a token.
   static std::size_t size_of(const std::string& text) {
     return 80 + (text.capacity() > 15 ? text.capacity() + 17 : 0);
@@ -79,6 +82,8 @@ class Completion {
   Productions& productions_;
   const bool least_;
   std::unordered_map<uint32_t, std::string> states_, regexes_;
+  std::unordered_set<uint32_t> unknown_;  // regexes of which a search was too large
+  FlatMap<uint64_t, uint32_t> floors_;    // by rule and label
   std::map<std::pair<uint32_t, Pending>, Ways> stacks_;
   std::map<Key, Ways> rules_;
   // Of these, the ones in which poison was met; of states also such for which nothing was found.
