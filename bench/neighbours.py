@@ -69,7 +69,7 @@ def hostile(name: str, salt: int) -> dict[str, Any]:
             "minItems": 20,
             "items": {"enum": list(range(salt, 800 + salt))},
         }
-        return {"guided_json": {**listed, "contains": {"minimum": salt + 3}, "maxContains": 9}}
+        return {"guided_json": {**listed, "contains": {"maximum": salt + 30}, "maxContains": 9}}
     raise SystemExit(f"no neighbour is called {name!r}: there are {', '.join(_NAMES)}")
 
 

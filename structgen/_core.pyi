@@ -185,6 +185,11 @@ class Compiler:
 
     def choice(self, texts: Sequence[str], subset: bool) -> Grammar: ...
 
+    def set_limits(self, grammar: Grammar, compile_work: int, mask_work: int) -> None:
+        """
+        Other limits of a compiler and of a grammar of it; while nobody else has either.
+        """
+
     @property
     def byte_size(self) -> int: ...
 

@@ -456,6 +456,12 @@ class Compiler:
             grammar._recipe = (Compiler, method, arguments, options | {"on_limit": _LIMIT[subset]})
         return grammar
 
+    def _set_limits(self, limits: Limits, grammar: CompiledGrammar) -> None:
+        """What this compiler and one of its grammars may take from here on; while nobody else has either.
+        Memory stays as it is."""
+        self._core.set_limits(grammar._core, *limits._units())
+        self.limits = limits
+
     def _subset(self, on_limit: OnLimit | None) -> bool:
         return is_subset(self.on_limit if on_limit is None else on_limit)
 

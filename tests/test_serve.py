@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("fastapi")
-pytest.importorskip("sse_starlette")
+pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the extra serve")
+pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it is in the extra serve")
 
 from starlette.testclient import TestClient
 
 from structgen.cli import serve as cli_serve
 from structgen.serve.app import create_app
+from structgen.serve.options import Options
 from tests.serving import Script, asked, served
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -770,6 +771,18 @@ def test_hosts_by_default(arguments: list[str], hosts: tuple[str, ...]) -> None:
     assert cli_serve.settings(parser.parse_args(arguments))["hosts"] == hosts
 
 
+def test_the_command_has_every_option_with_its_default(monkeypatch) -> None:
+    monkeypatch.delenv("STRUCTGEN_API_KEY", raising=False)
+    parser = argparse.ArgumentParser()
+    cli_serve.add_arguments(parser)
+    found = cli_serve.settings(parser.parse_args([]))
+    assert found.keys() == Options.__dataclass_fields__.keys()
+    assert Options(**found | {"hosts": ()}) == Options()
+    given = parser.parse_args(["--cache-megabytes", "3", "--mask-seconds", "0.5", "--on-limit", "error"])
+    found = cli_serve.settings(given)
+    assert (found["cache_bytes"], found["mask_seconds"], found["on_limit"]) == (3 << 20, 0.5, "error")
+
+
 def test_hosts() -> None:
     """A page of another site, whose name was made to lead here, is not answered (DNS rebinding)."""
     app = create_app(Script(lambda _: "x"), hosts=("127.0.0.1", "[::1]", "localhost"), temperature=0.0)
@@ -816,26 +829,33 @@ def test_answers_share_forwards_and_join_between_steps() -> None:
     assert max(lm.batches) > 4 and sum(lm.batches) < 16 * 40
 
 
-def test_one_request_does_not_take_every_place() -> None:
+@pytest.mark.parametrize(
+    "body",
+    [{"prompt": asked("long"), "n": 24}, {"prompt": [asked("long")] * 40, "n": 4}],
+    ids=["n", "prompts"],
+)
+def test_one_request_does_not_take_every_place(body: dict) -> None:
     """Neither many answers to one prompt nor many prompts keep another client waiting."""
-    for body in (
-        {"prompt": asked("long"), "n": 24},
-        {"prompt": [asked("long")] * 40, "n": 4},
-    ):
-        lm = Script(lambda prompt: "a" * 3_000 if "long" in prompt else "b", seconds=0.001)
-        app = create_app(lm, temperature=0.0, sequences=8)
-        with TestClient(app) as client:
-            large = threading.Thread(
-                target=client.post, args=(COMPLETIONS,), kwargs={"json": {**body, "max_tokens": 400}}
-            )
-            large.start()
-            while len(lm.batches) < 20:
-                time.sleep(0.005)
-            before = len(lm.batches)
-            for _ in range(3):
-                ok(client.post(COMPLETIONS, json={"prompt": asked("short")}))
-            assert len(lm.batches) - before < 200 and large.is_alive()
-            large.join()
+    over = threading.Event()
+
+    def text(prompt: str) -> str:
+        return "b" if "short" in prompt else "" if over.is_set() else "a" * 3_000
+
+    lm = Script(text, seconds=0.001)
+    app = create_app(lm, temperature=0.0, sequences=8)
+    with TestClient(app) as client:
+        large = threading.Thread(
+            target=client.post, args=(COMPLETIONS,), kwargs={"json": {**body, "max_tokens": 400}}
+        )
+        large.start()
+        while len(lm.batches) < 20:
+            time.sleep(0.005)
+        before = len(lm.batches)
+        for _ in range(3):
+            ok(client.post(COMPLETIONS, json={"prompt": asked("short")}))
+        assert len(lm.batches) - before < 200 and large.is_alive()
+        over.set()
+        large.join()
 
 
 def test_a_limit_that_no_text_meets_is_taken_where_completeness_is_not_asked_for() -> None:
@@ -1058,7 +1078,7 @@ def test_known_grammars_do_not_wait_for_new_ones(monkeypatch) -> None:
 
 
 def test_two_hundred_clients_slow_readers_and_leavers() -> None:
-    httpx = pytest.importorskip("httpx2")
+    httpx = pytest.importorskip("httpx2", reason="httpx2 is not installed: it is in the extra test")
     lm = Script(lambda prompt: "answer to " + prompt)
 
     async def ask(client, number: int) -> int:
@@ -1097,7 +1117,7 @@ def test_two_hundred_clients_slow_readers_and_leavers() -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_ends_when_its_client_leaves(stream) -> None:
-    httpx = pytest.importorskip("httpx2")
+    httpx = pytest.importorskip("httpx2", reason="httpx2 is not installed: it is in the extra test")
     lm = Script(lambda _: "a" * 50_000, seconds=0.005)
     with served(lm, max_tokens=50_000) as address:
         body = {"prompt": asked("x"), "stream": stream, "temperature": 0}
@@ -1116,7 +1136,7 @@ def test_an_answer_ends_when_its_client_leaves(stream) -> None:
 
 def test_the_command_serves_and_finishes_what_it_began(tmp_path) -> None:
     """SIGTERM in mid-stream: the stream ends as it would have, then the process."""
-    httpx = pytest.importorskip("httpx2")
+    httpx = pytest.importorskip("httpx2", reason="httpx2 is not installed: it is in the extra test")
     command = [sys.executable, "-m", "structgen", "serve", "--port", "0", "--name", "mine"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     assert process.stderr is not None
@@ -1159,9 +1179,9 @@ def test_the_command_names_what_is_wrong(capsys) -> None:
 
 def test_a_gguf_file(tmp_path) -> None:
     """The embedded model's weights in llama.cpp's format write what the embedded model writes."""
-    pytest.importorskip("transformers")
-    pytest.importorskip("accelerate")
-    pytest.importorskip("gguf")
+    pytest.importorskip("transformers", reason="transformers is not installed: it is in the extra hf")
+    pytest.importorskip("accelerate", reason="accelerate is not installed: it is in the extra test")
+    pytest.importorskip("gguf", reason="gguf is not installed: it is in the extra test")
     from structgen.lm import embedded
     from tests.hosts import gguf_model
 
@@ -1175,7 +1195,7 @@ def test_a_gguf_file(tmp_path) -> None:
 
 def test_a_model_of_transformers_with_its_chat_template(tmp_path) -> None:
     """The same weights by another road: chats go through the tokenizer's template."""
-    pytest.importorskip("transformers")
+    pytest.importorskip("transformers", reason="transformers is not installed: it is in the extra hf")
     from structgen.lm import embedded
 
     folder = tmp_path / "tiny"

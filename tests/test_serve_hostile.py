@@ -12,8 +12,8 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("fastapi")
-pytest.importorskip("sse_starlette")
+pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the extra serve")
+pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it is in the extra serve")
 
 from starlette.testclient import TestClient
 
@@ -108,10 +108,10 @@ def test_a_known_mask_is_the_mask() -> None:
 def test_slow_masks_do_not_slow_others(monkeypatch) -> None:
     """Twelve answers with masks of 20 ms. When the engine waited 50 ms a step for them, 150 tokens beside
     them took 8 seconds."""
-    fill = Answer.fill
+    fill, stop = Answer.fill, threading.Event()
 
     def slow(self: Answer) -> None:
-        if "b" in str(self.job.plan.grammar.source):
+        if "b" in str(self.job.plan.grammar.source) and not stop.is_set():
             begin = time.thread_time()
             while time.thread_time() - begin < 0.02:
                 hashlib.pbkdf2_hmac("sha256", b"x", b"y", 2_000)  # without the GIL, as a mask
@@ -123,7 +123,6 @@ def test_slow_masks_do_not_slow_others(monkeypatch) -> None:
     app = create_app(Script(lambda _: "a" * 1_000), temperature=0.0)
     with TestClient(app) as client:
         body = {"prompt": asked("x"), "guided_regex": "[ab]{600}", "max_tokens": 700}
-        stop = threading.Event()
 
         def hostile_client() -> None:
             while not stop.is_set():
@@ -190,7 +189,8 @@ def test_what_is_kept_may_have_grown_since() -> None:
         assert len(service._known) == 1
 
 
-def test_memory_is_given_back() -> None:
+def test_memory_is_given_back(monkeypatch) -> None:
+    monkeypatch.setattr("structgen.serve.memory._SECONDS", 0.05)
     memory, trimmed = Memory(), threading.Event()
     memory._trim = lambda _: trimmed.set()
     memory.freed()
@@ -199,8 +199,8 @@ def test_memory_is_given_back() -> None:
 
 
 def test_cheap_compiles_do_not_wait_for_expensive_ones() -> None:
-    """Eight compiles of a second each, one at a time; and then a schema that nobody has seen either."""
-    with TestClient(create_app(compile_workers=1, compile_seconds=300)) as client:
+    """Eight compiles of 0.3 seconds each, one at a time; and then a schema that nobody has seen either."""
+    with TestClient(create_app(compile_workers=1, compile_seconds=300, compile_work=3_000_000)) as client:
         done: list[int] = []
 
         def expensive(salt: int) -> None:
@@ -217,6 +217,46 @@ def test_cheap_compiles_do_not_wait_for_expensive_ones() -> None:
         for thread in threads:
             thread.join()
     assert len(done) == 8
+
+
+@pytest.fixture
+def compiles(monkeypatch) -> list[int | None]:
+    """The units of work of each compile."""
+    found: list[int | None] = []
+    make = sg.Compiler.__init__
+
+    def counted(self, vocabulary, **options) -> None:
+        make(self, vocabulary, **options)
+        found.append(self.limits.compile)
+
+    monkeypatch.setattr(sg.Compiler, "__init__", counted)
+    return found
+
+
+def test_a_quick_grammar_is_compiled_once_and_then_has_the_limits_of_the_server(client, compiles) -> None:
+    """The first look allows masks 20,000 units, and later ones of this grammar take more than 50,000."""
+    pattern = "x(.*[a-f].{12}[b-k].*|.*[c-h].{13}[a-c].*){5,60}"
+    with TestClient(create_app(on_limit="error", mask_work=150_000)) as own:
+        ok(own.post(COMPLETIONS, json={**MASKS, "guided_regex": pattern}))
+        assert len(compiles) == 1
+        ok(own.post(COMPLETIONS, json={**MASKS, "guided_regex": pattern}))
+        assert len(compiles) == 1  # it was kept
+    with TestClient(create_app(on_limit="error", mask_work=50_000)) as own:
+        error = refused(own.post(COMPLETIONS, json={**MASKS, "guided_regex": pattern}))
+        assert "50,000 units" in error["message"]
+    compiles.clear()
+    done = ok(client.post(COMPLETIONS, json={**MASKS, "guided_regex": "y" + pattern}))
+    assert len(compiles) == 1 and "structgen" not in done
+
+
+def test_what_a_first_look_does_not_tell_is_compiled_with_the_limits_of_the_server(client, compiles) -> None:
+    ok(client.post(COMPLETIONS, json={**MASKS, **hostile("items", 1), "max_tokens": 2}))
+    assert compiles == [300_000, 10_000_000]
+    # What is refused for good is refused by the look.
+    for fields, code in (({"guided_regex": "("}, "invalid_grammar"), ({"guided_regex": "[ab]{99}"}, None)):
+        compiles.clear()
+        error = refused(client.post(COMPLETIONS, json={"prompt": "x", "max_tokens": 3, **fields}))
+        assert error["code"] == (code or "max_tokens_too_small") and compiles == [300_000]
 
 
 # ---- what answers and errors say ----
@@ -277,7 +317,7 @@ def test_a_slash_at_the_end_is_no_other_place(client) -> None:
 
 
 def test_what_a_shutdown_cuts_off_is_told_so() -> None:
-    httpx = pytest.importorskip("httpx2")
+    httpx = pytest.importorskip("httpx2", reason="httpx2 is not installed: it is in the extra test")
     command = [sys.executable, "-m", "structgen", "serve", "--port", "0", "--drain-seconds", "1"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT)
     try:
@@ -288,7 +328,9 @@ def test_what_a_shutdown_cuts_off_is_told_so() -> None:
             target=lambda: found.append(httpx.post(f"{address}/completions", json=body, timeout=60))
         )
         thread.start()
-        time.sleep(1)
+        metrics = address.removesuffix("/v1") + "/metrics"
+        while "structgen_live_answers 0.0" in httpx.get(metrics).text:
+            time.sleep(0.02)
         process.terminate()
         thread.join(40)
         error = refused(found[0], 503)

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("fastapi")
-pytest.importorskip("sse_starlette")
+pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the extra serve")
+pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it is in the extra serve")
 
 from starlette.testclient import TestClient
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("fastapi")
-serve = pytest.importorskip("ray.serve")
+pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the extra serve")
+serve = pytest.importorskip("ray.serve", reason="ray is not installed: it is in the extra ray")
 
 REQUEST = Path(__file__).resolve().parents[1] / "examples" / "server" / "chat.json"
 
@@ -30,7 +30,7 @@ def local_ray():
 
 
 def test_two_replicas(local_ray) -> None:
-    httpx = pytest.importorskip("httpx2")
+    httpx = pytest.importorskip("httpx2", reason="httpx2 is not installed: it is in the extra test")
     from structgen.serve.ray import application
 
     port = free_port()

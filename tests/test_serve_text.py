@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-pytest.importorskip("fastapi")
+pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the extra serve")
 
 from structgen._text import TextStream
 from structgen.frontend.tool_calls import Begun, Call, CallReader, Part, style_of_template

@@ -501,6 +501,14 @@ NB_MODULE(_core, m) {
             return released([&] { return c.choice(texts, subset); });
           },
           "texts"_a, "subset"_a)
+      .def(
+          "set_limits",
+          [](Compiler& c, Grammar& g, int64_t compile_work, int64_t mask_work) {
+            c.set_limits({compile_work, mask_work});
+            g.set_mask_work(mask_work);
+          },
+          "grammar"_a, "compile_work"_a, "mask_work"_a,
+          "Other limits of a compiler and of a grammar of it; while nobody else has either.")
       .def_prop_ro("byte_size", [](Compiler& c) { return released([&] { return c.byte_size(); }); })
       // By reference: a shared_ptr argument would keep the Python object alive, and free it under the GIL.
       .def(

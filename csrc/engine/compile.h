@@ -56,6 +56,8 @@ class Compiler {
   std::shared_ptr<Grammar> grammar(GrammarSource source, uint32_t start, const std::vector<JsonPart>& schemas,
                                    bool subset = false);
   std::shared_ptr<Grammar> choice(const std::vector<std::string>& texts, bool subset = false);
+  // From here on; while nobody else has the compiler.
+  void set_limits(WorkLimits limits) { limits_ = limits; }
   const Vocabulary& vocabulary() const { return *vocabulary_; }
   // Bytes of every world that a grammar still needs, with its grammars, as last published. Takes no world's
   // lock.
@@ -84,7 +86,7 @@ class Compiler {
   std::shared_ptr<const Vocabulary> vocabulary_;
   const bool cache_;
   const CachePolicy policy_;
-  const WorkLimits limits_;
+  WorkLimits limits_;
   Mutex lock_;
   struct Worlds {
     std::vector<std::shared_ptr<World>> open;

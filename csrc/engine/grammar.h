@@ -86,6 +86,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   World& world() const { return *world_; }
   const std::shared_ptr<World>& shared_world() const { return world_; }
   int64_t mask_work() const { return mask_work_; }
+  void set_mask_work(int64_t units) { mask_work_ = units; }  // before anyone else has the grammar
   bool subset() const { return world_->regexes.subset(); }
   // Something was left out of it, see Compiler: sticks.
   bool narrowed() const { return narrowed_.load(std::memory_order_relaxed); }
@@ -138,7 +139,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::vector<std::string> warnings_;
   std::vector<std::string> captures_;
   const bool limited_;
-  const int64_t mask_work_;
+  int64_t mask_work_;
   std::unique_ptr<const Pattern> groups_;  // or null
   std::unique_ptr<const Around> around_;   // or null
   std::size_t published_ = 0;              // bytes of the productions

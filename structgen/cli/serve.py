@@ -13,11 +13,32 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from structgen.serve.options import Options
+
 from .common import OK, Commands, Failure, load_model, note
 
 _KEY = "STRUCTGEN_API_KEY"
 _LOCAL = ("127.0.0.1", "::1", "localhost")  # what --host may be for this machine alone
 _LOCAL_NAMES = ("127.0.0.1", "[::1]", "localhost")  # and how requests write it
+_DEFAULTS = Options()
+_MEGABYTE = 1 << 20
+_NUMBERS = {  # fields of `Options` that are numbers, by what the command says of them
+    "max_tokens": "where a request has no limit",
+    "sequences": "answers in the making at once",
+    "queue": "requests that may wait",
+    "prefill": "prompt tokens read in a step",
+    "body_bytes": "of a request at most",
+    "request_seconds": "for an answer",
+    "compile_seconds": "for a grammar",
+    "compile_workers": "grammars compiled at once",
+    "compile_work": "units of work of a compile, each about 0.1 microseconds",
+    "mask_work": "and of a mask",
+    "mask_seconds": "for a mask",
+    "grammar_bytes": "of a grammar",
+    "live_bytes": "of the grammars of all answers in the making",
+    "cache_bytes": "of grammars kept for the next request",
+    "drain_seconds": "to finish at a shutdown",
+}
 
 
 def add_parser(commands: Commands) -> None:
@@ -69,82 +90,36 @@ def add_arguments(parser: argparse.ArgumentParser, port: int = 8000) -> None:
         "--temperature", type=float, metavar="T", help="where a request has none (default: 1; embedded: 0)"
     )
     parser.add_argument(
-        "--max-tokens",
-        type=int,
-        default=4096,
-        metavar="N",
-        help="where a request has no limit (default: 4096)",
-    )
-    parser.add_argument(
-        "--sequences", type=int, default=64, metavar="N", help="answers in the making at once (default: 64)"
-    )
-    parser.add_argument(
-        "--queue", type=int, default=256, metavar="N", help="requests that may wait (default: 256)"
-    )
-    parser.add_argument(
-        "--prefill", type=int, default=256, metavar="N", help="prompt tokens read in a step (default: 256)"
-    )
-    parser.add_argument(
-        "--body-megabytes", type=int, default=16, metavar="N", help="of a request at most (default: 16)"
-    )
-    parser.add_argument(
-        "--request-seconds", type=float, default=600, metavar="S", help="for an answer (default: 600)"
-    )
-    parser.add_argument(
-        "--compile-seconds", type=float, default=20, metavar="S", help="for a grammar (default: 20)"
-    )
-    parser.add_argument(
-        "--compile-work",
-        type=int,
-        default=10_000_000,
-        metavar="N",
-        help="units of work of a compile, each about 0.1 microseconds (default: 10,000,000)",
-    )
-    parser.add_argument(
-        "--mask-work", type=int, default=200_000, metavar="N", help="and of a mask (default: 200,000)"
-    )
-    parser.add_argument(
         "--on-limit",
         choices=("subset", "error"),
-        default="subset",
-        help="of masks that take more: leave out what is too much to tell, or end the request "
-        "(default: subset)",
+        default=_DEFAULTS.on_limit,
+        help="of masks that take more than --mask-work: leave out what is too much to tell, or end the "
+        f"request (default: {_DEFAULTS.on_limit})",
     )
-    parser.add_argument("--mask-seconds", type=float, default=5, metavar="S", help="for a mask (default: 5)")
-    parser.add_argument(
-        "--grammar-megabytes", type=int, default=64, metavar="N", help="of a grammar (default: 64)"
-    )
-    parser.add_argument(
-        "--live-megabytes",
-        type=int,
-        default=1024,
-        metavar="N",
-        help="of the grammars of all answers in the making (default: 1024)",
-    )
-    parser.add_argument(
-        "--cache-megabytes",
-        type=int,
-        default=256,
-        metavar="N",
-        help="of grammars kept for the next request (default: 256)",
-    )
-    parser.add_argument(
-        "--drain-seconds", type=float, default=30, metavar="S", help="to finish at a shutdown (default: 30)"
-    )
+    for field, words in _NUMBERS.items():
+        scale = _MEGABYTE if field.endswith("_bytes") else 1
+        default = getattr(_DEFAULTS, field)
+        parser.add_argument(
+            "--" + field.replace("_bytes", "_megabytes").replace("_", "-"),
+            type=type(default),
+            default=default // scale if scale > 1 else default,
+            metavar="S" if field.endswith("_seconds") else "N",
+            help=f"{words} (default: {default / scale:,.10g})",
+        )
     parser.add_argument("--log-level", default="warning", choices=("debug", "info", "warning", "error"))
 
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:
     """The fields of `structgen.serve.options.Options`."""
     keys = options.api_key or [key for key in [os.environ.get(_KEY, "")] if key]
-    names = ("name", "tool_style", "temperature", "max_tokens", "sequences", "queue", "prefill")
-    seconds = ("request_seconds", "compile_seconds", "mask_seconds", "drain_seconds")
-    limits = ("compile_work", "mask_work", "on_limit")
-    found = {name: getattr(options, name) for name in (*names, *seconds, *limits)}
-    for name in ("grammar", "live", "cache"):
-        found[f"{name}_bytes"] = getattr(options, f"{name}_megabytes") << 20
-    found["hosts"] = (*(_LOCAL_NAMES if options.host in _LOCAL else ()), *options.allowed_host)
-    return {**found, "api_keys": tuple(keys), "body_bytes": options.body_megabytes << 20}
+    found = {name: getattr(options, name) for name in ("name", "tool_style", "temperature", "on_limit")}
+    for field in _NUMBERS:
+        if field.endswith("_bytes"):
+            found[field] = getattr(options, field.replace("_bytes", "_megabytes")) * _MEGABYTE
+        else:
+            found[field] = getattr(options, field)
+    hosts = (*(_LOCAL_NAMES if options.host in _LOCAL else ()), *options.allowed_host)
+    return {**found, "api_keys": tuple(keys), "hosts": hosts}
 
 
 def run(options: argparse.Namespace) -> int:
@@ -153,8 +128,6 @@ def run(options: argparse.Namespace) -> int:
 
 def serve(options: argparse.Namespace, ready: Callable[[str], object] | None = None) -> int:
     """Serve until a signal ends it. `ready` is called with the address once requests are answered."""
-    from structgen.serve.options import Options
-
     try:
         chosen = Options(**settings(options))
     except ValueError as error:

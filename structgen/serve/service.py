@@ -19,7 +19,13 @@ from typing import Any
 
 from .._drawing import Sampling
 from ..compiler import Compiler
-from ..errors import StructgenError, UnsatisfiableBudget
+from ..errors import (
+    BudgetExceeded,
+    SchemaTooComplex,
+    StructgenError,
+    UnsatisfiableBudget,
+    UnsatisfiableSchema,
+)
 from ..frontend.tool_calls import CallReader
 from ..frontend.tools import STYLES
 from ..grammar import CompiledGrammar, can_end_within
@@ -27,6 +33,7 @@ from ..limits import Limits
 from ..lm.base import Context, ContextTooLong, LanguageModel
 from ..lm.load import special_names, tool_style
 from ..lm.prompts import is_embedded
+from ..logits import allocate_bitmask
 from .compiling import Workers
 from .constraints import Constraint, ToolUse, constraint_of, tool_use, with_tools
 from .engine import Engine
@@ -44,6 +51,8 @@ _KNOWN = 256  # grammars that are ready at once
 _KEY = 100_000  # characters of a constraint that is remembered
 _QUICK = 0.05  # seconds
 _LOOK = Limits(compile=300_000, mask=20_000)  # some 30 ms: an expensive compile does not hold up cheap ones
+# What more work may tell otherwise. That a schema has no value may be said of what a look left of it.
+_MORE_MAY_TELL = (SchemaTooComplex, BudgetExceeded, UnsatisfiableSchema)
 
 MakePrompt = Callable[[Any], "str | list[int]"]
 
@@ -84,6 +93,10 @@ class _Compiled:
     def taken(self) -> int:
         """Bytes of all that it has learnt."""
         return self.compiler.byte_size
+
+
+class _TooMuch(Exception):
+    """A first look does not tell: the grammar has to wait in line."""
 
 
 @dataclass(slots=True)
@@ -322,12 +335,13 @@ class Service:
 
         compiled: list[tuple[float, float]] = []
 
-        def prepare(limits: Limits | None = None) -> tuple[list[Job], _Compiled | None]:
+        def prepare(look: bool = False) -> tuple[list[Job], _Compiled | None]:
+            """`look`: with little work. _TooMuch: it takes more, or something would be left out."""
             begin = time.perf_counter()
             known = made = None
             if constraint is not None:
                 known = None if key is None else self._known.get(key)
-                made = self._compiled(constraint, limits) if known is None else known
+                made = self._compiled(constraint, look) if known is None else known
             grammar = None if made is None else made.grammar
             plan = replace(wanted.plan, grammar=grammar, param=constraint.param if constraint else "")
             if made is not None:
@@ -337,19 +351,21 @@ class Service:
                 plan = replace(plan, names=self.special_names)
             middle = time.perf_counter()
             if constraint is not None and grammar is not None and known is None:
-                self._prepare(grammar, constraint)
+                self._first_mask(grammar, constraint, look)
             jobs = []
             for tokens, prefixes in contexts:
                 room = self._room(wanted, len(tokens))
                 budget = False
                 if grammar is not None and room:
-                    budget = wanted.complete and self._fits(grammar, room, wanted, constraint, len(tokens))
-                    if limits is not None and budget != wanted.complete:
-                        raise ApiError("too much for a first look", code="grammar_too_costly")
+                    budget = wanted.complete and self._fits(grammar, room, wanted, constraint, look)
+                    if look and (budget != wanted.complete or not grammar.matcher().mask_exact):
+                        raise _TooMuch
                 own = replace(plan, room=room, budget=budget)
                 seconds = self.options.request_seconds
                 jobs.append(Job(self.lm.vocabulary, tokens, prefixes, own, wanted.count, loop, seconds))
-            if made is not None and limits is None:
+            if made is not None:
+                if look and known is None:
+                    made.compiler._set_limits(self.options.limits, made.grammar)
                 end = time.perf_counter()
                 if known is None:
                     compiled.append((middle - begin, end - middle))
@@ -360,12 +376,9 @@ class Service:
         def quickly() -> tuple[list[Job], _Compiled | None] | None:
             """None: it takes more than a first look allows."""
             try:
-                prepare(_LOOK)
-            except ApiError as error:
-                if error.code in ("schema_too_complex", "grammar_too_costly"):
-                    return None
-                raise
-            return prepare()
+                return prepare(look=True)
+            except _TooMuch:
+                return None
 
         try:
             # Three lines: what was quick before, what is found to be quick, and the rest.
@@ -420,18 +433,16 @@ class Service:
         """ApiError: the constraint is refused."""
         return self._compiled(constraint).grammar
 
-    def _compiled(self, constraint: Constraint, limits: Limits | None = None) -> _Compiled:
+    def _compiled(self, constraint: Constraint, look: bool = False) -> _Compiled:
         """With a compiler of its own: grammars of one wait for each other's masks, and share its memory. It
         costs a tenth of a millisecond.
 
         Args:
-            limits: within which all of it must be told, or it is an error; None: the server's.
+            look: with the work of a first look. _TooMuch: it takes more.
         """
         o = self.options
-        if limits is None:
-            compiler = Compiler(self.lm.vocabulary, limits=o.limits, on_limit=o.on_limit)
-        else:
-            compiler = Compiler(self.lm.vocabulary, limits=limits, on_limit="error")
+        limits = replace(o.limits, compile=_LOOK.compile, mask=_LOOK.mask) if look else o.limits
+        compiler = Compiler(self.lm.vocabulary, limits=limits, on_limit=o.on_limit)
         try:
             grammar = constraint.build(compiler)
             ignored = [str(entry) for entry in grammar.report if entry.reason.startswith("ignored")]
@@ -440,15 +451,21 @@ class Service:
         except ApiError:
             raise
         except Exception as error:
+            if look and isinstance(error, _MORE_MAY_TELL):
+                raise _TooMuch from None
             raise of_constraint(error, constraint.param) from None
 
-    def _prepare(self, grammar: CompiledGrammar, constraint: Constraint) -> None:
-        """The first mask, which tells most of what a grammar is made of, so that no step of the engine waits
-        for it."""
+    def _first_mask(self, grammar: CompiledGrammar, constraint: Constraint, look: bool) -> None:
+        """It tells most of what a grammar is made of, so that no step of the engine waits for it."""
         try:
-            grammar.prepare()
+            matcher = grammar.matcher()
+            matcher.fill_bitmask(allocate_bitmask(1, self.lm.vocabulary.vocab_size))
         except Exception as error:
+            if look and isinstance(error, _MORE_MAY_TELL):
+                raise _TooMuch from None
             raise of_constraint(error, constraint.param) from None
+        if look and not matcher.mask_exact:
+            raise _TooMuch
 
     def context(self, make: MakePrompt, schema: Any, param: str) -> Context:
         """The whole prompt alone."""
@@ -492,7 +509,7 @@ class Service:
         return min(asked, left)
 
     def _fits(
-        self, grammar: CompiledGrammar, room: int, wanted: Wanted, constraint: Constraint | None, prompt: int
+        self, grammar: CompiledGrammar, room: int, wanted: Wanted, constraint: Constraint | None, look: bool
     ) -> bool:
         """ApiError: no text of the grammar has so few tokens; it names the least number."""
         try:
@@ -501,6 +518,8 @@ class Service:
             least: int | None = None
             with contextlib.suppress(StructgenError):
                 least = grammar.matcher().token_bounds()[0]
+            if look and (least is None or not grammar.matcher().mask_exact):
+                raise _TooMuch from None
             takes = "no tokens of this model write one" if least is None else f"it takes {least} at least"
             ours = wanted.limit is not None and room == wanted.limit
             reason = f"'{wanted.limit_param}' is {room}" if ours else f"the prompt leaves {room}"
@@ -513,6 +532,8 @@ class Service:
             ) from error
         except Exception as error:
             assert constraint is not None
+            if look and isinstance(error, _MORE_MAY_TELL):
+                raise _TooMuch from None
             raise of_constraint(error, constraint.param) from None
 
     def close(self) -> None:
