@@ -1,8 +1,9 @@
 """What a request feels of its neighbours: its seconds alone, beside tame requests, and beside hostile ones.
 
 In: the embedded model behind a real server. Out: a row a kind of neighbour: the median and the slowest
-request of one client that asks again and again, how often it was answered, and what the server's memory grew
-by. Cost: a quarter of a minute a kind.
+request of one client that asks again and again, how often it was answered, and the memory that the server's
+process holds (RSS): before, the most meanwhile, and three seconds after the last answer. Cost: a quarter of a
+minute a kind.
 
 Every neighbour asks again as soon as it is answered, each time with a grammar that the server has not seen:
 
@@ -32,6 +33,7 @@ from bench.serve import Requests, server
 
 _NAMES = ("alone", "tame", "masks", "counters", "strings", "compiles", "items")
 _TOKENS = 200
+_LATER = 3.0  # seconds after the last answer
 
 
 def hostile(name: str, salt: int) -> dict[str, Any]:
@@ -85,13 +87,23 @@ class Run:
     """One kind of neighbour beside one client."""
 
     def __init__(
-        self, address: str, kind: str, count: int, seconds: float, salts: Any, requests: Requests, fresh: bool
+        self,
+        address: str,
+        pid: int,
+        kind: str,
+        count: int,
+        seconds: float,
+        salts: Any,
+        requests: Requests,
+        fresh: bool,
     ) -> None:
         self.address, self.kind, self.count, self.seconds = address, kind, count, seconds
+        self.pid = pid
         self.salts, self.requests = salts, requests
         self.fresh = fresh
         self.taken: list[float] = []
         self.answers: dict[int, int] = {}
+        self.peak = 0.0
 
     async def run(self) -> None:
         import httpx2
@@ -99,6 +111,7 @@ class Run:
         limits = httpx2.Limits(max_connections=self.count + 1)
         async with httpx2.AsyncClient(timeout=600, limits=limits) as client:
             others = [asyncio.create_task(self.neighbour(client)) for _ in range(self.count)]
+            others.append(asyncio.create_task(self.watch()))
             await asyncio.sleep(2.0 if self.count else 0.0)
             until = time.perf_counter() + self.seconds
             while time.perf_counter() < until or len(self.taken) < 3:
@@ -109,6 +122,11 @@ class Run:
             for other in others:
                 other.cancel()
             await asyncio.gather(*others, return_exceptions=True)
+
+    async def watch(self) -> None:
+        while True:
+            self.peak = max(self.peak, memory(self.pid))
+            await asyncio.sleep(0.05)
 
     def tame(self, salt: int) -> dict[str, Any]:
         text, schema = self.requests.plain()
@@ -150,13 +168,14 @@ def main() -> int:
     options = parser.parse_args()
     requests, salts = Requests(), itertools.count(1)
     heads = f"{'neighbours':>12} {'requests':>8} {'median s':>9} {'slowest s':>9}"
-    print(f"{heads} {'RSS MB':>7} {'more':>6}  theirs")
+    print(f"{heads} {'RSS MB':>7} {'most':>6} {'later':>6}  theirs")
     with server(None, 64) as (address, pid):
-        asyncio.run(Run(address, "alone", 0, 1, salts, requests, False).run())  # what is made once
+        asyncio.run(Run(address, pid, "alone", 0, 1, salts, requests, False).run())  # what is made once
         for kind in options.neighbours.split(","):
             before = memory(pid)
             run = Run(
                 address,
+                pid,
                 kind,
                 0 if kind == "alone" else options.count,
                 options.seconds,
@@ -165,11 +184,11 @@ def main() -> int:
                 options.fresh,
             )
             asyncio.run(run.run())
-            after = memory(pid)
+            time.sleep(_LATER)
             theirs = ", ".join(f"{count} x {status}" for status, count in sorted(run.answers.items()))
             print(
                 f"{kind:>12} {len(run.taken):8} {statistics.median(run.taken):9.3f} {max(run.taken):9.3f} "
-                f"{after:7.0f} {after - before:6.0f}  {theirs}",
+                f"{before:7.0f} {run.peak:6.0f} {memory(pid):6.0f}  {theirs}",
                 flush=True,
             )
     return 0

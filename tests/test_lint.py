@@ -30,6 +30,7 @@ TOLD: list[tuple[Any, str]] = [
     ),
     ({"colour": 3}, "hint: #: `colour`: unknown keyword"),
     ({"type": "integer", "minimum": "3"}, "warning: #: `minimum`: ignored: not a number"),
+    ({"anyOf": []}, "warning: #: `anyOf`: ignored: an empty array"),
     ({"required": "a"}, "warning: #: `required`: ignored"),
     (
         {"type": "string", "minimum": 3},

@@ -275,6 +275,21 @@ def test_a_broken_schema_is_told(client) -> None:
     typo = {"type": "object", "additionalproperties": False}
     done = ok(client.post(CHAT, json=body | {"guided_json": typo}))
     assert "did you mean `additionalProperties`" in done["structgen"]["warnings"][0]
+    unknown = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"a": {"type": "string", "format": "password", "forbidden": [5], "x-order": 1}},
+        "anyOf": [],
+    }
+    done = ok(client.post(CHAT, json=body | {"guided_json": unknown}))
+    assert sorted(done["structgen"]["warnings"]) == [
+        "#/properties/a: `forbidden`: unknown keyword: it constrains nothing",
+        "#/properties/a: `format`: unknown format 'password': it constrains nothing",
+        "#: `anyOf`: ignored: an empty array",
+    ]
+    old = {"$schema": "http://json-schema.org/draft-07/schema#", "type": "array", "prefixItems": [{}]}
+    (told,) = ok(client.post(CHAT, json=body | {"guided_json": old}))["structgen"]["warnings"]
+    assert told == "#: `prefixItems`: not a keyword of this draft: it constrains nothing"
     (told,) = ok(client.post(CHAT, json=body | {"grammar": 'root ::= "a"\nx ::= "b"'}))["structgen"][
         "warnings"
     ]

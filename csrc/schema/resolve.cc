@@ -32,6 +32,8 @@ const char* misshapen(const Json& j, Word w, JsonRef v, Draft draft) {
     case Word::kAllOf:
     case Word::kAnyOf:
     case Word::kOneOf:
+      if (j.is_array(v) && j.size(v) == 0) return "an empty array";
+      [[fallthrough]];
     case Word::kPrefixItems: return j.is_array(v) ? nullptr : "not an array of schemas";
     case Word::kProperties:
     case Word::kPatternProperties:

@@ -13,7 +13,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -47,6 +47,11 @@ from .sequence import Job, Piece, Plan
 __all__ = ["Run", "Service", "Wanted"]
 
 _WARNED = 10  # what is told of a grammar
+_IDLE = (
+    "ignored",
+    "unknown ",
+    "not a keyword of this draft",
+)  # reasons of a report that a client may not expect
 _KNOWN = 256  # grammars that are ready at once
 _KEY = 100_000  # characters of a constraint that is remembered
 _QUICK = 0.05  # seconds
@@ -445,8 +450,8 @@ class Service:
         compiler = Compiler(self.lm.vocabulary, limits=limits, on_limit=o.on_limit)
         try:
             grammar = constraint.build(compiler)
-            ignored = [str(entry) for entry in grammar.report if entry.reason.startswith("ignored")]
-            told = [*ignored, *constraint.warnings(), *grammar.warnings]
+            told = [*constraint.warnings(), *grammar.warnings]
+            told += _not_enforced(grammar, told)
             return _Compiled(grammar, compiler, tuple(told[:_WARNED]))
         except ApiError:
             raise
@@ -543,6 +548,20 @@ class Service:
         self.readers.close()
         self.memory.close()
         self._known.clear()
+
+
+def _not_enforced(grammar: CompiledGrammar, told: Sequence[str]) -> list[str]:
+    """Keywords that constrain nothing though a client may think so, of places that are not told of yet."""
+    found: list[str] = []
+    for entry in grammar.report:
+        if len(found) >= _WARNED:
+            break
+        place, reason = f"#{entry.pointer}: `{entry.keyword}`: ", entry.reason
+        if not reason.startswith(_IDLE) or entry.keyword.startswith("x-"):
+            continue
+        if not any(place in text for text in told):
+            found.append(place + reason + ("" if reason.startswith("ignored") else ": it constrains nothing"))
+    return found
 
 
 def _name(source: str | None, embedded: bool) -> str:
