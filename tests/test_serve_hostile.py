@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import subprocess
 import sys
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from bench.neighbours import hostile
 from structgen.serve.app import create_app
 from structgen.serve.memory import Memory
 from structgen.serve.sequence import Answer
+from structgen.serve.service import Service
 from tests.bodies import Bodies, judge
 from tests.serving import Script, asked
 from tests.test_serve import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ROOT, WEATHER, events, ok, refused
@@ -196,6 +199,36 @@ def test_memory_is_given_back(monkeypatch) -> None:
     memory.freed()
     assert trimmed.wait(10)
     memory.close()
+
+
+def test_idle_threads_hold_no_grammar() -> None:
+    """A compile that took too much, and an answer that is over: nobody but the cache knows their grammars."""
+    kept: list[weakref.ref] = []
+    make = Service._compiled
+
+    def noted(self, constraint, look=False):
+        made = None
+        try:
+            made = make(self, constraint, look)
+            return made
+        finally:
+            if made is not None:
+                kept.append(weakref.ref(made.compiler))
+
+    app = create_app(compile_work=500_000, compile_workers=2)
+    service = app.state.service
+    with TestClient(app) as client, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Service, "_compiled", noted)
+        for salt in range(3):
+            client.post(COMPLETIONS, json={**MASKS, **hostile("strings", salt), "max_tokens": 9})
+            ok(client.post(COMPLETIONS, json=MASKS | hostile("masks", salt)))
+        service._known.clear()
+        until = time.monotonic() + 10
+        while any(one() is not None for one in kept):
+            gc.collect()
+            assert time.monotonic() < until, sum(one() is not None for one in kept)
+            time.sleep(0.02)
+    assert len(kept) >= 3
 
 
 def test_cheap_compiles_do_not_wait_for_expensive_ones() -> None:

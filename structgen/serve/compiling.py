@@ -103,3 +103,4 @@ class Workers:
                 future.set_result(task())
             except BaseException as error:
                 future.set_exception(error)
+            del future, task  # an idle thread would hold the grammar of its last task

@@ -82,6 +82,7 @@ class _Line:
             if not answer.job.over:
                 answer.begun = time.monotonic()
                 answer.fill()
+            del answer  # an idle thread would hold the grammar of its last one
             self._filled()
 
 

@@ -33,7 +33,7 @@ class Memory:
         self._thread: threading.Thread | None = None
 
     def freed(self) -> None:
-        """A large grammar will be gone in a moment. On the event loop."""
+        """A large grammar, or one that became too large, will be gone in a moment. On the event loop."""
         self._freed.set()
         if self._thread is None and self._trim is not None and not self._closed.is_set():
             self._thread = threading.Thread(target=self._work, name="structgen-memory", daemon=True)

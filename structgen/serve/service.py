@@ -400,6 +400,8 @@ class Service:
         except ApiError as error:
             if constraint is not None and error.param == constraint.param:
                 self.metrics.refused.labels(error.code or "").inc()
+                if error.code in ("schema_too_complex", "grammar_too_costly"):
+                    self.memory.freed()
             raise
         if queue:
             self.engine.submit(jobs)
