@@ -26,7 +26,7 @@ from structgen.serve.memory import Memory
 from structgen.serve.sequence import Answer
 from structgen.serve.service import Service
 from tests.bodies import Bodies, judge
-from tests.serving import Script, asked
+from tests.serving import Script, asked, served
 from tests.test_serve import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ROOT, WEATHER, events, ok, refused
 
 JSON = {"Content-Type": "application/json"}
@@ -290,6 +290,30 @@ def test_what_a_first_look_does_not_tell_is_compiled_with_the_limits_of_the_serv
         compiles.clear()
         error = refused(client.post(COMPLETIONS, json={"prompt": "x", "max_tokens": 3, **fields}))
         assert error["code"] == (code or "max_tokens_too_small") and compiles == [300_000]
+
+
+def test_nothing_is_compiled_for_a_client_that_left(monkeypatch) -> None:
+    httpx = pytest.importorskip("httpx2", reason="httpx2 is not installed: it is in the extra test")
+    release, begun = threading.Event(), []
+
+    def hanging(self: Service, constraint, look=False):
+        begun.append(constraint.identity[1][0])
+        release.wait(20)
+        raise ValueError
+
+    monkeypatch.setattr(Service, "_compiled", hanging)
+    with served(None, compile_workers=1) as address:
+        for name in "abc":  # too long to be looked at in the line for quick ones
+            body = {"prompt": "x", "guided_regex": name + "x" * 200_000}
+            with pytest.raises(httpx.TimeoutException):
+                httpx.post(address + COMPLETIONS, json=body, timeout=0.5)
+        until = time.monotonic() + 5
+        while 'status="499"} 3.0' not in httpx.get(f"{address}/metrics").text:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        release.set()
+        assert httpx.post(address + COMPLETIONS, json={"prompt": "x", "max_tokens": 1}).status_code == 200
+    assert begun == ["a"]
 
 
 # ---- what answers and errors say ----

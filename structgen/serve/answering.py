@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from .errors import unexpected
 from .service import Run, Service
 
-__all__ = ["Gone", "Json", "events", "unless_gone"]
+__all__ = ["Gone", "Json", "events", "unless_gone", "while_there"]
 
 T = TypeVar("T")
 _SEND_SECONDS = 60.0  # a reader that takes nothing for so long is gone
@@ -36,21 +36,30 @@ class Gone(Exception):
     """The client left before its answer was there."""
 
 
-async def unless_gone(request: Request, run: Run, work: Coroutine[Any, Any, T], ends: bool = True) -> T:
-    """The result of some work, which is given up when the client leaves. The run ends with it."""
+async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The result of some work, which is cancelled when the client leaves. Gone: it has left."""
     task = asyncio.ensure_future(work)
     gone = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
-            run.end()
             raise Gone
         return task.result()
     finally:
-        if ends or not task.done() or task.cancelled() or task.exception() is not None:
-            run.end()
         for one in (task, gone):
             one.cancel()
+
+
+async def unless_gone(request: Request, run: Run, work: Coroutine[Any, Any, T], ends: bool = True) -> T:
+    """The same for work on a run, which ends with the work or, unless `ends`, with its failure."""
+    done = False
+    try:
+        found = await while_there(request, work)
+        done = True
+        return found
+    finally:
+        if ends or not done:
+            run.end()
 
 
 async def _disconnected(request: Request) -> None:

@@ -30,7 +30,7 @@ try:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from .answering import Gone, Json, events, unless_gone
+    from .answering import Gone, Json, events, unless_gone, while_there
 except ImportError as error:
     raise missing(error, "servers") from None
 
@@ -165,10 +165,10 @@ async def _start(service: Service, wanted: Wanted, extension: Extension, request
     """The run of a request, by the common engine or on its own."""
     own = extension.sampling is not None or extension.speculate is not None
     if not own:
-        return await service.start(wanted)
+        return await while_there(request, service.start(wanted))
     alone.check(wanted.plan, extension, wanted.tools is not None)
     drafting = None if extension.speculate is None else alone.options_of(service, extension.speculate)
-    run = await service.start(wanted, queue=False)
+    run = await while_there(request, service.start(wanted, queue=False))
     if drafting is not None:
         run.tasks += [asyncio.create_task(alone.speculate(service, job, drafting)) for job in run.jobs]
         return run

@@ -10,6 +10,7 @@ its thread is replaced until it comes back, up to `_LOST` of them; beyond that r
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -66,6 +67,12 @@ class Workers:
                 lambda done: done.cancelled() or done.exception()
             )  # nobody else may look
             return await asyncio.wait_for(asyncio.shield(waited), self._seconds)
+        except asyncio.CancelledError:  # the client is gone
+            with self._lock:
+                if future.cancel():  # it waits still
+                    with contextlib.suppress(ValueError):
+                        self._tasks.remove((future, task))  # type: ignore[arg-type]
+            raise
         except TimeoutError:
             if future.running():
                 with self._lock:

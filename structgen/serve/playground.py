@@ -28,7 +28,7 @@ from ..sampling.methods import METHODS
 from ..sampling.request import Method
 from ..speculation.options import NAMED
 from . import places
-from .answering import Json, events
+from .answering import Json, events, while_there
 from .constraints import Constraint, ToolUse, constraint_of, tool_use, with_tools
 from .errors import ApiError
 from .examples import examples
@@ -107,11 +107,11 @@ def add_routes(app: FastAPI, service: Service) -> None:
     async def listed() -> Response:
         return Json({"examples": await service.readers.run(examples, "reading the examples")})
 
-    async def compile(body: Typed) -> Response:
-        what = "compiling the constraint"
-        return Json(await service.workers.run(lambda: _report(service, body), what, "text"))
+    async def compile(body: Typed, request: Request) -> Response:
+        work = service.workers.run(lambda: _report(service, body), "compiling the constraint", "text")
+        return Json(await while_there(request, work))
 
-    async def check(body: _Checked) -> Response:
+    async def check(body: _Checked, request: Request) -> Response:
         def task() -> dict[str, Any]:
             # A person writes blanks between tokens, and spells numbers and strings as JSON allows.
             loose = body.constraint.model_copy(update={"whitespace": "flexible"})
@@ -119,16 +119,18 @@ def add_routes(app: FastAPI, service: Service) -> None:
             grammar = None if wanted is None else placed(service, wanted, body.constraint)
             return checked(grammar, body.document, body.constraint.text, body.constraint.kind == "schema")
 
-        return Json(await service.workers.run(task, "checking the document", "document"))
+        work = service.workers.run(task, "checking the document", "document")
+        return Json(await while_there(request, work))
 
-    async def look(body: _Looked) -> Response:
+    async def look(body: _Looked, request: Request) -> Response:
         def task() -> dict[str, Any]:
             wanted = constraint(service, body.constraint)
             grammar = None if wanted is None else placed(service, wanted, body.constraint)
             kind = body.constraint.kind
             return looked(service, grammar, body.tokens, body.refused, body.left, kind == "schema")
 
-        return Json(await service.workers.run(task, "explaining the place", "tokens"))
+        work = service.workers.run(task, "explaining the place", "tokens")
+        return Json(await while_there(request, work))
 
     async def generate(body: Asked, request: Request) -> Response:
         def read() -> tuple[Constraint | None, ToolUse | None]:
@@ -136,7 +138,7 @@ def add_routes(app: FastAPI, service: Service) -> None:
 
         wanted, tools = await service.readers.run(read, "reading the constraint", "text")
         try:
-            run, items = await generation(service, body, wanted, tools)
+            run, items = await while_there(request, generation(service, body, wanted, tools))
         except ApiError as error:
             raise with_place(error, body.constraint) from None
         return events(run, items, service)
