@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -23,6 +24,7 @@ __all__ = ["Workers"]
 
 T = TypeVar("T")
 _LOST = 8
+_LONG = 0.05  # seconds
 
 
 class Workers:
@@ -30,9 +32,13 @@ class Workers:
 
     Args:
         count: threads. waiting: tasks that may wait. seconds: of a task, waiting included.
+        after: called in the thread of a task of more than `_LONG` seconds when it is over.
     """
 
-    def __init__(self, count: int, waiting: int, seconds: float) -> None:
+    def __init__(
+        self, count: int, waiting: int, seconds: float, after: Callable[[], None] | None = None
+    ) -> None:
+        self._after = after
         self._waiting = waiting
         self._count = count
         self._seconds = seconds
@@ -106,8 +112,11 @@ class Workers:
                 future, task = self._tasks.popleft()
             if not future.set_running_or_notify_cancel():
                 continue
+            begin = time.perf_counter()
             try:
                 future.set_result(task())
             except BaseException as error:
                 future.set_exception(error)
+            if self._after is not None and time.perf_counter() - begin > _LONG:
+                self._after()
             del future, task  # an idle thread would hold the grammar of its last task

@@ -28,16 +28,18 @@ class Memory:
         self._trim: Callable[[int], object] | None = None
         with contextlib.suppress(OSError, AttributeError):  # another C library
             self._trim = ctypes.CDLL(None).malloc_trim
+        self._lock = threading.Lock()
         self._freed = threading.Event()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
     def freed(self) -> None:
-        """A large grammar, or one that became too large, will be gone in a moment. On the event loop."""
+        """A large grammar, or one that became too large, will be gone in a moment."""
         self._freed.set()
-        if self._thread is None and self._trim is not None and not self._closed.is_set():
-            self._thread = threading.Thread(target=self._work, name="structgen-memory", daemon=True)
-            self._thread.start()
+        with self._lock:
+            if self._thread is None and self._trim is not None and not self._closed.is_set():
+                self._thread = threading.Thread(target=self._work, name="structgen-memory", daemon=True)
+                self._thread.start()
 
     def close(self) -> None:
         self._closed.set()

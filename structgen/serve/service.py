@@ -230,14 +230,16 @@ class Service:
         self.metrics = Metrics()
         self.engine = Engine(lm, options, self.metrics)
         self.metrics.watch(lambda: self.engine.load)
-        self.workers = Workers(options.compile_workers, options.queue, options.compile_seconds)
+        self.memory = Memory()
+        self.workers = Workers(
+            options.compile_workers, options.queue, options.compile_seconds, self.memory.freed
+        )
         self.lookers = Workers(2, options.queue, options.compile_seconds)
         self.readers = Workers(2, options.queue, options.compile_seconds)
         self._known: OrderedDict[str, _Compiled] = OrderedDict()
         names = lm.vocabulary.special_tokens
         self._longest = max(map(len, [*lm.vocabulary.tokens, *names]), default=1)
         self._lock = threading.Lock()
-        self.memory = Memory()
         self.alone = asyncio.Semaphore(1)  # sampling and speculation: one at a time
         self.in_line = 0
         self.created = int(time.time())
@@ -400,8 +402,6 @@ class Service:
         except ApiError as error:
             if constraint is not None and error.param == constraint.param:
                 self.metrics.refused.labels(error.code or "").inc()
-                if error.code in ("schema_too_complex", "grammar_too_costly"):
-                    self.memory.freed()
             raise
         if queue:
             self.engine.submit(jobs)
