@@ -1,4 +1,4 @@
-"""Random requests that mean what they say, and their answers beside judges of their own; `tests/answers.py`."""
+"""Random requests that mean what they say, their answers beside judges of their own; `tests/answers.py`."""
 
 from __future__ import annotations
 
