@@ -29,6 +29,7 @@ def main() -> None:
         )
         for name, scheme in (("playground", "light"), ("playground-dark", "dark")):
             page = shown(browser, address, scheme, "Limits against the model's will")
+            page.evaluate("scrollTo(0, 0)")  # filling in the form scrolled it
             page.locator("#tokens button.constrained").last.hover()
             page.locator("#details tr td:nth-child(3)").last.wait_for()
             page.wait_for_timeout(500)
