@@ -13,6 +13,8 @@ Every neighbour asks again as soon as it is answered, each time with a grammar t
     strings    a list of strings under twelve patterns
     compiles   conditions that use up what a compile may take
     items      unique items of 800, of which the list must hold some
+    bodies     random bodies (tests/bodies.py), whatever they ask for; a third of these clients leave in the
+               middle of the answer, and a third read it slowly
 
 Hostile answers are never told to end, so they draw all the tokens that they may.
 """
@@ -23,6 +25,7 @@ import argparse
 import asyncio
 import itertools
 import json
+import random
 import statistics
 import sys
 import time
@@ -30,8 +33,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.serve import Requests, server
+from tests.bodies import Bodies
 
-_NAMES = ("alone", "tame", "masks", "counters", "strings", "compiles", "items")
+_NAMES = ("alone", "tame", "masks", "counters", "strings", "compiles", "items", "bodies")
 _TOKENS = 200
 _LATER = 3.0  # seconds after the last answer
 
@@ -110,7 +114,8 @@ class Run:
 
         limits = httpx2.Limits(max_connections=self.count + 1)
         async with httpx2.AsyncClient(timeout=600, limits=limits) as client:
-            others = [asyncio.create_task(self.neighbour(client)) for _ in range(self.count)]
+            one = self.anything if self.kind == "bodies" else self.neighbour
+            others = [asyncio.create_task(one(client)) for _ in range(self.count)]
             others.append(asyncio.create_task(self.watch()))
             await asyncio.sleep(2.0 if self.count else 0.0)
             until = time.perf_counter() + self.seconds
@@ -155,6 +160,35 @@ class Run:
             self.answers[status] = self.answers.get(status, 0) + 1
             if status >= 400:
                 await asyncio.sleep(0.05)
+
+    async def anything(self, client: Any) -> None:
+        import httpx2
+
+        base = self.address.removesuffix("/v1")
+        while True:
+            salt = next(self.salts)
+            asked = Bodies(salt).request()
+            patience = random.Random(salt).choice([0.05, 0.5, 600.0])
+            status = 0
+            try:
+                async with client.stream(
+                    asked.method,
+                    base + asked.path,
+                    content=asked.body,
+                    headers=asked.headers,
+                    timeout=patience,
+                ) as response:
+                    status = response.status_code
+                    async for _ in response.aiter_bytes(200):
+                        if patience < 1:
+                            await asyncio.sleep(patience)
+                            break
+                        await asyncio.sleep(0.02)
+            except (httpx2.TimeoutException, httpx2.ProtocolError):
+                status = status or 499
+            except (httpx2.InvalidURL, httpx2.NetworkError):
+                status = status or 498
+            self.answers[status] = self.answers.get(status, 0) + 1
 
 
 def main() -> int:

@@ -34,6 +34,12 @@ TEXTS = [
     "{{ 7 * 7 }}",
     "%s%n",
     "json",
+    "e\u0301\u0301\u0301" * 50,
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "\ufeff\u2028\u2029\x85",
+    "\u05d0\u0627\u202ba\u200f",
+    "\uffff\ufdd0\U0010ffff",
+    "data: [DONE]\n\ndata: {}\n\n",
 ]
 NUMBERS = [
     0,
@@ -119,7 +125,36 @@ SCHEMAS: list[Any] = [
     {"oneOf": [{}, {}]},
     {"type": "array", "uniqueItems": True, "items": {"enum": list(range(300))}, "contains": {"const": 3}},
     {"enum": [10**400, -0.0, 1e999]},
+    [],
+    [{}],
+    "schema",
+    None,
+    5,
+    {"type": "object", "properties": []},
+    {"type": "object", "properties": {"a": 5}, "required": [5, "a", None]},
+    {"type": "object", "properties": {"a": {"type": "text"}}},
+    {"type": {}},
+    {"anyOf": [], "oneOf": [5], "allOf": {}},
+    {"$defs": 5, "$ref": "#/$defs/a"},
+    {"$ref": 5},
+    {"enum": {}},
+    {"const": {"a": [None, 1e308, "\ud800"]}},
+    {"minLength": "3", "maxLength": -1, "type": "string"},
+    {"minItems": 3, "maxItems": 1, "type": "array"},
+    {"format": "nothing", "x": 1, "unknown": {"type": []}},
+    {"properties": {"\ud800": {}, "": {}, "\x00": {}, "a" * 5_000: {}}, "required": ["\ud800"]},
 ]
+
+
+def nested(depth: int, key: str = "items") -> Any:
+    """A schema in a schema in a schema."""
+    made: Any = {}
+    for _ in range(depth):
+        made = {key: [made] if key in ("allOf", "anyOf", "oneOf") else made}
+    return made
+
+
+DEPTHS = [5, 60, 200, 300]
 UNKNOWN = [
     "user",
     "store",
@@ -194,6 +229,8 @@ class Bodies:
 
     def schema(self) -> Any:
         c = self.chance
+        if c.random() < 0.05:
+            return nested(c.choice(DEPTHS), c.choice(["items", "not", "allOf", "anyOf", "oneOf", "contains"]))
         if c.random() < 0.3:
             return attack.schema(c.randrange(1_000), 0.5)
         if c.random() < 0.2:
@@ -256,6 +293,10 @@ class Bodies:
         tools = [
             {"type": "function", "function": {"name": name, "parameters": self.schema()}} for name in names
         ]
+        if c.random() < 0.2:
+            tools[0]["function"] |= {"strict": True, "description": self.text()}
+        if c.random() < 0.1:
+            del tools[0]["function"]["parameters"]
         choice = c.choice(
             [
                 "auto",
@@ -273,9 +314,27 @@ class Bodies:
             "temperature": c.choice([0, 0.7, 1, 100]),
             "top_p": c.choice([0, 0.5, 1]),
             "seed": c.choice([0, -1, 2**63, 10**30]),
-            "n": c.choice([1, 2, 5]),
-            "stop": c.choice(["a", ["b", '"'], "\ud800"]),
-            "logit_bias": {"5": 100},
+            "n": c.choice([1, 1, 2, 5, 128, 129, 10**9]),
+            "stop": c.choice(
+                ["a", ["b", '"'], "\ud800", "", [], [""], self.text(), [self.text()] * 64, ["x"] * 65, [5]]
+            ),
+            "logit_bias": c.choice(
+                [
+                    {"5": 100},
+                    {str(i): -100 for i in range(2_048)},
+                    {str(i): 100 for i in range(0, 2_048, 2)},
+                    {"5": 101},
+                    {"2048": 1},
+                    {"-1": 1},
+                    {"0x5": 1, " 5 ": 1, "\u0665": 1, "5.0": 1},
+                    {"5": 1e-320, "6": -0.0},
+                ]
+            ),
+            "max_tokens": c.choice([1, 7, 0, -1, 10**9, 2**63, 10**30, 1.0, 1.5]),
+            "min_p": c.choice([0, 1, 0.5]),
+            "repetition_penalty": c.choice([1e-9, 10, 1]),
+            "stop_token_ids": c.choice([[], [5], [10**9], [-1], list(range(64))]),
+            "include_stop_str_in_output": True,
             "stream": c.choice([True, False]),
             "stream_options": {"include_usage": True},
             "top_k": c.choice([-1, 0, 5]),
@@ -356,12 +415,28 @@ class Bodies:
             if c.random() < 0.3
             else {}
         )
+        more: dict[str, Any] = {
+            "instructions": self.text(),
+            "tool_choice": c.choice(["auto", "required", {"type": "function", "name": "f"}, {"type": "x"}]),
+            "temperature": c.choice([0, 2, 1e300]),
+            "seed": c.choice([0, -(10**30)]),
+            "top_logprobs": c.choice([0, 20, 21]),
+            "metadata": {"a": self.text()},
+            "previous_response_id": c.choice([None, "", "resp_1"]),
+            "parallel_tool_calls": c.choice([True, False]),
+            "structgen": c.choice(
+                [{"complete": False}, {"draft": "4"}, {"speculate": "auto"}, None, {"x": 1}]
+            ),
+            "store": True,
+            "background": c.choice([False, True]),
+        }
         return "/v1/responses", {
             "input": given,
-            "max_output_tokens": c.choice([1, 5, 30]),
+            "max_output_tokens": c.choice([1, 5, 30, 30, 10**9, 0]),
             "stream": c.choice([True, False]),
             **text,
             **tools,
+            **{name: more[name] for name in c.sample(sorted(more), c.randrange(4))},
         }
 
     def typed(self) -> tuple[str, dict[str, Any]]:
