@@ -1,13 +1,14 @@
 """What a server gives: requests a second and time per output token, with and without a constraint.
 
-In: the embedded model or another, numbers of requests at once. Out: a table, a row a number. Cost: a minute
-or two. Every number is measured in rounds that take turns, each with a constraint and without, so that a
-machine that is busy for a while is busy for both.
+In: the embedded model or another, numbers of requests at once. Out: a table, a row a number. Cost: some
+minutes. Every number is measured in many short rounds that take turns, each with a constraint and without, so
+that a machine that is busy for a while is busy for both.
 
 Both sides get the same prompts, as token ids, and greedy decoding: the embedded model then writes the same
 tokens with the schema and without, as the column `same` says. Prompts differ in their first words, so that
 no answer finds the keys of another. `CPU` is the time that the server's process took for a token: it does
-not count what other processes of the machine took.
+not count what other processes of the machine took. The ratios are trimmed means over the pairs of rounds (a
+tenth is left out at each end), with a 95% bootstrap interval.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import random
 import re
 import statistics
@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+_WARM = 24  # requests that are not measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,15 @@ def server(model: str | None, sequences: int) -> Iterator[tuple[str, int]]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of all threads of a process, so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Of all threads of a process, so far, to the nanosecond. (The ticks of /proc/PID/stat are 10 ms.) What a
+    thread took that has ended is lost: the server's live as long as it does."""
+    return (
+        sum(
+            int(Path(task, "schedstat").read_text().split()[0])
+            for task in Path(f"/proc/{pid}/task").iterdir()
+        )
+        / 1e9
+    )
 
 
 class Requests:
@@ -138,7 +145,7 @@ async def ask(address: str, pid: int, bodies: list[dict[str, Any]], at_once: int
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--at-once", default="1,8,64", help="requests at once (default: 1,8,64)")
-    parser.add_argument("--rounds", type=int, default=6, help="each with and without (default: 6)")
+    parser.add_argument("--rounds", type=int, default=40, help="each with and without (default: 40)")
     parser.add_argument("--requests", type=int, default=0, help="of a round (default: by the number at once)")
     options = parser.parse_args()
     numbers = [int(n) for n in options.at_once.split(",")]
@@ -149,10 +156,11 @@ def main() -> int:
     )
     with server(None, max(64, *numbers)) as (address, pid):
         for at_once in numbers:
-            count = options.requests or max(12, 2 * at_once)
+            count = options.requests or max(4, at_once)
             rounds: dict[bool, list[Round]] = {False: [], True: []}
             same = total = 0
-            for number in range(options.rounds + 1):
+            warm = -(-_WARM // count)
+            for number in range(options.rounds + warm):
                 items = [requests.next() for _ in range(count)]
                 texts = []
                 for constrained in (False, True) if number % 2 else (True, False):
@@ -168,7 +176,7 @@ def main() -> int:
                         bodies.append(body)
                     done = asyncio.run(ask(address, pid, bodies, at_once))
                     texts.append(done.texts)
-                    if number:  # the first compiles the schemas and makes the masks
+                    if number >= warm:  # the first compile the schemas and make the masks
                         rounds[constrained].append(done)
                 same += sum(a == b for a, b in zip(*texts, strict=True))
                 total += count
@@ -183,24 +191,25 @@ def main() -> int:
             pairs = list(zip(rounds[True], rounds[False], strict=True))
             wall = [a.each / b.each for a, b in pairs]
             cpu = [(a.cpu / a.tokens) / (b.cpu / b.tokens) for a, b in pairs]
-            low, high = interval(cpu)
             print(
-                f"{at_once:7} {'ratio':>10} {'':10} {'':9} {statistics.median(wall):9.3f} "
-                f"{geometric_mean(cpu):12.3f}        CPU: 95% of {low:.3f} to {high:.3f}",
+                f"{at_once:7} {'ratio':>10} {'':10} {'':9} {trimmed_mean(wall):9.3f} "
+                f"{trimmed_mean(cpu):12.3f}        95%: {_interval(wall)} and {_interval(cpu)}",
                 flush=True,
             )
     return 0
 
 
-def geometric_mean(values: list[float]) -> float:
-    return statistics.geometric_mean(values)
+def trimmed_mean(values: list[float]) -> float:
+    """The geometric mean without a tenth at each end."""
+    out = len(values) // 10
+    return statistics.geometric_mean(sorted(values)[out : len(values) - out])
 
 
-def interval(values: list[float], draws: int = 2000) -> tuple[float, float]:
-    """A 95% bootstrap interval of the geometric mean over pairs of rounds."""
+def _interval(values: list[float], draws: int = 2000) -> str:
+    """A 95% bootstrap interval of the trimmed mean over pairs of rounds."""
     rng = random.Random(0)
-    means = sorted(geometric_mean(rng.choices(values, k=len(values))) for _ in range(draws))
-    return means[int(0.025 * draws)], means[int(0.975 * draws)]
+    means = sorted(trimmed_mean(rng.choices(values, k=len(values))) for _ in range(draws))
+    return f"{means[int(0.025 * draws)]:.3f}-{means[int(0.975 * draws)]:.3f}"
 
 
 def _mean(rounds: list[Round], value: Any) -> float:
