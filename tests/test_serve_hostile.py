@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import hashlib
 import json
@@ -69,6 +70,56 @@ def test_megabytes_of_mistakes_are_refused_at_once(client, name: str) -> None:
     error = refused(client.post(path, content=content, headers=JSON))
     assert time.process_time() - begin < 4
     assert error["code"] == "invalid_request" and len(error["message"]) < 500
+
+
+def test_bodies_that_never_end_hold_little() -> None:
+    """Sixteen clients that send a part of the largest body and wait; and one that is too slow."""
+    limit = 4_000
+    app = create_app(body_bytes=limit)
+    body = json.dumps(CHAT_1).encode()
+
+    async def ask(*parts: bytes, ends: bool = True) -> list[dict]:
+        told: list[dict] = []
+        waiting = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
+        if ends:
+            waiting[-1]["more_body"] = False
+
+        async def receive() -> dict:
+            if waiting:
+                return waiting.pop(0)
+            await asyncio.sleep(60)
+            return {"type": "http.disconnect"}
+
+        async def send(message: dict) -> None:
+            told.append(message)
+
+        headers = [(b"content-type", b"application/json"), (b"host", b"localhost")]
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": CHAT,
+            "raw_path": CHAT.encode(),
+            "query_string": b"",
+        }
+        await app(scope | {"headers": headers, "http_version": "1.1", "scheme": "http"}, receive, send)
+        return told
+
+    async def everyone() -> None:
+        slow = [asyncio.create_task(ask(b" " * limit, ends=False)) for _ in range(16)]
+        await asyncio.sleep(0.05)
+        refused_now = await ask(body)
+        assert refused_now[0]["status"] == 503 and b"server_busy" in refused_now[1]["body"]
+        assert b"retry-after" in dict(refused_now[0]["headers"])
+        for task in slow:
+            task.cancel()
+        await asyncio.gather(*slow, return_exceptions=True)
+        assert (await ask(body))[0]["status"] == 200
+
+    asyncio.run(everyone())
+    app.state.service.close()
+    app = create_app(body_bytes=limit, request_seconds=0.1)
+    late = asyncio.run(ask(b"{", ends=False))
+    assert late[0]["status"] == 408 and b"request_timeout" in late[1]["body"]
 
 
 def test_long_names_are_no_slips(client) -> None:

@@ -47,6 +47,7 @@ __all__ = ["create_app"]
 _ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/models", "/health", "/metrics")
 _GUARDED = ("/v1", "/metrics", playground.API + "/")
 _DISCARDED = 64 << 20  # bytes of a body that is too large, read so that its sender hears why
+_BODIES = 16  # of the largest size, whose bytes all live requests together may have sent
 _SHOWN_ERRORS = 3
 
 
@@ -262,12 +263,29 @@ async def _failed(_: Request, error: Exception) -> Response:
 # ---- before the routes ----
 
 
+class _Held:
+    """What one request holds of the bytes of all bodies."""
+
+    def __init__(self, gate: _Gate) -> None:
+        self._gate = gate
+        self._bytes = 0
+
+    def more(self, count: int) -> None:
+        self._bytes += count
+        self._gate.held += count
+
+    def free(self) -> None:
+        self._gate.held -= self._bytes
+        self._bytes = 0
+
+
 class _Gate:
     """Hosts, keys, the size of bodies, and the count of requests."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app = app
         self.service = service
+        self.held = 0  # bytes of the bodies of live requests
         self.keys = [key.encode() for key in service.options.api_keys]
         self.hosts = {host.lower() for host in service.options.hosts}
 
@@ -276,6 +294,7 @@ class _Gate:
             await self.app(scope, receive, send)
             return
         begin, status = time.perf_counter(), 499
+        held = _Held(self)
         path = scope["path"]
         if len(path) > 1 and path.endswith("/"):
             path = path.rstrip("/") or "/"
@@ -294,7 +313,7 @@ class _Gate:
                     self._check_host(scope)
                 if self.keys and path.startswith(_GUARDED):
                     self._check_key(scope)
-                receive = await self._body(scope, receive)
+                receive = await self._body(scope, receive, held)
             except ApiError as error:
                 await _error(error)(scope, receive, counted)
                 return
@@ -305,6 +324,7 @@ class _Gate:
                     raise
                 await _error(busy("the server is shutting down", 503))(scope, receive, counted)
         finally:
+            held.free()
             self.service.metrics.requests.labels(endpoint, str(status)).inc()
             self.service.metrics.seconds.labels(endpoint).observe(time.perf_counter() - begin)
 
@@ -330,8 +350,16 @@ class _Gate:
         if not sum([hmac.compare_digest(given, key) for key in self.keys]):
             raise ApiError("no API key, or a wrong one", status=401, code="invalid_api_key")
 
-    async def _body(self, scope: Scope, receive: Receive) -> Receive:
-        """The whole body, read within its limit, to be received again. ApiError: it is too large."""
+    async def _body(self, scope: Scope, receive: Receive, held: _Held) -> Receive:
+        """The whole body, read within its limits, to be received again. ApiError: it is too large or too
+        slow, or those of all requests are too large."""
+        try:
+            async with asyncio.timeout(self.service.options.request_seconds):
+                return await self._read(scope, receive, held)
+        except TimeoutError:
+            raise ApiError("the body took too long", status=408, code="request_timeout") from None
+
+    async def _read(self, scope: Scope, receive: Receive, held: _Held) -> Receive:
         if scope["method"] not in ("POST", "PUT", "PATCH"):
             return receive
         limit = self.service.options.body_bytes
@@ -345,6 +373,9 @@ class _Gate:
             more = message.get("more_body", False)
             if size <= limit:
                 parts.append(message.get("body", b""))
+                held.more(len(parts[-1]))
+                if self.held > _BODIES * limit:
+                    raise busy("the bodies of all requests take too much memory: try again", 503)
             elif size > limit + _DISCARDED:
                 break
         if size > limit:
