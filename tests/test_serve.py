@@ -868,6 +868,49 @@ def test_one_request_does_not_take_every_place(body: dict) -> None:
         large.join()
 
 
+def test_a_large_request_that_waits_holds_up_no_small_one(monkeypatch) -> None:
+    """Small ones waited as long as it did, behind another large one; and it comes in, however many small ones
+    there are."""
+    monkeypatch.setattr("structgen.serve.engine._STARVING", 0.1)
+    over, done = threading.Event(), []
+    app = create_app(
+        Script(lambda p: "" if over.is_set() else "a" * 9_000 if "long" in p else "b" * 20, seconds=0.001),
+        temperature=0.0,
+        sequences=8,
+    )
+    with TestClient(app) as client:
+
+        def large(name: str) -> None:
+            ok(client.post(COMPLETIONS, json={"prompt": asked(name), "n": 8, "max_tokens": 8_000}))
+            done.append(name)
+
+        threads = [threading.Thread(target=large, args=(name,)) for name in ("long", "late")]
+        for thread in threads:
+            thread.start()
+            time.sleep(0.1)
+        time.sleep(0.2)
+        begin = time.perf_counter()
+        for _ in range(3):
+            ok(client.post(COMPLETIONS, json={"prompt": asked("short")}))
+        assert time.perf_counter() - begin < 5 and not done
+        stop = threading.Event()
+
+        def small() -> None:
+            while not stop.is_set():
+                ok(client.post(COMPLETIONS, json={"prompt": asked("short")}))
+
+        others = [threading.Thread(target=small) for _ in range(3)]
+        for thread in others:
+            thread.start()
+        over.set()
+        for thread in threads:
+            thread.join(20)
+        stop.set()
+        for thread in others:
+            thread.join()
+    assert done == ["long", "late"]
+
+
 def test_a_limit_that_no_text_meets_is_taken_where_completeness_is_not_asked_for() -> None:
     app = create_app(Script(lambda _: '"abcdefgh"'), temperature=0.0)
     with TestClient(app) as client:

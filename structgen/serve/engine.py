@@ -37,7 +37,7 @@ __all__ = ["Engine"]
 _PATIENCE = 0.005  # seconds that a step waits after its forward for masks that were all quick so far
 _SLEEP = 0.05  # seconds at most without a look at what came and who left
 _ECHO = 32  # prompt tokens of a step whose log-probabilities are all wanted
-_STARVING = 5.0  # seconds after which nothing overtakes a job
+_STARVING = 5.0  # seconds after which a job has waited long
 _IDLE = 0.002
 _LOOK = 0.05  # seconds between looks at the memory of live grammars
 _SMALL = 1 << 15  # scores for which three calls of numpy are quicker than the checks of `apply_bitmask`
@@ -302,21 +302,22 @@ class Engine:
         """The waiting job that comes in now. `held`: places of each request.
 
         One request, whatever it asks for, leaves others half as many places as there are: they come in
-        beside it.
+        beside it. A large one that has waited long comes in as soon as no more than half of the places are
+        taken. Until then nothing overtakes it, unless another large one is in its way, which small ones do
+        not lengthen.
         """
         first: dict[int, Job] = {}
         for job in self._waiting:
             first.setdefault(id(job.request), job)
-        busy_now = held.total()
-        others = busy_now - max(held.values(), default=0)
+        busy_now, largest = held.total(), max(held.values(), default=0)
+        others, half = busy_now - largest, self.options.sequences // 2
         for job in sorted(first.values(), key=lambda job: held[job.request]):
             fits = not busy_now or busy_now + job.count <= self.options.sequences
-            beside = not held[job.request] and others + job.count <= self.options.sequences // 2
-            if fits or beside:
+            beside = not held[job.request] and others + job.count <= half
+            starving = time.monotonic() - job.arrived > _STARVING
+            if fits or beside or (starving and busy_now <= half):
                 return job
-            if (
-                time.monotonic() - job.arrived > _STARVING
-            ):  # a large one does not wait for ever behind small ones
+            if starving and largest <= half:
                 return None
         return None
 
