@@ -13,12 +13,13 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Union, cast
+from typing import TYPE_CHECKING, Any, Literal, Required, Union, cast
 
 import numpy as np
 
 from .._drawing import Sampling
 from ..constraints import JSON_OPTIONS, KINDS, TOOL_OPTIONS, no_option
+from ..lm.asked import AskOptions
 from ..lm.prompts import Format
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ __all__ = ["GrammarOptions", "Options", "Settings", "Speculate", "TextOptions", 
 Speculate = Union["Literal['auto']", "Sequence[Drafter]", "Speculation", None]
 
 
-class Options(TypedDict, total=False):
+class Options(AskOptions, total=False):
     """What every call takes; `sg.generate` says what each means."""
 
     max_tokens: int
@@ -50,16 +51,6 @@ class Options(TypedDict, total=False):
     top_logprobs: int
     retries: int
     on_invalid: Literal["forbid", "tell"]
-    compiler: Compiler | None
-    whitespace: str
-    property_order: Literal["schema", "any"]
-    numbers: Literal["any", "canonical"]
-    strings: Literal["any", "plain"]
-    formats: Literal["enforce", "annotate"]
-    draft: str | int | None
-    registry: Any
-    extra_keys: Literal["allow", "forbid"]
-    format: Format
     complete: bool
     speculate: Speculate
 

@@ -1,13 +1,14 @@
 """What a call asks of a model: the grammar of its constraint, and the prompt as the model reads it.
 
-Enters: a model, a prompt, a constraint. Leaves: `Asked`. Cost: a compile and a tokenized prompt.
+Enters: a model, a prompt, a constraint. Leaves: `Asked`. Cost: a compile and a tokenized prompt. `AskOptions`
+has the names and types of what calls say about this; `sg.generate` says what each means.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from ..constraints import Constraint
 from ..grammar import CompiledGrammar
@@ -18,7 +19,22 @@ if TYPE_CHECKING:
     from ..compiler import Compiler
     from .base import Context, LanguageModel
 
-__all__ = ["Asked", "ask"]
+__all__ = ["AskOptions", "Asked", "ask"]
+
+
+class AskOptions(TypedDict, total=False):
+    """How JSON is written, who compiles, and how the prompt is put: the same in every call."""
+
+    compiler: Compiler | None
+    whitespace: str
+    property_order: Literal["schema", "any"]
+    numbers: Literal["any", "canonical"]
+    strings: Literal["any", "plain"]
+    formats: Literal["enforce", "annotate"]
+    draft: str | int | None
+    registry: Any
+    extra_keys: Literal["allow", "forbid"]
+    format: Format
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..constraints import JSON_OPTIONS, KINDS, TOOL_OPTIONS, Constraint, constraint_of, no_option
-from ..lm.asked import Asked, ask
+from ..lm.asked import Asked, AskOptions, ask
 from ..lm.load import language_model, room_after
 from ..lm.prompts import Format
 from .mcmc import Proposal
@@ -31,7 +31,7 @@ __all__ = ["Method", "Request", "SampleOptions", "TargetOptions", "TargetRequest
 Method = Literal["auto", "local", "gcd", "importance", "asap", "cars", "mcmc", "smc", "awrs"]
 
 
-class TargetOptions(TypedDict, total=False):
+class TargetOptions(AskOptions, total=False):
     """What defines a law and its trie; `sg.sample` says what each means."""
 
     regex: Any
@@ -53,16 +53,6 @@ class TargetOptions(TypedDict, total=False):
     trie: Trie | None
     trie_bytes: int
     batch: int
-    compiler: Compiler | None
-    whitespace: str
-    property_order: Literal["schema", "any"]
-    numbers: Literal["any", "canonical"]
-    strings: Literal["any", "plain"]
-    formats: Literal["enforce", "annotate"]
-    draft: str | int | None
-    registry: Any
-    extra_keys: Literal["allow", "forbid"]
-    format: Format
 
 
 class SampleOptions(TargetOptions, total=False):
