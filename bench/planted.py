@@ -30,6 +30,7 @@ TESTS = (
     "tests/test_random_grammars.py",
     "tests/test_least_tokens.py",
     "tests/test_canvas.py",
+    "tests/test_search.py",
 )
 
 
@@ -126,6 +127,24 @@ BUGS = (
         "csrc/holes/strides.cc",
         "if (n.nullable) out(child,",
         "if (n.nullable && n.kind != RegexKind::kDone) out(child,",
+    ),
+    Bug(
+        "a search forgets the siblings that it has not made: what it calls the best is the best it looked at",
+        "structgen/sampling/best_first.py",
+        "if place.rest > NEVER:",
+        "if place.rest > NEVER and place.opened < 2:",
+    ),
+    Bug(
+        "a step that a limit interrupts leaves its place opened",
+        "structgen/sampling/best_first.py",
+        "self._look(children)\n        return _Opening",
+        "place.opened = max(opened, 1)\n        self._look(children)\n        return _Opening",
+    ),
+    Bug(
+        "tree search: visits of the child count for the place's own",
+        "structgen/sampling/best_first.py",
+        "root = math.sqrt(place.visits)",
+        "root = math.sqrt(place.visits - 1)",
     ),
 )
 

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         stream,
         trace,
     )
-    from .sampling import Samples, sample, sample_async
+    from .sampling import Samples, Searched, sample, sample_async, search
 
 __version__ = "0.1.0"
 
@@ -90,6 +90,7 @@ __all__ = [
     "Samples",
     "SchemaTooComplex",
     "SchemaWarning",
+    "Searched",
     "Stream",
     "StructgenError",
     "Template",
@@ -121,6 +122,7 @@ __all__ = [
     "parse_tool_calls",
     "sample",
     "sample_async",
+    "search",
     "select",
     "stream",
     "template",
@@ -148,7 +150,7 @@ def __getattr__(name: str) -> Any:
         from .constraints import parse_tool_calls
 
         return parse_tool_calls
-    if name in ("sample", "sample_async", "Samples"):
+    if name in ("sample", "sample_async", "search", "Samples", "Searched"):
         from . import sampling
 
         return getattr(sampling, name)

@@ -105,3 +105,32 @@ def test_a_grammar_file(capsys, tmp_path: Path) -> None:
     assert lines[4]["target"]["temperature"] == 1.0 and lines[4]["target"]["budget"] == "mask"
     status, lines, err = call(capsys, "--grammar", str(bad))
     assert status == 2 and not lines and "missing" in err
+
+
+def test_a_search_goes_on_from_a_file_and_draws_its_tree(capsys, schema: str, tmp_path: Path) -> None:
+    state, page = tmp_path / "state.json", tmp_path / "tree.html"
+
+    def search(*more: str) -> tuple[int, list[dict], str]:
+        status = main(["search", "--prompt", "two hats please", "--schema", schema, *more])
+        found = capsys.readouterr()
+        return status, [json.loads(line) for line in found.out.splitlines()], found.err
+
+    status, whole, err = search("-n", "3", "--html", str(page))
+    assert status == 0 and "stopped by 'done'" in err and "<details" in page.read_text()
+    assert [line["certified"] for line in whole] == [True] * 3
+    assert whole[0]["logprob"] >= whole[1]["logprob"] >= whole[2]["logprob"]
+    status, found, err = search("-n", "3", "--state", str(state), "--forwards", "2")
+    assert status == 1 and "stopped by 'forwards'" in err
+    for _ in range(20):
+        status, found, err = search("-n", "3", "--state", str(state), "--forwards", "40")
+        if status == 0 and "done" in err:
+            break
+    assert found == whole
+    status, found, _ = search("--method", "value", "--score", "tests.test_cli_sample:shortness")
+    assert status == 0 and found[0]["score"] == -len(found[0]["tokens"])
+    assert search("--method", "value")[0] == 2
+    assert search("--method", "value", "--score", "tests.test_cli_sample:nothing")[0] == 2
+
+
+def shortness(seen: object) -> float:
+    return -float(len(seen.tokens))  # type: ignore[attr-defined]

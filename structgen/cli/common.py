@@ -166,12 +166,12 @@ def python_type(name: str) -> Any:
     """The object that MODULE:NAME names, the working folder searched first. Failure: there is none."""
     module, _, attribute = name.partition(":")
     if not module or not attribute:
-        raise Failure(f"a type is named MODULE:NAME, such as orders:Order, not {name!r}")
+        raise Failure(f"a Python object is named MODULE:NAME, such as orders:Order, not {name!r}")
     sys.path.insert(0, os.getcwd())
     try:
         found: Any = importlib.import_module(module)
     except ImportError as error:
-        raise Failure(f"cannot import the module {module} of --type: {error}") from None
+        raise Failure(f"cannot import the module {module} of {name}: {error}") from None
     finally:
         sys.path.pop(0)
     for part in attribute.split("."):

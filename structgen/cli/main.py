@@ -24,6 +24,7 @@ INTERRUPTED, BROKEN_PIPE = 130, 141
 _COMMANDS = (
     "generate",
     "sample",
+    "search",
     "serve",
     "playground",
     "check",

@@ -6,16 +6,20 @@
 
 `walk.py` holds the one walk, `trie.py` what it learns; every algorithm is a file over them: local.py,
 asap.py, cars.py, smc.py (resampling.py, awrs.py), mcmc.py, auto.py. `potential.py` is the
-noun for conditions beyond the grammar. What searches rather than samples is in `search.py` and its
-neighbours, and follows no law.
+noun for conditions beyond the grammar. What searches rather than samples follows no law: `sg.search`
+(searches.py, best_first.py), beam.py, cautious.py, repetition.py, extract.py.
 """
 
 from __future__ import annotations
 
 from .api import Method, prepare, sample, sample_async
+from .beam import Guide, beam_search
+from .best_first import Partial, Standing
+from .best_first import Plan as SearchPlan
 from .cautious import cautious
 from .contract import check_laws
 from .extract import Span, exact_extract
+from .outcome import Found
 from .potential import (
     Canonical,
     GrammarPotential,
@@ -29,13 +33,15 @@ from .potential import (
 )
 from .repetition import penalised
 from .results import Diagnostics, Sample, Samples
-from .search import Found, Guide, beam_search
+from .search_tree import SearchTree
+from .searches import Candidate, Searched, search
 from .smc import Options as SmcOptions
 from .target import Law
 from .trie import Trie
 from .trie_file import load_trie, save_trie
 
 __all__ = [
+    "Candidate",
     "Canonical",
     "Diagnostics",
     "Found",
@@ -45,6 +51,7 @@ __all__ = [
     "LanguageModelPotential",
     "Law",
     "Method",
+    "Partial",
     "Potential",
     "PotentialError",
     "Predicate",
@@ -52,8 +59,12 @@ __all__ = [
     "Product",
     "Sample",
     "Samples",
+    "SearchPlan",
+    "SearchTree",
+    "Searched",
     "SmcOptions",
     "Span",
+    "Standing",
     "Trie",
     "beam_search",
     "cautious",
@@ -65,4 +76,5 @@ __all__ = [
     "sample",
     "sample_async",
     "save_trie",
+    "search",
 ]

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .chance import Seeds
-from .outcome import Purpose
-from .search import Found
+from .outcome import Found, Purpose
 from .target import Target
 from .walk import LOCAL, Walk, Walker
 

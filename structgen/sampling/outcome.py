@@ -10,13 +10,23 @@ from dataclasses import dataclass, field
 from .logspace import NEVER
 from .walk import Walk
 
-__all__ = ["STOPPED_BY_TEXTS", "Outcome", "Purpose"]
+__all__ = ["STOPPED_BY_TEXTS", "Found", "Outcome", "Purpose"]
 
 
 _BRACKETS = 4096
 STOPPED_BY_TEXTS = (
     "approximate: until_tv ends a run by its bracket, so how many texts there are depends on them"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A text and its log-probability under the model; `score` is what it was ranked by."""
+
+    text: str
+    tokens: list[int]
+    logprob: float
+    score: float
 
 
 class Purpose:

@@ -18,8 +18,7 @@ import math
 import numpy as np
 
 from .chance import Seeds
-from .outcome import Purpose
-from .search import Found
+from .outcome import Found, Purpose
 from .walk import LOCAL, Walk, Walker
 
 __all__ = ["Trace", "penalised"]

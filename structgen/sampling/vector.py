@@ -114,6 +114,19 @@ class Vector:
         at = int(np.searchsorted(self.ids, token))
         return at if at < len(self.ids) and self.ids[at] == token else None
 
+    def best(self, count: int) -> list[int]:
+        """The `count` slots with the largest scores, or all, best first; lower ids first where equal.
+
+        Those of a smaller count are the first of those of a larger one.
+        """
+        scores = self.scores()
+        if count < len(scores):
+            least = np.partition(scores, len(scores) - count)[len(scores) - count]
+            slots = np.flatnonzero(scores >= least)
+        else:
+            slots = np.arange(len(scores))
+        return [int(slot) for slot in slots[np.argsort(-scores[slots], kind="stable")][:count]]
+
     @property
     def entropy(self) -> float:
         """Of the local distribution, in nats."""

@@ -71,3 +71,5 @@ for found in sg.generate_many(None, ["x"], Order, progress=True):
         assert_type(found.error, Exception)
 for text in sg.generate_many(None, ["x"], regex="a", batch=4):
     assert_type(text, sg.Result[str] | sg.Failed)
+assert_type(sg.search(None, "x", Order, n=3, forwards=10), sg.Searched)
+assert_type(sg.search(None, "x", Order)[0].certified, bool)

@@ -11,3 +11,5 @@ sg.generate(None, "x", int, formats="none")  # wrong
 number: str = sg.generate(None, "x", int).value  # wrong
 text: int = sg.generate(None, "x", regex="a").value  # wrong
 fine: int = sg.generate(None, "x", int).value
+sg.search(None, "x", int, method="deepest")  # wrong
+sg.search(None, "x", int, forward=3)  # wrong

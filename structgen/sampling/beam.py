@@ -20,21 +20,11 @@ import numpy as np
 
 from .chance import Seeds
 from .logspace import NEVER
-from .outcome import Purpose
+from .outcome import Found, Purpose
 from .potential import Prefix
 from .walk import LOCAL, Walk, Walker
 
-__all__ = ["Found", "Guide", "beam_search"]
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A text and its log-probability under the model; `score` is what it was ranked by."""
-
-    text: str
-    tokens: list[int]
-    logprob: float
-    score: float
+__all__ = ["Guide", "beam_search"]
 
 
 @dataclass(frozen=True, slots=True)

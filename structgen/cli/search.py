@@ -1,0 +1,135 @@
+"""`structgen search`: the best texts that a schema accepts.
+
+In: a prompt and a schema or grammar; functions that rank texts as MODULE:NAME. Out: one JSON record a text,
+best first; the tree as one page with --html; what was spent on standard error. Cost: the limits; --state
+keeps a search for the next call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from .common import (
+    OK,
+    REJECTED,
+    Commands,
+    Failure,
+    Inputs,
+    add_constraint_options,
+    constraint,
+    json_options,
+    load_model,
+    note,
+    plain,
+    plural,
+    python_type,
+)
+
+
+def add_parser(commands: Commands) -> None:
+    from structgen.sampling.searches import SEARCHES
+
+    parser = commands.add_parser(
+        "search",
+        help="the best texts that a schema accepts",
+        description="Searches for the most probable texts, or for those that a function of yours ranks best: "
+        "one JSON record a line, best first. Exit status 1 if fewer were found than were asked for.",
+    )
+    parser.add_argument("--prompt", required=True, metavar="TEXT", help="one request in plain words")
+    parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
+    parser.add_argument(
+        "--method",
+        choices=list(SEARCHES),
+        default="best",
+        help="best is exact; a*, value and mcts need a function below (default: best)",
+    )
+    parser.add_argument("-n", type=int, default=1, help="texts (default: 1)")
+    parser.add_argument("--seed", type=int, default=0, help="of what is drawn (default: 0)")
+    parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="of a text (default: 256)")
+    parser.add_argument("--temperature", type=float, default=1.0, metavar="T", help="(default: 1)")
+    group = parser.add_argument_group("what ranks texts: functions of a Partial, as MODULE:NAME")
+    group.add_argument("--score", metavar="MODULE:NAME", help="of a text in the making, in place of log P")
+    group.add_argument("--heuristic", metavar="MODULE:NAME", help="what is still to come; never too low")
+    group.add_argument("--reward", metavar="MODULE:NAME", help="of a whole text")
+    group.add_argument(
+        "--enough", type=float, metavar="X", help="stop with the first text that ranks this high"
+    )
+    group = parser.add_argument_group("what may be spent")
+    group.add_argument("--steps", type=int, metavar="N")
+    group.add_argument("--tokens", type=int, metavar="N", help="written, in all")
+    group.add_argument("--forwards", type=int, default=1000, metavar="N", help="(default: 1000)")
+    group.add_argument("--seconds", type=float, metavar="S")
+    parser.add_argument(
+        "--branch", type=int, metavar="N", help="children made at once (default: the method's)"
+    )
+    parser.add_argument(
+        "--block", metavar="TEXT", nargs="+", help="texts that close a piece: pieces are drawn"
+    )
+    parser.add_argument(
+        "--state", metavar="FILE", help="go on with the search in this file, and save it again"
+    )
+    parser.add_argument("--html", metavar="FILE", help="write the tree as one page that loads nothing")
+    add_constraint_options(parser, whitespace="compact", numbers="canonical", strings="plain")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    from structgen.sampling import search
+
+    wanted = constraint(options, Inputs())
+    if wanted is None:
+        raise Failure("search needs --schema, or another option that says what the texts must be")
+    for name in (options.html, options.state):
+        if name is not None and not Path(name).absolute().parent.is_dir():
+            raise Failure(f"cannot write {name}: no such folder")
+    given: dict[str, Any] = {}
+    for name in ("score", "heuristic", "reward"):
+        if getattr(options, name) is not None:
+            given[name] = python_type(getattr(options, name))
+    if options.branch is not None:
+        given["branch"] = options.branch
+    if options.block is not None:
+        given["block"] = options.block
+    if options.state is not None and Path(options.state).exists():
+        given["resume"] = options.state
+    found = search(
+        load_model(options.model),
+        options.prompt,
+        wanted,
+        **json_options(options),
+        **given,
+        method=options.method,
+        n=options.n,
+        seed=options.seed,
+        max_tokens=options.max_tokens,
+        temperature=options.temperature,
+        enough=options.enough,
+        steps=options.steps,
+        tokens=options.tokens,
+        forwards=options.forwards,
+        seconds=options.seconds,
+    )
+    for one in found:
+        fields = {
+            "text": one.text,
+            "value": one.value,
+            "logprob": round(one.logprob, 6),
+            "score": round(one.score, 6),
+            "certified": one.certified,
+            "tokens": one.tokens,
+        }
+        print(json.dumps(fields, ensure_ascii=False, default=plain))
+    sys.stdout.flush()
+    if options.state is not None:
+        found.save(options.state)
+    if options.html is not None:
+        found.tree.save(options.html)
+    note(
+        f"{options.method}: {plural(len(found), 'text')}, stopped by {found.stopped!r}; {found.forwards} "
+        f"forwards, {found.tokens} tokens, {found.steps} steps"
+    )
+    return OK if len(found) >= options.n else REJECTED

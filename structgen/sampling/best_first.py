@@ -1,0 +1,553 @@
+"""One search over the trie: a frontier or a descent, with scores and limits that are plugged in.
+
+Enters: a walker, settings (`Plan`), scores, limits. Leaves: a tree of places and the texts found, best first.
+Cost: a forward for each prefix that the trie does not know; a place of the tree takes about half a kilobyte.
+A search follows no law.
+
+A step opens one place: it makes its next children and ranks them by f = g + h. g is log P of the text so far,
+potentials included, or a score of the caller's; h is an estimate of the rest. Which place is next:
+
+- `select="best"`: the one with the largest f. With h = 0 this is uniform-cost search (Dijkstra 1959), with
+  an h that is never too low A* (Hart, Nilsson and Raphael 1968): texts then leave the frontier in order, best
+  first. Children are made `branch` at a time. Those not yet made stand in the frontier as one entry, by the
+  best of them (partial expansion, Yoshizumi, Miura and Ishida 2000), so nothing is pruned.
+- `commit=True`: the deepest first. The search goes on from the best child and comes back only from dead ends.
+- `select="descent"`: Monte-Carlo tree search. From the root on, the child with the largest
+  Q + explore * p * sqrt(N) / (1 + n): p is the model's probability of the child among the allowed ones, N and
+  n are the visits of the place and the child, Q is the largest or the mean reward below it, 0 before its
+  first visit. The place reached is opened, a text is completed from it, and its reward goes up to the root.
+
+A step changes the tree at its end only. One that runs into a limit leaves the tree as it was, and is done
+anew when the search goes on; what it fetched is in the trie. So a search in parts is the search in one go.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .chance import Seeds
+from .logspace import NEVER
+from .outcome import Purpose
+from .walk import LOCAL, Walk, Walker
+
+__all__ = ["Engine", "Limits", "Partial", "Place", "Plan", "Scores", "Standing", "Written"]
+
+_DRAWS = 1 << 20  # streams that one place may use
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Settings of the engine.
+
+    Attributes:
+        select, commit: which place is opened next; see above.
+        branch: children made at once; None makes all.
+        siblings: the other children come when it is their turn. They are dropped where a score of the
+            caller's ranks places, because nothing bounds what they would get.
+        decisive: entropy in nats below which a place gets its most probable child alone.
+        lookahead: tokens of a greedy continuation whose log-probability is added to h.
+        block: texts that close a piece. Children are then `branch` pieces drawn from the local law, of `span`
+            tokens at most; without any, children are single tokens.
+        explore, backup, rollout: of "descent": the weight of p, what Q is, and how a text is completed.
+    """
+
+    select: Literal["best", "descent"] = "best"
+    commit: bool = False
+    branch: int | None = 8
+    siblings: bool = True
+    decisive: float = 0.0
+    lookahead: int = 0
+    block: tuple[str, ...] = ()
+    span: int = 32
+    explore: float = 1.0
+    backup: Literal["max", "mean"] = "max"
+    rollout: Literal["greedy", "sample"] = "greedy"
+
+    def __post_init__(self) -> None:
+        if self.branch is not None and self.branch < 1:
+            raise ValueError(f"branch is at least 1, or None for all children, not {self.branch}")
+        if self.block and self.branch is None:
+            raise ValueError("pieces are drawn, so branch= says how many")
+        if self.lookahead < 0 or self.span < 1:
+            raise ValueError("lookahead is 0 or more, span at least 1")
+        if not self.decisive >= 0 or not 0 <= self.explore < math.inf:
+            raise ValueError("decisive and explore are 0 or more")
+        if self.select not in ("best", "descent"):
+            raise ValueError(f"select is 'best' or 'descent', not {self.select!r}")
+        if self.backup not in ("max", "mean") or self.rollout not in ("greedy", "sample"):
+            raise ValueError("backup is 'max' or 'mean', rollout 'greedy' or 'sample'")
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """What scores are told: a text that goes on, or that ended."""
+
+    text: str
+    tokens: tuple[int, ...]
+    logprob: float
+    ended: bool
+
+
+Score = Callable[[Partial], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What ranks places: g (None: log P with potentials), h (None: 0), and the rank of whole texts (None:
+    g)."""
+
+    score: Score | None = None
+    heuristic: Score | None = None
+    reward: Score | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one run may spend: steps, tokens, forwards, seconds. None: without limit."""
+
+    steps: int | None = None
+    tokens: int | None = None
+    forwards: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "tokens", "forwards", "seconds"):
+            value = getattr(self, name)
+            if value is not None and not value >= 0:
+                raise ValueError(f"{name} is 0 or more, not {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a search is; what a progress callback is told after each step."""
+
+    steps: int
+    tokens: int
+    forwards: int
+    seconds: float
+    texts: int
+    best: float
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A whole text: its ids, log P, and the rank by which texts are compared."""
+
+    tokens: tuple[int, ...]
+    logprob: float
+    rank: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """What a place gets at the end of a step."""
+
+    children: list[Place]
+    opened: int
+    rest: float
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """A prefix in the search tree.
+
+    Attributes:
+        tokens: from the parent to here.
+        logprob, score: of the whole prefix: log P, and log P with potentials.
+        prior: log of the probability among what the parent allows. rank: f.
+        opened: how many of the row's best tokens are children; rest: the log-probability of the next one,
+            with which the others stand in the frontier; -inf where there is none.
+        visits, total, best: of the rewards below. closed: nothing is left to find here.
+    """
+
+    number: int
+    parent: Place | None
+    tokens: tuple[int, ...]
+    logprob: float
+    score: float
+    prior: float = 0.0
+    rank: float = 0.0
+    ended: bool = False
+    depth: int = 0
+    opened: int = 0
+    rest: float = NEVER
+    visits: int = 0
+    total: float = 0.0
+    best: float = 0.0
+    closed: bool = False
+    children: list[Place] = field(default_factory=list)
+    walk: Walk | None = None
+
+    @property
+    def path(self) -> tuple[int, ...]:
+        """All ids from the beginning of the text."""
+        found: list[int] = []
+        at: Place | None = self
+        while at is not None:
+            found[:0] = at.tokens
+            at = at.parent
+        return tuple(found)
+
+
+class _SpentUp(Exception):
+    """A limit is reached in the middle of a step."""
+
+
+class Engine:
+    """A search that can be stopped and gone on with.
+
+    Attributes:
+        root: of the tree. texts: found so far, by their ids. left: texts that left the frontier, in order.
+        ordered: texts leave the frontier best first: no child was dropped, and ranks are log-probabilities
+            plus an h that is never too low and never above 0 (which is for the caller to know).
+        steps, tokens, forwards, seconds: spent so far. Tokens are those of the tree, of looks ahead and of
+            completions.
+    """
+
+    def __init__(self, walker: Walker, plan: Plan, scores: Scores, seed: int) -> None:
+        self.walker, self.plan, self.scores, self.seeds = walker, plan, scores, Seeds(seed)
+        self.root = Place(0, None, (), 0.0, 0.0)
+        self.places: list[Place] = [self.root]
+        self.texts: dict[tuple[int, ...], Written] = {}
+        self.left: list[Written] = []
+        self.ordered = (
+            (plan.select, plan.commit, plan.lookahead) == ("best", False, 0)
+            and scores.score is None
+            and scores.reward is None
+            and walker.target.bounded
+        )
+        self.steps = self.tokens = self.forwards = 0
+        self.seconds = 0.0
+        self.frontier: list[tuple[float, float, int, int]] = []  # depth or 0, -f, place, 1 for siblings
+        self._until = math.inf  # forwards
+        self._clock = math.inf
+        self._token_limit = math.inf
+        self._begin = 0.0
+        self._written = 0  # tokens of the step under way
+        self._push(self.root, 0.0, 0)
+
+    # Running
+
+    def run(
+        self,
+        limits: Limits,
+        wanted: int = 1,
+        enough: float | None = None,
+        progress: Callable[[Standing], Any] | None = None,
+    ) -> str:
+        """Steps until `wanted` texts left the frontier or one has the rank `enough`; says why it stopped."""
+        self._begin = time.monotonic()
+        before = self.seconds
+        self._until = math.inf if limits.forwards is None else self.forwards + limits.forwards
+        self._token_limit = math.inf if limits.tokens is None else self.tokens + limits.tokens
+        self._clock = math.inf if limits.seconds is None else self._begin + limits.seconds
+        last = math.inf if limits.steps is None else self.steps + limits.steps
+        while True:
+            if self._enough(wanted, enough):
+                return "done"
+            if self.steps >= last:
+                return "steps"
+            if time.monotonic() >= self._clock:
+                return "seconds"
+            try:
+                if not self._step():
+                    return "exhausted"
+            except _SpentUp as limit:
+                return str(limit)
+            finally:
+                self.seconds = before + time.monotonic() - self._begin
+            if progress is not None and progress(self.standing()) is False:
+                return "progress"
+
+    def standing(self) -> Standing:
+        best = max((text.rank for text in self.texts.values()), default=NEVER)
+        spent = (self.steps, self.tokens, self.forwards, self.seconds)
+        return Standing(*spent, len(self.texts), best, self.bound)
+
+    @property
+    def bound(self) -> float:
+        """No text still to be found ranks above this, if h is never too low; inf where nothing is
+        promised."""
+        if not self.ordered:
+            return math.inf
+        return -self.frontier[0][1] if self.frontier else NEVER
+
+    def _enough(self, wanted: int, enough: float | None) -> bool:
+        if enough is not None and any(text.rank >= enough for text in self.texts.values()):
+            return True
+        return self.plan.select == "best" and len(self.left) >= wanted
+
+    def _step(self) -> bool:
+        """One step; False: there is nothing left to open."""
+        self._written = 0
+        done = self._descend() if self.plan.select == "descent" else self._pop()
+        if done:
+            self.steps += 1
+            self.tokens += self._written
+        return done
+
+    # Best first
+
+    def _push(self, place: Place, rank: float, siblings: int) -> None:
+        deep = -float(place.depth) if self.plan.commit else 0.0
+        heapq.heappush(self.frontier, (deep, -rank, place.number, siblings))
+
+    def _pop(self) -> bool:
+        if not self.frontier:
+            return False
+        if self.walker.batch > 1:
+            self._fetch()
+        _, _, number, siblings = self.frontier[0]
+        place = self.places[number]
+        if place.ended:
+            heapq.heappop(self.frontier)
+            self.left.append(self.texts[place.path])
+            return True
+        opening = self._open(place)
+        self._check()
+        heapq.heappop(self.frontier)
+        self._add(place, opening)
+        for child in opening.children:
+            self._push(child, child.rank, 0)
+        if place.rest > NEVER:
+            # h is not above 0 where siblings wait: a token more never makes a text more probable.
+            self._push(place, place.score + place.rest, 1)
+        return True
+
+    def _fetch(self) -> None:
+        """The vectors of the next places in one forward; which is opened does not depend on it."""
+        ahead = heapq.nsmallest(self.walker.batch, self.frontier)
+        walks = [
+            self._walk(self.places[number]) for _, _, number, _ in ahead if not self.places[number].ended
+        ]
+        self._know(walks)
+
+    # Descent
+
+    def _descend(self) -> bool:
+        if self.root.closed:
+            return False
+        path = [self.root]
+        while path[-1].opened and not path[-1].ended:
+            path.append(self._favourite(path[-1]))
+        place = path[-1]
+        if place.ended:
+            reward = self.texts[place.path].rank
+        else:
+            opening = self._open(place)
+            text = self._complete(place)
+            self._check()
+            self._add(place, opening)
+            if text is not None:
+                self.texts.setdefault(text.tokens, text)
+            reward = 0.0 if text is None else text.rank
+        for at in reversed(path):
+            at.visits += 1
+            at.total += reward
+            at.best = max(at.best, reward) if at.visits > 1 else reward
+            at.closed = at.ended or (at.opened > 0 and all(child.closed for child in at.children))
+        return True
+
+    def _favourite(self, place: Place) -> Place:
+        """The child to go to; the first made where several are equal."""
+        root = math.sqrt(place.visits)
+
+        def appeal(child: Place) -> float:
+            value = child.best if self.plan.backup == "max" else child.total / max(1, child.visits)
+            return value + self.plan.explore * math.exp(child.prior) * root / (1 + child.visits)
+
+        return max((child for child in place.children if not child.closed), key=appeal)
+
+    def _complete(self, place: Place) -> Written | None:
+        """A text from a place to its end; None where it lost its weight."""
+        at = place.number * _DRAWS + place.visits
+        walk = self._walk(place).fork(self.seeds.stream(Purpose.SEARCH, at))
+        greedy = self.plan.rollout == "greedy"
+        while not walk.ended:
+            self._know([walk])
+            self._go(walk, walk.node.row.best(1)[0] if greedy and len(walk.node.row) else None)
+        return self._text(walk) if walk.alive else None
+
+    # Places
+
+    def _check(self) -> None:
+        """The step under way fits the limit of tokens, or is taken back."""
+        if self.tokens + self._written > self._token_limit:
+            raise _SpentUp("tokens")
+
+    def _open(self, place: Place) -> _Opening:
+        """The next children of a place, ranked; the tree stays as it is."""
+        walk = self._walk(place)
+        self._know([walk])
+        if self.plan.block:
+            opened, rest = 1, NEVER
+            made = self._pieces(place, walk)
+        else:
+            opened, rest, made = self._tokens(place, walk)
+        children = [self._place(place, walk, way) for way in made if way.alive]
+        if self.plan.block:
+            for child in children:
+                child.prior = -math.log(len(children))
+        self._look(children)
+        return _Opening(children, max(opened, 1), rest)
+
+    def _tokens(self, place: Place, walk: Walk) -> tuple[int, float, list[Walk]]:
+        plan, row = self.plan, walk.node.row
+        count = len(row) if plan.branch is None else plan.branch
+        narrow = plan.decisive > 0 and bool(len(row)) and row.entropy < plan.decisive
+        if narrow:
+            count = 1
+        best = row.best(place.opened + count + 1) if len(row) else []
+        waits = len(best) > place.opened + count
+        rest = row.score(best[-1]) if waits else NEVER
+        if waits and (narrow or not plan.siblings or self.scores.score or plan.select == "descent"):
+            self.ordered, rest = False, NEVER
+        made = []
+        for slot in best[place.opened : place.opened + count]:
+            way = walk.fork(walk.chance)
+            self._go(way, slot)
+            made.append(way)
+        return place.opened + len(made), rest, made
+
+    def _pieces(self, place: Place, walk: Walk) -> list[Walk]:
+        """Different pieces drawn after a place."""
+        self.ordered = False
+        ends = tuple(end.encode() for end in self.plan.block)
+        assert self.plan.branch is not None
+        streams = range(place.number * _DRAWS, place.number * _DRAWS + self.plan.branch)
+        ways = [walk.fork(self.seeds.stream(Purpose.PROPOSE, i)) for i in streams]
+        begin = len(walk.tokens)
+        going = ways
+        while going:
+            self._know(going)
+            for way in going:
+                self._go(way, None)
+            going = [
+                way
+                for way in going
+                if not way.ended and not way.data.endswith(ends) and len(way.tokens) - begin < self.plan.span
+            ]
+        return list({tuple(way.tokens): way for way in ways if way.alive}.values())
+
+    def _place(self, parent: Place, walk: Walk, way: Walk) -> Place:
+        """The child that a walk leads to, not yet in the tree."""
+        tokens = tuple(way.tokens[len(walk.tokens) :])
+        score = way.value if way.ended else sum(way.scores)
+        child = Place(-1, parent, tokens, way.logp, score, ended=way.ended, depth=parent.depth + 1, walk=way)
+        child.prior = sum(way.scores[len(walk.tokens) :]) - sum(way.masses[len(walk.tokens) :])
+        seen = self._partial(way)
+        if way.ended:
+            child.rank = self._rank(seen, score)
+        else:
+            child.rank = score if self.scores.score is None else _number(self.scores.score(seen), seen)
+            if self.scores.heuristic is not None:
+                child.rank += _number(self.scores.heuristic(seen), seen)
+        return child
+
+    def _look(self, children: Sequence[Place]) -> None:
+        """Add the log-probabilities of greedy continuations to h."""
+        if not self.plan.lookahead:
+            return
+        ahead = [(child, child.walk.fork(child.walk.chance)) for child in children if child.walk is not None]
+        ahead = [(child, way) for child, way in ahead if not way.ended]
+        for _ in range(self.plan.lookahead):
+            going = [way for _, way in ahead if not way.ended]
+            self._know(going)
+            for way in going:
+                self._go(way, way.node.row.best(1)[0] if len(way.node.row) else None)
+        for child, way in ahead:
+            begin = len(child.path)
+            child.rank += sum(way.scores[begin:]) if way.alive else NEVER
+
+    def _add(self, place: Place, opening: _Opening) -> None:
+        place.opened, place.rest = opening.opened, opening.rest
+        for child in opening.children:
+            child.number = len(self.places)
+            self.places.append(child)
+            place.children.append(child)
+            if child.ended:
+                path = child.path
+                self.texts.setdefault(path, Written(path, child.logprob, child.rank))
+
+    def _rank(self, seen: Partial, score: float) -> float:
+        if self.scores.reward is not None:
+            return _number(self.scores.reward(seen), seen)
+        return score if self.scores.score is None else _number(self.scores.score(seen), seen)
+
+    def _text(self, walk: Walk) -> Written:
+        known = self.texts.get(tuple(walk.tokens))
+        if known is not None:
+            return known
+        return Written(tuple(walk.tokens), walk.logp, self._rank(self._partial(walk), walk.value))
+
+    @staticmethod
+    def _partial(walk: Walk) -> Partial:
+        return Partial(walk.prefix().text, tuple(walk.tokens), walk.logp, walk.ended)
+
+    # Walks and forwards
+
+    def _go(self, walk: Walk, slot: int | None) -> None:
+        """One token more: that of a slot, or one drawn from the local law."""
+        self._written += 1
+        if slot is None:
+            self.walker.step(walk, LOCAL)
+            return
+        self.walker.take(walk, slot, walk.node.row.log_mass, False)
+        self.walker.judge(walk, LOCAL)
+
+    def _walk(self, place: Place) -> Walk:
+        """The walk that stands on a place; made from its parent's where it is not there (a saved search)."""
+        below: list[Place] = []
+        at = place
+        while at.walk is None and at.parent is not None:
+            below.append(at)
+            at = at.parent
+        if at.walk is None:
+            at.walk = self.walker.start(self.seeds.stream(Purpose.SEARCH, 0), LOCAL)
+        walk = at.walk
+        for one in reversed(below):
+            walk = walk.fork(walk.chance)
+            for token in one.tokens:
+                self._know([walk])
+                slot = walk.node.row.slot(token)
+                if slot is None:
+                    raise ValueError("the saved search is of another model: a token of it has no weight now")
+                self.walker.take(walk, slot, walk.node.row.log_mass, False)
+                self.walker.judge(walk, LOCAL)
+            one.walk = walk
+        return walk
+
+    def _know(self, walks: Sequence[Walk]) -> None:
+        """Vectors for the last nodes of walks. _SpentUp: a limit is reached; what fits it was fetched."""
+        unknown = list({id(walk.node): walk for walk in walks if not walk.node.known}.values())
+        if not unknown:
+            return
+        room = self._until - self.forwards
+        fits = unknown if room >= len(unknown) else unknown[: int(room)]
+        if time.monotonic() >= self._clock:
+            raise _SpentUp("seconds")
+        if fits:
+            self.walker.tidy(walks)
+            before = self.walker.target.spent.positions
+            self.walker.expand(fits)
+            self.forwards += self.walker.target.spent.positions - before
+        if len(fits) < len(unknown):
+            raise _SpentUp("forwards")
+
+
+def _number(value: float, seen: Partial) -> float:
+    value = float(value)
+    if math.isnan(value):
+        raise ValueError(f"a score of {seen.text[-60:]!r} is no number")
+    return value
+
+
+def order(texts: Sequence[Written]) -> list[Written]:
+    """Best first; the more probable first where ranks are equal, then the lower ids."""
+    return sorted(texts, key=lambda text: (-text.rank, -text.logprob, text.tokens))

@@ -1,0 +1,350 @@
+"""`sg.search`: the best texts of a language, by a search whose scores and limits are the caller's.
+
+Enters: a model, a prompt, a grammar or schema, what ranks texts, what may be spent. Leaves: `Searched`:
+texts, best first, the tree, and why it stopped; it can be gone on with, and kept in a file. Cost: the limits;
+a prefix that was seen costs no forward. No law: texts are found, not drawn.
+
+The methods are settings of one engine (`best_first.py`), a row each in `SEARCHES`:
+
+- "best": most probable texts first. With enough forwards these are exactly the most probable texts of the
+  language; `certified` says so for each.
+- "a*": the same with the caller's g or h. A*-decoding (Chatziveroglou 2025, arXiv 2505.13672) samples pieces
+  and ranks them by a process reward: `score=` and `block=`.
+- "mcts": tree search with the reward of whole texts, as planning-guided decoding has it with the tests of a
+  program (Zhang et al. 2023, "Planning with Large Language Models for Code Generation").
+- "value": the caller's value ranks texts in the making, siblings are looked at where the model is unsure
+  (value-guided search, Wang et al. 2025; the places are chosen by entropy here).
+- "adaptive": greedy, but where the entropy is high a few tokens are compared by what follows them (AdaDec, He
+  et al. 2025, arXiv 2506.08980; its threshold is learned for a model, ours is an argument).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from .._readable import table_html
+from ..errors import StructgenError
+from ..lm.asked import Asked
+from .best_first import Engine, Limits, Partial, Place, Plan, Scores, Standing, Written, order
+from .request import TargetOptions, TargetRequest, checked
+from .search_tree import SearchTree
+from .target import Target
+from .trie import Trie
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+__all__ = ["SEARCHES", "Candidate", "SearchMethod", "SearchOptions", "Searched", "search"]
+
+SearchMethod = Literal["best", "a*", "mcts", "value", "adaptive"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A method: the engine's settings, and the scores of which it needs one."""
+
+    plan: Plan
+    needs: tuple[str, ...] = ()
+
+
+SEARCHES: dict[str, _Way] = {
+    "best": _Way(Plan()),
+    "a*": _Way(Plan(), ("heuristic", "score")),
+    "mcts": _Way(Plan(select="descent", branch=4), ("reward",)),
+    "value": _Way(Plan(branch=4, decisive=1.0), ("score", "heuristic")),
+    "adaptive": _Way(Plan(commit=True, branch=3, decisive=1.0, lookahead=5)),
+}
+
+
+class SearchOptions(TargetOptions, total=False):
+    """What `search` takes beside a target."""
+
+    method: SearchMethod
+    n: int
+    seed: int
+    score: Callable[[Partial], float] | None
+    heuristic: Callable[[Partial], float] | None
+    reward: Callable[[Partial], float] | None
+    enough: float | None
+    steps: int | None
+    tokens: int | None
+    forwards: int | None
+    seconds: float | None
+    progress: Callable[[Standing], Any] | None
+    resume: Searched | str | os.PathLike[str] | None
+    branch: int | None
+    siblings: bool
+    decisive: float
+    lookahead: int
+    block: Sequence[str]
+    span: int
+    commit: bool
+    explore: float
+    backup: Literal["max", "mean"]
+    rollout: Literal["greedy", "sample"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRequest(TargetRequest):
+    """A target, and how it is searched. `plan` holds what the method's settings are replaced by."""
+
+    batch: int = 1
+    method: SearchMethod = "best"
+    n: int = 1
+    seed: int = 0
+    score: Callable[[Partial], float] | None = None
+    heuristic: Callable[[Partial], float] | None = None
+    reward: Callable[[Partial], float] | None = None
+    enough: float | None = None
+    steps: int | None = None
+    tokens: int | None = None
+    forwards: int | None = 1000
+    seconds: float | None = None
+    progress: Callable[[Standing], Any] | None = None
+    resume: Searched | str | os.PathLike[str] | None = None
+    plan: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"n must be at least 1, not {self.n}")
+        if self.seed < 0:
+            raise ValueError(f"a seed is not negative, and this one is {self.seed}")
+        way = SEARCHES.get(self.method)
+        if way is None:
+            raise ValueError(f"method is one of {', '.join(SEARCHES)}, not {self.method!r}")
+        if way.needs and all(getattr(self, name) is None for name in way.needs):
+            raise ValueError(f"method {self.method!r} needs {' or '.join(f'{name}=' for name in way.needs)}")
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.steps, self.tokens, self.forwards, self.seconds)
+
+    @property
+    def settings(self) -> Plan:
+        return dataclasses.replace(SEARCHES[self.method].plan, **self.plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One text that was found.
+
+    Attributes:
+        text, value, tokens: as of `sg.sample`.
+        logprob: natural log of P(text): the model after temperature, top-k and top-p, without the grammar.
+        score: what it was ranked by.
+        certified: no text that was not found ranks higher. With a `heuristic`, this is as true as its promise
+            never to be too low and never above 0.
+    """
+
+    text: str
+    value: Any
+    tokens: list[int]
+    logprob: float
+    score: float
+    certified: bool
+
+
+class Searched(Sequence[Candidate]):
+    """Texts, best first, and the search as it stands.
+
+    Attributes:
+        stopped: "done" (n texts left the frontier, or one is good enough), "exhausted" (nothing is left to
+            open), "steps", "tokens", "forwards", "seconds", or "progress".
+        steps, tokens, forwards, seconds: spent since the search began. Tokens are those of the tree, of looks
+            ahead and of completions.
+        bound: no text still to be found ranks above this; inf where nothing is promised.
+        law: "search": no distribution.
+        trie: hand it to another call with the same target.
+        tree: what was opened; print it, or `tree.save("tree.html")`.
+    """
+
+    law = "search"
+
+    def __init__(self, engine: Engine, asked: Asked, n: int, stopped: str, request: SearchRequest) -> None:
+        self._engine, self._asked, self._request = engine, asked, request
+        self.n = n
+        self.stopped = stopped
+        self.steps, self.tokens = engine.steps, engine.tokens
+        self.forwards, self.seconds = engine.forwards, engine.seconds
+        self.bound = engine.bound
+        self._found = [self._candidate(text) for text in order(list(engine.texts.values()))[:n]]
+
+    def _candidate(self, text: Written) -> Candidate:
+        target, names = self._engine.walker.target, self._asked.names
+        if names:
+            data = b"".join(target.vocabulary.tokens[t] or names.get(t, b"") for t in text.tokens)
+        else:
+            data = target.text(text.tokens)
+        spelled = data.decode("utf-8", "replace")
+        sure = self._engine.ordered and text.rank >= self.bound
+        return Candidate(spelled, self._asked.read(spelled), list(text.tokens), text.logprob, text.rank, sure)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, index: int) -> Candidate: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Candidate]: ...
+
+    def __getitem__(self, index: int | slice) -> Candidate | list[Candidate]:
+        return self._found[index]
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self._found)
+
+    @property
+    def trie(self) -> Trie:
+        return self._engine.walker.trie
+
+    @property
+    def tree(self) -> SearchTree:
+        target = self._engine.walker.target
+        return SearchTree(self._engine.root, target.vocabulary, target.end, self._engine.plan.select)
+
+    def resume(
+        self,
+        *,
+        n: int | None = None,
+        steps: int | None = None,
+        tokens: int | None = None,
+        forwards: int | None = 1000,
+        seconds: float | None = None,
+    ) -> Searched:
+        """Go on where the search stopped, with new limits; this result's search is then the new one's.
+
+        Args:
+            n: texts wanted in all; by default as many as before.
+        """
+        limits = Limits(steps, tokens, forwards, seconds)
+        wanted = self.n if n is None else n
+        asked = self._request
+        stopped = self._engine.run(limits, wanted, asked.enough, asked.progress)
+        return Searched(self._engine, self._asked, wanted, stopped, asked)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the search to a file, for `sg.search(..., resume=path)` with the same arguments.
+
+        Vectors are not in it: `sampling.save_trie(found.trie, file)` keeps those, and `trie=` hands them in.
+        """
+        Path(path).write_text(json.dumps(_state(self._engine)), encoding="utf-8")
+
+    def __repr__(self) -> str:
+        texts = ", ".join(f"{c.text!r:.40}: {c.score:.3g}" for c in self._found[:3])
+        more = ", ..." if len(self._found) > 3 else ""
+        return f"Searched({len(self)} texts, stopped by {self.stopped!r}, {{{texts}{more}}})"
+
+    def _repr_html_(self) -> str:
+        rows = {c.text: f"{c.score:.4g}{' (certified)' if c.certified else ''}" for c in self._found[:20]}
+        about = f"Searched: {len(self)} texts, {self.forwards} forwards, stopped by {self.stopped}"
+        return table_html(about, "", rows) + self.tree.picture()
+
+
+def search(model: Any, prompt: Any, schema: Any = None, **options: Unpack[SearchOptions]) -> Searched:
+    """Search for the best texts of the language.
+
+    Args:
+        model, prompt, schema and what else defines a target: as in `sg.sample`. `batch` is how many vectors
+            are fetched in one forward; with more than 1 some are fetched that are not needed, and no result
+            changes.
+        method: "best", "a*", "mcts", "value" or "adaptive"; see `structgen.sampling.searches`.
+        n: texts wanted. The best n of those found come, also where a limit ends the search before.
+        seed: of what is drawn (`block`, and `rollout="sample"`); everything else is without chance.
+        score: g of a text in the making, from a `Partial` (text, tokens, logprob, ended); by default its
+            log-probability, potentials included.
+        heuristic: h, what is still to come; by default 0.
+        reward: the rank of a whole text; by default its g. For "mcts" between 0 and 1.
+        enough: stop with the first text that ranks this high.
+        steps, tokens, forwards, seconds: what may be spent, None is no limit; never exceeded, but for the
+            seconds of the forward under way. A step that does not fit is left out, so the tokens of a search
+            may stay below their limit; forwards are spent to the last.
+        progress: is called with a `Standing` after each step; the search ends where it returns False.
+        resume: an earlier result, or a file that `Searched.save` wrote. Target, method and seed must be
+            those.
+        branch, siblings, decisive, lookahead, block, span, commit, explore, backup, rollout: settings of the
+            engine in place of the method's own; `structgen.sampling.SearchPlan` says what each means.
+
+    Raises:
+        ValueError: arguments that make no sense together; a score that is no number.
+        StructgenError: the search in the file is of another target or has other settings.
+        Else what `sg.sample` raises.
+    """
+    given: dict[str, Any] = dict(options)
+    names = [f.name for f in dataclasses.fields(Plan) if f.name != "select"]
+    plan = {name: given.pop(name) for name in names if name in given}
+    if "block" in plan:
+        plan["block"] = (plan["block"],) if isinstance(plan["block"], str) else tuple(plan["block"])
+    known = {"model": model, "prompt": prompt, "schema": schema, **given}
+    asked = SearchRequest(**checked(SearchRequest, known), plan=plan)
+    settings = asked.settings
+    if isinstance(asked.resume, Searched):
+        engine, read = asked.resume._engine, asked.resume._asked
+        if (engine.plan, engine.seeds.seed) != (settings, asked.seed):
+            raise StructgenError("the search to go on with has other settings or another seed")
+        target, _ = asked.target()
+        if engine.walker.target.key() != target.key():
+            raise StructgenError("the search to go on with has another target")
+    else:
+        target, read = asked.target()
+        scores = Scores(asked.score, asked.heuristic, asked.reward)
+        engine = Engine(asked.walker(target), settings, scores, asked.seed)
+        if asked.resume is not None:
+            _restore(engine, json.loads(Path(asked.resume).read_text(encoding="utf-8")), target)
+    stopped = engine.run(asked.limits, asked.n, asked.enough, asked.progress)
+    return Searched(engine, read, asked.n, stopped, asked)
+
+
+_FORMAT = 1
+_KEPT = ("tokens", "logprob", "score", "prior", "rank", "ended", "depth", "opened", "rest", "visits", "total",
+         "best", "closed")  # fmt: skip
+
+
+def _state(engine: Engine) -> dict[str, Any]:
+    """The search as JSON; floats come back as they were."""
+    numbers = {id(place): at for at, place in enumerate(engine.places)}
+    places = [
+        [-1 if place.parent is None else numbers[id(place.parent)], *(getattr(place, name) for name in _KEPT)]
+        for place in engine.places
+    ]
+    return {
+        "format": _FORMAT,
+        "target": engine.walker.target.key(),
+        "plan": dataclasses.asdict(engine.plan),
+        "seed": engine.seeds.seed,
+        "ordered": engine.ordered,
+        "spent": [engine.steps, engine.tokens, engine.forwards, engine.seconds],
+        "places": places,
+        "texts": [dataclasses.astuple(text) for text in engine.texts.values()],
+        "left": [text.tokens for text in engine.left],
+        "frontier": engine.frontier,
+    }
+
+
+def _restore(engine: Engine, state: dict[str, Any], target: Target) -> None:
+    """The engine as it was. StructgenError: the state belongs to another search."""
+    plan = json.loads(json.dumps(dataclasses.asdict(engine.plan)))
+    wanted = {"format": _FORMAT, "target": target.key(), "plan": plan, "seed": engine.seeds.seed}
+    for name, value in wanted.items():
+        if state.get(name) != value:
+            raise StructgenError(f"the search in the file has another {name}: begin a new one")
+    engine.ordered = state["ordered"]
+    engine.steps, engine.tokens, engine.forwards, engine.seconds = state["spent"]
+    for at, (parent, *values) in enumerate(state["places"]):
+        place = engine.root
+        if at:
+            place = Place(at, engine.places[parent], (), 0.0, 0.0)
+            engine.places[parent].children.append(place)
+            engine.places.append(place)
+        for name, value in zip(_KEPT, values, strict=True):
+            setattr(place, name, tuple(value) if name == "tokens" else value)
+    for tokens, logprob, rank in state["texts"]:
+        engine.texts[tuple(tokens)] = Written(tuple(tokens), logprob, rank)
+    engine.left = [engine.texts[tuple(tokens)] for tokens in state["left"]]
+    engine.frontier = [tuple(entry) for entry in state["frontier"]]
