@@ -31,6 +31,7 @@ TESTS = (
     "tests/test_least_tokens.py",
     "tests/test_canvas.py",
     "tests/test_search.py",
+    "tests/test_sampling_search.py",
 )
 
 
@@ -139,6 +140,12 @@ BUGS = (
         "structgen/sampling/best_first.py",
         "self._look(children)\n        return _Opening",
         "place.opened = max(opened, 1)\n        self._look(children)\n        return _Opening",
+    ),
+    Bug(
+        "the trace of structure takes the place after for the place before",
+        "structgen/_structure.py",
+        "(self._common[:size] + 1)",
+        "(self._common[1 : size + 1] + 1)",
     ),
     Bug(
         "tree search: visits of the child count for the place's own",

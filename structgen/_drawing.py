@@ -3,8 +3,8 @@
 Enters: a row of the model's log-probabilities, the tokens written so far, the mask. Leaves: a token.
 Cost: a copy of the row where something changes it; a sort of the allowed tokens with top_k or top_p.
 
-The order is: penalties and bias, mask, temperature, min_p, top_k, top_p, draw. The mask comes before what
-cuts the distribution, so that a cut chooses among allowed tokens and never leaves none.
+The order is: penalties and bias, mask, structure, temperature, min_p, top_k, top_p, draw. The mask comes
+before what cuts the distribution, so that a cut chooses among allowed tokens and never leaves none.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Sampling:
     """How tokens are drawn. Penalties work on log-probabilities: the protocol of a model has no logits.
 
     Attributes:
-        temperature, top_k, top_p, min_p, frequency_penalty, presence_penalty, repetition_penalty, logit_bias:
-            as in `sg.generate`; `logit_bias` by token id.
+        temperature, top_k, top_p, min_p, frequency_penalty, presence_penalty, repetition_penalty,
+            structure_penalty, logit_bias: as in `sg.generate`; `logit_bias` by token id.
         seed: repeats the draws also where none was given; None where the most probable token is taken.
         law: the distribution: "local" is the model renormalised over the allowed tokens of each step.
     """
@@ -43,6 +43,7 @@ class Sampling:
     presence_penalty: float = 0.0
     repetition_penalty: float = 1.0
     logit_bias: Mapping[int, float] = field(default_factory=dict)
+    structure_penalty: float = 1.0
     law: str = "local"
     # The ids and values of the bias: ten thousand of them, one by one, took milliseconds a token.
     _bias: tuple[npt.NDArray[np.int64], _Row] = field(init=False, repr=False, compare=False)
@@ -57,7 +58,8 @@ class Sampling:
         """The operations on the log-probabilities, in their order."""
         first = () if not self.counts_tokens and not self.logit_bias else ("penalties",)
         middle = ("min_p",) if self.min_p else ()
-        return (*first, "mask", "temperature", *middle, "top_k", "top_p")
+        structure = ("structure",) if self.structure_penalty != 1.0 else ()
+        return (*first, "mask", *structure, "temperature", *middle, "top_k", "top_p")
 
     def noise(self, index: int) -> Noise | None:
         """The noise of text `index`; None: the most probable token."""
@@ -71,7 +73,7 @@ class Sampling:
     @property
     def plain(self) -> bool:
         """Whether temperature, top_k and top_p say it all."""
-        return not self.counts_tokens and not self.logit_bias and not self.min_p
+        return not (self.counts_tokens or self.logit_bias or self.min_p or self.structure_penalty != 1.0)
 
     def biased(self, raw: _Row, written: Mapping[int, int], prompt: frozenset[int]) -> _Row:
         """The row with penalties and bias; the row itself where there are none.

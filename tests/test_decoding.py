@@ -396,3 +396,42 @@ def test_the_embedded_model_reads_messages() -> None:
     assert sg.generate(None, messages, schema).tokens == want
     with pytest.raises(ValueError, match="plain format"):
         sg.generate(None, messages, schema, format="plain")
+
+
+def test_the_structure_penalty_is_what_its_definition_says() -> None:
+    """Greedy texts, replayed: masks by a matcher, repeated histories compared one by one."""
+    lm, pattern = TableModel(4), "([0-9][A-D]){9}[0-9]?"
+    changed = 0
+    for penalty in (0.5, 0.9):
+        result = sg.generate(lm, "go", regex=pattern, structure_penalty=penalty, max_tokens=30)
+        plain = sg.generate(lm, "go", regex=pattern, max_tokens=30)
+        changed += result.tokens != plain.tokens
+        assert (
+            result.sampling.order[:2] == ("mask", "structure")
+            and result.sampling.structure_penalty == penalty
+        )
+        matcher = sg.Compiler(lm.vocabulary).regex(pattern).matcher()
+        context, masks = lm.start("go"), []
+        for position, token in enumerate(result.tokens):
+            row = sg.allocate_bitmask(1, len(TOKENS))
+            matcher.fill_bitmask(row, max_tokens=30 - position)
+            masks.append(row.tobytes())
+            scores = sg.apply_bitmask(lm.logprobs([context]), row)[0].astype(float)
+            for at in range(position):
+                same = 0
+                while same <= at and masks[at - same] == masks[position - same]:
+                    same += 1
+                if same >= 4:
+                    scores[result.tokens[at]] += max(-20.0, (same - 3) * math.log(penalty))
+            assert scores[token] == pytest.approx(scores.max(), abs=1e-5)
+            context = context.extend(token)
+            matcher.accept_token(token)
+    assert changed
+    same = sg.generate(lm, "go", regex=pattern, structure_penalty=1.0, max_tokens=30)
+    assert same.tokens == plain.tokens
+    assert sg.generate(lm, "go", structure_penalty=0.5, max_tokens=9).tokens  # nothing is structure there
+    for wrong in (0.0, 1.5):
+        with pytest.raises(ValueError, match="above 0 and at most 1"):
+            sg.generate(lm, "go", regex=pattern, structure_penalty=wrong)
+    with pytest.raises(ValueError, match="leave min_p, penalties"):
+        sg.generate(lm, "go", regex=pattern, structure_penalty=0.5, speculate="auto")

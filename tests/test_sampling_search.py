@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from structgen._structure import Trace
 from structgen.sampling import Guide, Predicate, beam_search, cautious, exact_extract, penalised, prepare
 from structgen.sampling.cautious import trials
-from structgen.sampling.repetition import Trace
 from tests.sampling_oracle import TableModel, brute_force, choice
 
 TEXTS = ["", "a", "ab", "abc", "b", "ca", "cab", "ccc", "bb", "bca"]

@@ -66,6 +66,13 @@ def add_parser(commands: Commands) -> None:
         parser.add_argument(f"--{name}-penalty", type=float, default=0.0, metavar="X", help="(default: 0)")
     parser.add_argument("--repetition-penalty", type=float, default=1.0, metavar="X", help="(default: 1)")
     parser.add_argument(
+        "--structure-penalty",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="below 1: against loops (default: 1)",
+    )
+    parser.add_argument(
         "--logit-bias", metavar="ID=X", action="append", help="add X to a token's log-probability; repeatable"
     )
     parser.add_argument("--stop", metavar="TEXT", action="append", help="the text ends before it; repeatable")

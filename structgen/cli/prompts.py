@@ -48,7 +48,7 @@ def _options_of(options: argparse.Namespace) -> dict[str, Any]:
     """The options of `sg.generate` on the command line."""
     names = (
         "max_tokens", "temperature", "top_k", "top_p", "min_p", "frequency_penalty", "presence_penalty",
-        "repetition_penalty", "stop", "seed", "top_logprobs", "retries", "speculate",
+        "repetition_penalty", "structure_penalty", "stop", "seed", "top_logprobs", "retries", "speculate",
     )  # fmt: skip
     found = {**json_options(options), **{name: getattr(options, name) for name in names}}
     if options.logit_bias:

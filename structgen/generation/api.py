@@ -174,6 +174,9 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
         min_p: draw among those at least this times as probable as the most probable one.
         frequency_penalty, presence_penalty: as OpenAI has them, on the text's tokens.
         repetition_penalty: of tokens in prompt and text; above 1 makes them less probable.
+        structure_penalty: below 1 multiplies the probability of a token that would go on repeating a
+            structure of the text, whatever its words, by this once for each place that it repeats beyond
+            four. For loops that a grammar allows. Without a constraint nothing is structure.
         logit_bias: dict of token id (or a special token's name) to a number that is added.
         seed: draws repeat under the same seed; result i does not depend on n.
         n: how many results, which then come as a list.

@@ -44,6 +44,7 @@ class Options(AskOptions, total=False):
     frequency_penalty: float
     presence_penalty: float
     repetition_penalty: float
+    structure_penalty: float
     logit_bias: Mapping[int | str, float] | None
     seed: int | None
     stop: str | Sequence[str] | None
@@ -92,6 +93,7 @@ class Settings:
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     repetition_penalty: float = 1.0
+    structure_penalty: float = 1.0
     logit_bias: Mapping[int | str, float] | None = None
     seed: int | None = None
     stop: str | Sequence[str] | None = None
@@ -128,6 +130,7 @@ class Settings:
             _number("top_p", self.top_p, "above 0 and at most 1", lambda x: 0 < x <= 1)
         _number("min_p", self.min_p, "at least 0 and below 1", lambda x: 0 <= x < 1)
         _number("repetition_penalty", self.repetition_penalty, "above 0", lambda x: 0 < x < math.inf)
+        _number("structure_penalty", self.structure_penalty, "above 0 and at most 1", lambda x: 0 < x <= 1)
         for name in ("frequency_penalty", "presence_penalty"):
             _number(name, getattr(self, name), "a finite number", math.isfinite)
         if self.n > 1 and self.temperature == 0:
@@ -149,6 +152,7 @@ class Settings:
             or self.logit_bias
             or self.top_logprobs
             or (self.frequency_penalty, self.presence_penalty, self.repetition_penalty) != (0.0, 0.0, 1.0)
+            or self.structure_penalty != 1.0
         )
 
     @property
@@ -176,6 +180,7 @@ class Settings:
             frequency_penalty=self.frequency_penalty,
             presence_penalty=self.presence_penalty,
             repetition_penalty=self.repetition_penalty,
+            structure_penalty=self.structure_penalty,
             logit_bias=_biases(self.logit_bias, vocab_size, special),
         )
 

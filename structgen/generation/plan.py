@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._drawing import Sampling
 from .._draws import Noise
+from .._structure import Trace
 from .._text import TextStream
 from ..constraints import Constraint
 from ..grammar import CompiledGrammar, can_end_within
@@ -75,6 +76,7 @@ class Plan:
             index=index,
             tops=settings.top_logprobs,
             prompt=seen,
+            trace=Trace() if sampling.structure_penalty != 1.0 and self.grammar is not None else None,
         )
 
     def result(

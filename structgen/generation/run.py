@@ -4,11 +4,12 @@ Enters: a model and `Text`s, which may belong to different prompts and grammars.
 what each step brought (`Step`). Cost: a step is one batched forward, a mask a text, and a sort of V numbers
 with `top_k` or `top_p`.
 
-Each step, in this order: the model's log-probabilities; penalties and bias; the mask; temperature; min-p;
-top-k; top-p; the draw. The mask comes before what cuts the distribution, so that a cut chooses among allowed
-tokens and never leaves none. The law of the result is *local*: each token follows the model's distribution
-over the tokens allowed there, which is not the model's distribution over whole texts of the language. Forced
-tokens are drawn like others: each costs a forward, and each has a log-probability.
+Each step, in this order: the model's log-probabilities; penalties and bias; the mask; the penalty on
+structure; temperature; min-p; top-k; top-p; the draw. The mask comes before what cuts the distribution, so
+that a cut chooses among allowed tokens and never leaves none. The law of the result is *local*: each token
+follows the model's distribution over the tokens allowed there, which is not the model's distribution over
+whole texts of the language. Forced tokens are drawn like others: each costs a forward, and each has a
+log-probability.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy.typing as npt
 
 from .._drawing import Sampling
 from .._draws import Noise, top
+from .._structure import SHORTEST, Trace, mark
 from .._text import TextStream
 from ..errors import StructgenError
 from ..grammar import CompiledGrammar, Matcher, fill_bitmasks
@@ -58,6 +60,7 @@ class Text:
         names: special tokens that are spelled out, with their text.
         index: its number among the texts of its call.
         error: what ended it.
+        trace: of its masks, where repeated structure is penalised.
     """
 
     context: Context
@@ -80,6 +83,7 @@ class Text:
     done: bool = False  # the grammar's end, or an end-of-sequence token
     bound: bool = False  # the budget narrowed a mask
     error: Exception | None = None
+    trace: Trace | None = None
     seen: list[Seen] | None = None  # how each token came about, where somebody watches
 
     @property
@@ -90,6 +94,16 @@ class Text:
     def so_far(self) -> str:
         """The characters that are certain."""
         return "".join(self.parts)
+
+    def unlike(self, allowed: _Rows, mask: npt.NDArray[np.int32] | None) -> _Rows:
+        """The masked row with the penalty on repeated structure; the row itself where there is none."""
+        if self.trace is None or mask is None:
+            return allowed
+        self.trace.enter(mark(mask))
+        row = allowed.copy()
+        for token, nats in self.trace.nats(self.sampling.structure_penalty, SHORTEST):
+            row[token] += np.float32(nats)
+        return row
 
     def take(self, data: bytes, ended: bool) -> str:
         """The characters that a drawn token makes certain; sets `finish` where the text is over."""
@@ -162,7 +176,9 @@ class Run:
         return steps
 
     def _advance(self, text: Text, raw: _Rows, allowed: _Rows, mask: npt.NDArray[np.int32] | None) -> Step:
-        token = text.sampling.draw(allowed, text.noise, len(text.tokens))
+        token = text.sampling.draw(text.unlike(allowed, mask), text.noise, len(text.tokens))
+        if text.trace is not None:
+            text.trace.take(token)
         if text.tops:
             text.top_logprobs.append(_tops(raw, allowed, mask, token, text.tops))
         if text.seen is not None:

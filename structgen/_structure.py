@@ -1,0 +1,72 @@
+"""Where a text repeats its own structure: the trace of its masks.
+
+Enters: for each place a digest of its mask, then the token taken there. Leaves: which tokens would go on with
+a structure that was there before, and for how long. Cost: O(t) of numpy a token, t tokens so far.
+
+After "grammar-based repetition penalty" (RPG), which compares traces of parser rules. A parse state's mask
+says which choices it offers, so here the trace of a text is the sequence of its masks: two places with equal
+histories of masks, however different their words, are places of the same structure. Where the last l masks
+(l >= `shortest`) repeat those before an earlier place, the token taken there is made less probable by the
+factor decay ** (l - shortest + 1), once per repetition.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["SHORTEST", "Trace", "mark"]
+
+SHORTEST = 4  # masks that must repeat before anything is penalised
+_LEAST = -20.0  # a token keeps at least this factor, in nats: what is forced stays possible
+
+
+def mark(mask: npt.NDArray[np.int32]) -> bytes:
+    """The digest of a mask, or of the ids that it allows."""
+    return hashlib.blake2b(mask.tobytes(), digest_size=16).digest()
+
+
+class Trace:
+    """Masks seen and tokens taken, with the longest common suffix of every place with the present one."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self._numbers: dict[bytes, int] = {}  # of masks
+        self._marks = np.zeros(64, np.int64)
+        self._common = np.zeros(
+            65, np.int64
+        )  # [p + 1]: masks before and at p that equal the last ones; [0]: 0
+        self._size = 0
+
+    def enter(self, mark: bytes) -> None:
+        """The text has come to a place with this mask."""
+        size = self._size
+        if size == len(self._marks):
+            self._marks = np.concatenate([self._marks, np.zeros(size, np.int64)])
+            self._common = np.concatenate([self._common, np.zeros(size, np.int64)])
+        number = self._numbers.setdefault(mark, len(self._numbers))
+        same = self._marks[:size] == number
+        self._common[1 : size + 1] = (self._common[:size] + 1) * same
+        self._marks[size] = number
+        self._size = size + 1
+
+    def take(self, token: int) -> None:
+        self.tokens.append(token)
+
+    def penalties(self, shortest: int) -> dict[int, int]:
+        """token -> steps of decay, for tokens that would repeat a structure of at least `shortest` masks."""
+        found: dict[int, int] = {}
+        common = self._common[1 : len(self.tokens) + 1]
+        for at in np.flatnonzero(common >= shortest):
+            token = self.tokens[at]
+            found[token] = found.get(token, 0) + int(common[at]) - shortest + 1
+        return found
+
+    def nats(self, decay: float, shortest: int) -> Iterator[tuple[int, float]]:
+        """Tokens, and what is added to their log-probabilities here."""
+        for token, steps in self.penalties(shortest).items():
+            yield token, max(_LEAST, steps * math.log(decay))
