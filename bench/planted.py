@@ -148,6 +148,18 @@ BUGS = (
         "(self._common[1 : size + 1] + 1)",
     ),
     Bug(
+        "a beam with goals compares texts that got far with texts that did not",
+        "structgen/sampling/lexical.py",
+        "groups.setdefault(group(item), [])",
+        "groups.setdefault(None, [])",
+    ),
+    Bug(
+        "a clause that forbids counts as kept for good while the text goes on",
+        "structgen/sampling/lexical.py",
+        "if ended:\n                    kept.add(at)",
+        "kept.add(at)",
+    ),
+    Bug(
         "tree search: visits of the child count for the place's own",
         "structgen/sampling/best_first.py",
         "root = math.sqrt(place.visits)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -10,8 +11,19 @@ import pytest
 
 import structgen as sg
 from structgen._structure import Trace
-from structgen.sampling import Guide, Predicate, beam_search, cautious, exact_extract, penalised, prepare
+from structgen.sampling import (
+    Guide,
+    Look,
+    Predicate,
+    Without,
+    beam_search,
+    cautious,
+    exact_extract,
+    penalised,
+    prepare,
+)
 from structgen.sampling.cautious import trials
+from structgen.sampling.lexical import Clauses, kept_apart
 from tests.sampling_oracle import TableModel, brute_force, choice
 
 TEXTS = ["", "a", "ab", "abc", "b", "ca", "cab", "ccc", "bb", "bca"]
@@ -64,6 +76,121 @@ def test_goals_and_values_pull() -> None:
         beam_search(walker(seed), 2, guide=Guide(value=len, value_weight=30.0))[0].text for seed in range(8)
     ]
     assert sum(map(len, long)) > sum(map(len, plain))
+
+
+# ---- lexical goals ----
+
+
+def has(clause: Any, text: str) -> bool:
+    """A clause by its definition."""
+    literals = [clause] if isinstance(clause, (str, Without)) else clause
+    return any(x.phrase not in text if isinstance(x, Without) else x in text for x in literals)
+
+
+GOALS: list[list[Any]] = [
+    ["c"],
+    ["a", "c"],
+    [["ab", "cc"], "c"],
+    [Without("b")],
+    [Without("ab"), ["c", "b"]],
+    [[Without("a"), "ca"], "b"],
+    [[Without("a"), Without("b")]],
+]
+
+
+@pytest.mark.parametrize("goals", GOALS, ids=str)
+def test_clauses_say_what_stays_and_what_is_lost(goals: list[Any]) -> None:
+    clauses = Clauses(goals)
+    texts = ["".join(t) for n in range(5) for t in itertools.product("abc", repeat=n)]
+    for text in texts:
+        assert clauses.met(text.encode()) == tuple(has(goal, text) for goal in goals)
+        state = clauses.state(text.encode(), False)
+        later = [t for t in texts if t.startswith(text)]
+        for at, goal in enumerate(goals):
+            assert at not in state.kept or all(has(goal, t) for t in later)
+        reachable = [t + more for t in later for more in ("", "abcccab")]
+        assert state.lost == any(not any(has(goal, t) for t in reachable) for goal in goals)
+        assert 0 <= state.progress <= 1
+
+
+def test_words_are_whole_and_inflections_are_one_clause() -> None:
+    clauses = Clauses([["cat", "cats"], Without("dog")], words=True)
+    for text, met in (("a cat.", True), ("two cats", True), ("concatenate", False), ("bobcat", False)):
+        assert clauses.met(text.encode()) == (met, True)
+    assert clauses.met(b"dogma cat") == (True, True) and clauses.met(b"dog cat") == (True, False)
+    assert clauses.state(b"a cat", False).kept == frozenset()  # "category" may come
+    assert clauses.state(b"a cat ", False).kept == {0}
+    assert clauses.state(b"dog ", False).lost and not clauses.state(b"dog", False).lost
+
+
+@pytest.mark.parametrize("goals", GOALS, ids=str)
+@pytest.mark.parametrize("look", [Look(depth=0), Look(depth=2), Look("beam", 2, 3), Look("sample", 2, 3)])
+def test_a_wide_beam_finds_the_best_text_that_meets_all_goals(goals: list[Any], look: Look) -> None:
+    for seed in range(4):
+        wanted = [s for _, s in best(seed) if all(has(g, text_of(s)) for g in goals)]
+        found = beam_search(walker(seed), 40, guide=Guide(goals=goals, look=look, goal_weight=0.0, begun=0.0))
+        met = [tuple(f.tokens) for f in found if all(f.met)]
+        assert met == wanted and [all(f.met) for f in found] == sorted(all(f.met) for f in found)[::-1]
+
+
+def text_of(tokens: tuple[int, ...]) -> str:
+    return TableModel(0).vocabulary.decode(list(tokens[:-1])).decode()
+
+
+def test_groups_keep_what_a_narrow_beam_would_lose() -> None:
+    goals = ["aa", "bb", "c"]
+    texts = ["".join(t) for n in range(1, 6) for t in itertools.product("abc", repeat=n)]
+    met, plain = 0, 0
+    for seed in range(12):
+        found = beam_search(walker(seed, texts), 2, guide=Guide(goals=goals, begun=0.0, look=Look(depth=0)))
+        met += sum(found[0].met)
+        plain += sum(has(g, beam_search(walker(seed, texts), 2)[0].text) for g in goals)
+    assert met >= 21 and plain <= 10  # 18 without groups
+    ranked = ["a1", "a2", "b1", "a3", "c1", "b2"]
+    for size in range(8):
+        assert kept_apart(ranked, size, lambda x: x[0]) == ["a1", "b1", "c1", "a2", "b2", "a3"][:size]
+    # What keeps far fewer clauses than the best is dropped.
+    few = beam_search(walker(1), 6, guide=Guide(goals=["c", "b"], tolerance=0, look=Look(depth=0)))
+    assert sum(map(all, (f.met for f in few))) >= 1
+
+
+def test_looks_ahead_are_what_their_definitions_say() -> None:
+    """One phrase of one token: its best log-probability after each token of a continuation."""
+    from structgen.sampling.chance import Seeds
+
+    for seed in range(6):
+        lm = TableModel(seed)
+        at = walker(seed, ["".join(t) for n in range(5) for t in itertools.product("abc", repeat=n)])
+        start = at.start(Seeds(0).stream(0, 0))
+
+        def after(u: tuple[int, ...], lm: TableModel = lm) -> float:
+            return float(lm.vector(u)[3])  # "c"
+
+        path: tuple[int, ...] = ()
+        greedy = after(())
+        while len(path) < 3:
+            row = lm.vector(path).copy()
+            path = (*path, int(np.argmax(row)))
+            if path[-1] in (3, 4):
+                greedy = 0.0 if path[-1] == 3 else greedy
+                break
+            greedy = max(greedy, after(path))
+        missing = [[(0, [b"c"])]]
+        found = Look("greedy", 3).values(at, [start], missing, Seeds(0))
+        assert found == pytest.approx([greedy], abs=1e-6)
+        # A beam that holds everything sees the phrase itself; so does a draw that takes it.
+        assert Look("beam", 3, 999).values(at, [start], missing, Seeds(0)) == [0.0]
+        many = Look("sample", 3, 200).values(at, [start], missing, Seeds(0))
+        assert many == [0.0]
+    at = walker(0, ["c"])
+    nowhere = Look("greedy", 2).values(at, [at.start(Seeds(0).stream(0, 0))], [[(0, [b"b"])]], Seeds(0))
+    assert nowhere == [-20.0]
+    for bad in ({"kind": "deep"}, {"depth": -1}, {"ways": 0}):
+        with pytest.raises(ValueError):
+            Look(**bad)
+    for wrong in ("text", [""], [[]]):
+        with pytest.raises((TypeError, ValueError)):
+            Clauses(wrong)  # type: ignore[arg-type]
 
 
 def test_cautious_tries_by_entropy_and_keeps_the_likeliest() -> None:

@@ -19,6 +19,7 @@ from .best_first import Plan as SearchPlan
 from .cautious import cautious
 from .contract import check_laws
 from .extract import Span, exact_extract
+from .lexical import Look, Without
 from .outcome import Found
 from .potential import (
     Canonical,
@@ -50,6 +51,7 @@ __all__ = [
     "JsonSchemaValid",
     "LanguageModelPotential",
     "Law",
+    "Look",
     "Method",
     "Partial",
     "Potential",
@@ -66,6 +68,7 @@ __all__ = [
     "Span",
     "Standing",
     "Trie",
+    "Without",
     "beam_search",
     "cautious",
     "check_laws",

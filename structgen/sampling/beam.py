@@ -5,8 +5,8 @@ that the trie knows need none.
 
 - beam search, over what the mask allows; with groups, diverse beam search (Vijayakumar et al. 2018): a
   token costs `diversity` for each earlier group that took it at the same step.
-- goals: NeuroLogic A*esque (Lu et al. 2022): candidates are ranked by their log-probability plus
-  `goal_weight` times the best log-probability, over a greedy continuation, of each phrase still lacking.
+- goals: clauses of phrases that a text should have or not have, with grouping, pruning and looks ahead
+  (`lexical.py`: NeuroLogic, Lu et al. 2021, and its A*esque form, 2022).
 - value: candidates are ranked by log-probability plus `value_weight` times a function of the text so far.
 """
 
@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .chance import Seeds
+from .lexical import Clause, Clauses, Look, kept_apart, rest
 from .logspace import NEVER
 from .outcome import Found, Purpose
 from .potential import Prefix
@@ -32,17 +33,25 @@ class Guide:
     """What ranks candidates beside their log-probability.
 
     Attributes:
-        goals: phrases that the text should contain. goal_weight: their weight. depth: tokens of the greedy
-            continuation that is searched for them. floor: log-probability of a phrase that fits nowhere.
+        goals: clauses. A clause is a phrase that the text should have, a `Without`, or a list of these of
+            which one is enough (inflections). A text that can no longer meet a clause is dropped.
+        words: phrases count as whole words alone.
+        goal_weight: weight of what is looked ahead, for each clause still missing. look: how.
+        begun: nats for a phrase that the text ends with, in proportion to how much of it there is.
+        tolerance: clauses that a candidate may keep less than the best candidate does; None: any number.
         value: a function of the text so far; larger is better. value_weight: its weight.
+        seed: of looks ahead that are drawn.
     """
 
-    goals: Sequence[str] = ()
+    goals: Sequence[Clause] = ()
+    words: bool = False
     goal_weight: float = 1.0
-    depth: int = 4
-    floor: float = -20.0
+    look: Look = field(default_factory=Look)
+    begun: float = 1.0
+    tolerance: int | None = None
     value: Callable[[str], float] | None = None
     value_weight: float = 1.0
+    seed: int = 0
 
 
 @dataclass(slots=True)
@@ -50,7 +59,7 @@ class _Beam:
     walk: Walk
     score: float  # what it is ranked by among live beams
     extra: float = 0.0  # what the guide added
-    choices: list[tuple[float, int]] = field(default_factory=list)
+    kept: frozenset[int] = frozenset()  # clauses
 
 
 def beam_search(
@@ -68,7 +77,7 @@ def beam_search(
         groups: of diverse beam search; divides `width`.
         diversity: the penalty in nats.
         length_power: scores are log-probability / length ** length_power; 0 ranks by probability.
-        guide: goals and values.
+        guide: goals and values. Texts that meet more clauses come first.
     """
     if width < 1 or groups < 1 or width % groups:
         raise ValueError(f"width and groups are positive, and groups divides width: {width}, {groups}")
@@ -76,17 +85,18 @@ def beam_search(
     live = [[_Beam(start.fork(start.chance), 0.0)] for _ in range(groups)]
     done: list[list[Found]] = [[] for _ in range(groups)]
     size = width // groups
+    clauses = Clauses(guide.goals, guide.words) if guide is not None and guide.goals else None
     while any(live):
         walker.tidy([beam.walk for group in live for beam in group])
         walker.expand([beam.walk for group in live for beam in group])
         taken: Counter[int] = Counter()
         for g, group in enumerate(live):
-            kept = _extend(walker, group, size, taken, diversity if groups > 1 else 0.0, guide)
+            kept = _extend(walker, group, size, taken, diversity if groups > 1 else 0.0, guide, clauses)
             live[g] = [beam for beam in kept if not beam.walk.ended]
             for beam in kept:
                 if beam.walk.ended and beam.walk.alive:
-                    done[g].append(_found(walker, beam, length_power))
-            done[g] = sorted(done[g], key=lambda f: -f.score)[:size]
+                    done[g].append(_found(beam, length_power, clauses))
+            done[g] = sorted(done[g], key=_worth)[:size]
             if groups > 1:
                 taken.update(beam.walk.tokens[-1] for beam in kept)
             # Probabilities only fall, so with plain scores a full list can be final.
@@ -94,14 +104,26 @@ def beam_search(
             plain = length_power == 0 and guide is None
             if plain and len(done[g]) == size and best <= done[g][-1].score:
                 live[g] = []
-    return sorted((f for group in done for f in group), key=lambda f: -f.score)
+    return sorted((f for group in done for f in group), key=_worth)
+
+
+def _worth(found: Found) -> tuple[int, float]:
+    return -sum(found.met), -found.score
 
 
 def _extend(
-    walker: Walker, group: list[_Beam], size: int, taken: Counter[int], penalty: float, guide: Guide | None
+    walker: Walker,
+    group: list[_Beam],
+    size: int,
+    taken: Counter[int],
+    penalty: float,
+    guide: Guide | None,
+    clauses: Clauses | None,
 ) -> list[_Beam]:
     """The best `size` one-token extensions of a group that the condition allows."""
-    pool: list[tuple[float, int, int]] = []  # ranked by, beam, slot
+    pool: dict[tuple[int, int], float] = {}  # (beam, slot) -> ranked by
+    # A guide may prefer what is not among the most probable: it sees four times as many.
+    wanted = size if guide is None else 4 * size
     for at, beam in enumerate(group):
         row = beam.walk.node.row
         if not len(row):
@@ -112,83 +134,73 @@ def _extend(
             at_token = row.slot(token)
             if at_token is not None:
                 ranks[at_token] -= penalty * count
-        # A guide may prefer what is not among the most probable: it sees four times as many.
-        count = min(len(ranks), size if guide is None else 4 * size)
+        count = min(len(ranks), wanted)
         for slot in np.argpartition(-ranks, count - 1)[:count]:
-            pool.append((float(ranks[slot]), at, int(slot)))
-    pool.sort(key=lambda item: (-item[0], item[1], item[2]))
+            pool[at, int(slot)] = float(ranks[slot])
+        for slot in _towards(walker, beam, clauses):
+            pool.setdefault((at, slot), float(ranks[slot]))
     beams: list[_Beam] = []
-    wanted = size if guide is None else 4 * size
-    for rank, at, slot in pool:
-        if len(beams) == wanted:
+    for (at, slot), rank in sorted(pool.items(), key=lambda item: (-item[1], item[0])):
+        if len(beams) == wanted and clauses is None:
             break
         walk = group[at].walk.fork(group[at].walk.chance)
         walker.take(walk, slot, walk.node.row.log_mass, False)
         walker.judge(walk, LOCAL)
         if walk.alive:
             beams.append(_Beam(walk, rank))
-    if guide is not None:
-        _guide(walker, beams, guide)
-        beams.sort(key=lambda beam: -beam.score)
-    return beams[:size]
+    if guide is None:
+        return beams[:size]
+    return _guided(walker, beams, size, guide, clauses)
 
 
-def _guide(walker: Walker, beams: list[_Beam], guide: Guide) -> None:
+def _towards(walker: Walker, beam: _Beam, clauses: Clauses | None) -> list[int]:
+    """Slots of the tokens that begin a missing phrase, or go on with one."""
+    found: list[int] = []
+    if clauses is not None:
+        for _, phrases in clauses.missing(beam.kept):
+            for phrase in phrases:
+                left = rest(phrase, beam.walk.data)
+                spelled = walker.target.vocabulary.encode(left) if left else []
+                slot = beam.walk.node.row.slot(spelled[0]) if spelled else None
+                if slot is not None:
+                    found.append(slot)
+    return found
+
+
+def _guided(
+    walker: Walker, beams: list[_Beam], size: int, guide: Guide, clauses: Clauses | None
+) -> list[_Beam]:
+    """The candidates that stay, by what the guide says of them."""
+    if clauses is not None:
+        states = [clauses.state(beam.walk.data, beam.walk.ended) for beam in beams]
+        alive = []
+        for beam, state in zip(beams, states, strict=True):
+            beam.kept = state.kept
+            beam.extra += guide.begun * state.progress
+            if not state.lost or beam.walk.ended:
+                alive.append(beam)
+        most = max((len(beam.kept) for beam in alive), default=0)
+        if guide.tolerance is not None:
+            alive = [beam for beam in alive if len(beam.kept) >= most - guide.tolerance]
+        beams = alive
+        missing = [clauses.missing(beam.kept) for beam in beams]
+        looked = guide.look.values(walker, [beam.walk for beam in beams], missing, Seeds(guide.seed))
+        for beam, value in zip(beams, looked, strict=True):
+            beam.extra += guide.goal_weight * value
     for beam in beams:
         if guide.value is not None:
             beam.extra += guide.value_weight * float(guide.value(beam.walk.prefix().text))
-    if guide.goals:
-        for beam, value in zip(beams, _goals(walker, beams, guide), strict=True):
-            beam.extra += guide.goal_weight * value
-    for beam in beams:
         beam.score += beam.extra
+    beams.sort(key=lambda beam: -beam.score)
+    if clauses is None:
+        return beams[:size]
+    # A text that ended without its goals takes no place from one that goes on.
+    live = [beam for beam in beams if not beam.walk.ended]
+    return [beam for beam in beams if beam.walk.ended] + kept_apart(live, size, lambda beam: beam.kept)
 
 
-def _goals(walker: Walker, beams: list[_Beam], guide: Guide) -> list[float]:
-    """For each beam, the summed best log-probabilities of its missing phrases in a greedy continuation."""
-    ahead = [beam.walk.fork(beam.walk.chance) for beam in beams]
-    first = [len(walk.tokens) for walk in ahead]
-    for _ in range(guide.depth):
-        going = [walk for walk in ahead if not walk.ended]
-        walker.expand(going)
-        for walk in going:
-            row = walk.node.row
-            if not len(row):
-                walk.kill("dead end")
-                continue
-            walker.take(walk, int(np.argmax(row.raw)), row.log_mass, False)
-    values = [0.0] * len(beams)
-    for goal in guide.goals:
-        spelled = walker.target.vocabulary.encode(goal)
-        for i, (beam, walk, begin) in enumerate(zip(beams, ahead, first, strict=True)):
-            if goal.encode() in beam.walk.data:
-                continue
-            spots = range(begin, len(walk.path)) if not beam.walk.ended else ()
-            best = max((_spelled(walker, walk, at, spelled) for at in spots), default=NEVER)
-            values[i] += max(guide.floor, best)
-    return values
-
-
-def _spelled(walker: Walker, walk: Walk, at: int, tokens: Sequence[int]) -> float:
-    """log-probability of tokens after the first `at` tokens of a walk, where the mask allows them."""
-    probe = walk.cut(at, walk.chance, walker.target)
-    total = 0.0
-    for token in tokens:
-        walker.expand([probe])
-        row = probe.node.row
-        slot = row.slot(token)
-        if slot is None:
-            return NEVER
-        total += row.logp(slot)
-        walker.take(probe, slot, row.log_mass, False)
-    return total
-
-
-def _found(walker: Walker, beam: _Beam, length_power: float) -> Found:
+def _found(beam: _Beam, length_power: float, clauses: Clauses | None) -> Found:
     walk = beam.walk
     score = walk.logp / len(walk.tokens) ** length_power + beam.extra
-    return Found(_text(walk), list(walk.tokens), walk.logp, score)
-
-
-def _text(walk: Walk) -> str:
-    return Prefix((), walk.data).text
+    met = () if clauses is None else clauses.met(walk.data)
+    return Found(Prefix((), walk.data).text, list(walk.tokens), walk.logp, score, met)

@@ -21,12 +21,14 @@ STOPPED_BY_TEXTS = (
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A text and its log-probability under the model; `score` is what it was ranked by."""
+    """A text and its log-probability under the model; `score` is what it was ranked by, `met` says which
+    goals it meets."""
 
     text: str
     tokens: list[int]
     logprob: float
     score: float
+    met: tuple[bool, ...] = ()
 
 
 class Purpose:

@@ -1,0 +1,259 @@
+"""Lexical goals: which phrases a text should have, or not have, as clauses; for beam search.
+
+Enters: clauses, the bytes of a text. Leaves: which clauses are met, which can no longer be, how far a phrase
+has come; and, from continuations that are looked ahead, how probable the missing phrases are. Cost: a search
+of the text's bytes for each phrase; looking ahead costs forwards, none for known prefixes.
+
+NeuroLogic decoding (Lu et al. 2021): a goal is a conjunction of clauses, a clause a disjunction of literals,
+a literal "has this phrase" or "has it not". Inflections are literals of one clause: ("run", "runs", "ran"). A
+text keeps a clause for good once it has one of its phrases, and loses it for good once it has all phrases of
+a clause that only forbids. Among candidates those that lost a clause are dropped, those that keep far fewer
+clauses than the best are dropped, and the rest are grouped by which clauses they keep, so that a text is
+compared with texts that got as far. NeuroLogic A*esque (Lu et al. 2022) adds for each missing clause the best
+log-probability of one of its phrases along a continuation: greedy, the ways of a small beam, or drawn ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .chance import Seeds
+from .logspace import NEVER
+from .outcome import Purpose
+from .walk import LOCAL, Walk, Walker
+
+__all__ = ["Clause", "Clauses", "Look", "Without"]
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """A literal: the text has this phrase nowhere."""
+
+    phrase: str
+
+
+Clause = str | Without | Sequence[str | Without]
+
+
+@dataclass(frozen=True, slots=True)
+class _Phrase:
+    data: bytes
+    found: re.Pattern[bytes]  # for good: nothing that follows takes it back
+    ended: re.Pattern[bytes]  # in a whole text
+
+    @staticmethod
+    def of(phrase: str, words: bool) -> _Phrase:
+        if not phrase:
+            raise ValueError("a phrase must not be empty: every text has it")
+        spelled = re.escape(phrase.encode())
+        if not words:
+            return _Phrase(phrase.encode(), re.compile(spelled), re.compile(spelled))
+        # Bytes of characters beyond ASCII count as letters: they are far more often letters than not.
+        letter = rb"[\w\x80-\xff]"
+        begun = b"(?<!" + letter + b")" + spelled
+        more = rb"(?=[^\w\x80-\xff])"
+        return _Phrase(
+            phrase.encode(), re.compile(begun + more), re.compile(begun + rb"(?:" + more + rb"|\Z)")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Of one text: the clauses that it keeps for good, whether it lost one, how far a phrase of another
+    came."""
+
+    kept: frozenset[int]
+    lost: bool
+    progress: float
+
+
+class Clauses:
+    """A conjunction of clauses, read.
+
+    Args:
+        clauses: each a phrase, a `Without`, or a list of these, of which one is enough.
+        words: phrases count as whole words alone: "cat" is not in "concatenate".
+    """
+
+    def __init__(self, clauses: Sequence[Clause], words: bool = False) -> None:
+        if isinstance(clauses, str):
+            raise TypeError("goals are a list of clauses, not one text")
+        self.have: list[list[_Phrase]] = []
+        self.avoid: list[list[_Phrase]] = []
+        for clause in clauses:
+            literals = [clause] if isinstance(clause, (str, Without)) else list(clause)
+            if not literals:
+                raise ValueError("a clause needs at least one phrase")
+            self.have.append([_Phrase.of(x, words) for x in literals if isinstance(x, str)])
+            self.avoid.append([_Phrase.of(x.phrase, words) for x in literals if isinstance(x, Without)])
+
+    def __len__(self) -> int:
+        return len(self.have)
+
+    def state(self, data: bytes, ended: bool) -> State:
+        kept, lost, progress = set(), False, 0.0
+        for at, (have, avoid) in enumerate(zip(self.have, self.avoid, strict=True)):
+            if any((p.ended if ended else p.found).search(data) for p in have):
+                kept.add(at)
+            elif avoid and not all((p.ended if ended else p.found).search(data) for p in avoid):
+                if ended:
+                    kept.add(at)
+            elif not have or ended:
+                lost = True
+            else:
+                progress = max(progress, *(_begun(p.data, data) for p in have))
+        return State(frozenset(kept), lost, progress)
+
+    def met(self, data: bytes) -> tuple[bool, ...]:
+        """Which clauses a whole text meets."""
+        kept = self.state(data, True).kept
+        return tuple(at in kept for at in range(len(self)))
+
+    def missing(self, kept: frozenset[int]) -> list[tuple[int, list[bytes]]]:
+        """The clauses not kept that a phrase could meet, with their phrases."""
+        return [(at, [p.data for p in have]) for at, have in enumerate(self.have) if have and at not in kept]
+
+
+def _begun(phrase: bytes, data: bytes) -> float:
+    """How much of a phrase the text ends with, from 0 to 1."""
+    for size in range(min(len(phrase), len(data)), 0, -1):
+        if data.endswith(phrase[:size]):
+            return size / len(phrase)
+    return 0.0
+
+
+def rest(phrase: bytes, data: bytes) -> bytes:
+    """What is missing of a phrase at the end of a text."""
+    return phrase[round(_begun(phrase, data) * len(phrase)) :]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How far and where one looks ahead for missing phrases.
+
+    Attributes:
+        kind: "greedy" follows the most probable tokens, "beam" the `ways` most probable continuations of a
+            beam, "sample" draws `ways` of them.
+        depth: tokens of a continuation; 0 does not look.
+        ways: how many; one for "greedy".
+        floor: log-probability of a phrase that fits nowhere.
+    """
+
+    kind: Literal["greedy", "beam", "sample"] = "greedy"
+    depth: int = 4
+    ways: int = 4
+    floor: float = -20.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("greedy", "beam", "sample"):
+            raise ValueError(f"one looks ahead by 'greedy', 'beam' or 'sample', not {self.kind!r}")
+        if self.depth < 0 or self.ways < 1:
+            raise ValueError("depth is 0 or more, ways at least 1")
+
+    def values(
+        self,
+        walker: Walker,
+        walks: Sequence[Walk],
+        missing: Sequence[list[tuple[int, list[bytes]]]],
+        seeds: Seeds,
+    ) -> list[float]:
+        """For each walk the best log-probabilities of its missing clauses, summed."""
+        if not self.depth:
+            return [0.0] * len(walks)
+        return [
+            sum(self._value(walker, walk, ways, phrases) for _, phrases in clauses)
+            for walk, clauses in zip(walks, missing, strict=True)
+            for ways in [self._ways(walker, walk, seeds) if clauses and not walk.ended else []]
+        ]
+
+    def _value(self, walker: Walker, walk: Walk, ways: list[Walk], phrases: list[bytes]) -> float:
+        best = (_best(walker, walk, way, phrase) for way in ways for phrase in phrases)
+        return max(self.floor, max(best, default=NEVER))
+
+    def _ways(self, walker: Walker, walk: Walk, seeds: Seeds) -> list[Walk]:
+        ways = [walk.fork(walk.chance)]
+        if self.kind == "sample":
+            start = len(walk.tokens) * 1000
+            ways = [walk.fork(seeds.stream(Purpose.LOOKAHEAD, start + i)) for i in range(self.ways)]
+        for _ in range(self.depth):
+            going = [way for way in ways if not way.ended]
+            if not going:
+                break
+            walker.tidy(going)
+            walker.expand(going)
+            if self.kind == "beam":
+                ways = self._beam(walker, ways)
+                continue
+            for way in going:
+                if self.kind == "sample" or not len(way.node.row):
+                    walker.step(way, LOCAL)
+                else:
+                    _go(walker, way, way.node.row.best(1)[0])
+        return [way for way in ways if way.alive]
+
+    def _beam(self, walker: Walker, ways: list[Walk]) -> list[Walk]:
+        pool: list[tuple[float, int, int]] = [(-way.logp, at, -1) for at, way in enumerate(ways) if way.ended]
+        for at, way in enumerate(ways):
+            if not way.ended and len(way.node.row):
+                row = way.node.row
+                pool += [(-way.logp - row.logp(slot), at, slot) for slot in row.best(self.ways)]
+        found = []
+        for _, at, slot in sorted(pool)[: self.ways]:
+            way = ways[at]
+            if slot >= 0:
+                way = way.fork(way.chance)
+                _go(walker, way, slot)
+            found.append(way)
+        return found
+
+
+def _go(walker: Walker, walk: Walk, slot: int) -> None:
+    walker.take(walk, slot, walk.node.row.log_mass, False)
+    walker.judge(walk, LOCAL)
+
+
+def _best(walker: Walker, walk: Walk, way: Walk, phrase: bytes) -> float:
+    """The best log-probability of a phrase after some token of a continuation; 0 where that has it
+    already."""
+    begin = len(walk.tokens)
+    # A phrase that the text has begun counts with what is missing of it.
+    tail = walk.data[max(0, len(walk.data) - len(phrase) + 1) :]
+    if phrase in tail + way.data[len(walk.data) :]:
+        return 0.0
+    best = NEVER
+    for at in range(begin, len(way.path)):
+        probe = way.cut(at, way.chance, walker.target)
+        best = max(best, spelled(walker, probe, walker.target.vocabulary.encode(rest(phrase, probe.data))))
+    return best
+
+
+def spelled(walker: Walker, probe: Walk, tokens: Sequence[int]) -> float:
+    """log-probability of tokens after a walk, where the mask allows them; moves the walk."""
+    total = 0.0
+    for token in tokens:
+        walker.tidy([probe])
+        walker.expand([probe])
+        row = probe.node.row
+        slot = row.slot(token)
+        if slot is None:
+            return NEVER
+        total += row.logp(slot)
+        walker.take(probe, slot, row.log_mass, False)
+    return total
+
+
+def kept_apart(items: Sequence[Any], size: int, group: Callable[[Any], Any]) -> list[Any]:
+    """At most `size` items, which come best first: the best of each group, then their second best, and so
+    on."""
+    groups: dict[Any, list[Any]] = {}
+    for item in items:
+        groups.setdefault(group(item), []).append(item)
+    order = {id(item): at for at, item in enumerate(items)}
+    found: list[Any] = []
+    for rank in range(max(map(len, groups.values()), default=0)):
+        row = [members[rank] for members in groups.values() if rank < len(members)]
+        found += sorted(row, key=lambda item: order[id(item)])
+    return found[:size]
