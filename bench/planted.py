@@ -32,6 +32,7 @@ TESTS = (
     "tests/test_canvas.py",
     "tests/test_search.py",
     "tests/test_sampling_search.py",
+    "tests/test_contrast.py",
 )
 
 
@@ -158,6 +159,24 @@ BUGS = (
         "structgen/sampling/lexical.py",
         "if ended:\n                    kept.add(at)",
         "kept.add(at)",
+    ),
+    Bug(
+        "contrast acts where its second model's entropy forbids it",
+        "structgen/sampling/contrast.py",
+        "(nats < self.entropy[0]) | (nats > self.entropy[1])",
+        "(nats < self.entropy[0]) & (nats > self.entropy[1])",
+    ),
+    Bug(
+        "contrast without its floor: a token that the second model calls impossible takes all",
+        "structgen/sampling/contrast.py",
+        "np.maximum(rows, self.floor)",
+        "np.maximum(rows, 9 * self.floor)",
+    ),
+    Bug(
+        "an anchored step spends what earlier steps spent already",
+        "structgen/lm/mixing.py",
+        "return max(0.0, share - context.spent)",
+        "return max(0.0, share - context.spent / 2)",
     ),
     Bug(
         "tree search: visits of the child count for the place's own",

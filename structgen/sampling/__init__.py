@@ -18,6 +18,7 @@ from .best_first import Partial, Standing
 from .best_first import Plan as SearchPlan
 from .cautious import cautious
 from .contract import check_laws
+from .contrast import Contrast, Reward
 from .extract import Span, exact_extract
 from .lexical import Look, Without
 from .outcome import Found
@@ -44,6 +45,7 @@ from .trie_file import load_trie, save_trie
 __all__ = [
     "Candidate",
     "Canonical",
+    "Contrast",
     "Diagnostics",
     "Found",
     "GrammarPotential",
@@ -59,6 +61,7 @@ __all__ = [
     "Predicate",
     "Prefix",
     "Product",
+    "Reward",
     "Sample",
     "Samples",
     "SearchPlan",

@@ -28,7 +28,7 @@ from .logspace import NEVER, Doubles
 
 if TYPE_CHECKING:
     from ..grammar import CompiledGrammar, Matcher
-    from ..lm.base import LanguageModel
+    from ..lm.base import Context, LanguageModel
     from ..vocabulary import Vocabulary
 
 __all__ = [
@@ -348,14 +348,19 @@ class LanguageModelPotential(Potential):
         end = self._next([text])[0][self._ends[0]]
         return self.prefix(text) + float(end)
 
+    def weigh(self, rows: Doubles) -> Doubles:
+        """The log factors of every next token, from rows of the second model's log-probabilities."""
+        rows *= self.power
+        return rows
+
     def prefix_batch(self, texts: Sequence[Prefix]) -> list[float]:
-        nodes = [[self._start] for _ in texts]
-        for path, text in zip(nodes, texts, strict=True):
+        paths = [[self._start] for _ in texts]
+        for path, text in zip(paths, texts, strict=True):
             for token in text.tokens:
                 path.append(path[-1].extend(token))
-        asked = [node for path in nodes for node in path[:-1]]
-        rows = iter(_rounded(self.lm.logprobs(asked).astype(np.float64))) if asked else iter(())
-        return [self.power * sum(float(next(rows)[token]) for token in text.tokens) for text in texts]
+        asked = [node for path in paths for node in path[:-1]]
+        rows = iter(self._rows(asked)) if asked else iter(())
+        return [sum(float(next(rows)[token]) for token in text.tokens) for text in texts]
 
     def logw_next(self, text: Prefix) -> Doubles:
         row: Doubles = self._next([text])[0]
@@ -368,11 +373,13 @@ class LanguageModelPotential(Potential):
             for token in text.tokens:
                 node = node.extend(token)
             nodes.append(node)
+        return self._rows(nodes)
+
+    def _rows(self, nodes: Sequence[Context]) -> Doubles:
+        """Log factors after prefixes; all ends carry that of their summed probability."""
         rows: Doubles = self.lm.logprobs(nodes).astype(np.float64)
         rows[:, self._ends] = np.logaddexp.reduce(rows[:, self._ends], axis=1, keepdims=True)
-        rows = _rounded(rows)
-        rows *= self.power
-        return rows
+        return self.weigh(_rounded(rows))
 
 
 def _rounded(logprobs: Doubles) -> Doubles:

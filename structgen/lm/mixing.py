@@ -1,0 +1,229 @@
+"""Two models as one: laws of steps that mix their distributions, as a `LanguageModel`.
+
+Enters: two models over one vocabulary. Leaves: a model, for everything that takes one: its rows are
+normalised over the whole vocabulary, before any mask, so samplers and searches have an exact P to work with.
+Cost: a row of each model a prefix, and a few passes over V.
+
+- `Contrasted`: contrastive decoding (Li et al. 2022; with the power of O'Brien and Lewis 2023). Where a token
+  is at least `plausible` times as probable as the most probable one, its score is (1 + power) log p - power
+  log q, with p the model and q the amateur. An implausible token is scored as if the amateur were sure of it,
+  so it stays below every plausible one; the papers give it probability 0, which under a grammar may leave
+  nothing. Where the entropy of p is below `above` the row is p itself.
+- `Anchored`: anchored decoding (He et al. 2026, arXiv 2602.07120). The row is p^a r^(1-a), normalised, of the
+  model p and the reference r, with the largest a in [0, 1] for which KL(row || r) stays within the budget of
+  the step. The budget of step t is what t steps are allowed, t * budget / steps, less what was spent; after
+  `steps` steps nothing is added. So along every text the sum of the divergences is at most `budget`, and so
+  is KL(P || R) of the law of whole texts from the reference's. That holds of free texts: a mask renormalises,
+  and a grammar may force what the reference would never write. The paper's debt of the prompt is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from .base import Context, LanguageModel, LanguageModelError
+
+if TYPE_CHECKING:
+    from ..vocabulary import Vocabulary
+
+__all__ = ["Anchored", "Contrasted", "Pair"]
+
+_Rows = npt.NDArray[np.float32]
+_Doubles = npt.NDArray[np.float64]
+_LEAST = -60.0  # nats; an amateur that calls a token impossible is taken at this
+_HALVINGS = 40  # of the interval of a: to 1e-12
+
+
+class Pair:
+    """A prefix in both models."""
+
+    __slots__ = ("__weakref__", "_children", "left", "parent", "right", "spent", "steps")
+
+    def __init__(self, left: Context, right: Context, parent: Pair | None = None) -> None:
+        self.left, self.right, self.parent = left, right, parent
+        self.steps: int = 0 if parent is None else parent.steps + 1  # after the prompt
+        self.spent: float | None = 0.0 if parent is None else None  # nats before this place
+        self._children: WeakValueDictionary[int, Pair] = WeakValueDictionary()
+
+    @property
+    def tokens(self) -> list[int]:
+        return self.left.tokens
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def extend(self, token: int) -> Pair:
+        found = self._children.get(token)
+        if found is None:
+            found = self._children[token] = Pair(self.left.extend(token), self.right.extend(token), self)
+        return found
+
+
+class _Two:
+    """What mixed models have in common.
+
+    Raises:
+        LanguageModelError: the models have different vocabularies or ends.
+    """
+
+    def __init__(self, lm: LanguageModel, other: LanguageModel) -> None:
+        same = lm.vocabulary is other.vocabulary or list(lm.vocabulary.tokens) == list(
+            other.vocabulary.tokens
+        )
+        if not same or sorted(lm.eos_token_ids) != sorted(other.eos_token_ids):
+            raise LanguageModelError(
+                f"two models are mixed token by token, and these have different tokens or ends "
+                f"({lm.vocabulary.vocab_size} and {other.vocabulary.vocab_size} ids)"
+            )
+        self.lm, self.other = lm, other
+        limits = [m.max_context for m in (lm, other) if m.max_context is not None]
+        self.max_context: int | None = min(limits) if limits else None
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self.lm.vocabulary
+
+    @property
+    def eos_token_ids(self) -> Sequence[int]:
+        return self.lm.eos_token_ids
+
+    @property
+    def tokenizer(self) -> Any:
+        """That of the first model, for its chat template."""
+        return getattr(self.lm, "tokenizer", None)
+
+    def start(self, prompt: str | Sequence[int]) -> Pair:
+        left = self.lm.start(prompt)
+        return Pair(left, self.other.start(left.tokens))
+
+    def _both(self, contexts: Sequence[Pair]) -> tuple[_Doubles, _Doubles]:
+        left = self.lm.logprobs([context.left for context in contexts]).astype(np.float64)
+        right = self.other.logprobs([context.right for context in contexts]).astype(np.float64)
+        return _normalised(left), _normalised(right)
+
+
+class Contrasted(_Two):
+    """The law of contrastive decoding; see the head of this file.
+
+    Args:
+        lm, amateur: models over one vocabulary.
+        power: of the contrast; 0 is `lm`.
+        plausible: share of the most probable token's probability.
+        above: entropy of `lm` in nats from which contrast acts.
+    """
+
+    def __init__(
+        self,
+        lm: LanguageModel,
+        amateur: LanguageModel,
+        power: float = 0.5,
+        *,
+        plausible: float = 0.1,
+        above: float = 0.0,
+    ) -> None:
+        super().__init__(lm, amateur)
+        if not (0 <= power < math.inf and 0 < plausible <= 1 and above >= 0):
+            raise ValueError("power and above are 0 or more, plausible is above 0 and at most 1")
+        self.power, self.plausible, self.above = power, math.log(plausible), above
+
+    def logprobs(self, contexts: Sequence[Pair]) -> _Rows:
+        left, right = self._both(contexts)
+        fair = left >= left.max(axis=1, keepdims=True) + self.plausible
+        mixed = (1 + self.power) * left - self.power * np.where(fair, np.maximum(right, _LEAST), 0.0)
+        mixed = _normalised(mixed)
+        if self.above > 0:
+            sure = _entropy(left) < self.above
+            mixed[sure] = left[sure]
+        return mixed.astype(np.float32)
+
+
+class Anchored(_Two):
+    """A model within a budget of nats of a reference; see the head of this file.
+
+    Args:
+        lm, reference: models over one vocabulary.
+        budget: nats of a whole text.
+        steps: tokens over which the budget becomes available.
+    """
+
+    def __init__(self, lm: LanguageModel, reference: LanguageModel, budget: float, steps: int = 256) -> None:
+        super().__init__(lm, reference)
+        if not 0 <= budget < math.inf or steps < 1:
+            raise ValueError("budget is 0 or more nats, steps at least 1")
+        self.budget, self.steps = budget, steps
+
+    def logprobs(self, contexts: Sequence[Pair]) -> _Rows:
+        for context in contexts:
+            self._settle(context)
+        return self._mixed(contexts)[0].astype(np.float32)
+
+    def allowed(self, context: Pair) -> float:
+        """Nats that the step after a prefix may spend."""
+        self._settle(context)
+        assert context.spent is not None
+        share = self.budget * min(1.0, (context.steps + 1) / self.steps)
+        return max(0.0, share - context.spent)
+
+    def _settle(self, context: Pair) -> None:
+        """What a prefix has spent: the divergences at the prefixes before it."""
+        open_: list[Pair] = []
+        at: Pair | None = context
+        while at is not None and at.spent is None:
+            open_.append(at)
+            at = at.parent
+        for one in reversed(open_):
+            assert one.parent is not None and one.parent.spent is not None
+            one.spent = one.parent.spent + float(self._mixed([one.parent])[1][0])
+
+    def _mixed(self, contexts: Sequence[Pair]) -> tuple[_Doubles, _Doubles]:
+        """Normalised rows, and their divergences from the reference."""
+        left, right = self._both(contexts)
+        rows, spent = np.empty_like(left), np.empty(len(left))
+        for at, context in enumerate(contexts):
+            rows[at], spent[at] = mixed_within(left[at], right[at], self.allowed(context))
+        return rows, spent
+
+
+def mixed_within(p: _Doubles, r: _Doubles, nats: float) -> tuple[_Doubles, float]:
+    """p^a r^(1-a), normalised, with the largest a for which its divergence from r is at most `nats`; and that
+    divergence, which grows with a."""
+
+    def mixed(a: float) -> tuple[_Doubles, float]:
+        row = r if a == 0 else p if a == 1 else a * p + (1 - a) * r
+        row = _normalised(row[None, :])[0]
+        weight = np.exp(row)
+        held = weight > 0
+        with np.errstate(invalid="ignore"):
+            return row, max(0.0, float((weight[held] * (row[held] - r[held])).sum()))
+
+    whole = mixed(1.0)
+    if whole[1] <= nats:
+        return whole
+    low, high, best = 0.0, 1.0, mixed(0.0)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        found = mixed(middle)
+        if found[1] <= nats:
+            low, best = middle, found
+        else:
+            high = middle
+    return best
+
+
+def _normalised(rows: _Doubles) -> _Doubles:
+    with np.errstate(invalid="ignore"):  # rows of -inf alone become NaN, which no comparison takes
+        rows = rows - rows.max(axis=1, keepdims=True)
+        rows -= np.log(np.exp(rows).sum(axis=1, keepdims=True))
+    return rows
+
+
+def _entropy(rows: _Doubles) -> _Doubles:
+    with np.errstate(invalid="ignore"):
+        found: _Doubles = np.where(rows > -np.inf, -np.exp(rows) * rows, 0.0).sum(axis=1)
+    return found

@@ -1,0 +1,112 @@
+"""Contrast: a second model to a negative power, and rewards, as potentials.
+
+Enters: a second model over the same vocabulary, a power; or a reward of texts. Leaves: potentials for
+`sg.sample` and the searches. Cost: a row of the second model a prefix; a call of the reward a text.
+
+Contrast. For a prefix u and a token x let q(x|u) be the second model, clipped from below by `floor`. The law
+is
+
+    P(s) 1[s in L] product over t of w(x_t | u_t) / Z,    w(x|u) = (floor / q(x|u)) ** power    if u is
+    selected
+                                                           w(x|u) = 1                              else
+
+A prefix is selected where the entropy of the second model lies in `entropy`: contrast that acts only where
+the second model is sure, or only where it is not. Because of the floor, w lies between floor ** power and 1.
+So the normaliser of a step lies between floor ** power and 1 times that of plain masking, CARS and the
+certified bracket work, and texts that the second model calls impossible weigh 1 and no more. The price is
+that each selected token that the second model expects costs its whole factor, so among texts of unlike length
+the law prefers the shorter. `bounded=False` leaves `floor` out of the numerator: w then lies between 1 and
+floor ** -power, longer texts gain, and only methods without an upper bound take it.
+
+This is the anti-language-model of Li et al. 2016 and of Sia et al. 2024, and the amateur of contrastive
+decoding (Li et al. 2022), as a law of whole texts. Contrastive decoding itself normalises at each token and
+is a law of steps: `structgen.lm.mixing.Contrasted`.
+
+Reward. `Reward(r, weight)` is P(s) exp(weight * r(s)) 1[s in L] / Z. ARGS (Khanov et al. 2024) adds the
+reward of every beginning to the logits and normalises; its product is no function of the text's reward. Here
+beginnings guide particles (method "smc") and are divided out again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .logspace import Doubles
+from .potential import LanguageModelPotential, Potential, Prefix
+
+if TYPE_CHECKING:
+    from ..lm.base import LanguageModel
+
+__all__ = ["Contrast", "Reward"]
+
+
+class Contrast(LanguageModelPotential):
+    """A second model to a negative power, clipped and selective; the law stands at the head of this file.
+
+    Args:
+        power: of the second model, without the sign.
+        floor: probability below which the second model's are taken for this.
+        entropy: nats between which the second model's entropy selects a prefix; by default everywhere.
+        bounded: factors are at most 1.
+    """
+
+    def __init__(
+        self,
+        lm: LanguageModel,
+        prompt: str | Sequence[int],
+        power: float = 0.5,
+        *,
+        floor: float = 1e-3,
+        entropy: tuple[float, float] = (0.0, math.inf),
+        bounded: bool = True,
+    ) -> None:
+        super().__init__(lm, prompt, power)
+        if not 0 < floor < 1:
+            raise ValueError(f"floor is a probability between 0 and 1, not {floor}")
+        if not 0 <= entropy[0] <= entropy[1]:
+            raise ValueError(f"entropy is (least, most) in nats, not {entropy}")
+        self.floor, self.entropy = math.log(floor), entropy
+        self.bounded = bounded
+
+    def weigh(self, rows: Doubles) -> Doubles:
+        factors = -self.power * (np.maximum(rows, self.floor) - (self.floor if self.bounded else 0.0))
+        if self.entropy != (0.0, math.inf):
+            with np.errstate(invalid="ignore"):
+                terms = np.where(rows > -np.inf, -np.exp(rows) * rows, 0.0)
+            nats = terms.sum(axis=1)
+            factors[(nats < self.entropy[0]) | (nats > self.entropy[1])] = 0.0
+        return factors
+
+
+class Reward(Potential):
+    """exp(weight * reward of the text): the law P(s) exp(weight * r(s)) 1[s in L] / Z.
+
+    Args:
+        fn: the reward of a text; larger is better.
+        most: no reward is above it. Then weights are at most 1, and every method takes the potential.
+        guides: the reward of beginnings leads particles there; it is divided out again.
+    """
+
+    def __init__(
+        self,
+        fn: Callable[[str], float],
+        weight: float = 1.0,
+        *,
+        most: float | None = None,
+        guides: bool = True,
+    ) -> None:
+        if not 0 < weight < math.inf:
+            raise ValueError(f"weight must be above 0 and finite, not {weight}")
+        self.fn, self.weight, self.most = fn, weight, most
+        self.bounded = most is not None
+        self.guides = guides
+
+    def complete(self, text: Prefix) -> float:
+        return self.weight * (float(self.fn(text.text)) - (self.most or 0.0))
+
+    def prefix(self, text: Prefix) -> float:
+        return self.complete(text) if self.guides else 0.0
