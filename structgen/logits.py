@@ -12,7 +12,7 @@ On the CPU the core's kernels do the work, on a GPU Triton's, elsewhere torch's 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -125,6 +125,41 @@ def masked_log_softmax(logits: Array, mask: Any, *, threads: int = 0) -> Array:
     result = np.empty(array.shape, _wide(array))
     _core.masked_log_softmax(address(result), *_span(source), *words, threads)
     return cast(Array, result)
+
+
+class Brief(NamedTuple):
+    """A masked row in brief; see `csrc/mask/brief.h`.
+
+    Attributes:
+        ids, values: the most probable allowed tokens, int32 and float32, by ascending id.
+        shift: log-sum-exp of the whole row. best: the largest allowed value.
+        tail: summed exp(value - best) of the allowed tokens that are not in `ids`.
+        entropy: of all allowed tokens, in nats.
+        lost: the most probable token that is not allowed, and its value; None where there is none.
+    """
+
+    ids: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float32]
+    shift: float
+    best: float
+    tail: float
+    entropy: float
+    lost: tuple[int, float] | None
+
+
+def brief_row(row: npt.NDArray[np.float32], mask: npt.NDArray[np.int32], most: int) -> Brief | None:
+    """The `most` best allowed tokens of a row and exact sums over the others; None where none are left over.
+
+    Args:
+        row: contiguous, shape (V,). mask: contiguous, shape (W,).
+    """
+    ids, values = np.empty(most, np.int32), np.empty(most, np.float32)
+    whole, kept, shift, best, tail, entropy, lost, value = _core.brief_row(
+        address(row), row.size, address(mask), mask.size, most, address(ids), address(values)
+    )
+    if whole:
+        return None
+    return Brief(ids[:kept], values[:kept], shift, best, tail, entropy, None if lost < 0 else (lost, value))
 
 
 def _logits(logits: object) -> npt.NDArray[Any]:

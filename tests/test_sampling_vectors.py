@@ -151,10 +151,13 @@ def large(size: int = 20_000) -> TableModel:
 
 
 def test_memory_of_a_large_vocabulary() -> None:
-    """Four bytes a token: equal masks share their ids, and nothing else is as long as the vocabulary."""
+    """Four bytes a token: equal masks share their ids, and nothing else is as long as the vocabulary.
+
+    With a condition, which is asked about single tokens: without one vectors are thin."""
     lm = large()
     grammar = sg.Compiler(lm.vocabulary).regex('"[a-z0-9]{0,200}"')
-    found = sample(lm, [], grammar, method="asap", n=6, seed=0, max_tokens=12)
+    rule = Predicate(lambda text: "zz" not in text, at="token", monotone=True)
+    found = sample(lm, [], grammar, method="asap", n=6, seed=0, max_tokens=12, potential=rule)
     wide = sum(1 for node in found.trie.nodes() if len(node.row) > 10_000)
     assert wide >= 20
     assert found.trie.bytes < wide * 20_000 * 5 + len(found.trie) * 5_000

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "mask/apply.h"
+#include "mask/brief.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -61,4 +62,19 @@ void bind_logits(nb::module_& m) {
       },
       "out"_a, "logits"_a, "kind"_a, "rows"_a, "width"_a, "stride"_a, "mask"_a, "mask_stride"_a, "words"_a,
       "threads"_a);
+  m.def(
+      "brief_row",
+      [](uintptr_t row, std::size_t width, uintptr_t mask, std::size_t words, std::size_t most, uintptr_t ids,
+         uintptr_t values) {
+        Brief found;
+        {
+          nb::gil_scoped_release release;
+          found = structgen::brief_row(reinterpret_cast<const float*>(row), width,
+                                       reinterpret_cast<const uint32_t*>(mask), words, most,
+                                       reinterpret_cast<int32_t*>(ids), reinterpret_cast<float*>(values));
+        }
+        return nb::make_tuple(found.whole, found.kept, found.shift, found.best, found.tail, found.entropy,
+                              found.lost, found.lost_value);
+      },
+      "row"_a, "width"_a, "mask"_a, "words"_a, "most"_a, "ids"_a, "values"_a);
 }

@@ -525,7 +525,7 @@ class Engine:
 
     def _know(self, walks: Sequence[Walk]) -> None:
         """Vectors for the last nodes of walks. _SpentUp: a limit is reached; what fits it was fetched."""
-        unknown = list({id(walk.node): walk for walk in walks if not walk.node.known}.values())
+        unknown = list({id(walk.node): walk for walk in walks if self.walker.lacks(walk.node)}.values())
         if not unknown:
             return
         room = self._until - self.forwards

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..constraints import JSON_OPTIONS, KINDS, TOOL_OPTIONS, Constraint, constraint_of, no_option
 from ..lm.asked import Asked, AskOptions, ask
@@ -106,6 +106,7 @@ class TargetRequest:
     registry: Any = None
     extra_keys: Literal["allow", "forbid"] = "allow"
     format: Format = "auto"
+    thin: ClassVar[bool] = False  # searches look at more than the best tokens
 
     def constraint(self) -> Constraint | None:
         return constraint_of({name: getattr(self, name) for name in (*KINDS, *TOOL_OPTIONS)})
@@ -123,6 +124,7 @@ class TargetRequest:
             max_tokens=room_after(lm, asked.start, self.max_tokens),
             law=Law(self.temperature, self.top_k, self.top_p),
             budget=self.budget,
+            thin=self.thin,
         )
         return target, asked
 
@@ -147,6 +149,7 @@ class Request(TargetRequest):
     proposal: Proposal = "restart"
     smc_options: SmcOptions | None = None
     check: float = 0.0
+    thin: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.n < 1:

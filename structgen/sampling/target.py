@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,7 +34,8 @@ import numpy.typing as npt
 from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from ..grammar import fill_bitmasks
 from ..lm.base import check_logprobs
-from ..logits import allocate_bitmask, masked_logsumexp
+from ..logits import allocate_bitmask, brief_row, masked_logsumexp
+from . import vector as vectors
 from .logspace import NEVER, Doubles
 from .potential import Potential, Prefix, Product, identity, weight
 from .vector import Vector
@@ -169,6 +171,7 @@ class Target:
     shaping: Potential | None = None
     condition: Potential | None = None
     critic: Potential | None = None
+    thin: bool = False  # vectors may be thin (`vector.py`), where nothing shapes or refuses single tokens
 
     def __post_init__(self) -> None:
         self.vocabulary = self.lm.vocabulary
@@ -178,6 +181,7 @@ class Target:
         self.end = self.ends[0]
         self.spent = Spent()
         self.cancelled = threading.Event()
+        self.thin = self.thin and self.shaping is None and self.condition is None
         self._ids: WeakValueDictionary[bytes, Ids] = WeakValueDictionary()
         if self.max_tokens < 1:
             raise ValueError(f"max_tokens must be at least 1, not {self.max_tokens}")
@@ -217,17 +221,22 @@ class Target:
         """The bytes of ids, end-of-sequence left out."""
         return self.vocabulary.decode([t for t in tokens if t not in self.ends])
 
-    def expand(self, cursors: Sequence[Cursor]) -> list[Vector]:
-        """The vectors of distinct prefixes: the missing vectors in one batch, the masks in another."""
+    def expand(self, cursors: Sequence[Cursor], thin: bool | None = None) -> list[Vector]:
+        """The vectors of distinct prefixes: the missing vectors in one batch, the masks in another.
+
+        Args:
+            thin: whether they may be thin; by default as the target says.
+        """
+        thin = self.thin if thin is None else thin
         found: list[Vector] = []
         at_once = max(1, _ROW_BYTES // (4 * self.vocabulary.vocab_size))
         for first in range(0, len(cursors), at_once):
             if self.cancelled.is_set():
                 raise StructgenError("sampling was cancelled")
-            found += self._expand(cursors[first : first + at_once])
+            found += self._expand(cursors[first : first + at_once], thin)
         return found
 
-    def _expand(self, cursors: Sequence[Cursor]) -> list[Vector]:
+    def _expand(self, cursors: Sequence[Cursor], thin: bool) -> list[Vector]:
         for cursor in cursors:
             self._sync(cursor)
         rows = _own(self.lm.logprobs([cursor.context for cursor in cursors]))
@@ -236,13 +245,27 @@ class Target:
         self.spent.calls += 1
         self.spent.positions += len(cursors)
         self._merge_ends(raw)
-        shifts = normaliser(raw)
         masks = self._masks(cursors)
         self.spent.masks += len(cursors)
         return [
-            self._vector(cursor, row, float(shift), mask)
-            for cursor, row, shift, mask in zip(cursors, raw, shifts, masks, strict=True)
+            (self._thin(row, mask) if thin else None)
+            or self._vector(cursor, row, float(normaliser(row)), mask)
+            for cursor, row, mask in zip(cursors, raw, masks, strict=True)
         ]
+
+    def _thin(self, row: npt.NDArray[np.float32], mask: npt.NDArray[np.int32]) -> Vector | None:
+        """A thin vector in one pass over the row; None where little is allowed."""
+        if int.from_bytes(mask.tobytes(), "little").bit_count() < vectors.THIN_FROM:
+            return None
+        brief = brief_row(row, mask, vectors.TOP)
+        if brief is None:
+            return None
+        found = Vector(brief.ids, brief.values, brief.shift, tail=brief.tail, entropy=max(0.0, brief.entropy))
+        if brief.tail > vectors.THIN_TAIL * math.exp(found.log_mass - found.top):
+            return None
+        if found.log_mass < _LOSS and brief.lost is not None:
+            found.lost = ((brief.lost[0], brief.lost[1] - brief.shift),)
+        return found
 
     def _sync(self, cursor: Cursor) -> None:
         """Bring the context and the matcher, which known prefixes leave behind, up to the tokens."""

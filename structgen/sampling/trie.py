@@ -3,7 +3,7 @@
 Enters: expansions of prefixes, and the paths of finished walks. Leaves: for every prefix u an upper and a
 lower bound on c(u) = P(L | u), the probability that the model completes u to a text of the language.
 Cost: a backup sums one block of 512 tokens anew for each node of one path; memory is 4 bytes per allowed
-token of a node (`vector.py`), under a budget.
+token of a node, or 5 kB where its vector is thin (`vector.py`), under a budget.
 
     upper(u) = sum over allowed b of P(b|u) * upper(ub)      upper of an unvisited prefix is 1
     lower(u) = sum over explored b of P(b|u) * lower(ub)     lower of an unvisited prefix is 0
@@ -121,6 +121,19 @@ class Node:
         self.bound(edge, min(edge.upper, log_weight))
         if log_weight > NEVER:
             self.lift(edge, edge.upper)
+
+    def replace(self, vector: Vector) -> None:
+        """Put a whole vector in the place of a thin one; bounds stay."""
+        self.vector, self.urn = vector, None
+        for token, edge in list(self.edges.items()):
+            slot = vector.slot(token)
+            if slot is None:  # the model gives another vector than it gave
+                del self.edges[token]
+                continue
+            edge.slot, edge.logp, edge.score = slot, vector.logp(slot), vector.score(slot)
+            if edge.upper:
+                self.urn = Urn(vector) if self.urn is None else self.urn
+                self.urn.set(slot, edge.upper)
 
     def forget(self) -> None:
         """Drop everything learned and known here; walks that hold the node keep next to nothing."""
@@ -297,12 +310,23 @@ class Trie:
         now, before = node.nbytes, self._nodes.pop(node, None)
         if before is None:
             before = 0
-            self._share(node.row.ids, 1)
+            self._share(node, 1)
         self.bytes += now - before
         self._nodes[node] = now
 
-    def _share(self, ids: np.ndarray, change: int) -> None:
+    def replace(self, node: Node, vector: Vector) -> None:
+        """A whole vector for a thin one, in the books too."""
+        weight = self._nodes.pop(node, None)
+        if weight is not None:
+            self.bytes -= weight
+        node.replace(vector)
+        self.touch(node)
+
+    def _share(self, node: Node, change: int) -> None:
         """Count ids with the first vector that holds them, and discount them with the last."""
+        if node.row.thin:
+            return  # its ids are its own
+        ids = node.row.ids
         users = self._users.get(id(ids), 0) + change
         if users:
             self._users[id(ids)] = users
@@ -326,7 +350,7 @@ class Trie:
                 self._nodes[node] = weight
                 continue
             self.bytes -= weight
-            self._share(node.row.ids, -1)
+            self._share(node, -1)
             self.evicted += 1
             dirty.pop(node, None)
             # A walk that stands here fetches the vector again, goes on, and teaches nobody.

@@ -23,7 +23,7 @@ from .vector import Vector
 
 __all__ = ["load_trie", "save_trie"]
 
-_FORMAT = 2
+_FORMAT = 3
 # What readers of a damaged file raise; zipfile: RuntimeError where a part is encrypted or of a later version.
 _DAMAGED = (ValueError, LookupError, EOFError, BadZipFile, TypeError, AttributeError, OverflowError, OSError,
             RuntimeError, MemoryError)  # fmt: skip
@@ -55,6 +55,11 @@ def save_trie(trie: Trie, path: str | os.PathLike[str]) -> None:
         "shift": np.array([row.shift for row in rows], np.float64),
         "shaped": np.array([row.factor is not None for row in rows], np.bool_),
         "factor": _joined([row.factor for row in rows if row.factor is not None], np.float64),
+        "tail": np.array([row.tail for row in rows], np.float64),
+        "entropy": np.array([row.entropy if row.thin else -1.0 for row in rows], np.float64),
+        "more_node": np.array([i for i, row in enumerate(rows) for _ in row.more], np.int64),
+        "more_token": np.array([t for row in rows for t in row.more], np.int64),
+        "more_raw": np.array([x for row in rows for x in row.more.values()], np.float64),
         "notes": np.frombuffer(json.dumps([[row.reason, row.lost] for row in rows]).encode(), np.uint8),
         "edge_node": np.array([i for i, _, _ in edges], np.int64),
         "edge_token": np.array([token for _, token, _ in edges], np.int64),
@@ -117,9 +122,14 @@ def _built(meta: dict[str, Any], found: dict[str, Any]) -> Trie:
             found["factor"][shaped[i] : shaped[i + 1]].copy() if found["shaped"][i] else None,
             tuple((int(t), float(p)) for t, p in lost),
             str(reason),
+            float(found["tail"][i]),
+            float(found["entropy"][i]),
         )
         node.visited = bool(found["visited"][i])
         nodes.append(node)
+    more = (found[name].tolist() for name in ("more_node", "more_token", "more_raw"))
+    for at, token, raw in zip(*more, strict=True):
+        nodes[at].row.keep(int(token), float(raw))
     columns = ("edge_node", "edge_token", "edge_upper", "edge_lower", "edge_verdict")
     for at, token, upper, lower, verdict in zip(*(found[c].tolist() for c in columns), strict=True):
         edge: Edge = nodes[at].edge(token)

@@ -5,10 +5,13 @@ learned. Leaves: exact normalisers and draws. Cost: making a vector is a pass ov
 is one over k / BLOCK totals and one over a block; so is a change of a factor. Memory is 4 bytes a token
 where masks repeat (equal masks share their ids), not the 20 of ids, doubles and cumulated doubles.
 
-P(token) = exp(raw - shift): raw are the model's own float32 scores, after temperature and cuts, and shift is
-their log-sum-exp in double precision, so nothing is lost by not storing doubles. Every total is summed anew
-from its block when a factor in it changes: no differences of large numbers, no drift, and the same state
-gives the same bits, whichever way it was reached.
+A *thin* vector has the TOP most probable tokens and the exact summed weight of all others, its tail: 5 kB
+whatever the vocabulary. A draw says `TAIL` where it falls there, and whoever draws computes the vector anew
+and draws among those tokens (`walk.py`). Tokens of the tail that were drawn are kept by themselves, with
+slots below 0, so that bounds on them are factors like others. The tail's weight is then the whole less
+theirs: that is exact to 1e-13 until they have half of it. Then the vector is `crowded`, the whole one is
+fetched and kept beside it, and the tail is summed. A bound gets the rounding on top, so it stays a bound. A
+draw goes the same way in each case, so that it depends on the weights alone.
 """
 
 from __future__ import annotations
@@ -21,9 +24,14 @@ import numpy.typing as npt
 from .chance import Chance
 from .logspace import NEVER, Doubles
 
-__all__ = ["BLOCK", "Urn", "Vector"]
+__all__ = ["BLOCK", "TAIL", "THIN_FROM", "THIN_TAIL", "TOP", "Urn", "Vector"]
 
 BLOCK = 512
+TOP = 512  # tokens of a thin vector, a block at most
+THIN_FROM = 2048  # tokens from which a vector is worth thinning
+THIN_TAIL = 0.25  # of the probability of what is allowed: beyond it every fourth draw would cost a forward
+TAIL = -1  # what a draw gives that falls among the others
+_ROUNDING = 2.0**-50
 _TINY = 1e-200  # totals below this, relative to the largest weight, are formed anew in log space
 
 
@@ -37,10 +45,12 @@ class Vector:
         log_mass: log of the summed exp(score): the exact local normaliser.
         lost: the most probable token that is not allowed, (id, log P); empty if nothing is lost.
         reason: why nothing is allowed; empty where something is.
+        tail: of a thin vector: summed exp(score - top) of the tokens that are not in `ids`; else 0.
+        more: tokens of the tail that were drawn: token -> raw. whole: kept where it is needed again.
     """
 
-    __slots__ = ("_entropy", "_sums", "factor", "ids", "log_mass", "lost", "raw", "reason", "shift", "top",
-                 "totals")  # fmt: skip
+    __slots__ = ("_entropy", "_sums", "factor", "ids", "log_mass", "lost", "more", "raw", "reason", "shift",
+                 "tail", "top", "totals", "whole")  # fmt: skip
 
     def __init__(
         self,
@@ -50,10 +60,14 @@ class Vector:
         factor: Doubles | None = None,
         lost: tuple[tuple[int, float], ...] = (),
         reason: str = "",
+        tail: float = 0.0,
+        entropy: float = -1.0,
     ) -> None:
+        self.tail, self.more = tail, dict[int, float]()
+        self.whole: Vector | None = None
         self.ids, self.raw, self.shift, self.factor = ids, raw, shift, factor
         self.lost, self.reason = lost, reason
-        self._entropy = -1.0
+        self._entropy = entropy
         self._sums: Doubles | None = None
         if not ids.size:
             self.top = self.log_mass = NEVER
@@ -64,22 +78,50 @@ class Vector:
         scores -= self.top
         np.exp(scores, out=scores)
         self.totals = np.add.reduceat(scores, np.arange(0, len(scores), BLOCK))
-        if len(scores) <= BLOCK:
+        if len(scores) <= BLOCK and not tail:
             self._sums = np.cumsum(scores)
-        self.log_mass = self.top + math.log(float(self.totals.sum()))
+        self.log_mass = self.top + math.log(float(self.totals.sum()) + tail)
         if factor is None:
             self.log_mass = min(self.log_mass, 0.0)
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    @property
+    def thin(self) -> bool:
+        return self.tail > 0.0
+
+    def token(self, slot: int) -> int:
+        return int(self.ids[slot]) if slot >= 0 else -2 - slot
+
+    def keep(self, token: int, raw: float) -> int:
+        """The slot of a token of the tail, which has this raw score."""
+        self.more.setdefault(token, raw)
+        return -2 - token
+
+    def others(self, whole: Vector) -> Doubles:
+        """The scores of a whole vector's tokens, -inf for those that this one has.
+
+        Where the model did not give the very same row again, the tail keeps the weight that it had.
+        """
+        scores = whole.scores()
+        scores += whole.shift - self.shift if whole.shift != self.shift else 0.0
+        at = np.searchsorted(whole.ids, self.ids)
+        at[at == len(whole.ids)] = 0
+        scores[at[whole.ids[at] == self.ids]] = NEVER
+        top = float(scores.max())
+        change = self.top + math.log(self.tail) - top - math.log(float(np.exp(scores - top).sum()))
+        if abs(change) > 1e-9:
+            scores += change
+        return scores
+
     def logp(self, slot: int) -> float:
-        return float(self.raw[slot]) - self.shift
+        return (float(self.raw[slot]) if slot >= 0 else self.more[-2 - slot]) - self.shift
 
     def score(self, slot: int) -> float:
         """log P with the shaping potentials."""
         plain = self.logp(slot)
-        return plain if self.factor is None else plain + float(self.factor[slot])
+        return plain if self.factor is None or slot < 0 else plain + float(self.factor[slot])
 
     def logps(self) -> Doubles:
         """float64, shape (k,); a fresh array."""
@@ -101,7 +143,10 @@ class Vector:
         return found
 
     def choose(self, chance: Chance) -> int:
-        """A slot with probability in proportion to exp(score)."""
+        """A slot with probability in proportion to exp(score), or TAIL."""
+        if self.tail:
+            at = chance.choose(np.cumsum(np.append(self.weights(0), self.tail)))
+            return TAIL if at == len(self.ids) else at
         if self._sums is None:
             self._sums = np.cumsum(self.totals)
         at = chance.choose(self._sums)
@@ -112,7 +157,9 @@ class Vector:
     def slot(self, token: int) -> int | None:
         """Where a token is; None where it is not allowed."""
         at = int(np.searchsorted(self.ids, token))
-        return at if at < len(self.ids) and self.ids[at] == token else None
+        if at < len(self.ids) and self.ids[at] == token:
+            return at
+        return -2 - token if token in self.more else None
 
     def best(self, count: int) -> list[int]:
         """The `count` slots with the largest scores, or all, best first; lower ids first where equal.
@@ -139,29 +186,42 @@ class Vector:
     def nbytes(self) -> int:
         """Without `ids`, which vectors may share."""
         own = self.raw.nbytes + self.totals.nbytes + (0 if self.factor is None else self.factor.nbytes)
-        return own + (0 if self._sums is None else self._sums.nbytes)
+        own += self.ids.nbytes if self.tail else 0  # a thin vector's are its own
+        own += 0 if self.whole is None else self.whole.nbytes + self.whole.ids.nbytes
+        return own + (0 if self._sums is None else self._sums.nbytes) + 100 * len(self.more)
 
 
 class Urn:
     """The tokens of a vector with factors on some of them, up to 1; -inf takes one out."""
 
-    __slots__ = ("_blocks", "_stale", "_totals", "vector")
+    __slots__ = ("_blocks", "_others", "_stale", "_summed", "_totals", "exact", "vector")
 
     def __init__(self, vector: Vector) -> None:
         self.vector: Vector = vector
         self._blocks: dict[int, dict[int, float]] = {}  # block -> slot -> log factor
+        self._others: dict[int, float] = {}  # token of the tail -> log factor
+        self._summed = -1.0  # the tail's weight, where it is summed; below 0: to be formed anew
+        self.exact = False  # sum the tail of a crowded vector; said once a walk stands on it
         self._totals = vector.totals
         self._stale: set[int] = set()  # blocks whose totals are to be formed anew
 
     def copy(self) -> Urn:
         twin = Urn(self.vector)
         twin._blocks = {block: dict(factors) for block, factors in self._blocks.items()}
+        twin._others, twin.exact = dict(self._others), self.exact
         twin._totals = self._totals.copy()
         twin._stale = set(self._stale)
         return twin
 
     def set(self, slot: int, factor: float) -> None:
         """Give a slot a log factor; 0 gives it back its own weight."""
+        if slot < 0:
+            self._summed = -1.0
+            if factor == 0.0:
+                self._others.pop(-2 - slot, None)
+            else:
+                self._others[-2 - slot] = factor
+            return
         block = slot // BLOCK
         factors = self._blocks.setdefault(block, {})
         if factor == 0.0:
@@ -181,16 +241,52 @@ class Urn:
                 plain = block not in self._blocks
                 self._totals[block] = self.vector.totals[block] if plain else self._weights(block).sum()
             self._stale.clear()
-        return float(self._totals.sum())
+        return float(self._totals.sum()) + (self._tail() if self.vector.tail else 0.0)
+
+    def factored(self, scores: Doubles, whole: Vector) -> Doubles:
+        """Scores of a whole vector's tokens with the factors on those of the tail, changed in place."""
+        for token, factor in self._others.items():
+            slot = whole.slot(token)
+            if slot is not None:
+                scores[slot] += factor
+        return scores
+
+    def _kept(self) -> float:
+        """The plain weights of the tail's tokens with factors, summed in one order whatever came first."""
+        vector = self.vector
+        return math.fsum(math.exp(vector.more[t] - vector.shift - vector.top) for t in self._others)
+
+    def _tail(self) -> float:
+        """The weight of the tail under the factors; at least what it is, and more by its rounding at most."""
+        vector = self.vector
+        if not self._others:
+            return vector.tail
+        if self.exact and vector.whole is not None:
+            if self._summed < 0.0:
+                scores = self.factored(vector.others(vector.whole), vector.whole)
+                self._summed = float(np.exp(scores - vector.top).sum())
+            return self._summed
+        below = vector.shift + vector.top
+        held = math.fsum(math.exp(vector.more[t] - below + f) for t, f in self._others.items() if f > NEVER)
+        rest = max(0.0, vector.tail - self._kept())
+        return held + rest + len(self._others) * _ROUNDING * vector.tail
+
+    @property
+    def crowded(self) -> bool:
+        """Whether tokens with factors have more than half of the tail, which is then to be summed."""
+        return bool(self._others) and not self.exact and self._kept() > 0.5 * self.vector.tail
 
     def weight(self, slot: int) -> float:
         """Of one slot, relative to exp(top) of the vector."""
-        factor = self._blocks.get(slot // BLOCK, {}).get(slot, 0.0)
+        if slot < 0:
+            factor = self._others.get(-2 - slot, 0.0)
+        else:
+            factor = self._blocks.get(slot // BLOCK, {}).get(slot, 0.0)
         return math.exp(self.vector.score(slot) - self.vector.top + factor)
 
     def log_total(self) -> float:
         """log of the summed exp(score) * factor: at most the vector's log mass."""
-        if not self._blocks:
+        if not self._blocks and not self._others:
             return self.vector.log_mass
         total = self.total()
         if total < _TINY:
@@ -200,12 +296,17 @@ class Urn:
         return min(self.vector.log_mass, self.vector.top + math.log(total))
 
     def choose(self, chance: Chance) -> int:
-        """A slot with probability in proportion to its weight; some weight must be left."""
-        if not self._blocks:
+        """A slot with probability in proportion to its weight, or TAIL; some weight must be left."""
+        if not self._blocks and not self._others:
             return self.vector.choose(chance)
         if self.total() < _TINY:
             scores = self._all()
-            return chance.choose(np.cumsum(np.exp(scores - scores.max())))
+            at = chance.choose(np.cumsum(np.exp(scores - scores.max())))
+            return TAIL if at == len(self.vector.ids) else at
+        if self.vector.tail:
+            weights = np.append(self._weights(0), self._tail())
+            at = chance.choose(np.cumsum(weights))
+            return TAIL if at == len(self.vector.ids) else at
         if len(self._totals) == 1:
             return chance.choose(np.cumsum(self._weights(0)))
         block = chance.choose(np.cumsum(self._totals))
@@ -224,12 +325,15 @@ class Urn:
         for factors in self._blocks.values():
             slots, values = _arrays(factors)
             scores[slots] += values
+        if self.vector.tail:
+            tail = self._tail()
+            scores = np.append(scores, self.vector.top + math.log(tail) if tail > 0.0 else NEVER)
         return scores
 
     @property
     def nbytes(self) -> int:
         own = 0 if self._totals is self.vector.totals else self._totals.nbytes
-        return own + 100 * sum(map(len, self._blocks.values()))
+        return own + 100 * (sum(map(len, self._blocks.values())) + len(self._others))
 
 
 def _arrays(factors: dict[int, float]) -> tuple[npt.NDArray[np.int64], Doubles]:

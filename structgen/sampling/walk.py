@@ -20,7 +20,7 @@ condition and leave bounds alone, so fetching changes the number of batches and 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,6 +34,7 @@ from .logspace import NEVER
 from .potential import Prefix, weight
 from .target import Target
 from .trie import Edge, Node, Trie
+from .vector import TAIL, Urn, Vector
 
 __all__ = ["Diary", "Mode", "Walk", "Walker"]
 
@@ -41,6 +42,7 @@ __all__ = ["Diary", "Mode", "Walk", "Walker"]
 # Other kernels and types differ by less.
 _SAME_MODEL, _SAME_MASS = 0.1, 0.3
 _PROBES = 4  # prefixes that are compared
+_WHOLE = 8  # whole vectors of thin nodes that are kept for the next draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,7 @@ class Walker:
         self.batch = batch
         self.diary = Diary()
         self.watch: Callable[[Prefix], None] | None = None  # told of prefixes that a condition refused
+        self._whole: OrderedDict[Node, Vector] = OrderedDict()
 
     def claim(self) -> None:
         """Bind the trie to the target. StructgenError: it belongs to another target or model."""
@@ -202,12 +205,17 @@ class Walker:
             probes.append(probe)
         for node, found in zip(nodes, self.target.expand(probes), strict=True):
             old = node.row
-            if not np.array_equal(found.ids, old.ids):
+            same = np.isin(found.ids, old.ids), np.isin(old.ids, found.ids)
+            if not (found.thin or old.thin) and not (same[0].all() and same[1].all()):
                 return False
             if not len(old):
                 continue
-            given = np.exp(found.scores() - found.log_mass), np.exp(old.scores() - old.log_mass)
-            if 0.5 * np.abs(given[0] - given[1]).sum() >= _SAME_MODEL:
+            # Of thin vectors what both hold is compared; what they leave out is in their masses.
+            given = found.scores()[same[0]] - found.log_mass, old.scores()[same[1]] - old.log_mass
+            if 0.5 * np.abs(np.exp(given[0]) - np.exp(given[1])).sum() >= _SAME_MODEL:
+                return False
+            others = np.exp(found.scores() - found.log_mass)[~same[0]].sum()
+            if found.thin == old.thin and others >= _SAME_MODEL:
                 return False
             if abs(found.log_mass - old.log_mass) >= _SAME_MASS:
                 return False
@@ -218,10 +226,58 @@ class Walker:
 
     def expand(self, walks: Sequence[Walk]) -> None:
         """Give every walk's last node its vector: one batch for the prefixes that have none."""
-        wanted = list({id(walk.node): walk for walk in walks if not walk.node.known}.values())
-        for walk, found in zip(wanted, self.target.expand(wanted), strict=True):
+        wanted = list({id(walk.node): walk for walk in walks if self.lacks(walk.node)}.values())
+        fresh = [walk for walk in wanted if not walk.node.known]
+        for walk, found in zip(fresh, self.target.expand(fresh), strict=True):
             walk.node.vector = found
             self.trie.touch(walk.node)
+        for walk in wanted:
+            if self.lacks(walk.node):
+                if self.target.thin:
+                    assert walk.node.urn is not None
+                    walk.node.row.whole = self.whole(walk)
+                    walk.node.urn.exact = True
+                    self.trie.touch(walk.node)
+                else:
+                    self.trie.replace(walk.node, self.whole(walk))
+
+    def lacks(self, node: Node) -> bool:
+        """Whether a node has no vector, or a thin one where a whole one is needed."""
+        if node.vector is None:
+            return True
+        if not node.vector.thin:
+            return False
+        if not self.target.thin:
+            return True
+        return node.urn is not None and node.urn.crowded
+
+    def whole(self, walk: Walk) -> Vector:
+        """The whole vector of a walk's last node, whose own is thin; kept for a while."""
+        if walk.node.row.whole is not None:
+            return walk.node.row.whole
+        found = self._whole.pop(walk.node, None)
+        if found is None:
+            found = self.target.expand([walk], thin=False)[0]
+        self._whole[walk.node] = found
+        while len(self._whole) > _WHOLE:
+            self._whole.popitem(last=False)
+        return found
+
+    def _from_tail(self, walk: Walk, lot: Vector | Urn) -> int:
+        """The slot of a draw that fell among the tokens which a thin vector leaves out.
+
+        All of them are drawn from, in the order of their ids, whichever were drawn before: a draw does not
+        depend on what was learned, but for the factors.
+        """
+        row, whole = walk.node.row, self.whole(walk)
+        scores = row.others(whole)
+        plain = scores.copy() if isinstance(lot, Urn) else scores
+        if isinstance(lot, Urn):
+            lot.factored(scores, whole)
+        at = walk.chance.choose(np.cumsum(np.exp(scores - scores.max())))
+        if row.more and row.whole is None:  # the second time here: it is worth its memory
+            row.whole = whole
+        return row.keep(int(whole.ids[at]), float(plain[at]) + row.shift)
 
     def tidy(self, walks: Sequence[Walk]) -> None:
         """Keep the trie within its budget while walks go on; to be called before vectors are asked for.
@@ -269,6 +325,8 @@ class Walker:
             slot, total = found
         else:
             slot = lot.choose(walk.chance)
+            if slot == TAIL:
+                slot = self._from_tail(walk, lot)
         if mode.entropies:
             walk.entropies.append(node.row.entropy)
         self.take(walk, slot, total, mode.bounds)
@@ -278,7 +336,7 @@ class Walker:
     def take(self, walk: Walk, slot: int, total: float, bounds: bool) -> None:
         """Append the token of a slot; `total` is the log normaliser of its draw."""
         node = walk.node
-        token = int(node.row.ids[slot])
+        token = node.row.token(slot)
         edge = node.edge(token, slot)
         walk.steps.append(total - walk.bound)
         walk.scores.append(edge.score)

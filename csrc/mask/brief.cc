@@ -1,0 +1,206 @@
+#include "mask/brief.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "mask/rows.h"
+
+namespace structgen {
+namespace brief_parts {  // files of a folder are compiled together, so unnamed ones would meet
+namespace {
+
+constexpr float kMinusInf = -std::numeric_limits<float>::infinity();
+constexpr double kGap = 300;  // nats between the most probable token and the most probable allowed one
+constexpr std::size_t kSample = 4096;
+
+struct Candidate {
+  float value;
+  int32_t id;
+};
+
+// exp(x) for -700 <= x <= 310. Taylor's series on [-ln 2 / 2, ln 2 / 2] to the 13th power.
+STRUCTGEN_INLINE double exp_of(double x) {
+  const double rounded = (x * 1.4426950408889634 + 6755399441055744.0) - 6755399441055744.0;
+  const double r = (x - rounded * 6.93147180369123816490e-01) - rounded * 1.90821492927058770002e-10;
+  double p = 1.6059043836821613e-10;
+  p = p * r + 2.0876756987868099e-09;
+  p = p * r + 2.5052108385441719e-08;
+  p = p * r + 2.7557319223985891e-07;
+  p = p * r + 2.7557319223985893e-06;
+  p = p * r + 2.4801587301587302e-05;
+  p = p * r + 1.9841269841269841e-04;
+  p = p * r + 1.3888888888888889e-03;
+  p = p * r + 8.3333333333333333e-03;
+  p = p * r + 4.1666666666666667e-02;
+  p = p * r + 1.6666666666666667e-01;
+  p = p * r + 0.5;
+  p = p * r * r + r + 1.0;
+  const int64_t bits = std::bit_cast<int64_t>(rounded + 6755399441055744.0) - 0x4338000000000000LL;
+  return p * std::bit_cast<double>(static_cast<uint64_t>(bits + 1023) << 52);
+}
+
+struct Tops {
+  float allowed = kMinusInf;
+  float refused = kMinusInf;
+};
+
+STRUCTGEN_CLONES void largest(const float* in, const uint32_t* mask, std::size_t words, Tops* out) {
+  alignas(64) float yes[32], no[32];
+  std::fill(yes, yes + 32, kMinusInf);
+  std::fill(no, no + 32, kMinusInf);
+  for (std::size_t w = 0; w < words; ++w) {
+    const uint32_t word = mask[w];
+    const float* x = in + w * 32;
+    if (word == ~0u)
+      for (unsigned j = 0; j < 32; ++j) yes[j] = x[j] > yes[j] ? x[j] : yes[j];
+    else if (word == 0)
+      for (unsigned j = 0; j < 32; ++j) no[j] = x[j] > no[j] ? x[j] : no[j];
+    else
+      for (unsigned j = 0; j < 32; ++j) {
+        float* into = (word >> j) & 1u ? &yes[j] : &no[j];
+        *into = x[j] > *into ? x[j] : *into;
+      }
+  }
+  for (unsigned j = 0; j < 32; ++j) {
+    out->allowed = std::max(out->allowed, yes[j]);
+    out->refused = std::max(out->refused, no[j]);
+  }
+}
+
+struct Sums {
+  double all = 0;      // of exp(x - best)
+  double below = 0;    // over allowed x below the threshold
+  double weighed = 0;  // the same, each times x - best
+};
+
+STRUCTGEN_CLONES void sums(const float* in, const uint32_t* mask, std::size_t words, double best,
+                           float threshold, Sums* out, uint32_t* above) {
+  alignas(64) double all[32] = {}, below[32] = {}, weighed[32] = {};
+  for (std::size_t w = 0; w < words; ++w) {
+    const uint32_t word = mask[w];
+    const float* x = in + w * 32;
+    uint32_t reach = 0;
+    for (unsigned j = 0; j < 32; ++j) reach |= static_cast<uint32_t>(x[j] >= threshold) << j;
+    above[w] = reach & word;
+    // Below e^-690 a token weighs nothing beside a double; what is at -inf falls under this, too.
+    alignas(64) float held[32];
+    const uint32_t low = word & ~reach;
+    for (unsigned j = 0; j < 32; ++j) held[j] = static_cast<float>((low >> j) & 1u);
+    for (unsigned j = 0; j < 32; ++j) {
+      const double d = std::max(static_cast<double>(x[j]) - best, -690.0);
+      const double e = exp_of(d), kept = e * static_cast<double>(held[j]);
+      all[j] += e;
+      below[j] += kept;
+      weighed[j] += kept * d;
+    }
+  }
+  for (unsigned j = 0; j < 32; ++j) {
+    out->all += all[j];
+    out->below += below[j];
+    out->weighed += weighed[j];
+  }
+}
+
+// A value that about `most` and probably more allowed values reach.
+float sampled_threshold(const float* in, const uint32_t* mask, std::size_t words, std::size_t allowed,
+                        std::size_t most, double slack) {
+  // Every n-th word of 32: neighbours in a vocabulary are alike, so pieces from everywhere are taken.
+  std::vector<float> seen;
+  const std::size_t stride = std::max<std::size_t>(1, allowed / kSample);
+  for (std::size_t w = 0; w < words; w += stride)
+    for (uint32_t word = mask[w]; word; word &= word - 1)
+      seen.push_back(in[w * 32 + static_cast<std::size_t>(std::countr_zero(word))]);
+  const double rank = slack * static_cast<double>(most) / static_cast<double>(stride) + 8;
+  if (rank >= static_cast<double>(seen.size())) return kMinusInf;
+  const auto nth = seen.begin() + static_cast<std::ptrdiff_t>(rank);
+  std::nth_element(seen.begin(), nth, seen.end(), std::greater<>());
+  return *nth;
+}
+
+}  // namespace
+}  // namespace brief_parts
+
+Brief brief_row(const float* row, std::size_t width, const uint32_t* mask, std::size_t words,
+                std::size_t most, int32_t* ids, float* values) {
+  using namespace brief_parts;
+  Brief found;
+  found.whole = true;
+  const std::size_t count = (width + 31) / 32;
+  // Whole words: the last columns are copied, and bits without a column are no tokens.
+  std::vector<float> padded;
+  std::vector<uint32_t> bits(count);
+  for (std::size_t w = 0; w < count; ++w) bits[w] = mask_word(mask, words, w, width);
+  if (width % 32) {
+    padded.assign(count * 32, kMinusInf);
+    std::copy_n(row, width, padded.data());
+    row = padded.data();
+  }
+  Tops tops;
+  largest(row, bits.data(), count, &tops);
+  if (std::isinf(tops.allowed) || (std::isinf(tops.refused) && tops.refused > 0) ||
+      static_cast<double>(tops.refused) - static_cast<double>(tops.allowed) > kGap)
+    return found;
+  std::size_t allowed = 0;
+  for (const uint32_t word : bits) allowed += static_cast<std::size_t>(std::popcount(word));
+  found.best = tops.allowed;
+
+  std::vector<uint32_t> above(count);
+  std::vector<Candidate> candidates;
+  Sums total;
+  for (double slack = 1.5;; slack *= 4) {
+    const float threshold = sampled_threshold(row, bits.data(), count, allowed, most, slack);
+    total = Sums();
+    sums(row, bits.data(), count, found.best, threshold, &total, above.data());
+    if (!std::isfinite(total.all)) return found;
+    candidates.clear();
+    for (std::size_t w = 0; w < count; ++w)
+      for (uint32_t word = above[w]; word; word &= word - 1) {
+        const std::size_t at = w * 32 + static_cast<std::size_t>(std::countr_zero(word));
+        if (row[at] > kMinusInf) candidates.push_back({row[at], static_cast<int32_t>(at)});
+      }
+    if (candidates.size() >= most || threshold == kMinusInf) break;
+  }
+  found.shift = found.best + std::log(total.all);
+  found.kept = std::min(most, candidates.size());
+  const auto cut = candidates.begin() + static_cast<std::ptrdiff_t>(found.kept);
+  if (cut != candidates.end())
+    std::nth_element(candidates.begin(), cut, candidates.end(), [](const Candidate& a, const Candidate& b) {
+      return a.value > b.value || (a.value == b.value && a.id < b.id);
+    });
+  double mass = total.below, weighed = total.weighed;
+  found.tail = total.below;
+  for (auto c = candidates.begin(); c != candidates.end(); ++c) {
+    const double d = static_cast<double>(c->value) - found.best, e = std::exp(d);
+    mass += e;
+    weighed += e * d;
+    if (c >= cut) found.tail += e;
+  }
+  found.entropy = std::max(0.0, std::log(mass) - weighed / mass);
+  found.whole = found.tail == 0;
+  std::fill(above.begin(), above.end(), 0u);
+  for (auto c = candidates.begin(); c != cut; ++c)
+    above[static_cast<std::size_t>(c->id) / 32] |= 1u << (c->id % 32);
+  std::size_t i = 0;
+  for (std::size_t w = 0; w < count; ++w)
+    for (uint32_t word = above[w]; word; word &= word - 1, ++i) {
+      const std::size_t at = w * 32 + static_cast<std::size_t>(std::countr_zero(word));
+      ids[i] = static_cast<int32_t>(at);
+      values[i] = row[at];
+    }
+  if (tops.refused > kMinusInf) {
+    found.lost_value = tops.refused;
+    for (std::size_t w = 0; w < count && found.lost < 0; ++w)
+      for (uint32_t word = ~bits[w]; word; word &= word - 1) {
+        const std::size_t at = w * 32 + static_cast<std::size_t>(std::countr_zero(word));
+        if (at < width && row[at] == tops.refused) {
+          found.lost = static_cast<int64_t>(at);
+          break;
+        }
+      }
+  }
+  return found;
+}
+
+}  // namespace structgen
