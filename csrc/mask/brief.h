@@ -7,7 +7,7 @@
 //
 // Nothing is found by subtraction: what is not kept is summed by itself. A threshold from a sample of the row
 // separates the tokens that may be among the best, which are few, from the others, which are summed as they
-// come; of those few the rest is added. exp is exact to 2 ulp.
+// come; of those few the rest is added. exp is right to 1e-15.
 #pragma once
 
 #include <cstddef>
