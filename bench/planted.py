@@ -33,6 +33,7 @@ TESTS = (
     "tests/test_search.py",
     "tests/test_sampling_search.py",
     "tests/test_contrast.py",
+    "tests/test_sampling_thin.py",
 )
 
 
@@ -177,6 +178,18 @@ BUGS = (
         "structgen/lm/mixing.py",
         "return max(0.0, share - context.spent)",
         "return max(0.0, share - context.spent / 2)",
+    ),
+    Bug(
+        "a thin vector's tail keeps the weight of tokens that bounds took out of it",
+        "structgen/sampling/vector.py",
+        "rest = max(0.0, vector.tail - self._kept())",
+        "rest = vector.tail",
+    ),
+    Bug(
+        "a draw among the tokens that a thin vector leaves out may fall on one that it has",
+        "structgen/sampling/vector.py",
+        "scores[at[whole.ids[at] == self.ids]] = NEVER",
+        "scores[at[whole.ids[at] == self.ids][1:]] = NEVER",
     ),
     Bug(
         "tree search: visits of the child count for the place's own",
