@@ -504,8 +504,12 @@ class Compiler:
             return None
         with self._lock:
             grammar = self._grammars.get(key)
-            if grammar is not None:
-                self._grammars.move_to_end(key)
+            if grammar is None:
+                return None
+            if grammar._core.full:  # the texts that it has keep it; the next ones get one in another world
+                del self._grammars[key]
+                return None
+            self._grammars.move_to_end(key)
             return grammar
 
     def _remember(self, key: Any, grammar: CompiledGrammar) -> CompiledGrammar:

@@ -216,3 +216,109 @@ def test_a_batch_of_grammars_that_several_threads_compiled() -> None:
         mask = structgen.allocate_bitmask(len(batch), WORDS.size)
         structgen.fill_bitmasks(batch, mask, threads=threads)
         assert np.array_equal(mask, expected)
+
+
+# ---- budgets, middles and canvases ----
+
+RECORD: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "pattern": "^[a-f]{2,9}$"},
+        "tags": {"type": "array", "items": {"enum": ["aa", "ab", "ba"]}, "maxItems": 4},
+        "n": {"type": "integer"},
+    },
+    "required": ["name", "tags"],
+}
+
+
+def in_threads(one: Any, count: int = 8) -> None:
+    """`one(compiler, seed)` has the same answer from a compiler of its own and from one that all threads use."""
+    alone = [one(compiler(), seed) for seed in range(count)]
+    shared = structgen.Compiler(vocabulary(WORDS))
+    found: list[Any] = [None] * count
+
+    def work(index: int) -> None:
+        found[index] = one(shared, index)
+
+    together(work, count)
+    assert found == alone
+
+
+def test_budgets_of_one_grammar_in_all_threads() -> None:
+    """Where tokens lead and what completes a text is found by one thread and kept for all (engine/targets.h).
+
+    Two threads may find two ways of ending, so texts are compared by what is promised: they end in time.
+    """
+    shared = structgen.Compiler(vocabulary(WORDS)).json_schema(RECORD)
+
+    def work(index: int) -> None:
+        chance = random.Random(index)
+        for most in (24, 40, 60):
+            matcher, mask = shared.matcher(), structgen.allocate_bitmask(1, WORDS.size)
+            for left in range(most, 0, -1):
+                matcher.fill_bitmask(mask, max_tokens=left)
+                bits = np.unpackbits(np.asarray(mask).view(np.uint8), bitorder="little")
+                assert matcher.accept_token(chance.choice(np.flatnonzero(bits).tolist()))
+                if matcher.is_terminated():
+                    break
+            assert matcher.is_terminated()
+
+    together(work, 8)
+
+
+def test_middles_in_all_threads() -> None:
+    """What stands behind a prefix and before a suffix is kept by the world (holes/strides.h, holes/right.h)."""
+
+    def one(using: structgen.Compiler, seed: int) -> list[Any]:
+        grammar = using.json_schema(RECORD)
+        out: list[Any] = []
+        for prefix, suffix in (('{"name": "a', '"tags": []}'), ('{"name": "ab", "tags": ["a', '"]}')):
+            matcher = grammar.infill(prefix, suffix).matcher()
+            out.append(grammar.can_complete([prefix, structgen.Gap(0, 40), suffix]).verdict)
+            mask, chance = structgen.allocate_bitmask(1, WORDS.size), random.Random(seed)
+            for _ in range(6):
+                matcher.fill_bitmask(mask)
+                out.append(np.asarray(mask).tobytes())
+                bits = np.unpackbits(np.asarray(mask).view(np.uint8), bitorder="little")
+                token = chance.choice(np.flatnonzero(bits).tolist())
+                assert matcher.accept_token(token)
+                if token in WORDS.eos:
+                    break
+        return out
+
+    in_threads(one)
+
+
+def test_canvases_in_all_threads() -> None:
+    """Canvases of one grammar share its tables (engine/canvas.h): slots and checks are those of one thread."""
+
+    def one(using: structgen.Compiler, seed: int) -> list[Any]:
+        canvas = using.json_schema(RECORD).canvas(12)
+        out: list[Any] = []
+        for slot in (seed % 12, (seed + 5) % 12):
+            mask = structgen.allocate_bitmask(1, WORDS.size)
+            canvas.fill_bitmask(slot, mask)
+            out.append(np.asarray(mask).tobytes())
+        return out
+
+    in_threads(one)
+
+
+def test_compiles_by_other_means_at_once() -> None:
+    """Patterns, GBNF, Lark and tags in one compiler, some within a set that it has and some with budgets."""
+
+    def one(using: structgen.Compiler, seed: int) -> list[Any]:
+        made = [
+            using.regex(f"[a-f]{{{seed % 3 + 1},}}x?"),
+            using.gbnf('root ::= "a" root | "b"'),
+            using.lark(f'start: "a"~{seed % 4 + 1} B?\nB: /[b-d]+/'),
+            using.json_schema(RECORD, on_limit="subset"),
+        ]
+        out = []
+        for grammar in made:
+            mask = structgen.allocate_bitmask(1, WORDS.size)
+            grammar.matcher().fill_bitmask(mask)
+            out.append(np.asarray(mask).tobytes())
+        return out
+
+    in_threads(one)

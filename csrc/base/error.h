@@ -40,14 +40,14 @@ class Error : public std::exception {
 
   const char* what() const noexcept override { return message_.c_str(); }
   ErrorKind kind() const { return kind_; }
-  // Asked for by a test (see Meter::fail_after): nobody is to make the best of it.
-  Error&& on_purpose() && {
-    on_purpose_ = true;
+  // Nobody on the way is to make the best of it: memory is used up, or a test asked for it.
+  Error&& for_the_caller() && {
+    for_the_caller_ = true;
     return std::move(*this);
   }
   // Whether it was only too much to tell.
   bool is_limit() const {
-    if (on_purpose_) return false;
+    if (for_the_caller_) return false;
     return kind_ == ErrorKind::kBudgetExceeded || kind_ == ErrorKind::kSchemaTooComplex;
   }
   int64_t offset() const { return offset_; }
@@ -60,7 +60,7 @@ class Error : public std::exception {
   std::string pointer_;
   std::string keyword_;
   int64_t offset_ = -1;
-  bool on_purpose_ = false;
+  bool for_the_caller_ = false;
 };
 
 // For questions that one of several answers decides: an answer that is too much to tell waits until the

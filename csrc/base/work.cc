@@ -15,8 +15,9 @@ std::string grouped(int64_t n) {
   return digits;
 }
 
-[[noreturn]] void refuse(Task task, int64_t limit) {
-  const std::string most = " takes more than " + grouped(limit) + " units of work";
+[[noreturn]] void refuse(Task task, int64_t limit, int64_t set) {
+  std::string most = " takes more than " + grouped(limit) + " units of work";
+  if (set > 0) most += ", " + grouped(limit / set) + " times the limit of " + grouped(set);
   switch (task) {
     case Task::kCompile:
       throw Error(ErrorKind::kSchemaTooComplex,
@@ -42,6 +43,17 @@ std::string grouped(int64_t n) {
 }
 }  // namespace
 
+void out_of_memory(std::size_t limit) {
+  const std::string most = " takes more than " + std::to_string(limit >> 20) + " MB of automata and states; ";
+  if (meter.task() == Task::kCompile)
+    throw Error(ErrorKind::kSchemaTooComplex,
+                "compiling this" + most + "simplify it, or raise Limits(memory=...)")
+        .for_the_caller();
+  throw Error(ErrorKind::kBudgetExceeded,
+              "this text" + most + "compile the grammar again, or raise Limits(memory=...)")
+      .for_the_caller();
+}
+
 void Meter::settle() {
   if (fail_ > 0) fail_ = std::max<int64_t>(1, fail_ - (given_ - slice_));  // due: at the next charge
   given_ = slice_;
@@ -61,27 +73,28 @@ void Meter::checkpoint() {
       fail_ = 0;
       refill(all);
       if (work_interrupt) work_interrupt();  // a test may want this one to fail in its place
-      throw Error(ErrorKind::kBudgetExceeded, "a failure that a test asked for").on_purpose();
+      throw Error(ErrorKind::kBudgetExceeded, "a failure that a test asked for").for_the_caller();
     }
   }
   if (all < 0) {
     slice_ = std::max<int64_t>(all, -1);  // no further down: what is over is not counted
     after_ = 0;
     given_ = slice_;
-    refuse(task_, limit_);
+    refuse(task_, limit_, set_);
   }
   refill(all);
   if (work_interrupt) work_interrupt();
   if (look_) look_(of_);
 }
 
-WorkScope::WorkScope(Task task, int64_t limit, void (*look)(void*), void* of) {
+WorkScope::WorkScope(Task task, Allowance limit, void (*look)(void*), void* of) {
   meter.settle();
   outer_ = meter;
-  mine_ = std::min(limit, std::max<int64_t>(0, meter.left()));
-  if (limit <= mine_ || meter.task_ == Task::kNone) {
+  mine_ = std::min(limit.units, std::max<int64_t>(0, meter.left()));
+  if (limit.units <= mine_ || meter.task_ == Task::kNone) {
     meter.task_ = task;
-    meter.limit_ = limit;
+    meter.limit_ = limit.units;
+    meter.set_ = limit.set;
   }
   if (look) {
     meter.look_ = look;

@@ -27,6 +27,14 @@ enum class Task : uint8_t {
   kHoles
 };
 
+// What a call may take. `set`: the limit that a user set, where the call may take a multiple of it.
+struct Allowance {
+  int64_t units;
+  int64_t set = 0;
+  Allowance(int64_t all) : units(all) {}
+  Allowance(int64_t all, int64_t of) : units(all), set(of) {}
+};
+
 class Meter {
  public:
   static constexpr int64_t kEndless = int64_t{1} << 60;
@@ -58,6 +66,7 @@ class Meter {
   int64_t after_ = kEndless;
   int64_t given_ = kSlice;  // what `slice_` began with
   int64_t limit_ = kEndless;
+  int64_t set_ = 0;
   int64_t fail_ = 0;
   Task task_ = Task::kNone;
   void (*look_)(void*) = nullptr;
@@ -72,7 +81,7 @@ inline void charge(int64_t units = 1) { meter.charge(units); }
 // checkpoint and may throw.
 class WorkScope {
  public:
-  WorkScope(Task task, int64_t limit, void (*look)(void*) = nullptr, void* of = nullptr);
+  WorkScope(Task task, Allowance limit, void (*look)(void*) = nullptr, void* of = nullptr);
   ~WorkScope();
   WorkScope(const WorkScope&) = delete;
   WorkScope& operator=(const WorkScope&) = delete;
@@ -91,6 +100,9 @@ inline int64_t share_of_work() {
   constexpr int64_t kLeast = 2'000, kMost = 4'000'000;
   return std::clamp(meter.left() / 2, kLeast, kMost);
 }
+
+// Throws what a call raises that needs more bytes than `limit`; no setting makes a part of an answer of it.
+[[noreturn]] void out_of_memory(std::size_t limit);
 
 // Called at every checkpoint of every thread: whoever asked to be interrupted throws here.
 extern void (*work_interrupt)();

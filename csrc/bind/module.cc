@@ -416,6 +416,9 @@ NB_MODULE(_core, m) {
              return out;
            })
       .def_prop_ro(
+          "full", [](const Grammar& g) { return g.is_full(); },
+          "Whether so much was made for it that the next text is to have a new one.")
+      .def_prop_ro(
           "lost", [](const Grammar& g) { return g.world().lock.lost(); },
           "Whether another thread worked on it when this process was forked from its parent.")
       .def_prop_ro("warnings", [](const Grammar& g) { return g.warnings(); })

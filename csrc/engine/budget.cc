@@ -664,13 +664,14 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
 
 // The first completion of a grammar may take much more than a mask; what is learnt on the way stays. A text
 // that was begun must not stop for it.
-int64_t Matcher::ending_work() const {
+Allowance Matcher::ending_work() const {
   constexpr int64_t kTimes = 50;
-  return kTimes * std::min(grammar_->mask_work(), Meter::kEndless / kTimes);
+  const int64_t set = std::min(grammar_->mask_work(), Meter::kEndless / kTimes);
+  return {kTimes * set, set};
 }
 
 // Of a mask the tokens that leave enough of the budget.
-bool Matcher::narrow_row(uint32_t* row, std::size_t budget, int64_t work) {
+bool Matcher::narrow_row(uint32_t* row, std::size_t budget, Allowance work) {
   const Vocabulary& v = grammar_->vocabulary();
   std::lock_guard hold(grammar_->world().lock);
   const WorkScope scope(Task::kBudget, work);

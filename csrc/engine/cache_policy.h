@@ -23,7 +23,9 @@
 // writes, so none are tried in a world of twice cache_bytes.
 //
 // One text alone may need more than the cache: its states cannot be dropped while a matcher stands in them.
-// So calls fail only beyond `most()`, which is far above cache_bytes and protects the machine.
+// So calls fail only beyond `most()`, which is far above cache_bytes and protects the machine. It is looked at
+// while automata and states are made, not only between calls. A grammar whose world is beyond `renewed()` is
+// compiled again, in another world, when its text is asked for the next time.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +41,8 @@ struct CachePolicy {
   // Left of the grammars' worlds after some were dropped.
   std::size_t kept() const { return bytes / 4 * 3; }
   std::size_t no_trials() const { return 2 * bytes; }
-  std::size_t most() const { return 8 * bytes + (256u << 20); }
+  std::size_t renewed() const { return 2 * bytes + (16u << 20); }
+  std::size_t most() const { return 8 * bytes + (64u << 20); }
   // Grammars kept by their text, however small they are.
   static constexpr std::size_t kGrammars = 1024;
 };

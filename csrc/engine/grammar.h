@@ -127,6 +127,11 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::size_t retire();
   // Without the lock: byte_size(), as last published.
   std::size_t published() const { return published_all_.load(std::memory_order_relaxed); }
+  // Without the lock: its world, or what is its own, is so large that a new one is to be made.
+  bool is_full() const {
+    const std::size_t own = published_all_.load(std::memory_order_relaxed);
+    return world_->published.load(std::memory_order_relaxed) + own > world_->policy.renewed();
+  }
   uint32_t states() const { return epoch_->parser.size(); }
 
  private:

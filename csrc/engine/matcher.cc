@@ -89,10 +89,8 @@ void Matcher::refresh() {
   const std::size_t most = world.policy.most();
   if (epoch_->limits && epoch_->published > most)
     throw Error(ErrorKind::kBudgetExceeded,
-                "a text with limits on tokens nests too deeply; raise cache_bytes");
-  if (world.byte_size() > most)
-    throw Error(ErrorKind::kBudgetExceeded,
-                "the grammar's automata exceed their memory budget; raise cache_bytes");
+                "a text with limits on tokens nests too deeply; raise Limits(memory=...)");
+  if (world.byte_size() + grammar_->productions().byte_size() > most) out_of_memory(most);
 }
 
 StateId Matcher::step(StateId s, uint8_t byte) {

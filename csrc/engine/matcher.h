@@ -93,10 +93,10 @@ class Matcher {
   bool take_way(const std::vector<StateId>& ways, const std::function<bool(StateId)>& f);
   void part_of_row(uint32_t* row);
   int64_t reading_work(std::size_t bytes) const;
-  int64_t ending_work() const;
+  Allowance ending_work() const;
   void row_by_bytes(uint32_t* row);  // whether or not tokens can finish what follows
   bool row_within(uint32_t* row, std::size_t budget);
-  bool narrow_row(uint32_t* row, std::size_t budget, int64_t work);
+  bool narrow_row(uint32_t* row, std::size_t budget, Allowance work);
   bool walks(StateId& s, std::string_view bytes) const;  // false: a step is not known
   void push(StateId s, TokenId t, std::string_view text);
   StateId step(StateId s, uint8_t byte);

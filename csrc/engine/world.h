@@ -30,7 +30,9 @@ struct World {
         regexes(plain_strings, subset),
         slices(regexes, *vocabulary),
         policy{bytes},
-        cache(cache_masks) {}
+        cache(cache_masks) {
+    regexes.set_most(policy.most());
+  }
   std::size_t byte_size() const { return regexes.byte_size() + slices.byte_size(); }
   // Under the lock: tells readers without it how large the world is.
   void publish() { published.store(byte_size(), std::memory_order_relaxed); }

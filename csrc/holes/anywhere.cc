@@ -14,7 +14,11 @@ namespace structgen {
 namespace {
 constexpr uint32_t kAnywhere = 41;  // of RegexArena::attached
 constexpr std::size_t kMostLeft = 200'000;
-using Known = std::unordered_map<uint32_t, std::unique_ptr<const Anywhere>>;
+struct Known {
+  std::unordered_map<uint32_t, std::unique_ptr<const Anywhere>> of;
+  std::size_t bytes = 0;
+  std::size_t byte_size() const { return bytes; }
+};
 
 bool hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
@@ -47,7 +51,7 @@ RegexId without_exceptions(RegexArena& regexes, RegexId r) {
 
 const Anywhere& anywhere(RegexArena& regexes, RegexId r) {
   Known& known = regexes.attached<Known>(kAnywhere, [] { return std::make_shared<Known>(); });
-  std::unique_ptr<const Anywhere>& slot = known[r.v];
+  std::unique_ptr<const Anywhere>& slot = known.of[r.v];
   if (slot) return *slot;
   auto out = std::make_unique<Anywhere>();
   FlatMap<uint32_t, bool> seen;

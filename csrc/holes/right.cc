@@ -31,6 +31,7 @@ class Before : public LazyLanguage {
     return arena.lazy(definition, n, arena.matches(r, text), true);
   }
   const State& state(uint32_t n) const { return states_[n]; }
+  std::size_t byte_size() const { return states_.size() * (2 * sizeof(State) + 80); }
   RegexId unfold(RegexArena& arena, uint32_t n) override {
     if (unfolded_[n] != kUnknown) return unfolded_[n];
     const State s = states_[n];
@@ -60,6 +61,7 @@ class Before : public LazyLanguage {
 struct Quotients {
   Before* lazy = nullptr;  // of the arena
   FlatMap<uint64_t, uint32_t> by_byte;
+  std::size_t byte_size() const { return by_byte.byte_size() + lazy->byte_size(); }
 };
 
 Quotients& quotients(RegexArena& regexes) {

@@ -44,7 +44,7 @@ class Strides {
   static constexpr uint32_t kRoot = 0;  // the set of places where a token begins
   const Stride& stride(RegexId r, uint32_t places);
   const std::vector<TokenId>& tokens(RegexId r, uint32_t places, std::size_t left);
-  std::size_t byte_size() const { return bytes_; }
+  std::size_t byte_size() const { return bytes_ + index_.byte_size() + known_.byte_size(); }
   // The number of a set of places.
   uint32_t intern(std::vector<uint32_t>& places);
   const std::vector<uint32_t>& places(uint32_t set) const { return sets_[set]; }

@@ -53,6 +53,13 @@ std::size_t Parser::byte_size() const {
          edges_.byte_size();
 }
 
+void Parser::look_at_size() {
+  constexpr uint32_t kLook = 512;  // new states and sets of stacks between two looks
+  if (states_.size() + stacks_.size() < next_look_) return;
+  if (byte_size() > regexes_.most()) out_of_memory(regexes_.most());
+  next_look_ = states_.size() + stacks_.size() + kLook;
+}
+
 const Alternatives& Parser::expand(RuleId rule) {
   const auto it = expansions_.find(rule.v);
   if (it != expansions_.end()) return it->second;
@@ -177,6 +184,7 @@ void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Fro
   }
   const DepthGuard guard(depth_);
   charge();
+  look_at_size();
   if (stacks_.has_end(stack)) out.accepting = true;
   for (const StackEntry& e : stacks_.entries(stack)) follow(e.top, e.rest, capture, reading, out);
 }
@@ -392,6 +400,7 @@ StateId Parser::intern(const std::vector<Item>& items, bool accepting) {
                std::equal(items.begin(), items.end(), s.items);
       },
       [&] {
+        look_at_size();
         const uint32_t k = states_.emplace_back();
         State& s = states_[k];
         s.items = pool_.copy(std::span<const Item>(items)).data();

@@ -156,6 +156,7 @@ class Parser {
   void normalise(std::vector<Item>& items);
   void normalise(std::vector<Pending>& lexemes);
   StateId intern(const std::vector<Item>& items, bool accepting);
+  void look_at_size();  // throws where there is too much of it (RegexArena::most())
   std::atomic<uint32_t>* make_row(StateId s);
   StateId step_uncached(StateId s, uint8_t byte);
   StateId limited(StateId s, bool begin);
@@ -171,6 +172,7 @@ class Parser {
   StackLimits limits_;
   CaptureArena captures_;
   StableVector<State> states_;
+  uint32_t next_look_ = 0;
   InternTable index_;
   BumpPool pool_;
   std::unordered_map<uint32_t, Alternatives> expansions_;

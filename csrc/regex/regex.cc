@@ -53,6 +53,7 @@ constexpr uint32_t kUnknownNext = 0xFFFFFFFFu;
 constexpr uint32_t kMaxKids = 50'000;  // of one | or &
 constexpr uint16_t kNested = 8;        // levels from which lazy & of | is flattened
 constexpr uint32_t kNestedSearches = 8;
+constexpr uint32_t kLook = 512;        // new nodes between two looks at the size
 constexpr uint16_t kMaxHeight = 4'000;  // recursion depth of a derivative
 
 uint32_t add_counts(uint32_t a, uint32_t b) {
@@ -79,8 +80,13 @@ RegexArena::RegexArena(bool plain_strings, bool subset)
 }
 
 std::size_t RegexArena::byte_size() const {
+  std::size_t attached = 0;
+  for (const auto& [key, known] : attached_)
+    if (known.bytes) attached += known.bytes(known.of.get());
   return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + sets_.byte_size() +
-         json_sets_.byte_size() + tables_.byte_size() + class_maps_.byte_size() + least_lengths_.byte_size();
+         json_sets_.byte_size() + tables_.byte_size() + class_maps_.byte_size() + least_lengths_.byte_size() +
+         set_index_.byte_size() + json_set_index_.byte_size() + remembered_.byte_size() +
+         limited_.size() * 48 + lazies_.size() * 64 + attached;
 }
 
 RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::string_view text) {
@@ -98,6 +104,11 @@ RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::str
                (text.empty() || std::memcmp(o.text, text.data(), text.size()) == 0);
       },
       [&] {
+        charge(1 + static_cast<int64_t>(kids.size() / 8));
+        if (nodes_.size() >= next_look_) {  // not advanced where it throws: nothing more is made
+          if (byte_size() > most_) out_of_memory(most_);
+          next_look_ = nodes_.size() + kLook;
+        }
         if (!kids.empty()) {
           node.kids = pool_.copy(kids).data();
           node.n = static_cast<uint32_t>(kids.size());
@@ -247,6 +258,7 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
     std::vector<RegexId> spine;
     for (; nodes_[a.v].kind == RegexKind::kCat; a = RegexId{nodes_[a.v].b})
       spine.push_back(RegexId{nodes_[a.v].a});
+    charge(1 + static_cast<int64_t>(spine.size() / 2));
     b = cat(a, b);
     while (!spine.empty()) {
       b = cat(spine.back(), b);
@@ -324,6 +336,7 @@ bool RegexArena::merge_repeats(std::vector<uint32_t>& kids) {
     parts.push_back(p);
   }
   if (parts.size() < 2) return false;
+  charge(1 + static_cast<int64_t>(parts.size()));
   std::sort(parts.begin(), parts.end(), [](const Part& x, const Part& y) {
     return std::tie(x.element, x.tail, x.min) < std::tie(y.element, y.tail, y.min);
   });
@@ -378,6 +391,7 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
       take(p.v);
   }
   if (has_set) kids.push_back(bytes(set).v);
+  charge(1 + static_cast<int64_t>(kids.size() / 2));  // sorted, looked at, hashed
   std::sort(kids.begin(), kids.end());
   kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
   if (nullable) std::erase(kids, epsilon().v);
@@ -446,6 +460,7 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
     if (set.none()) return empty();
     kids.push_back(bytes(set).v);
   }
+  charge(1 + static_cast<int64_t>(kids.size() / 2));
   std::sort(kids.begin(), kids.end());
   kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
   for (uint32_t k : kids) {

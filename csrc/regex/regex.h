@@ -152,9 +152,13 @@ class RegexArena {
   // The same for what a caller builds of many regexes; one type a key.
   template <class T, class Make>
   T& attached(uint32_t key, Make&& make) {
-    std::shared_ptr<void>& known = attached_[key];
-    if (!known) known = make();
-    return *static_cast<T*>(known.get());
+    Attached& known = attached_[key];
+    if (!known.of) {
+      known.of = make();
+      if constexpr (requires(const T& t) { t.byte_size(); })
+        known.bytes = [](const void* t) { return static_cast<const T*>(t)->byte_size(); };
+    }
+    return *static_cast<T*>(known.of.get());
   }
 
   // r with other maxima of its counters, where those are at or above a limit: `characters` for counters of
@@ -203,6 +207,9 @@ class RegexArena {
   const ByteSet& byte_set(uint32_t index) const { return sets_[index]; }
   uint32_t size() const { return nodes_.size(); }
   std::size_t byte_size() const;
+  // More bytes than that, or states of parsers that read by this arena: out_of_memory().
+  void set_most(std::size_t bytes) { most_ = bytes; }
+  std::size_t most() const { return most_; }
 
   static constexpr uint32_t kLiteralMax = 64;
 
@@ -250,7 +257,13 @@ class RegexArena {
   RegexId any_character_{};
   FlatMap<uint32_t, uint32_t> least_lengths_;
   FlatMap<uint32_t, RegexId> remembered_;
-  std::unordered_map<uint32_t, std::shared_ptr<void>> attached_;
+  struct Attached {
+    std::shared_ptr<void> of;
+    std::size_t (*bytes)(const void*) = nullptr;
+  };
+  std::unordered_map<uint32_t, Attached> attached_;
+  std::size_t most_ = static_cast<std::size_t>(-1);
+  uint32_t next_look_ = 0;  // nodes at which the size is looked at again
   struct LimitedHash {
     std::size_t operator()(const std::array<uint32_t, 3>& key) const { return hash_words(key, 3); }
   };
