@@ -146,7 +146,13 @@ class VocabularyError(StructgenError, ValueError):
 
 
 class BudgetExceeded(StructgenError):
-    """A run-time budget (memory, states, time) ran out; a larger one may succeed."""
+    """A run-time budget (memory, states, time) ran out; a larger one may succeed.
+
+    `pointer` and `keyword` say which part of a JSON Schema was at work, None where it is not known.
+    """
+
+    pointer: str | None = None
+    keyword: str | None = None
 
 
 class UnsatisfiableBudget(BudgetExceeded):
@@ -176,10 +182,11 @@ def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) 
     """
     if kind in _SCHEMA_KINDS:
         return _SCHEMA_KINDS[kind](message, pointer=pointer, keyword=keyword)
+    where = ""
+    if pointer or keyword:
+        where = f" (keyword '{keyword}' at #{pointer})" if keyword else f" (at #{pointer})"
     if kind == "grammar":
-        if pointer or keyword:  # a malformed schema rather than malformed text
-            where = f" (keyword '{keyword}' at #{pointer})" if keyword else f" (at #{pointer})"
-            message += where
+        message += where  # a malformed schema rather than malformed text
         error = GrammarError(message, offset=offset if offset >= 0 else None)
         if pointer or keyword:
             error.pointer, error.keyword = pointer, keyword
@@ -189,7 +196,10 @@ def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) 
     if kind == "vocabulary":
         return VocabularyError(message)
     if kind == "budget":
-        return BudgetExceeded(message)
+        exceeded = BudgetExceeded(message + where)
+        if where:
+            exceeded.pointer, exceeded.keyword = pointer, keyword
+        return exceeded
     if kind == "unsatisfiable_budget":
         return UnsatisfiableBudget(message)
     if kind == "value":

@@ -349,7 +349,7 @@ class Matcher:
         Args:
             mask: int32 numpy array or CPU tensor, shape (rows, ceil(V/32)) or (ceil(V/32),), C-contiguous.
                 Bit t % 32 of word t // 32 is 1 where token t is allowed.
-            row: the row to write.
+            row: the row to write; a negative one counts from the end, as in Python.
             max_tokens: tokens left, this one included. When given, only tokens are allowed after which the
                 text can still be completed (end-of-sequence token included) within what is left, however its
                 rest is cut into tokens. After such a token the next mask is never empty, and with enough to

@@ -123,6 +123,13 @@ CASES = {
         "call = lambda: compiler.gbnf(text)",
         "",
     ),
+    "structural tags": (
+        'number = {"type": "json_schema", "json_schema": {"type": "integer"}}\n'
+        'tags = [{"type": "tag", "begin": f"<f{i}>", "content": number, "end": ""} for i in range(40000)]\n'
+        'form = {"type": "triggered_tags", "triggers": ["<f"], "tags": tags}\n'
+        'call = lambda: compiler.structural_tag({"type": "structural_tag", "format": form})',
+        "",
+    ),
     "a thread with a larger stack": (COMPILE, ""),
     "Python on a thread with a larger stack": (
         "def work():\n    while True:\n        pass\ncall = lambda: structgen._core.with_stack(work)",

@@ -293,9 +293,9 @@ def test_canvases_in_all_threads() -> None:
     """Canvases of one grammar share its tables (engine/canvas.h): slots and checks are those of one thread."""
 
     def one(using: structgen.Compiler, seed: int) -> list[Any]:
-        canvas = using.json_schema(RECORD).canvas(12)
+        canvas = using.json_schema(RECORD).canvas(24)
         out: list[Any] = []
-        for slot in (seed % 12, (seed + 5) % 12):
+        for slot in (seed % 24, (seed + 5) % 24):
             mask = structgen.allocate_bitmask(1, WORDS.size)
             canvas.fill_bitmask(slot, mask)
             out.append(np.asarray(mask).tobytes())

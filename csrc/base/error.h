@@ -40,6 +40,17 @@ class Error : public std::exception {
 
   const char* what() const noexcept override { return message_.c_str(); }
   ErrorKind kind() const { return kind_; }
+  // The number of the schema at work (Lowering::location), from the innermost call that knows it; who has the
+  // schemas' text makes a place of it.
+  void in_schema(uint32_t location) {
+    if (schema_ < 0 && pointer_.empty()) schema_ = location;
+  }
+  int64_t schema() const { return schema_; }
+  void place(std::string pointer, std::string keyword) {
+    pointer_ = std::move(pointer);
+    keyword_ = std::move(keyword);
+    schema_ = -1;
+  }
   // Nobody on the way is to make the best of it: memory is used up, or a test asked for it.
   Error&& for_the_caller() && {
     for_the_caller_ = true;
@@ -60,6 +71,7 @@ class Error : public std::exception {
   std::string pointer_;
   std::string keyword_;
   int64_t offset_ = -1;
+  int64_t schema_ = -1;
   bool for_the_caller_ = false;
 };
 

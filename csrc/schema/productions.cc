@@ -76,11 +76,12 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
     strings_ = std::make_unique<RawStrings>(formulas_, regexes_, scalars_, Spelling::kUtf8);
     keys_ = std::make_unique<RawStrings>(formulas_, regexes_, scalars_, layout_.elements->text.keys);
   }
-  if (!solver_.nonempty(root)) {
+  placed([&] {
+    if (solver_.nonempty(root)) return;
     if (lowering_.any_broken()) lowering_.raise_broken();
     if (layout_.elements && solver_.nonempty(schema)) unwritable(schema);
     unsatisfiable();
-  }
+  });
   root_ = rule(layout_.elements ? kArguments : kValue, root.v, 0, 0);
 }
 
@@ -154,7 +155,40 @@ RuleId JsonProductions::rule(RuleKind kind, uint32_t a, uint32_t b, uint32_t dep
 
 void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& out) {
   solver_.refill();
-  expand_rule(id, reading, out, false);
+  placed([&] {
+    try {
+      expand_rule(id, reading, out, false);
+    } catch (Error& e) {
+      const Rule r = rules_[id.v];
+      const bool formula = r.kind == kValue || r.kind == kArrayFirst || r.kind == kArrayNext;
+      if (uint32_t at = 0; formula && solver_.schema_of(FormulaId{r.a}, 3, at)) e.in_schema(at);
+      throw;
+    }
+  });
+}
+
+// The keyword is named where only one of the schema's can have been the work.
+void JsonProductions::place(Error& e) const {
+  if (e.schema() < 0) return;
+  const Loc& at = lowering_.location(static_cast<uint32_t>(e.schema()));
+  std::string keyword;
+  if (schemas_->json(at).is_object(at.node)) {
+    const Keywords o(*schemas_, at);
+    int found = 0;
+    for (const auto& [word, name] :
+         {std::pair(Word::kPattern, "pattern"), std::pair(Word::kFormat, "format"),
+          std::pair(Word::kMultipleOf, "multipleOf"), std::pair(Word::kUniqueItems, "uniqueItems"),
+          std::pair(Word::kContains, "contains"), std::pair(Word::kPatternProperties, "patternProperties"),
+          std::pair(Word::kPropertyNames, "propertyNames"), std::pair(Word::kAllOf, "allOf"),
+          std::pair(Word::kAnyOf, "anyOf"), std::pair(Word::kOneOf, "oneOf"), std::pair(Word::kNot, "not"),
+          std::pair(Word::kIf, "if"), std::pair(Word::kDependentSchemas, "dependentSchemas")})
+      if (o[word] != kNoJson) {
+        keyword = name;
+        ++found;
+      }
+    if (found != 1) keyword.clear();
+  }
+  e.place(schemas_->pointer(at), std::move(keyword));
 }
 
 void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternatives& out, bool nearest) {

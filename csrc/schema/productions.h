@@ -82,6 +82,17 @@ class JsonProductions : public Productions {
     uint32_t depth = 0;  // nesting, in pretty layout only
     friend bool operator==(const Rule&, const Rule&) = default;
   };
+  // f(), and an error without a place gets that of the innermost schema at work.
+  template <class F>
+  auto placed(F&& f) {
+    try {
+      return f();
+    } catch (Error& e) {
+      place(e);
+      throw;
+    }
+  }
+  void place(Error& e) const;
   RuleId rule(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth);
   Symbol call(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth) {
     return kind >= kNamed ? Symbol::reader(rule(kind, a, b, depth)) : Symbol::rule(rule(kind, a, b, depth));

@@ -154,6 +154,19 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
 
 // ---- non-emptiness ----
 
+// The first schema that the formula names.
+bool Solver::schema_of(FormulaId v, uint32_t levels, uint32_t& location) const {
+  const Formula& f = formulas_[v];
+  if (f.op == Op::kSchema) {
+    location = f.a;
+    return true;
+  }
+  if (levels == 0) return false;
+  for (FormulaId k : formulas_.kids(v))
+    if (schema_of(k, levels - 1, location)) return true;
+  return false;
+}
+
 bool Solver::nonempty(FormulaId v) {
   check_depth();
   if (v == FormulaSpace::yes()) return true;
@@ -169,17 +182,24 @@ bool Solver::nonempty(FormulaId v) {
   const uint32_t before = low_, mine = depth_++;
   low_ = kClean;
   open_.emplace(v.v, mine);
+  const auto forget = [&] {
+    open_.erase(v.v);
+    depth_ = mine;
+  };
   bool result = false;
   try {
     result = compute_nonempty(v);
+  } catch (Error& e) {
+    forget();
+    low_ = before;
+    if (uint32_t at = 0; schema_of(v, 3, at)) e.in_schema(at);
+    throw;
   } catch (...) {
-    open_.erase(v.v);
-    depth_ = mine;
+    forget();
     low_ = before;
     throw;
   }
-  open_.erase(v.v);
-  depth_ = mine;
+  forget();
   if (result) {
     nonempty_.emplace(v.v, 2);
     low_ = before;

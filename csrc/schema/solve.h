@@ -72,6 +72,8 @@ class Solver {
   bool value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest);
   void spend(uint32_t steps = 1);
   void refill() { spent_ = 0; }
+  // The first schema that a formula names, in so many levels of it: where an error of it is.
+  bool schema_of(FormulaId v, uint32_t levels, uint32_t& location) const;
   bool subset() const { return regexes_.subset(); }
   void leave_out() { ++left_out_; }
   uint64_t left_out() const { return left_out_; }
