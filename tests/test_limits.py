@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
@@ -136,14 +137,13 @@ def test_what_is_required_and_too_much() -> None:
             compiler.json_schema({"type": "object", "properties": {"b": HARD}, "required": ["b"]})
 
 
-UNITS_OF_A_STEP = 80  # enough to read a brace, too little for a mask
-
-
 def test_a_mask_that_is_too_much_leaves_the_matcher_as_it_was() -> None:
-    exact, _ = compilers(mask=UNITS_OF_A_STEP)
     schema = {"type": "object", "properties": {"k": {"type": "string", "pattern": "^[a-z]+(-[a-z]+)*$"}}}
+    grammar = compilers()[0].json_schema(schema)
+    enough = work_of(lambda: grammar.matcher().accept_bytes(b"{"))  # a mask takes more
+    exact, _ = compilers(mask=enough)
     matcher = exact.json_schema(schema).matcher()
-    with pytest.raises(errors.BudgetExceeded, match=f"this mask takes more than {UNITS_OF_A_STEP} units of work"):
+    with pytest.raises(errors.BudgetExceeded, match=f"this mask takes more than {enough} units of work"):
         mask(matcher)
     assert matcher.num_steps == 0 and matcher.accept_bytes(b"{")
 
@@ -250,3 +250,77 @@ def test_a_budget_and_many_patterns() -> None:
         while not matcher.is_terminated():
             assert matcher.num_steps <= 60
             assert matcher.accept_token(source.choice(sorted(mask(matcher))))
+
+
+def test_nested_counters_are_charged() -> None:
+    """Their derivatives have hundreds of parts: a mask took 0.4 s of the 20 ms that 200,000 units stand for."""
+    tokens = [bytes([b]) for b in range(256)] + [b"aaaaaaaa", b"abab", b"abc", b"abcde", b"bca", b""]
+    known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
+    compiler = structgen.Compiler(known, limits=structgen.Limits(mask=200_000), on_limit="subset")
+    matcher = compiler.regex("((((((a{1,90}b?){1,90}c?){1,90}d?){1,90}e?){1,90})f?){1,90}").matcher()
+    row = structgen.allocate_bitmask(1, len(tokens))
+    worst = 0.0
+    for token in (256, 257, 258, 259, 256, 260, 258, 257, 259, 256, 258):
+        begin = time.process_time()
+        matcher.fill_bitmask(row)
+        worst = max(worst, time.process_time() - begin)
+        assert matcher.accept_token(token) or matcher.accept_bytes(b"a")
+    assert worst < 0.25, worst  # 0.05 where nothing else runs
+
+
+# ---- memory ------------------------------------------------------------------------------------
+
+UNIQUE = {"type": "array", "items": {"enum": [f"v{i}" for i in range(800)]}, "uniqueItems": True}
+
+
+@pytest.mark.parametrize("on_limit", ["error", "subset"])
+def test_memory_is_bounded_while_it_grows(on_limit: structgen.OnLimit) -> None:
+    """Every item that was not read yet is a set of its own. What one text may need is eight times the limit and
+    64 MB (CachePolicy::most); the text ends then, under both settings, and the grammar is made anew."""
+    limits = structgen.Limits(mask=200_000, memory=1 << 20)
+    compiler = structgen.Compiler(vocabulary(WORDS), limits=limits, on_limit=on_limit)
+    source, row = random.Random(1), structgen.allocate_bitmask(1, WORDS.size)
+    first = compiler.json_schema(UNIQUE)
+    assert compiler.json_schema(UNIQUE) is first
+    with pytest.raises(errors.BudgetExceeded, match=r"more than 72 MB of automata.*Limits\(memory=") as raised:
+        for _ in range(2_000):
+            matcher = first.matcher()
+            assert matcher.accept_bytes(b"[")
+            left = [f'"v{i}"' for i in source.sample(range(800), 60)]
+            for text in left:
+                matcher.fill_bitmask(row)
+                assert matcher.accept_bytes(f"{text},".encode())
+    assert raised.value.pointer is None
+    assert compiler.byte_size < 90 << 20
+    again = compiler.json_schema(UNIQUE)
+    assert again is not first
+    matcher = again.matcher()
+    assert matcher.accept_bytes(b'["v1",')
+    matcher.fill_bitmask(row)
+
+
+def test_limits_name_the_place() -> None:
+    compiler = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(compile=100_000, mask=50_000))
+    deep = {"type": "object", "properties": {"x": {"type": "array", "items": HARD, "minItems": 1}}}
+    with pytest.raises(errors.SchemaTooComplex, match="100,000 units.*at #/properties/x/items") as raised:
+        compiler.json_schema(deep | {"required": ["x"]})
+    assert raised.value.pointer == "/properties/x/items"
+    matcher = compiler.json_schema(deep).matcher()
+    with pytest.raises(errors.BudgetExceeded, match="50,000 units.*at #/properties/x") as late:
+        assert matcher.accept_bytes(b'{"x":')
+        mask(matcher)
+    assert late.value.pointer in ("/properties/x", "/properties/x/items")
+    keys = {f"a.{{{i}}}b": {"minLength": i} for i in range(40)}
+    with pytest.raises(errors.SchemaTooComplex) as found:
+        structgen.Compiler(vocabulary(WORDS)).json_schema(
+            {"type": "array", "items": {"type": "object", "patternProperties": keys, "minProperties": 3}, "minItems": 1}
+        )
+    assert (found.value.pointer, found.value.keyword) == ("/items", "patternProperties")
+
+
+def test_a_budget_names_the_limit_that_was_set() -> None:
+    ends = [{"pattern": f"a.{{{k}}}$"} for k in range(8, 30, 3)]
+    hard = {"type": "string", "pattern": "^[ab]*a[ab]{20}$", "minLength": 300, "allOf": ends}
+    matcher = compilers(mask=20_000)[0].json_schema(hard).matcher()
+    with pytest.raises(errors.BudgetExceeded, match="1,000,000 units of work, 50 times the limit of 20,000"):
+        matcher.tokens_needed()

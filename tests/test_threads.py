@@ -297,7 +297,7 @@ def test_canvases_in_all_threads() -> None:
         out: list[Any] = []
         for slot in (seed % 24, (seed + 5) % 24):
             mask = structgen.allocate_bitmask(1, WORDS.size)
-            canvas.fill_bitmask(slot, mask)
+            canvas.fill_bitmask(mask, slot)
             out.append(np.asarray(mask).tobytes())
         return out
 
