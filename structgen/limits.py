@@ -27,8 +27,10 @@ class Limits:
             completions, forced text, captures); None for no limit. Reading a long text may take more: 200
             units for each of its bytes come on top. The default is about one second. Servers want less.
         memory: bytes of automata, states and masks that a compiler keeps; ``Compiler(cache_bytes=...)`` is
-            the same. What was used longest ago is forgotten beyond that, and a call that needs more than
-            eight times as much and 256 MB for its own grammar raises ``BudgetExceeded``.
+            the same. What was used longest ago is forgotten beyond that. A text that needs more than eight
+            times as much and 64 MB for its own grammar ends in ``BudgetExceeded``, a compile in
+            ``SchemaTooComplex``, whatever ``on_limit`` says; a grammar that needs more than twice as much
+            and 16 MB is compiled anew when it is asked for the next time.
 
     Raises:
         ValueError: a limit that is not positive. TypeError: one that is no whole number.
