@@ -40,6 +40,12 @@ class Grammar:
     def report(self) -> list[tuple[str, str, str]]: ...
 
     @property
+    def full(self) -> bool:
+        """
+        Whether so much was made for it that the next text is to have a new one.
+        """
+
+    @property
     def lost(self) -> bool:
         """
         Whether another thread worked on it when this process was forked from its parent.

@@ -253,7 +253,7 @@ def test_a_budget_and_many_patterns() -> None:
 
 
 def test_nested_counters_are_charged() -> None:
-    """Their derivatives have hundreds of parts: a mask took 0.4 s of the 20 ms that 200,000 units stand for."""
+    """Their derivatives have hundreds of parts: a mask of 200,000 units took 0.4 s."""
     tokens = [bytes([b]) for b in range(256)] + [b"aaaaaaaa", b"abab", b"abc", b"abcde", b"bca", b""]
     known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
     compiler = structgen.Compiler(known, limits=structgen.Limits(mask=200_000), on_limit="subset")
@@ -275,14 +275,16 @@ UNIQUE = {"type": "array", "items": {"enum": [f"v{i}" for i in range(800)]}, "un
 
 @pytest.mark.parametrize("on_limit", ["error", "subset"])
 def test_memory_is_bounded_while_it_grows(on_limit: structgen.OnLimit) -> None:
-    """Every item that was not read yet is a set of its own. What one text may need is eight times the limit and
+    """Items left to read are sets of their own. What one text may need is eight times the limit and
     64 MB (CachePolicy::most); the text ends then, under both settings, and the grammar is made anew."""
     limits = structgen.Limits(mask=200_000, memory=1 << 20)
     compiler = structgen.Compiler(vocabulary(WORDS), limits=limits, on_limit=on_limit)
     source, row = random.Random(1), structgen.allocate_bitmask(1, WORDS.size)
     first = compiler.json_schema(UNIQUE)
     assert compiler.json_schema(UNIQUE) is first
-    with pytest.raises(errors.BudgetExceeded, match=r"more than 72 MB of automata.*Limits\(memory=") as raised:
+    with pytest.raises(
+        errors.BudgetExceeded, match=r"more than 72 MB of automata.*Limits\(memory="
+    ) as raised:
         for _ in range(2_000):
             matcher = first.matcher()
             assert matcher.accept_bytes(b"[")
@@ -313,7 +315,11 @@ def test_limits_name_the_place() -> None:
     keys = {f"a.{{{i}}}b": {"minLength": i} for i in range(40)}
     with pytest.raises(errors.SchemaTooComplex) as found:
         structgen.Compiler(vocabulary(WORDS)).json_schema(
-            {"type": "array", "items": {"type": "object", "patternProperties": keys, "minProperties": 3}, "minItems": 1}
+            {
+                "type": "array",
+                "items": {"type": "object", "patternProperties": keys, "minProperties": 3},
+                "minItems": 1,
+            }
         )
     assert (found.value.pointer, found.value.keyword) == ("/items", "patternProperties")
 
@@ -324,3 +330,23 @@ def test_a_budget_names_the_limit_that_was_set() -> None:
     matcher = compilers(mask=20_000)[0].json_schema(hard).matcher()
     with pytest.raises(errors.BudgetExceeded, match="1,000,000 units of work, 50 times the limit of 20,000"):
         matcher.tokens_needed()
+
+
+@pytest.mark.parametrize("schema", [
+    {"type": "array", "items": {"type": "object", "required": ["n"], "properties": {"n": {"type": "null"}}}},
+    {"type": "string", "format": "date-time"},
+])  # fmt: skip
+def test_a_vocabulary_that_lacks_bytes_stops_no_text(schema: dict[str, object]) -> None:
+    """What its tokens can spell took more than a mask's work, and the text ended in BudgetExceeded."""
+    tokens = [bytes([b]) for b in range(32, 127) if b not in b"{}"] + [b'":', b'", "', b"12", b""]
+    known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[len(tokens) - 1])
+    compiler = structgen.Compiler(known, limits=structgen.Limits(mask=20_000), on_limit="subset")
+    grammar, source = compiler.json_schema(schema), random.Random(3)
+    for _ in range(6):
+        matcher = grammar.matcher()
+        for _ in range(30):
+            allowed = [t for t, bit in enumerate(oracle.mask_of(matcher, len(tokens))) if bit]
+            assert allowed
+            assert matcher.accept_token(source.choice(allowed))
+            if matcher.is_terminated():
+                break

@@ -232,7 +232,7 @@ RECORD: dict[str, Any] = {
 
 
 def in_threads(one: Any, count: int = 8) -> None:
-    """`one(compiler, seed)` has the same answer from a compiler of its own and from one that all threads use."""
+    """`one(compiler, seed)` answers the same with a compiler of its own and with one that all threads use."""
     alone = [one(compiler(), seed) for seed in range(count)]
     shared = structgen.Compiler(vocabulary(WORDS))
     found: list[Any] = [None] * count
@@ -267,7 +267,7 @@ def test_budgets_of_one_grammar_in_all_threads() -> None:
 
 
 def test_middles_in_all_threads() -> None:
-    """What stands behind a prefix and before a suffix is kept by the world (holes/strides.h, holes/right.h)."""
+    """What stands behind a prefix and before a suffix is kept by the world (csrc/holes)."""
 
     def one(using: structgen.Compiler, seed: int) -> list[Any]:
         grammar = using.json_schema(RECORD)

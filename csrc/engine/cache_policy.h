@@ -23,9 +23,9 @@
 // writes, so none are tried in a world of twice cache_bytes.
 //
 // One text alone may need more than the cache: its states cannot be dropped while a matcher stands in them.
-// So calls fail only beyond `most()`, which is far above cache_bytes and protects the machine. It is looked at
-// while automata and states are made, not only between calls. A grammar whose world is beyond `renewed()` is
-// compiled again, in another world, when its text is asked for the next time.
+// So calls fail only beyond `most()`, which is far above cache_bytes and protects the machine. It is looked
+// at while automata and states are made, not only between calls. A grammar whose world is beyond `renewed()`
+// is compiled again, in another world, when its text is asked for the next time.
 #pragma once
 
 #include <cstddef>

@@ -476,8 +476,14 @@ void Matcher::plain_row(uint32_t* row) {
     refresh();
     epoch_->spelling->fill(current(), row);
   } catch (const Error& e) {
-    if (!e.is_limit() || !takes_part()) throw;
-    part_of_row(row);
+    if (!e.is_limit() || !grammar_->subset()) throw;
+    if (takes_part()) return part_of_row(row);
+    if (!epoch_->spelling) throw;
+    // What was judged is kept, and a text that was begun does not stop for the rest.
+    std::lock_guard hold(grammar_->world().lock);
+    const WorkScope scope(Task::kMask, ending_work());
+    refresh();
+    epoch_->spelling->fill(current(), row);
   }
 }
 

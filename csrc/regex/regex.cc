@@ -53,7 +53,7 @@ constexpr uint32_t kUnknownNext = 0xFFFFFFFFu;
 constexpr uint32_t kMaxKids = 50'000;  // of one | or &
 constexpr uint16_t kNested = 8;        // levels from which lazy & of | is flattened
 constexpr uint32_t kNestedSearches = 8;
-constexpr uint32_t kLook = 512;        // new nodes between two looks at the size
+constexpr uint32_t kLook = 512;         // new nodes between two looks at the size
 constexpr uint16_t kMaxHeight = 4'000;  // recursion depth of a derivative
 
 uint32_t add_counts(uint32_t a, uint32_t b) {
