@@ -86,7 +86,7 @@ std::size_t RegexArena::byte_size() const {
   return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + sets_.byte_size() +
          json_sets_.byte_size() + tables_.byte_size() + class_maps_.byte_size() + least_lengths_.byte_size() +
          set_index_.byte_size() + json_set_index_.byte_size() + remembered_.byte_size() +
-         limited_.size() * 48 + lazies_.size() * 64 + attached;
+         escapes_.byte_size() + limited_.size() * 48 + lazies_.size() * 64 + attached;
 }
 
 RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::string_view text) {

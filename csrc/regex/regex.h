@@ -235,6 +235,7 @@ class RegexArena {
   bool promise(RegexId r, std::string_view text);
   uint32_t searches_ = 0;  // searches for emptiness under way, within each other
   static uint8_t body_after(uint8_t body, uint8_t b);
+  bool needs_escape(RegexId r);
   bool all_bodies(RegexId r) const;  // every string, its closing quote included
   bool has_short_text(RegexId r);
   void short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out);
@@ -257,6 +258,7 @@ class RegexArena {
   RegexId any_character_{};
   FlatMap<uint32_t, uint32_t> least_lengths_;
   FlatMap<uint32_t, RegexId> remembered_;
+  FlatMap<uint32_t, uint8_t> escapes_;  // see needs_escape
   struct Attached {
     std::shared_ptr<void> of;
     std::size_t (*bytes)(const void*) = nullptr;

@@ -207,6 +207,27 @@ uint8_t RegexArena::body_after(uint8_t body, uint8_t b) {
   return spelled_after(body, b);
 }
 
+// Whether some text of a body begins with an escape that its character cannot do without. Told of each part
+// of an intersection: the parts' derivatives are known mostly, and the intersection's would be new.
+bool RegexArena::needs_escape(RegexId r) {
+  const RegexNode n = nodes_[r.v];
+  if (n.kind == RegexKind::kAnd)
+    return std::ranges::all_of(std::span(n.kids, n.n), [&](uint32_t k) { return needs_escape(RegexId{k}); });
+  if (n.lazy || n.kind == RegexKind::kNot) return true;  // not known
+  if (const uint8_t* known = escapes_.find(r.v)) return *known != 0;
+  // Derivatives that are not empty by their structure may be empty all the same: then this is only slower.
+  const RegexId begun = derive(r, '\\');
+  bool out = false;
+  for (const char c : {'"', '\\', 'b', 'f', 'n', 'r', 't'})
+    out = out || derive(begun, static_cast<uint8_t>(c)) != empty();
+  if (!out) {
+    const RegexId code = derive(derive(derive(begun, 'u'), '0'), '0');
+    out = derive(code, '0') != empty() || derive(code, '1') != empty();
+  }
+  escapes_.emplace(r.v, out);
+  return out;
+}
+
 // Best-first search for a nullable node, nearest first by structure and by what was read so far: depth-first
 // would count a counter down to its end, breadth-first would try every escape, and by structure alone a
 // character of several bytes would wait until every text in ASCII was tried. The path to a witness is
@@ -254,6 +275,7 @@ bool RegexArena::search_empty(RegexId start) {
                              : std::string_view(reinterpret_cast<const char*>(c.search_order()), c.n);
     for (char ch : bytes) {
       const uint8_t b = static_cast<uint8_t>(ch);
+      if (v.spelled == kCharacter && b == '\\' && !needs_escape(RegexId{v.id})) continue;
       const RegexId d = derive(RegexId{v.id}, b);
       const RegexNode& n = nodes_[d.v];
       if (n.nullable || (!n.boolean && d != empty()) || n.emptiness == 2) return found(at);
