@@ -628,21 +628,28 @@ def fill_bitmasks(
 def can_end_within(grammar: CompiledGrammar, tokens: int) -> bool:
     """Whether the grammar can promise an end within so many tokens; about the cost of a mask at most.
 
-    False: no completion that fits was found, and none was ruled out.
+    False: no completion was found at all, and none was ruled out.
 
     Raises:
-        UnsatisfiableBudget: it is proved that nothing fits.
+        UnsatisfiableBudget: it is proved that nothing fits, or nothing that fits was found, and more tokens are
+            known to suffice. Going on without a promise would cut most of those texts off.
         SchemaTooComplex: what is allowed first is too much to tell.
         ValueError: a negative number.
     """
     matcher = grammar.matcher(max_tokens=tokens)
+    enough = None
     try:
-        if matcher._bounds(False)[1] > tokens:
+        enough = matcher._bounds(False)[1]
+        if enough > tokens:
             matcher.fill_bitmask(allocate_bitmask(1, grammar.vocabulary.vocab_size))
     except UnsatisfiableBudget:
         raise
     except BudgetExceeded:
-        return False
+        if enough is None:
+            return False
+        raise UnsatisfiableBudget(
+            f"no text of the grammar is known to fit {tokens} tokens; {enough} are known to suffice"
+        ) from None
     return True
 
 

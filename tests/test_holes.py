@@ -407,3 +407,12 @@ def test_items_that_differ_from_those_of_the_suffix(items, extra):
             assert matcher.is_accepting() == (text in middles), (suffix, text)
             todo += [text + chr(b) for b in matcher.live_bytes()]
         assert seen == begun, (suffix, seen ^ begun)
+
+
+def test_sets_within_sets_whose_text_was_begun():
+    """The reader of an item that the prefix begins is told the whole of it, not the part in the hole."""
+    inner = {"type": "array", "items": {"enum": [[], None]}, "uniqueItems": True}
+    schema = {"type": "array", "items": inner, "uniqueItems": True, "maxItems": 3}
+    grammar = random_holes.json_compiler().json_schema(schema, whitespace="compact")
+    for suffix in ("]", "]]"):
+        assert middle(grammar.infill("[[null", suffix), b"]" if suffix == "]" else b"")

@@ -46,6 +46,10 @@ class ComposedProductions : public Productions {
     const uint32_t i = rule.v % stride_;
     return i != 0 && parts_[i - 1]->compared(RuleId{rule.v / stride_});
   }
+  bool begun_here(RuleId reader) const override {
+    const uint32_t i = reader.v % stride_;
+    return i == 0 || parts_[i - 1]->begun_here(RuleId{reader.v / stride_});
+  }
   bool except(RuleId rule, std::span<const std::string> texts, RuleId& out, bool& any) override {
     const uint32_t i = rule.v % stride_;
     if (i == 0 || !parts_[i - 1]->except(RuleId{rule.v / stride_}, texts, out, any)) return false;

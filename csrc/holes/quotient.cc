@@ -192,6 +192,7 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
 // Without it a text might be begun that can end in such a text alone: of items "aa" and "ab", all different,
 // with "aa" in the suffix, `"aa` could be read, and its quote not.
 bool Quotient::tells_apart(RuleId reader, At from, At to, Symbol& rule) {
+  if (!base_.begun_here(reader)) return true;
   std::vector<std::string> bad;
   RuleId kept = rule.rule_id();
   bool any = true;

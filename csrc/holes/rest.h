@@ -37,6 +37,9 @@ class Rest : public Productions {
   bool edged() const override { return base_.edged(); }
   uint64_t left_out() const override { return base_.left_out() + parser_.narrowed(); }
   bool compared(RuleId rule) const override { return rule.v % 2 == 0 && base_.compared(RuleId{rule.v / 2}); }
+  bool begun_here(RuleId reader) const override {
+    return reader.v % 2 == 0 && base_.begun_here(RuleId{reader.v / 2});
+  }
   bool except(RuleId rule, std::span<const std::string> texts, RuleId& out, bool& any) override {
     if (rule.v % 2 != 0 || !base_.except(RuleId{rule.v / 2}, texts, out, any)) return false;
     out = of(out);

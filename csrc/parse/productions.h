@@ -135,6 +135,8 @@ class Productions {
   virtual uint64_t needed_behind(RuleId) const { return 0; }
   // Whether readers compare the texts of a rule with each other.
   virtual bool compared(RuleId /*rule*/) const { return false; }
+  // Whether what a reader is told is all of the text that it judges: it was not begun before.
+  virtual bool begun_here(RuleId /*reader*/) const { return true; }
   // A rule with the texts of `rule` that a reader tells apart from each of `texts`: `rule` itself if that is
   // all of them. `any`: whether there are some. False: that is not known.
   virtual bool except(RuleId /*rule*/, std::span<const std::string> /*texts*/, RuleId& /*out*/,

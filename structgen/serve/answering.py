@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
@@ -28,8 +29,17 @@ class Json(JSONResponse):  # type: ignore[misc]
     """JSON of any text: half a surrogate pair in a client's words is written as an escape."""
 
     def render(self, content: Any) -> bytes:
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(_finite(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         return text.encode("utf-8", "backslashreplace")
+
+
+def _finite(value: Any) -> Any:
+    """Without the numbers that JSON has not, which Python reads (`1e999`, `NaN`) and answers repeat: null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 class Gone(Exception):
@@ -48,6 +58,13 @@ async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
     finally:
         for one in (task, gone):
             one.cancel()
+            one.add_done_callback(_looked_at)
+
+
+def _looked_at(task: asyncio.Future[Any]) -> None:
+    """Nobody is left who would hear of its failure."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def unless_gone(request: Request, run: Run, work: Coroutine[Any, Any, T], ends: bool = True) -> T:
@@ -105,5 +122,5 @@ def events(run: Run, items: AsyncIterator[dict[str, Any]], service: Service, nam
 
 
 def _dumped(item: Any) -> str:
-    text = json.dumps(item, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(_finite(item), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace").decode()

@@ -195,7 +195,7 @@ def _because(found: Explanation) -> str:
 
 def _least(matcher: Matcher) -> int | None:
     with contextlib.suppress(StructgenError):
-        return matcher.token_bounds()[0]
+        return matcher.tokens_needed()
     return None
 
 

@@ -348,6 +348,9 @@ class Service:
             known = made = None
             if constraint is not None:
                 known = None if key is None else self._known.get(key)
+                # What has grown large for one answer is made anew: the next one begins with all its memory.
+                if known is not None and known.taken() >= self.options.grammar_bytes:
+                    known = None
                 made = self._compiled(constraint, look) if known is None else known
             grammar = None if made is None else made.grammar
             plan = replace(wanted.plan, grammar=grammar, param=constraint.param if constraint else "")
@@ -524,7 +527,7 @@ class Service:
         except UnsatisfiableBudget as error:
             least: int | None = None
             with contextlib.suppress(StructgenError):
-                least = grammar.matcher().token_bounds()[0]
+                least = grammar.matcher().tokens_needed()
             if look and (least is None or not grammar.matcher().mask_exact):
                 raise _TooMuch from None
             takes = "no tokens of this model write one" if least is None else f"it takes {least} at least"

@@ -135,7 +135,7 @@ async function compileNow() {
     verdict.replaceChildren(
       h("span", { class: "bad" }, place ? `line ${place.line}, column ${place.column}: ` : "", error.message),
       " ",
-      place ? h("button", { type: "button", class: "link", onclick: () => constraint.goTo(place) }, "go there") : null,
+      ...(place ? [h("button", { type: "button", class: "link", onclick: () => constraint.goTo(place) }, "go there")] : []),
     );
     by("enforced").replaceChildren(h("p", { class: "hint" }, "Nothing: the constraint does not compile."));
     typed.mark([]);
