@@ -631,8 +631,8 @@ def can_end_within(grammar: CompiledGrammar, tokens: int) -> bool:
     False: no completion was found at all, and none was ruled out.
 
     Raises:
-        UnsatisfiableBudget: it is proved that nothing fits, or nothing that fits was found, and more tokens are
-            known to suffice. Going on without a promise would cut most of those texts off.
+        UnsatisfiableBudget: it is proved that nothing fits, or nothing that fits was found and more tokens
+            are known to suffice. Going on without a promise would cut most of those texts off.
         SchemaTooComplex: what is allowed first is too much to tell.
         ValueError: a negative number.
     """

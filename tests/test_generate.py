@@ -362,3 +362,18 @@ def test_a_model_that_gives_no_law_is_refused(value: float, speculate: Any) -> N
     for temperature in (0.0, 1.0):
         with pytest.raises(LanguageModelError, match="NaN or infinite"):
             generate(Broken(), "go", SCHEMA, temperature=temperature, seed=1, speculate=speculate)
+
+
+def test_a_limit_that_is_not_known_to_suffice_is_refused():
+    """Of an object that is open to other keys it is not proved that fewer tokens do not do."""
+    schema = {"properties": {"customer": {"type": "string"}, "city": {"type": "string"}}}
+    schema |= {"type": "object", "required": ["customer", "city"]}
+    prompt = "Ana ordered 2 lamps, ship to Porto"
+    with pytest.raises(sg.UnsatisfiableBudget, match="8 are known to suffice"):
+        sg.generate(None, prompt, schema, max_tokens=7)
+    most = 8
+    for limit in range(1, most):
+        with pytest.raises(sg.UnsatisfiableBudget):
+            sg.generate(None, prompt, schema, max_tokens=limit)
+    found = sg.generate(None, prompt, schema, max_tokens=most)
+    assert found.finish_reason == "stop" and set(found.value) >= {"customer", "city"}
