@@ -416,3 +416,25 @@ def test_sets_within_sets_whose_text_was_begun():
     grammar = random_holes.json_compiler().json_schema(schema, whitespace="compact")
     for suffix in ("]", "]]"):
         assert middle(grammar.infill("[[null", suffix), b"]" if suffix == "]" else b"")
+
+
+@pytest.mark.parametrize(
+    ("schema", "prefix", "suffix", "right", "wrong"),
+    [
+        ({"items": {"type": "string"}}, '["a"', "]", ["", ',"b"'], [',"a"', "\0", "x"]),
+        ({"items": {"type": "integer"}}, "[1", "]", ["", "2", ",2"], [",1", ",1.0", "x"]),
+        ({"items": {"type": "boolean"}}, "[true", "]", ["", ",false"], [",true"]),
+        ({"items": {"type": "boolean"}}, "[true", ",false]", [""], [",false"]),
+        ({"items": {"items": {}, "uniqueItems": True}}, "[[1", "]]", ["", ",2", "],[2"], [",1", "],[1"]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_sets_whose_first_items_are_in_the_prefix(schema, prefix, suffix, right, wrong):
+    compiler = random_holes.json_compiler()
+    whole = compiler.json_schema({"type": "array", "uniqueItems": True, **schema}, whitespace="compact")
+    found = whole.infill(prefix, suffix)
+    for text in [*right, *wrong]:
+        assert middle(whole, f"{prefix}{text}{suffix}".encode()) == (text in right)
+        assert middle(found, text.encode()) == (text in right), text
+    matcher = found.matcher()
+    assert (oracle.mask_of(matcher, END + 1) == oracle.naive_mask(matcher, END + 1)).all()

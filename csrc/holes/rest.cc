@@ -47,9 +47,10 @@ Symbol Rest::stack(StackId s) {
   return out;
 }
 
-// The symbols down to the readers of all captures, each path a way of its own.
-void Rest::go_down(StackId s, std::vector<std::string>& captured, bool label, std::vector<Symbol>& above,
-                   Alternatives& out) {
+// The symbols down to the readers of all captures, each path a way of its own. `open`: captures among them
+// that begin in the hole, whose readers come first.
+void Rest::go_down(StackId s, std::vector<std::string>& captured, uint32_t open, bool label,
+                   std::vector<Symbol>& above, Alternatives& out) {
   check_depth();
   charge();
   if (out.ends.size() > kMostPaths)
@@ -63,9 +64,12 @@ void Rest::go_down(StackId s, std::vector<std::string>& captured, bool label, st
   }
   if (stacks.has_end(s)) out.add(above);
   for (const StackEntry& e : stacks.entries(s)) {
-    if (e.top.kind() != Symbol::kReader || label) {
+    const bool reads = e.top.kind() == Symbol::kReader && !label;
+    if (!reads || open > 0) {
+      const uint32_t left = open + (e.top.kind() == Symbol::kCapture) - reads;
+      const bool labels = e.top.kind() == Symbol::kTerminal && parser_.regexes().node(e.top.regex()).labelled;
       above.push_back(number(e.top));
-      go_down(e.rest, captured, false, above, out);
+      go_down(e.rest, captured, left, labels, above, out);
       above.pop_back();
       continue;
     }
@@ -75,7 +79,7 @@ void Rest::go_down(StackId s, std::vector<std::string>& captured, bool label, st
     own_.push_back({Own::kReader, e.top.rule_id().v, text});
     above.push_back(Symbol::reader(own_rule(own_.size() - 1)));
     if (!captured.empty()) captured.back() += text;
-    go_down(e.rest, captured, false, above, out);
+    go_down(e.rest, captured, 0, false, above, out);
     if (!captured.empty()) captured.back().resize(captured.back().size() - text.size());
     captured.push_back(text);
     above.pop_back();
@@ -93,7 +97,7 @@ void Rest::start(Alternatives& out) {
     std::reverse(captured.begin(), captured.end());
     std::vector<Symbol> above(captured.size(), Symbol::capture());
     above.push_back(Symbol::terminal(i.regex));
-    go_down(i.stack, captured, parser_.regexes().node(i.regex).labelled, above, out);
+    go_down(i.stack, captured, 0, parser_.regexes().node(i.regex).labelled, above, out);
   }
 }
 
@@ -113,14 +117,35 @@ void Rest::expand(RuleId rule, const Reading& reading, Alternatives& out) {
     }
     case Own::kStack: break;
   }
-  const StackId s{own_[rule.v / 2].a};
+  std::vector<Symbol> above;
+  together(StackId{own_[rule.v / 2].a}, 0, false, above, out);
+}
+
+// The symbols of a stack one by one, but what captures text and its reader, or a label and its reader, in one
+// alternative: who reads an alternative sees only there what is captured.
+void Rest::together(StackId s, uint32_t open, bool label, std::vector<Symbol>& above, Alternatives& out) {
+  check_depth();
+  charge();
+  if (out.ends.size() > kMostPaths)
+    throw Error(ErrorKind::kBudgetExceeded, "the text before the hole has too many readers");
   const StackArena& stacks = parser_.stacks();
-  if (stacks.has_end(s)) out.add({});
+  if (stacks.has_end(s)) out.add(above);
   for (const StackEntry& e : stacks.entries(s)) {
-    if (e.rest == StackArena::end())
-      out.add({number(e.top)});
-    else
-      out.add({number(e.top), stack(e.rest)});
+    uint32_t left = open;
+    if (e.top.kind() == Symbol::kCapture) ++left;
+    if (e.top.kind() == Symbol::kReader && !label && left > 0) --left;
+    const bool labels = e.top.kind() == Symbol::kTerminal && parser_.regexes().node(e.top.regex()).labelled;
+    above.push_back(number(e.top));
+    if (left > 0 || labels) {
+      together(e.rest, left, labels, above, out);
+    } else if (e.rest == StackArena::end()) {
+      out.add(above);
+    } else {
+      above.push_back(stack(e.rest));
+      out.add(above);
+      above.pop_back();
+    }
+    above.pop_back();
   }
 }
 

@@ -64,8 +64,9 @@ class Rest : public Productions {
   Symbol number(Symbol s) const;
   void renumber(Alternatives& out) const;
   void start(Alternatives& out);
-  void go_down(StackId s, std::vector<std::string>& captured, bool label, std::vector<Symbol>& above,
-               Alternatives& out);
+  void together(StackId s, uint32_t open, bool label, std::vector<Symbol>& above, Alternatives& out);
+  void go_down(StackId s, std::vector<std::string>& captured, uint32_t open, bool label,
+               std::vector<Symbol>& above, Alternatives& out);
 
   Productions& base_;
   Parser& parser_;
