@@ -76,10 +76,11 @@ class GrammarError(StructgenError, ValueError):
         return self
 
     def __str__(self) -> str:
+        fact = self.message + _where(self.pointer, self.keyword)
         if self.line is None:
-            return self.message
+            return fact
         column = self.column or 1
-        head = f"{self.message} (line {self.line}, column {column})"
+        head = f"{fact} (line {self.line}, column {column})"
         if self.text is None:
             return head
         lines = _lines(self.text)
@@ -182,13 +183,10 @@ def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) 
     """
     if kind in _SCHEMA_KINDS:
         return _SCHEMA_KINDS[kind](message, pointer=pointer, keyword=keyword)
-    where = ""
-    if pointer or keyword:
-        where = f" (keyword '{keyword}' at #{pointer})" if keyword else f" (at #{pointer})"
+    where = _where(pointer, keyword)
     if kind == "grammar":
-        message += where  # a malformed schema rather than malformed text
         error = GrammarError(message, offset=offset if offset >= 0 else None)
-        if pointer or keyword:
+        if pointer or keyword:  # a malformed schema rather than malformed text
             error.pointer, error.keyword = pointer, keyword
         return error
     if kind == "unsatisfiable_infill":
@@ -205,6 +203,13 @@ def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) 
     if kind == "value":
         return ValueError(message)
     return StructgenError(f"{message} (unknown error kind {kind!r})")
+
+
+def _where(pointer: str | None, keyword: str | None) -> str:
+    """The place in a schema, for behind a message; the root alone is not worth telling."""
+    if keyword:
+        return f" (keyword '{keyword}' at #{pointer})"
+    return f" (at #{pointer})" if pointer else ""
 
 
 def _lines(text: str) -> list[str]:

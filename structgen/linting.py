@@ -86,6 +86,15 @@ _ANSWERS = ("answer", "result", "label", "decision", "verdict", "score", "catego
 _THOUGHTS = ("reasoning", "reason", "explanation", "rationale", "thoughts", "thought", "analysis", "steps")
 
 
+# How the engine's report begins to tell of a keyword that does not do what it says (csrc/schema/resolve.cc).
+_ODD = ("ignored", "below 0", "not a whole number", "reference ")
+
+
+def not_meant(reason: str) -> bool:
+    """Whether the reason of a report's entry tells of a keyword that is surely not meant so."""
+    return reason.startswith(_ODD)
+
+
 class SchemaWarning(UserWarning):
     """A schema probably does not mean what it says."""
 
@@ -223,7 +232,7 @@ class _Lint:
             return
         for entry in grammar.report:
             if "unknown keyword" not in entry.reason and "unknown format" not in entry.reason:
-                level: Level = "warning" if entry.reason.startswith("ignored") else "hint"
+                level: Level = "warning" if not_meant(entry.reason) else "hint"
                 yield Finding(entry.pointer, entry.keyword, level, entry.reason)
         try:
             shortest = len(grammar.matcher().shortest_completion())

@@ -1223,7 +1223,9 @@ def test_the_command_names_what_is_wrong(capsys) -> None:
         (["--host", "256.0.0.1"], "cannot listen"),
         (["./no-such-folder", "--port", "0"], "no such folder"),
         (["no-such.gguf", "--port", "0"], "no such file"),
-        (["--mask-work", "0"], "mask_work"),
+        (["--mask-work", "0"], "--mask-work"),
+        (["--grammar-megabytes", "0"], "--grammar-megabytes"),
+        ([str(ROOT / "docs"), "--port", "0"], "no config.json"),
     ):
         assert main(["serve", *arguments]) == 2
         err = capsys.readouterr().err

@@ -228,6 +228,7 @@ def test_a_grammar_has_a_share_of_memory(limit: str) -> None:
     with TestClient(create_app(**{limit: 4 << 20})) as client:
         error = refused(client.post(COMPLETIONS, json=body))
         assert error["code"] == "grammar_too_costly" and "simplify" in error["message"]
+        assert "--" + limit.replace("_bytes", "-megabytes") in error["message"]
         ok(client.post(COMPLETIONS, json={**MASKS, "guided_regex": "[ab]{9}"}))
 
 
@@ -241,6 +242,45 @@ def test_what_is_kept_may_have_grown_since() -> None:
             assert sum(one.taken() for one in service._known.values()) <= 2 << 20
         ok(client.post(COMPLETIONS, json={**MASKS, "guided_regex": "[ab]{9}"}))
         assert len(service._known) == 1
+
+
+def test_a_grammar_that_has_grown_to_its_limit_is_compiled_anew() -> None:
+    """It ended one request, and the next one begins with all its memory."""
+    app = create_app(grammar_bytes=8 << 20)
+    body = {**MASKS, "guided_regex": "[ab]{9}"}
+    with TestClient(app) as client:
+        ok(client.post(COMPLETIONS, json=body))
+        (key,) = app.state.service._known
+        known = app.state.service._known[key]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(known), "taken", lambda one: 8 << 20 if one is known else 0)
+            ok(client.post(COMPLETIONS, json=body))
+            assert app.state.service._known[key] is not known
+            ok(client.post(COMPLETIONS, json=body))
+
+
+def test_a_client_that_leaves_after_a_bad_request_leaves_no_word_in_the_log(caplog) -> None:
+    """asyncio tells of a task whose error nobody looked at, at the end of the task."""
+    from structgen.serve.answering import Gone, while_there
+
+    class Left:
+        async def receive(self) -> dict:
+            return {"type": "http.disconnect"}
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(10)
+        finally:
+            raise ValueError("after the end")
+
+    async def ask() -> None:
+        with pytest.raises(Gone):
+            await while_there(Left(), work())
+        await asyncio.sleep(0.01)
+        gc.collect()
+
+    asyncio.run(ask())
+    assert "never retrieved" not in caplog.text
 
 
 def test_memory_is_given_back(monkeypatch) -> None:
@@ -415,9 +455,101 @@ def test_the_embedded_model_says_that_it_reads_one_turn(client) -> None:
     turns = [*MESSAGES, {"role": "assistant", "content": "{}"}, {"role": "user", "content": "and 3 lamps"}]
     body = {"max_tokens": 5, "structgen": {"complete": False}}
     (told,) = ok(client.post(CHAT, json={"messages": turns, **body}))["structgen"]["warnings"]
-    assert "earlier turns" in told
+    assert "no other turns" in told
     assert ok(client.post(RESPONSES, json={"input": turns, "max_output_tokens": 5}))["structgen"]["warnings"]
     assert "structgen" not in ok(client.post(CHAT, json={"messages": MESSAGES, **body}))
+
+
+def test_the_embedded_model_goes_on_with_a_message(client) -> None:
+    body = {"max_tokens": 40, "temperature": 0, "structgen": {"complete": False}}
+    whole = ok(client.post(CHAT, json={"messages": MESSAGES, **body}))["choices"][0]["message"]["content"]
+    begun = [*MESSAGES, {"role": "assistant", "content": whole[:9]}]
+    done = ok(client.post(CHAT, json={"messages": begun, "continue_final_message": True, **body}))
+    assert done["choices"][0]["message"]["content"] == whole[9:] and "structgen" not in done
+
+
+BROKEN = [  # a schema that no draft permits, and the place and keyword of it
+    ({"properties": {"a": {"type": "objekt"}}}, "/properties/a", "type"),
+    ({"items": {"type": ["string", "int"]}}, "/items", "type"),
+    ({"properties": {"a": {"anyOf": [{"multipleOf": 0}, {}]}}}, "/properties/a/anyOf/0", "multipleOf"),
+    ({"patternProperties": {"a": {"multipleOf": -0.5}}}, "/patternProperties/a", "multipleOf"),
+    ({"$defs": {"a": {"type": "list"}}}, "/$defs/a", "type"),
+    (5, "", ""),
+]
+
+
+@pytest.mark.parametrize(("schema", "pointer", "keyword"), BROKEN, ids=lambda value: str(value)[:40])
+def test_a_schema_that_no_draft_permits_is_refused_wherever_it_stands(
+    client, schema, pointer: str, keyword: str
+) -> None:
+    """Below an optional property, too, which a subset of the mask would leave out without a word."""
+    error = refused(client.post(CHAT, json={"messages": MESSAGES, "guided_json": schema}))
+    assert (error["code"], error["pointer"], error["keyword"]) == ("invalid_grammar", pointer, keyword)
+    assert error["reason"] and "at #" not in error["reason"]
+
+
+def test_what_is_enforced_otherwise_than_written_is_told(client) -> None:
+    schema = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"a": {"$ref": "#/nothing"}, "b": {"type": "array", "maxItems": -1}},
+        "minProperties": 0.5,
+    }
+    done = ok(client.post(CHAT, json={"messages": MESSAGES, "guided_json": schema, "max_tokens": 60}))
+    assert json.loads(done["choices"][0]["message"]["content"]) == {"b": []}
+    assert sorted(done["structgen"]["warnings"]) == [
+        "#/properties/a: `$ref`: reference '#/nothing' cannot be resolved: nothing stands there; values that "
+        "need it are refused",
+        "#/properties/b: `maxItems`: below 0: read as 0",
+        "#: `minProperties`: not a whole number: rounded up",
+    ]
+
+
+def test_a_schema_that_is_no_json_has_a_place(client) -> None:
+    error = refused(client.post(CHAT, json={"messages": MESSAGES, "guided_json": '{"a":\n 1,}'}))
+    assert (error["line"], error["code"]) == (2, "invalid_grammar") and error["reason"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "message"),
+    [
+        ({"structgen": {"speculate": 5}}, "structgen.speculate", "must be 'auto' or a list"),
+        ({"stop": [5]}, "stop[0]", "must be a text"),
+        ({"stop": 5}, "stop", "must be a text or a list"),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content", "must be a text or a list"),
+        ({"messages": [{"content": "x"}]}, "messages[0].role", "is missing"),
+        ({"n": 1.5}, "n", "must be a whole number"),
+        ({"temperature": "hot"}, "temperature", "must be a number"),
+        ({"logit_bias": {"7": 101}}, "logit_bias.7", "must be at most 100"),
+        ({"tools": [5]}, "tools[0]", "must be an object"),
+        ({"structgen": {"sampling": {"methods": "cars"}}}, "structgen.sampling.methods", "is no field here"),
+        ({"structured_outputs": {}}, "structured_outputs", "has none of json"),
+        ({"structured_outputs": {"disable_any_whitespace": True}}, "structured_outputs", "has none of json"),
+        ({"stop_token_ids": [3, 99_999]}, "stop_token_ids", "not 99999"),
+        ({"stop_token_ids": [-1]}, "stop_token_ids", "not -1"),
+        ({"response_format": {"type": "json_schema"}}, "response_format", "json_schema.schema"),
+        ({"guided_json": {"$ref": "http://a/b"}}, "guided_json", "below '$defs'"),
+    ],
+    ids=lambda value: json.dumps(value)[:40],
+)
+def test_mistakes_are_told_in_the_words_of_clients(client, fields, param: str, message: str) -> None:
+    error = refused(client.post(CHAT, json={**CHAT_1, **fields}))
+    assert error["param"] == param and message in error["message"]
+
+
+def test_prompts_of_several_types_are_told_by_what_fits_furthest(client) -> None:
+    for prompt, param in ((5, "prompt"), ([["x"]], "prompt[0][0]"), ([3, "x"], "prompt[1]")):
+        assert refused(client.post(COMPLETIONS, json={"prompt": prompt}))["param"] == param
+
+
+def test_numbers_that_json_has_not_come_back_as_null(client) -> None:
+    """Python reads `1e999` and `NaN`, and an answer repeats what the request had."""
+    for number in (b"1e999", b"NaN", b"-Infinity"):
+        body = b'{"input": "x", "max_output_tokens": 3, "metadata": {"a": %s}}' % number
+        assert ok(client.post(RESPONSES, content=body, headers=JSON))["metadata"] == {"a": None}
+        body = body[:-1] + b', "stream": true}'
+        told = client.post(RESPONSES, content=body, headers=JSON)
+        assert told.status_code == 200 and '"metadata":{"a":null}' in told.text
 
 
 def test_every_error_has_a_code(client) -> None:

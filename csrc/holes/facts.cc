@@ -30,7 +30,8 @@ std::size_t Facts::byte_size() const {
          head_index_.byte_size() + facts_.capacity() * sizeof(Fact) + facts_.size() * 48 +
          fact_index_.byte_size() + left_.byte_size() + steps_.capacity() * sizeof(Step) +
          step_index_.byte_size() + ways_.capacity() * sizeof(Way) + read_index_.byte_size() +
-         exits_.capacity() * sizeof(Exit) + path_.byte_size();
+         exits_.capacity() * sizeof(Exit) + path_.byte_size() + compared_.capacity() * sizeof(compared_[0]) +
+         texts_met_.size() * 64;
 }
 
 // In the last hole something can stand between lexemes wherever nothing restricts them: then all that follows

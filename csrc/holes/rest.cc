@@ -48,7 +48,8 @@ Symbol Rest::stack(StackId s) {
 }
 
 // The symbols down to the readers of all captures, each path a way of its own. `open`: captures among them
-// that begin in the hole, whose readers come first.
+// that begin in the hole, whose readers come first. `label`: the symbol above is labelled, and its reader
+// comes next.
 void Rest::go_down(StackId s, std::vector<std::string>& captured, uint32_t open, bool label,
                    std::vector<Symbol>& above, Alternatives& out) {
   check_depth();
@@ -56,7 +57,7 @@ void Rest::go_down(StackId s, std::vector<std::string>& captured, uint32_t open,
   if (out.ends.size() > kMostPaths)
     throw Error(ErrorKind::kBudgetExceeded, "the text before the hole has too many readings");
   const StackArena& stacks = parser_.stacks();
-  if (captured.empty() && !label) {
+  if (captured.empty() && open == 0 && !label) {
     if (s != StackArena::end()) above.push_back(stack(s));
     out.add(above);
     if (s != StackArena::end()) above.pop_back();
@@ -66,11 +67,7 @@ void Rest::go_down(StackId s, std::vector<std::string>& captured, uint32_t open,
   for (const StackEntry& e : stacks.entries(s)) {
     const bool reads = e.top.kind() == Symbol::kReader && !label;
     if (!reads || open > 0) {
-      const uint32_t left = open + (e.top.kind() == Symbol::kCapture) - reads;
-      const bool labels = e.top.kind() == Symbol::kTerminal && parser_.regexes().node(e.top.regex()).labelled;
-      above.push_back(number(e.top));
-      go_down(e.rest, captured, left, labels, above, out);
-      above.pop_back();
+      go_on(e, captured, open, label, above, out);
       continue;
     }
     // The text of an inner capture belongs to the one around it.
@@ -84,6 +81,17 @@ void Rest::go_down(StackId s, std::vector<std::string>& captured, uint32_t open,
     captured.push_back(text);
     above.pop_back();
   }
+}
+
+// The same from one entry on, whose top reads none of `captured`.
+void Rest::go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
+                 std::vector<Symbol>& above, Alternatives& out) {
+  if (e.top.kind() == Symbol::kCapture) ++open;
+  if (e.top.kind() == Symbol::kReader && !label && open > 0) --open;
+  const bool labels = e.top.kind() == Symbol::kTerminal && parser_.regexes().node(e.top.regex()).labelled;
+  above.push_back(number(e.top));
+  go_down(e.rest, captured, open, labels, above, out);
+  above.pop_back();
 }
 
 void Rest::start(Alternatives& out) {
@@ -117,36 +125,11 @@ void Rest::expand(RuleId rule, const Reading& reading, Alternatives& out) {
     }
     case Own::kStack: break;
   }
+  const StackId s{own_[rule.v / 2].a};
+  if (parser_.stacks().has_end(s)) out.add({});
+  std::vector<std::string> captured;
   std::vector<Symbol> above;
-  together(StackId{own_[rule.v / 2].a}, 0, false, above, out);
-}
-
-// The symbols of a stack one by one, but what captures text and its reader, or a label and its reader, in one
-// alternative: who reads an alternative sees only there what is captured.
-void Rest::together(StackId s, uint32_t open, bool label, std::vector<Symbol>& above, Alternatives& out) {
-  check_depth();
-  charge();
-  if (out.ends.size() > kMostPaths)
-    throw Error(ErrorKind::kBudgetExceeded, "the text before the hole has too many readers");
-  const StackArena& stacks = parser_.stacks();
-  if (stacks.has_end(s)) out.add(above);
-  for (const StackEntry& e : stacks.entries(s)) {
-    uint32_t left = open;
-    if (e.top.kind() == Symbol::kCapture) ++left;
-    if (e.top.kind() == Symbol::kReader && !label && left > 0) --left;
-    const bool labels = e.top.kind() == Symbol::kTerminal && parser_.regexes().node(e.top.regex()).labelled;
-    above.push_back(number(e.top));
-    if (left > 0 || labels) {
-      together(e.rest, left, labels, above, out);
-    } else if (e.rest == StackArena::end()) {
-      out.add(above);
-    } else {
-      above.push_back(stack(e.rest));
-      out.add(above);
-      above.pop_back();
-    }
-    above.pop_back();
-  }
+  for (const StackEntry& e : parser_.stacks().entries(s)) go_on(e, captured, 0, false, above, out);
 }
 
 void Rest::expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) {

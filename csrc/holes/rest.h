@@ -3,8 +3,9 @@
 // In: a parse state behind the text, the productions that it belongs to. Out: productions whose texts are the
 // rest: rule() reads what may follow. Cost: one rule for each set of stacks that a text reaches.
 //
-// A set of stacks is a rule: its alternatives are its tops, each with the set below it. Captures that are
-// open begin anew, and their readers are told what was captured before.
+// A set of stacks is a rule: its alternatives are its tops, each with the set below it. What captures a text
+// and what reads it stay in one alternative, because a reader is told only what its own alternative captured.
+// Captures that are open begin anew, and their readers are told what was captured before.
 #pragma once
 
 #include <memory>
@@ -64,9 +65,10 @@ class Rest : public Productions {
   Symbol number(Symbol s) const;
   void renumber(Alternatives& out) const;
   void start(Alternatives& out);
-  void together(StackId s, uint32_t open, bool label, std::vector<Symbol>& above, Alternatives& out);
   void go_down(StackId s, std::vector<std::string>& captured, uint32_t open, bool label,
                std::vector<Symbol>& above, Alternatives& out);
+  void go_on(const StackEntry& e, std::vector<std::string>& captured, uint32_t open, bool label,
+             std::vector<Symbol>& above, Alternatives& out);
 
   Productions& base_;
   Parser& parser_;

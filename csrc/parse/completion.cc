@@ -70,7 +70,8 @@ uint32_t Completion::floor(RegexId r) {
 // No text of the symbols has fewer bytes. Rules are looked into to some depth, captured text not at all.
 uint32_t Completion::floor(std::span<const Symbol> symbols, uint32_t depth) {
   uint64_t out = 0;
-  for (const Symbol s : symbols) switch (s.kind()) {
+  for (const Symbol s : symbols) {
+    switch (s.kind()) {
       case Symbol::kTerminal:
         if (s.regex() != RegexArena::poison()) out += floor(s.regex());
         break;
@@ -78,6 +79,7 @@ uint32_t Completion::floor(std::span<const Symbol> symbols, uint32_t depth) {
       case Symbol::kRule: out += floor(s.rule_id(), Reading{}, depth + 1); break;
       default: break;
     }
+  }
   return static_cast<uint32_t>(std::min<uint64_t>(out, kMaxText));
 }
 

@@ -2,7 +2,8 @@
 //
 // In: a parser, its productions, a state. Out: a text that completes it, as short as this search proves.
 // Cost: proportional to the rules a completion goes through, memoised; computed only when a budget is asked
-// for, because it defeats laziness. A rule in progress counts as endless: a shortest derivation never
+// for, because it defeats laziness. Lower bounds (floor) order the alternatives and end the search early; a
+// search that found nothing is remembered. A rule in progress counts as endless: a shortest derivation never
 // contains itself (Knuth 1977).
 #pragma once
 
@@ -40,7 +41,7 @@ class Completion {
   uint64_t work() const { return work_; }
   std::size_t byte_size() const {
     return bytes_ + floors_.byte_size() +
-           (tainted_states_.size() + tainted_stacks_.size() + tainted_rules_.size()) * 64;
+           (unknown_.size() + tainted_states_.size() + tainted_stacks_.size() + tainted_rules_.size()) * 64;
   }
 
  private:

@@ -107,9 +107,6 @@ void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
         integer = true;
       else if (t == "any")
         mask |= kAllKinds;  // draft 3's word, still written
-      else
-        throw Error(ErrorKind::kGrammar, "unknown type '" + std::string(t.substr(0, 80)) + "'")
-            .in(schemas_.pointer(at), "type");
     };
     const JsonRef t = o[Word::kType];
     if (j.is_array(t))

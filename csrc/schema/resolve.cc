@@ -4,6 +4,7 @@
 
 #include "base/undo.h"
 #include "regex/syntax.h"
+#include "schema/decimal.h"
 #include "schema/format.h"
 #include "schema/uri.h"
 
@@ -76,6 +77,8 @@ const char* misshapen(const Json& j, Word w, JsonRef v, Draft draft) {
     default: return nullptr;
   }
 }
+
+constexpr std::string_view kTypes[] = {"null", "boolean", "string", "array", "object", "number", "integer"};
 
 }  // namespace
 
@@ -232,6 +235,7 @@ void SchemaSet::scan_word(uint32_t visit, const WordInfo& w, std::string_view ke
     return;
   }
   note_misshapen_parts(visit, w.word, key, value);
+  if (resources_[v.resource].validates) check_value(visit, w.word, key, value);
   const auto push = [&](JsonRef node, std::string_view member, uint32_t index) {
     todo.push_back({v.doc, node, v.resource, visit, key, member, index});
   };
@@ -313,6 +317,50 @@ void SchemaSet::note_misshapen_parts(uint32_t visit, Word w, std::string_view ke
   }
 }
 
+// Values of the right shape that no draft permits. Refused here, and not where a text comes to them: that
+// place may be optional, and a mask under "subset" would leave it out without a word.
+void SchemaSet::check_value(uint32_t visit, Word w, std::string_view key, JsonRef value) {
+  const Json& j = *documents_[visits_[visit].doc];
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorKind::kGrammar, what).in(visit_pointer(visit), std::string(key));
+  };
+  const auto check_type = [&](JsonRef name) {
+    if (!j.is_string(name)) return;
+    const std::string_view t = j.text(name);
+    if (t == "any" || std::ranges::find(kTypes, t) != std::end(kTypes)) return;  // "any": draft 3's
+    refuse("unknown type '" + std::string(t.substr(0, 80)) + "'");
+  };
+  switch (w) {
+    case Word::kType:
+      if (!j.is_array(value)) return check_type(value);
+      for (uint32_t i = 0; i < j.size(value); ++i) check_type(j.item(value, i));
+      return;
+    case Word::kMultipleOf: {
+      const Decimal d = Decimal::parse_any(j.text(value));
+      if (d.zero() || d.negative) refuse("multipleOf must be greater than 0");
+      return;
+    }
+    case Word::kMinLength:
+    case Word::kMaxLength:
+    case Word::kMinItems:
+    case Word::kMaxItems:
+    case Word::kMinProperties:
+    case Word::kMaxProperties:
+    case Word::kMinContains:
+    case Word::kMaxContains: {
+      const Decimal d = Decimal::parse_any(j.text(value));
+      if (d.negative)
+        notes_.push_back({visit, key, "below 0: read as 0"});
+      else if (!d.integer())
+        notes_.push_back({visit, key,
+                          std::string("not a whole number: rounded ") +
+                              (key.starts_with("min") ? "up" : "down")});
+      return;
+    }
+    default: return;
+  }
+}
+
 void SchemaSet::check_pattern(uint32_t visit, std::string_view keyword, std::string_view text) {
   try {
     parse_pattern(text);
@@ -336,7 +384,7 @@ void SchemaSet::resolve_pending() {
           !dangling(Loc{v.doc, v.node, v.resource, 0}, p.reference))
         throw;
       dangling_.push_back(p.visit);
-      notes_.push_back({p.visit, "$ref", std::string(e.what()) + "; values that need it are refused"});
+      notes_.push_back({p.visit, p.word == Word::kDynamicRef ? "$dynamicRef" : "$ref", std::string(e.what()) + "; values that need it are refused"});
       continue;
     }
     const JsonType t = documents_[target.doc]->type(target.node);

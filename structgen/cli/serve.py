@@ -100,13 +100,17 @@ def add_arguments(parser: argparse.ArgumentParser, port: int = 8000) -> None:
         scale = _MEGABYTE if field.endswith("_bytes") else 1
         default = getattr(_DEFAULTS, field)
         parser.add_argument(
-            "--" + field.replace("_bytes", "_megabytes").replace("_", "-"),
+            _flag(field),
             type=type(default),
             default=default // scale if scale > 1 else default,
             metavar="S" if field.endswith("_seconds") else "N",
             help=f"{words} (default: {default / scale:,.10g})",
         )
     parser.add_argument("--log-level", default="warning", choices=("debug", "info", "warning", "error"))
+
+
+def _flag(field: str) -> str:
+    return "--" + field.replace("_bytes", "_megabytes").replace("_", "-")
 
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:
@@ -131,7 +135,10 @@ def serve(options: argparse.Namespace, ready: Callable[[str], object] | None = N
     try:
         chosen = Options(**settings(options))
     except ValueError as error:
-        raise Failure(str(error)) from None
+        words = str(error)
+        for field in _NUMBERS:
+            words = words.replace(field, _flag(field))
+        raise Failure(words) from None
     from structgen._extras import missing
 
     try:

@@ -129,6 +129,8 @@ class TransformersLM(PrefixTreeLM):
         if name.endswith(".gguf"):
             source, file = os.path.split(name)
             source, files = source or ".", {"gguf_file": file}
+        elif os.path.isdir(name) and not os.path.exists(os.path.join(name, "config.json")):
+            raise LanguageModelError(f"cannot load the model {name!r}: the folder has no config.json")
         try:
             tokenizer = AutoTokenizer.from_pretrained(source, **files)
             model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **files, **arguments)

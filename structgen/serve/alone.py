@@ -18,7 +18,7 @@ from .._text import TextStream
 from ..errors import StructgenError
 from ..generation.watch import Seen, drafted, seen
 from ..logits import allocate_bitmask
-from .errors import ApiError, busy, of_constraint, unexpected
+from .errors import ApiError, busy, late, of_constraint, unexpected
 from .sequence import Job, Piece
 
 if TYPE_CHECKING:
@@ -57,14 +57,14 @@ def check(job_plan: Any, extension: Extension, tools: bool) -> None:
 async def _turn(service: Service, job: Job) -> AsyncIterator[None]:
     """One at a time, not too many in line, and all of it within the job's time."""
     if service.in_line >= _WAITING:
-        raise busy("too many requests wait for sampling or speculation: try again")
+        raise busy(f"{_WAITING} requests wait for sampling or speculation already: try again")
     service.in_line += 1
     try:
         async with asyncio.timeout(max(0.0, job.deadline - time.monotonic())), service.alone:
             with service.engine.keeping():
                 yield
     except TimeoutError:
-        raise ApiError("the request took too long", status=408, code="request_timeout") from None
+        raise late(service.options.request_seconds) from None
     finally:
         service.in_line -= 1
 
@@ -231,7 +231,7 @@ def _speculate(service: Service, job: Job, options: Speculation, stop: threading
         if stop.is_set() or job.cancelled.is_set():
             return
         if time.monotonic() > job.deadline:
-            raise ApiError("the request took too long", status=408, code="request_timeout")
+            raise late(service.options.request_seconds)
         run.step()
 
 

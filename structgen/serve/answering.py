@@ -6,6 +6,7 @@ Enters: objects, the work that makes them. Leaves: responses. Cost: writing JSON
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import math
 from collections.abc import AsyncIterator, Coroutine
@@ -22,15 +23,8 @@ from .service import Run, Service
 __all__ = ["Gone", "Json", "events", "unless_gone", "while_there"]
 
 T = TypeVar("T")
+_dumped = functools.partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 _SEND_SECONDS = 60.0  # a reader that takes nothing for so long is gone
-
-
-class Json(JSONResponse):  # type: ignore[misc]
-    """JSON of any text: half a surrogate pair in a client's words is written as an escape."""
-
-    def render(self, content: Any) -> bytes:
-        text = json.dumps(_finite(content), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode("utf-8", "backslashreplace")
 
 
 def _finite(value: Any) -> Any:
@@ -40,6 +34,22 @@ def _finite(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _finite(one) for key, one in value.items()}
     return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _written(content: Any) -> bytes:
+    """JSON as UTF-8. The copy without such numbers is made where they are found: hardly any answer has one."""
+    try:
+        text = _dumped(content)
+    except ValueError:
+        text = _dumped(_finite(content))
+    return text.encode("utf-8", "backslashreplace")
+
+
+class Json(JSONResponse):  # type: ignore[misc]
+    """JSON of any text: half a surrogate pair in a client's words is written as an escape."""
+
+    def render(self, content: Any) -> bytes:
+        return _written(content)
 
 
 class Gone(Exception):
@@ -102,10 +112,10 @@ def events(run: Run, items: AsyncIterator[dict[str, Any]], service: Service, nam
     async def lines() -> AsyncIterator[dict[str, str]]:
         try:
             async for item in items:
-                line = {"data": _dumped(item)}
+                line = {"data": _written(item).decode()}
                 yield {"event": item["type"], **line} if named else line
         except Exception as error:
-            yield {"data": _dumped(unexpected(error).body)}
+            yield {"data": _written(unexpected(error).body).decode()}
             return
         if not named:
             yield {"data": "[DONE]"}
@@ -120,7 +130,3 @@ def events(run: Run, items: AsyncIterator[dict[str, Any]], service: Service, nam
     made.run = run
     return made
 
-
-def _dumped(item: Any) -> str:
-    text = json.dumps(_finite(item), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace").decode()

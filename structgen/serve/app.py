@@ -36,7 +36,8 @@ except ImportError as error:
 
 from ..lm.load import language_model
 from . import alone, chat, completions, page, playground, responses
-from .errors import ApiError, busy, unexpected
+from .errors import ApiError, busy, late, unexpected
+from .mistakes import in_words
 from .options import Options
 from .requests import ChatRequest, CompletionRequest, Extension, ResponsesRequest
 from .sequence import Piece
@@ -48,7 +49,6 @@ _ENDPOINTS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/m
 _GUARDED = ("/v1", "/metrics", playground.API + "/")
 _DISCARDED = 64 << 20  # bytes of a body that is too large, read so that its sender hears why
 _BODIES = 16  # of the largest size, whose bytes all live requests together may have sent
-_SHOWN_ERRORS = 3
 
 
 def create_app(model: Any = None, options: Options | None = None, **settings: Any) -> FastAPI:
@@ -213,29 +213,8 @@ async def _api_error(_: Request, error: Exception) -> Response:
 async def _invalid(_: Request, error: Exception) -> Response:
     """What pydantic refused: the places and the reasons, without the values."""
     assert isinstance(error, RequestValidationError)
-    found: list[tuple[str | None, str]] = []
-    for one in error.errors()[:_SHOWN_ERRORS]:
-        place = _pointed(one["loc"])
-        if one["type"] == "json_invalid":
-            reason = one.get("ctx", {}).get("error", one["msg"])
-            found.append((None, f"the body is not JSON: {reason} (character {one['loc'][-1]})"))
-            continue
-        if not place and one["type"] in ("model_attributes_type", "dict_type", "missing"):
-            found.append(
-                (None, "the body is a JSON object, sent with the header Content-Type: application/json")
-            )
-            continue
-        message = one["msg"].removeprefix("Value error, ").replace(" after validation", "")
-        found.append((place or None, f"{place}: {message}" if place else message))
+    found = in_words(error.errors())
     return _error(ApiError("; ".join(text for _, text in found), param=found[0][0], code="invalid_request"))
-
-
-def _pointed(place: tuple[Any, ...]) -> str:
-    """("body", "messages", 0, "role") as messages[0].role."""
-    text = ""
-    for part in place[1:]:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text[:200]
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
@@ -357,7 +336,7 @@ class _Gate:
             async with asyncio.timeout(self.service.options.request_seconds):
                 return await self._read(scope, receive, held)
         except TimeoutError:
-            raise ApiError("the body took too long", status=408, code="request_timeout") from None
+            raise late(self.service.options.request_seconds, "the body") from None
 
     async def _read(self, scope: Scope, receive: Receive, held: _Held) -> Receive:
         if scope["method"] not in ("POST", "PUT", "PATCH"):
@@ -379,7 +358,11 @@ class _Gate:
             elif size > limit + _DISCARDED:
                 break
         if size > limit:
-            raise ApiError(f"the body has more than {limit} bytes", status=413, code="request_too_large")
+            raise ApiError(
+                f"the body has more than {limit} bytes; start the server with a larger --body-megabytes",
+                status=413,
+                code="request_too_large",
+            )
         body: bytes | None = b"".join(parts)
 
         async def again() -> Message:

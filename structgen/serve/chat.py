@@ -71,9 +71,6 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
     plan = Plan(
         service.drawing(request),
         room=0,
-        stops=request.stops,
-        keep_stop=request.include_stop_str_in_output,
-        stop_ids=frozenset(request.stop_token_ids or ()),
         tops=(request.top_logprobs or 0) if request.logprobs else None,
         masked=request.structgen.masked_logprobs,
         **service.ends(request, limit, constraint is not None or tools is not None),
@@ -87,15 +84,21 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
         plan,
         complete=request.structgen.complete,
         limit_param=limit_param,
-        warnings=turns_left_out(service, request.messages),
+        warnings=turns_left_out(
+            service, request.messages[:-1] if request.continue_final_message else request.messages
+        ),
     )
 
 
 def turns_left_out(service: Service, messages: Sequence[Message]) -> tuple[str, ...]:
     """The embedded model was trained on single requests; that it reads no others must not go unsaid."""
-    if not service.embedded or sum(m.role == "user" for m in messages) < 2:
+    answered = any(m.role == "assistant" and m.text() for m in messages)
+    if not service.embedded or not (answered or sum(m.role == "user" for m in messages) > 1):
         return ()
-    return ("the embedded model reads the last message of the user alone, and no earlier turns",)
+    return (
+        "the embedded model reads the system's messages, the user's last one and what tools answered since, "
+        "and no other turns",
+    )
 
 
 def take(written: Written, piece: Piece, reader: CallReader | None) -> list[Item]:

@@ -60,7 +60,7 @@ class Workers:
         future: Future[T] = Future()
         with self._lock:
             if len(self._tasks) >= self._waiting:
-                raise busy(f"too many requests wait for {what}: try again")
+                raise busy(f"{self._waiting} requests wait for {what} already (--queue): try again")
             self._tasks.append((future, task))  # type: ignore[arg-type]
             if not self._idle and self._threads < self._count + min(self._lost, _LOST):
                 self._threads += 1
@@ -87,7 +87,10 @@ class Workers:
             elif future.cancel():
                 raise busy(f"{what} waited more than {self._seconds:g} seconds: try again", 503) from None
             raise ApiError(
-                f"{what} took more than {self._seconds:g} seconds", param=param, code=code
+                f"{what} took more than {self._seconds:g} seconds; shorten it, or start the server with a larger "
+                "--compile-seconds",
+                param=param,
+                code=code,
             ) from None
 
     def close(self) -> None:

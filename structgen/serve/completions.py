@@ -35,9 +35,6 @@ def wanted(service: Service, request: CompletionRequest) -> Wanted:
     plan = Plan(
         service.drawing(request),
         room=0,
-        stops=request.stops,
-        keep_stop=request.include_stop_str_in_output,
-        stop_ids=frozenset(request.stop_token_ids or ()),
         tops=request.logprobs,
         masked=request.structgen.masked_logprobs,
         echo_entries=bool(request.echo) and request.logprobs is not None,

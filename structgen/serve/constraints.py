@@ -91,18 +91,17 @@ class _Found:
         if isinstance(schema, str):
             try:
                 schema = json.loads(schema)
-            except (ValueError, RecursionError) as error:
-                raise ApiError(
-                    f"the schema is not JSON: {error}", param=param, code="invalid_grammar"
+            except json.JSONDecodeError as error:
+                raise _no_schema(
+                    param, f"the schema is not JSON: {error}", error.msg, line=error.lineno, column=error.colno
                 ) from None
+            except (ValueError, RecursionError) as error:
+                raise _no_schema(param, f"the schema is not JSON: {error}") from None
         if not isinstance(schema, (dict, bool)):
-            raise ApiError("a schema is an object or a boolean", param=param, code="invalid_grammar")
+            raise _no_schema(param, "a schema is an object or a boolean", pointer="", keyword="")
         if isinstance(schema, dict) and schema.get("type") in ("json_schema", "json_object", "function"):
-            raise ApiError(
-                f"{schema['type']!r} is no type of a JSON Schema: give the schema itself",
-                param=param,
-                code="invalid_grammar",
-            )
+            words = f"{schema['type']!r} is no type of a JSON Schema: give the schema itself"
+            raise _no_schema(param, words, pointer="", keyword="type")
         o = self.options
         blanks = whitespace or o.whitespace
 
@@ -140,6 +139,11 @@ class _Found:
         self.items.append(Constraint(param, lambda c: c.structural_tag(spec), None, ["tag", spec]))
 
 
+def _no_schema(param: str, message: str, reason: str | None = None, **place: Any) -> ApiError:
+    details = {**place, "reason": message if reason is None else reason}
+    return ApiError(message, param=param, code="invalid_grammar", details=details)
+
+
 def _text(value: Any, param: str) -> str:
     if not isinstance(value, str):
         raise ApiError(f"'{param}' is a text", param=param, code="invalid_grammar")
@@ -174,6 +178,9 @@ def constraint_of(request: Constrained, text_format: dict[str, Any] | None = Non
             found.grammar(f"{name}.grammar", outputs.grammar)
         if outputs.structural_tag is not None:
             found.tag(f"{name}.structural_tag", outputs.structural_tag)
+        if not any(item.param.startswith(name) for item in found.items):
+            words = "json, json_object, regex, choice, grammar, structural_tag"
+            raise ApiError(f"'{name}' has none of {words}", param=name)
     if request.guided_json is not None:
         found.schema("guided_json", request.guided_json, request.guided_whitespace_pattern)
     if request.guided_regex is not None:
@@ -202,8 +209,11 @@ def _response_format(found: _Found, param: str, spec: dict[str, Any]) -> None:
     elif kind == "json_schema":
         inner = spec.get("json_schema", spec)
         if not isinstance(inner, dict) or not isinstance(inner.get("schema"), (dict, bool)):
-            where = f"{param}.json_schema.schema" if "json_schema" in spec else f"{param}.schema"
-            raise ApiError(f"'{where}' is missing: it is a JSON Schema", param=param)
+            nested = param == "response_format" and "schema" not in spec
+            where = f"{param}.json_schema.schema" if nested or "json_schema" in spec else f"{param}.schema"
+            given = isinstance(inner, dict) and "schema" in inner
+            words = "a schema is an object or a boolean" if given else "it is missing"
+            raise ApiError(f"'{where}': {words}", param=param)
         found.schema(param, inner["schema"])
     elif kind == "structural_tag":
         found.tag(param, spec)

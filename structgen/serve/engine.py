@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from ..lm.base import check_logprobs
 from ..logits import apply_bitmask
-from .errors import ApiError, busy, of_constraint
+from .errors import ApiError, busy, late, of_constraint
 from .masks import Masks
 from .sequence import Answer, Job, Piece, entry_of
 
@@ -89,7 +89,7 @@ class Engine:
             if self._closing:
                 raise busy("the server is shutting down", 503)
             if self._waiting and len(self._waiting) + len(jobs) > self.options.queue:
-                raise busy(f"{len(self._waiting)} requests wait already: try again")
+                raise busy(f"{len(self._waiting)} requests wait already (--queue): try again")
             for job in jobs:
                 job.request = jobs[0]
             self._waiting.extend(jobs)
@@ -326,7 +326,10 @@ class Engine:
         now = time.monotonic()
         slow = {a.job for a in self._live if (begun := a.begun) and now - begun > self.options.mask_seconds}
         for job in slow:
-            limit = f"a mask of this grammar takes more than {self.options.mask_seconds:g} seconds"
+            limit = (
+                f"a mask of this grammar takes more than {self.options.mask_seconds:g} seconds; simplify it, "
+                "or start the server with a larger --mask-seconds"
+            )
             self._fail(job, ApiError(limit, param=job.plan.param, code="grammar_too_costly"))
         if now - self._bounded > _LOOK:
             self._bounded = now
@@ -338,7 +341,7 @@ class Engine:
             if job.cancelled.is_set():
                 self._drop(job)
             elif now > job.deadline:
-                self._fail(job, ApiError("the request took too long", status=408, code="request_timeout"))
+                self._fail(job, late(self.options.request_seconds))
 
     def _bound(self) -> None:
         """The grammars of all answers have a share of memory: the largest goes while there is more."""
@@ -349,7 +352,10 @@ class Engine:
             del taken[job]
             shared = {a.job for a in self._live if a.job.plan.grammar is job.plan.grammar}
             for one in shared:
-                words = "the server has no memory left for the states of this grammar; simplify it"
+                words = (
+                    "the server has no memory left for the states of this grammar; simplify it, or start the "
+                    "server with a larger --live-megabytes"
+                )
                 self._fail(one, ApiError(words, param=one.plan.param, code="grammar_too_costly"))
 
     def _fail(self, job: Job, error: BaseException) -> None:

@@ -23,7 +23,7 @@ from ..errors import (
 )
 from ..lm.base import ContextTooLong, LanguageModelError
 
-__all__ = ["ApiError", "busy", "log", "of_constraint", "of_prompt", "unexpected"]
+__all__ = ["ApiError", "busy", "late", "log", "of_constraint", "of_prompt", "unexpected"]
 
 log = logging.getLogger("structgen.serve")
 
@@ -38,6 +38,7 @@ _FIXES = (
     ("raise Limits(mask=...)", "start the server with a larger --mask-work"),
     ("raise Limits(compile=...)", "start the server with a larger --compile-work"),
     ("raise cache_bytes", "start the server with a larger --grammar-megabytes"),
+    ("pass it in `registry`", "put it into the schema, below '$defs'"),
 )
 _CODES = (
     (UnsupportedSchema, "unsupported_schema"),
@@ -90,6 +91,16 @@ def busy(message: str, status: int = 429) -> ApiError:
     return ApiError(message, status=status, code="server_busy", retry_after=1)
 
 
+def late(seconds: float, what: str = "the request") -> ApiError:
+    """There is no time left."""
+    return ApiError(
+        f"{what} took more than {seconds:g} seconds; ask for less, or start the server with a larger "
+        "--request-seconds",
+        status=408,
+        code="request_timeout",
+    )
+
+
 def of_constraint(error: Exception, param: str) -> ApiError:
     """What compiling a client's constraint raised. All of it is the client's: a 400."""
     code = next((code for kind, code in _CODES if isinstance(error, kind)), "")
@@ -100,12 +111,10 @@ def of_constraint(error: Exception, param: str) -> ApiError:
         if not isinstance(error, (StructgenError, ValueError)):
             log.warning("a constraint raised %s", type(error).__name__, exc_info=error)
             return ApiError("the constraint is malformed", param=param, code=code)
-    message = str(error)
     details: dict[str, Any] = {}
+    message = _fixed(str(error))
     if code in ("schema_too_complex", "grammar_too_costly"):
         details["pointer"] = ""
-        for theirs, ours in _FIXES:
-            message = message.replace(theirs, ours)
         if not re.search("simplify|raise|start the server", message):
             work = "compile" if code == "schema_too_complex" else "mask"
             message += f"; simplify the constraint, or start the server with a larger --{work}-work"
@@ -114,8 +123,14 @@ def of_constraint(error: Exception, param: str) -> ApiError:
         if value is not None:
             details[name] = value
     if isinstance(error, GrammarError):
-        details["reason"] = error.message
+        details["reason"] = _fixed(error.message)
     return ApiError(message, param=param, code=code, details=details)
+
+
+def _fixed(message: str) -> str:
+    for theirs, ours in _FIXES:
+        message = message.replace(theirs, ours)
+    return message
 
 
 def of_prompt(error: Exception, param: str) -> ApiError:

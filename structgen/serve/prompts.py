@@ -3,7 +3,8 @@
 Enters: chat messages, tools, the schema of the answer. Leaves: token ids. Cost: that of the chat template.
 
 A model with a chat template gets what its tokenizer makes of the messages. The embedded model reads one
-request and the schema of its answer (`lm.prompts`). A model with neither gets the messages as lines.
+request and the schema of its answer (`lm.prompts`), and behind them the beginning of an answer that it goes
+on with. A model with neither gets the messages as lines.
 """
 
 from __future__ import annotations
@@ -64,8 +65,10 @@ def messages_as_prompt(
     if is_embedded(lm):
         if tools and schema is None:
             schema = _calls(tools)
-        request = request_of([(message.role, message.text()) for message in messages])
-        return embedded.format_prompt(request, schema if isinstance(schema, dict) else None)
+        said = messages[:-1] if go_on else messages
+        request = request_of([(message.role, message.text()) for message in said])
+        prompt = embedded.format_prompt(request, schema if isinstance(schema, dict) else None)
+        return prompt + messages[-1].text() if go_on else prompt
     lines = [f"{message.role}: {message.text()}" for message in messages]
     if go_on:
         return "\n".join(lines)

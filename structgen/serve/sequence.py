@@ -163,7 +163,10 @@ class Answer:
             self.matcher.fill_bitmask(self.mask)
             if self.job.plan.taken() > self.job.plan.bytes_at_most:
                 most = self.job.plan.bytes_at_most >> 20
-                raise BudgetExceeded(f"the states of this grammar take more than {most} MB; simplify it")
+                raise BudgetExceeded(
+                    f"the states of this grammar take more than {most} MB; simplify it, or start the server "
+                    "with a larger --grammar-megabytes"
+                )
         except Exception as error:
             self.error = error
         self.taken = time.perf_counter() - begin

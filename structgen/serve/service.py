@@ -30,6 +30,7 @@ from ..frontend.tool_calls import CallReader
 from ..frontend.tools import STYLES
 from ..grammar import CompiledGrammar, can_end_within
 from ..limits import Limits
+from ..linting import not_meant
 from ..lm.base import Context, ContextTooLong, LanguageModel
 from ..lm.load import special_names, tool_style
 from ..lm.prompts import is_embedded
@@ -47,11 +48,7 @@ from .sequence import Job, Piece, Plan
 __all__ = ["Run", "Service", "Wanted"]
 
 _WARNED = 10  # what is told of a grammar
-_IDLE = (
-    "ignored",
-    "unknown ",
-    "not a keyword of this draft",
-)  # reasons of a report that a client may not expect
+_IDLE = ("unknown ", "not a keyword of this draft")  # reasons of a report that a client may not expect
 _KNOWN = 256  # grammars that are ready at once
 _KEY = 100_000  # characters of a constraint that is remembered
 _QUICK = 0.05  # seconds
@@ -309,14 +306,28 @@ class Service:
         )
 
     def ends(self, request: Generation, limit: int | None, constrained: bool) -> dict[str, Any]:
-        """The fields of a `Plan` that say when a text may end. ApiError: a constraint says so already."""
+        """The fields of a `Plan` that say when a text may end. ApiError: a constraint says so already, or
+        there is no such token."""
         least, ignore = request.min_tokens or 0, bool(request.ignore_eos)
+        stop_ids = frozenset(request.stop_token_ids or ())
+        if stop_ids and not 0 <= min(stop_ids) <= max(stop_ids) < self.lm.vocabulary.vocab_size:
+            raise ApiError(
+                f"'stop_token_ids' are from 0 to {self.lm.vocabulary.vocab_size - 1}, not "
+                f"{min(stop_ids) if min(stop_ids) < 0 else max(stop_ids)}",
+                param="stop_token_ids",
+            )
         for name, asked in (("min_tokens", least), ("ignore_eos", ignore)):
             if asked and constrained:
                 raise ApiError(f"the constraint says where a text ends: leave '{name}' out", param=name)
         if limit is not None and least > limit:
             raise ApiError(f"'min_tokens' is {least} and the limit {limit}", param="min_tokens")
-        return {"least": least, "ignore_ends": ignore}
+        return {
+            "least": least,
+            "ignore_ends": ignore,
+            "stops": request.stops,
+            "keep_stop": request.include_stop_str_in_output,
+            "stop_ids": stop_ids,
+        }
 
     async def start(self, wanted: Wanted, queue: bool = True) -> Run:
         """Read the prompts, compile the constraint, and hand it all to the engine (unless `queue` is False).
@@ -532,7 +543,13 @@ class Service:
                 raise _TooMuch from None
             takes = "no tokens of this model write one" if least is None else f"it takes {least} at least"
             ours = wanted.limit is not None and room == wanted.limit
-            reason = f"'{wanted.limit_param}' is {room}" if ours else f"the prompt leaves {room}"
+            if ours:
+                reason = f"'{wanted.limit_param}' is {room}"
+            elif wanted.limit is None and room == self.options.max_tokens:
+                ours = True
+                reason = f"'{wanted.limit_param}' is not given, and the server's --max-tokens is {room}"
+            else:
+                reason = f"the prompt leaves {room}"
             raise ApiError(
                 f"no text that the constraint allows has so few tokens: {reason}, {takes}, "
                 "end of sequence included",
@@ -556,16 +573,17 @@ class Service:
 
 
 def _not_enforced(grammar: CompiledGrammar, told: Sequence[str]) -> list[str]:
-    """Keywords that constrain nothing though a client may think so, of places that are not told of yet."""
+    """Keywords that do not do what a client may think, of places that are not told of yet."""
     found: list[str] = []
     for entry in grammar.report:
         if len(found) >= _WARNED:
             break
         place, reason = f"#{entry.pointer}: `{entry.keyword}`: ", entry.reason
-        if not reason.startswith(_IDLE) or entry.keyword.startswith("x-"):
+        idle = reason.startswith(_IDLE)
+        if not (idle or not_meant(reason)) or entry.keyword.startswith("x-"):
             continue
         if not any(place in text for text in told):
-            found.append(place + reason + ("" if reason.startswith("ignored") else ": it constrains nothing"))
+            found.append(place + reason + (": it constrains nothing" if idle else ""))
     return found
 
 
