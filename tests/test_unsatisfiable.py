@@ -1,9 +1,15 @@
-"""An unsatisfiable schema is refused with the pointer of the part that has no value."""
+"""An unsatisfiable schema is refused with the pointer of the part that has no value, and no other is."""
 
 from __future__ import annotations
 
+import itertools
+import json
+import random
+import re
+
 import pytest
 
+import structgen
 from structgen import errors
 from tests.harness import compiler
 
@@ -94,3 +100,44 @@ def test_by_a_hair(name: str) -> None:
     else:
         with pytest.raises(errors.UnsatisfiableSchema):
             compiler().json_schema(schema)
+
+
+# ---- characters that JSON can only write as escapes ----
+
+PIECES = {  # patterns, and texts that satisfy them
+    r'"': ['"'],
+    r"\\": ["\\"],
+    r"\t": ["\t"],
+    r"\u0001": ["\x01"],
+    r"[\u0000-\u001f]$": ["\x02", "\n"],
+    "^[^a]": ["b", '"', "\t"],
+    "a.{2}$": ["axy", 'a"\\'],
+    "^.{2,4}$": ["ab", '"\t', "abcd"],
+    "[b-d]": ["b"],
+    r'^["\\ab\t]*$': ["ab", '"\\\t'],
+    "^[^ -~]*$": ["\t", "\x01"],
+}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_an_intersection_whose_texts_need_escapes_is_not_empty(seed: int) -> None:
+    """The search for a text leaves out the escapes that a character can do without, and no others."""
+    rng = random.Random(seed)
+    patterns = rng.sample(list(PIECES), rng.randint(2, 4))
+    readers = [re.compile(pattern.replace("$", r"\Z").replace(".", r"[^\n]")) for pattern in patterns]
+
+    def fits(text: str) -> bool:
+        return all(reader.search(text) for reader in readers)
+
+    parts = [text for pattern in patterns for text in PIECES[pattern]]
+    texts = ("".join(some) for count in (1, 2, 3) for some in itertools.product(parts, repeat=count))
+    found = min((json.dumps(text, ensure_ascii=False) for text in texts if fits(text)), key=len, default=None)
+    schema = {"type": "string", "allOf": [{"pattern": pattern} for pattern in patterns]}
+    try:
+        grammar = compiler().json_schema(schema)
+    except structgen.UnsatisfiableSchema:
+        assert found is None, (patterns, found)
+        return
+    shortest = grammar.matcher().shortest_completion().decode()
+    assert fits(json.loads(shortest)), (patterns, shortest)
+    assert found is None or len(shortest) <= len(found), (patterns, shortest, found)

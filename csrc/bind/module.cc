@@ -385,6 +385,9 @@ JsonOptions json_options(const std::string& whitespace, bool any_order, bool can
 
 NB_MODULE(_core, m) {
   work_interrupt = Interrupt::check;
+  // Objects that threads hold at the end of a process (a server's, a user's) are no leaks, and a page of
+  // warnings would be the last that the user reads.
+  nb::set_leak_warnings(false);
   m.doc() = "C++ core of structgen; use the classes of the structgen package instead.";
   nb::register_exception_translator(translate);
 

@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 OK, REJECTED, USAGE = 0, 1, 2
 
 __all__ = [
-    "OK", "REJECTED", "USAGE", "Commands", "Failure", "Inputs", "Place", "add_constraint_options",
-    "add_registry_option", "allowed_here", "byte_vocabulary", "called", "constraint", "json_options",
-    "load_model", "milliseconds", "note", "one_line", "parsed", "place", "plural", "quoted", "ranges",
-    "registry", "spellings", "stand_at", "visible", "vocabulary",
+    "OK", "REJECTED", "USAGE", "Commands", "Failure", "Inputs", "Place", "add_asking_options",
+    "add_constraint_options", "add_model_option", "add_registry_option", "allowed_here", "byte_vocabulary",
+    "called", "constraint", "json_options", "load_model", "milliseconds", "note", "one_line", "parsed",
+    "place", "plural", "quoted", "ranges", "registry", "spellings", "stand_at", "visible", "vocabulary",
 ]  # fmt: skip
 
 
@@ -74,6 +74,16 @@ class Inputs:
             return data.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise Failure(f"the {what} {shown} is not UTF-8 (byte {error.start})") from None
+
+
+def add_asking_options(parser: argparse.ArgumentParser) -> None:
+    """One prompt, and the model that reads it."""
+    parser.add_argument("--prompt", required=True, metavar="TEXT", help="one request in plain words")
+    add_model_option(parser)
+
+
+def add_model_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
 
 
 def add_constraint_options(

@@ -15,6 +15,7 @@ from .common import (
     Failure,
     Inputs,
     add_constraint_options,
+    add_model_option,
     called,
     constraint,
     json_options,
@@ -35,7 +36,7 @@ def add_parser(commands: Commands) -> None:
     place.add_argument("--at", metavar="POINTER", help="a JSON pointer: /customer/city")
     place.add_argument("--span", metavar="BEGIN:END", help="characters, counted from 0")
     parser.add_argument("--instruction", default="", metavar="TEXT", help="what is to become of it")
-    parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
+    add_model_option(parser)
     parser.add_argument("--max-tokens", type=int, default=64, metavar="N", help="(default: 64)")
     parser.add_argument("--temperature", type=float, metavar="T", help="0 is greedy (default: 0)")
     parser.add_argument("--seed", type=int, help="repeats the draws")

@@ -24,6 +24,7 @@ from .common import (
     Commands,
     Failure,
     add_constraint_options,
+    add_model_option,
     load_model,
     note,
     plain,
@@ -54,7 +55,7 @@ def add_parser(commands: Commands) -> None:
         help='JSONL, or -: a string a line, or {"prompt": ..., "id": ..., "schema": file or schema} with any '
         "argument of sg.generate; a file is looked up beside FILE",
     )
-    parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
+    add_model_option(parser)
     parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="(default: 256)")
     parser.add_argument(
         "--temperature", type=float, metavar="T", help="0 is greedy (default: 0, and 1 where -n is above 1)"

@@ -20,6 +20,7 @@ from .common import (
     Commands,
     Failure,
     Inputs,
+    add_asking_options,
     add_constraint_options,
     constraint,
     json_options,
@@ -42,8 +43,7 @@ def add_parser(commands: Commands) -> None:
         description="Samples texts from P(text | the schema accepts it), or weighted so that they count as "
         "such: one JSON record a line. Exit status 1 if fewer came than were asked for.",
     )
-    parser.add_argument("--prompt", required=True, metavar="TEXT", help="one request in plain words")
-    parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
+    add_asking_options(parser)
     parser.add_argument(
         "--method",
         choices=list(METHODS),

@@ -19,6 +19,7 @@ from .common import (
     Commands,
     Failure,
     Inputs,
+    add_asking_options,
     add_constraint_options,
     constraint,
     json_options,
@@ -39,8 +40,7 @@ def add_parser(commands: Commands) -> None:
         description="Searches for the most probable texts, or for those that a function of yours ranks best: "
         "one JSON record a line, best first. Exit status 1 if fewer were found than were asked for.",
     )
-    parser.add_argument("--prompt", required=True, metavar="TEXT", help="one request in plain words")
-    parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
+    add_asking_options(parser)
     parser.add_argument(
         "--method",
         choices=list(SEARCHES),

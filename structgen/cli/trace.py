@@ -16,6 +16,7 @@ from .common import (
     Commands,
     Failure,
     Inputs,
+    add_asking_options,
     add_constraint_options,
     constraint,
     json_options,
@@ -31,8 +32,7 @@ def add_parser(commands: Commands) -> None:
         description="Generates a text and shows for each token the model's probability, the one after the "
         "mask, what is allowed and what else there was. Exit status 1 if the text was cut off.",
     )
-    parser.add_argument("--prompt", required=True, metavar="TEXT", help="one request in plain words")
-    parser.add_argument("--model", metavar="PATH", help="a folder or hub id (default: the embedded model)")
+    add_asking_options(parser)
     parser.add_argument("--max-tokens", type=int, default=256, metavar="N", help="(default: 256)")
     parser.add_argument(
         "--temperature", type=float, default=0.0, metavar="T", help="0 is greedy (the default)"

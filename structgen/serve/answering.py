@@ -37,7 +37,7 @@ def _finite(value: Any) -> Any:
 
 
 def _written(content: Any) -> bytes:
-    """JSON as UTF-8. The copy without such numbers is made where they are found: hardly any answer has one."""
+    """JSON as UTF-8. The copy without such numbers is made where one is found: hardly any answer has one."""
     try:
         text = _dumped(content)
     except ValueError:
@@ -129,4 +129,3 @@ def events(run: Run, items: AsyncIterator[dict[str, Any]], service: Service, nam
     )
     made.run = run
     return made
-

@@ -87,8 +87,8 @@ class Workers:
             elif future.cancel():
                 raise busy(f"{what} waited more than {self._seconds:g} seconds: try again", 503) from None
             raise ApiError(
-                f"{what} took more than {self._seconds:g} seconds; shorten it, or start the server with a larger "
-                "--compile-seconds",
+                f"{what} took more than {self._seconds:g} seconds; shorten it, or start the server with a "
+                "larger --compile-seconds",
                 param=param,
                 code=code,
             ) from None

@@ -93,7 +93,11 @@ class _Found:
                 schema = json.loads(schema)
             except json.JSONDecodeError as error:
                 raise _no_schema(
-                    param, f"the schema is not JSON: {error}", error.msg, line=error.lineno, column=error.colno
+                    param,
+                    f"the schema is not JSON: {error}",
+                    error.msg,
+                    line=error.lineno,
+                    column=error.colno,
                 ) from None
             except (ValueError, RecursionError) as error:
                 raise _no_schema(param, f"the schema is not JSON: {error}") from None

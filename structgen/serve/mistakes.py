@@ -1,6 +1,6 @@
 """What pydantic refused, in the words of this server's errors.
 
-Enters: pydantic's errors, which have a place and a kind each, several for a field that may be of several types.
+Enters: pydantic's errors, each with a place and a kind, several for a field that may be of several types.
 Leaves: places and sentences, a few at most. Cost: linear in the errors.
 
 pydantic's own messages name its types (`stop.list[str]`, "a valid dictionary"), which no client knows.
