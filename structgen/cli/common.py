@@ -12,7 +12,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from structgen._readable import Place, allowed_here, place, quoted, ranges, spellings, visible
 from structgen._siblings import beside, in_folder
@@ -326,4 +326,5 @@ def plural(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-Commands: Any = Any  # argparse names the type of add_subparsers() privately
+# argparse names the type of add_subparsers() privately.
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"

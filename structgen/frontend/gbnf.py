@@ -62,9 +62,9 @@ class Parser:
         self.text = text
         self.vocabulary = vocabulary
         self.b = builder
-        self.tokens = WholeTokens(builder, vocabulary)
-        self.at = 0
-        self.depth = 0
+        self.tokens: WholeTokens = WholeTokens(builder, vocabulary)
+        self.at: int = 0
+        self.depth: int = 0
         self.numbers: dict[str, int] = {}
         self.defined: dict[str, int] = {}  # name -> where
         self.used: dict[str, int] = {}  # name -> where first

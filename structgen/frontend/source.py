@@ -119,7 +119,9 @@ class Marks:
     """
 
     def __init__(self, b: _core.GrammarBuilder, marks: Sequence[str], spell: Spell | None = None) -> None:
-        self.b, self.spell, self.marks = b, spell or literal(b), marks
+        self.b = b
+        self.spell: Spell = spell or literal(b)
+        self.marks = marks
         self._first = b.shortest(b.sequence([any_text(b), b.choice([self.spell(m) for m in marks])]))
         known = set(marks)
         self._longer: dict[str, list[str]] = {}  # mark -> those that end with it

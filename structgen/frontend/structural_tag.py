@@ -456,7 +456,7 @@ class _Formats:
         return b.sequence([b.choice(calls), tail]) if spec.get("at_least_one") else tail
 
 
-FIELDS = {
+FIELDS: dict[str, tuple[str, ...]] = {
     "const_string": ("value",),
     "json_schema": ("json_schema", "schema", "style", "any_order", "max_whitespace_cnt", "excludes"),
     "qwen_xml_parameter": ("json_schema", "schema"),

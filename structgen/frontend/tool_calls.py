@@ -106,7 +106,7 @@ class CallReader:
         self._inside = False  # of a section
         self._stream = stream and row.parameters == "json"
         self._open: _Growing | None = None
-        self.calls = 0
+        self.calls: int = 0
 
     def feed(self, text: str) -> Iterator[Item]:
         """What is certain by now: free text, and calls that are complete."""

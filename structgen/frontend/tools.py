@@ -239,7 +239,7 @@ def _tag(row: Style, name: str, schema: Any) -> dict[str, Any]:
 
 
 # The parameters of a function that lists none.
-NOTHING = {"type": "object", "properties": {}, "additionalProperties": False}
+NOTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 def _function(tool: Any, i: int) -> tuple[str, Any]:

@@ -276,7 +276,7 @@ def generate_many(
     """Generate a text for each prompt; many share a forward.
 
         for found in sg.generate_many(None, prompts, Order):
-            print(found.value if found.ok else found.error)
+            print(found.error if isinstance(found, sg.Failed) else found.value)
 
     Args:
         prompts: a list or an iterator of prompts, each as in `sg.generate`. An iterator is read as results
@@ -289,7 +289,8 @@ def generate_many(
 
     Returns:
         An iterator over the outcomes in the order of the prompts: a `Result`, which is `ok`, or a `Failed`,
-        which is not, with the error. Each result is that of `sg.generate` with the same arguments.
+        which is not, with the error (`isinstance` tells them apart for every type checker, `ok` for some).
+        Each result is that of `sg.generate` with the same arguments.
 
     Raises:
         TypeError, ValueError: options that are wrong for every prompt; LanguageModelError: there is no such

@@ -21,10 +21,10 @@ import numpy.typing as npt
 
 try:
     from genlm.control import Potential
-except ImportError as error:
+except ImportError as _missing:
     from .._extras import missing
 
-    raise missing(error, "potentials of genlm-control") from None
+    raise missing(_missing, "potentials of genlm-control") from None
 
 from ..errors import VocabularyError
 from ..grammar import CompiledGrammar, Matcher

@@ -62,9 +62,11 @@ class HostEngine:
         limits: Limits = SERVING,
         on_limit: OnLimit = "subset",
     ) -> None:
-        self.vocabulary = vocabulary_of(tokenizer, vocab_size, end_token_ids)
-        self.compiler = Compiler(self.vocabulary, cache_bytes=cache_bytes, limits=limits, on_limit=on_limit)
-        self.options = dict(options or {})
+        self.vocabulary: Vocabulary = vocabulary_of(tokenizer, vocab_size, end_token_ids)
+        self.compiler: Compiler = Compiler(
+            self.vocabulary, cache_bytes=cache_bytes, limits=limits, on_limit=on_limit
+        )
+        self.options: dict[str, Any] = dict(options or {})
 
     def compile(self, kind: str, text: Any, **options: Any) -> CompiledGrammar:
         """A grammar with its first mask made, for a host's compile threads.
@@ -124,7 +126,7 @@ class HostRequest:
     def __init__(self, matcher: Matcher, end_token_ids: Sequence[int]) -> None:
         self.matcher: Matcher = matcher
         self.error: Exception | None = None
-        self.end_token_ids = tuple(end_token_ids)
+        self.end_token_ids: tuple[int, ...] = tuple(end_token_ids)
 
     def accept(self, tokens: Sequence[int]) -> bool:
         """Takes the tokens. False: one is refused, none is taken, and the host should end the request."""

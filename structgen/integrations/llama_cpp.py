@@ -38,10 +38,10 @@ import numpy.typing as npt
 try:
     import llama_cpp
     from llama_cpp.llama_speculative import LlamaDraftModel
-except ImportError as error:
+except ImportError as _missing:
     from .._extras import missing
 
-    raise missing(error, "processors of llama-cpp-python") from None
+    raise missing(_missing, "processors of llama-cpp-python") from None
 
 from ..errors import StructgenError, VocabularyError
 from ..logits import allocate_bitmask, apply_bitmask

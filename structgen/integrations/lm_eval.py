@@ -23,10 +23,10 @@ try:
     import transformers
     from lm_eval.api.registry import register_model
     from lm_eval.models.huggingface import HFLM
-except ImportError as error:
+except ImportError as _missing:
     from .._extras import missing
 
-    raise missing(error, "models of lm-eval") from None
+    raise missing(_missing, "models of lm-eval") from None
 
 from ..grammar import CompiledGrammar
 from ..vocabulary import Vocabulary

@@ -20,10 +20,10 @@ import numpy as np
 
 try:
     import onnxruntime_genai as genai
-except ImportError as error:
+except ImportError as _missing:
     from .._extras import missing
 
-    raise missing(error, "loops of ONNX Runtime GenAI") from None
+    raise missing(_missing, "loops of ONNX Runtime GenAI") from None
 
 from ..logits import allocate_bitmask, apply_bitmask
 from .hosts import HostRequest

@@ -21,10 +21,10 @@ from typing import Any
 try:
     import outlines
     from outlines import backends
-except ImportError as error:
+except ImportError as _missing:
     from .._extras import missing
 
-    raise missing(error, "structgen's backend") from None
+    raise missing(_missing, "structgen's backend") from None
 
 from .hosts import HostEngine, request_of
 

@@ -33,10 +33,10 @@ import numpy as np
 try:
     import torch
     import transformers
-except ImportError as error:
+except ImportError as _missing:
     from .._extras import missing
 
-    raise missing(error, "logits processors of transformers") from None
+    raise missing(_missing, "logits processors of transformers") from None
 
 from ..errors import VocabularyError
 from ..grammar import CompiledGrammar

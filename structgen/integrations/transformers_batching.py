@@ -40,10 +40,10 @@ try:
     import torch
     import transformers
     from transformers.generation.continuous_batching import cb_logits_processors as host
-except ImportError as error:
+except ImportError as _missing:
     from .._extras import missing
 
-    raise missing(error, "continuous batches of transformers") from None
+    raise missing(_missing, "continuous batches of transformers") from None
 
 from ..errors import VocabularyError
 from ..grammar import CompiledGrammar

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, cast
 try:
     import torch
     from transformers.generation.utils import GenerateDecoderOnlyOutput
-except ImportError as error:
+except ImportError as _missing:
     from .._extras import missing
 
-    raise missing(error, "transformers' own generate() with drafts") from None
+    raise missing(_missing, "transformers' own generate() with drafts") from None
 
 from .._draws import Noise
 from ..generation import Sampling

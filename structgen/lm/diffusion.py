@@ -79,7 +79,7 @@ class TransformersDiffusionLM:
     ) -> None:
         if vocabulary is None and tokenizer is None:
             raise VocabularyError("a model needs its tokenizer, or a vocabulary")
-        self.model = model.eval()
+        self.model: Any = model.eval()
         self.tokenizer = tokenizer
         config = getattr(model, "config", None)
         if mask_token_id is None:

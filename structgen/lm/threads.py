@@ -90,4 +90,4 @@ def _openblas() -> Calls | None:
     return None
 
 
-one_blas_thread = OneThread(_openblas, of_caller=False)
+one_blas_thread: OneThread = OneThread(_openblas, of_caller=False)

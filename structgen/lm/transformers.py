@@ -65,7 +65,7 @@ class TransformersLM(PrefixTreeLM):
             raise ValueError("kv_bytes must not be negative, batch_size must be positive")
         if vocabulary is None and tokenizer is None:
             raise VocabularyError("a model needs its tokenizer, or a vocabulary")
-        self.model = model.eval()
+        self.model: Any = model.eval()
         self.tokenizer = tokenizer
         vocabulary = vocabulary or _vocabulary(model, tokenizer)
         width = _width(model)

@@ -63,8 +63,8 @@ class TreeCache(TreeSlots):
 
     def __init__(self, layers: int, rows: int = 1) -> None:
         super().__init__(rows)
-        self.layers = [_Layer(self) for _ in range(layers)]
-        self.cache = Cache(layers=list(self.layers))
+        self.layers: list[_Layer] = [_Layer(self) for _ in range(layers)]
+        self.cache: Cache = Cache(layers=list(self.layers))
         self._buffers: list[torch.Tensor] = []
 
     def buffers(self) -> list[torch.Tensor]:

@@ -60,8 +60,8 @@ class TreeScoring(ABC):
         self.vocab_size = vocab_size
         self._max_context = max_context
         self._sizes: list[int] = []
-        self.forwards = 0
-        self.last_width = 0
+        self.forwards: int = 0
+        self.last_width: int = 0
 
     @property
     @abstractmethod

@@ -32,8 +32,8 @@ class TreeSlots(ABC):
     """The slots of `rows` sequences. `live[r, s]`: slot s holds a token of row r; `lengths[r]`: how many."""
 
     def __init__(self, rows: int = 1) -> None:
-        self.capacity = 0
-        self.slots = 0
+        self.capacity: int = 0
+        self.slots: int = 0
         self.live: npt.NDArray[np.bool_] = np.zeros((rows, 0), np.bool_)
         self.lengths: npt.NDArray[np.int64] = np.zeros(rows, np.int64)
 

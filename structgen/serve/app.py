@@ -31,8 +31,8 @@ try:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from .answering import Gone, Json, events, unless_gone, while_there
-except ImportError as error:
-    raise missing(error, "servers") from None
+except ImportError as _missing:
+    raise missing(_missing, "servers") from None
 
 from ..lm.load import language_model
 from . import alone, chat, completions, page, playground, responses

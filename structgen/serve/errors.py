@@ -25,7 +25,7 @@ from ..lm.base import ContextTooLong, LanguageModelError
 
 __all__ = ["ApiError", "busy", "late", "log", "of_constraint", "of_prompt", "unexpected"]
 
-log = logging.getLogger("structgen.serve")
+log: logging.Logger = logging.getLogger("structgen.serve")
 
 _DEFAULT = {404: "not_found", 405: "method_not_allowed", 500: "internal_error"}
 _TYPES = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
@@ -76,7 +76,7 @@ class ApiError(Exception):
         self.status = status
         self.param = param
         self.code: str = code or _DEFAULT.get(status, "invalid_request")
-        self.details = details or {}
+        self.details: dict[str, Any] = details or {}
         self.retry_after = retry_after
 
     @property

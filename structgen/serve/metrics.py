@@ -19,32 +19,41 @@ class Metrics:
     """The counters and histograms of one server; names begin with `structgen_`."""
 
     def __init__(self) -> None:
-        self.registry = r = CollectorRegistry()
-        self.requests = Counter(
+        self.registry: CollectorRegistry = CollectorRegistry()
+        r = self.registry
+        self.requests: Counter = Counter(
             "structgen_requests", "Requests answered.", ("endpoint", "status"), registry=r
         )
-        self.seconds = Histogram(
+        self.seconds: Histogram = Histogram(
             "structgen_request_seconds", "Arrival to end.", ("endpoint",), buckets=_SLOW, registry=r
         )
-        self.tokens = Counter("structgen_generated_tokens", "Tokens drawn.", registry=r)
-        self.subsets = Counter(
+        self.tokens: Counter = Counter("structgen_generated_tokens", "Tokens drawn.", registry=r)
+        self.subsets: Counter = Counter(
             "structgen_subset_masks", "Masks from which something too much to tell was left out.", registry=r
         )
-        self.prompt_tokens = Counter("structgen_prompt_tokens", "Prompt tokens read.", registry=r)
-        self.cached_tokens = Counter("structgen_cached_prompt_tokens", "Prompt tokens found.", registry=r)
-        self.queued = Histogram("structgen_queue_seconds", "Waiting for a place.", buckets=_SLOW, registry=r)
-        self.first_token = Histogram(
+        self.prompt_tokens: Counter = Counter("structgen_prompt_tokens", "Prompt tokens read.", registry=r)
+        self.cached_tokens: Counter = Counter(
+            "structgen_cached_prompt_tokens", "Prompt tokens found.", registry=r
+        )
+        self.queued: Histogram = Histogram(
+            "structgen_queue_seconds", "Waiting for a place.", buckets=_SLOW, registry=r
+        )
+        self.first_token: Histogram = Histogram(
             "structgen_first_token_seconds", "Arrival to first token.", buckets=_SLOW, registry=r
         )
-        self.step = Histogram("structgen_step_seconds", "A step of the engine.", buckets=_FAST, registry=r)
-        self.forward = Histogram("structgen_forward_seconds", "A forward.", buckets=_FAST, registry=r)
-        self.batch = Histogram(
+        self.step: Histogram = Histogram(
+            "structgen_step_seconds", "A step of the engine.", buckets=_FAST, registry=r
+        )
+        self.forward: Histogram = Histogram(
+            "structgen_forward_seconds", "A forward.", buckets=_FAST, registry=r
+        )
+        self.batch: Histogram = Histogram(
             "structgen_batch", "Answers in a step.", buckets=(1, 2, 4, 8, 16, 32, 64, 128), registry=r
         )
-        self.compile = Histogram(
+        self.compile: Histogram = Histogram(
             "structgen_compile_seconds", "Compiling a grammar.", buckets=_FAST, registry=r
         )
-        self.refused = Counter(
+        self.refused: Counter = Counter(
             "structgen_refused_constraints", "Constraints that were refused.", ("code",), registry=r
         )
 

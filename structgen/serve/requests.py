@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -66,7 +66,7 @@ def _prompts(value: Any) -> Any:
 class Closed(BaseModel):
     """An object without unknown fields."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
@@ -118,14 +118,14 @@ _LONG = 40  # characters of a name that is no slip of one of ours
 class Part(BaseModel):
     """A piece of a message's content."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     type: str
     text: str | None = None
 
 
 class Message(BaseModel):
-    model_config = ConfigDict(extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | Annotated[list[Part], Field(fail_fast=True, max_length=10_000)] | None = None
@@ -150,7 +150,7 @@ class StreamOptions(BaseModel):
 class StructuredOutputs(Closed):
     """vLLM's field: one of the constraints, and how JSON is spelled."""
 
-    model_config = ConfigDict(populate_by_name=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(populate_by_name=True)
 
     json_: Any = Field(None, alias="json")
     regex: str | None = None
@@ -213,7 +213,7 @@ class Constrained(BaseModel):
 class Generation(Constrained):
     """What the two older endpoints share."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     model: str | None = None
     temperature: Annotated[Finite, Field(ge=0)] | None = None
@@ -314,7 +314,7 @@ class CompletionRequest(Generation):
 
 
 class TextOptions(BaseModel):
-    model_config = ConfigDict(extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     format: dict[str, Any] | None = None
 
@@ -322,7 +322,7 @@ class TextOptions(BaseModel):
 class ResponsesRequest(Constrained):
     """`POST /v1/responses`, as far as its clients need it without stored responses."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="allow")
 
     model: str | None = None
     input: str | Annotated[list[dict[str, Any]], Field(fail_fast=True, max_length=10_000)]

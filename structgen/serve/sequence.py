@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._drawing import Sampling
-from .._draws import top
+from .._draws import Noise, top
 from .._text import TextStream
 from ..errors import BudgetExceeded, StructgenError
 from ..generation.watch import Drafted, Seen, seen
@@ -130,16 +130,18 @@ class Answer:
         self.matcher: Matcher | None = None
         if plan.grammar is not None:
             self.matcher = plan.grammar.matcher(max_tokens=plan.room if plan.budget else None)
-        self.noise = plan.drawing.noise(index)
-        self.stream = TextStream(plan.stops, plan.keep_stop)
-        self.position = 0
+        self.noise: Noise | None = plan.drawing.noise(index)
+        self.stream: TextStream = TextStream(plan.stops, plan.keep_stop)
+        self.position: int = 0
         self.counts: dict[int, int] = {}
-        self.generated = False
-        self.mask = None if self.matcher is None else allocate_bitmask(1, job.vocabulary.vocab_size)
-        self.filled = False
-        self.filling = False  # whether its mask is in the making, or in line for it
-        self.begun = 0.0  # when that began; 0: it has not
-        self.taken = 0.0  # seconds of the last mask
+        self.generated: bool = False
+        self.mask: npt.NDArray[np.int32] | None = (
+            None if self.matcher is None else allocate_bitmask(1, job.vocabulary.vocab_size)
+        )
+        self.filled: bool = False
+        self.filling: bool = False  # whether its mask is in the making, or in line for it
+        self.begun: float = 0.0  # when that began; 0: it has not
+        self.taken: float = 0.0  # seconds of the last mask
         self.error: Exception | None = None
 
     @property
@@ -258,24 +260,26 @@ class Job:
         loop: asyncio.AbstractEventLoop,
         seconds: float,
     ) -> None:
-        self.number = next(_numbers)
+        self.number: int = next(_numbers)
         self.vocabulary = vocabulary
         self.prompt = prompt
-        self.prefixes = prefixes
+        self.prefixes: list[Context] = prefixes
         self.plan = plan
         self.count = count
         self.loop = loop
-        self.arrived = time.monotonic()
-        self.deadline = self.arrived + seconds
+        self.arrived: float = time.monotonic()
+        self.deadline: float = self.arrived + seconds
         self.pieces: asyncio.Queue[Piece] = asyncio.Queue()
-        self.cancelled = threading.Event()
-        self.seen = frozenset(prompt) if plan.drawing.repetition_penalty != 1.0 else frozenset()
+        self.cancelled: threading.Event = threading.Event()
+        self.seen: frozenset[int] = (
+            frozenset(prompt) if plan.drawing.repetition_penalty != 1.0 else frozenset()
+        )
         self.read = 0
         self.cached = 0
-        self.first_token = 0.0
+        self.first_token: float = 0.0
         self.request: Job = self  # the same one for all jobs of a request
-        self.slowest = 0.0  # seconds of the processor that a mask of this request took
-        self.spent = 0.0  # and all its masks
+        self.slowest: float = 0.0  # seconds of the processor that a mask of this request took
+        self.spent: float = 0.0  # and all its masks
         self.subset_masks = 0  # of this request, from which something too much to tell was left out
         self.over = False  # whether nobody wants its answers any more
         self.entries: list[Entry] = []

@@ -221,29 +221,29 @@ class Service:
     def __init__(self, lm: LanguageModel, options: Options, source: str | None = None) -> None:
         self.lm = lm
         self.options = options
-        self.embedded = is_embedded(lm)
-        self.name = options.name or _name(source, self.embedded)
-        self.aliases = {self.name, *([source] if source else [])}
-        self.metrics = Metrics()
-        self.engine = Engine(lm, options, self.metrics)
+        self.embedded: bool = is_embedded(lm)
+        self.name: str = options.name or _name(source, self.embedded)
+        self.aliases: set[str] = {self.name, *([source] if source else [])}
+        self.metrics: Metrics = Metrics()
+        self.engine: Engine = Engine(lm, options, self.metrics)
         self.metrics.watch(lambda: self.engine.load)
-        self.memory = Memory()
-        self.workers = Workers(
+        self.memory: Memory = Memory()
+        self.workers: Workers = Workers(
             options.compile_workers, options.queue, options.compile_seconds, self.memory.freed
         )
-        self.lookers = Workers(2, options.queue, options.compile_seconds)
-        self.readers = Workers(2, options.queue, options.compile_seconds)
+        self.lookers: Workers = Workers(2, options.queue, options.compile_seconds)
+        self.readers: Workers = Workers(2, options.queue, options.compile_seconds)
         self._known: OrderedDict[str, _Compiled] = OrderedDict()
         names = lm.vocabulary.special_tokens
         self._longest = max(map(len, [*lm.vocabulary.tokens, *names]), default=1)
         self._lock = threading.Lock()
-        self.alone = asyncio.Semaphore(1)  # sampling and speculation: one at a time
+        self.alone: asyncio.Semaphore = asyncio.Semaphore(1)  # sampling and speculation: one at a time
         self.in_line = 0
-        self.created = int(time.time())
+        self.created: int = int(time.time())
         style = options.tool_style
         if style is not None and style not in STYLES:
             raise ValueError(f"{style!r} is no style of tool calls; known: {', '.join(STYLES)}")
-        self.tool_style = tool_style(lm) if style is None else style
+        self.tool_style: str = tool_style(lm) if style is None else style
         self.temperature = options.temperature
         if self.temperature is None:
             self.temperature = 0.0 if self.embedded else 1.0

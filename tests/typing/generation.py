@@ -65,10 +65,10 @@ assert_type(sg.stream(None, "x", regex="a"), sg.Stream[str])
 assert_type(sg.stream(None, "x", tools=[weather]).result, sg.Result[sg.ToolReply])
 assert_type(sg.stream(None, "x", {"type": "object"}, n=3), sg.Stream[Any])
 for found in sg.generate_many(None, ["x"], Order, progress=True):
-    if found.ok:
-        assert_type(found.value, Order)
-    else:
+    if isinstance(found, sg.Failed):
         assert_type(found.error, Exception)
+    else:
+        assert_type(found.value, Order)
 for text in sg.generate_many(None, ["x"], regex="a", batch=4):
     assert_type(text, sg.Result[str] | sg.Failed)
 assert_type(sg.search(None, "x", Order, n=3, forwards=10), sg.Searched)

@@ -105,8 +105,8 @@ class Grammar:
 
 class Engine:
     name = "grid-guardrail"
-    version = importlib.metadata.version("grid-guardrail")
-    notes = ("keywords that it records as unenforced count as compiled",)
+    version: str = importlib.metadata.version("grid-guardrail")
+    notes: tuple[str, ...] = ("keywords that it records as unenforced count as compiled",)
     ends_in_time = True
 
     def __init__(self, tokens: Tokens) -> None:

@@ -56,8 +56,10 @@ class Grammar:
 
 class Engine:
     name = "llguidance"
-    version = importlib.metadata.version("llguidance")
-    notes = ("a new sequence resets the matcher: its lexer is warmer than in a server that builds one anew",)
+    version: str = importlib.metadata.version("llguidance")
+    notes: tuple[str, ...] = (
+        "a new sequence resets the matcher: its lexer is warmer than in a server that builds one anew",
+    )
 
     def __init__(self, tokens: Tokens) -> None:
         wrapper = llguidance.TokenizerWrapper(_Tokenizer(tokens))

@@ -42,7 +42,7 @@ class Grammar:
 
 class Engine:
     name = "lm-format-enforcer"
-    version = importlib.metadata.version("lm-format-enforcer")
+    version: str = importlib.metadata.version("lm-format-enforcer")
     notes: tuple[str, ...] = (
         "whole tokens are declared as words, which spares it the decoding of ever longer texts",
     )

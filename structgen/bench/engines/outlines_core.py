@@ -36,8 +36,8 @@ class Grammar:
 
 class Engine:
     name = "outlines-core"
-    version = importlib.metadata.version("outlines-core")
-    notes = (
+    version: str = importlib.metadata.version("outlines-core")
+    notes: tuple[str, ...] = (
         "recursion is cut off at depth 3, ranges of numbers are ignored, allOf is a concatenation",
         "at most one space between tokens of JSON",
     )

@@ -58,7 +58,7 @@ def _can_budget(matcher: structgen.Matcher) -> bool:
 
 class Engine:
     name = "structgen"
-    version = structgen.__version__
+    version: str = structgen.__version__
     notes: tuple[str, ...] = ()
     ends_in_time = True
 

@@ -11,7 +11,7 @@ from .base import Row, Sequence, row_of
 
 
 class Grammar:
-    unenforced = ("everything",)
+    unenforced: tuple[str, ...] = ("everything",)
 
     def __init__(self, row: Row) -> None:
         self._row = row
@@ -22,8 +22,8 @@ class Grammar:
 
 class Engine:
     name = "unconstrained"
-    version = structgen.__version__
-    notes = ("the model alone",)
+    version: str = structgen.__version__
+    notes: tuple[str, ...] = ("the model alone",)
 
     def __init__(self, tokens: Tokens) -> None:
         allowed = np.array([bool(text) for text in tokens.text])

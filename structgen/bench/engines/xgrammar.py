@@ -33,8 +33,11 @@ class Grammar:
 
 class Engine:
     name = "xgrammar"
-    version = importlib.metadata.version("xgrammar")
-    notes = ("keywords that it does not know are dropped without a word", "compiles with up to eight threads")
+    version: str = importlib.metadata.version("xgrammar")
+    notes: tuple[str, ...] = (
+        "keywords that it does not know are dropped without a word",
+        "compiles with up to eight threads",
+    )
 
     def __init__(self, tokens: Tokens, **settings: Any) -> None:
         info = xgrammar.TokenizerInfo(tokens.text, stop_token_ids=[tokens.eos])

@@ -79,14 +79,15 @@ class Frontend:
     ) -> None:
         self.b = b
         self.vocabulary = vocabulary
-        self.tokens = WholeTokens(b, vocabulary)
+        self.tokens: WholeTokens = WholeTokens(b, vocabulary)
         self.lexer = lexer
-        self.grammars = grammars or {}
+        self.grammars: Mapping[str, Any] = grammars or {}
         self.import_paths = import_paths
-        self.canonical, self.plain = canonical, plain
+        self.canonical: bool = canonical
+        self.plain: bool = plain
         self.named: dict[str, int] = {}  # grammars of other texts -> their rules
         self.open: list[str] = []  # those that are being read
-        self.depth = 0
+        self.depth: int = 0
 
     def other(self, name: str, use: Extension) -> int:
         """The node of the grammar ``@name``."""

@@ -15,6 +15,7 @@ from .terminals import Terminals
 from .text import PLACEHOLDER, Extension, Scanned
 
 if TYPE_CHECKING:
+    from ... import _core
     from . import Frontend
 
 
@@ -23,7 +24,7 @@ class Attributes:
 
     def __init__(self, owner: Frontend, scanned: Scanned, terminals: Terminals) -> None:
         self.owner = owner
-        self.b = owner.b
+        self.b: _core.GrammarBuilder = owner.b
         self.scanned = scanned
         self.terminals = terminals
         self.given: dict[str, dict[str, tuple[str, str, int]]] = {}  # by rule, as in `text.Given`

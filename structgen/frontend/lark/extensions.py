@@ -23,7 +23,7 @@ class Extensions:
 
     def __init__(self, owner: Frontend, scanned: Scanned) -> None:
         self.owner = owner
-        self.b = owner.b
+        self.b: _core.GrammarBuilder = owner.b
         self.scanned = scanned
 
     def at(self, token: Any) -> Extension | None:

@@ -17,6 +17,7 @@ from .terminals import Terminals
 from .text import Extension, Scanned
 
 if TYPE_CHECKING:
+    from ... import _core
     from . import Frontend
 
 _VALUES = 20_000  # of parameters of rules
@@ -33,14 +34,14 @@ class Rules:
 
     def __init__(self, owner: Frontend, scanned: Scanned) -> None:
         self.owner = owner
-        self.b = owner.b
+        self.b: _core.GrammarBuilder = owner.b
         self.scanned = scanned
         loaded = load(scanned, owner.import_paths)
-        self.ignored = list(dict.fromkeys(loaded.ignore))
+        self.ignored: list[Any] = list(dict.fromkeys(loaded.ignore))
         self.rules: dict[str, Any] = {name: (params, tree) for name, params, tree, _ in loaded.rule_defs}
-        self.extensions = Extensions(owner, scanned)
-        self.terminals = Terminals(owner, scanned, self.extensions, dict(loaded.term_defs))
-        self.attributes = Attributes(owner, scanned, self.terminals)
+        self.extensions: Extensions = Extensions(owner, scanned)
+        self.terminals: Terminals = Terminals(owner, scanned, self.extensions, dict(loaded.term_defs))
+        self.attributes: Attributes = Attributes(owner, scanned, self.terminals)
         self.parametric: set[str] = set()  # rules with a parameter
         for name, (_, tree) in self.rules.items():
             if tree is None:
@@ -50,11 +51,11 @@ class Rules:
                 self.attributes.add(name, given, end)
             if given is not None and given.value.parametric:
                 self.parametric.add(name)
-        self.limits = self.attributes.limits()  # rules with `max_tokens`
+        self.limits: dict[str, int] = self.attributes.limits()  # rules with `max_tokens`
         self.numbers: dict[tuple[Any, ...], int] = {}
         self.todo: list[tuple[int, str, dict[str, Any], frozenset[str], int]] = []
-        self.parameter = 0  # of the rule at hand
-        self.values = 0  # of parameters, so far
+        self.parameter: int = 0  # of the rule at hand
+        self.values: int = 0  # of parameters, so far
         self.reached: dict[str, frozenset[str]] = {}  # of limited rules, what a rule can get to
         self.inside: frozenset[str] = frozenset()  # those whose text the rule at hand is a part of
         self.gap: int | None = None

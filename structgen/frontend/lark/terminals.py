@@ -17,6 +17,7 @@ from .load import where
 from .text import PLACEHOLDER, Scanned
 
 if TYPE_CHECKING:
+    from ... import _core
     from . import Frontend
 
 _SIZE = 200_000  # nodes of one terminal, written out
@@ -33,7 +34,7 @@ class Terminals:
         self, owner: Frontend, scanned: Scanned, extensions: Extensions, defined: dict[str, Any]
     ) -> None:
         self.owner = owner
-        self.b = owner.b
+        self.b: _core.GrammarBuilder = owner.b
         self.scanned = scanned
         self.extensions = extensions
         self.defined = defined
