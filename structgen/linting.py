@@ -78,7 +78,7 @@ _OPENAPI = {
 # What another dialect writes, which ECMA-262 reads as something else.
 _DIALECT = (
     (re.compile(r"\[\[:\^?(\w+):\]\]"), "a POSIX class, a set of letters in ECMA: write [A-Za-z] or so"),
-    (re.compile(r"\\Z|\\z|\\A"), "an anchor of another dialect: write ^ or $"),
+    (re.compile(r"\\Z|\\z|\\A"), "an anchor of another dialect, read as what it means there: write ^ or $"),
     (re.compile(r"\(\?P<"), "a named group of Python: write (?<name>...)"),
     (re.compile(r"\(\?[a-z]+\)"), "an inline flag, which few know: write both cases, as in [aA]"),
 )

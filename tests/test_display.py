@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import html.parser
 import json
 import math
+import os
+import pty
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -171,3 +177,30 @@ def test_prompts_of_the_embedded_model_take_a_schema_as_text() -> None:
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
     assert embedded.format_prompt("x", json.dumps(schema)) == embedded.format_prompt("x", schema)
     assert embedded.format_prompt("x", "true") == embedded.format_prompt("x")
+
+
+def test_check_is_coloured_in_a_terminal_with_a_caret_below_the_place(tmp_path) -> None:
+    pytest.importorskip("rich", reason="rich is not installed: it is in the extra display")
+    (tmp_path / "s.json").write_text('{"type": "object", "properties": {"名": {"type": "integer"}}}')
+    (tmp_path / "good.json").write_text('{"名": 5}')
+    (tmp_path / "bad.json").write_text('{"名": "x"}')
+    command = [sys.executable, "-m", "structgen", "check", "s.json", "good.json", "bad.json"]
+    root = str(Path(__file__).resolve().parents[1])
+    env = {**os.environ, "PYTHONPATH": root, "TERM": "xterm-256color", "COLUMNS": "80"}
+    env.pop("NO_COLOR", None)
+    ours, theirs = pty.openpty()
+    done = subprocess.run(command, cwd=tmp_path, env=env, stdout=theirs, stderr=subprocess.DEVNULL)
+    os.close(theirs)
+    told = b""
+    with contextlib.suppress(OSError):  # Linux ends a terminal's reader so
+        while part := os.read(ours, 65536):
+            told += part
+    os.close(ours)
+    assert done.returncode == 1 and b"\x1b[31m" in told and b"\x1b[1;31mrejected" in told
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", told.decode()).replace("\r", "").splitlines()
+    assert lines[0] == "good.json: accepted" and lines[1].startswith("bad.json: rejected at line 1, column 7")
+    (at,) = (i for i, line in enumerate(lines) if line.startswith("  text"))
+    place = lines[at].index('"x"') + 1  # the character before it takes two cells
+    assert lines[at + 1] == " " * place + "^"
+    plain = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True).stdout
+    assert "\x1b" not in plain and "  after    {" in plain and '  found    "x"}' in plain

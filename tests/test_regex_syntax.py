@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import string
 import warnings
 
 import pytest
@@ -70,6 +71,8 @@ CONTEXT = [
     (r"^(\b\w+\b\s*)+$", ["one two"], ["", "one,two"]),
     ("^(a|^b)*$", ["baa", "aa", ""], ["ab"]),
     ("(?:^|x){2,}a$", ["a", "xa", "xxa"], ["ba", "bxa"]),
+    (r"\Aab\z", ["ab"], ["Aab", "abz", "ab\n"]),
+    (r"\Aa|b\Z", ["ax", "xb"], ["xa", "bx"]),
 ]
 
 # pattern, part of the message, offset
@@ -86,7 +89,9 @@ ERRORS = [
     (r"(?<n>a)\k<n>", "back-references", 7),
     ("(?>a)", "atomic", 0),
     ("a++", "possessive", 2),
-    (r"\Z", "write $", 0),
+    (r"[a\Z]", "an anchor and no character", 2),
+    (r"[\A]", "an anchor and no character", 1),
+    (r"\p{Latin}", r"write \p{Script=Latin}", 0),
     (r"\a", "unknown escape", 0),
     (r"\p{Foo}", "unknown Unicode property", 0),
     (r"\u{110000}", "above U+10FFFF", 0),
@@ -138,6 +143,29 @@ def test_ecma(pattern, found, not_found):
         check(pattern, text, True, rnd)
     for text in not_found:
         check(pattern, text, False, rnd)
+
+
+POSIX = {  # what Java and Perl call these characters of ASCII
+    "Alnum": string.ascii_letters + string.digits,
+    "Blank": " \t",
+    "Cntrl": "".join(map(chr, range(32))) + "\x7f",
+    "Digit": string.digits,
+    "Graph": string.ascii_letters + string.digits + string.punctuation,
+    "Print": string.ascii_letters + string.digits + string.punctuation + " ",
+    "Punct": string.punctuation,
+    "Space": string.whitespace,
+    "Word": string.ascii_letters + string.digits + "_",
+    "XDigit": string.hexdigits,
+}
+
+
+@pytest.mark.parametrize("name", POSIX)
+def test_an_error_of_a_posix_class_has_the_form_of_ecma(name: str) -> None:
+    with pytest.raises(errors.GrammarError) as caught:
+        _core.Language.pattern(rf"\p{{{name}}}")
+    form = re.search(r"write (.*) or a Unicode", str(caught.value))[1]
+    allowed = _core.Language.pattern(f"^{form}$")
+    assert {chr(i) for i in range(128) if allowed.matches(bytes([i]))} == set(POSIX[name])
 
 
 @pytest.mark.parametrize(("pattern", "message", "offset"), ERRORS)

@@ -95,6 +95,18 @@ CodepointSet property(PatternCursor& in, std::size_t start) {
   const std::size_t equals = body.find('=');
   std::string_view value = equals == std::string_view::npos ? std::string_view() : body.substr(equals + 1);
   if (auto set = unicode_property(body.substr(0, equals), value)) return negated ? set->complement() : *set;
+  static constexpr std::pair<std::string_view, const char*> kPosix[] = {
+      {"Alnum", "[0-9A-Za-z]"}, {"Blank", "[ \\t]"},      {"Cntrl", "[\\x00-\\x1f\\x7f]"}, {"Digit", "[0-9]"},
+      {"Graph", "[!-~]"},       {"Print", "[ -~]"},       {"Punct", "[!-\\/:-@\\[-`{-~]"}, {"Space", "\\s"},
+      {"Word", "\\w"},          {"XDigit", "[0-9A-Fa-f]"}};
+  for (const auto& [name, ecma] : kPosix)
+    if (body == name)
+      in.fail("\\p{" + std::string(body) + "} is Java's and Perl's, of ASCII or of Unicode; write " + ecma +
+                  " or a Unicode property",
+              start);
+  if (value.empty() &&
+      unicode_property("Script", body))  // in Perl and PCRE, the extensions or not by version
+    in.fail("'" + std::string(body) + "' is a script; write \\p{Script=" + std::string(body) + "}", start);
   in.fail("unknown Unicode property '" + std::string(body) +
               "'; write a category (L, Nd), Script=Name or a binary property (Alphabetic)",
           start);
@@ -148,10 +160,11 @@ uint32_t control_escape(PatternCursor& in, std::size_t start) {
 [[noreturn]] void unknown_escape(const PatternCursor& in, std::size_t start, char c) {
   const std::string name = std::string("\\") + c;
   switch (c) {
-    case 'A': in.fail("\\A is not ECMA; write ^", start);
+    case 'A': in.fail("\\A is an anchor and no character", start);  // in brackets
     case 'Z':
     case 'z':
-      in.fail(name + (in.flavor == Flavor::kEcma ? " is not ECMA; write $" : " is not Python; write \\Z"),
+      in.fail(name + (in.flavor == Flavor::kEcma ? " is an anchor and no character"
+                                                 : " is not Python; write \\Z"),
               start);
     case 'N': in.fail("named characters \\N{...} are not supported; write \\uHHHH", start);
     case 'G':

@@ -145,7 +145,8 @@ uint32_t Parser::escape(std::size_t start) {
     ++in_.at;
     return out_.add_anchor(PatternKind::kBoundary, c == 'B');
   }
-  if (in_.flavor == Flavor::kPython && (c == 'A' || c == 'Z')) {
+  // ECMA has no such anchors, but whoever writes them means no letters: without them \A would be an error.
+  if (c == 'A' || c == 'Z' || (c == 'z' && in_.flavor == Flavor::kEcma)) {
     ++in_.at;
     return out_.add_anchor(c == 'A' ? PatternKind::kStart : PatternKind::kEnd);
   }

@@ -1,14 +1,18 @@
 """`structgen check SCHEMA [TEXT...]`: does the engine take this text, and where does it stop?
 
 In: a schema or another constraint, and texts. Out: one line a text; for a rejected one its place, the text
-around it, the keywords that forbid it and what could stand there. Without texts only the schema is compiled.
-Cost: a compile, then about a microsecond a byte; a rejection some hundred small compiles.
+around it, the keywords that forbid it and what could stand there, in colours in a terminal (extra `display`).
+Without texts only the schema is compiled. Cost: a compile, then about a microsecond a byte; a rejection some
+hundred small compiles.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from structgen import CompiledGrammar, Compiler
 from structgen.constraints import Constraint
@@ -30,6 +34,9 @@ from .common import (
     stand_at,
     vocabulary,
 )
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 _BLANKS = b" \t\n\r"
 
@@ -74,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
     is_json = grammar._options is not None
     for file, data in texts(files, inputs, is_json):
         found = explain(grammar, data, causes=is_json)
-        print(f"{file}: {found or 'accepted'}")
+        tell(file, found)
         if found:
             status = REJECTED
             if is_json and options.order == "schema" and in_any_order(compiler, wanted, data, options):
@@ -97,29 +104,75 @@ def texts(files: list[str], inputs: Inputs, is_json: bool) -> Iterator[tuple[str
             )
 
 
-def explain(grammar: CompiledGrammar, data: bytes, causes: bool = True) -> str:
-    """Empty if the text is accepted, else where and (of a JSON Schema) why not."""
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a text is not accepted.
+
+    Attributes:
+        what: the fact and the place. before, after: the text around the place.
+        rows: what else is told, each with its label.
+    """
+
+    what: str
+    before: str
+    after: str
+    rows: list[tuple[str, str]]
+
+    def __str__(self) -> str:
+        found = [("after", self.before or "(the start of the text)"), ("found", self.after)]
+        rows = [row for row in (*self.rows[:1], *found, *self.rows[1:]) if row[1]]
+        return "\n".join([self.what, *(f"  {label:8} {words}" for label, words in rows)])
+
+    def coloured(self, name: str) -> Text:
+        """For a terminal: the text in one line, and a caret below the place."""
+        from rich.cells import cell_len
+        from rich.text import Text
+
+        shown = Text(f"{name}: ")
+        shown.append(self.what, "bold red")
+        caret = " " * (11 + cell_len(self.before)) + "^"
+        place = [("text", f"{self.before}\0{self.after}\n{caret}")]
+        for label, words in (*self.rows[:1], *place, *self.rows[1:]):
+            if not words:
+                continue
+            shown.append(f"\n  {label:8} ", "dim")
+            before, mark, after = words.partition("\0")
+            shown.append(before, "green" if mark or label == "allowed" else "")
+            shown.append(after, "red")
+        return shown
+
+
+def explain(grammar: CompiledGrammar, data: bytes, causes: bool = True) -> Refusal | None:
+    """Where a text is not accepted and (of a JSON Schema) why not; None if it is."""
     matcher, length = stand_at(grammar, data)
     if length == len(data) and matcher.is_accepting():
-        return ""
+        return None
     at = place(data, length)
     what = f"rejected at {at}" if length < len(data) else f"incomplete: the text ends at {at}"
-    lines = [what]
     found = grammar.explain(data) if causes else None
-    if found is not None and found.instance:
-        lines.append(f"  in       #{found.instance}")
-    lines.append(f"  after    {at.before}" if at.before else "  after    (the start of the text)")
-    if length < len(data):
-        lines.append(f"  found    {at.after}")
+    rows = [("in", f"#{found.instance}" if found is not None and found.instance else "")]
     if found is not None:
         if found.kind != "keyword":
-            lines.append(f"  because  {found.problem}")
+            rows.append(("because", found.problem))
         told = [line for cause in found.causes for line in cause.lines()]
-        lines += [
-            f"  {'because' if i == 0 and found.kind == 'keyword' else '':9}{c}" for i, c in enumerate(told)
-        ]
-    lines.append(f"  allowed  {allowed_here(matcher)}")
-    return "\n".join(lines)
+        rows += [("because" if i == 0 and found.kind == "keyword" else "", c) for i, c in enumerate(told)]
+    rows.append(("allowed", allowed_here(matcher)))
+    return Refusal(what, at.before, at.after if length < len(data) else "", rows)
+
+
+def tell(name: str, found: Refusal | None) -> None:
+    """One text's report, in colours where a terminal reads it and rich is installed."""
+    if sys.stdout.isatty():
+        try:
+            from rich.console import Console
+            from rich.text import Text
+        except ImportError:
+            pass
+        else:
+            shown = found.coloured(name) if found else Text.assemble(f"{name}: ", ("accepted", "green"))
+            Console(highlight=False, soft_wrap=True).print(shown)
+            return
+    print(f"{name}: {found or 'accepted'}")
 
 
 def in_any_order(compiler: Compiler, wanted: Constraint, data: bytes, options: argparse.Namespace) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from structgen import Compiler, library
 from structgen.errors import GrammarError
 
-from .check import explain
+from .check import explain, tell
 from .common import OK, REJECTED, Commands, Inputs, called, note, plural, vocabulary
 
 
@@ -64,7 +64,7 @@ def test(options: argparse.Namespace) -> int:
     status = OK
     for name in options.texts:
         found = explain(grammar, inputs.read(name, "text").encode(), causes=False)
-        print(f"{called(name)}: {found or 'accepted'}")
+        tell(called(name), found)
         status = REJECTED if found else status
     if options.texts:
         return status
