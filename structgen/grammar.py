@@ -404,7 +404,12 @@ class Matcher:
         They are equal where `tokens_needed` is exact: wherever up to 8 tokens suffice, unless more than some
         thousands of states lie within reach or captured text decides. Cost and errors: as `tokens_needed`.
         """
-        return self._bounds(True)
+        try:
+            return self._bounds(True)
+        except UnsatisfiableBudget:
+            raise
+        except BudgetExceeded:  # the search for fewer tokens is too large; what is shortest in bytes is known
+            return self._bounds(False)
 
     def _bounds(self, search: bool) -> tuple[int, int]:
         """`token_bounds`; without `search` its high bound is that of a completion shortest in bytes, or of

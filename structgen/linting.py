@@ -87,7 +87,10 @@ _THOUGHTS = ("reasoning", "reason", "explanation", "rationale", "thoughts", "tho
 
 
 # How the engine's report begins to tell of a keyword that does not do what it says (csrc/schema/resolve.cc).
-_ODD = ("ignored", "below 0", "not a whole number", "reference ")
+_ODD = (
+    "ignored", "below 0", "not a whole number", "reference ", "an empty list", "'any' is",
+    "names no known draft",
+)  # fmt: skip
 
 
 def not_meant(reason: str) -> bool:

@@ -490,9 +490,14 @@ def test_a_schema_that_no_draft_permits_is_refused_wherever_it_stands(
 
 def test_what_is_enforced_otherwise_than_written_is_told(client) -> None:
     schema = {
+        "$schema": "draft-03",
         "type": "object",
         "additionalProperties": False,
-        "properties": {"a": {"$ref": "#/nothing"}, "b": {"type": "array", "maxItems": -1}},
+        "properties": {
+            "a": {"$ref": "#/nothing"},
+            "b": {"type": "array", "maxItems": -1},
+            "c": {"type": []},
+        },
         "minProperties": 0.5,
     }
     done = ok(client.post(CHAT, json={"messages": MESSAGES, "guided_json": schema, "max_tokens": 60}))
@@ -501,6 +506,8 @@ def test_what_is_enforced_otherwise_than_written_is_told(client) -> None:
         "#/properties/a: `$ref`: reference '#/nothing' cannot be resolved: nothing stands there; values that "
         "need it are refused",
         "#/properties/b: `maxItems`: below 0: read as 0",
+        "#/properties/c: `type`: an empty list: no value has a type of it",
+        "#: `$schema`: names no known draft: read as draft 2020-12",
         "#: `minProperties`: not a whole number: rounded up",
     ]
 
@@ -529,12 +536,96 @@ def test_a_schema_that_is_no_json_has_a_place(client) -> None:
         ({"stop_token_ids": [-1]}, "stop_token_ids", "not -1"),
         ({"response_format": {"type": "json_schema"}}, "response_format", "json_schema.schema"),
         ({"guided_json": {"$ref": "http://a/b"}}, "guided_json", "below '$defs'"),
+        ({"response_format": {"type": "regex"}}, "response_format.regex", "must be a text"),
+        ({"response_format": {"type": None}}, "response_format.type", "it has no type"),
+        ({"response_format": {"type": "json_schema", "schema": 5}}, "response_format", "an object or a"),
+        ({"respone_format": {"a": 1}}, "respone_format", "is no constraint"),
+        ({"functions": [1]}, "functions", "use 'tools'"),
+        ({"guided_json": {"$dynamicRef": "#x"}}, "guided_json", "keyword '$dynamicRef'"),
+        ({"temperature": 0, "structgen": {"sampling": {}}}, "temperature", "above 0"),
+        (
+            {"structured_outputs": {"json": {}, "disable_additional_properties": True}},
+            "structured_outputs.disable_additional_properties",
+            "in the schema",
+        ),
     ],
     ids=lambda value: json.dumps(value)[:40],
 )
 def test_mistakes_are_told_in_the_words_of_clients(client, fields, param: str, message: str) -> None:
     error = refused(client.post(CHAT, json={**CHAT_1, **fields}))
     assert error["param"] == param and message in error["message"]
+
+
+def test_fields_of_other_endpoints_are_refused(client) -> None:
+    for fields, words in (
+        ({"stop": "a"}, "/v1/chat"),
+        ({"n": 2}, "/v1/chat"),
+        ({"max_tokens": 3}, "max_output"),
+    ):
+        error = refused(client.post(RESPONSES, json={"input": "x", **fields}))
+        assert error["param"] == next(iter(fields)) and words in error["message"]
+    ok(client.post(RESPONSES, json={"input": "x", "max_output_tokens": 3, "n": None, "stop": []}))
+
+
+def test_an_import_that_is_not_there_names_no_argument_of_python(client) -> None:
+    error = refused(client.post(CHAT, json={**CHAT_1, "grammar": "%import foo.bar\nstart: bar"}))
+    assert "no such grammar" in error["message"] and "import_paths" not in error["message"]
+
+
+def test_half_a_surrogate_pair_is_told_in_words(client) -> None:
+    body = b'{"prompt": "a", "user": "\\ud800", "max_tokens": "\\ud800"}'
+    error = refused(client.post(COMPLETIONS, content=body, headers=JSON))
+    assert error["param"] == "max_tokens" and "must be" in error["message"]
+
+
+def test_the_embedded_model_reads_what_is_left_of_a_broken_schema(client) -> None:
+    for broken in ({"allOf": [{"properties": "a"}]}, {"properties": True, "allOf": [{"type": "object"}]}):
+        body = {"messages": MESSAGES, "guided_json": broken, "max_tokens": 60}
+        assert "properties" in ok(client.post(CHAT, json=body))["structgen"]["warnings"][0]
+
+
+def test_which_tool_is_wrong_is_told(client) -> None:
+    """Two tools may have the same places."""
+
+    def tools(parameters: dict) -> dict:
+        wrong = {"type": "function", "function": {"name": "second", "parameters": parameters}}
+        return {"messages": MESSAGES, "tools": [WEATHER, wrong], "max_tokens": 200}
+
+    city = next(iter(WEATHER["function"]["parameters"]["properties"]))
+    error = refused(client.post(CHAT, json=tools({"properties": {city: {"type": "strin"}}})))
+    assert error["message"].startswith("tool 'second': unknown type") and error["pointer"].endswith(city)
+    broken = {"type": "object", "properties": {city: {"minLength": -1, "formt": "date"}}}
+    told = ok(client.post(CHAT, json=tools(broken) | {"tool_choice": "required"}))["structgen"]["warnings"]
+    assert len(told) == 2 and all(text.startswith("second: #") for text in told)
+
+
+def test_a_number_of_tokens_that_is_not_known_to_be_the_least_is_not_called_so(client) -> None:
+    items = {"type": "string", "minLength": 5}
+    schema = {"type": "array", "uniqueItems": True, "minItems": 4, "items": items}
+    for limit, words in ((1, "has so few tokens"), (11, "is known to have so few tokens")):
+        body = {"messages": MESSAGES, "guided_json": schema, "max_tokens": limit}
+        error = refused(client.post(CHAT, json=body))
+        assert words in error["message"] and "known to suffice" in error["message"]
+    body["max_tokens"] = error["least_tokens"]
+    assert ok(client.post(CHAT, json=body))["choices"][0]["finish_reason"] == "stop"
+
+
+def test_more_warnings_than_are_told_are_said_to_be_there(client) -> None:
+    schema = {"type": "object", "maxProperties": 0, **{f"word{i}": 1 for i in range(30)}}
+    done = ok(client.post(CHAT, json={**CHAT_1, "max_tokens": 9, "guided_json": schema}))
+    told = done["structgen"]["warnings"]
+    assert len(told) == 11 and "more" in told[-1]
+
+
+def test_reading_a_token_has_a_limit_that_names_its_option(client, monkeypatch) -> None:
+    def too_much(*_: object) -> None:
+        raise sg.BudgetExceeded("reading this text takes more than 1 units of work; raise Limits(mask=...)")
+
+    monkeypatch.setattr("structgen.serve.sequence.Answer.advance", too_much)
+    monkeypatch.setattr("structgen.speculation.engine.Run.step", too_much)
+    for extra in ({}, {"structgen": {"speculate": "auto"}}):
+        error = refused(client.post(COMPLETIONS, json={"prompt": "x", "guided_regex": "[ab]{9}"} | extra))
+        assert error["code"] == "grammar_too_costly" and "--mask-work" in error["message"]
 
 
 def test_prompts_of_several_types_are_told_by_what_fits_furthest(client) -> None:

@@ -53,9 +53,10 @@ FormulaId Lowering::broken_reference(Loc at, JsonRef text) {
 
 void Lowering::raise_broken(uint32_t location) {
   const Loc& l = locs_[location];
+  const auto [pointer, keyword] = schemas_.place_of_text(l);
   throw Error(ErrorKind::kUnsupportedSchema, "reference '" + std::string(schemas_.json(l).text(l.node)) +
                                                  "' cannot be resolved: nothing stands there")
-      .in(schemas_.pointer_of_text(l), "$ref");
+      .in(pointer, keyword);
 }
 
 FormulaId Lowering::lower(uint32_t location) {

@@ -78,6 +78,11 @@ const char* misshapen(const Json& j, Word w, JsonRef v, Draft draft) {
   }
 }
 
+std::string draft_name(Draft d) {
+  if (d == Draft::k2020) return "2020-12";
+  return d == Draft::k2019 ? "2019-09" : std::to_string(static_cast<int>(d));
+}
+
 constexpr std::string_view kTypes[] = {"null", "boolean", "string", "array", "object", "number", "integer"};
 
 }  // namespace
@@ -263,6 +268,15 @@ void SchemaSet::scan_word(uint32_t visit, const WordInfo& w, std::string_view ke
       pending_.push_back({visit, j.text(value), w.word});
       break;
     case Word::kRecursiveRef: dynamic_ = true; break;
+    case Word::kSchemaUri: {
+      Draft d = Draft::k2020;
+      const auto given = [&](const auto& document) { return document.first == j.text(value); };
+      if (v.node != 0 || options_.force_draft) break;
+      if (!j.is_string(value) || (!draft_of_uri(j.text(value), d) && std::ranges::none_of(*others_, given)))
+        notes_.push_back(
+            {visit, key, "names no known draft: read as draft " + draft_name(resources_[v.resource].draft)});
+      break;
+    }
     case Word::kAnchor:
       if (j.is_string(value)) resources_[v.resource].anchors[std::string(j.text(value))] = v.node;
       break;
@@ -327,12 +341,17 @@ void SchemaSet::check_value(uint32_t visit, Word w, std::string_view key, JsonRe
   const auto check_type = [&](JsonRef name) {
     if (!j.is_string(name)) return;
     const std::string_view t = j.text(name);
-    if (t == "any" || std::ranges::find(kTypes, t) != std::end(kTypes)) return;  // "any": draft 3's
+    if (std::ranges::find(kTypes, t) != std::end(kTypes)) return;
+    if (t == "any") {
+      notes_.push_back({visit, key, "'any' is draft 3's: read as every type"});
+      return;
+    }
     refuse("unknown type '" + std::string(t.substr(0, 80)) + "'");
   };
   switch (w) {
     case Word::kType:
       if (!j.is_array(value)) return check_type(value);
+      if (j.size(value) == 0) notes_.push_back({visit, key, "an empty list: no value has a type of it"});
       for (uint32_t i = 0; i < j.size(value); ++i) check_type(j.item(value, i));
       return;
     case Word::kMultipleOf: {
@@ -352,9 +371,9 @@ void SchemaSet::check_value(uint32_t visit, Word w, std::string_view key, JsonRe
       if (d.negative)
         notes_.push_back({visit, key, "below 0: read as 0"});
       else if (!d.integer())
-        notes_.push_back({visit, key,
-                          std::string("not a whole number: rounded ") +
-                              (key.starts_with("min") ? "up" : "down")});
+        notes_.push_back(
+            {visit, key,
+             std::string("not a whole number: rounded ") + (key.starts_with("min") ? "up" : "down")});
       return;
     }
     default: return;
@@ -375,23 +394,24 @@ void SchemaSet::resolve_pending() {
   for (std::size_t i = 0; i < pending_.size(); ++i) {  // grows: a target may be new to the scan
     const Pending p = pending_[i];
     const Visit v = visits_[p.visit];
+    const char* const keyword = p.word == Word::kDynamicRef ? "$dynamicRef" : "$ref";
     Loc target;
     try {
-      target = resolve(Loc{v.doc, v.node, v.resource, 0}, p.reference);
+      target = resolve(Loc{v.doc, v.node, v.resource, 0}, p.reference, keyword);
     } catch (const Error& e) {
       // Nothing stands where the reference points: whatever needs it is refused, what does not is fine.
       if (e.kind() != ErrorKind::kUnsupportedSchema ||
           !dangling(Loc{v.doc, v.node, v.resource, 0}, p.reference))
         throw;
       dangling_.push_back(p.visit);
-      notes_.push_back({p.visit, p.word == Word::kDynamicRef ? "$dynamicRef" : "$ref", std::string(e.what()) + "; values that need it are refused"});
+      notes_.push_back({p.visit, keyword, std::string(e.what()) + "; values that need it are refused"});
       continue;
     }
     const JsonType t = documents_[target.doc]->type(target.node);
     if (t != JsonType::kObject && t != JsonType::kTrue && t != JsonType::kFalse)
       throw Error(ErrorKind::kGrammar,
                   "reference '" + std::string(p.reference) + "' does not lead to a schema")
-          .in(visit_pointer(p.visit), "$ref");
+          .in(visit_pointer(p.visit), std::string(keyword));
     scan(target.doc, target.node, target.resource, p.visit, "$ref");
   }
 }
@@ -458,15 +478,14 @@ bool SchemaSet::resolves(const Loc& from, std::string_view reference) {
   }
 }
 
-std::string SchemaSet::pointer_of_text(const Loc& text) const {
+std::pair<std::string, std::string> SchemaSet::place_of_text(const Loc& text) const {
   for (uint32_t visit : dangling_) {
     const Visit& v = visits_[visit];
-    const Json& j = *documents_[v.doc];
-    if (v.doc == text.doc &&
-        (j.find(v.node, "$ref") == text.node || j.find(v.node, "$dynamicRef") == text.node))
-      return visit_pointer(visit);
+    if (v.doc != text.doc) continue;
+    for (const char* keyword : {"$ref", "$dynamicRef"})
+      if (documents_[v.doc]->find(v.node, keyword) == text.node) return {visit_pointer(visit), keyword};
   }
-  return "";
+  return {"", "$ref"};
 }
 
 bool SchemaSet::dangling(const Loc& from, std::string_view reference) {
@@ -478,11 +497,11 @@ bool SchemaSet::dangling(const Loc& from, std::string_view reference) {
          find_resource(std::string(absolute), resource);
 }
 
-Loc SchemaSet::resolve(const Loc& from, std::string_view reference) {
+Loc SchemaSet::resolve(const Loc& from, std::string_view reference, std::string_view keyword) {
   const auto fail = [&](const std::string& why) -> Error {
     return Error(ErrorKind::kUnsupportedSchema,
                  "reference '" + std::string(reference) + "' cannot be resolved: " + why)
-        .in(pointer(from), "$ref");
+        .in(pointer(from), std::string(keyword));
   };
   uint32_t resource = from.resource;
   std::string_view absolute, fragment;
@@ -511,7 +530,7 @@ Loc SchemaSet::resolve(const Loc& from, std::string_view reference) {
 }
 
 Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
-  Loc target = resolve(from, reference);
+  Loc target = resolve(from, reference, "$dynamicRef");
   std::string_view absolute, fragment;
   split_fragment(reference, absolute, fragment);
   const std::string name = percent_decode(fragment);
@@ -532,7 +551,7 @@ Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
 }
 
 Loc SchemaSet::resolve_recursive(const Loc& from) {
-  Loc target = resolve(from, "#");
+  Loc target = resolve(from, "#", "$recursiveRef");
   if (!resources_[target.resource].recursive_anchor) return target;
   for (uint32_t s = from.scope; s != 0; s = scopes_[s].first) {
     const Resource& r = resources_[scopes_[s].second];

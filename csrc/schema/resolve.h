@@ -53,11 +53,12 @@ class SchemaSet {
   Draft draft(const Loc& l) const { return resources_[l.resource].draft; }
   bool validates(const Loc& l) const { return resources_[l.resource].validates; }
   // The schema a reference means; throws kUnsupportedSchema where nothing is known by that name.
-  Loc resolve(const Loc& from, std::string_view reference);
+  Loc resolve(const Loc& from, std::string_view reference, std::string_view keyword = "$ref");
   // Whether the document of a reference is known, so that it fails only because nothing stands there.
   bool dangling(const Loc& from, std::string_view reference);
   bool resolves(const Loc& from, std::string_view reference);
-  std::string pointer_of_text(const Loc& text) const;  // of the schema that holds a keyword's text
+  std::pair<std::string, std::string> place_of_text(
+      const Loc& text) const;  // pointer, keyword  // of the schema that holds a keyword's text
   Loc resolve_dynamic(const Loc& from, std::string_view reference);
   Loc resolve_recursive(const Loc& from);
   std::string pointer(const Loc& l) const;

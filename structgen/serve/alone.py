@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._text import TextStream
-from ..errors import StructgenError
+from ..errors import BudgetExceeded, SchemaTooComplex, StructgenError
 from ..generation.watch import Seen, drafted, seen
 from ..logits import allocate_bitmask
 from .errors import ApiError, busy, late, of_constraint, unexpected
@@ -41,6 +41,11 @@ def check(job_plan: Any, extension: Extension, tools: bool) -> None:
     what = "sampling" if extension.sampling is not None else "speculate"
     if extension.sampling is not None and extension.speculate is not None:
         raise ApiError("'sampling' and 'speculate' are two ways: choose one", param="structgen")
+    if extension.sampling is not None and drawing.temperature == 0:
+        raise ApiError(
+            "'sampling' draws from a distribution, and temperature 0 has none: give one above 0",
+            param="temperature",
+        )
     if not drawing.plain:
         raise ApiError(
             f"'{what}' takes temperature, top_k and top_p, no penalties, bias or min_p", param="structgen"
@@ -197,7 +202,9 @@ async def speculate(service: Service, job: Job, options: Speculation) -> None:
         raise
     except Exception as error:
         stop.set()
-        job.pieces.put_nowait(Piece(0, error=unexpected(error)))
+        limit = isinstance(error, (BudgetExceeded, SchemaTooComplex))
+        told = of_constraint(error, job.plan.param) if limit else unexpected(error)
+        job.pieces.put_nowait(Piece(0, error=told))
 
 
 def _speculate(service: Service, job: Job, options: Speculation, stop: threading.Event) -> None:

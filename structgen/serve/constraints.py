@@ -195,7 +195,7 @@ def constraint_of(request: Constrained, text_format: dict[str, Any] | None = Non
         found.grammar("guided_grammar", request.guided_grammar)
     if request.grammar:
         found.grammar("grammar", request.grammar)
-    if request.json_schema is not None and request.json_schema != {}:
+    if request.json_schema is not None:
         found.schema("json_schema", request.json_schema)
     if len(found.items) > 1:
         names = ", ".join(f"'{item.param}'" for item in found.items)
@@ -216,18 +216,22 @@ def _response_format(found: _Found, param: str, spec: dict[str, Any]) -> None:
             nested = param == "response_format" and "schema" not in spec
             where = f"{param}.json_schema.schema" if nested or "json_schema" in spec else f"{param}.schema"
             given = isinstance(inner, dict) and "schema" in inner
-            words = "a schema is an object or a boolean" if given else "it is missing"
-            raise ApiError(f"'{where}': {words}", param=param)
+            words = "must be an object or a boolean" if given else "is missing"
+            raise ApiError(f"'{where}' {words}", param=param)
         found.schema(param, inner["schema"])
     elif kind == "structural_tag":
         found.tag(param, spec)
     elif kind in ("grammar", "regex"):  # as other servers write them
         text = spec.get(kind, spec.get("pattern"))
-        (found.grammar if kind == "grammar" else found.regex)(param, _text(text, param))
+        if not isinstance(text, str):
+            raise ApiError(f"'{param}.{kind}' must be a text", param=f"{param}.{kind}")
+        (found.grammar if kind == "grammar" else found.regex)(param, text)
     else:
+        said = (
+            "it has no type" if kind is None else f"{json.dumps(kind)[:80]} is no type of a response format"
+        )
         raise ApiError(
-            f"{kind!r} is no type of a response format; known: text, json_object, json_schema, "
-            "structural_tag, grammar, regex",
+            f"'{param}': {said}; known: text, json_object, json_schema, structural_tag, grammar, regex",
             param=f"{param}.type",
         )
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import BudgetExceeded, SchemaTooComplex
 from ..lm.base import check_logprobs
 from ..logits import apply_bitmask
 from .errors import ApiError, busy, late, of_constraint
@@ -178,6 +179,9 @@ class Engine:
                 token = job.plan.drawing.draw(allowed[i], answer.noise, answer.position)
                 before = answer.context
                 piece = answer.advance(token, raw[i], allowed[i], self._ends)
+            except (BudgetExceeded, SchemaTooComplex) as error:  # reading a token has limits, as masks have
+                failed[job] = of_constraint(error, job.plan.param)
+                continue
             except Exception as error:
                 failed[job] = error
                 continue

@@ -35,9 +35,11 @@ _FIXES = (
         "raise Limits(mask=...), or compile with on_limit='subset'",
         "start the server with a larger --mask-work",
     ),
+    ("; tokens_needed() tokens are known to suffice", ""),
     ("raise Limits(mask=...)", "start the server with a larger --mask-work"),
     ("raise Limits(compile=...)", "start the server with a larger --compile-work"),
     ("raise cache_bytes", "start the server with a larger --grammar-megabytes"),
+    ("; name its directory in `import_paths` (else only the grammars of Lark itself are found)", ""),
     ("pass it in `registry`", "put it into the schema, below '$defs'"),
 )
 _CODES = (

@@ -38,6 +38,7 @@ def reported(compile: Callable[[], CompiledGrammar | None], text: str) -> dict[s
             "warnings": [],
             "captures": [],
             "least_tokens": 1,
+            "least_exact": True,
             "shortest": "",
             "seconds": None,
         }
@@ -61,7 +62,7 @@ def reported(compile: Callable[[], CompiledGrammar | None], text: str) -> dict[s
         ],
         "warnings": list(grammar.warnings),
         "captures": list(grammar.capture_names),
-        "least_tokens": _least(matcher),
+        **_least(matcher),
         "shortest": _completion(matcher),
         "seconds": {"compile": compiled, "first_mask": masked},
     }
@@ -142,7 +143,7 @@ def looked(
         state["next"] = allowed_here(matcher)
         state["may_end"] = matcher.is_accepting()
         state["forced"] = visible(matcher.forced_bytes()[:_SHOWN])
-        state["least_tokens"] = _least(matcher)
+        state |= _least(matcher)
         state["shortest"] = _completion(matcher)
         until = time.thread_time() + _SECONDS
         reasons = [
@@ -193,10 +194,12 @@ def _because(found: Explanation) -> str:
     return "; ".join(line.strip() for cause in found.causes for line in cause.lines())
 
 
-def _least(matcher: Matcher) -> int | None:
+def _least(matcher: Matcher) -> dict[str, Any]:
+    """Tokens that are known to complete the text, None: not known; and whether fewer never do."""
     with contextlib.suppress(StructgenError):
-        return matcher.tokens_needed()
-    return None
+        least, enough = matcher.token_bounds()
+        return {"least_tokens": enough, "least_exact": least == enough}
+    return {"least_tokens": None, "least_exact": False}
 
 
 def _completion(matcher: Matcher) -> str:

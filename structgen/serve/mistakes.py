@@ -20,6 +20,7 @@ _LOOKED = 100
 _TRIED = re.compile(r"(?:str|int|float|bool)$|(?:list|dict|literal|nullable|constrained-\w+|function-\w+)\[")
 _WANTED = {
     "string_type": "a text",
+    "string_unicode": "a text without half a surrogate pair",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
@@ -62,6 +63,8 @@ def in_words(errors: Sequence[Mapping[str, Any]]) -> list[tuple[str | None, str]
             choices = wanted.setdefault(place, [])
             if (choice := words.format_map(one.get("ctx", {}))) not in choices:
                 choices.append(choice)
+        elif one["type"] == "no_field":
+            told.append((str(one["ctx"]["field"]), one["msg"]))
         elif one["type"] == "missing":
             told.append((place, f"'{place}' is missing"))
         elif one["type"] == "extra_forbidden":
@@ -73,7 +76,7 @@ def in_words(errors: Sequence[Mapping[str, Any]]) -> list[tuple[str | None, str]
         deeper = (other for other in fields if other != place and len(other) > len(place))
         if not any(fields[other] & fields[place] for other in deeper):
             told.append((place, f"'{place}' must be {' or '.join(choices)}"))
-    return list(told[:_SHOWN])
+    return [(place or None, words) for place, words in told[:_SHOWN]]
 
 
 def _of_body(one: Mapping[str, Any]) -> str | None:

@@ -76,6 +76,8 @@ class Options:
         for name in ("request_seconds", "compile_seconds", "mask_seconds"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, not {getattr(self, name)}")
+        if not self.drain_seconds >= 0:
+            raise ValueError(f"drain_seconds must be 0 or more, not {self.drain_seconds}")
         is_subset(self.on_limit)
         if self.temperature is not None and not 0 <= self.temperature < float("inf"):
             raise ValueError(f"temperature must be 0 or more, not {self.temperature}")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import (
@@ -23,6 +24,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from ..sampling.mcmc import Proposal
 from ..sampling.request import Method
@@ -163,6 +165,13 @@ class StructuredOutputs(Closed):
     disable_additional_properties: bool = False
     disable_fallback: bool = False
 
+    @field_validator("disable_additional_properties")
+    @classmethod
+    def _said_in_the_schema(cls, value: bool) -> bool:
+        if value:
+            raise ValueError("'disable_additional_properties' is not supported: say so in the schema")
+        return value
+
 
 class SamplingMethod(Closed):
     """`sg.sample` instead of token-by-token masking: see docs/sampling.md."""
@@ -263,8 +272,13 @@ def _constrains(name: str) -> bool:
     )
 
 
-def _checked(cls: type[BaseModel], value: Any) -> Any:
-    """ValueError: a field that asks for what is not there."""
+def _no_field(name: str, words: str) -> PydanticCustomError:
+    """An error of a field that is no field of the model."""
+    return PydanticCustomError("no_field", "{words}", {"field": name, "words": words})
+
+
+def _checked(cls: type[BaseModel], value: Any, refused: Mapping[str, str] = _REFUSED) -> Any:
+    """Raises: a field that asks for what is not there."""
     if isinstance(value, dict):
         unknown = value.keys() - cls.model_fields.keys()
         if len(unknown) > _MOST:
@@ -274,11 +288,11 @@ def _checked(cls: type[BaseModel], value: Any) -> Any:
         for name, asked in value.items():
             if name not in unknown or asked is None or asked is False:
                 continue
-            if name in _REFUSED and asked not in ("", [], {}):
-                raise ValueError(f"'{name}' is not supported: {_REFUSED[name]}")
+            if name in refused and asked not in ("", [], {}):
+                raise _no_field(name, f"'{name}' is not supported: {refused[name]}")
             if name not in _HARMLESS and _constrains(str(name)):
                 shown = str(name).encode("ascii", "backslashreplace").decode()[:80]
-                raise ValueError(f"'{shown}' is no constraint that this server knows")
+                raise _no_field(shown, f"'{shown}' is no constraint that this server knows")
     return value
 
 
@@ -319,6 +333,14 @@ class TextOptions(BaseModel):
     format: dict[str, Any] | None = None
 
 
+_CHATS = "it is a field of /v1/chat/completions"
+_NOT_IN_RESPONSES = {
+    **_REFUSED,
+    **dict.fromkeys(Generation.model_fields.keys() - {"stream_options"}, _CHATS),
+    **dict.fromkeys(("max_tokens", "max_completion_tokens"), "use 'max_output_tokens'"),
+}
+
+
 class ResponsesRequest(Constrained):
     """`POST /v1/responses`, as far as its clients need it without stored responses."""
 
@@ -342,4 +364,4 @@ class ResponsesRequest(Constrained):
     @model_validator(mode="before")
     @classmethod
     def _known(cls, value: Any) -> Any:
-        return _checked(cls, value)
+        return _checked(cls, value, _NOT_IN_RESPONSES)

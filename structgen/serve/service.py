@@ -21,6 +21,7 @@ from .._drawing import Sampling
 from ..compiler import Compiler
 from ..errors import (
     BudgetExceeded,
+    GrammarError,
     SchemaTooComplex,
     StructgenError,
     UnsatisfiableBudget,
@@ -466,15 +467,28 @@ class Service:
         compiler = Compiler(self.lm.vocabulary, limits=limits, on_limit=o.on_limit)
         try:
             grammar = constraint.build(compiler)
-            told = [*constraint.warnings(), *grammar.warnings]
-            told += _not_enforced(grammar, told)
-            return _Compiled(grammar, compiler, tuple(told[:_WARNED]))
         except ApiError:
             raise
         except Exception as error:
             if look and isinstance(error, _MORE_MAY_TELL):
                 raise _TooMuch from None
-            raise of_constraint(error, constraint.param) from None
+            told = of_constraint(error, constraint.param)
+            if isinstance(error, GrammarError):
+                for name, schema in constraint.parameters.items():
+                    if isinstance(_compiled_alone(compiler, schema), GrammarError):
+                        told.message = f"{f'tool {name!r}' if name else 'the answer'}: {told.message}"
+                        break
+            raise told from None
+        words = [*constraint.warnings(), *grammar.warnings]
+        if not constraint.parameters:
+            words += _not_enforced(grammar, words)
+        elif _not_enforced(grammar, ()):  # whose schema it is, the report of them together does not say
+            for name, schema in constraint.parameters.items():
+                alone = _compiled_alone(compiler, schema)
+                if isinstance(alone, CompiledGrammar):
+                    words += _not_enforced(alone, words, f"{name}: " if name else "")
+        more = ["there are more warnings than these"] if len(words) > _WARNED else []
+        return _Compiled(grammar, compiler, (*words[:_WARNED], *more))
 
     def _first_mask(self, grammar: CompiledGrammar, constraint: Constraint, look: bool) -> None:
         """It tells most of what a grammar is made of, so that no step of the engine waits for it."""
@@ -536,12 +550,12 @@ class Service:
         try:
             return can_end_within(grammar, room)
         except UnsatisfiableBudget as error:
-            least: int | None = None
+            least: int | None = None  # tokens that fewer of never suffice, and
+            enough: int | None = None  # tokens that do
             with contextlib.suppress(StructgenError):
-                least = grammar.matcher().tokens_needed()
-            if look and (least is None or not grammar.matcher().mask_exact):
+                least, enough = grammar.matcher().token_bounds()
+            if look and (enough is None or not grammar.matcher().mask_exact):
                 raise _TooMuch from None
-            takes = "no tokens of this model write one" if least is None else f"it takes {least} at least"
             ours = wanted.limit is not None and room == wanted.limit
             if ours:
                 reason = f"'{wanted.limit_param}' is {room}"
@@ -550,12 +564,20 @@ class Service:
                 reason = f"'{wanted.limit_param}' is not given, and the server's --max-tokens is {room}"
             else:
                 reason = f"the prompt leaves {room}"
+            if enough is None:
+                words = "no tokens of this model are known to write a text that the constraint allows"
+            elif least is not None and room < least:
+                words = "no text that the constraint allows has so few tokens"
+            else:
+                words = "no text that the constraint allows is known to have so few tokens"
+            if enough is not None:
+                known = f"it takes {enough} at least" if least == enough else f"{enough} are known to suffice"
+                words += f": {reason}, {known}, end of sequence included"
             raise ApiError(
-                f"no text that the constraint allows has so few tokens: {reason}, {takes}, "
-                "end of sequence included",
+                words,
                 param=wanted.limit_param if ours else wanted.prompt_param,
                 code="max_tokens_too_small",
-                details={"least_tokens": least, "tokens_left": room},
+                details={"least_tokens": enough, "tokens_left": room},
             ) from error
         except Exception as error:
             assert constraint is not None
@@ -572,13 +594,21 @@ class Service:
         self._known.clear()
 
 
-def _not_enforced(grammar: CompiledGrammar, told: Sequence[str]) -> list[str]:
+def _compiled_alone(compiler: Compiler, schema: Any) -> CompiledGrammar | Exception:
+    """A schema that is a part of a constraint, or why there is none."""
+    try:
+        return compiler.json_schema(schema)
+    except (StructgenError, RecursionError, ValueError) as error:
+        return error
+
+
+def _not_enforced(grammar: CompiledGrammar, told: Sequence[str], whose: str = "") -> list[str]:
     """Keywords that do not do what a client may think, of places that are not told of yet."""
     found: list[str] = []
     for entry in grammar.report:
-        if len(found) >= _WARNED:
+        if len(found) > _WARNED:
             break
-        place, reason = f"#{entry.pointer}: `{entry.keyword}`: ", entry.reason
+        place, reason = f"{whose}#{entry.pointer}: `{entry.keyword}`: ", entry.reason
         idle = reason.startswith(_IDLE)
         if not (idle or not_meant(reason)) or entry.keyword.startswith("x-"):
             continue

@@ -81,11 +81,20 @@ class Rules:
         while self.todo:
             number, name, arguments, inside, self.parameter = self.todo.pop()
             self.b.define(number, self.body(name, arguments, inside))
+        self.warn_of_unused()
         if self.gap is None or self.scanned.options.get("allow_initial_skip") is False:
             return first
         whole = self.b.rule("")
         self.b.define(whole, self.b.sequence([self.gap, self.b.call(first)]))
         return whole
+
+    def warn_of_unused(self) -> None:
+        """Rules of the text that nothing asks for. Terminals and what is imported are not told of: a list of
+        terminals is often shared by grammars."""
+        used = {key[0] for key in self.numbers}
+        for name in self.rules:
+            if name not in used and not name.startswith("_") and "__" not in name:
+                self.b.warn(f"rule '{self.scanned.written(name)}' is not used")
 
     def parameters(self, name: str, given: int) -> list[str]:
         """A rule's parameters, of which so many are given."""

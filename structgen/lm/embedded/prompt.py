@@ -99,7 +99,8 @@ def _node(raw: Any, root: dict[str, Any], depth: int) -> str:
         for part in node["allOf"]:
             part = _resolve(part, root)
             if isinstance(part, dict):
-                known = {**merged.get("properties", {}), **part.get("properties", {})}
+                given = (merged.get("properties"), part.get("properties"))
+                known = {k: v for one in given if isinstance(one, dict) for k, v in one.items()}
                 merged = {**merged, **part}
                 if known:
                     merged["properties"] = known

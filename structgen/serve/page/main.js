@@ -123,8 +123,10 @@ async function compileNow() {
   try {
     const found = await post("compile", asked(), mine.signal);
     constraint.mark(found.report.map((one) => one.place && { ...one.place, kind: "note" }));
-    const least = found.least_tokens === null ? "no tokens of this model write one" : `${found.least_tokens} tokens at least`;
-    verdict.replaceChildren(h("span", { class: "good" }, "compiles"), `: a text takes ${least}`);
+    const count = found.least_tokens;
+    let least = "no tokens of this model are known to write a text";
+    if (count !== null) least = found.least_exact ? `a text takes ${count} tokens at least` : `${count} tokens suffice for a text`;
+    verdict.replaceChildren(h("span", { class: "good" }, "compiles"), `: ${least}`);
     showReport(found);
     checkSoon.now();
   } catch (error) {

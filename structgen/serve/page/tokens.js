@@ -135,7 +135,7 @@ function stateFacts(found) {
   facts.push(["May come", h("span", { class: "mono" }, state.next)]);
   if (state.forced) facts.push(["Must come", h("code", null, state.forced)]);
   if (state.may_end !== undefined) facts.push(["May end here", state.may_end ? "yes" : "no"]);
-  if (state.least_tokens) facts.push(["To the end", `${state.least_tokens} tokens at least`]);
+  if (state.least_tokens) facts.push(["To the end", `${state.least_tokens} tokens ${state.least_exact ? "at least" : "suffice"}`]);
   if (state.shortest) facts.push(["Shortest way", h("code", null, state.shortest)]);
   return facts;
 }
