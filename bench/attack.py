@@ -5,7 +5,11 @@ processor time and memory. Leaves: a table of outcomes and of worst times, an ex
 code 1 where there is any. Cost: with ten walks each, about 100 schemas a minute.
 
     python -m bench.attack [--seeds 0:2000] [--walks 100] [--on-limit subset] [--vocabulary tekken]
+    python -m bench.attack --mask 200,500,2000,20000,200000 --kind regex
     python -m bench.attack --engine llguidance
+
+With several limits of a mask every seed is compiled under each of them, in a compiler of its own: what others
+have decided is known, and would hide what a small limit does.
 
 With --engine the same schemas go to any engine of `structgen.bench.engines`, through what all of them have: a
 mask and accept. "structgen-serving" is structgen with a server's limits. Texts that do not end by themselves
@@ -50,7 +54,12 @@ def setup(config: dict[str, Any]) -> dict[str, Any]:
     made = structgen.Vocabulary.from_bytes(
         known.text, eos_token_ids=[known.eos], special_token_ids=known.special
     )
-    return {"compiler": structgen.Compiler(made, **config["options"]), **config}
+    one = functools.partial(structgen.Compiler, made, on_limit=config["on_limit"])
+    limits = [structgen.Limits(mask=units) for units in config["mask"]]
+    if len(limits) == 1:
+        shared = one(limits=limits[0])
+        return {"compilers": [lambda: shared], **config}
+    return {"compilers": [functools.partial(one, limits=each) for each in limits], **config}
 
 
 def work(state: dict[str, Any], seed: int, emit: Any) -> None:
@@ -66,9 +75,11 @@ def work(state: dict[str, Any], seed: int, emit: Any) -> None:
     if state["engine"] is not None:
         known = tokens(state["vocabulary"])
         found = attack_engine(state["engine"], known, seed, document, state["walks"], state["tokens"])
-    else:
-        found = attack.attack(state["compiler"], seed, document, state["walks"], state["tokens"], kind, check)
-    emit((dict(found.counts), found.worst, found.examples[:3]))
+        return emit((dict(found.counts), found.worst, found.examples[:3]))
+    for units, compiler in zip(state["mask"], state["compilers"], strict=True):
+        found = attack.attack(compiler(), seed, document, state["walks"], state["tokens"], kind, check)
+        examples = [f"--mask {units}: {example}" for example in found.examples[:3]]
+        emit((dict(found.counts), found.worst, examples))
 
 
 def attack_engine(
@@ -153,7 +164,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--size", type=float, default=1.0, help="factor on the number of parts")
     parser.add_argument("--vocabulary", choices=("words", "tekken"), default="words")
     parser.add_argument("--on-limit", choices=("error", "subset"), default="subset")
-    parser.add_argument("--mask", type=int, default=structgen.Limits().mask, help="units of work of a mask")
+    parser.add_argument(
+        "--mask", default=str(structgen.Limits().mask), help="units of work of a mask; several: each of them"
+    )
     parser.add_argument("--engine", help="an engine of structgen.bench.engines instead")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds a schema and its walks may take")
     parser.add_argument("--jobs", type=int, default=1)
@@ -169,7 +182,8 @@ def main(arguments: list[str] | None = None) -> int:
         "engine": options.engine,
         "kind": options.kind,
         "tokens": options.tokens,
-        "options": {"on_limit": options.on_limit, "limits": structgen.Limits(mask=options.mask)},
+        "on_limit": options.on_limit,
+        "mask": [int(units) for units in options.mask.split(",")],
     }
     counts: Counter[str] = Counter()
     worst: dict[str, list[tuple[float, int]]] = {}
@@ -188,11 +202,11 @@ def main(arguments: list[str] | None = None) -> int:
             counts[failure.kind] += 1
             examples.append((seed, f"{failure.kind} after {failure.seconds:.0f} s"))
             continue
-        found, times, notes = rows[0]
-        counts.update(found)
-        for what, seconds in times.items():
-            worst.setdefault(what, []).append((seconds, seed))
-        examples += [(seed, note) for note in notes]
+        for found, times, notes in rows:
+            counts.update(found)
+            for what, seconds in times.items():
+                worst.setdefault(what, []).append((seconds, seed))
+            examples += [(seed, note) for note in notes]
     for kind, n in sorted(counts.items()):
         print(f"{n:8,}  {kind}")
     for what, rows in worst.items():

@@ -23,8 +23,9 @@ std::string grouped(int64_t n) {
       throw Error(ErrorKind::kSchemaTooComplex,
                   "compiling this" + most + "; simplify it, or raise Limits(compile=...)");
     case Task::kMask:
-      throw Error(ErrorKind::kBudgetExceeded,
-                  "this mask" + most + "; raise Limits(mask=...), or compile with on_limit='subset'");
+      throw Error(ErrorKind::kBudgetExceeded,  // a multiple is what masks of subsets may take
+                  "this mask" + most + "; raise Limits(mask=...)" +
+                      (set > 0 ? "" : ", or compile with on_limit='subset'"));
     case Task::kAccept:
       throw Error(ErrorKind::kBudgetExceeded, "reading this text" + most + "; raise Limits(mask=...)");
     case Task::kBudget:

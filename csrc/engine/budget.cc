@@ -663,11 +663,11 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
 }
 
 // The first completion of a grammar may take much more than a mask; what is learnt on the way stays. A text
-// that was begun must not stop for it.
+// that was begun must not stop for it, however small the limit is.
 Allowance Matcher::ending_work() const {
-  constexpr int64_t kTimes = 50;
+  constexpr int64_t kTimes = 50, kLeast = 10'000'000;
   const int64_t set = std::min(grammar_->mask_work(), Meter::kEndless / kTimes);
-  return {kTimes * set, set};
+  return {grammar_->subset() ? std::max(kTimes * set, kLeast) : kTimes * set, set};
 }
 
 // Of a mask the tokens that leave enough of the budget.

@@ -103,23 +103,37 @@ StateId Matcher::step(StateId s, uint8_t byte) {
   return epoch_->parser.step(s, byte);
 }
 
+// To read what a mask may have allowed: under "subset" masks may take more, too.
+Allowance Matcher::allowed_work() const {
+  return grammar_->subset() ? ending_work() : Allowance(grammar_->mask_work());
+}
+
 // Long texts take more than a mask does.
 int64_t Matcher::reading_work(std::size_t bytes) const {
   constexpr int64_t kByte = 200;
   return std::min(Meter::kEndless, grammar_->mask_work() + kByte * static_cast<int64_t>(bytes));
 }
 
-// Of a text it is not known where its tokens begin.
+// Of a text it is not known where its tokens begin. Under "subset" it does not stop for work.
 StateId Matcher::walk_text(StateId s, std::string_view bytes) {
-  if (!epoch_->parser.edged()) return walk(s, bytes);
-  std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kAccept, reading_work(bytes.size()));
   Parser& parser = epoch_->parser;
-  for (char b : bytes) {
-    s = parser.step(parser.at_edge(s), static_cast<uint8_t>(b));
-    if (s == Parser::dead()) break;
+  const auto locked = [&](Allowance work) {
+    std::lock_guard hold(grammar_->world().lock);
+    const Narrowing watch(*grammar_);
+    const WorkScope scope(Task::kAccept, work);
+    StateId at = s;
+    for (char b : bytes) {
+      at = parser.step(parser.at_edge(at), static_cast<uint8_t>(b));
+      if (at == Parser::dead()) break;
+    }
+    return at;
+  };
+  try {
+    return parser.edged() ? locked(reading_work(bytes.size())) : walk(s, bytes);
+  } catch (const Error& e) {
+    if (!e.is_limit() || !grammar_->subset()) throw;
+    return locked(ending_work());
   }
-  return s;
 }
 
 // walk() from here. Where that is too much, a mask may have allowed the bytes still: by one way to read on,
@@ -128,9 +142,9 @@ StateId Matcher::walk_on(std::string_view bytes) {
   try {
     return walk(current(), bytes);
   } catch (const Error& e) {
-    if (!e.is_limit() || !takes_part()) throw;
+    if (!e.is_limit() || !grammar_->subset()) throw;
     std::vector<StateId> known;
-    {
+    if (takes_part()) {
       std::lock_guard hold(grammar_->world().lock);
       const WorkScope scope(Task::kAccept, grammar_->mask_work());
       known = ways();
@@ -166,14 +180,14 @@ StateId Matcher::walk(StateId s, std::string_view bytes) {
 
 StateId Matcher::accept_limited(TokenId t) {
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kAccept, grammar_->mask_work());
+  const WorkScope scope(Task::kAccept, allowed_work());
   refresh();
   return epoch_->limits->accept(current(), t);
 }
 
 bool Matcher::spellable(StateId s) {
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kAccept, grammar_->mask_work());
+  const WorkScope scope(Task::kAccept, allowed_work());
   return epoch_->spelling->possible(s);
 }
 
@@ -478,12 +492,14 @@ void Matcher::plain_row(uint32_t* row) {
   } catch (const Error& e) {
     if (!e.is_limit() || !grammar_->subset()) throw;
     if (takes_part()) return part_of_row(row);
-    if (!epoch_->spelling) throw;
     // What was judged is kept, and a text that was begun does not stop for the rest.
     std::lock_guard hold(grammar_->world().lock);
     const WorkScope scope(Task::kMask, ending_work());
     refresh();
-    epoch_->spelling->fill(current(), row);
+    if (epoch_->limits)
+      epoch_->limits->fill(current(), row);
+    else
+      epoch_->spelling->fill(current(), row);
   }
 }
 

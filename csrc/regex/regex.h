@@ -176,7 +176,7 @@ class RegexArena {
   // has a byte to step on, or can end.
   RegexId step(RegexId r, uint8_t b) {
     const RegexId d = next(r, b);
-    if (!subset_ || nodes_[d.v].emptiness != kUndecided) return d;
+    if (!subset_ || !undecided(d) || has_known_text(d)) return d;
     leave_out();
     return empty();
   }
@@ -230,6 +230,7 @@ class RegexArena {
   uint32_t structural_length(const RegexNode& n, std::span<const uint32_t> kids, std::size_t text) const;
   static constexpr uint8_t kUndecided = 3;
   bool search_empty(RegexId r);
+  bool has_known_text(RegexId r) const;
   RegexId derived(RegexId r, uint8_t b);
   bool near_witness(RegexId r, std::string& out);
   bool promise(RegexId r, std::string_view text);

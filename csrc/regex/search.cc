@@ -32,8 +32,12 @@ bool RegexArena::is_empty(RegexId r) {
   const RegexNode& n = nodes_[r.v];
   if (n.nullable) return false;
   if (!n.boolean) return r == empty();
+  if (n.emptiness == 1 || n.emptiness == 2) return n.emptiness == 1;
+  if (has_known_text(r)) {
+    nodes_[r.v].emptiness = 2;
+    return false;
+  }
   if (n.emptiness == kUndecided) too_complex(kTooLarge);
-  if (n.emptiness) return n.emptiness == 1;
   if (n.lazy) return search_empty(r);
   bool result = false;
   switch (n.kind) {
@@ -54,9 +58,21 @@ bool RegexArena::is_empty(RegexId r) {
   return result;
 }
 
+// Whether some part of a union is known to have a text: masks are put together from the parts, so what they
+// allow is read on in the union, whatever is too much to tell of its other parts.
+bool RegexArena::has_known_text(RegexId r) const {
+  const RegexNode& n = nodes_[r.v];
+  if (n.kind != RegexKind::kAlt) return false;
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexNode& k = nodes_[n.kids[i]];
+    if (k.nullable || !k.boolean || k.emptiness == 2) return true;
+  }
+  return false;
+}
+
 bool RegexArena::judged_empty(RegexId r) {
   if (!subset_) return is_empty(r);
-  if (nodes_[r.v].emptiness == kUndecided) return false;
+  if (undecided(r) && !has_known_text(r)) return false;
   const WorkScope part(meter.task(), share_of_work());
   try {
     return is_empty(r);
@@ -280,6 +296,7 @@ bool RegexArena::search_empty(RegexId start) {
       const RegexNode& n = nodes_[d.v];
       if (n.nullable || (!n.boolean && d != empty()) || n.emptiness == 2) return found(at);
       if (d == empty() || n.emptiness == 1) continue;
+      if (has_known_text(d)) return found(at);
       if (n.emptiness == kUndecided) {
         unsure = true;
         continue;
