@@ -733,9 +733,9 @@ bool Matcher::narrow_row(uint32_t* row, std::size_t budget, Allowance work) {
     if (!e.is_limit()) throw;
     exact_ = false;  // what was not judged yet is refused
   }
-  if (const TokenId next = epoch_->needed.at(current().v).next; next >= 0)
-    trial.take(next);  // as was promised
   for (uint32_t w = 0; w < v.words(); ++w) row[w] &= ~open[w] | trial.keep[w];
+  if (const TokenId next = epoch_->needed.at(current().v).next; next >= 0)
+    row[static_cast<uint32_t>(next) >> 5] |= 1u << (next & 31);  // as was promised, whatever part the row was
   return true;
 }
 
