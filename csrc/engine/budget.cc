@@ -662,6 +662,31 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
   return narrow_row(row, budget, ending_work());
 }
 
+// Takes out the tokens that leave too little. What was left out of a grammar for a text that was captured is
+// not left out without it, so what completes the blind state need not complete the real one.
+void Matcher::keep_finished(uint32_t* row, std::size_t budget) {
+  const Vocabulary& v = grammar_->vocabulary();
+  const auto fits = [&](std::string_view bytes) {
+    StateId s = current();
+    for (char b : bytes) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
+    return s != Parser::dead() && needed(s) + 1 <= budget;
+  };
+  bool tired = false;
+  for (uint32_t w = 0; w < v.words(); ++w)
+    for (uint32_t bits = row[w]; bits; bits &= bits - 1) {
+      const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
+      if (v.is_eos(static_cast<TokenId>(t))) continue;
+      try {
+        if (!tired && fits(v.bytes(static_cast<TokenId>(t)))) continue;
+      } catch (const Error& e) {
+        if (!e.is_limit()) throw;
+        tired = meter.exhausted();
+      }
+      row[w] &= ~(1u << (t & 31));
+      exact_ = false;
+    }
+}
+
 // The first completion of a grammar may take much more than a mask; what is learnt on the way stays. A text
 // that was begun must not stop for it, however small the limit is.
 Allowance Matcher::ending_work() const {
@@ -734,6 +759,7 @@ bool Matcher::narrow_row(uint32_t* row, std::size_t budget, Allowance work) {
     exact_ = false;  // what was not judged yet is refused
   }
   for (uint32_t w = 0; w < v.words(); ++w) row[w] &= ~open[w] | trial.keep[w];
+  if (by_text()) keep_finished(row, budget);
   if (const TokenId next = epoch_->needed.at(current().v).next; next >= 0)
     row[static_cast<uint32_t>(next) >> 5] |= 1u << (next & 31);  // as was promised, whatever part the row was
   return true;

@@ -130,6 +130,7 @@ class Matcher {
   bool fill_limited(uint32_t* row, std::size_t budget);
   bool keep_promise(uint32_t* row, std::size_t budget);
   bool bounded_row(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
+  void keep_finished(uint32_t* row, std::size_t budget);
   void measure();
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
 
