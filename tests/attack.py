@@ -430,12 +430,15 @@ def attack(
     `kind` names a method of the compiler. `check` judges texts; those of schemas have `judge`.
     """
     found, source = Found(), random.Random(seed)
+
+    def ask() -> Any:
+        if kind == "json_schema":
+            return compiler.json_schema(document, whitespace="one-blank", numbers="canonical")
+        return getattr(compiler, kind)(document)
+
     begin = time.process_time()
     try:
-        if kind == "json_schema":
-            grammar = compiler.json_schema(document, whitespace="one-blank", numbers="canonical")
-        else:
-            grammar = getattr(compiler, kind)(document)
+        grammar = ask()
     except errors.StructgenError as error:
         found.time("compile", time.process_time() - begin)
         found.counts[f"refused: {type(error).__name__}"] += 1
@@ -448,6 +451,7 @@ def attack(
         check = judge(document)
     for n in range(walks):
         try:
+            grammar = ask()  # as every request does: what has grown past the memory is compiled anew
             _walk(grammar, source, found, check, tokens, budget=n % 4 == 3)
         except errors.UnsatisfiableBudget:
             found.counts["budget too small"] += 1

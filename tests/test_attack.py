@@ -63,6 +63,49 @@ def test_grammars(compiler: structgen.Compiler, seeds: Sequence[int]) -> None:
     assert counts["texts"] >= 1, counts
 
 
+@pytest.mark.parametrize("units", [1, 500, 2_000])
+@pytest.mark.parametrize(
+    "kind, seeds",
+    [("json_schema", (4, 12, 17, 33)), ("regex", (118, 138, 153, 182)), ("grammar", (14, 93))],
+)
+def test_small_limits(kind: str, seeds: Sequence[int], units: int) -> None:
+    """However small the limit of a mask is, a text goes on: each in a compiler of its own. The long form is
+    `python -m bench.attack --mask 200,500,2000,20000,200000`."""
+    texts = 0
+    for seed in seeds:
+        own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=units), on_limit="subset")
+        document: object = attack.schema(seed) if kind == "json_schema" else attack.pattern(seed)[0]
+        method = kind
+        if kind == "grammar":
+            method, document = attack.grammar(seed)
+        found = attack.attack(own, seed, document, walks=3, tokens=60, kind=method)
+        assert not found.examples, f"seed {seed}: {found.examples}"
+        texts += found.counts["texts"]
+    assert texts > 0
+
+
+def test_a_promised_token_is_in_the_part_of_a_mask() -> None:
+    """Under a budget and a small limit the mask is the part that was found in time; no token was left."""
+    items = {"type": "integer", "minimum": 0}
+    schema = {"type": "array", "uniqueItems": True, "items": items, "contains": {"minimum": -1e9}}
+    for seed in range(20):
+        own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=200), on_limit="subset")
+        found = attack.attack(own, seed, schema | {"minContains": 4, "maxContains": 8}, walks=8, tokens=40)
+        assert not found.examples, f"seed {seed}: {found.examples}"
+
+
+def test_an_error_of_a_subset_does_not_advise_a_subset() -> None:
+    refused = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=1))
+    with pytest.raises(structgen.errors.BudgetExceeded, match="on_limit='subset'"):
+        _fill(refused.regex("(?:[ab]*a[ab]{9})&?c"))
+    own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=1), on_limit="subset")
+    _fill(own.regex("(?:[ab]*a[ab]{9})&?c"))  # goes on
+
+
+def _fill(grammar: structgen.CompiledGrammar) -> None:
+    grammar.matcher().fill_bitmask(structgen.allocate_bitmask(1, grammar.vocabulary.vocab_size), 0)
+
+
 def test_the_judge_sees_a_wrong_text() -> None:
     """An engine that enforces less than the schema is found out."""
     compiler = structgen.Compiler(vocabulary(WORDS))
