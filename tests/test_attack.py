@@ -94,6 +94,16 @@ def test_a_promised_token_is_in_the_part_of_a_mask() -> None:
         assert not found.examples, f"seed {seed}: {found.examples}"
 
 
+def test_states_stay_where_they_are_while_ways_are_tried() -> None:
+    """Memory ran out between two ways to read on: states of the old epoch were looked up in the new one, which
+    ended the process."""
+    limits = structgen.Limits(mask=500, memory=64 << 10)
+    own = structgen.Compiler(vocabulary(WORDS), limits=limits, on_limit="subset")
+    kind, document = attack.grammar(35)
+    found = attack.attack(own, 35, document, walks=40, kind=kind)
+    assert not found.examples, found.examples
+
+
 def test_an_error_of_a_subset_does_not_advise_a_subset() -> None:
     refused = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=1))
     with pytest.raises(structgen.errors.BudgetExceeded, match="on_limit='subset'"):

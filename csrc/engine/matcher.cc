@@ -82,8 +82,10 @@ void Matcher::migrate() {
 }
 
 void Matcher::refresh() {
-  grammar_->rotate_if_full();
-  migrate();
+  if (!stays_) {
+    grammar_->rotate_if_full();
+    migrate();
+  }
   World& world = grammar_->world();
   world.slices.trim(world.policy.slices());
   const std::size_t most = world.policy.most();
@@ -548,6 +550,7 @@ std::vector<StateId> Matcher::ways() {
 
 // Takes the first of which f(state) is true, and no other from here on.
 bool Matcher::take_way(const std::vector<StateId>& ways, const std::function<bool(StateId)>& f) {
+  const Undo moves([this, before = std::exchange(stays_, true)] { stays_ = before; });
   for (const StateId one : ways) {
     Undo back([this, all = current()] { history_.back() = all; });
     history_.back() = one;

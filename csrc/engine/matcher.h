@@ -151,6 +151,7 @@ class Matcher {
   std::size_t terminated_ = 0;  // entries at the end that are EOS or padding
   uint64_t spelling_ = 0;       // work left of one mask for states whose shortest text cannot be spelled
   bool exact_ = true;           // see mask_exact()
+  bool stays_ = false;          // states are held by number: they are not moved to another epoch meanwhile
   bool budgeted_ = false;       // a budget was asked for: what was promised goes with the states
 };
 

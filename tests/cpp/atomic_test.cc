@@ -25,6 +25,7 @@
 #include "base/work.h"
 #include "engine/batch.h"
 #include "engine/compile.h"
+#include "engine/holes.h"
 #include "engine/matcher.h"
 #include "faults.h"
 #include "random.h"
@@ -81,6 +82,19 @@ struct Script {
   }
   void schema(std::string text, JsonOptions options = {}) {
     compile([=](Compiler& c) { return c.json_schema(text, {}, options); });
+  }
+  void middle(std::size_t grammar, std::string prefix, std::string suffix) {
+    steps.push_back({"infill", [=](Engine& e) {
+                       auto made = infill(e.grammars[grammar], prefix, suffix);
+                       e.grammars.push_back(std::move(made));
+                       return std::string();
+                     }});
+  }
+  void fills(std::size_t grammar, std::vector<Part> parts) {
+    steps.push_back({"fill holes", [=](Engine& e) {
+                       const Filling f = can_complete(e.grammars[grammar], parts);
+                       return std::to_string(static_cast<int>(f.verdict)) + f.text;
+                     }});
   }
   void matcher(std::size_t grammar, Request request = {}) {
     steps.push_back({"matcher", [=](Engine& e) {
@@ -178,6 +192,24 @@ struct Script {
                        for (const auto& row : rows) out += text(row);
                        return out;
                      }});
+  }
+  // Every call once, for the table of grammars below.
+  void each_call(const std::vector<std::string>& pieces, const std::string& wrong) {
+    const std::size_t m = 0;
+    matcher(0);
+    fill(m);
+    for (const std::string& piece : pieces) accept(m, piece);
+    fill(m);
+    validate(m, wrong);
+    tokens(m, wrong, false);
+    tokens(m, wrong, true);
+    tokens(m, wrong.substr(0, 1), true);
+    rollback(m, 1);
+    ask(m);
+    within(m, 30);
+    fork(m);
+    renew(0);
+    batch(2);
   }
   void renew(std::size_t grammar) {  // the next call of its matchers takes their states over
     steps.push_back({"rotate", [=](Engine& e) {
@@ -289,6 +321,15 @@ GrammarSource limited() {
   s.define(inner, s.choice({text, s.sequence({s.literal("("), s.call(inner), s.literal(")")})}));
   const uint32_t all = s.node(NodeOp::kLimit, {s.call(inner)}, 9, 0, "all");
   s.define(start, s.sequence({s.literal("<"), all, s.literal(">")}));
+  return s.all;
+}
+
+// Free text with calls in it, as structural tags make it: a mark, a value of a schema, a mark.
+GrammarSource tagged() {
+  Source s;
+  const uint32_t start = s.rule("start");
+  const uint32_t call = s.sequence({s.literal("<t>"), s.node(NodeOp::kPart, {}, 0), s.literal("</t>")});
+  s.define(start, s.repeat(s.choice({s.pattern("[a-z ]"), call}), 0));
   return s.all;
 }
 
@@ -543,5 +584,91 @@ TEST_CASE("atomic: choices and a request with tokens of its own") {
   s.fork(0);
   s.ask(0);
   s.batch(1);
+  check(s);
+}
+
+// Kinds of grammars, each with every call once.
+TEST_CASE("atomic: schemas of every kind") {
+  struct Case {
+    const char* schema;
+    std::vector<std::string> pieces;
+    const char* wrong;
+  };
+  const Case cases[] = {
+      {R"({"type":"array","uniqueItems":true,"contains":{"pattern":"^a"},"items":{"maxLength":4}})",
+       {"[\"b", "\",\""},
+       "b\",\"ac\"]"},
+      {R"({"type":"array","items":{"enum":["a","ab",1,2]},"uniqueItems":true,"minItems":3})",
+       {"[1,", "\"a"},
+       "\",1,2]"},
+      {R"({"type":"array","contains":{"const":7},"minContains":2,"maxContains":3})", {"[7,"}, "6,7,7,7]"},
+      {R"({"allOf":[{"pattern":"^[ab]*a[ab]{2}$"},{"pattern":"b.$"},{"minLength":5}]})", {"\"ab"}, "abb\""},
+      {R"({"type":"string","not":{"pattern":"ab"},"format":"hostname"})", {"\"a"}, "c.ab\""},
+      {R"({"type":"object","propertyNames":{"pattern":"^k"},"minProperties":2,
+        "additionalProperties":{"type":"null"}})",
+       {"{\"k1\":", "null,"},
+       "\"x\":null}"},
+      {R"({"oneOf":[{"properties":{"t":{"const":"a"}},"required":["t"]},{"properties":{"t":{"const":"b"},
+        "v":{"type":"integer"}},"required":["t","v"]}],"type":"object"})",
+       {"{\"t\":\"", "b\","},
+       "\"v\":1,\"t\":1}"},
+      {R"({"type":"object","dependentSchemas":{"a":{"required":["b"]}},"unevaluatedProperties":false,
+        "properties":{"a":true,"b":{"type":"boolean"}}})",
+       {"{\"a\":1"},
+       ",\"b\":true,\"c\":1}"},
+      {R"({"type":"number","multipleOf":0.3,"minimum":-2,"exclusiveMaximum":9})", {"-"}, "1.21"},
+      {R"({"if":{"type":"string"},"then":{"maxLength":2},"else":{"type":"array","items":{"$ref":"#"}}})",
+       {"[[", "\"a"},
+       "b\"],\"abc\"]"},
+      {R"({"anyOf":[{"format":"date-time"},{"format":"uuid"},{"format":"email"}],"type":"string"})",
+       {"\"2024-"},
+       "13-40\""},
+  };
+  for (const Case& c : cases)
+    for (const bool subset : {false, true}) {
+      Script s;
+      s.compile([=](Compiler& of) {
+        of.set_limits({10'000'000, subset ? 20'000 : 10'000'000});
+        return of.json_schema(c.schema, {}, {}, subset);
+      });
+      s.each_call(c.pieces, c.wrong);
+      check(s);
+    }
+}
+
+TEST_CASE("atomic: patterns and grammars of every kind") {
+  for (const char* pattern :
+       {"(a|b)*a(a|b){5}", "([ab]{1,4}c?){2,5}", "(?=.*foo)[a-z]{2,6}", "(?P<x>ab|a)(?P<y>b*)"}) {
+    Script s;
+    s.compile([=](Compiler& c) { return c.regex(pattern, true); });
+    s.each_call({"a", "b"}, "bax");
+    check(s);
+  }
+  Script tags;
+  tags.compile([source = tagged()](Compiler& c) {
+    return c.grammar(source, 0,
+                     {{R"({"type":"object","properties":{"a":{"type":"integer"}}})", {}, {}, {}, {}}}, true);
+  });
+  tags.each_call({"ab ", "<t>{\"a"}, "\":1}</t>c<x");
+  check(tags);
+}
+
+TEST_CASE("atomic: texts with holes") {
+  Script s;
+  s.schema(R"({"type":"array","items":{"type":"object","properties":{"a":{"type":"string","maxLength":3},
+    "b":{"type":"boolean"}},"required":["a"]},"uniqueItems":true})");
+  s.fills(0, {{Part::kText, "[{\"a\":", 0, 0}, {Part::kAny, "", 0, 0}, {Part::kText, "}]", 0, 0}});
+  s.middle(0, "[{\"a", "\"}]");
+  s.matcher(1);
+  s.fill(0);
+  s.accept(0, "\":\"a");
+  s.fill(0);
+  s.validate(0, "bcd\"");
+  s.tokens(0, "bcd", true);
+  s.rollback(0, 1);
+  s.ask(0);
+  s.within(0, 9);
+  s.fork(0);
+  s.batch(2);
   check(s);
 }
