@@ -104,6 +104,13 @@ def test_states_stay_where_they_are_while_ways_are_tried() -> None:
     assert not found.examples, found.examples
 
 
+def test_a_token_that_a_mask_allows_is_read() -> None:
+    """The mask was put together from parts of a union, of which more was known than of the union."""
+    own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=UNITS), on_limit="subset")
+    found = attack.attack(own, 1523, attack.schema(1523), walks=29)
+    assert not found.examples, found.examples
+
+
 def test_an_error_of_a_subset_does_not_advise_a_subset() -> None:
     refused = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=1))
     with pytest.raises(structgen.errors.BudgetExceeded, match="on_limit='subset'"):

@@ -172,6 +172,22 @@ StateId Matcher::walk_on(std::string_view bytes) {
   }
 }
 
+// Whether the mask has a token that leads nowhere. It was put together from parts of regexes, of which more was
+// known than of what the token leaves of the whole.
+bool Matcher::vouched(TokenId t) const {
+  if (!takes_part() || !grammar_->narrowed() || by_text()) return false;
+  const Mask* m = epoch_->masks.peek(current());
+  return m && allows(*m, grammar_->vocabulary(), t);
+}
+
+StateId Matcher::walk_vouched(std::string_view bytes) {
+  std::lock_guard hold(grammar_->world().lock);
+  const WorkScope scope(Task::kAccept, ending_work());
+  StateId s = current();
+  for (char b : bytes) s = epoch_->parser.vouched_step(s, static_cast<uint8_t>(b));
+  return s;
+}
+
 StateId Matcher::walk(StateId s, std::string_view bytes) {
   for (char b : bytes) {
     s = step(s, static_cast<uint8_t>(b));
@@ -262,7 +278,8 @@ bool Matcher::accept_token(TokenId t) {
   }
   const std::string_view bytes = v.bytes(t);
   if (bytes.empty()) return false;
-  const StateId s = epoch_->limits ? accept_limited(t) : walk_on(bytes);
+  StateId s = epoch_->limits ? accept_limited(t) : walk_on(bytes);
+  if (s == Parser::dead() && vouched(t)) s = walk_vouched(bytes);
   if (s == Parser::dead() || (epoch_->spelling && !spellable(s))) return false;
   push(s, t, bytes);
   return true;

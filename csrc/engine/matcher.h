@@ -104,6 +104,8 @@ class Matcher {
   StateId walk_text(StateId s, std::string_view bytes);
   StateId walk_on(std::string_view bytes);
   StateId walk(StateId s, std::string_view bytes);
+  bool vouched(TokenId t) const;
+  StateId walk_vouched(std::string_view bytes);
   StateId accept_limited(TokenId t);  // dead where it is not allowed
   bool spellable(StateId s);          // whether tokens can finish it
   bool completable(StateId s);        // within the limits on tokens, if there are any

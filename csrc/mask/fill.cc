@@ -69,6 +69,12 @@ void write_row(const Mask& mask, const Vocabulary& vocabulary, uint32_t* row) {
     for (TokenId t : vocabulary.eos()) set_bit(row, t);
 }
 
+bool allows(const Mask& mask, const Vocabulary& vocabulary, TokenId t) {
+  std::vector<uint32_t> row(vocabulary.words());
+  write_row(mask, vocabulary, row.data());
+  return get_bit(row, t);
+}
+
 bool MaskBuilder::wide(RegexId r) { return parser_.regexes().live(r).count() >= kWideBytes; }
 
 void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items) {

@@ -4,6 +4,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/undo.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -541,6 +542,23 @@ StateId Parser::step(StateId s, uint8_t byte) {
   if (const auto* known = capture_steps_.find(key)) return StateId{*known};
   const StateId out = step_uncached(s, byte);
   capture_steps_.emplace(key, out.v);
+  return out;
+}
+
+StateId Parser::vouched_step(StateId s, uint8_t byte) {
+  if (const StateId known = step(s, byte); known != dead() || s == dead()) return known;
+  StateId out;
+  {
+    const Undo back([this, before = regexes_.vouch(true)] { regexes_.vouch(before); });
+    out = step_uncached(s, byte);
+  }
+  if (out == dead()) return out;
+  State& st = states_[s.v];
+  if (st.capturing)
+    capture_steps_[(static_cast<uint64_t>(s.v) << 8) | byte] = out.v;
+  else
+    st.next.load(std::memory_order_relaxed)[st.classes->of[byte]].store(out.v, std::memory_order_release);
+  st.live_known = false;
   return out;
 }
 

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/arena.h"
@@ -177,9 +178,13 @@ class RegexArena {
   RegexId step(RegexId r, uint8_t b) {
     const RegexId d = next(r, b);
     if (!subset_ || !undecided(d) || has_known_text(d)) return d;
+    if (vouched_ && !settled_empty(d)) return d;
     leave_out();
     return empty();
   }
+  // Meanwhile step() leads on where a mask said that it does: what is undecided is looked at again with the
+  // work at hand, and taken at the mask's word where that is too little. Returns what it was before.
+  bool vouch(bool on) { return std::exchange(vouched_, on); }
   // How often something was left out so far, by step() or whoever remembers that it was.
   uint64_t left_out() const { return left_out_; }
   void leave_out() { ++left_out_; }
@@ -231,6 +236,7 @@ class RegexArena {
   static constexpr uint8_t kUndecided = 3;
   bool search_empty(RegexId r);
   bool has_known_text(RegexId r) const;
+  bool settled_empty(RegexId r);
   RegexId derived(RegexId r, uint8_t b);
   bool near_witness(RegexId r, std::string& out);
   bool promise(RegexId r, std::string_view text);
@@ -251,6 +257,7 @@ class RegexArena {
   StableVector<JsonSet> json_sets_;
   InternTable json_set_index_;
   const bool plain_strings_, subset_;
+  bool vouched_ = false;
   uint64_t left_out_ = 0;
   LiteralTables tables_;
   std::vector<std::unique_ptr<LazyLanguage>> lazies_;

@@ -83,6 +83,14 @@ bool RegexArena::judged_empty(RegexId r) {
   return false;
 }
 
+// What was undecided, with more work; false where it stays so.
+bool RegexArena::settled_empty(RegexId r) {
+  nodes_[r.v].emptiness = 0;
+  const bool empty = judged_empty(r);
+  if (empty) nodes_[r.v].emptiness = 1;
+  return empty;
+}
+
 // The texts along `text`, which is one of r, are not empty: step() finds the way that was seen here. False,
 // and nothing is said, where the way leads over what was left out: that stays out.
 bool RegexArena::promise(RegexId r, std::string_view text) {
