@@ -172,8 +172,8 @@ StateId Matcher::walk_on(std::string_view bytes) {
   }
 }
 
-// Whether the mask has a token that leads nowhere. It was put together from parts of regexes, of which more was
-// known than of what the token leaves of the whole.
+// Whether the mask has a token that leads nowhere. It was put together from parts of regexes, of which more
+// was known than of what the token leaves of the whole.
 bool Matcher::vouched(TokenId t) const {
   if (!takes_part() || !grammar_->narrowed() || by_text()) return false;
   const Mask* m = epoch_->masks.peek(current());
