@@ -34,6 +34,7 @@ TESTS = (
     "tests/test_sampling_search.py",
     "tests/test_contrast.py",
     "tests/test_sampling_thin.py",
+    "tests/test_other_vocabularies.py",
 )
 
 
@@ -196,6 +197,24 @@ BUGS = (
         "structgen/sampling/best_first.py",
         "root = math.sqrt(place.visits)",
         "root = math.sqrt(place.visits - 1)",
+    ),
+    Bug(
+        "drafts of another vocabulary: the law that is told keeps what the mask took",
+        "structgen/speculation/drafters/model_cursor.py",
+        "return found[0], weights / weights.sum()",
+        "return found[0], weights",
+    ),
+    Bug(
+        "drafts of another vocabulary: an id of the draft model passes for the target's",
+        "structgen/speculation/drafters/token_intersection.py",
+        "theirs.append(found)",
+        "theirs.append(token)",
+    ),
+    Bug(
+        "a string that was read on still counts for the token that it had been",
+        "structgen/speculation/drafters/string_draft.py",
+        "psi[ranges.base] -= chance * longer[-1]",
+        "psi[ranges.base] -= 0.0",
     ),
 )
 

@@ -9,8 +9,10 @@ from .layer_skip import layer_skip
 from .logit_ngrams import LogitNgrams
 from .lookahead import Lookahead
 from .schema_order import SchemaOrder
+from .string_draft import StringDraft
 from .suffix_automaton import SuffixAutomatonDrafter
 from .suffix_tree import SuffixTree, SuffixTreeDrafter
+from .token_intersection import TokenIntersection
 from .token_recycling import TokenRecycling
 from .trigram import Trigram
 
@@ -22,9 +24,11 @@ __all__ = [
     "PromptLookup",
     "SchemaOrder",
     "SourceCopy",
+    "StringDraft",
     "SuffixAutomatonDrafter",
     "SuffixTree",
     "SuffixTreeDrafter",
+    "TokenIntersection",
     "TokenRecycling",
     "Trigram",
     "layer_skip",

@@ -13,28 +13,23 @@ nothing in the other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..._draws import scaled
 from ...compiler import Compiler
 from ...errors import VocabularyError
 from ...logits import allocate_bitmask, apply_bitmask
 from ...vocabulary import Vocabulary
-from ..base import Cursor, Here, Quiet, Start, Step, Vector
+from ..base import Cursor, Quiet, Start, Step, Vector
 from .chain import Chain
-from .ranking import ranked
+from .model_cursor import ModelCursor
 
 if TYPE_CHECKING:
     from ...grammar import CompiledGrammar, Matcher
     from ...lm.base import Context, LanguageModel
 
 __all__ = ["DraftModel"]
-
-Ids = npt.NDArray[np.int64]
 
 
 class DraftModel:
@@ -107,53 +102,17 @@ class _Same(Quiet):
             self._context = self._context.extend(token)
 
     def cursor(self) -> Cursor | None:
-        return _Cursor(self._drafter, self._start, self._context)
+        return ModelCursor(self, self._start, self._drafter.width, self._context)
 
-
-class _Cursor:
-    __slots__ = ("_context", "_drafter", "_start")
-
-    def __init__(self, drafter: DraftModel, start: Start, context: Context) -> None:
-        self._drafter = drafter
-        self._start = start
-        self._context = context
-
-    def children(self, here: Here) -> Sequence[tuple[int, float]]:
-        found, start = self._masked(here), self._start
-        if found is None:
-            return ()
-        ids, logprobs = found
-        width = self._drafter.width
-        return ranked(ids, logprobs, start.temperature, start.noise, here.position, width)
-
-    def distribution(self, here: Here) -> tuple[Ids, npt.NDArray[np.float64]] | None:
-        """Allowed ids and their probabilities at the target's temperature, to sample drafts from."""
-        found = self._masked(here)
-        if found is None:
+    def row(self, place: Context) -> Vector | None:
+        lm = self._drafter.lm
+        if lm.max_context is not None and len(place) > lm.max_context:
             return None
-        scores = scaled(found[1], self._start.temperature)
-        weights = np.exp(scores - scores.max())
-        return found[0], weights / weights.sum()
+        found: Vector = lm.logprobs([place])[0]
+        return found
 
-    def _masked(self, here: Here) -> tuple[Ids, Vector] | None:
-        """The allowed ids and their log-probabilities, normalised over them."""
-        lm, start = self._drafter.lm, self._start
-        if lm.max_context is not None and len(self._context) > lm.max_context:
-            return None
-        row = lm.logprobs([self._context])[0]
-        if here.matcher is not None:
-            mask = allocate_bitmask(1, start.vocabulary.vocab_size)
-            here.matcher.fill_bitmask(mask)
-            row = apply_bitmask(row, mask[0])
-        ids = np.flatnonzero(row > -np.inf)
-        if not len(ids):
-            return None
-        wide = row[ids].astype(np.float64)
-        wide -= wide.max()
-        return ids, (wide - np.log(np.exp(wide).sum())).astype(np.float32)
-
-    def step(self, token: int) -> _Cursor | None:
-        return _Cursor(self._drafter, self._start, self._context.extend(token))
+    def after(self, place: Context, token: int) -> Context | None:
+        return place.extend(token)
 
 
 class _Other(Quiet):

@@ -1,0 +1,242 @@
+"""A draft model with another vocabulary as a law over the target's tokens: string-level rejection.
+
+Enters: the text. Leaves: for every token of the target the probability that the draft model's text begins
+with it, summed over the draft model's ways to write that text. Cost: up to `forwards` forwards of the draft
+model a node, a pass over both vocabularies; tables of prefixes once a pair of vocabularies.
+
+Timor et al. 2025, *Accelerating LLM inference with lossless speculative decoding algorithms for heterogeneous
+vocabularies* (string-level rejection, SLRS). The draft model writes its tokens until no token of the target
+of at most `longest` bytes goes on from what is written. The draft is the longest token of the target that begins
+the string. Its probability
+
+    psi(t) = sum of prod q(d_i | d_1 .. d_(i-1)) over the strings d_1 d_2 .. that begin with t
+
+is what the rule compares with the target's p(t), as if psi were the law of a draft model of the target's own
+vocabulary. In fact t is drawn from psi itself, under the grammar's mask, so no string is ever written.
+
+The paper counts up to 2^(m - 1) ways for a token of m bytes and calls the method impractical for large
+vocabularies. Here the strings are a tree that is expanded best first, and only `forwards` nodes of it. A
+string whose node is not expanded is decided as it stands: its draft is the longest token so far. Which nodes
+are expanded depends on the past only. So psi is the exact law of a draft of that tree, for any number of
+forwards, and the text follows the target's masked law. One forward gives the draft model's next token, cut to
+the target's: what `TokenIntersection` has, with the mass of longer tokens on their beginnings.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..base import Start, Vector
+from .spelling import SpelledSession, Spelling
+
+if TYPE_CHECKING:
+    from ...lm.base import Context, LanguageModel
+    from ...vocabulary import Vocabulary
+
+__all__ = ["StringDraft", "StringLaw"]
+
+_KEPT = 4096  # strings whose ranges are kept
+_LEAST = 1e-4  # of probability, for a string to be worth a forward
+
+
+class StringDraft:
+    """Drafts by a language model of another vocabulary, by the text that it would write.
+
+    Args:
+        lm: the draft model.
+        width: children offered a node.
+        forwards: of the draft model for one distribution at most.
+        longest: bytes of a token of the target that is drafted at most.
+        name: for statistics.
+    """
+
+    def __init__(
+        self,
+        lm: LanguageModel,
+        *,
+        width: int = 2,
+        forwards: int = 4,
+        longest: int = 16,
+        name: str = "string draft",
+    ) -> None:
+        if width < 1 or forwards < 1 or longest < 1:
+            raise ValueError("width, forwards and longest must be at least 1")
+        self.lm = lm
+        self.width = width
+        self.forwards = forwards
+        self.longest = longest
+        self.name = name
+        self._reader: StringLaw | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
+        return not getattr(self.lm, "runs_here", False)
+
+    def open(self, start: Start) -> SpelledSession:
+        reader = self._reader
+        if reader is None or reader.spelling.target is not start.vocabulary:
+            reader = self._reader = StringLaw(self.lm, start.vocabulary, self.forwards, self.longest)
+        return SpelledSession(reader, reader.spelling, start, self.width)
+
+
+class _Ranges:
+    """The target's tokens that go on from one string.
+
+    Attributes:
+        at: their numbers among the target's texts, shape (n,).
+        low, high: draft tokens low .. high - 1, in the order of their bytes, begin with what is left of each.
+        above: which of `at` is the longest shorter one that begins each; n where none is.
+        base: the number of the longest text that begins the string; -1 for none.
+    """
+
+    __slots__ = ("above", "at", "base", "high", "low")
+
+    def __init__(
+        self,
+        at: npt.NDArray[np.int64],
+        low: npt.NDArray[np.int64],
+        high: npt.NDArray[np.int64],
+        above: npt.NDArray[np.int64],
+        base: int,
+    ) -> None:
+        self.at, self.low, self.high, self.above, self.base = at, low, high, above, base
+
+
+class StringLaw:
+    """psi of one pair of vocabularies. A place is a context of the draft model.
+
+    Args:
+        lm: the draft model.
+        target: the vocabulary of the drafts.
+        forwards, longest: see `StringDraft`.
+    """
+
+    def __init__(self, lm: LanguageModel, target: Vocabulary, forwards: int, longest: int) -> None:
+        self.spelling = Spelling(lm, target)
+        self._forwards = forwards
+        ends = set(target.eos_token_ids)
+        known: dict[bytes, int] = {}
+        for token, text in enumerate(target.tokens):
+            if text and len(text) <= longest and token not in ends:
+                known.setdefault(text, token)
+        self._end = min(ends, default=None)
+        self._texts = sorted(known)
+        self._ids = np.array([known[text] for text in self._texts], np.int64)
+        self._number = {text: i for i, text in enumerate(self._texts)}
+        # The draft model's texts in the order of their bytes, so that those with one beginning are a range.
+        last = set(lm.eos_token_ids)
+        own = [(text, i) for i, text in enumerate(lm.vocabulary.tokens) if text and i not in last]
+        own.sort()
+        self._drafts = [text for text, _ in own]
+        self._order = np.array([i for _, i in own], np.int64)
+        self._last = np.array(sorted(last), np.int64)
+        self._ranges: dict[bytes, _Ranges] = {}
+
+    def after(self, place: Context, token: int) -> Context | None:
+        return self.spelling.after(place, token)
+
+    def row(self, place: Context) -> Vector | None:
+        if not self.spelling.readable(place):
+            return None
+        psi, end = self.psi(place)
+        found: Vector = np.full(self.spelling.target.vocab_size, -np.inf, np.float32)
+        with np.errstate(divide="ignore"):
+            found[self._ids] = np.log(psi)
+            if self._end is not None:
+                found[self._end] = np.log(end)
+        return found
+
+    def psi(self, place: Context) -> tuple[npt.NDArray[np.float64], float]:
+        """The probability of each text of the target (see `texts`), and that the draft model ends here."""
+        psi = np.zeros(len(self._texts))
+        end = 0.0
+        # (-probability, number, string, context): strings that no token of the target has decided yet.
+        heap: list[tuple[float, int, bytes, Context]] = [(-1.0, 0, b"", place)]
+        serial = 0
+        for _ in range(self._forwards):
+            if not heap:
+                break
+            negative, _, text, context = heapq.heappop(heap)
+            p = np.exp(self.spelling.lm.logprobs([context])[0].astype(np.float64))
+            if not text:
+                end = float(p[self._last].sum())
+            ranges = self._ranges_of(text)
+            self._add(psi, -negative, ranges, p[self._order])
+            for i, chance in self._open(text, -negative, p):
+                serial += 1
+                own = int(self._order[i])
+                if self.spelling.readable(after := context.extend(own)):
+                    heapq.heappush(heap, (-chance, serial, text + self._drafts[i], after))
+        return np.maximum(psi, 0.0), end
+
+    @property
+    def texts(self) -> list[bytes]:
+        """The target's texts that are drafted, in the order of their bytes."""
+        return self._texts
+
+    def _add(
+        self, psi: npt.NDArray[np.float64], chance: float, ranges: _Ranges, p: npt.NDArray[np.float64]
+    ) -> None:
+        """A string of this chance is read on by one token of probabilities p, in the order of the bytes."""
+        sums = np.concatenate([[0.0], np.cumsum(p)])
+        begun = sums[ranges.high] - sums[ranges.low]
+        longer = np.bincount(ranges.above, begun, len(begun) + 1)
+        psi[ranges.at] += chance * (begun - longer[:-1])
+        if ranges.base >= 0:
+            # The string counted for its longest token; now only what no longer token took does.
+            psi[ranges.base] -= chance * longer[-1]
+
+    def _open(self, text: bytes, chance: float, p: npt.NDArray[np.float64]) -> list[tuple[int, float]]:
+        """The likeliest strings that one more token leaves undecided: numbers of draft tokens, chances."""
+        chances = chance * p[self._order]
+        found: list[tuple[int, float]] = []
+        for i in np.argsort(-chances, kind="stable")[: 4 * self._forwards].tolist():
+            if chances[i] < _LEAST or len(found) == self._forwards:
+                break
+            string = text + self._drafts[i]
+            at = bisect_right(self._texts, string)
+            if at < len(self._texts) and self._texts[at].startswith(string):
+                found.append((i, float(chances[i])))
+        return found
+
+    def _ranges_of(self, text: bytes) -> _Ranges:
+        found = self._ranges.get(text)
+        if found is None:
+            if len(self._ranges) >= _KEPT:
+                self._ranges.clear()
+            found = self._ranges[text] = self._computed(text)
+        return found
+
+    def _computed(self, text: bytes) -> _Ranges:
+        first, stop = _range(self._texts, text)
+        if text in self._number:
+            first += 1
+        low, high, above = [], [], []
+        stack: list[int] = []
+        for at in range(first, stop):
+            token = self._texts[at]
+            while stack and not token.startswith(self._texts[first + stack[-1]]):
+                stack.pop()
+            above.append(stack[-1] if stack else stop - first)
+            stack.append(at - first)
+            a, b = _range(self._drafts, token[len(text) :])
+            low.append(a)
+            high.append(b)
+        base = next((self._number[text[:n]] for n in range(len(text), 0, -1) if text[:n] in self._number), -1)
+        begin, end, over = (np.array(values, np.int64) for values in (low, high, above))
+        return _Ranges(np.arange(first, stop), begin, end, over, base)
+
+
+def _range(texts: list[bytes], start: bytes) -> tuple[int, int]:
+    """Where the texts that begin with `start` stand in a sorted list: first, and one behind the last."""
+    first = bisect_left(texts, start)
+    after = start.rstrip(b"\xff")
+    if not after:
+        return first, len(texts)
+    return first, bisect_left(texts, after[:-1] + bytes([after[-1] + 1]), first)

@@ -1,0 +1,99 @@
+"""A draft model with another vocabulary, drafting the tokens that both have: token-level intersection.
+
+Enters: the text. Leaves: the draft model's distribution over the tokens whose bytes both vocabularies have,
+and the end of the text. Cost: a forward of the draft model a node; the pairs of ids once a vocabulary.
+
+Timor et al. 2025, *Accelerating LLM inference with lossless speculative decoding algorithms for heterogeneous
+vocabularies* (TLI, algorithm 4). The law: q(t) is the draft model's p(t) over the shared tokens that the
+grammar allows, normalised. Drafts are drawn from q, every one is offered to the rule of rules.py, and q is 0
+elsewhere, so the text follows the target's masked law. Under the rule "coupled" q gets the noise of the
+target's draws, and the text is that of plain decoding.
+
+What is lost is the draft model's probability of tokens that the target lacks: a draft model of single bytes
+drafts single bytes, which a target rarely writes. `StringDraft` puts them together.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from ..base import Start, Vector
+from .spelling import SpelledSession, Spelling
+
+if TYPE_CHECKING:
+    from ...lm.base import Context, LanguageModel
+    from ...vocabulary import Vocabulary
+
+__all__ = ["TokenIntersection", "shared_tokens"]
+
+
+class TokenIntersection:
+    """Drafts by a language model of another vocabulary, in tokens that it shares with the target.
+
+    Args:
+        lm: the draft model.
+        width: children offered a node.
+        name: for statistics.
+    """
+
+    def __init__(self, lm: LanguageModel, *, width: int = 2, name: str = "token intersection") -> None:
+        if width < 1:
+            raise ValueError(f"width must be at least 1, not {width}")
+        self.lm = lm
+        self.width = width
+        self.name = name
+        self._reader: _Reader | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
+        return not getattr(self.lm, "runs_here", False)
+
+    def open(self, start: Start) -> SpelledSession:
+        reader = self._reader
+        if reader is None or reader.spelling.target is not start.vocabulary:
+            reader = self._reader = _Reader(self.lm, start.vocabulary)
+        return SpelledSession(reader, reader.spelling, start, self.width)
+
+
+class _Reader:
+    def __init__(self, lm: LanguageModel, target: Vocabulary) -> None:
+        self.spelling = Spelling(lm, target)
+        self._own, self._theirs = shared_tokens(lm, target)
+
+    def row(self, place: Context) -> Vector | None:
+        if not self.spelling.readable(place):
+            return None
+        lm, size = self.spelling.lm, self.spelling.target.vocab_size
+        p = np.exp(lm.logprobs([place])[0][self._own].astype(np.float64))
+        with np.errstate(divide="ignore"):
+            found: Vector = np.log(np.bincount(self._theirs, p, size)).astype(np.float32)
+        return found
+
+    def after(self, place: Context, token: int) -> Context | None:
+        return self.spelling.after(place, token)
+
+
+def shared_tokens(
+    lm: LanguageModel, target: Vocabulary
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Ids of the draft model and for each the target's id of the same bytes; both have shape (n,).
+
+    Several ids of one text go to the target's lowest. The ends of the draft model are the target's first end.
+    """
+    known: dict[bytes, int] = {}
+    ends = set(target.eos_token_ids)
+    for token, text in enumerate(target.tokens):
+        if text and token not in ends:
+            known.setdefault(text, token)
+    own, theirs = [], []
+    last = set(lm.eos_token_ids)
+    for token, text in enumerate(lm.vocabulary.tokens):
+        found = min(ends, default=None) if token in last else known.get(text)
+        if found is not None:
+            own.append(token)
+            theirs.append(found)
+    return np.array(own, np.int64), np.array(theirs, np.int64)

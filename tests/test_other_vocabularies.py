@@ -1,0 +1,255 @@
+"""Draft models with another vocabulary: the law of what they draft, by every text that they could write.
+
+The oracle draws draft tokens one after the other and reads them by longest match; it knows no ranges and no
+trees. What a rule then makes of such a law is added up over all its ways, at every place of a small language.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import structgen as sg
+from bench.enumerate import law
+from structgen.speculation import Speculation, Start, StringDraft, TokenIntersection
+from structgen.speculation.base import Here
+from structgen.speculation.drafters.string_draft import StringLaw
+from structgen.speculation.drafters.token_intersection import shared_tokens
+from structgen.speculation.rules import k_seq, recursive
+
+from .speculative import OTHER, SCHEMAS, VOCABULARY, RandomModel
+from .test_speculation_rules import exact_law
+
+PIECES = [bytes(w) for n in (1, 2, 3) for w in np.ndindex(*[2] * n)]
+
+
+def vocabulary(texts: Sequence[bytes]) -> sg.Vocabulary:
+    """Of the letters a and b, the end last."""
+    letters = [bytes(97 + b for b in text) for text in texts]
+    return sg.Vocabulary.from_bytes([*letters, b""], eos_token_ids=[len(letters)])
+
+
+def longest_match(text: bytes, known: dict[bytes, int], limit: int) -> bytes:
+    return max((t for t in known if len(t) <= limit and text.startswith(t)), key=len, default=b"")
+
+
+def written(
+    lm: Any, place: Any, known: dict[bytes, int], limit: int, opened: set[tuple[int, ...]]
+) -> Counter:
+    """The law of the first token of the target, over all that the draft model could write.
+
+    opened: contexts behind which it writes on, if a token of the target might still become longer.
+    """
+    found: Counter = Counter()
+    ends = set(lm.eos_token_ids)
+
+    def write(context: Any, text: bytes, chance: float) -> None:
+        for token, p in enumerate(np.exp(lm.logprobs([context])[0].astype(np.float64))):
+            if token in ends:
+                found[longest_match(text, known, limit) if text else b"end"] += chance * p
+                continue
+            string, after = text + lm.vocabulary.tokens[token], context.extend(token)
+            undecided = any(len(t) <= limit and t.startswith(string) and t != string for t in known)
+            if undecided and tuple(after.tokens) in opened:
+                write(after, string, chance * p)
+            else:
+                found[longest_match(string, known, limit)] += chance * p
+
+    write(place, b"", 1.0)
+    return found
+
+
+class Watched(RandomModel):
+    """Remembers which contexts it was asked about."""
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.asked: set[tuple[int, ...]] = set()
+
+    def logprobs(self, contexts: Any) -> Any:
+        self.asked |= {tuple(c.tokens) for c in contexts}
+        return super().logprobs(contexts)
+
+
+@given(
+    own=st.sets(st.sampled_from(PIECES), min_size=1, max_size=6),
+    theirs=st.sets(st.sampled_from(PIECES), min_size=1, max_size=6),
+    forwards=st.sampled_from([1, 2, 3, 100]),
+    longest=st.integers(1, 3),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=150, deadline=None)
+def test_the_law_of_strings_is_that_of_all_that_could_be_written(
+    own: set[bytes], theirs: set[bytes], forwards: int, longest: int, seed: int
+) -> None:
+    lm, target = Watched(seed, vocabulary(sorted(own)), sharp=1.0), vocabulary(sorted(theirs))
+    strings = StringLaw(lm, target, forwards, longest)
+    place = lm.start([0])
+    psi, end = strings.psi(place)
+    opened = set(lm.asked)
+    assert len(opened) <= forwards
+    want = written(lm, place, {t: 0 for t in target.tokens if t}, longest, opened)
+    assert end == pytest.approx(want.pop(b"end"), abs=1e-9)
+    lost = want.pop(b"", 0.0)
+    assert {t: p for t, p in zip(strings.texts, psi, strict=True) if p > 1e-9} == pytest.approx(
+        {t: p for t, p in want.items() if p > 1e-9}, abs=1e-6
+    )
+    assert psi.sum() + end + lost == pytest.approx(1.0, abs=1e-6)
+    if forwards == 100:  # then nothing stays undecided that could go on
+        assert written(lm, place, {t: 0 for t in target.tokens if t}, longest, Everything()) == pytest.approx(
+            want + Counter({b"end": end, b"": lost}), abs=1e-6
+        )
+    row = strings.row(place)
+    assert row is not None and row[-1] == pytest.approx(np.log(end), abs=1e-5)
+
+
+class Everything(set[tuple[int, ...]]):
+    def __contains__(self, item: object) -> bool:
+        return True
+
+
+def test_ways_to_write_a_token_are_added_up() -> None:
+    """With every string of two letters as a token, `ab` is `ab` and `a` before `b`."""
+    lm = RandomModel(3, vocabulary([(0,), (1,), (0, 1)]), sharp=1.0)
+    target = vocabulary([(0, 1), (0,), (1,)])
+    place = lm.start([1])
+    psi, _ = StringLaw(lm, target, 4, 8).psi(place)
+    first, second = (np.exp(lm.logprobs([c])[0]) for c in (place, place.extend(0)))
+    # `ab` may be read on no further; behind `a` an `ab` gives the token `a`, as everything but `b` does.
+    assert psi[1] == pytest.approx(first[2] + first[0] * second[1], abs=1e-6)
+    assert psi[0] == pytest.approx(first[0] * (1 - second[1]), abs=1e-6)
+    assert psi[2] == pytest.approx(first[1], abs=1e-6)
+
+
+def test_shared_tokens_have_the_same_bytes() -> None:
+    own = sg.Vocabulary.from_bytes([b"a", b"end", b"b", b"a", b"", b"z"], eos_token_ids=[1, 4])
+    target = sg.Vocabulary.from_bytes([b"b", b"", b"a", b"b", b"c"], eos_token_ids=[1])
+    lm = RandomModel(0, own)
+    ids = shared_tokens(lm, target)
+    assert list(zip(*(i.tolist() for i in ids), strict=True)) == [(0, 2), (1, 1), (2, 0), (3, 2), (4, 1)]
+    session = TokenIntersection(lm).open(Start([2], target, None, 1.0, None))
+    cursor = session.cursor()
+    assert cursor is not None
+    found = cursor.distribution(Here(None, 0))
+    p = np.exp(lm.logprobs([lm.start([0])])[0])
+    want = np.array([p[2], p[1] + p[4], p[0] + p[3]]) / p[:5].sum()
+    assert found is not None and found[0].tolist() == [0, 1, 2] and found[1] == pytest.approx(want, abs=1e-5)
+
+
+def drafters(lm: RandomModel) -> list[Any]:
+    return [TokenIntersection(lm), StringDraft(lm, forwards=1), StringDraft(lm, forwards=5)]
+
+
+RULES = {
+    "single": (lambda p, q, xs, chance: recursive(p, q, xs, chance)[0], 1, True),
+    "recursive": (lambda p, q, xs, chance: recursive(p, q, xs, chance)[0], 2, False),
+    "k-seq": (lambda p, q, xs, chance: k_seq(p, q, xs, chance)[0], 2, True),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("temperature", [1.0, 0.4])
+def test_every_place_has_the_target_law(name: str, which: int, temperature: float) -> None:
+    """Enumeration at every place of a small language, with what the drafter says that it draws from."""
+    rule, count, replace = RULES[name]
+    texts = [(0,), (1,), (0, 1), (1, 0, 0)]
+    target = RandomModel(1, vocabulary(texts), sharp=1.0)
+    draft = RandomModel(2, vocabulary([(1,), (0,), (0, 0), (1, 0), (0, 1, 1)]), sharp=1.0)
+    drafter = drafters(draft)[which]
+    grammar = sg.Compiler(target.vocabulary).regex("(ab|ba|aa)a?b*")
+    session = drafter.open(Start([0], target.vocabulary, grammar, temperature, None))
+    waiting = [(target.start([0]), grammar.matcher(), session.cursor(), 0)]
+    places = 0
+    while waiting:
+        context, matcher, cursor, depth = waiting.pop()
+        allowed = [t for t in range(target.vocabulary.vocab_size) if matcher.validate_tokens([t]) == 1]
+        p = np.zeros(target.vocabulary.vocab_size)
+        p[allowed] = np.exp(target.logprobs([context])[0, allowed].astype(np.float64) / temperature)
+        p /= p.sum()
+        found = cursor.distribution(Here(matcher, depth))
+        if found is not None:
+            q = np.zeros(len(p))
+            q[found[0]] = found[1]
+            assert q.sum() == pytest.approx(1.0, abs=1e-12) and not q[p == 0].any()
+            assert np.abs(law(rule, p, q, count, replace) - p).max() < 1e-12
+            places += 1
+        for token in allowed:
+            after = matcher.fork()
+            after.accept_token(token)
+            further = None if token in target.eos_token_ids else cursor.step(token)
+            if further is not None and depth < 3:
+                waiting.append((context.extend(token), after, further, depth + 1))
+    assert places > 20
+
+
+@pytest.mark.parametrize(("rule", "which"), [("single", 0), ("recursive", 1), ("single", 2), ("k-seq", 2)])
+def test_whole_texts_follow_the_law_of_plain_decoding(rule: str, which: int) -> None:
+    lm = RandomModel(4, sharp=1.0)
+    grammar = sg.Compiler(lm.vocabulary).regex("(a|ab|bc|c){2,3}")
+    drafter = drafters(RandomModel(5, OTHER, sharp=1.0))[which]
+    options = Speculation([drafter], rule=rule, depth=3)  # type: ignore[arg-type]
+    want, count = exact_law(lm, grammar), 400
+    results = [
+        sg.generate(lm, "x", grammar=grammar, temperature=1.0, seed=i, speculate=options, complete=False)
+        for i in range(count)
+    ]
+    found = Counter(tuple(r.tokens) for r in results)
+    assert found.keys() <= want.keys()
+    spread = sum((found[t] - count * w) ** 2 / (count * w) for t, w in want.items() if count * w >= 5)
+    cells = sum(count * w >= 5 for w in want.values())
+    assert cells > 8 and spread < cells + 5 * np.sqrt(2 * cells)
+    assert sum(r.speculation.accepted for r in results) > 0
+
+
+def test_a_prompt_or_text_that_the_draft_cannot_read_gets_no_drafts() -> None:
+    few = sg.Vocabulary.from_bytes([b"a", b"b", b'{"', b""], eos_token_ids=[3])
+    for prompt in ("abc12", "ab", ""):
+        for drafter in drafters(RandomModel(1, few)):
+            found = sg.generate(RandomModel(), prompt or "x", SCHEMAS[0], max_tokens=30, speculate=[drafter])
+            plain = sg.generate(RandomModel(), prompt or "x", SCHEMAS[0], max_tokens=30)
+            assert found.tokens == plain.tokens
+    narrow = RandomModel(1, OTHER)
+    narrow.max_context = 6  # type: ignore[assignment]
+    for drafter in drafters(narrow):
+        assert sg.generate(RandomModel(), "abc", SCHEMAS[1], max_tokens=30, speculate=[drafter]).tokens
+    for bad in ({"width": 0}, {"forwards": 0}, {"longest": 0}):
+        with pytest.raises(ValueError):
+            StringDraft(narrow, **bad)
+    with pytest.raises(ValueError):
+        TokenIntersection(narrow, width=0)
+
+
+def test_strings_put_together_what_the_intersection_lacks() -> None:
+    """A draft model of single bytes that knows the text: only strings reach the target's longer tokens."""
+    single = sg.Vocabulary.from_bytes([*(bytes([c]) for c in range(32, 127)), b""], eos_token_ids=[95])
+
+    class Knows(RandomModel):
+        """Writes one text, byte by byte."""
+
+        def logprobs(self, contexts: Any) -> Any:
+            rows = np.full((len(contexts), 96), -20.0, np.float32)
+            for row, context in zip(rows, contexts, strict=True):
+                written = single.decode(context.tokens)
+                rest = b"abcabc12"[len(written) - 1 :]
+                row[rest[0] - 32 if rest else 95] = 0.0
+            return rows
+
+    lm = Knows(0, single)
+    for make, good in ((TokenIntersection, False), (lambda m: StringDraft(m, forwards=8), True)):
+        cursor = make(lm).open(Start(VOCABULARY.encode("x"), VOCABULARY, None, 0.0, None, text="x")).cursor()
+        tokens = []
+        while cursor is not None and len(tokens) < 12:
+            offers = cursor.children(Here(None, len(tokens)))
+            if offers[0][0] == 0:
+                break
+            tokens.append(VOCABULARY.tokens[offers[0][0]])
+            cursor = cursor.step(offers[0][0])
+        assert b"".join(tokens) == b"abcabc12"
+        assert (tokens == [b"abc", b"abc", b"12"]) == good
