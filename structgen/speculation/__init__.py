@@ -22,6 +22,7 @@ from .drafters import (
     TokenIntersection,
     TokenRecycling,
     Trigram,
+    TrimmedHead,
     layer_skip,
 )
 from .goodput import CostTable
@@ -54,6 +55,7 @@ __all__ = [
     "TokenIntersection",
     "TokenRecycling",
     "Trigram",
+    "TrimmedHead",
     "layer_skip",
     "standard_drafters",
 ]

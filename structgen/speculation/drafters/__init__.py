@@ -5,6 +5,7 @@ from __future__ import annotations
 from .copying import PromptLookup, SourceCopy
 from .draft_model import DraftModel
 from .grammar import Forced
+from .head_trim import TrimmedHead
 from .layer_skip import layer_skip
 from .logit_ngrams import LogitNgrams
 from .lookahead import Lookahead
@@ -31,5 +32,6 @@ __all__ = [
     "TokenIntersection",
     "TokenRecycling",
     "Trigram",
+    "TrimmedHead",
     "layer_skip",
 ]

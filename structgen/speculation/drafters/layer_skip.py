@@ -19,7 +19,7 @@ from .draft_model import DraftModel
 if TYPE_CHECKING:
     from ...lm.transformers import TransformersLM
 
-__all__ = ["agreement", "choose_layers", "layer_skip", "without_layers"]
+__all__ = ["agreement", "choose_layers", "layer_skip", "twin", "without_layers"]
 
 
 def layer_skip(
@@ -85,20 +85,20 @@ def without_layers(lm: TransformersLM, skipped: Iterable[int]) -> TransformersLM
     if not gone <= set(range(1, len(layers) - 1)):
         raise LanguageModelError(f"layers 1 to {len(layers) - 2} can be skipped, not {sorted(gone)}")
     kept = [i for i in range(len(layers)) if i not in gone]
-    model = _twin(lm.model)
+    model = twin(lm.model)
     base = model.base_model
     twins = []
     for place, i in enumerate(kept):
-        layer = _twin(layers[i])
+        layer = twin(layers[i])
         # Attention looks its keys up by this number; they lie in a cache of fewer layers now.
         for name, part in list(layer._modules.items()):
             if part is not None and hasattr(part, "layer_idx"):
-                layer._modules[name] = _twin(part)
+                layer._modules[name] = twin(part)
                 layer._modules[name].layer_idx = place
         if hasattr(layer, "layer_idx"):
             layer.layer_idx = place
         twins.append(layer)
-    inner = _twin(base)
+    inner = twin(base)
     inner._modules["layers"] = torch.nn.ModuleList(twins)
     model._modules[type(lm.model).base_model_prefix] = inner
     config = copy.deepcopy(lm.model.config)
@@ -119,9 +119,9 @@ def _layers(model: Any) -> Any:
     return layers
 
 
-def _twin(module: Any) -> Any:
+def twin(module: Any) -> Any:
     """A module of its own with the same parameters and submodules."""
-    twin = copy.copy(module)
-    twin._modules = dict(module._modules)
-    twin.__dict__ = {**module.__dict__, "_modules": twin._modules}
-    return twin
+    found = copy.copy(module)
+    found._modules = dict(module._modules)
+    found.__dict__ = {**module.__dict__, "_modules": found._modules}
+    return found

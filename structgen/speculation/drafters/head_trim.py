@@ -1,0 +1,172 @@
+"""A draft model whose head has the rows of frequent tokens only.
+
+Enters: a loaded model of transformers and text of the kind that is drafted. Leaves: a drafter that shares the
+model's weights, with a copy of `keep` rows of its head. Cost: counting the text; a forward a node, whose head
+is as much cheaper as rows are left out. Where the vocabulary is small the copy costs more than it saves.
+
+Goel et al. 2025 (VocabTrim), Zhao et al. 2025 (FR-Spec): a draft model's head is much of its time where the
+vocabulary is large, and a few thousand tokens are most of any text. The law: q is the draft model's law over
+the kept tokens, normalised, and 0 elsewhere. Rare tokens are never drafted and are drawn from the residual
+(p - q)+, so no rule loses anything; a kept set may be any set, and may change between texts.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..._fork import hold_over_forks
+from ...lm.base import LanguageModelError
+from ..base import Cursor, Session, Start, Step
+from .draft_model import DraftModel
+from .layer_skip import twin
+
+if TYPE_CHECKING:
+    from ...lm.transformers import TransformersLM
+
+__all__ = ["TrimmedHead", "frequent", "with_rows"]
+
+
+class TrimmedHead:
+    """Drafts by a model with a trimmed head.
+
+    Args:
+        lm: the draft model, whose head stays as it is.
+        seen: a text of the kind that is drafted, or ids of it, to begin with.
+        keep: tokens whose rows stay, the ends among them.
+        again: emitted tokens after which the rows are chosen anew, by `seen` and everything that was emitted;
+            texts that are under way keep theirs. 0: never.
+        width: children offered a node.
+        name: for statistics.
+
+    Raises:
+        LanguageModelError: the model's logits are not its head's rows times a state.
+    """
+
+    def __init__(
+        self,
+        lm: TransformersLM,
+        seen: str | bytes | Sequence[int] = (),
+        *,
+        keep: int = 512,
+        again: int = 0,
+        width: int = 2,
+        name: str = "trimmed head",
+    ) -> None:
+        if keep < 1 or again < 0:
+            raise ValueError("keep must be at least 1, again must not be negative")
+        self.lm = lm
+        self.keep = keep
+        self.again = again
+        self.width = width
+        self.name = name
+        self.counts: Counter[int] = Counter()
+        self._lock = threading.Lock()
+        hold_over_forks(self)
+        self._fresh = 0
+        if isinstance(seen, (str, bytes)):
+            seen = lm.vocabulary.encode(seen)
+        self.counts.update(seen)
+        self._draft = self._trimmed()
+
+    @property
+    def waits(self) -> bool:
+        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
+        return self._draft.waits
+
+    @property
+    def rows(self) -> list[int]:
+        """The tokens that are kept now, ascending."""
+        return frequent(self.lm, self.counts, self.keep)
+
+    def open(self, start: Start) -> Session:
+        with self._lock:
+            if self.again and self._fresh >= self.again:
+                self._draft, self._fresh = self._trimmed(), 0
+            return _Session(self, self._draft.open(start))
+
+    def learn(self, tokens: Sequence[int]) -> None:
+        """Count what was emitted."""
+        with self._lock:
+            self.counts.update(tokens)
+            self._fresh += len(tokens)
+
+    def _trimmed(self) -> DraftModel:
+        return DraftModel(with_rows(self.lm, self.rows), width=self.width, name=self.name)
+
+
+class _Session:
+    def __init__(self, drafter: TrimmedHead, session: Session) -> None:
+        self._drafter = drafter
+        self._session = session
+
+    def cursor(self) -> Cursor | None:
+        return self._session.cursor()
+
+    def probes(self) -> Sequence[int]:
+        return ()
+
+    def accept(self, step: Step) -> None:
+        self._drafter.learn(step.tokens)
+        self._session.accept(step)
+
+    def close(self) -> None:
+        self._session.close()
+
+
+def frequent(lm: TransformersLM, counts: Counter[int], keep: int) -> list[int]:
+    """The ends and the most frequent tokens, `keep` in all, ascending; low ids where too few were counted,
+    which tokenizers give to what they merged first.
+    """
+    size = lm.vocabulary.vocab_size
+    ends = [token for token in lm.eos_token_ids if token < size]
+    order = sorted(range(size), key=lambda token: (-counts[token], token))
+    return sorted(list(dict.fromkeys([*ends, *order]))[:keep])
+
+
+def with_rows(lm: TransformersLM, rows: Iterable[int]) -> TransformersLM:
+    """A model that shares the weights of `lm`, with a head of these rows; all other logits are -inf.
+
+    Raises:
+        LanguageModelError: the model's logits are not its head's rows times a state.
+    """
+    import torch
+
+    from ...lm.transformers import TransformersLM
+
+    head = getattr(lm.model, "get_output_embeddings", lambda: None)()
+    place = next((name for name, part in lm.model._modules.items() if part is head), None)
+    if place is None or not isinstance(head, torch.nn.Linear) or not lm.tree_scorer().has_plain_head():
+        raise LanguageModelError(f"the head of {type(lm.model).__name__} is not a matrix that can be trimmed")
+    model = twin(lm.model)
+    model._modules[place] = _head(head, sorted(set(rows)))
+    return TransformersLM(
+        model,
+        lm.tokenizer,
+        vocabulary=lm.vocabulary,
+        max_context=lm.max_context,
+    )
+
+
+def _head(full: Any, rows: Sequence[int]) -> Any:
+    """A module that computes some rows of a head and calls all others impossible."""
+    import torch
+
+    class Head(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            ids = torch.tensor(list(rows), device=full.weight.device)
+            self.register_buffer("ids", ids)
+            self.register_buffer("some", full.weight.detach()[ids].contiguous())
+            self.bias = None if full.bias is None else full.bias.detach()[ids]
+            self.size = full.weight.shape[0]
+
+        def forward(self, states: Any) -> Any:
+            few = torch.nn.functional.linear(states, self.some, self.bias)
+            found = few.new_full((*few.shape[:-1], self.size), float("-inf"))
+            found[..., self.ids] = few
+            return found
+
+    return Head().eval()

@@ -1,0 +1,104 @@
+"""Draft models made out of a loaded model: fewer rows of the head, fewer layers, chosen while running."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+import structgen as sg  # noqa: E402
+from bench.enumerate import law  # noqa: E402
+from structgen.lm.base import LanguageModelError  # noqa: E402
+from structgen.lm.transformers import TransformersLM  # noqa: E402
+from structgen.speculation import Here, Speculation, Start, TrimmedHead  # noqa: E402
+from structgen.speculation.drafters.head_trim import frequent, with_rows  # noqa: E402
+from structgen.speculation.rules import recursive  # noqa: E402
+
+from .speculative import SCHEMAS, TEXTS, VOCABULARY  # noqa: E402
+from .test_speculation_models import llama  # noqa: E402
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def lm() -> TransformersLM:
+    return TransformersLM(llama(), vocabulary=VOCABULARY)
+
+
+# --- a trimmed head --------------------------------------------------------------------------------------
+
+
+def test_a_trimmed_head_has_the_logits_of_its_rows_and_no_others(lm: TransformersLM) -> None:
+    rows = [0, 3, 7, 12, 30]
+    short = with_rows(lm, rows)
+    text = VOCABULARY.encode("abcabc12")
+    full, few = (model.logprobs([model.start(text)])[0].astype(np.float64) for model in (lm, short))
+    assert np.isneginf(np.delete(few, rows)).all()
+    want = full[rows] - np.log(np.exp(full[rows]).sum())
+    assert few[rows] == pytest.approx(want, abs=1e-5)
+    # The weights are shared but for the rows, and the model's own head is as it was.
+    own = {p.data_ptr() for p in lm.model.parameters()}
+    assert {p.data_ptr() for p in short.model.parameters()} < own
+    assert lm.model.lm_head.weight.shape[0] == len(TEXTS)
+
+
+def test_the_rows_are_those_of_frequent_tokens(lm: TransformersLM) -> None:
+    drafter = TrimmedHead(lm, [5, 5, 5, 9, 9, 20], keep=3)
+    assert drafter.rows == [0, 5, 9]
+    assert frequent(lm, drafter.counts, 6) == [0, 1, 2, 5, 9, 20]
+    assert TrimmedHead(lm, "abab", keep=2).rows == [0, TEXTS.index(b"ab")]
+    assert TrimmedHead(lm, keep=10**6).rows == list(range(len(TEXTS)))
+
+
+def test_the_rows_follow_what_was_emitted(lm: TransformersLM) -> None:
+    drafter = TrimmedHead(lm, [40, 41, 42, 43], keep=10, again=12)
+    before, plain = drafter.rows, sg.generate(lm, "ab", SCHEMAS[0], max_tokens=40)
+    options = Speculation([drafter], adaptive=False, nodes=6)
+    accepted = []
+    for _ in range(3):
+        fast = sg.generate(lm, "ab", SCHEMAS[0], max_tokens=40, speculate=options)
+        assert fast.tokens == plain.tokens and fast.speculation is not None
+        accepted.append(fast.speculation.accepted)
+    assert set(plain.tokens) & set(drafter.rows) > set(plain.tokens) & set(before)
+    assert accepted[-1] > accepted[0]
+
+
+def test_drafts_of_a_trimmed_head_are_lossless(lm: TransformersLM) -> None:
+    grammar = sg.Compiler(VOCABULARY).regex("(a|ab|bc|c|x){2,3}")
+    prompt = VOCABULARY.encode("ab")
+    for keep in (1, 12, 20):
+        drafter = TrimmedHead(lm, "abcabxx", keep=keep)
+        cursor = drafter.open(Start(prompt, VOCABULARY, grammar, 0.7, None)).cursor()
+        matcher = grammar.matcher()
+        allowed = [t for t in range(len(TEXTS)) if matcher.validate_tokens([t]) == 1]
+        p = np.zeros(len(TEXTS))
+        p[allowed] = np.exp(lm.logprobs([lm.start(prompt)])[0, allowed].astype(np.float64) / 0.7)
+        p /= p.sum()
+        assert cursor is not None
+        found = cursor.distribution(Here(matcher, 0))
+        if keep == 1:  # the end alone, which the grammar forbids here
+            assert found is None
+            continue
+        q = np.zeros(len(TEXTS))
+        q[found[0]] = found[1]
+        assert set(np.flatnonzero(q)) == set(allowed) & set(drafter.rows)
+        assert np.abs(law(lambda p, q, xs, c: recursive(p, q, xs, c)[0], p, q, 2, False) - p).max() < 1e-12
+    options: dict[str, Any] = {"temperature": 0.9, "max_tokens": 24, "n": 3, "seed": 3}
+    for tree in ({}, {"adaptive": False, "nodes": 8}):
+        fast = sg.generate(lm, "ab", SCHEMAS[1], speculate=Speculation([drafter], **tree), **options)
+        plain = sg.generate(lm, "ab", SCHEMAS[1], **options)
+        assert [r.tokens for r in fast] == [r.tokens for r in plain]
+    sampled = Speculation([drafter], rule="single")
+    assert sg.generate(lm, "ab", SCHEMAS[1], speculate=sampled, **options)[0].speculation.drafted
+
+
+def test_a_head_that_is_no_matrix_is_refused(lm: TransformersLM) -> None:
+    with pytest.raises(LanguageModelError, match="not a matrix"):
+        TrimmedHead(with_rows(lm, [0, 1, 2]))
+    for bad in ({"keep": 0}, {"again": -1}):
+        with pytest.raises(ValueError):
+            TrimmedHead(lm, **bad)
