@@ -8,6 +8,7 @@ away as if they had not been drawn) must not pass.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -170,10 +171,12 @@ def test_whole_texts_follow_the_law_of_plain_decoding(rule: str, drafter: str) -
     assert all(r.speculation.forwards <= len(r.tokens) for r in results)
 
 
-def exact_law(lm: RandomModel, grammar: sg.CompiledGrammar) -> dict[tuple[int, ...], float]:
-    """Every text with its probability under the local law."""
+def exact_law(
+    lm: RandomModel, grammar: sg.CompiledGrammar, start: Any = None
+) -> dict[tuple[int, ...], float]:
+    """Every text with its probability under the local law; behind "x" by default."""
     found: dict[tuple[int, ...], float] = {}
-    start = lm.start("x")
+    start = lm.start("x") if start is None else start
     waiting = [(start, grammar.matcher(), (), 1.0)]
     while waiting:
         context, matcher, tokens, weight = waiting.pop()

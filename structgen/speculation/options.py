@@ -31,7 +31,7 @@ from .goodput import Bench, Calibration, CostTable
 
 __all__ = ["NAMED", "Rule", "Speculation", "named", "resolve", "standard_drafters"]
 
-Rule = Literal["coupled", "single", "recursive", "k-seq"]
+Rule = Literal["coupled", "single", "recursive", "k-seq", "beam"]
 
 
 @dataclass
@@ -51,9 +51,10 @@ class Speculation:
             plain decoding under the same seed. The others sample drafts from a drafter's distribution and
             accept by comparing it with the target's; the *law* of the text is the same, the text is not:
             "single" (one draft a place), "recursive" (`branches` siblings without replacement), "k-seq"
-            (`branches` independent ones). They use the first drafter alone, which needs a distribution
-            (`DraftModel`, `LogitNgrams`).
-        branches: sibling drafts of the rules that sample.
+            (`branches` independent ones), "beam" (whole texts without replacement, `branches` a level). They
+            use the first drafter alone, which needs a distribution (`DraftModel`, `TokenIntersection`,
+            `StringDraft`, `TrimmedHead`, `LogitNgrams`).
+        branches: sibling drafts of the rules that sample; the width of "beam".
         depth: places ahead that those rules draft.
         restricted_head: where no log-probabilities are asked for, compute only allowed rows of the head for
             masks of at most this many tokens; 0 never. Drafters that learn from the model's distributions

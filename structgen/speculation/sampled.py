@@ -6,7 +6,8 @@ target's and the draft's distribution over the whole vocabulary at every visited
 The first drafter is asked for distributions. They are masked by the grammar *before* anything is drawn, and
 everything that was drawn is offered to the rule, also what the target's mask refuses (rules.py says why).
 Trees are grown in level order, `branches` draws a node while the budget lasts: whether a node gets drafts
-depends on the number of nodes before it, never on which tokens they are.
+depends on the number of nodes before it, never on which tokens they are. Rule "beam" grows them by stochastic
+beam search (beams.py) and offers a node's children in its order.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ import numpy.typing as npt
 from .._draws import probabilities
 from ..logits import allocate_bitmask, apply_bitmask
 from .base import Cursor, Here
+from .beams import GumbelBelow, Perturbation, stochastic_beams
 from .engine import Row, Run, _Live
 from .options import Rule
-from .rules import Floats, k_seq, recursive
+from .rules import Chance, Floats, k_seq, recursive
 from .score import Scores
 from .tree import Built, DraftTree, Walk
 
@@ -94,6 +96,9 @@ class SampledRun(Run):
         deepest = min(self.options.depth, item.left - 1)
         walk = Walk(item.row.matcher)
         try:
+            if cursor is not None and self.options.rule == "beam":
+                self._beams(item, tree, drafts, walk, cursor, deepest)
+                cursor = None
             level: list[tuple[int, Cursor]] = [] if cursor is None else [(-1, cursor)]
             for _ in range(deepest):
                 below: list[tuple[int, Cursor]] = []
@@ -115,17 +120,13 @@ class SampledRun(Run):
         cursor: Cursor,
     ) -> list[tuple[int, Cursor]]:
         """Draw below one node; the new nodes with their cursors."""
-        options, row = self.options, item.row
+        options = self.options
         if len(tree) + options.branches > options.nodes:
             return []
-        path = tree.path(node)
-        here = Here(walk.at(path), len(row.tokens) + len(path))
-        ask = cast(Callable[[Here], "Distribution | None"], cast(Any, cursor).distribution)
-        found = ask(here)
+        found = self._asked(item, tree, walk, node, cursor)
         if found is None:
             return []
-        q = np.zeros(self.vocabulary.vocab_size)
-        q[found[0]] = found[1]
+        q = self._spread(found)
         drawn = draw_drafts(q, options.rule, options.branches, self._random[id(item)])
         drafts[node] = (q, drawn)
         made = []
@@ -135,6 +136,61 @@ class SampledRun(Run):
             if after is not None:
                 made.append((child, after))
         return made
+
+    def _beams(
+        self,
+        item: _Live,
+        tree: DraftTree,
+        drafts: dict[int, tuple[Floats, list[int]]],
+        walk: Walk,
+        cursor: Cursor,
+        deepest: int,
+    ) -> None:
+        """The tree of stochastic beam search; what a node has no room for was never drawn."""
+        width = self.options.branches
+        cursors = {-1: cursor}
+
+        def law(node: int) -> Distribution | None:
+            found = self._asked(item, tree, walk, node, cursors[node])
+            if found is None:
+                return None
+            some = found[1] > 0.0  # a token that was rounded away cannot be drawn
+            drafts[node] = self._spread(found), []
+            return found[0][some], found[1][some]
+
+        def add(node: int, token: int) -> int | None:
+            q, drawn = drafts[node]
+            drawn.append(token)
+            child = tree.add(node, token, ((0, float(q[token])),), 0.0)
+            after = None if token in self.ends else cursors[node].step(token)
+            if after is None:
+                return None
+            cursors[child] = after
+            return child
+
+        levels = min(deepest, self.options.nodes // width)
+        stochastic_beams(-1, width, levels, law, add, self._perturbation(item))
+
+    def _chance(self, item: _Live) -> Chance:
+        return RandomChance(self._random[id(item)])
+
+    def _perturbation(self, item: _Live) -> Perturbation:
+        return GumbelBelow(self._random[id(item)])
+
+    def _asked(
+        self, item: _Live, tree: DraftTree, walk: Walk, node: int, cursor: Cursor
+    ) -> Distribution | None:
+        """What the drafter draws from behind a node."""
+        path = tree.path(node)
+        here = Here(walk.at(path), len(item.row.tokens) + len(path))
+        ask = cast(Callable[[Here], "Distribution | None"], cast(Any, cursor).distribution)
+        return ask(here)
+
+    def _spread(self, found: Distribution) -> Floats:
+        """Over the whole vocabulary."""
+        q = np.zeros(self.vocabulary.vocab_size)
+        q[found[0]] = found[1]
+        return q
 
     def _choose(self, item: _Live, scores: Scores, node: int) -> int:
         """The rule where there are drafts, a draw of the target's own elsewhere."""
@@ -148,7 +204,7 @@ class SampledRun(Run):
         ids, weights = probabilities(vector, self.how)
         p = np.zeros(self.vocabulary.vocab_size)
         p[ids] = weights
-        chance = RandomChance(self._random[id(item)])
+        chance = self._chance(item)
         drafted = self._drafts[id(item)].get(node)
         if drafted is None:
             token = chance.draw(p)

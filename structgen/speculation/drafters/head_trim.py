@@ -155,6 +155,9 @@ def _head(full: Any, rows: Sequence[int]) -> Any:
     import torch
 
     class Head(torch.nn.Module):
+        ids: torch.Tensor
+        some: torch.Tensor
+
         def __init__(self) -> None:
             super().__init__()
             ids = torch.tensor(list(rows), device=full.weight.device)

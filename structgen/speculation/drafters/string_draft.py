@@ -4,10 +4,10 @@ Enters: the text. Leaves: for every token of the target the probability that the
 with it, summed over the draft model's ways to write that text. Cost: up to `forwards` forwards of the draft
 model a node, a pass over both vocabularies; tables of prefixes once a pair of vocabularies.
 
-Timor et al. 2025, *Accelerating LLM inference with lossless speculative decoding algorithms for heterogeneous
-vocabularies* (string-level rejection, SLRS). The draft model writes its tokens until no token of the target
-of at most `longest` bytes goes on from what is written. The draft is the longest token of the target that begins
-the string. Its probability
+Timor et al. 2025, *Accelerating LLM inference with lossless speculative decoding algorithms for
+heterogeneous vocabularies* (string-level rejection, SLRS). The draft model writes its tokens until no token
+of the target of at most `longest` bytes goes on from what is written. The draft is the longest token of the
+target that begins the string. Its probability
 
     psi(t) = sum of prod q(d_i | d_1 .. d_(i-1)) over the strings d_1 d_2 .. that begin with t
 
@@ -18,8 +18,8 @@ The paper counts up to 2^(m - 1) ways for a token of m bytes and calls the metho
 vocabularies. Here the strings are a tree that is expanded best first, and only `forwards` nodes of it. A
 string whose node is not expanded is decided as it stands: its draft is the longest token so far. Which nodes
 are expanded depends on the past only. So psi is the exact law of a draft of that tree, for any number of
-forwards, and the text follows the target's masked law. One forward gives the draft model's next token, cut to
-the target's: what `TokenIntersection` has, with the mass of longer tokens on their beginnings.
+forwards, and the text follows the target's masked law. One forward gives the draft model's next token, cut
+to the target's: what `TokenIntersection` has, with the mass of longer tokens on their beginnings.
 """
 
 from __future__ import annotations

@@ -1,0 +1,104 @@
+"""Draft trees by stochastic beam search, for recursive rejection: beams are texts without replacement.
+
+Enters: a draft model's distributions, a width and a depth. Leaves: a tree of at most `width` nodes a level,
+and the children of each node in the order in which they are to be offered. Cost: a distribution a node that
+is not of the last level, a sort of its tokens.
+
+RSD-S: Jeon et al. 2024, *Recursive speculative decoding*; stochastic beam search: Kool, van Hoof and Welling
+2019. Every text has a Gumbel number around its log-probability, and the beam of a level holds the texts with
+the largest ones. A node's number is the largest among the texts below it, so children draw theirs under the
+condition that their largest is their parent's; what would not be in the beam is never drawn.
+
+The law: a node's children stand in the order of their numbers. Which token is the next of that order, given
+those before it, follows q without them, and that does not depend on the numbers. Whether there is a next one
+at all depends on the numbers and on earlier tokens alone. So each child is what recursive rejection
+(rules.py) takes for its next draft, and a child that the beam has no room for was never drawn. Fixed trees
+spend `branches` drafts on every node; beams spend them where the draft model finds text likely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from .rules import Floats
+
+__all__ = ["GumbelBelow", "Perturbation", "stochastic_beams"]
+
+Node = TypeVar("Node", bound=Hashable)
+Law = tuple[npt.NDArray[np.int64], Floats]
+
+
+class Perturbation(Protocol):
+    """Where the numbers come from."""
+
+    def __call__(
+        self, path: tuple[int, ...], ids: npt.NDArray[np.int64], scores: Floats, above: float
+    ) -> Floats:
+        """Numbers for the children of a path.
+
+        Args:
+            ids: their tokens, shape (n,).
+            scores: log-probabilities of their paths, shape (n,).
+            above: the number of the path, which the largest of the children equals.
+        """
+        ...
+
+
+class GumbelBelow:
+    """Gumbel numbers around scores, on condition that the largest is known (Kool et al. 2019, appendix B)."""
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self._random = random
+
+    def __call__(
+        self, path: tuple[int, ...], ids: npt.NDArray[np.int64], scores: Floats, above: float
+    ) -> Floats:
+        free = scores + self._random.gumbel(size=len(scores))
+        # -log(exp(-above) - exp(-largest) + exp(-free)), in a form that neither overflows nor cancels.
+        with np.errstate(divide="ignore"):
+            gap = above - free + np.log(-np.expm1(np.minimum(free - free.max(), 0.0)))
+        found: Floats = above - np.maximum(0.0, gap) - np.log1p(np.exp(-np.abs(gap)))
+        return found
+
+
+def stochastic_beams(
+    root: Node,
+    width: int,
+    depth: int,
+    law: Callable[[Node], Law | None],
+    add: Callable[[Node, int], Node | None],
+    perturbation: Perturbation,
+) -> None:
+    """Grow a tree below `root`, level by level.
+
+    Args:
+        width: nodes a level at most.
+        depth: levels at most.
+        law: tokens and probabilities behind a node, none of them 0; None: nothing is known there.
+        add: takes a child; called level by level and for each parent in the order of rejection. None: nothing
+            is drafted behind it.
+        perturbation: the numbers.
+    """
+    # (node, tokens of its path, log-probability, number)
+    level: list[tuple[Node, tuple[int, ...], float, float]] = [(root, (), 0.0, 0.0)]
+    for _ in range(depth):
+        found: list[tuple[float, Node, tuple[int, ...], float]] = []
+        for node, path, score, above in level:
+            known = law(node)
+            if known is None:
+                continue
+            ids, p = known
+            scores = score + np.log(p)
+            numbers = perturbation(path, ids, scores, above)
+            for i in np.argsort(-numbers, kind="stable")[:width].tolist():
+                found.append((float(numbers[i]), node, (*path, int(ids[i])), float(scores[i])))
+        found.sort(key=lambda item: -item[0])
+        level = []
+        for number, node, path, score in found[:width]:
+            after = add(node, path[-1])
+            if after is not None:
+                level.append((after, path, score, number))
