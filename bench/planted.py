@@ -37,6 +37,7 @@ TESTS = (
     "tests/test_other_vocabularies.py",
     "tests/test_beams.py",
     "tests/test_draft_models.py",
+    "tests/test_drafters.py",
 )
 
 
@@ -235,6 +236,12 @@ BUGS = (
         "structgen/speculation/beams.py",
         "found: Floats = above - np.maximum(0.0, gap) - np.log1p(np.exp(-np.abs(gap)))",
         "found: Floats = free",
+    ),
+    Bug(
+        "the lookahead window keeps its place when the text grows by several tokens",
+        "structgen/speculation/drafters/lookahead_window.py",
+        "rows, gone = rows[1:], gone - 1",
+        "rows, gone = rows[1:], 0",
     ),
 )
 

@@ -143,7 +143,7 @@ def test_planted_faults_are_found() -> None:
 
 
 def test_numbers_have_the_order_of_draws_without_replacement() -> None:
-    """Two levels of conditioned Gumbel numbers against drawing whole texts, and the largest is the parent's."""
+    """Two levels of conditioned numbers against drawing whole texts; the largest is the parent's."""
     q = table(3, 2)
     want = {tuple(order): weight for order, weight in orders(texts_of(q, 2))}
     logs = [np.log(q(())), np.log(q((0,))), np.log(q((1,)))]

@@ -21,6 +21,7 @@ from structgen.speculation import (
     Likely,
     LogitNgrams,
     Lookahead,
+    LookaheadWindow,
     PromptLookup,
     SchemaOrder,
     SourceCopy,
@@ -35,6 +36,7 @@ from structgen.speculation import (
 from structgen.speculation.drafters.ranking import ranked
 from structgen.speculation.drafters.schema_order import Shapes, State, predictions, read
 from structgen.speculation.drafters.suffix_automaton import SuffixAutomaton, SuffixMatch
+from structgen.speculation.tree import DraftTree
 
 from .speculative import SCHEMAS, TEXTS, VOCABULARY
 
@@ -305,7 +307,60 @@ def test_lookahead_turns_probes_into_ngrams() -> None:
     assert len(session.probes()) == 3
     for i in range(200):
         session.accept(Step([i + 1], None, [(7 * i) % 40, i % 40, 3]))
-    assert all(len(grams) <= 6 for grams in session._pool.values())
+    assert all(len(grams) <= 6 for grams in session._pool._grams.values())
+
+
+def test_the_window_is_a_row_of_columns_and_columns_become_ngrams() -> None:
+    """A target that counts: behind any path it says the last token plus one, so columns count up."""
+    session = LookaheadWindow(window=3, ngram=4).open(start([7, 3, 5]))
+    rows = []
+    for _ in range(4):
+        tokens, parents = list(session.probes()), list(session.probe_parents())
+        rows.append(len(tokens) // 3)
+        assert parents == [-1, 0, 1, *range(len(tokens) - 3)]
+        session.accept(Step([1], probes=[t + 1 for t in tokens]))
+    # One generation more a step, until there are ngram - 1.
+    assert rows == [1, 2, 3, 3]
+    columns = [list(session.probes())[c::3] for c in range(3)]
+    assert all(column == list(range(column[0], column[0] + 3)) for column in columns)
+    # n-grams of four: the first token of a column and the three behind it.
+    first = columns[0][0]
+    session.accept(Step([first], probes=[t + 1 for t in session.probes()]))
+    assert drafted(session, 3) == [first + 1, first + 2, first + 3]
+
+
+def test_the_window_moves_with_the_text() -> None:
+    """Guesses keep their place: what row r says of the place r + c is said of it after any step."""
+    session = LookaheadWindow(window=4, ngram=3).open(start([9]))
+    place = 0  # of the next token
+    rows: list[Any] = []
+    for tokens in ([1], [1, 1], [1], [1, 1, 1], [1]):
+        probes, parents = list(session.probes()), list(session.probe_parents())
+        depths: list[int] = []
+        for parent in parents:
+            depths.append(0 if parent < 0 else depths[parent] + 1)
+        for guess, depth in zip(probes, depths, strict=True):
+            assert guess in (9, 100 + place + depth)
+        rows.append(probes)
+        # The target writes 100 + place everywhere.
+        session.accept(Step(tokens, probes=[101 + place + depth for depth in depths]))
+        place += len(tokens)
+    assert sum(guess >= 100 for guess in rows[-1]) >= 4
+    kept = list(session.probes())
+    session.accept(Step([1, 1]))  # it sat out
+    assert list(session.probes())[:2] == kept[2:4]
+    for bad in ({"window": 0}, {"ngram": 1}, {"keys": 0}):
+        with pytest.raises(ValueError):
+            LookaheadWindow(**bad)
+
+
+def test_probes_are_a_tree_within_the_depth() -> None:
+    tree = DraftTree()
+    shared = tree.add(-1, 5, (), 0.5)
+    tree.add_probes(0, [5, 6, 7, 8], [-1, 0, 0, 2], depth=2)
+    assert tree.probes[0] == [shared, 1, 2] and tree.parents == [-1, 0, 0] and tree.tokens == [5, 6, 7]
+    tree.add_probes(1, [5, 6, 9])
+    assert tree.probes[1] == [0, 1, 3] and tree.depths == [1, 2, 2, 3]
 
 
 def test_ranked_is_the_gumbel_argmax() -> None:

@@ -124,7 +124,11 @@ class Session(Protocol):
         ...
 
     def probes(self) -> Sequence[int]:
-        """A chain of tokens to score behind the text for the drafter's own use, mostly empty."""
+        """Tokens to score behind the text for the drafter's own use, mostly none.
+
+        They are a chain. A session that has a method `probe_parents` makes them a tree: it gives for each the
+        number of the one before it in the text, which comes earlier in the list, or -1 for the text itself.
+        """
         ...
 
     def accept(self, step: Step) -> None:

@@ -308,9 +308,11 @@ class Run:
             item.built.seconds[number] = item.built.seconds.get(number, 0.0) + spent
         if not self.restricted:
             for number in item.asked:
-                chain = item.sessions[number].probes()
-                if chain:
-                    item.built.tree.add_probes(number, chain[:depth])
+                session = item.sessions[number]
+                probes = session.probes()
+                if probes:
+                    parents = getattr(session, "probe_parents", None)
+                    item.built.tree.add_probes(number, probes, parents and parents(), depth)
         stats = self.statistics
         stats.pruned += item.built.pruned
         stats.checks += item.built.checks

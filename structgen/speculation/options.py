@@ -19,6 +19,7 @@ from .drafters import (
     Forced,
     LogitNgrams,
     Lookahead,
+    LookaheadWindow,
     PromptLookup,
     SchemaOrder,
     SourceCopy,
@@ -99,6 +100,7 @@ NAMED: dict[str, Callable[[], Drafter]] = {
     "lookup": PromptLookup,
     "copy": SourceCopy,
     "lookahead": Lookahead,
+    "window": LookaheadWindow,
 }
 _STANDARD = ("grammar", "schema", "automaton", "tree", "recycling")
 

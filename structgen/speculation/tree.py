@@ -88,14 +88,25 @@ class DraftTree:
         del self.tokens[count:], self.parents[count:], self.depths[count:]
         del self.children[count + 1 :], self.offers[count:], self.chances[count:]
 
-    def add_probes(self, drafter: int, chain: Sequence[int]) -> None:
-        """A chain below the root, sharing what is there already."""
-        node, nodes = -1, []
-        for token in chain:
-            known = self.child(node, token)
-            node = self.add(node, token, (), 0.0) if known is None else known
-            nodes.append(node)
-        self.probes[drafter] = nodes
+    def add_probes(
+        self, drafter: int, tokens: Sequence[int], parents: Sequence[int] | None = None, depth: int = 1 << 30
+    ) -> None:
+        """A chain below the root, or a tree by parents (-1: the root), sharing what is there already.
+
+        What lies deeper than `depth` is left out, and is missing in `probes`.
+        """
+        nodes: list[int] = []
+        kept: list[int] = []
+        for i, token in enumerate(tokens):
+            parent = i - 1 if parents is None else parents[i]
+            above = -1 if parent < 0 else nodes[parent]
+            if parent >= 0 and above < 0 or (0 if above < 0 else self.depths[above]) >= depth:
+                nodes.append(-1)
+                continue
+            known = self.child(above, token)
+            nodes.append(self.add(above, token, (), 0.0) if known is None else known)
+            kept.append(nodes[-1])
+        self.probes[drafter] = kept
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from .head_trim import TrimmedHead
 from .layer_skip import layer_skip
 from .logit_ngrams import LogitNgrams
 from .lookahead import Lookahead
+from .lookahead_window import LookaheadWindow
 from .schema_order import SchemaOrder
 from .string_draft import StringDraft
 from .suffix_automaton import SuffixAutomatonDrafter
@@ -22,6 +23,7 @@ __all__ = [
     "Forced",
     "LogitNgrams",
     "Lookahead",
+    "LookaheadWindow",
     "PromptLookup",
     "SchemaOrder",
     "SourceCopy",

@@ -5,8 +5,8 @@ Enters: the target's most probable token after each guess. Leaves: n-grams that 
 Cost: `window` more nodes in every forward, which pays only where a forward's width is nearly free.
 
 Fu et al. 2024 (Jacobi decoding with an n-gram pool). The guesses form one chain that is iterated as in
-Jacobi decoding; the paper's two-dimensional window keeps several generations of it, at that many times the
-nodes. Guesses are scored for the drafter alone, so the grammar does not prune them.
+Jacobi decoding; the paper's two-dimensional window, lookahead_window.py, keeps several generations of it, at
+that many times the nodes. Guesses are scored for the drafter alone, so the grammar does not prune them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from ..base import Cursor, Here, Quiet, Start, Step
 
-__all__ = ["Lookahead"]
+__all__ = ["Lookahead", "Pool"]
 
 _GRAMS_A_TOKEN = 6
 
@@ -48,7 +48,7 @@ class _Session(Quiet):
         # The paper begins with random tokens; tokens of the prompt are at least tokens of this text.
         self._filler = list(prompt)
         self._guesses = [prompt[(7 * i) % len(prompt)] for i in range(drafter.window)]
-        self._pool: OrderedDict[int, list[tuple[int, ...]]] = OrderedDict()
+        self._pool = Pool(drafter.keys)
 
     def probes(self) -> Sequence[int]:
         return self._guesses
@@ -59,7 +59,7 @@ class _Session(Quiet):
             for i in range(len(guesses)):
                 stop = min(len(guesses), i + self._drafter.longest)
                 for end in range(i + 1, stop + 1):
-                    self._learn(guesses[i], (*guesses[i + 1 : end], said[end - 1]))
+                    self._pool.learn(guesses[i], (*guesses[i + 1 : end], said[end - 1]))
             # Guess i + 1 was for the place behind guess i; `gone` places are text by now.
             fresh = list(said[len(step.tokens) - 1 :])
         else:
@@ -69,19 +69,36 @@ class _Session(Quiet):
         self._guesses = fresh[: self._drafter.window]
         self._last = step.tokens[-1]
 
-    def _learn(self, key: int, gram: tuple[int, ...]) -> None:
-        row = self._pool.setdefault(key, [])
-        self._pool.move_to_end(key)
+    def cursor(self) -> Cursor | None:
+        return self._pool.cursor(self._last)
+
+
+class Pool:
+    """N-grams by their first token, the newest last.
+
+    Args:
+        keys: first tokens kept; the one that was longest without a new n-gram goes.
+    """
+
+    def __init__(self, keys: int) -> None:
+        self._keys = keys
+        self._grams: OrderedDict[int, list[tuple[int, ...]]] = OrderedDict()
+
+    def learn(self, key: int, gram: tuple[int, ...]) -> None:
+        """An n-gram: its first token and the others."""
+        row = self._grams.setdefault(key, [])
+        self._grams.move_to_end(key)
         if gram in row:
             row.remove(gram)
         row.append(gram)
         del row[:-_GRAMS_A_TOKEN]
-        if len(self._pool) > self._drafter.keys:
-            self._pool.popitem(last=False)
+        if len(self._grams) > self._keys:
+            self._grams.popitem(last=False)
 
-    def cursor(self) -> Cursor | None:
-        grams = self._pool.get(self._last)
-        return _Cursor(self._pool, self._last, tuple(grams)) if grams else None
+    def cursor(self, token: int) -> Cursor | None:
+        """Behind a token; None: no n-gram begins with it."""
+        grams = self._grams.get(token)
+        return _Cursor(self._grams, token, tuple(grams)) if grams else None
 
 
 class _Cursor:

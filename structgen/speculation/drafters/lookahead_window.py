@@ -1,0 +1,86 @@
+"""Lookahead with the two-dimensional window: several generations of Jacobi iterations ride along, and each
+column of them is an n-gram.
+
+Enters: the target's most probable token behind each column. Leaves: n-grams that begin with the last token.
+Cost: `window` times `ngram` - 1 more nodes in every forward, which pays only where width is nearly free.
+
+Fu et al. 2024, *Break the sequential dependency of LLM inference using lookahead decoding*. Row 0 is the
+oldest generation, a chain of guesses behind the text; below each of them hangs its column, one guess of
+every later generation, each for the place behind the one above. That is a tree, so the forward that verifies
+drafts scores the window too. The tokens found behind the columns are the next generation, and the oldest one
+goes: what was row 1 stands one place nearer to the text, as the text is one token longer. `Lookahead` has
+one generation, whose n-grams join guesses that were made under different pasts; a column's guesses were made
+one from the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..base import Cursor, Quiet, Start, Step
+from .lookahead import Pool
+
+__all__ = ["LookaheadWindow"]
+
+
+class LookaheadWindow:
+    """Drafts from the n-grams of a window.
+
+    Args:
+        window: columns.
+        ngram: tokens of an n-gram; one less is the number of generations.
+        keys: first tokens kept.
+    """
+
+    name = "lookahead window"
+
+    def __init__(self, window: int = 5, ngram: int = 4, keys: int = 4096) -> None:
+        if window < 1 or ngram < 2 or keys < 1:
+            raise ValueError("window and keys must be at least 1, ngram at least 2")
+        self.window, self.ngram, self.keys = window, ngram, keys
+
+    def open(self, start: Start) -> _Session:
+        return _Session(self, start.prompt)
+
+
+class _Session(Quiet):
+    """`_rows[r][c]` is a guess for the place r + c behind the next one."""
+
+    def __init__(self, drafter: LookaheadWindow, prompt: Sequence[int]) -> None:
+        self._width = drafter.window
+        self._height = drafter.ngram - 1
+        self._pool = Pool(drafter.keys)
+        self._last = prompt[-1]
+        # The paper begins with random tokens; tokens of the prompt are at least tokens of this text.
+        self._filler = list(prompt)
+        self._used = 0
+        self._rows: list[list[int]] = [self._filled([])]
+
+    def probes(self) -> Sequence[int]:
+        return [token for row in self._rows for token in row]
+
+    def probe_parents(self) -> Sequence[int]:
+        return [i - 1 if i < self._width else i - self._width for i in range(len(self._rows) * self._width)]
+
+    def accept(self, step: Step) -> None:
+        rows, gone = self._rows, len(step.tokens)
+        if len(step.probes) == len(rows) * self._width:
+            fresh = list(step.probes[-self._width :])
+            for first, *column in zip(*rows, fresh, strict=True):
+                self._pool.learn(first, tuple(column))
+            rows = [*rows, fresh]
+            if len(rows) > self._height:
+                # Row 1 is a place nearer to the text now, and so is the text's end.
+                rows, gone = rows[1:], gone - 1
+        self._rows = [self._filled(row[gone:]) for row in rows]
+        self._last = step.tokens[-1]
+
+    def _filled(self, row: list[int]) -> list[int]:
+        row = list(row)
+        while len(row) < self._width:
+            row.append(self._filler[self._used % len(self._filler)])
+            self._used += 7
+        return row
+
+    def cursor(self) -> Cursor | None:
+        return self._pool.cursor(self._last)
