@@ -20,6 +20,8 @@ import structgen as sg
 from structgen._draws import Noise
 from structgen.generation import Sampling, generate
 from structgen.speculation import (
+    Corpus,
+    CorpusDrafter,
     CostTable,
     Drafter,
     DraftModel,
@@ -51,6 +53,7 @@ from .speculative import OTHER, SCHEMAS, TEXTS, VOCABULARY, Adversary, Oracle, R
 LM = RandomModel()
 COMPILER = sg.Compiler(VOCABULARY)
 WARM = LogitNgrams()
+CORPUS = Corpus.build(['{"a":1,"b":"x","abc":true}', '{"a":12,"b":"yy"', '["ab","abc"]', "abcab"], VOCABULARY)
 
 DRAFTERS: dict[str, Callable[[], list[Drafter]]] = {
     "none": lambda: [],
@@ -65,6 +68,7 @@ DRAFTERS: dict[str, Callable[[], list[Drafter]]] = {
     "trigram": lambda: [Trigram(64)],
     "lookahead": lambda: [Lookahead()],
     "lookahead window": lambda: [LookaheadWindow(3, 3)],
+    "corpus": lambda: [CorpusDrafter(CORPUS, 1)],
     "draft model": lambda: [DraftModel(RandomModel(9))],
     "same model": lambda: [DraftModel(RandomModel(0))],
     "other vocabulary": lambda: [DraftModel(RandomModel(3, OTHER), tokens=4)],

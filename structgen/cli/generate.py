@@ -90,7 +90,7 @@ def add_parser(commands: Commands) -> None:
         metavar="WHAT",
         default="off",
         help="several tokens a forward, the same text: auto, off, or drafters by name "
-        f"({', '.join(NAMED)}), separated by commas",
+        f"({', '.join(NAMED)}, corpus=FILE), separated by commas; auto among them is all of its own",
     )
     parser.add_argument("--stream", action="store_true", help="write the text of --prompt as it comes")
     parser.add_argument("--output", metavar="FILE", help="write records as JSONL here (- is standard output)")
@@ -164,7 +164,9 @@ def speculation(what: str) -> Any:
     from structgen.speculation.options import named
 
     try:
-        return named(what)
+        return named(what, files=True)
+    except OSError as error:
+        raise Failure(f"--speculate: cannot read {error.filename}: {error.strerror}") from None
     except ValueError as error:
         raise Failure(f"--speculate: {error}") from None
 

@@ -34,6 +34,7 @@ _COMMANDS = (
     "edit",
     "lint",
     "trace",
+    "corpus",
     "bench",
     "grammar",
 )

@@ -90,6 +90,12 @@ def add_arguments(parser: argparse.ArgumentParser, port: int = 8000) -> None:
         "--temperature", type=float, metavar="T", help="where a request has none (default: 1; embedded: 0)"
     )
     parser.add_argument(
+        "--corpus",
+        default="",
+        metavar="FILE",
+        help="texts that the drafter `corpus` copies from: a file of `structgen corpus`, or texts",
+    )
+    parser.add_argument(
         "--on-limit",
         choices=("subset", "error"),
         default=_DEFAULTS.on_limit,
@@ -116,7 +122,9 @@ def _flag(field: str) -> str:
 def settings(options: argparse.Namespace) -> dict[str, Any]:
     """The fields of `structgen.serve.options.Options`."""
     keys = options.api_key or [key for key in [os.environ.get(_KEY, "")] if key]
-    found = {name: getattr(options, name) for name in ("name", "tool_style", "temperature", "on_limit")}
+    found = {
+        name: getattr(options, name) for name in ("name", "tool_style", "temperature", "corpus", "on_limit")
+    }
     for field in _NUMBERS:
         if field.endswith("_bytes"):
             found[field] = getattr(options, field.replace("_bytes", "_megabytes")) * _MEGABYTE
@@ -139,6 +147,8 @@ def serve(options: argparse.Namespace, ready: Callable[[str], object] | None = N
         for field in _NUMBERS:
             words = words.replace(field, _flag(field))
         raise Failure(words) from None
+    if chosen.corpus and not os.path.isfile(chosen.corpus):
+        raise Failure(f"cannot read the corpus {chosen.corpus}: no such file")
     from structgen._extras import missing
 
     try:

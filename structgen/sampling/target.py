@@ -26,11 +26,12 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
+from .._array_file import vocabulary_digest
 from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from ..grammar import fill_bitmasks
 from ..lm.base import check_logprobs
@@ -391,7 +392,7 @@ class Target:
     def key(self) -> str:
         """A digest of everything that the numbers of a trie depend on, but for the model's weights."""
         record = {
-            "vocabulary": _digest(self.vocabulary),
+            "vocabulary": vocabulary_digest(self.vocabulary),
             "ends": self.ends,
             "prompt": hashlib.sha256(np.asarray(self.start.tokens, np.int64).tobytes()).hexdigest(),
             "grammar": _spelled(self.grammar.source),
@@ -401,20 +402,6 @@ class Target:
             "potentials": [identity(p) for p in (self.shaping, self.condition, self.critic)],
         }
         return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
-
-
-_digests: WeakKeyDictionary[Vocabulary, str] = WeakKeyDictionary()
-
-
-def _digest(vocabulary: Vocabulary) -> str:
-    """Of the bytes of every token; remembered, because 131,072 of them take 70 ms."""
-    found = _digests.get(vocabulary)
-    if found is None:
-        parts = hashlib.sha256()
-        for text in vocabulary.tokens:
-            parts.update(len(text).to_bytes(4, "little") + text)
-        found = _digests[vocabulary] = parts.hexdigest()
-    return found
 
 
 def _own(rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:

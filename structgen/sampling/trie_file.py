@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
-from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
 
+from .._array_file import DAMAGED, load_arrays, save_arrays
 from ..errors import StructgenError
 from .trie import Edge, Node, Trie
 from .vector import Vector
@@ -24,9 +23,6 @@ from .vector import Vector
 __all__ = ["load_trie", "save_trie"]
 
 _FORMAT = 3
-# What readers of a damaged file raise; zipfile: RuntimeError where a part is encrypted or of a later version.
-_DAMAGED = (ValueError, LookupError, EOFError, BadZipFile, TypeError, AttributeError, OverflowError, OSError,
-            RuntimeError, MemoryError)  # fmt: skip
 
 
 def save_trie(trie: Trie, path: str | os.PathLike[str]) -> None:
@@ -67,11 +63,7 @@ def save_trie(trie: Trie, path: str | os.PathLike[str]) -> None:
         "edge_lower": np.array([e.lower for _, _, e in edges], np.float64),
         "edge_verdict": np.array([-1 if e.verdict is None else int(e.verdict) for _, _, e in edges], np.int8),
     }
-    path = Path(path)
-    partial = path.with_name(path.name + ".part")
-    with open(partial, "wb") as stream:
-        np.savez(stream, **arrays)
-    os.replace(partial, path)
+    save_arrays(path, arrays)
 
 
 def load_trie(path: str | os.PathLike[str]) -> Trie:
@@ -80,20 +72,16 @@ def load_trie(path: str | os.PathLike[str]) -> Trie:
     Raises:
         StructgenError: the file is damaged or of another version.
     """
-    size = os.path.getsize(path)
+    os.stat(path)
     try:
-        with ZipFile(path) as parts:  # `save_trie` compresses nothing: what grows when it is read is refused
-            if any(part.compress_type != ZIP_STORED or part.file_size > size for part in parts.infolist()):
-                raise ValueError("a part is larger than the file")
-        with np.load(path, allow_pickle=False) as data:
-            found = {name: data[name] for name in data.files}
+        found = load_arrays(path)
         meta = json.loads(found["meta"].tobytes())
         if meta["format"] != _FORMAT:
             raise StructgenError(f"the trie {os.fspath(path)} has format {meta['format']}, not {_FORMAT}")
         return _built(meta, found)
     except StructgenError:
         raise
-    except _DAMAGED as error:
+    except DAMAGED as error:
         raise StructgenError(f"the trie {os.fspath(path)} is damaged: {error}") from None
 
 

@@ -176,10 +176,10 @@ def finite(value: float) -> float | None:
 
 def options_of(service: Service, asked: Any) -> Speculation:
     """ApiError: there is no such drafter, or the model cannot take drafts back."""
-    from ..speculation.options import named, resolve
+    from ..speculation.options import resolve
 
     try:
-        options = resolve("auto" if asked == "auto" else named(",".join(asked)), service.lm)
+        options = resolve("auto" if asked == "auto" else _named(service, asked), service.lm)
         if options is not None and asked != "auto":
             service.lm.check_tree_scoring()  # type: ignore[attr-defined]
     except AttributeError:
@@ -189,6 +189,12 @@ def options_of(service: Service, asked: Any) -> Speculation:
     if options is None:
         raise ApiError("this model cannot take drafts back", param="structgen.speculate")
     return options
+
+
+def _named(service: Service, asked: Sequence[str]) -> Speculation:
+    from ..speculation.options import named
+
+    return named(",".join(asked), more=service.drafters)
 
 
 async def speculate(service: Service, job: Job, options: Speculation) -> None:

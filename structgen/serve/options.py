@@ -22,6 +22,8 @@ class Options:
         hosts: names that requests may give as their host, ports left out; none takes every name. A page of
             another site can make its own name lead to this machine and then read a server that takes any.
         tool_style: how the model writes tool calls, a style of `Compiler.tools`; None: by its chat template.
+        corpus: a file that the drafter "corpus" copies from (`structgen.speculation.CorpusDrafter`); requests
+            name the drafter, never a file.
         temperature: where a request has none; None: 0 for the embedded model, else 1 as OpenAI has it.
         max_tokens: of an answer whose request has no limit; the model's context may leave less.
         sequences: answers in the making at once; they share a forward.
@@ -45,6 +47,7 @@ class Options:
     api_keys: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     tool_style: str | None = None
+    corpus: str = ""
     temperature: float | None = None
     max_tokens: int = 4096
     sequences: int = 64

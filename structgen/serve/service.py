@@ -36,6 +36,7 @@ from ..lm.base import Context, ContextTooLong, LanguageModel
 from ..lm.load import special_names, tool_style
 from ..lm.prompts import is_embedded
 from ..logits import allocate_bitmask
+from ..speculation import CorpusDrafter, Drafter
 from .compiling import Workers
 from .constraints import Constraint, ToolUse, constraint_of, tool_use, with_tools
 from .engine import Engine
@@ -238,6 +239,11 @@ class Service:
         names = lm.vocabulary.special_tokens
         self._longest = max(map(len, [*lm.vocabulary.tokens, *names]), default=1)
         self._lock = threading.Lock()
+        self.drafters: dict[str, Callable[[], Drafter]] = {}
+        if options.corpus:
+            corpus = CorpusDrafter(options.corpus)
+            corpus.prepared(lm.vocabulary)
+            self.drafters["corpus"] = lambda: corpus
         self.alone: asyncio.Semaphore = asyncio.Semaphore(1)  # sampling and speculation: one at a time
         self.in_line = 0
         self.created: int = int(time.time())

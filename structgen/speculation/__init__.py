@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from .base import Cursor, Drafter, Here, Likely, Session, Start, Step
 from .drafters import (
+    Corpus,
+    CorpusDrafter,
     DraftModel,
     Forced,
     LogitNgrams,
@@ -31,6 +33,8 @@ from .options import Speculation, standard_drafters
 from .statistics import DrafterStatistics, Statistics
 
 __all__ = [
+    "Corpus",
+    "CorpusDrafter",
     "CostTable",
     "Cursor",
     "DraftModel",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 from weakref import WeakKeyDictionary
@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 from .._fork import renew_in_children
 from .base import Drafter
 from .drafters import (
+    CorpusDrafter,
     Forced,
     LogitNgrams,
     Lookahead,
@@ -111,13 +112,33 @@ def standard_drafters() -> list[Drafter]:
     return [NAMED[name]() for name in _STANDARD]
 
 
-def named(names: str) -> Speculation:
-    """Drafters by name, separated by commas. ValueError: there is no such drafter."""
-    chosen = [name.strip() for name in names.split(",")]
-    for name in chosen:
-        if name not in NAMED:
-            raise ValueError(f"no drafter is called {name!r}: there are {', '.join(NAMED)}")
-    return Speculation([NAMED[name]() for name in chosen])
+def named(
+    names: str, *, files: bool = False, more: Mapping[str, Callable[[], Drafter]] | None = None
+) -> Speculation:
+    """Drafters by name, separated by commas; "auto" among them stands for the standard ones.
+
+    Args:
+        files: whether `corpus=FILE` may name a file. Not where strangers choose the names.
+        more: further names.
+
+    Raises:
+        ValueError: there is no such drafter.
+        StructgenError: the file is damaged.
+        OSError: there is no such file.
+    """
+    known = {**NAMED, **(more or {})}
+    drafters: list[Drafter] = []
+    for name in (name.strip() for name in names.split(",")):
+        if name == "auto":
+            drafters += standard_drafters()
+        elif name in known:
+            drafters.append(known[name]())
+        elif files and name.startswith("corpus="):
+            drafters.append(CorpusDrafter(name.removeprefix("corpus=")))
+        else:
+            listed = ", ".join([*known, *(["corpus=FILE"] if files else [])])
+            raise ValueError(f"no drafter is called {name!r}: there are {listed}")
+    return Speculation(drafters)
 
 
 def resolve(speculate: Any, lm: Any) -> Speculation | None:

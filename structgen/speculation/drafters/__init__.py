@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .copying import PromptLookup, SourceCopy
+from .corpus import Corpus, CorpusDrafter
 from .draft_model import DraftModel
 from .grammar import Forced
 from .head_trim import TrimmedHead
@@ -19,6 +20,8 @@ from .token_recycling import TokenRecycling
 from .trigram import Trigram
 
 __all__ = [
+    "Corpus",
+    "CorpusDrafter",
     "DraftModel",
     "Forced",
     "LogitNgrams",

@@ -1,0 +1,369 @@
+"""A static suffix automaton over a corpus of texts: copies what followed there what was written here.
+
+Enters: texts, once; then prompts and answers. Leaves: for the longest suffix of the text that occurs in the
+corpus its continuations, by how often they follow there. Cost: some 14 microseconds a token to build,
+amortised O(1) look-ups a token to follow a text; at most 2 n states and 3 n transitions for n tokens, in
+arrays of 12 and 8 bytes each, whatever the texts are. It is never changed, so texts and threads share it.
+
+Hu et al. 2024, *SAM decoding: speculative decoding via suffix automaton*, of whose two automata this is the
+static one; suffix_automaton.py is the dynamic one. The automaton of several texts: Blumer et al. 1987. The
+paper copies from one occurrence; here every continuation is offered with its share of the occurrences.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..._array_file import DAMAGED, load_arrays, save_arrays, vocabulary_digest
+from ..._fork import hold_over_forks
+from ...errors import StructgenError
+from ..base import Cursor, Here, Quiet, Start, Step
+
+if TYPE_CHECKING:
+    from ...vocabulary import Vocabulary
+
+__all__ = ["Corpus", "CorpusDrafter"]
+
+_FORMAT = 1
+_OFFERED = 3
+_LIMIT = 1 << 22  # tokens: a minute to build
+
+Ints = npt.NDArray[np.int32]
+
+
+class Corpus:
+    """All substrings of some texts. Make one with `build` or `load`; state 0 is the empty string.
+
+    Attributes:
+        states, transitions: how many there are.
+        nbytes: of its arrays.
+    """
+
+    def __init__(self, arrays: dict[str, Ints], digest: str) -> None:
+        self._arrays = arrays
+        self._digest = digest
+        self.states = len(arrays["link"])
+        self.transitions = len(arrays["token"])
+        self.nbytes = sum(a.nbytes for a in arrays.values())
+        # Views whose items are Python's ints: numpy's own take five times as long to read one by one.
+        views = (memoryview(arrays[name]) for name in ("start", "token", "target", "link", "length", "count"))
+        self._start, self._token, self._target, self._link, self._length, self._count = views
+
+    @staticmethod
+    def build(
+        texts: Iterable[str | bytes | Sequence[int]], vocabulary: Vocabulary, *, tokens: int = _LIMIT
+    ) -> Corpus:
+        """Read texts, or ids of the vocabulary.
+
+        Args:
+            tokens: at most, of all texts together.
+
+        Raises:
+            StructgenError: the texts have more tokens.
+            VocabularyError: a text has a byte that no token has.
+        """
+        builder = _Builder()
+        for text in texts:
+            ids = vocabulary.encode(text) if isinstance(text, (str, bytes)) else text
+            if builder.tokens + len(ids) > tokens:
+                raise StructgenError(
+                    f"the corpus has more than {tokens:,} tokens: take a part of it, or raise the limit"
+                )
+            if any(not 0 <= token < vocabulary.vocab_size for token in ids):
+                raise StructgenError(f"the corpus has ids beyond the vocabulary of {vocabulary.vocab_size}")
+            builder.add(ids)
+        return Corpus(builder.arrays(), vocabulary_digest(vocabulary))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a file. It appears whole or not at all."""
+        meta = json.dumps({"format": _FORMAT, "kind": "corpus", "vocabulary": self._digest})
+        save_arrays(path, {"meta": np.frombuffer(meta.encode(), np.uint8), **self._arrays})
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Corpus:
+        """Read a file of `save`.
+
+        Raises:
+            StructgenError: it is damaged or of another version.
+        """
+        os.stat(path)
+        try:
+            found = load_arrays(path)
+            meta = json.loads(found.pop("meta").tobytes())
+            if meta["kind"] != "corpus" or meta["format"] != _FORMAT:
+                raise ValueError(f"it is no corpus of format {_FORMAT}")
+            _check(found)
+            return Corpus(found, str(meta["vocabulary"]))
+        except DAMAGED as error:
+            raise StructgenError(f"the corpus {os.fspath(path)} is damaged: {error}") from None
+
+    def check_vocabulary(self, vocabulary: Vocabulary) -> None:
+        """StructgenError: the corpus is one of another vocabulary."""
+        if vocabulary_digest(vocabulary) != self._digest:
+            raise StructgenError("the corpus was built with another vocabulary: build it with this model's")
+
+    def after(self, state: int, token: int) -> int:
+        """The state behind a token; -1 where the corpus has no such string."""
+        first, stop = self._start[state], self._start[state + 1]
+        at = bisect_left(self._token, token, first, stop)
+        return self._target[at] if at < stop and self._token[at] == token else -1
+
+    def read(self, state: int, length: int, token: int) -> tuple[int, int]:
+        """The longest suffix that occurs, one token on: its state and how many tokens it has."""
+        while True:
+            found = self.after(state, token)
+            if found >= 0:
+                return found, length + 1
+            if state == 0:
+                return 0, 0
+            state = self._link[state]
+            length = self._length[state]
+
+    def count(self, state: int) -> int:
+        """How often the strings of a state occur."""
+        return self._count[state]
+
+    def follows(self, state: int) -> list[tuple[int, int]]:
+        """The most frequent continuations of a state and how often each occurs, at most three."""
+        first, stop = self._start[state], self._start[state + 1]
+        if stop - first == 1:
+            return [(self._token[first], self._count[self._target[first]])]
+        counts = self._arrays["count"][self._arrays["target"][first:stop]]
+        best = np.argsort(-counts, kind="stable")[:_OFFERED]
+        return [(self._token[first + i], int(counts[i])) for i in best.tolist()]
+
+
+class CorpusDrafter:
+    """Drafts from a corpus.
+
+    Args:
+        corpus: one, or the name of a file of `Corpus.save`, or of a text whose lines (of a `.jsonl` file) or
+            whole (of any other) are the corpus; a text is read with the vocabulary of the first model.
+        least: tokens that must match before anything is copied.
+
+    Raises:
+        StructgenError: the file is damaged. When a text begins: the corpus is another vocabulary's.
+        OSError: there is no such file.
+    """
+
+    name = "corpus"
+
+    def __init__(self, corpus: Corpus | str | os.PathLike[str], least: int = 2) -> None:
+        if least < 1:
+            raise ValueError(f"least must be at least 1, not {least}")
+        self.least = least
+        self._texts: list[str] | None = None
+        self._corpus: Corpus | None = None
+        self._lock = threading.Lock()
+        hold_over_forks(self)
+        if isinstance(corpus, Corpus):
+            self._corpus = corpus
+        elif is_corpus_file(corpus):
+            self._corpus = Corpus.load(corpus)
+        else:
+            self._texts = texts_of(corpus)
+
+    def open(self, start: Start) -> _Session:
+        return _Session(self.prepared(start.vocabulary), self.least, start.prompt)
+
+    def prepared(self, vocabulary: Vocabulary) -> Corpus:
+        """The corpus, built from its texts if that was not done yet.
+
+        Raises:
+            StructgenError: it is one of another vocabulary, or has too many tokens.
+        """
+        with self._lock:
+            if self._corpus is None:
+                self._corpus = Corpus.build(self._texts or (), vocabulary)
+                self._texts = None
+            self._corpus.check_vocabulary(vocabulary)
+            return self._corpus
+
+
+class _Session(Quiet):
+    def __init__(self, corpus: Corpus, least: int, prompt: Sequence[int]) -> None:
+        self._corpus = corpus
+        self._least = least
+        self._state = self._length = 0
+        self._read(prompt)
+
+    def _read(self, tokens: Sequence[int]) -> None:
+        for token in tokens:
+            self._state, self._length = self._corpus.read(self._state, self._length, token)
+
+    def accept(self, step: Step) -> None:
+        self._read(step.tokens)
+
+    def cursor(self) -> Cursor | None:
+        if self._length < self._least:
+            return None
+        return _Cursor(self._corpus, self._least, self._state, self._length)
+
+
+class _Cursor:
+    __slots__ = ("_corpus", "_least", "_length", "_state")
+
+    def __init__(self, corpus: Corpus, least: int, state: int, length: int) -> None:
+        self._corpus = corpus
+        self._least = least
+        self._state = state
+        self._length = length
+
+    def children(self, here: Here) -> Sequence[tuple[int, float]]:
+        corpus, state = self._corpus, self._state
+        total = (corpus.count(state) + 0.5) * (self._length + 1.0) / self._length
+        return [(token, count / total) for token, count in corpus.follows(state)]
+
+    def step(self, token: int) -> _Cursor | None:
+        state, length = self._corpus.read(self._state, self._length, token)
+        if length < self._least:
+            return None
+        return _Cursor(self._corpus, self._least, state, length)
+
+
+def is_corpus_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins as those of `Corpus.save` do."""
+    with open(path, "rb") as stream:
+        return stream.read(4) == b"PK\x03\x04"
+
+
+def texts_of(path: str | os.PathLike[str]) -> list[str]:
+    """The texts of a file: of `.jsonl` its lines, strings as what they say and all else as compact JSON.
+
+    Raises:
+        StructgenError: the file is not UTF-8, or a line is not JSON.
+        OSError: there is no such file.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        if not os.fspath(path).endswith(".jsonl"):
+            return [text]
+        lines = (json.loads(line) for line in text.splitlines() if line.strip())
+        return [
+            line if isinstance(line, str) else json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+            for line in lines
+        ]
+    except (ValueError, RecursionError) as error:
+        raise StructgenError(f"cannot read the corpus {os.fspath(path)}: {error}") from None
+
+
+class _Builder:
+    """The automaton while it grows. Most states have one transition, which needs no dictionary."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self._link = array("i", [-1])
+        self._length = array("i", [0])
+        self._ends = array("i", [0])  # how often a text's prefix ends here
+        self._token = array("i", [-1])  # of the only transition, or of the first
+        self._target = array("i", [-1])
+        self._more: dict[int, dict[int, int]] = {}
+
+    def add(self, text: Sequence[int]) -> None:
+        last = 0
+        for token in text:
+            last = self._extend(last, token)
+            self._ends[last] += 1
+        self.tokens += len(text)
+
+    def _next(self, state: int, token: int) -> int:
+        if self._token[state] == token:
+            return self._target[state]
+        more = self._more.get(state)
+        return -1 if more is None else more.get(token, -1)
+
+    def _put(self, state: int, token: int, target: int) -> None:
+        if self._token[state] in (-1, token):
+            self._token[state], self._target[state] = token, target
+        else:
+            self._more.setdefault(state, {})[token] = target
+
+    def _new(self, length: int, like: int = -1) -> int:
+        state = len(self._link)
+        self._length.append(length)
+        self._ends.append(0)
+        self._link.append(0 if like < 0 else self._link[like])
+        self._token.append(-1 if like < 0 else self._token[like])
+        self._target.append(-1 if like < 0 else self._target[like])
+        if like in self._more:
+            self._more[state] = dict(self._more[like])
+        return state
+
+    def _extend(self, last: int, token: int) -> int:
+        """The state of a text that is one token longer."""
+        found = self._next(last, token)
+        if found >= 0:  # an earlier text had it
+            return found if self._length[found] == self._length[last] + 1 else self._split(last, token, found)
+        new = self._new(self._length[last] + 1)
+        at = last
+        while at >= 0 and (found := self._next(at, token)) < 0:
+            self._put(at, token, new)
+            at = self._link[at]
+        if at >= 0:
+            fits = self._length[found] == self._length[at] + 1
+            self._link[new] = found if fits else self._split(at, token, found)
+        return new
+
+    def _split(self, at: int, token: int, state: int) -> int:
+        """The shorter strings of a state as a state of their own."""
+        clone = self._new(self._length[at] + 1, state)
+        self._link[state] = clone
+        while at >= 0 and self._next(at, token) == state:
+            self._put(at, token, clone)
+            at = self._link[at]
+        return clone
+
+    def arrays(self) -> dict[str, Ints]:
+        link, length = (np.array(a, np.int32) for a in (self._link, self._length))
+        count = np.array(self._ends, np.int64)
+        for state in np.argsort(-length, kind="stable").tolist():
+            if state:
+                count[self._link[state]] += count[state]
+        one = np.flatnonzero(np.array(self._token, np.int32) >= 0)
+        more = [(state, t, v) for state, row in self._more.items() for t, v in row.items()]
+        rest = np.array(more, np.int64).reshape(-1, 3)
+        source = np.concatenate([one, rest[:, 0]])
+        token = np.concatenate([np.array(self._token, np.int64)[one], rest[:, 1]])
+        target = np.concatenate([np.array(self._target, np.int64)[one], rest[:, 2]])
+        order = np.lexsort((token, source))
+        start = np.searchsorted(source[order], np.arange(len(link) + 1))
+        return {
+            "start": start.astype(np.int32),
+            "token": token[order].astype(np.int32),
+            "target": target[order].astype(np.int32),
+            "link": link,
+            "length": length,
+            "count": np.minimum(count, 2**31 - 1).astype(np.int32),
+        }
+
+
+def _check(arrays: dict[str, Any]) -> None:
+    """ValueError: what was read is no automaton. One that passes can be followed without end or fault."""
+    names = ("start", "token", "target", "link", "length", "count")
+    if set(arrays) != set(names) or any(a.dtype != np.int32 or a.ndim != 1 for a in arrays.values()):
+        raise ValueError("it has other arrays")
+    start, token, target, link, length, count = (arrays[name] for name in names)
+    states = len(link)
+    if not states or len(start) != states + 1 or len(length) != states or len(count) != states:
+        raise ValueError("its arrays do not fit together")
+    if start[0] or (np.diff(start) < 0).any() or start[-1] != len(token) or len(token) != len(target):
+        raise ValueError("its transitions do not fit together")
+    source = np.repeat(np.arange(states), np.diff(start))
+    if len(token) and (token.min() < 0 or target.min() < 1 or target.max() >= states):
+        raise ValueError("a transition leads nowhere")
+    if ((np.diff(source) == 0) & (np.diff(token) <= 0)).any() or (length[target] <= length[source]).any():
+        raise ValueError("its transitions are out of order")
+    if link[0] != -1 or length[0] or (link[1:] < 0).any() or (link >= states).any():
+        raise ValueError("a link leads nowhere")
+    if (length[link[1:]] >= length[1:]).any() or (count[1:] < 1).any():
+        raise ValueError("its links are out of order")
