@@ -256,6 +256,12 @@ BUGS = (
         "if (length[link[1:]] >= length[1:]).any()",
         "if (length[link[1:]] > length[1:]).any()",
     ),
+    Bug(
+        "layers chosen while running: drafts behind refused ones count as accepted",
+        "structgen/speculation/drafters/layer_choice.py",
+        "self._layers.observe(first == token)",
+        "self._layers.observe(first in step.tokens)",
+    ),
 )
 
 

@@ -14,8 +14,10 @@ import structgen as sg  # noqa: E402
 from bench.enumerate import law  # noqa: E402
 from structgen.lm.base import LanguageModelError  # noqa: E402
 from structgen.lm.transformers import TransformersLM  # noqa: E402
-from structgen.speculation import Here, Speculation, Start, TrimmedHead  # noqa: E402
+from structgen.speculation import Here, LayerChoice, Speculation, Start, Step, TrimmedHead  # noqa: E402
 from structgen.speculation.drafters.head_trim import frequent, with_rows  # noqa: E402
+from structgen.speculation.drafters.layer_choice import tokens_per_cost  # noqa: E402
+from structgen.speculation.drafters.layer_skip import agreement, without_layers  # noqa: E402
 from structgen.speculation.rules import recursive  # noqa: E402
 
 from .speculative import SCHEMAS, TEXTS, VOCABULARY  # noqa: E402
@@ -102,3 +104,99 @@ def test_a_head_that_is_no_matrix_is_refused(lm: TransformersLM) -> None:
     for bad in ({"keep": 0}, {"again": -1}):
         with pytest.raises(ValueError):
             TrimmedHead(lm, **bad)
+
+
+# --- layers chosen while running -------------------------------------------------------------------------
+
+
+def idle(*layers: int) -> TransformersLM:
+    """Six layers, of which these do nothing."""
+    lm = TransformersLM(llama(6), vocabulary=VOCABULARY)
+    for layer in layers:
+        for name in ("self_attn.o_proj", "mlp.down_proj"):
+            lm.model.base_model.layers[layer].get_submodule(name).weight.data.zero_()
+    return lm
+
+
+def test_the_quotient_is_that_of_geometric_acceptance() -> None:
+    for a in (0.0, 0.3, 0.9):
+        for c in (0.1, 0.5, 1.0):
+            want = max([1.0, *((1 - a ** (n + 1)) / (1 - a) / (1 + n * c) for n in range(1, 9))])
+            assert tokens_per_cost(a, c) == pytest.approx(want)
+
+
+def test_exits_say_what_models_without_the_rest_say() -> None:
+    """One forward of the target tells what every exit would have said."""
+    lm = TransformersLM(llama(6), vocabulary=VOCABULARY)
+    drafter = LayerChoice(lm)
+    text = VOCABULARY.encode("abcabc12abc,ab")
+    _, exits, _ = drafter._target(text)
+    assert list(exits) == [tuple(range(after, 6)) for after in range(1, 6)]
+    for skipped, share in exits.items():
+        assert share == pytest.approx(agreement(lm, without_layers(lm, skipped), text))
+
+
+@pytest.mark.parametrize("gone", [(2, 3), (4, 5), (1, 4)])
+def test_layers_that_do_nothing_are_found_while_running(gone: tuple[int, ...]) -> None:
+    lm = idle(*gone)
+    drafter = LayerChoice(lm, [3] if 3 not in gone else [1], again=4, window=32)
+    # Seconds of so small a model are noise: what is measured is the number of layers.
+    drafter._said = counted(drafter)  # type: ignore[method-assign]
+    options = Speculation([drafter], adaptive=False, nodes=4)
+    for seed in range(30):
+        how: dict[str, Any] = {"max_tokens": 24, "temperature": 0.7 * (seed % 2), "seed": seed}
+        plain = sg.generate(lm, "abcab12", SCHEMAS[seed % 3], **how)
+        fast = sg.generate(lm, "abcab12", SCHEMAS[seed % 3], speculate=options, **how)
+        assert fast.tokens == plain.tokens
+        if set(drafter.layers.skipped) >= set(gone):
+            break
+    assert drafter.looks >= drafter.changes > 0
+    assert set(drafter.layers.skipped) >= set(gone) and len(drafter._known) <= 6
+
+
+def counted(drafter: LayerChoice) -> Any:
+    real = LayerChoice._said.__get__(drafter)
+
+    def said(lm: TransformersLM, text: list[int]) -> Any:
+        found, _, states = real(lm, text)
+        return found, len(lm.model.base_model.layers) / 6, states
+
+    return said
+
+
+def test_acceptance_is_that_of_the_drafts() -> None:
+    """Counted from the steps: which first drafts were the target's tokens."""
+    lm = idle(1)
+    drafter = LayerChoice(lm, [1, 2], again=10**6)
+    prompt = VOCABULARY.encode("ab")
+    session = drafter.open(Start(prompt, VOCABULARY, None, 0.0, None))
+    layers, hits, places = drafter.layers, 4.0, 8.0
+    for step in ([3, 4], [5], [6, 7, 8]):
+        cursor, path = session.cursor(), list[int]()
+        assert cursor is not None
+        for token in [*step[:-1], 9]:  # the tree of the draft goes along the text, and then off it
+            first = cursor.children(Here(None, 0))[0][0]
+            accepted = first == step[len(path)]
+            hits, places = 0.98 * hits + accepted, 0.98 * places + 1
+            path.append(token)
+            cursor = cursor.step(token)
+            assert cursor is not None
+        cursor.children(Here(None, 0))  # behind a token that the target did not write
+        session.accept(Step(step))
+        assert layers.acceptance == pytest.approx(hits / places)
+    assert drafter.looks == 0
+
+
+def test_layers_may_be_sampled_from_and_models_without_layers_are_refused() -> None:
+    lm = idle(2)
+    for rule in ("single", "beam"):
+        options = Speculation([LayerChoice(lm, again=4)], rule=rule)  # type: ignore[arg-type]
+        found = sg.generate(lm, "ab", SCHEMAS[0], temperature=1.0, seed=2, max_tokens=40, speculate=options)
+        assert found.speculation.accepted
+    with pytest.raises(LanguageModelError, match="none to skip"):
+        LayerChoice(TransformersLM(llama(2), vocabulary=VOCABULARY))
+    with pytest.raises(LanguageModelError, match="no layers"):
+        LayerChoice(sg)  # type: ignore[arg-type]
+    for bad in ({"again": 0}, {"window": 1}, {"width": 0}):
+        with pytest.raises(ValueError):
+            LayerChoice(lm, **bad)

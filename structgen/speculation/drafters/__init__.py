@@ -7,6 +7,7 @@ from .corpus import Corpus, CorpusDrafter
 from .draft_model import DraftModel
 from .grammar import Forced
 from .head_trim import TrimmedHead
+from .layer_choice import LayerChoice
 from .layer_skip import layer_skip
 from .logit_ngrams import LogitNgrams
 from .lookahead import Lookahead
@@ -24,6 +25,7 @@ __all__ = [
     "CorpusDrafter",
     "DraftModel",
     "Forced",
+    "LayerChoice",
     "LogitNgrams",
     "Lookahead",
     "LookaheadWindow",

@@ -19,7 +19,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +56,8 @@ class Corpus:
         self.transitions = len(arrays["token"])
         self.nbytes = sum(a.nbytes for a in arrays.values())
         # Views whose items are Python's ints: numpy's own take five times as long to read one by one.
-        views = (memoryview(arrays[name]) for name in ("start", "token", "target", "link", "length", "count"))
+        names = ("start", "token", "target", "link", "length", "count")
+        views = (memoryview(cast(Any, arrays[name])) for name in names)
         self._start, self._token, self._target, self._link, self._length, self._count = views
 
     @staticmethod

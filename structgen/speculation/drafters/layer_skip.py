@@ -5,6 +5,7 @@ Cost: nothing for the weights; a forward a node, as much cheaper as layers are s
 
 Xia et al. 2024 (SWIFT), Zhang et al. 2024 (Draft & Verify). Which layers can go is found by trial: those of
 the middle, one after the other, whose absence changes the most probable next tokens of a sample least.
+layer_choice.py finds it while texts are generated.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .draft_model import DraftModel
 if TYPE_CHECKING:
     from ...lm.transformers import TransformersLM
 
-__all__ = ["agreement", "choose_layers", "layer_skip", "twin", "without_layers"]
+__all__ = ["agreement", "choose_layers", "layer_skip", "layers_of", "twin", "without_layers"]
 
 
 def layer_skip(
@@ -48,7 +49,7 @@ def choose_layers(lm: TransformersLM, sample: Sequence[int], share: float) -> li
     """The layers to skip, ascending: greedily, the first and the last never."""
     if not 0.0 < share < 1.0:
         raise ValueError(f"share is between 0 and 1, not {share}")
-    count = len(_layers(lm.model))
+    count = len(layers_of(lm.model))
     skipped: list[int] = []
     for _ in range(min(round(share * count), count - 2)):
         free = [i for i in range(1, count - 1) if i not in skipped]
@@ -80,10 +81,10 @@ def without_layers(lm: TransformersLM, skipped: Iterable[int]) -> TransformersLM
 
     from ...lm.transformers import TransformersLM
 
-    layers = _layers(lm.model)
+    layers = layers_of(lm.model)
     gone = set(skipped)
-    if not gone <= set(range(1, len(layers) - 1)):
-        raise LanguageModelError(f"layers 1 to {len(layers) - 2} can be skipped, not {sorted(gone)}")
+    if not gone <= set(range(1, len(layers))):
+        raise LanguageModelError(f"layers 1 to {len(layers) - 1} can be skipped, not {sorted(gone)}")
     kept = [i for i in range(len(layers)) if i not in gone]
     model = twin(lm.model)
     base = model.base_model
@@ -109,7 +110,8 @@ def without_layers(lm: TransformersLM, skipped: Iterable[int]) -> TransformersLM
     return TransformersLM(model, lm.tokenizer, vocabulary=lm.vocabulary, max_context=lm.max_context)
 
 
-def _layers(model: Any) -> Any:
+def layers_of(model: Any) -> Any:
+    """The list of a model's layers. LanguageModelError: there is none that could be shortened."""
     import torch
 
     base = getattr(model, "base_model", None)
