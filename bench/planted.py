@@ -257,7 +257,7 @@ BUGS = (
         "if (length[link[1:]] > length[1:]).any()",
     ),
     Bug(
-        "layers chosen while running: drafts behind refused ones count as accepted",
+        "layers chosen while running: a draft that comes true later counts as accepted",
         "structgen/speculation/drafters/layer_choice.py",
         "self._layers.observe(first == token)",
         "self._layers.observe(first in step.tokens)",

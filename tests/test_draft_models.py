@@ -171,17 +171,19 @@ def test_acceptance_is_that_of_the_drafts() -> None:
     prompt = VOCABULARY.encode("ab")
     session = drafter.open(Start(prompt, VOCABULARY, None, 0.0, None))
     layers, hits, places = drafter.layers, 4.0, 8.0
-    for step in ([3, 4], [5], [6, 7, 8]):
-        cursor, path = session.cursor(), list[int]()
-        assert cursor is not None
-        for token in [*step[:-1], 9]:  # the tree of the draft goes along the text, and then off it
-            first = cursor.children(Here(None, 0))[0][0]
-            accepted = first == step[len(path)]
-            hits, places = 0.98 * hits + accepted, 0.98 * places + 1
-            path.append(token)
-            cursor = cursor.step(token)
+    for length in (2, 1, 3):
+        cursor, step = session.cursor(), list[int]()
+        while len(step) < length:  # the text follows the draft at every second place
             assert cursor is not None
-        cursor.children(Here(None, 0))  # behind a token that the target did not write
+            first = cursor.children(Here(None, 0))[0][0]
+            accepted = len(step) % 2 == 0
+            hits, places = 0.98 * hits + accepted, 0.98 * places + 1
+            step.append(first if accepted else (first + 1) % len(TEXTS))
+            # The tree goes on behind the draft, also where the text does not.
+            before, cursor = cursor, cursor.step(step[-1])
+            other = before.step((step[-1] + 1) % len(TEXTS))
+            assert other is not None
+            other.children(Here(None, 0))
         session.accept(Step(step))
         assert layers.acceptance == pytest.approx(hits / places)
     assert drafter.looks == 0
