@@ -32,7 +32,7 @@ import numpy as np
 import torch
 
 import structgen as sg
-from bench import data
+from bench import data, drafters
 from bench import speculation_parts as parts
 from structgen import library
 from structgen.lm import embedded
@@ -231,7 +231,7 @@ def methods(bench: Bench, sample: Sequence[int]) -> dict[str, Callable[[], Specu
 
 
 # What these learn outlives a text: with cold stores, growing from text to text, and warm from the start.
-STORES = ("suffix tree", "token recycling", "logit n-grams", "trigram", "fused (auto)")
+STORES = ("suffix tree", "token recycling", "logit n-grams", "trigram", "layer choice", "fused (auto)")
 THEIRS: dict[str, dict[str, Any]] = {
     "transformers": {},
     "transformers prompt lookup": {"prompt_lookup_num_tokens": 10},
@@ -288,7 +288,11 @@ def _runs(
     def add(method: str, store: str, options: Callable[[], Speculation]) -> None:
         found[method, store] = lambda c: bench.speculative(c, method, options())
 
-    for method, make in methods(bench, test[0].prompt).items():
+    made = methods(bench, test[0].prompt)
+    trained = drafters.Trained(bench, train).methods(bench)
+    for method, make_drafters in trained.items():
+        made[method] = lambda make=make_drafters: Speculation(make(), cost=COST)
+    for method, make in made.items():
         if not wanted(method):
             continue
         add(method, "cold", make)
@@ -352,7 +356,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--repeat", type=int, default=2, help="runs of a text whose least time counts")
     parser.add_argument("--only", default="", help="methods by parts of their names")
     parser.add_argument("--workloads", default=",".join(WORKLOADS))
-    parser.add_argument("--figures", default="1,2,3,4,5,6", help="1 and 5 are one table")
+    parser.add_argument("--figures", default="1,2,3,4,5,6,7", help="1 and 5 are one table")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--out", type=Path, help="every run as a JSON line")
     options = parser.parse_args(arguments)
@@ -360,7 +364,7 @@ def main(arguments: list[str] | None = None) -> None:
         if name not in WORKLOADS:
             parser.error(f"there is no workload {name!r}: they are {', '.join(WORKLOADS)}")
     figures = {int(f) for f in options.figures.split(",")}
-    if figures & {2, 3, 5} or (1 in figures and options.workloads != "sql"):
+    if figures & {2, 3, 5} or (figures & {1, 7} and options.workloads != "sql"):
         data.require("maskbench")  # `--figures 1 --workloads sql` and `--figures 4,6` go without
     sys.stdout.reconfigure(line_buffering=True)  # minutes pass between tables
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -383,6 +387,13 @@ def main(arguments: list[str] | None = None) -> None:
         parts.ablation(bench, train, test)
     if 6 in figures:
         parts.fidelity()
+    if 7 in figures:
+        for workload in options.workloads.split(","):
+            if workload != "free text":
+                train, test = WORKLOADS[workload](bench, options.count)
+                drafters.sampled(bench, train, test, workload)
+        drafters.head_cost()
+        drafters.corpus_cost(bench.lm.vocabulary)
     if options.out is not None:
         options.out.write_text("".join(json.dumps(o) + "\n" for o in out), encoding="utf-8")
 
