@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import structgen as sg
 from bench.enumerate import law
-from structgen.speculation import Speculation, Start, StringDraft, TokenIntersection
+from structgen.speculation import DraftModel, Speculation, Start, StringDraft, TokenIntersection
 from structgen.speculation.base import Here
 from structgen.speculation.drafters.string_draft import StringLaw
 from structgen.speculation.drafters.token_intersection import shared_tokens
@@ -215,6 +215,10 @@ def test_a_prompt_or_text_that_the_draft_cannot_read_gets_no_drafts() -> None:
             found = sg.generate(RandomModel(), prompt or "x", SCHEMAS[0], max_tokens=30, speculate=[drafter])
             plain = sg.generate(RandomModel(), prompt or "x", SCHEMAS[0], max_tokens=30)
             assert found.tokens == plain.tokens
+    short = RandomModel(1)
+    short.max_context = 1  # type: ignore[assignment]
+    found = sg.generate(RandomModel(), "abc12", SCHEMAS[1], max_tokens=30, speculate=[DraftModel(short)])
+    assert found.speculation.drafted == 0
     narrow = RandomModel(1, OTHER)
     narrow.max_context = 6  # type: ignore[assignment]
     for drafter in drafters(narrow):
@@ -253,3 +257,63 @@ def test_strings_put_together_what_the_intersection_lacks() -> None:
             cursor = cursor.step(offers[0][0])
         assert b"".join(tokens) == b"abcabc12"
         assert (tokens == [b"abc", b"abc", b"12"]) == good
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    which=st.integers(0, 4),
+    rule=st.sampled_from(["single", "recursive", "k-seq", "beam"]),
+    schema=st.sampled_from([*SCHEMAS, None]),
+    temperature=st.sampled_from([0.05, 0.7, 1.0, 5.0]),
+    limit=st.integers(1, 30),
+    top=st.sampled_from([{}, {"top_k": 2}, {"top_p": 0.6}]),
+    stop=st.sampled_from([(), ("b",), ("12", '":')]),
+    nodes=st.sampled_from([0, 1, 3, 32]),
+    branches=st.integers(1, 4),
+    depth=st.integers(1, 5),
+    n=st.sampled_from([1, 2]),
+)
+@settings(max_examples=200, deadline=None)
+def test_sampled_drafts_of_any_settings_give_valid_texts(
+    seed: int,
+    which: int,
+    rule: Any,
+    schema: Any,
+    temperature: float,
+    limit: int,
+    top: dict[str, Any],
+    stop: tuple[str, ...],
+    nodes: int,
+    branches: int,
+    depth: int,
+    n: int,
+) -> None:
+    """Tiny limits, drafts of the end, strings that stop, masks that forbid all that the draft model likes."""
+    few = sg.Vocabulary.from_bytes([b"a", b"zz", b'{"a"', b"12", b"true,", b""], eos_token_ids=[5])
+    drafter = [*drafters(RandomModel(seed, OTHER)), *drafters(RandomModel(seed, few))[1:]][which]
+    options = Speculation([drafter], rule=rule, nodes=nodes, branches=branches, depth=depth)
+    lm = RandomModel(seed + 1)
+    found = sg.generate(
+        lm,
+        "ab",
+        schema,
+        temperature=temperature,
+        seed=seed,
+        max_tokens=limit,
+        complete=False,
+        stop=list(stop),
+        n=n,
+        speculate=options,
+        **top,
+    )
+    for result in found if isinstance(found, list) else [found]:
+        assert 1 <= len(result.tokens) <= limit
+        ended = result.tokens[-1] == 0
+        assert 0 not in result.tokens[:-1] and (not ended or result.finish_reason == "stop")
+        if schema is not None:
+            grammar = sg.Compiler(VOCABULARY).json_schema(schema, whitespace="compact")
+            matcher = grammar.matcher()
+            assert matcher.accept_tokens(result.tokens) and matcher.is_terminated() == ended
+        assert not any(s in result.text for s in stop)
+        stats = result.speculation
+        assert stats.accepted <= stats.drafted <= nodes * stats.row_forwards

@@ -76,6 +76,13 @@ DRAFTERS: dict[str, Callable[[], list[Drafter]]] = {
     "string draft": lambda: [StringDraft(RandomModel(3, OTHER), forwards=3)],
     "adversary": lambda: [Adversary()],
     "fused": lambda: [*standard_drafters(), Adversary(1), WARM, Lookahead(3)],
+    "other fused": lambda: [
+        TokenIntersection(RandomModel(3, OTHER)),
+        StringDraft(RandomModel(4, OTHER)),
+        LookaheadWindow(2, 4),
+        CorpusDrafter(CORPUS),
+        Adversary(2),
+    ],
 }
 TREES = {
     "adaptive": {},
@@ -128,6 +135,7 @@ def _listed(result: Any) -> list[Any]:
     complete=st.booleans(),
     tree=st.sampled_from(list(TREES)),
     sharp=st.sampled_from([0.0, 1.0, 4.0]),
+    drafters=st.sampled_from(["fused", "other fused"]),
 )
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_way_of_sampling(
@@ -140,6 +148,7 @@ def test_any_way_of_sampling(
     complete: bool,
     tree: str,
     sharp: float,
+    drafters: str,
 ) -> None:
     """Sharpness 0 makes every token equally probable: greedy then hangs on how ties are broken."""
     lm = RandomModel(seed, sharp=sharp)
@@ -152,7 +161,7 @@ def test_any_way_of_sampling(
         "complete": complete,
     }
     plain = generate(lm, "ab", schema, **arguments)
-    fast = generate(lm, "ab", schema, speculate=options("fused", tree), **arguments)
+    fast = generate(lm, "ab", schema, speculate=options(drafters, tree), **arguments)
     assert plain.tokens == fast.tokens
 
 

@@ -95,13 +95,19 @@ class _Same(Quiet):
     def __init__(self, drafter: DraftModel, start: Start) -> None:
         self._drafter = drafter
         self._start = start
-        self._context = drafter.lm.start(start.prompt)
+        self._context: Context | None = None
+        # A prompt that is too long for the draft model gets no drafts.
+        if drafter.lm.max_context is None or len(start.prompt) <= drafter.lm.max_context:
+            self._context = drafter.lm.start(start.prompt)
 
     def accept(self, step: Step) -> None:
         for token in step.tokens:
-            self._context = self._context.extend(token)
+            if self._context is not None:
+                self._context = self._context.extend(token)
 
     def cursor(self) -> Cursor | None:
+        if self._context is None:
+            return None
         return ModelCursor(self, self._start, self._drafter.width, self._context)
 
     def row(self, place: Context) -> Vector | None:
