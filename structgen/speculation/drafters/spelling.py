@@ -1,10 +1,12 @@
 """A text in the tokens of a draft model that has another vocabulary.
 
-Enters: the prompt as text, then tokens of the target. Leaves: contexts of the draft model. Cost: a look-up a
-token; a token that the draft model does not have is spelled in its tokens, once.
+Enters: the prompt as text, then tokens of the target. Leaves: places: a context of the draft model and the
+last bytes, which are not in it. Cost: an encoding of some bytes a token, remembered.
 
-Each token of the target is spelled by itself, so a context grows with the text and is never read again. A
-tokenizer might have cut the whole text elsewhere: drafts are then a little worse, and no less lossless.
+A token of the target may end inside a token of the draft model. So the last token of the draft model's is
+held back: a place keeps its bytes, and when more text comes they are encoded again together with it. Whether
+the draft model's own tokenizer would have cut the whole text there decides how good a draft is, never the
+law.
 """
 
 from __future__ import annotations
@@ -21,7 +23,12 @@ if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
     from ...vocabulary import Vocabulary
 
-__all__ = ["SpelledSession", "Spelling"]
+__all__ = ["Place", "SpelledSession", "Spelling", "extended"]
+
+_KEPT = 1 << 14  # pieces of text whose ids are kept
+
+# A context of the draft model and the bytes behind it.
+Place = tuple["Context", bytes]
 
 
 class Spelling:
@@ -30,39 +37,51 @@ class Spelling:
     def __init__(self, lm: LanguageModel, target: Vocabulary) -> None:
         self.lm = lm
         self.target = target
-        self._found: dict[int, Sequence[int] | None] = {}
+        self._found: dict[bytes, Sequence[int]] = {}
 
-    def ids(self, token: int) -> Sequence[int] | None:
-        """The draft model's ids of one token; None: it cannot spell it."""
-        if token not in self._found:
-            text = self.target.tokens[token]
+    def ids(self, text: bytes) -> Sequence[int] | None:
+        """The draft model's ids of a piece of text; None: it cannot spell it."""
+        if text not in self._found:
+            if len(self._found) >= _KEPT:
+                self._found.clear()
             try:
-                self._found[token] = self.lm.vocabulary.encode(text) or None
+                self._found[text] = self.lm.vocabulary.encode(text)
             except VocabularyError:
-                self._found[token] = None
-        return self._found[token]
+                return None
+        return self._found[text]
 
-    def start(self, start: Start) -> Context | None:
-        """The context of the prompt; None: the draft model cannot read it."""
+    def start(self, start: Start) -> Place | None:
+        """Behind the prompt; None: the draft model cannot read it."""
         text = self.target.decode(start.prompt) if start.text is None else start.text
         try:
             prompt: Any = text if isinstance(text, str) else self.lm.vocabulary.encode(text)
-            return self.lm.start(prompt) if prompt else None
+            return (self.lm.start(prompt), b"") if prompt else None
         except (VocabularyError, LanguageModelError):
             return None
 
-    def after(self, context: Context, token: int) -> Context | None:
-        """The context behind a token of the target."""
-        ids = self.ids(token)
-        if ids is None:
+    def after(self, place: Place, token: int) -> Place | None:
+        """Behind a token of the target; None: the draft model cannot spell it."""
+        context, rest = place
+        text = self.target.tokens[token]
+        ids = self.ids(rest + text)
+        if not text or not ids:
             return None
-        for own in ids:
-            context = context.extend(own)
-        return context
+        return extended(context, ids[:-1]), self.lm.vocabulary.tokens[ids[-1]]
+
+    def whole(self, place: Place) -> Context | None:
+        """The context of the whole text; None: the model has no position for its next token."""
+        context = extended(place[0], self.ids(place[1]) or ())
+        return context if self.readable(context) else None
 
     def readable(self, context: Context) -> bool:
         """Whether the model has positions for the next token."""
         return self.lm.max_context is None or len(context) <= self.lm.max_context
+
+
+def extended(context: Context, ids: Sequence[int]) -> Context:
+    for token in ids:
+        context = context.extend(token)
+    return context
 
 
 class SpelledSession(Quiet):
@@ -72,15 +91,15 @@ class SpelledSession(Quiet):
         self._reader = reader
         self._start = start
         self._width = width
-        self._context = spelling.start(start)
+        self._place = spelling.start(start)
 
     def accept(self, step: Step) -> None:
         for token in step.tokens:
-            if self._context is None:
+            if self._place is None:
                 return
-            self._context = self._reader.after(self._context, token)
+            self._place = self._reader.after(self._place, token)
 
     def cursor(self) -> ModelCursor | None:
-        if self._context is None:
+        if self._place is None:
             return None
-        return ModelCursor(self._reader, self._start, self._width, self._context)
+        return ModelCursor(self._reader, self._start, self._width, self._place)

@@ -20,6 +20,9 @@ string whose node is not expanded is decided as it stands: its draft is the long
 are expanded depends on the past only. So psi is the exact law of a draft of that tree, for any number of
 forwards, and the text follows the target's masked law. One forward gives the draft model's next token, cut
 to the target's: what `TokenIntersection` has, with the mass of longer tokens on their beginnings.
+
+Where the text so far ends inside a token of the draft model, its last bytes are part of the string: psi(t) is
+the probability that the string goes on from them with t.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base import Start, Vector
-from .spelling import SpelledSession, Spelling
+from .spelling import Place, SpelledSession, Spelling
 
 if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
@@ -109,7 +112,7 @@ class _Ranges:
 
 
 class StringLaw:
-    """psi of one pair of vocabularies. A place is a context of the draft model.
+    """psi of one pair of vocabularies, at places of `Spelling`.
 
     Args:
         lm: the draft model.
@@ -138,11 +141,11 @@ class StringLaw:
         self._last = np.array(sorted(last), np.int64)
         self._ranges: dict[bytes, _Ranges] = {}
 
-    def after(self, place: Context, token: int) -> Context | None:
+    def after(self, place: Place, token: int) -> Place | None:
         return self.spelling.after(place, token)
 
-    def row(self, place: Context) -> Vector | None:
-        if not self.spelling.readable(place):
+    def row(self, place: Place) -> Vector | None:
+        if not self.spelling.readable(place[0]):
             return None
         psi, end = self.psi(place)
         found: Vector = np.full(self.spelling.target.vocab_size, -np.inf, np.float32)
@@ -152,26 +155,35 @@ class StringLaw:
                 found[self._end] = np.log(end)
         return found
 
-    def psi(self, place: Context) -> tuple[npt.NDArray[np.float64], float]:
-        """The probability of each text of the target (see `texts`), and that the draft model ends here."""
+    def psi(self, place: Place) -> tuple[npt.NDArray[np.float64], float]:
+        """The probability of each text of the target (see `texts`), and that the draft model ends here.
+
+        Both together with that of the place's bytes, which the draft model writes first.
+        """
+        start, rest = place
         psi = np.zeros(len(self._texts))
         end = 0.0
         # (-probability, number, string, context): strings that no token of the target has decided yet.
-        heap: list[tuple[float, int, bytes, Context]] = [(-1.0, 0, b"", place)]
+        heap: list[tuple[float, int, bytes, Context]] = [(-1.0, 0, b"", start)]
         serial = 0
-        for _ in range(self._forwards):
+        # The forward where the place's bytes begin was mostly made for the place before.
+        for _ in range(self._forwards + bool(rest)):
             if not heap:
                 break
             negative, _, text, context = heapq.heappop(heap)
             p = np.exp(self.spelling.lm.logprobs([context])[0].astype(np.float64))
-            if not text:
-                end = float(p[self._last].sum())
-            ranges = self._ranges_of(text)
-            self._add(psi, -negative, ranges, p[self._order])
-            for i, chance in self._open(text, -negative, p):
+            if text == rest:
+                end += -negative * float(p[self._last].sum())
+            p = p[self._order]
+            if len(text) < len(rest):
+                opened = self._rejoin(psi, rest[len(text) :], -negative, p)
+            else:
+                behind = text[len(rest) :]
+                self._add(psi, -negative, self._ranges_of(behind), p)
+                opened = self._open(behind, -negative, p)
+            for i, chance in opened:
                 serial += 1
-                own = int(self._order[i])
-                if self.spelling.readable(after := context.extend(own)):
+                if self.spelling.readable(after := context.extend(int(self._order[i]))):
                     heapq.heappush(heap, (-chance, serial, text + self._drafts[i], after))
         return np.maximum(psi, 0.0), end
 
@@ -192,16 +204,45 @@ class StringLaw:
             # The string counted for its longest token; now only what no longer token took does.
             psi[ranges.base] -= chance * longer[-1]
 
+    def _rejoin(
+        self, psi: npt.NDArray[np.float64], need: bytes, chance: float, p: npt.NDArray[np.float64]
+    ) -> list[tuple[int, float]]:
+        """Read on by one token where the text has `need` next: what goes beyond counts, what stays undecided
+        is returned, as by `_open`, and so is what the text has not caught up with.
+        """
+        found: list[tuple[int, float]] = []
+        for length in range(1, len(need)):
+            at = bisect_left(self._drafts, need[:length])
+            if at < len(self._drafts) and self._drafts[at] == need[:length] and p[at] > 0.0:
+                found.append((at, chance * float(p[at])))
+        first, stop = _range(self._drafts, need)
+        for i in range(first, stop):
+            behind, mass = self._drafts[i][len(need) :], chance * float(p[i])
+            base = self._base(behind)
+            if base >= 0:
+                psi[base] += mass
+            if mass > 0.0 and (not behind or mass >= _LEAST) and self._undecided(behind):
+                found.append((i, mass))
+        return sorted(found, key=lambda item: -item[1])[: self._forwards]
+
+    def _undecided(self, text: bytes) -> bool:
+        """Whether some token of the target goes on from a text."""
+        at = bisect_right(self._texts, text)
+        return at < len(self._texts) and self._texts[at].startswith(text)
+
+    def _base(self, text: bytes) -> int:
+        """The number of the longest token of the target that begins a text; -1 for none."""
+        known = self._number
+        return next((known[text[:n]] for n in range(len(text), 0, -1) if text[:n] in known), -1)
+
     def _open(self, text: bytes, chance: float, p: npt.NDArray[np.float64]) -> list[tuple[int, float]]:
         """The likeliest strings that one more token leaves undecided: numbers of draft tokens, chances."""
-        chances = chance * p[self._order]
+        chances = chance * p
         found: list[tuple[int, float]] = []
         for i in np.argsort(-chances, kind="stable")[: 4 * self._forwards].tolist():
             if chances[i] < _LEAST or len(found) == self._forwards:
                 break
-            string = text + self._drafts[i]
-            at = bisect_right(self._texts, string)
-            if at < len(self._texts) and self._texts[at].startswith(string):
+            if self._undecided(text + self._drafts[i]):
                 found.append((i, float(chances[i])))
         return found
 
@@ -228,7 +269,7 @@ class StringLaw:
             a, b = _range(self._drafts, token[len(text) :])
             low.append(a)
             high.append(b)
-        base = next((self._number[text[:n]] for n in range(len(text), 0, -1) if text[:n] in self._number), -1)
+        base = self._base(text)
         begin, end, over = (np.array(values, np.int64) for values in (low, high, above))
         return _Ranges(np.arange(first, stop), begin, end, over, base)
 

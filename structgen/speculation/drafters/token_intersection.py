@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base import Start, Vector
-from .spelling import SpelledSession, Spelling
+from .spelling import Place, SpelledSession, Spelling
 
 if TYPE_CHECKING:
-    from ...lm.base import Context, LanguageModel
+    from ...lm.base import LanguageModel
     from ...vocabulary import Vocabulary
 
 __all__ = ["TokenIntersection", "shared_tokens"]
@@ -64,16 +64,17 @@ class _Reader:
         self.spelling = Spelling(lm, target)
         self._own, self._theirs = shared_tokens(lm, target)
 
-    def row(self, place: Context) -> Vector | None:
-        if not self.spelling.readable(place):
+    def row(self, place: Place) -> Vector | None:
+        context = self.spelling.whole(place)
+        if context is None:
             return None
         lm, size = self.spelling.lm, self.spelling.target.vocab_size
-        p = np.exp(lm.logprobs([place])[0][self._own].astype(np.float64))
+        p = np.exp(lm.logprobs([context])[0][self._own].astype(np.float64))
         with np.errstate(divide="ignore"):
             found: Vector = np.log(np.bincount(self._theirs, p, size)).astype(np.float32)
         return found
 
-    def after(self, place: Context, token: int) -> Context | None:
+    def after(self, place: Place, token: int) -> Place | None:
         return self.spelling.after(place, token)
 
 
