@@ -4,6 +4,8 @@ Enters: two models over one vocabulary. Leaves: a model, for everything that tak
 normalised over the whole vocabulary, before any mask, so samplers and searches have an exact P to work with.
 Cost: a row of each model a prefix, and a few passes over V.
 
+Several end-of-sequence ids are mixed as one token, since they end the same text.
+
 - `Contrasted`: contrastive decoding (Li et al. 2022; with the power of O'Brien and Lewis 2023). Where a token
   is at least `plausible` times as probable as the most probable one, its score is (1 + power) log p - power
   log q, with p the model and q the amateur. An implausible token is scored as if the amateur were sure of it,
@@ -107,6 +109,24 @@ class _Two:
         right = self.other.logprobs([context.right for context in contexts]).astype(np.float64)
         return _normalised(left), _normalised(right)
 
+    def _as_one(self, rows: _Doubles) -> _Doubles:
+        """Rows whose first end has the probability of all ends, the others none: they end the same text."""
+        ends = list(self.eos_token_ids)
+        merged = rows.copy()
+        merged[:, ends] = -np.inf
+        merged[:, ends[0]] = np.logaddexp.reduce(rows[:, ends], axis=1)
+        return merged
+
+    def _apart(self, merged: _Doubles, like: _Doubles) -> _Doubles:
+        """What `_as_one` gives, with the end divided among its ids as in the rows `like`."""
+        ends = list(self.eos_token_ids)
+        whole = np.logaddexp.reduce(like[:, ends], axis=1, keepdims=True)
+        with np.errstate(invalid="ignore"):
+            shares = np.where(whole > -np.inf, like[:, ends] - whole, -math.log(len(ends)))
+        found = merged.copy()
+        found[:, ends] = merged[:, ends[:1]] + shares
+        return found
+
 
 class Contrasted(_Two):
     """The law of contrastive decoding; see the head of this file.
@@ -133,14 +153,15 @@ class Contrasted(_Two):
         self.power, self.plausible, self.above = power, math.log(plausible), above
 
     def logprobs(self, contexts: Sequence[Pair]) -> _Rows:
-        left, right = self._both(contexts)
+        plain, other = self._both(contexts)
+        left, right = self._as_one(plain), self._as_one(other)
         fair = left >= left.max(axis=1, keepdims=True) + self.plausible
         mixed = (1 + self.power) * left - self.power * np.where(fair, np.maximum(right, _LEAST), 0.0)
         mixed = _normalised(mixed)
         if self.above > 0:
             sure = _entropy(left) < self.above
             mixed[sure] = left[sure]
-        return mixed.astype(np.float32)
+        return self._apart(mixed, plain).astype(np.float32)
 
 
 class Anchored(_Two):
@@ -183,11 +204,12 @@ class Anchored(_Two):
 
     def _mixed(self, contexts: Sequence[Pair]) -> tuple[_Doubles, _Doubles]:
         """Normalised rows, and their divergences from the reference."""
-        left, right = self._both(contexts)
+        plain, other = self._both(contexts)
+        left, right = self._as_one(plain), self._as_one(other)
         rows, spent = np.empty_like(left), np.empty(len(left))
         for at, context in enumerate(contexts):
             rows[at], spent[at] = mixed_within(left[at], right[at], self.allowed(context))
-        return rows, spent
+        return self._apart(rows, other), spent
 
 
 def mixed_within(p: _Doubles, r: _Doubles, nats: float) -> tuple[_Doubles, float]:

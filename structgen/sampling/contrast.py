@@ -10,7 +10,7 @@ is
     selected
                                                            w(x|u) = 1                              else
 
-A prefix is selected where the entropy of the second model lies in `entropy`: contrast that acts only where
+A prefix is selected where the entropy of the second model, all ends as one token, lies in `entropy`: contrast that acts only where
 the second model is sure, or only where it is not. Because of the floor, w lies between floor ** power and 1.
 So the normaliser of a step lies between floor ** power and 1 times that of plain masking, CARS and the
 certified bracket work, and texts that the second model calls impossible weigh 1 and no more. The price is
@@ -77,6 +77,7 @@ class Contrast(LanguageModelPotential):
         if self.entropy != (0.0, math.inf):
             with np.errstate(invalid="ignore"):
                 terms = np.where(rows > -np.inf, -np.exp(rows) * rows, 0.0)
+            terms[:, self._ends[1:]] = 0.0  # every end carries the sum of all: it counts once
             nats = terms.sum(axis=1)
             factors[(nats < self.entropy[0]) | (nats > self.entropy[1])] = 0.0
         return factors

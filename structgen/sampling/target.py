@@ -10,7 +10,8 @@ The law is  P_L(s) = P(s) * 1[s in L] * phi(s) / Z  over token strings s that en
   normalised in double precision, after all ends were merged. They are part of the definition, not of the
   sampler. Where the valid tokens lie outside the nucleus the support is empty there, and such a prefix has
   probability 0.
-- All end-of-sequence ids are one event, written as the first of them.
+- All end-of-sequence ids are one event, written as the first of them; its probability is their sum, in
+  double precision.
 - L holds the texts of the grammar that end within `max_tokens`, end-of-sequence included. With
   budget="mask" tokens are allowed only while a completion is known to fit (no dead ends; L loses the texts
   with a beginning that the engine cannot promise to complete, rarely one with 8 tokens left or fewer); with
@@ -35,7 +36,7 @@ from .._array_file import vocabulary_digest
 from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from ..grammar import fill_bitmasks
 from ..lm.base import check_logprobs
-from ..logits import allocate_bitmask, brief_row, masked_logsumexp
+from ..logits import Brief, allocate_bitmask, brief_row, masked_logsumexp
 from . import vector as vectors
 from .logspace import NEVER, Doubles
 from .potential import Potential, Prefix, Product, identity, weight
@@ -245,7 +246,6 @@ class Target:
         raw = self.law.scores(rows)
         self.spent.calls += 1
         self.spent.positions += len(cursors)
-        self._merge_ends(raw)
         masks = self._masks(cursors)
         self.spent.masks += len(cursors)
         return [
@@ -256,16 +256,46 @@ class Target:
 
     def _thin(self, row: npt.NDArray[np.float32], mask: npt.NDArray[np.int32]) -> Vector | None:
         """A thin vector in one pass over the row; None where little is allowed."""
-        if int.from_bytes(mask.tobytes(), "little").bit_count() < vectors.THIN_FROM:
+        if _count(mask) < vectors.THIN_FROM:
             return None
-        brief = brief_row(row, mask, vectors.TOP)
-        if brief is None:
+        if len(self.ends) == 1:
+            brief, end = brief_row(row, mask, vectors.TOP), NEVER
+        else:
+            ends = row[self.ends]
+            row[self.ends] = NEVER
+            brief, end = brief_row(row, mask, self._kept), self._together(ends)
+            row[self.ends] = ends
+        return None if brief is None else self._of_brief(brief, end, mask)
+
+    @property
+    def _kept(self) -> int:
+        """Tokens of a thin vector, less the end where that is added to them."""
+        return max(1, vectors.TOP - (len(self.ends) > 1))
+
+    def _of_brief(self, brief: Brief, end: float, mask: npt.NDArray[np.int32]) -> Vector | None:
+        """A thin vector; None where what it would leave out is drawn too often.
+
+        Args:
+            brief: of a row, without its ends where there are several. end: what these sum to.
+        """
+        ids, values, lost = brief.ids, brief.values, brief.lost
+        shift, tail, entropy = brief.shift, brief.tail, max(0.0, brief.entropy)
+        if len(self.ends) > 1:
+            shift = float(np.logaddexp(shift, end))
+            if not mask[self.end // 32] >> (self.end % 32) & 1:
+                lost = (self.end, end) if lost is None or end > lost[1] else lost
+            elif end > NEVER:
+                at, wide = int(np.searchsorted(ids, self.end)), values.astype(np.float64)
+                texts = brief.best + math.log(float(np.exp(wide - brief.best).sum()) + tail)
+                share = math.exp(end - float(np.logaddexp(texts, end)))
+                entropy = (1 - share) * entropy + _entropy_of_two(share)
+                tail *= math.exp(min(0.0, brief.best - end))
+                ids, values = np.insert(ids, at, self.end), np.insert(wide, at, end)
+        found = Vector(ids, values, shift, tail=tail, entropy=entropy)
+        if tail > vectors.THIN_TAIL * math.exp(found.log_mass - found.top):
             return None
-        found = Vector(brief.ids, brief.values, brief.shift, tail=brief.tail, entropy=max(0.0, brief.entropy))
-        if brief.tail > vectors.THIN_TAIL * math.exp(found.log_mass - found.top):
-            return None
-        if found.log_mass < _LOSS and brief.lost is not None:
-            found.lost = ((brief.lost[0], brief.lost[1] - brief.shift),)
+        if found.log_mass < _LOSS and lost is not None:
+            found.lost = ((lost[0], lost[1] - shift),)
         return found
 
     def _sync(self, cursor: Cursor) -> None:
@@ -306,17 +336,21 @@ class Target:
             words[end // 32] |= 1 << (end % 32)
         return words.astype(np.uint32).view(np.int32)
 
-    def _merge_ends(self, rows: npt.NDArray[np.float32]) -> None:
-        """All end-of-sequence ids become the first, with their summed probability."""
-        for other in self.ends[1:]:
-            rows[:, self.end] = np.logaddexp(rows[:, self.end], rows[:, other], dtype=np.float64)
-            rows[:, other] = NEVER
+    @staticmethod
+    def _together(ends: npt.NDArray[Any]) -> float:
+        """What several ends sum to. In double precision: rounded to float32, bounds on Z would miss it."""
+        return float(np.logaddexp.reduce(ends.astype(np.float64)))
 
     def _vector(
         self, cursor: Cursor, row: npt.NDArray[np.float32], shift: float, mask: npt.NDArray[np.int32]
     ) -> Vector:
         allowed = self._allowed(mask)
-        ids, raw, factor = allowed, row[allowed], None
+        raw: npt.NDArray[np.float32] | Doubles = row
+        if len(self.ends) > 1:
+            raw = row.astype(np.float64)
+            raw[self.ends], raw[self.end] = NEVER, self._together(row[self.ends])
+        ids, whole, factor = allowed, raw, None
+        raw = raw[allowed]
         if self.shaping is not None:
             self.spent.tests += 1
             text = Prefix(tuple(cursor.tokens), self.text(cursor.tokens))
@@ -329,12 +363,14 @@ class Target:
             factor = None if factor is None else factor[alive]
         if not ids.size:
             return Vector(ids, raw, shift, factor, (), self._why_empty(cursor, allowed))
+        if raw.dtype != np.float32 and not (ids == self.end).any():
+            raw = raw.astype(np.float32)  # as the model gave them
         found = Vector(ids, raw, shift, factor)
         if found.log_mass < _LOSS:
-            row[ids] = NEVER
-            best = int(np.argmax(row))
-            if row[best] > NEVER:
-                found.lost = ((best, float(row[best]) - shift),)
+            whole[ids] = NEVER
+            best = int(np.argmax(whole))
+            if whole[best] > NEVER:
+                found.lost = ((best, float(whole[best]) - shift),)
         return found
 
     def _allowed(self, mask: npt.NDArray[np.int32]) -> Ids:
@@ -402,6 +438,16 @@ class Target:
             "potentials": [identity(p) for p in (self.shaping, self.condition, self.critic)],
         }
         return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+def _count(mask: npt.NDArray[np.int32]) -> int:
+    """How many bits are set."""
+    return int.from_bytes(mask.tobytes(), "little").bit_count()
+
+
+def _entropy_of_two(p: float) -> float:
+    """Of a coin, in nats."""
+    return sum(-x * math.log(x) for x in (p, 1 - p) if x > 0)
 
 
 def _own(rows: npt.NDArray[Any]) -> npt.NDArray[np.float32]:

@@ -22,7 +22,7 @@ from .vector import Vector
 
 __all__ = ["load_trie", "save_trie"]
 
-_FORMAT = 3
+_FORMAT = 4
 
 
 def save_trie(trie: Trie, path: str | os.PathLike[str]) -> None:
@@ -47,7 +47,9 @@ def save_trie(trie: Trie, path: str | os.PathLike[str]) -> None:
         "allowed": np.array([which[id(row.ids)] for row in rows], np.int64),
         "sizes": np.array([len(ids) for ids in shared], np.int64),
         "ids": _joined(shared, np.int32),
-        "raw": _joined([row.raw for row in rows], np.float32),
+        "wide": np.array([row.raw.dtype != np.float32 for row in rows], np.bool_),
+        "raw": _joined([row.raw for row in rows if row.raw.dtype == np.float32], np.float32),
+        "raw_wide": _joined([row.raw for row in rows if row.raw.dtype != np.float32], np.float64),
         "shift": np.array([row.shift for row in rows], np.float64),
         "shaped": np.array([row.factor is not None for row in rows], np.bool_),
         "factor": _joined([row.factor for row in rows if row.factor is not None], np.float64),
@@ -93,9 +95,10 @@ def _built(meta: dict[str, Any], found: dict[str, Any]) -> Trie:
     for ids in shared:
         ids.flags.writeable = False
     count = found["sizes"][found["allowed"]]
-    starts = np.concatenate([[0], np.cumsum(count)])
-    shaped = np.concatenate([[0], np.cumsum(np.where(found["shaped"], count, 0))])
-    if int(starts[-1]) != len(found["raw"]) or int(shaped[-1]) != len(found["factor"]):
+    wide = found["wide"]
+    plain, double, shaped = (_starts(count, which) for which in (~wide, wide, found["shaped"]))
+    sizes = [len(found[name]) for name in ("raw", "raw_wide", "factor")]
+    if [int(starts[-1]) for starts in (plain, double, shaped)] != sizes:
         raise ValueError("its arrays do not fit together")
     notes = json.loads(found["notes"].tobytes())
     nodes: list[Node] = []
@@ -105,7 +108,9 @@ def _built(meta: dict[str, Any], found: dict[str, Any]) -> Trie:
         reason, lost = notes[i]
         node.vector = Vector(
             shared[int(found["allowed"][i])],
-            found["raw"][starts[i] : starts[i + 1]].copy(),
+            found["raw_wide"][double[i] : double[i + 1]].copy()
+            if wide[i]
+            else found["raw"][plain[i] : plain[i + 1]].copy(),
             float(found["shift"][i]),
             found["factor"][shaped[i] : shaped[i + 1]].copy() if found["shaped"][i] else None,
             tuple((int(t), float(p)) for t, p in lost),
@@ -132,6 +137,11 @@ def _built(meta: dict[str, Any], found: dict[str, Any]) -> Trie:
         trie.touch(nodes[i])
     trie.restore(*(float(x) for x in found["bounds"]))
     return trie
+
+
+def _starts(count: Any, which: Any) -> Any:
+    """Where the numbers of each node begin in an array that holds those of some nodes."""
+    return np.concatenate([[0], np.cumsum(np.where(which, count, 0))])
 
 
 def _joined(arrays: list[Any], dtype: Any) -> np.ndarray:

@@ -40,7 +40,8 @@ class Vector:
 
     Attributes:
         ids: the tokens with weight, ascending, int32, shape (k,); end-of-sequence as its first id.
-        raw, shift: log P = raw - shift; float32, shape (k,), and a double.
+        raw, shift: log P = raw - shift; float32, shape (k,), and a double. float64 where the end is among the
+            tokens and stands for several ids.
         factor: log weights of the shaping potentials, float64, shape (k,); None where there are none.
         log_mass: log of the summed exp(score): the exact local normaliser.
         lost: the most probable token that is not allowed, (id, log P); empty if nothing is lost.
@@ -55,7 +56,7 @@ class Vector:
     def __init__(
         self,
         ids: npt.NDArray[np.int32],
-        raw: npt.NDArray[np.float32],
+        raw: npt.NDArray[np.float32] | Doubles,
         shift: float,
         factor: Doubles | None = None,
         lost: tuple[tuple[int, float], ...] = (),
