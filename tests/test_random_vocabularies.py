@@ -1,5 +1,5 @@
-"""Random tiny vocabularies (one to three ends anywhere among the ids, several ids with the same bytes), random
-models, languages and potentials: every method's brackets, evidence and texts against full enumeration.
+"""Random tiny vocabularies (one to three ends anywhere among the ids, several ids with the same bytes),
+random models, languages and potentials: every method's brackets and texts against full enumeration.
 
     STRUCTGEN_RANDOM_VOCABULARIES=2000 python -m pytest tests/test_random_vocabularies.py -k bracket
 """
@@ -48,7 +48,8 @@ class Case:
 def case(seed: int, words: int = 3) -> Case:
     random = np.random.default_rng([seed, 99])
     spelled = [b"a", b"b", b"c", b"ab", b"bc", b"abc"]
-    tokens = spelled[:3] + [spelled[int(i)] for i in random.integers(0, len(spelled), 1 + random.integers(words))]
+    more = random.integers(0, len(spelled), 1 + random.integers(words))
+    tokens = spelled[:3] + [spelled[int(i)] for i in more]
     tokens += [b""] * int(random.integers(1, 4))
     tokens = [tokens[i] for i in random.permutation(len(tokens))]
     ends = [i for i, text in enumerate(tokens) if not text]
@@ -149,8 +150,9 @@ def too_far(counts: dict[Any, float], wanted: dict[Any, float], n: int) -> bool:
     total = sum(wanted.values())
     cells = [(counts.get(key, 0.0), n * p / total) for key, p in wanted.items()]
     common = [cell for cell in cells if cell[1] >= 10]
-    rare = tuple(np.sum([cell for cell in cells if cell[1] < 10], axis=0)) if len(common) < len(cells) else (0, 0)
-    common += [(float(rare[0]), float(rare[1]))] if rare[1] > 1 else []
+    rare = [cell for cell in cells if cell[1] < 10]
+    seen, due = sum(cell[0] for cell in rare), sum(cell[1] for cell in rare)
+    common += [(seen, due)] if due > 1 else []
     freedom = max(1, len(common) - 1)
     found = sum((seen - due) ** 2 / due for seen, due in common)
     return bool(found > freedom + 6 * math.sqrt(2 * freedom) + 10)
@@ -187,8 +189,8 @@ def test_many_draws_are_as_frequent_as_enumeration_says(method: Any, kind: str) 
 
 
 def after_steps(law: Target, states: list[tuple[int, ...]], steps: int) -> dict[tuple[int, ...], float]:
-    """The law of a chain's state: the local law, taken through the exact transitions; empty where a local walk
-    may end without weight."""
+    """The law of a chain's state: the local law, taken through the exact transitions; empty where a local
+    walk may end without weight."""
     start: dict[tuple[int, ...], float] = dict.fromkeys(states, 0.0)
     for probability, (walk,) in every_outcome(one_walk(law, Trie(), IMPORTANCE)):
         if not walk.alive:

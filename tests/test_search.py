@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,7 @@ def test_limits_are_never_exceeded_and_forwards_are_spent_to_the_last() -> None:
             assert search(TableModel(1), n=50, steps=most, **how).steps == most
     late = search(TableModel(1), n=50, seconds=0.0)
     assert late.stopped == "seconds" and late.forwards == 0 and list(late) == []
-    with pytest.raises(ValueError, match="forwards is 0 or more"):
+    with pytest.raises(ValueError, match="forwards must be at least 0"):
         search(TableModel(1), forwards=-1)
 
 
@@ -281,10 +282,10 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         ({"method": "mcts"}, "needs reward="),
         ({"method": "value"}, "needs score= or heuristic="),
         ({"method": "dfs"}, "method is one of best, "),
-        ({"branch": 0}, "branch is at least 1"),
+        ({"branch": 0}, "branch must be at least 1"),
         ({"block": ["."], "branch": None}, "branch= says how many"),
         ({"n": 0}, "n must be at least 1"),
-        ({"seed": -1}, "a seed is not negative"),
+        ({"seed": -1}, "seed must be at least 0"),
         ({"method": "value", "score": lambda s: math.nan}, "is no number"),
     ]:
         with pytest.raises(ValueError, match=words):
@@ -293,15 +294,128 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         search(TableModel(0), forward=3)
     found = search(TableModel(0), forwards=2)
     found.save(tmp_path / "s")
-    assert json.loads((tmp_path / "s").read_text())["format"] == 1
-    with pytest.raises(StructgenError, match="has another plan"):
+    with pytest.raises(StructgenError, match="another setting of the method"):
         search(TableModel(0), resume=tmp_path / "s", branch=3)
-    with pytest.raises(StructgenError, match="has another target"):
+    with pytest.raises(StructgenError, match="another grammar: go on with what it was begun with"):
         search(TableModel(0), ["a"], resume=tmp_path / "s")
+    with pytest.raises(StructgenError, match="another max_tokens"):
+        search(TableModel(0), max_tokens=4, resume=tmp_path / "s")
+    with pytest.raises(StructgenError, match="another vocabulary"):
+        search(TableModel(0, [b"a", b"b", b"ab", b"cc", b""]), ["ab"], resume=tmp_path / "s")
+    with pytest.raises(StructgenError, match="another set of scores"):
+        search(TableModel(0), resume=tmp_path / "s", heuristic=lambda s: 0.0)
     with pytest.raises(StructgenError, match="other settings"):
         search(TableModel(0), resume=found, seed=1)
-    with pytest.raises(StructgenError, match="another target"):
+    with pytest.raises(StructgenError, match="another grammar"):
         search(TableModel(0), ["a"], resume=found)
+    with pytest.raises(FileNotFoundError):
+        search(TableModel(0), resume=tmp_path / "none")
+
+
+def test_another_model_is_recognised(tmp_path: Path) -> None:
+    for forwards in (1, 3, 9):
+        found = search(TableModel(0), forwards=forwards)
+        found.save(tmp_path / "s")
+        for resume in (found, tmp_path / "s"):
+            with pytest.raises(StructgenError, match="another model, which gave other probabilities after '"):
+                search(TableModel(1), resume=resume)
+            assert search(TableModel(0), resume=resume).stopped == "done"
+    search(TableModel(0), forwards=0).save(tmp_path / "s")  # nothing was seen: any model goes
+    assert search(TableModel(1), resume=tmp_path / "s").stopped == "done"
+
+
+@pytest.mark.parametrize("method", ["best", "mcts", "adaptive", "a*"])
+def test_a_search_with_one_forward_a_run_gets_to_its_end(method: Any, tmp_path: Path) -> None:
+    """From file to file without vectors: as many forwards are counted as in one go."""
+    how: dict[str, Any] = {"method": method, "n": 4, "seed": 2, "steps": 40}
+    if method == "mcts":
+        how |= {"reward": lambda s: len(s.text) / 3, "rollout": "sample"}
+    elif method == "a*":
+        how |= {"score": lambda s: s.logprob, "block": ["c"], "branch": 3}
+    elif method == "adaptive":
+        how |= {"decisive": 0.2}
+    whole = search(TableModel(5), **how, forwards=None)
+    file = tmp_path / "search.json"
+    part = search(TableModel(5), **how, forwards=1)
+    for _ in range(whole.forwards + 3):
+        part.save(file)
+        left = {**how, "steps": 40 - part.steps}
+        if not left["steps"] or part.stopped in ("done", "exhausted"):
+            break
+        part = search(TableModel(5), **left, forwards=1, resume=file)
+    assert shape(part) == shape(whole)
+
+
+MUTATIONS = int(os.environ.get("STRUCTGEN_MUTATIONS", "400"))
+
+
+def test_a_damaged_file_is_refused_or_harmless(tmp_path: Path) -> None:
+    """Bytes that are changed, lost, doubled; then numbers that are changed with a digest made to fit."""
+    from structgen.sampling.search_file import _digest
+
+    random = np.random.default_rng(6)
+    file, refused = tmp_path / "search.json", 0
+    kinds: list[dict[str, Any]] = [
+        {"n": 4, "steps": 6},
+        {"n": 9, "steps": 7, "method": "mcts", "reward": lambda s: len(s.text) / 3},
+    ]
+    for trial in range(MUTATIONS):
+        how = kinds[trial % 2]
+        if trial < 2:
+            search(TableModel(5), **how).save(tmp_path / f"{trial}")
+        data = (tmp_path / f"{trial % 2}").read_bytes()
+        if trial % 4 < 2:
+            data = spoiled(data, random)
+        else:
+            state = json.loads(data)
+            changed(state["search"], random)
+            state["digest"] = _digest(state["search"])
+            data = json.dumps(state).encode()
+        file.write_bytes(data)
+        try:
+            search(TableModel(5), **{**how, "steps": 5, "forwards": 20}, resume=file)
+        except StructgenError as error:
+            refused += 1
+            assert str(file) in str(error) or "saved search" in str(error) or "another model" in str(error)
+    assert refused > 0.8 * MUTATIONS
+
+
+def spoiled(data: bytes, random: np.random.Generator) -> bytes:
+    at = int(random.integers(len(data)))
+    size = int(random.integers(1, 40))
+    return [
+        data[:at] + bytes(random.integers(0, 256, size, dtype=np.uint8)) + data[at + size :],
+        data[:at],
+        data[:at] + data[at + size :],
+        data[:at] + data[at : at + size] + data[at:],
+        data[:at] + bytes([data[at] ^ (1 << int(random.integers(8)))]) + data[at + 1 :],
+        b"[" * 100_000,
+    ][int(random.integers(6)) if random.random() < 0.1 else int(random.integers(5))]
+
+
+def changed(state: Any, random: np.random.Generator) -> None:
+    """One value somewhere in a JSON value becomes another one."""
+    while True:
+        keys = list(state) if isinstance(state, dict) else list(range(len(state)))
+        key = keys[int(random.integers(len(keys)))]
+        if isinstance(state[key], (dict, list)) and state[key] and random.random() < 0.9:
+            state = state[key]
+            continue
+        other: list[Any] = [None, -1, 0, 1, 3, 10**30, 1.5, math.nan, math.inf, "x", [], {}, [[]], True]
+        state[key] = other[int(random.integers(len(other)))]
+        return
+
+
+def test_a_limit_that_cut_texts_off_is_named() -> None:
+    compiler = sg.Compiler(TableModel(0).vocabulary)
+    found = sg.search(TableModel(0), [], compiler.regex("a{7,9}"), max_tokens=3)
+    assert not len(found) and found.stopped == "exhausted"
+    assert len(found.reasons) == 1
+    assert "cannot be completed within 3 tokens; it takes at most 8" in found.reasons[0]
+    short = sg.search(TableModel(0), [], compiler.regex("a{1,9}"), n=20, max_tokens=3)
+    assert len(short) == 2 and "max_tokens=3 leaves out longer texts" in short.reasons[0]
+    assert sg.search(TableModel(0), [], compiler.regex("a{1,2}"), n=20, max_tokens=3).reasons == []
+    assert sg.search(TableModel(0), [], compiler.regex("a{1,9}"), n=1, max_tokens=3).reasons == []
 
 
 def test_a_small_trie_changes_no_result() -> None:

@@ -132,4 +132,7 @@ def run(options: argparse.Namespace) -> int:
         f"{options.method}: {plural(len(found), 'text')}, stopped by {found.stopped!r}; {found.forwards} "
         f"forwards, {found.tokens} tokens, {found.steps} steps"
     )
+    if len(found) < options.n:
+        for reason in found.reasons:
+            note(reason)
     return OK if len(found) >= options.n else REJECTED

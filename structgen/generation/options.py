@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Required, Union, cast
 
 import numpy as np
 
+from .._checks import number, whole
 from .._drawing import Sampling
 from ..constraints import JSON_OPTIONS, KINDS, TOOL_OPTIONS, no_option
 from ..lm.asked import AskOptions
@@ -120,19 +121,19 @@ class Settings:
         for name in ("max_tokens", "n", "top_k"):
             value = getattr(self, name)
             if value is not None:
-                _whole(name, value, 1)
+                whole(name, value, 1)
         for name in ("top_logprobs", "retries", "seed"):
             if getattr(self, name) is not None:
-                _whole(name, getattr(self, name), 0)
+                whole(name, getattr(self, name), 0)
         if self.temperature is not None:
-            _number("temperature", self.temperature, "0 or more", lambda x: 0 <= x < math.inf)
+            number("temperature", self.temperature, "0 or more", lambda x: 0 <= x < math.inf)
         if self.top_p is not None:
-            _number("top_p", self.top_p, "above 0 and at most 1", lambda x: 0 < x <= 1)
-        _number("min_p", self.min_p, "at least 0 and below 1", lambda x: 0 <= x < 1)
-        _number("repetition_penalty", self.repetition_penalty, "above 0", lambda x: 0 < x < math.inf)
-        _number("structure_penalty", self.structure_penalty, "above 0 and at most 1", lambda x: 0 < x <= 1)
+            number("top_p", self.top_p, "above 0 and at most 1", lambda x: 0 < x <= 1)
+        number("min_p", self.min_p, "at least 0 and below 1", lambda x: 0 <= x < 1)
+        number("repetition_penalty", self.repetition_penalty, "above 0", lambda x: 0 < x < math.inf)
+        number("structure_penalty", self.structure_penalty, "above 0 and at most 1", lambda x: 0 < x <= 1)
         for name in ("frequency_penalty", "presence_penalty"):
-            _number(name, getattr(self, name), "a finite number", math.isfinite)
+            number(name, getattr(self, name), "a finite number", math.isfinite)
         if self.n > 1 and self.temperature == 0:
             raise ValueError("n > 1 needs a temperature above 0: greedy texts would all be the same")
         if self.on_invalid not in ("forbid", "tell"):
@@ -203,20 +204,6 @@ def settings_of(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
     if rest.get("n") is None:
         rest.pop("n", None)
     return Settings(**rest), constraint
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is a whole number, not {value!r:.60}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, not {value}")
-
-
-def _number(name: str, value: Any, what: str, fits: Callable[[float], bool]) -> None:
-    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
-        raise TypeError(f"{name} is a number, not {value!r:.60}")
-    if not fits(float(value)):
-        raise ValueError(f"{name} must be {what}, not {value}")
 
 
 def _stops(given: Any) -> tuple[str, ...]:

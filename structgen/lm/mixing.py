@@ -29,6 +29,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
+from .._checks import not_negative, number, whole
 from .base import Context, LanguageModel, LanguageModelError
 
 if TYPE_CHECKING:
@@ -148,8 +149,9 @@ class Contrasted(_Two):
         above: float = 0.0,
     ) -> None:
         super().__init__(lm, amateur)
-        if not (0 <= power < math.inf and 0 < plausible <= 1 and above >= 0):
-            raise ValueError("power and above are 0 or more, plausible is above 0 and at most 1")
+        not_negative("power", power)
+        number("plausible", plausible, "above 0 and at most 1", lambda x: 0 < x <= 1)
+        number("above", above, "0 or more nats", lambda x: x >= 0)
         self.power, self.plausible, self.above = power, math.log(plausible), above
 
     def logprobs(self, contexts: Sequence[Pair]) -> _Rows:
@@ -175,8 +177,8 @@ class Anchored(_Two):
 
     def __init__(self, lm: LanguageModel, reference: LanguageModel, budget: float, steps: int = 256) -> None:
         super().__init__(lm, reference)
-        if not 0 <= budget < math.inf or steps < 1:
-            raise ValueError("budget is 0 or more nats, steps at least 1")
+        not_negative("budget", budget)
+        whole("steps", steps, 1)
         self.budget, self.steps = budget, steps
 
     def logprobs(self, contexts: Sequence[Pair]) -> _Rows:

@@ -12,12 +12,14 @@ that the trie knows need none.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from .._checks import function, not_negative, number, truth, whole
 from .chance import Seeds
 from .lexical import Clause, Clauses, Look, kept_apart, rest
 from .logspace import NEVER
@@ -53,6 +55,19 @@ class Guide:
     value_weight: float = 1.0
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        Clauses(self.goals, self.words)  # which checks itself
+        truth("words", self.words)
+        for name in ("goal_weight", "begun", "value_weight"):
+            number(name, getattr(self, name), "a finite number", math.isfinite)
+        if not isinstance(self.look, Look):
+            raise TypeError(f"look is a Look, not {self.look!r:.60}")
+        if self.tolerance is not None:
+            whole("tolerance", self.tolerance, 0)
+        if self.value is not None:
+            function("value", self.value, "the text so far")
+        whole("seed", self.seed, 0)
+
 
 @dataclass(slots=True)
 class _Beam:
@@ -79,8 +94,14 @@ def beam_search(
         length_power: scores are log-probability / length ** length_power; 0 ranks by probability.
         guide: goals and values. Texts that meet more clauses come first.
     """
-    if width < 1 or groups < 1 or width % groups:
-        raise ValueError(f"width and groups are positive, and groups divides width: {width}, {groups}")
+    whole("width", width, 1)
+    whole("groups", groups, 1)
+    if width % groups:
+        raise ValueError(f"groups divides width, and {groups} does not divide {width}")
+    not_negative("diversity", diversity)
+    number("length_power", length_power, "a finite number", math.isfinite)
+    if guide is not None and not isinstance(guide, Guide):
+        raise TypeError(f"guide is a Guide, not {guide!r:.60}")
     start = walker.start(Seeds(0).stream(Purpose.SEARCH, 0), LOCAL)
     live = [[_Beam(start.fork(start.chance), 0.0)] for _ in range(groups)]
     done: list[list[Found]] = [[] for _ in range(groups)]
@@ -189,7 +210,7 @@ def _guided(
             beam.extra += guide.goal_weight * value
     for beam in beams:
         if guide.value is not None:
-            beam.extra += guide.value_weight * float(guide.value(beam.walk.prefix().text))
+            beam.extra += guide.value_weight * _valued(guide.value, beam.walk.prefix().text)
         beam.score += beam.extra
     beams.sort(key=lambda beam: -beam.score)
     if clauses is None:
@@ -197,6 +218,12 @@ def _guided(
     # A text that ended without its goals takes no place from one that goes on.
     live = [beam for beam in beams if not beam.walk.ended]
     return [beam for beam in beams if beam.walk.ended] + kept_apart(live, size, lambda beam: beam.kept)
+
+
+def _valued(value: Callable[[str], float], text: str) -> float:
+    found = value(text)
+    number(f"the value of {text[-60:]!r}", found, "a number below infinity", lambda x: x < math.inf)
+    return float(found)
 
 
 def _found(beam: _Beam, length_power: float, clauses: Clauses | None) -> Found:

@@ -30,6 +30,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from .._checks import not_negative, number, one_of, truth, whole
+from ..errors import StructgenError
 from .chance import Seeds
 from .logspace import NEVER
 from .outcome import Purpose
@@ -69,18 +71,22 @@ class Plan:
     rollout: Literal["greedy", "sample"] = "greedy"
 
     def __post_init__(self) -> None:
-        if self.branch is not None and self.branch < 1:
-            raise ValueError(f"branch is at least 1, or None for all children, not {self.branch}")
+        if self.branch is not None:
+            whole("branch", self.branch, 1)
+        for name, least in (("lookahead", 0), ("span", 1)):
+            whole(name, getattr(self, name), least)
+        for name in ("siblings", "commit"):
+            truth(name, getattr(self, name))
+        number("decisive", self.decisive, "0 or more", lambda x: x >= 0)
+        not_negative("explore", self.explore)
+        for end in self.block:
+            if not isinstance(end, str) or not end:
+                raise ValueError(f"block is a list of texts that close a piece, and {end!r:.60} is none")
         if self.block and self.branch is None:
             raise ValueError("pieces are drawn, so branch= says how many")
-        if self.lookahead < 0 or self.span < 1:
-            raise ValueError("lookahead is 0 or more, span at least 1")
-        if not self.decisive >= 0 or not 0 <= self.explore < math.inf:
-            raise ValueError("decisive and explore are 0 or more")
-        if self.select not in ("best", "descent"):
-            raise ValueError(f"select is 'best' or 'descent', not {self.select!r}")
-        if self.backup not in ("max", "mean") or self.rollout not in ("greedy", "sample"):
-            raise ValueError("backup is 'max' or 'mean', rollout 'greedy' or 'sample'")
+        one_of("select", self.select, ("best", "descent"))
+        one_of("backup", self.backup, ("max", "mean"))
+        one_of("rollout", self.rollout, ("greedy", "sample"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +122,11 @@ class Limits:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("steps", "tokens", "forwards", "seconds"):
-            value = getattr(self, name)
-            if value is not None and not value >= 0:
-                raise ValueError(f"{name} is 0 or more, not {value}")
+        for name in ("steps", "tokens", "forwards"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), 0)
+        if self.seconds is not None:
+            number("seconds", self.seconds, "0 or more", lambda x: x >= 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +232,7 @@ class Engine:
         self.steps = self.tokens = self.forwards = 0
         self.seconds = 0.0
         self.frontier: list[tuple[float, float, int, int]] = []  # depth or 0, -f, place, 1 for siblings
+        self.paid: set[tuple[int, ...]] = set()  # prefixes of a saved search: counted once already
         self._until = math.inf  # forwards
         self._clock = math.inf
         self._token_limit = math.inf
@@ -517,7 +525,7 @@ class Engine:
                 self._know([walk])
                 slot = walk.node.row.slot(token)
                 if slot is None:
-                    raise ValueError("the saved search is of another model: a token of it has no weight now")
+                    raise StructgenError("the saved search is another model's: a token of it has no weight")
                 self.walker.take(walk, slot, walk.node.row.log_mass, False)
                 self.walker.judge(walk, LOCAL)
             one.walk = walk
@@ -529,23 +537,29 @@ class Engine:
         if not unknown:
             return
         room = self._until - self.forwards
-        fits = unknown if room >= len(unknown) else unknown[: int(room)]
+        fits: list[Walk] = []
+        new = 0
+        for walk in unknown:
+            counts = tuple(walk.tokens) not in self.paid
+            if not counts or new < room:
+                fits.append(walk)
+                new += counts
         if time.monotonic() >= self._clock:
             raise _SpentUp("seconds")
         if fits:
             self.walker.tidy(walks)
-            before = self.walker.target.spent.positions
             self.walker.expand(fits)
-            self.forwards += self.walker.target.spent.positions - before
+            self.forwards += new
+            self.paid.difference_update(tuple(walk.tokens) for walk in fits)
         if len(fits) < len(unknown):
             raise _SpentUp("forwards")
 
 
 def _number(value: float, seen: Partial) -> float:
-    value = float(value)
-    if math.isnan(value):
-        raise ValueError(f"a score of {seen.text[-60:]!r} is no number")
-    return value
+    found = float(value) if hasattr(value, "__float__") else math.nan
+    if math.isnan(found):
+        raise ValueError(f"a score of {seen.text[-60:]!r} is no number: {value!r:.60}")
+    return found
 
 
 def order(texts: Sequence[Written]) -> list[Written]:

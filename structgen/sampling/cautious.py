@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .._checks import whole
 from .chance import Seeds
 from .outcome import Found, Purpose
 from .target import Target
@@ -38,8 +39,14 @@ def cautious(
         stops: what ends a trial.
         span: tokens of a trial at most.
     """
-    if span < 1:
-        raise ValueError("span must be positive")
+    whole("seed", seed, 0)
+    if (
+        isinstance(stops, str)
+        or not isinstance(stops, Sequence)
+        or not all(isinstance(s, str) for s in stops)
+    ):
+        raise TypeError(f"stops is a list of texts, not {stops!r:.60}")
+    whole("span", span, 1)
     ends = tuple(stop.encode() for stop in stops)
     seeds = Seeds(seed)
     walk = walker.start(seeds.stream(Purpose.SEARCH, 0))

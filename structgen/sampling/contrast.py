@@ -10,13 +10,13 @@ is
     selected
                                                            w(x|u) = 1                              else
 
-A prefix is selected where the entropy of the second model, all ends as one token, lies in `entropy`: contrast that acts only where
-the second model is sure, or only where it is not. Because of the floor, w lies between floor ** power and 1.
-So the normaliser of a step lies between floor ** power and 1 times that of plain masking, CARS and the
-certified bracket work, and texts that the second model calls impossible weigh 1 and no more. The price is
-that each selected token that the second model expects costs its whole factor, so among texts of unlike length
-the law prefers the shorter. `bounded=False` leaves `floor` out of the numerator: w then lies between 1 and
-floor ** -power, longer texts gain, and only methods without an upper bound take it.
+A prefix is selected where the entropy of the second model, all ends as one token, lies in `entropy`: contrast
+that acts only where the second model is sure, or only where it is not. Because of the floor, w lies between
+floor ** power and 1. So the normaliser of a step lies between floor ** power and 1 times that of plain
+masking, CARS and the certified bracket work, and texts that the second model calls impossible weigh 1 and no
+more. The price is that each selected token that the second model expects costs its whole factor, so among
+texts of unlike length the law prefers the shorter. `bounded=False` leaves `floor` out of the numerator: w
+then lies between 1 and floor ** -power, longer texts gain, and only methods without an upper bound take it.
 
 This is the anti-language-model of Li et al. 2016 and of Sia et al. 2024, and the amateur of contrastive
 decoding (Li et al. 2022), as a law of whole texts. Contrastive decoding itself normalises at each token and
@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._checks import above_zero, function, number, truth
 from .logspace import Doubles
 from .potential import LanguageModelPotential, Potential, Prefix
 
@@ -65,11 +66,15 @@ class Contrast(LanguageModelPotential):
         bounded: bool = True,
     ) -> None:
         super().__init__(lm, prompt, power)
-        if not 0 < floor < 1:
-            raise ValueError(f"floor is a probability between 0 and 1, not {floor}")
-        if not 0 <= entropy[0] <= entropy[1]:
-            raise ValueError(f"entropy is (least, most) in nats, not {entropy}")
-        self.floor, self.entropy = math.log(floor), entropy
+        number("floor", floor, "a probability between 0 and 1", lambda x: 0 < x < 1)
+        if not isinstance(entropy, (tuple, list)) or len(entropy) != 2:
+            raise TypeError(f"entropy is (least, most) in nats, not {entropy!r:.60}")
+        for bound in entropy:
+            number("a bound of entropy", bound, "0 or more nats", lambda x: x >= 0)
+        if entropy[0] > entropy[1]:
+            raise ValueError(f"entropy is (least, most) in nats, and {entropy} is empty")
+        truth("bounded", bounded)
+        self.floor, self.entropy = math.log(floor), (float(entropy[0]), float(entropy[1]))
         self.bounded = bounded
 
     def weigh(self, rows: Doubles) -> Doubles:
@@ -100,8 +105,11 @@ class Reward(Potential):
         most: float | None = None,
         guides: bool = True,
     ) -> None:
-        if not 0 < weight < math.inf:
-            raise ValueError(f"weight must be above 0 and finite, not {weight}")
+        function("fn", fn, "a text")
+        above_zero("weight", weight)
+        if most is not None:
+            number("most", most, "a finite number", math.isfinite)
+        truth("guides", guides)
         self.fn, self.weight, self.most = fn, weight, most
         self.bounded = most is not None
         self.guides = guides

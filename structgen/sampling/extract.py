@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import whole
 from ..lm.load import language_model
 from ..lm.prompts import formatted
 from .target import Law
@@ -50,8 +51,8 @@ def exact_extract(
         document: a text, tokenized by the model's vocabulary, or ids.
         longest: tokens of a span at most.
     """
-    if longest < 1 or batch < 1 or best < 1:
-        raise ValueError("longest, batch and best must be positive")
+    for name, value in (("longest", longest), ("batch", batch), ("best", best)):
+        whole(name, value, 1)
     lm = language_model(model)
     tokens = lm.vocabulary.encode(document) if isinstance(document, str) else [int(t) for t in document]
     begin = lm.start(formatted(lm, prompt, None, "plain"))

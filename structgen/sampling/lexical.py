@@ -15,11 +15,13 @@ log-probability of one of its phrases along a continuation: greedy, the ways of 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from .._checks import number, one_of, whole
 from .chance import Seeds
 from .logspace import NEVER
 from .outcome import Purpose
@@ -34,6 +36,10 @@ class Without:
 
     phrase: str
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.phrase, str):
+            raise TypeError(f"Without forbids a phrase, which is a text, not {self.phrase!r:.60}")
+
 
 Clause = str | Without | Sequence[str | Without]
 
@@ -47,7 +53,7 @@ class _Phrase:
     @staticmethod
     def of(phrase: str, words: bool) -> _Phrase:
         if not phrase:
-            raise ValueError("a phrase must not be empty: every text has it")
+            raise ValueError("a phrase of goals must not be empty: every text has it")
         spelled = re.escape(phrase.encode())
         if not words:
             return _Phrase(phrase.encode(), re.compile(spelled), re.compile(spelled))
@@ -79,14 +85,18 @@ class Clauses:
     """
 
     def __init__(self, clauses: Sequence[Clause], words: bool = False) -> None:
-        if isinstance(clauses, str):
-            raise TypeError("goals are a list of clauses, not one text")
+        if isinstance(clauses, str) or not isinstance(clauses, Sequence):
+            raise TypeError(f"goals are a list of clauses, not {clauses!r:.60}")
         self.have: list[list[_Phrase]] = []
         self.avoid: list[list[_Phrase]] = []
         for clause in clauses:
-            literals = [clause] if isinstance(clause, (str, Without)) else list(clause)
+            literals = [clause] if isinstance(clause, (str, Without)) else clause
+            if not isinstance(literals, Sequence) or not all(isinstance(x, (str, Without)) for x in literals):
+                raise TypeError(
+                    f"a clause of goals is a phrase, a Without, or a list of these, not {clause!r:.60}"
+                )
             if not literals:
-                raise ValueError("a clause needs at least one phrase")
+                raise ValueError("a clause of goals needs at least one phrase")
             self.have.append([_Phrase.of(x, words) for x in literals if isinstance(x, str)])
             self.avoid.append([_Phrase.of(x.phrase, words) for x in literals if isinstance(x, Without)])
 
@@ -148,10 +158,10 @@ class Look:
     floor: float = -20.0
 
     def __post_init__(self) -> None:
-        if self.kind not in ("greedy", "beam", "sample"):
-            raise ValueError(f"one looks ahead by 'greedy', 'beam' or 'sample', not {self.kind!r}")
-        if self.depth < 0 or self.ways < 1:
-            raise ValueError("depth is 0 or more, ways at least 1")
+        one_of("kind of looking ahead", self.kind, ("greedy", "beam", "sample"))
+        whole("depth", self.depth, 0)
+        whole("ways", self.ways, 1)
+        number("floor", self.floor, "a log-probability, 0 at most", lambda x: -math.inf < x <= 0)
 
     def values(
         self,

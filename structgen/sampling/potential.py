@@ -22,6 +22,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from .._checks import above_zero, function, one_of
 from .._extras import missing
 from ..errors import StructgenError
 from .logspace import NEVER, Doubles
@@ -190,10 +191,9 @@ class Predicate(Potential):
         ends: Sequence[str] = ("\n", ".", ";"),
         takes: Literal["text", "bytes"] = "text",
     ) -> None:
-        if at not in ("token", "unit", "end"):
-            raise ValueError(f"at is 'token', 'unit' or 'end', not {at!r}")
-        if takes not in ("text", "bytes"):
-            raise ValueError(f"takes is 'text' or 'bytes', not {takes!r}")
+        function("fn", fn, "a text")
+        one_of("at", at, ("token", "unit", "end"))
+        one_of("takes", takes, ("text", "bytes"))
         if at != "end" and monotone is None:
             raise ValueError(
                 f"at={at!r} needs monotone=True (a text that fails never becomes fine again) or "
@@ -334,8 +334,7 @@ class LanguageModelPotential(Potential):
     shapes = True
 
     def __init__(self, lm: LanguageModel, prompt: str | Sequence[int], power: float = 1.0) -> None:
-        if not power > 0 or math.isinf(power):
-            raise ValueError(f"power must be above 0 and finite, not {power}")
+        above_zero("power", power)
         self.lm = lm
         self.power = power
         self._start = lm.start(prompt)

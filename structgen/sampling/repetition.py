@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._checks import number, whole
 from .._structure import SHORTEST, Trace, mark
 from .chance import Seeds
 from .outcome import Found, Purpose
@@ -24,8 +25,9 @@ def penalised(walker: Walker, seed: int = 0, *, decay: float = 0.9, shortest: in
         decay: the factor of one step, in (0, 1]; 1 is plain local masking.
         shortest: masks that must repeat before anything is penalised.
     """
-    if not 0 < decay <= 1 or shortest < 1:
-        raise ValueError("decay is in (0, 1], shortest at least 1")
+    whole("seed", seed, 0)
+    number("decay", decay, "above 0 and at most 1", lambda x: 0 < x <= 1)
+    whole("shortest", shortest, 1)
     walk = walker.start(Seeds(seed).stream(Purpose.DRAW, 0))
     trace = Trace()
     while not walk.ended:

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
+from .._checks import number, one_of, whole
 from ..constraints import JSON_OPTIONS, KINDS, TOOL_OPTIONS, Constraint, constraint_of, no_option
 from ..lm.asked import Asked, AskOptions, ask
 from ..lm.load import language_model, room_after
@@ -108,6 +109,14 @@ class TargetRequest:
     format: Format = "auto"
     thin: ClassVar[bool] = False  # searches look at more than the best tokens
 
+    def __post_init__(self) -> None:
+        for name in ("max_tokens", "batch", "trie_bytes"):
+            whole(name, getattr(self, name), 1)
+        one_of("budget", self.budget, ("mask", "reject"))
+        if self.trie is not None and not isinstance(self.trie, Trie):
+            raise TypeError(f"trie is a Trie that an earlier call gave, not {self.trie!r:.60}")
+        Law(self.temperature, self.top_k, self.top_p)  # which checks itself
+
     def constraint(self) -> Constraint | None:
         return constraint_of({name: getattr(self, name) for name in (*KINDS, *TOOL_OPTIONS)})
 
@@ -152,12 +161,21 @@ class Request(TargetRequest):
     thin: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ValueError(f"n must be at least 1, not {self.n}")
-        if self.until_tv is not None and not 0 < self.until_tv < 1:
-            raise ValueError(f"until_tv is between 0 and 1, not {self.until_tv}")
-        if self.trials < 1:
-            raise ValueError("max_trials must be positive")
+        super().__post_init__()
+        whole("n", self.n, 1)
+        if self.seed is not None:
+            whole("seed", self.seed, 0)
+        if self.extra is not None:
+            whole("extra", self.extra, 1)
+        if self.max_trials is not None:
+            whole("max_trials", self.max_trials, 1)
+        whole("steps", self.steps, 0)
+        if self.until_tv is not None:
+            number("until_tv", self.until_tv, "between 0 and 1", lambda x: 0 < x < 1)
+        number("check", self.check, "a share from 0 to 1", lambda x: 0 <= x <= 1)
+        one_of("proposal", self.proposal, get_args(Proposal))
+        if self.smc_options is not None and not isinstance(self.smc_options, SmcOptions):
+            raise TypeError(f"smc_options is an SmcOptions, not {self.smc_options!r:.60}")
 
     @property
     def trials(self) -> int:

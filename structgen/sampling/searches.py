@@ -21,26 +21,28 @@ The methods are settings of one engine (`best_first.py`), a row each in `SEARCHE
 from __future__ import annotations
 
 import dataclasses
-import json
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from .._checks import function, number, one_of, whole
 from .._readable import table_html
 from ..errors import StructgenError
 from ..lm.asked import Asked
-from .best_first import Engine, Limits, Partial, Place, Plan, Scores, Standing, Written, order
+from .best_first import Engine, Limits, Partial, Plan, Scores, Standing, Written, order
 from .request import TargetOptions, TargetRequest, checked
+from .search_file import check_model, load_search, probes, save_search
 from .search_tree import SearchTree
-from .target import Target
 from .trie import Trie
 
 if TYPE_CHECKING:
     from typing import Unpack
 
 __all__ = ["SEARCHES", "Candidate", "SearchMethod", "SearchOptions", "Searched", "search"]
+
+_LOOKED_AT = 1000  # places whose masks are compared to say what max_tokens leaves out
 
 SearchMethod = Literal["best", "a*", "mcts", "value", "adaptive"]
 
@@ -111,15 +113,24 @@ class SearchRequest(TargetRequest):
     plan: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise ValueError(f"n must be at least 1, not {self.n}")
-        if self.seed < 0:
-            raise ValueError(f"a seed is not negative, and this one is {self.seed}")
-        way = SEARCHES.get(self.method)
-        if way is None:
-            raise ValueError(f"method is one of {', '.join(SEARCHES)}, not {self.method!r}")
+        super().__post_init__()
+        whole("n", self.n, 1)
+        whole("seed", self.seed, 0)
+        one_of("method", self.method, tuple(SEARCHES))
+        way = SEARCHES[self.method]
+        for name in ("score", "heuristic", "reward"):
+            if getattr(self, name) is not None:
+                function(f"{name}=", getattr(self, name), "a Partial")
+        if self.progress is not None:
+            function("progress=", self.progress, "a Standing")
+        if self.resume is not None and not isinstance(self.resume, (Searched, str, os.PathLike)):
+            raise TypeError(f"resume is what a search gave, or the path of its file, not {self.resume!r:.60}")
+        if self.enough is not None:
+            number("enough", self.enough, "a number", lambda x: not math.isnan(x))
         if way.needs and all(getattr(self, name) is None for name in way.needs):
             raise ValueError(f"method {self.method!r} needs {' or '.join(f'{name}=' for name in way.needs)}")
+
+        _ = self.limits, self.settings  # which check themselves
 
     @property
     def limits(self) -> Limits:
@@ -160,6 +171,8 @@ class Searched(Sequence[Candidate]):
             ahead and of completions.
         bound: no text still to be found ranks above this; inf where nothing is promised.
         law: "search": no distribution.
+        reasons: why there are fewer texts than were asked for, where the limit on tokens is why; and what was
+            decided about that limit.
         trie: hand it to another call with the same target.
         tree: what was opened; print it, or `tree.save("tree.html")`.
     """
@@ -174,6 +187,7 @@ class Searched(Sequence[Candidate]):
         self.forwards, self.seconds = engine.forwards, engine.seconds
         self.bound = engine.bound
         self._found = [self._candidate(text) for text in order(list(engine.texts.values()))[:n]]
+        self.reasons = _reasons(engine, stopped, len(self._found) < n)
 
     def _candidate(self, text: Written) -> Candidate:
         target, names = self._engine.walker.target, self._asked.names
@@ -225,6 +239,7 @@ class Searched(Sequence[Candidate]):
         """
         limits = Limits(steps, tokens, forwards, seconds)
         wanted = self.n if n is None else n
+        whole("n", wanted, 1)
         asked = self._request
         stopped = self._engine.run(limits, wanted, asked.enough, asked.progress)
         return Searched(self._engine, self._asked, wanted, stopped, asked)
@@ -232,9 +247,11 @@ class Searched(Sequence[Candidate]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the search to a file, for `sg.search(..., resume=path)` with the same arguments.
 
-        Vectors are not in it: `sampling.save_trie(found.trie, file)` keeps those, and `trie=` hands them in.
+        Vectors are not in it. A prefix that is needed again is computed again and not counted again, so what
+        a later run may spend goes to new ones; `sampling.save_trie(found.trie, file)` keeps vectors, and
+        `trie=` hands them in.
         """
-        Path(path).write_text(json.dumps(_state(self._engine)), encoding="utf-8")
+        save_search(self._engine, path)
 
     def __repr__(self) -> str:
         texts = ", ".join(f"{c.text!r:.40}: {c.score:.3g}" for c in self._found[:3])
@@ -267,20 +284,25 @@ def search(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Search
             may stay below their limit; forwards are spent to the last.
         progress: is called with a `Standing` after each step; the search ends where it returns False.
         resume: an earlier result, or a file that `Searched.save` wrote. Target, method and seed must be
-            those.
+            those, and so must the model: two forwards, which do not count, recognise it. Score functions
+            cannot be compared: pass the same.
         branch, siblings, decisive, lookahead, block, span, commit, explore, backup, rollout: settings of the
             engine in place of the method's own; `structgen.sampling.SearchPlan` says what each means.
 
     Raises:
-        ValueError: arguments that make no sense together; a score that is no number.
-        StructgenError: the search in the file is of another target or has other settings.
+        ValueError, TypeError: arguments that make no sense; a score that is no number.
+        StructgenError: the file is damaged; the search to go on with has another model, prompt, vocabulary or
+            grammar, or other settings: the error names them.
         Else what `sg.sample` raises.
     """
     given: dict[str, Any] = dict(options)
     names = [f.name for f in dataclasses.fields(Plan) if f.name != "select"]
     plan = {name: given.pop(name) for name in names if name in given}
     if "block" in plan:
-        plan["block"] = (plan["block"],) if isinstance(plan["block"], str) else tuple(plan["block"])
+        given_block = plan["block"]
+        if not isinstance(given_block, (str, list, tuple)):
+            raise TypeError(f"block is a list of texts that close a piece, not {given_block!r:.60}")
+        plan["block"] = (given_block,) if isinstance(given_block, str) else tuple(given_block)
     known = {"model": model, "prompt": prompt, "schema": schema, **given}
     asked = SearchRequest(**checked(SearchRequest, known), plan=plan)
     settings = asked.settings
@@ -289,62 +311,31 @@ def search(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Search
         if (engine.plan, engine.seeds.seed) != (settings, asked.seed):
             raise StructgenError("the search to go on with has other settings or another seed")
         target, _ = asked.target()
-        if engine.walker.target.key() != target.key():
-            raise StructgenError("the search to go on with has another target")
+        mine, other = engine.walker.target.parts(), target.parts()
+        differs = [name for name in mine if mine[name] != other[name]]
+        if differs:
+            raise StructgenError(f"the search to go on with has another {' and another '.join(differs)}")
+        if target.lm is not engine.walker.target.lm:
+            check_model(target, probes(engine))
     else:
         target, read = asked.target()
         scores = Scores(asked.score, asked.heuristic, asked.reward)
         engine = Engine(asked.walker(target), settings, scores, asked.seed)
         if asked.resume is not None:
-            _restore(engine, json.loads(Path(asked.resume).read_text(encoding="utf-8")), target)
+            load_search(engine, asked.resume)
     stopped = engine.run(asked.limits, asked.n, asked.enough, asked.progress)
     return Searched(engine, read, asked.n, stopped, asked)
 
 
-_FORMAT = 1
-_KEPT = ("tokens", "logprob", "score", "prior", "rank", "ended", "depth", "opened", "rest", "visits", "total",
-         "best", "closed")  # fmt: skip
-
-
-def _state(engine: Engine) -> dict[str, Any]:
-    """The search as JSON; floats come back as they were."""
-    numbers = {id(place): at for at, place in enumerate(engine.places)}
-    places = [
-        [-1 if place.parent is None else numbers[id(place.parent)], *(getattr(place, name) for name in _KEPT)]
-        for place in engine.places
-    ]
-    return {
-        "format": _FORMAT,
-        "target": engine.walker.target.key(),
-        "plan": dataclasses.asdict(engine.plan),
-        "seed": engine.seeds.seed,
-        "ordered": engine.ordered,
-        "spent": [engine.steps, engine.tokens, engine.forwards, engine.seconds],
-        "places": places,
-        "texts": [dataclasses.astuple(text) for text in engine.texts.values()],
-        "left": [text.tokens for text in engine.left],
-        "frontier": engine.frontier,
-    }
-
-
-def _restore(engine: Engine, state: dict[str, Any], target: Target) -> None:
-    """The engine as it was. StructgenError: the state belongs to another search."""
-    plan = json.loads(json.dumps(dataclasses.asdict(engine.plan)))
-    wanted = {"format": _FORMAT, "target": target.key(), "plan": plan, "seed": engine.seeds.seed}
-    for name, value in wanted.items():
-        if state.get(name) != value:
-            raise StructgenError(f"the search in the file has another {name}: begin a new one")
-    engine.ordered = state["ordered"]
-    engine.steps, engine.tokens, engine.forwards, engine.seconds = state["spent"]
-    for at, (parent, *values) in enumerate(state["places"]):
-        place = engine.root
-        if at:
-            place = Place(at, engine.places[parent], (), 0.0, 0.0)
-            engine.places[parent].children.append(place)
-            engine.places.append(place)
-        for name, value in zip(_KEPT, values, strict=True):
-            setattr(place, name, tuple(value) if name == "tokens" else value)
-    for tokens, logprob, rank in state["texts"]:
-        engine.texts[tuple(tokens)] = Written(tuple(tokens), logprob, rank)
-    engine.left = [engine.texts[tuple(tokens)] for tokens in state["left"]]
-    engine.frontier = [tuple(entry) for entry in state["frontier"]]
+def _reasons(engine: Engine, stopped: str, missing: bool) -> list[str]:
+    """What a reader must know of a search that found too few texts."""
+    target = engine.walker.target
+    found = [target.remark] if target.remark else []
+    if stopped == "exhausted" and missing and not target.remark:
+        paths = [place.path for place in engine.places if place.opened][:_LOOKED_AT]
+        if target.leaves_out_longer(paths):
+            found.append(
+                f"max_tokens={target.max_tokens} leaves out longer texts of the grammar, and all "
+                "shorter ones are found: a larger max_tokens finds more"
+            )
+    return found

@@ -20,11 +20,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from .._checks import number, one_of, truth, whole
 from .chance import Chance, Seeds
 from .logspace import NEVER, effective_size, logsumexp, normalised
 from .outcome import Outcome, Purpose
 from .potential import weight
-from .resampling import Scheme, resample
+from .resampling import SCHEMES, Scheme, resample
 from .walk import Mode, Walk, Walker
 
 __all__ = ["Options", "draw"]
@@ -57,12 +58,13 @@ class Options:
     lookahead: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.ess_threshold <= 1:
-            raise ValueError(f"ess_threshold is between 0 and 1, not {self.ess_threshold}")
-        if self.block < 1 or self.rewrite < 1 or self.moves < 0 or self.lookahead < 0:
-            raise ValueError("block and rewrite are at least 1; moves and lookahead are not negative")
-        if self.extra is not None and self.extra < 1:
-            raise ValueError("extra is at least 1: an estimate needs one draw more")
+        number("ess_threshold", self.ess_threshold, "between 0 and 1", lambda x: 0 <= x <= 1)
+        one_of("scheme", self.scheme, tuple(SCHEMES))
+        truth("twist", self.twist)
+        for name, least in (("block", 1), ("rewrite", 1), ("moves", 0), ("lookahead", 0)):
+            whole(name, getattr(self, name), least)
+        if self.extra is not None:
+            whole("extra", self.extra, 1)  # an estimate needs one draw more
 
 
 def draw(walker: Walker, seeds: Seeds, n: int, options: Options | None = None) -> Outcome:

@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._array_file import vocabulary_digest
+from .._checks import number, whole
 from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from ..grammar import fill_bitmasks
 from ..lm.base import check_logprobs
@@ -70,12 +71,13 @@ class Law:
     top_p: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.temperature < float("inf"):
-            raise ValueError(f"temperature must be above 0 to sample a distribution, not {self.temperature}")
-        if self.top_k is not None and self.top_k < 1:
-            raise ValueError(f"top_k must be at least 1, not {self.top_k}")
-        if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise ValueError(f"top_p must be above 0 and at most 1, not {self.top_p}")
+        number(
+            "temperature", self.temperature, "above 0 to sample a distribution", lambda x: 0 < x < math.inf
+        )
+        if self.top_k is not None:
+            whole("top_k", self.top_k, 1)
+        if self.top_p is not None:
+            number("top_p", self.top_p, "above 0 and at most 1", lambda x: 0 < x <= 1)
 
     def apply(self, logprobs: npt.NDArray[np.float32]) -> Doubles:
         """Rows of log P: float64, the shape of the input, each normalised; -inf outside the nucleus."""
@@ -158,6 +160,16 @@ class Cursor(Protocol):
     context: Any
     matcher: Any
     synced: int
+
+
+@dataclass(slots=True)
+class _Place:
+    """A cursor whose matcher stands on its tokens; nothing asks the model."""
+
+    tokens: list[int]
+    matcher: Any
+    context: Any = None
+    synced: int = 0
 
 
 @dataclass(eq=False)
@@ -404,10 +416,31 @@ class Target:
             if self.budget == "reject":
                 return
             self.budget = "reject"
-            self.remark = (
-                "budget is 'reject': without a grammar, or with one for which no completion within "
-                "max_tokens is found and none ruled out, texts that run out of room weigh 0"
-            )
+            self.remark = "budget is 'reject': texts that run out of room weigh 0, because "
+            self.remark += self._why_no_promise()
+
+    def _why_no_promise(self) -> str:
+        if isinstance(self.grammar, AnyText):
+            return "there is no grammar"
+        try:
+            enough = self.grammar.matcher().token_bounds()[1]
+        except BudgetExceeded:
+            return f"no completion within max_tokens={self.max_tokens} is found and none ruled out"
+        return f"no text is known to fit max_tokens={self.max_tokens}; {enough} are known to suffice"
+
+    def leaves_out_longer(self, prefixes: Sequence[Sequence[int]]) -> bool:
+        """Whether max_tokens forbids, after one of these prefixes, a token that the grammar allows."""
+        if isinstance(self.grammar, AnyText):
+            return True
+        allowed = allocate_bitmask(1, self.vocabulary.vocab_size)
+        for tokens in prefixes:
+            matcher = self.grammar.matcher()
+            matcher.accept_tokens(list(tokens))
+            matcher.fill_bitmask(allowed)
+            cursor = _Place(list(tokens), matcher)
+            if _count(allowed[0] & ~self._masks([cursor])[0]):
+                return True
+        return False
 
     def definition(self) -> dict[str, Any]:
         """What defines the law beside model, prompt and grammar, to be kept with results."""
@@ -425,19 +458,22 @@ class Target:
             ],
         }
 
-    def key(self) -> str:
-        """A digest of everything that the numbers of a trie depend on, but for the model's weights."""
-        record = {
+    def parts(self) -> dict[str, Any]:
+        """Everything that the numbers of a trie depend on, but for the model's weights: by name, in brief."""
+        return {
             "vocabulary": vocabulary_digest(self.vocabulary),
             "ends": self.ends,
             "prompt": hashlib.sha256(np.asarray(self.start.tokens, np.int64).tobytes()).hexdigest(),
-            "grammar": _spelled(self.grammar.source),
+            "grammar": hashlib.sha256(_spelled(self.grammar.source).encode()).hexdigest(),
             "law": [self.law.temperature, self.law.top_k, self.law.top_p],
             "max_tokens": self.max_tokens,
             "budget": self.budget,
             "potentials": [identity(p) for p in (self.shaping, self.condition, self.critic)],
         }
-        return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+    def key(self) -> str:
+        """A digest of `parts`."""
+        return hashlib.sha256(json.dumps(self.parts(), sort_keys=True).encode()).hexdigest()
 
 
 def _count(mask: npt.NDArray[np.int32]) -> int:

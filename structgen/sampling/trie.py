@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from .._checks import whole
 from .logspace import NEVER
 from .vector import Urn, Vector
 
@@ -176,8 +177,7 @@ class Trie:
     """
 
     def __init__(self, max_bytes: int = 256 << 20) -> None:
-        if max_bytes < 1:
-            raise ValueError("max_bytes must be positive")
+        whole("max_bytes", max_bytes, 1)
         self.max_bytes: int = max_bytes
         self.root: Node = Node(None, -1)
         self.key: str | None = None

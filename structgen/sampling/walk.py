@@ -36,7 +36,7 @@ from .target import Target
 from .trie import Edge, Node, Trie
 from .vector import TAIL, Urn, Vector
 
-__all__ = ["Diary", "Mode", "Walk", "Walker"]
+__all__ = ["Diary", "Mode", "Walk", "Walker", "alike"]
 
 # Between two vectors of one model for one prefix: total variation over what is allowed, and nats of its mass.
 # Other kernels and types differ by less.
@@ -166,6 +166,23 @@ class Diary:
             self.lost[at, token] = self.lost.get((at, token), 0.0) + math.exp(logp)
 
 
+def alike(found: Vector, old: Vector) -> bool:
+    """Whether two vectors of one prefix are one model's, but for rounding."""
+    same = np.isin(found.ids, old.ids), np.isin(old.ids, found.ids)
+    if not (found.thin or old.thin) and not (same[0].all() and same[1].all()):
+        return False
+    if not len(old):
+        return True
+    # Of thin vectors what both hold is compared; what they leave out is in their masses.
+    given = found.scores()[same[0]] - found.log_mass, old.scores()[same[1]] - old.log_mass
+    if 0.5 * np.abs(np.exp(given[0]) - np.exp(given[1])).sum() >= _SAME_MODEL:
+        return False
+    others = np.exp(found.scores() - found.log_mass)[~same[0]].sum()
+    if found.thin == old.thin and others >= _SAME_MODEL:
+        return False
+    return bool(abs(found.log_mass - old.log_mass) < _SAME_MASS)
+
+
 class Walker:
     """Runs walks over one target and one trie."""
 
@@ -203,23 +220,9 @@ class Walker:
             probe.tokens = self.trie.tokens(node)
             probe.data = self.target.text(probe.tokens)
             probes.append(probe)
-        for node, found in zip(nodes, self.target.expand(probes), strict=True):
-            old = node.row
-            same = np.isin(found.ids, old.ids), np.isin(old.ids, found.ids)
-            if not (found.thin or old.thin) and not (same[0].all() and same[1].all()):
-                return False
-            if not len(old):
-                continue
-            # Of thin vectors what both hold is compared; what they leave out is in their masses.
-            given = found.scores()[same[0]] - found.log_mass, old.scores()[same[1]] - old.log_mass
-            if 0.5 * np.abs(np.exp(given[0]) - np.exp(given[1])).sum() >= _SAME_MODEL:
-                return False
-            others = np.exp(found.scores() - found.log_mass)[~same[0]].sum()
-            if found.thin == old.thin and others >= _SAME_MODEL:
-                return False
-            if abs(found.log_mass - old.log_mass) >= _SAME_MASS:
-                return False
-        return True
+        return all(
+            alike(found, node.row) for node, found in zip(nodes, self.target.expand(probes), strict=True)
+        )
 
     def start(self, chance: Chance, mode: Mode = LOCAL) -> Walk:
         return Walk(self.trie.root, chance, self.trie.theta if mode.coin else 0.0)

@@ -1,0 +1,52 @@
+"""Arguments of public calls: a value that makes no sense is refused where it is given, by its name.
+
+Enters: a name, a value, what it may be. Leaves: nothing, or TypeError (another kind of value) or ValueError
+(out of its range). Cost: nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["above_zero", "function", "not_negative", "number", "one_of", "truth", "whole"]
+
+
+def whole(name: str, value: Any, least: int) -> None:
+    """An integer of at least `least`; True and False are none."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} is a whole number, not {value!r:.60}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, not {value}")
+
+
+def number(name: str, value: Any, what: str, fits: Callable[[float], bool]) -> None:
+    """A number for which `fits` holds, as `what` says in words. NaN fits no comparison."""
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise TypeError(f"{name} is a number, not {value!r:.60}")
+    if not fits(float(value)):
+        raise ValueError(f"{name} must be {what}, not {value}")
+
+
+def not_negative(name: str, value: Any) -> None:
+    number(name, value, "0 or more and finite", lambda x: 0 <= x < math.inf)
+
+
+def above_zero(name: str, value: Any) -> None:
+    number(name, value, "above 0 and finite", lambda x: 0 < x < math.inf)
+
+
+def one_of(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        raise ValueError(f"{name} is one of {', '.join(map(str, choices))}, not {value!r:.60}")
+
+
+def truth(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is True or False, not {value!r:.60}")
+
+
+def function(name: str, value: Any, of: str) -> None:
+    if not callable(value):
+        raise TypeError(f"{name} is a function of {of}, not {value!r:.60}")
