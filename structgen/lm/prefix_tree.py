@@ -53,7 +53,7 @@ class Node:
         self._length: int = 0 if parent is None else parent._length + 1
         self._serial = serial
         self._span: Span | None = None
-        self._vector: Vector | None = None
+        self._vector: Any = None  # an array, or what a subclass keeps in its place
 
     def __len__(self) -> int:
         return self._length
@@ -305,17 +305,28 @@ class PrefixTreeLM(ABC):
             ContextTooLong: a context exceeds `max_context`.
             LanguageModelError: a context of another model, or logits that are NaN.
         """
-        nodes = [self._checked(context) for context in contexts]
-        out = np.empty((len(nodes), self.vocabulary.vocab_size), np.float32)
+        out = np.empty((len(contexts), self.vocabulary.vocab_size), np.float32)
         with self._lock:
-            for group in self._groups(self._rows(nodes)):
-                self._forward(group)
-            for i, node in enumerate(nodes):
-                assert node._vector is not None
-                out[i] = node._vector
-                self._store.touch(node)
+            for i, vector in enumerate(self._vectors(contexts)):
+                out[i] = self._as_array(vector)
             self._store.shrink()
         return out
+
+    def _vectors(self, contexts: Sequence[Context]) -> list[Any]:
+        """The frozen vectors of contexts, after the forwards that they need; the lock is held."""
+        nodes = [self._checked(context) for context in contexts]
+        for group in self._groups(self._rows(nodes)):
+            self._forward(group)
+        for node in nodes:
+            assert node._vector is not None
+            self._store.touch(node)
+        return [node._vector for node in nodes]
+
+    @staticmethod
+    def _as_array(vector: Any) -> Vector:
+        """A vector as numpy has it; a subclass may keep others."""
+        found: Vector = vector
+        return found
 
     def _child(self, parent: Node, token: int) -> Node:
         token = int(token)
@@ -376,6 +387,9 @@ class PrefixTreeLM(ABC):
             raise LanguageModelError("the model's logits are not a distribution: they are NaN or all -inf")
         own = np.array(vector)
         own.flags.writeable = False
+        self._keep_vector(node, own)
+
+    def _keep_vector(self, node: Node, own: Any) -> None:
         node._vector = own
         if node._span is not None and node._span.alive:
             self._store.add(node._span, own.nbytes)

@@ -28,6 +28,7 @@ from .threads import OneThread
 if TYPE_CHECKING:
     import torch
 
+    from .resident import Resident
     from .trees import TreeScorer
 
 __all__ = ["Node", "TransformersLM"]
@@ -294,9 +295,41 @@ class TransformersLM(PrefixTreeLM):
             raise VocabularyError(f"the model gave {logits.shape[-1]} logits for {width} ids")
         nodes = [(i, n, place[len(n) - 1 - row.past]) for i, row in enumerate(rows) for n in row.wanted]
         picked = logits[[i for i, _, _ in nodes], [p for _, _, p in nodes]]
-        vectors = torch.log_softmax(picked.float(), dim=-1).cpu().numpy()
+        vectors = torch.log_softmax(picked.float(), dim=-1)
+        if not self._stays:
+            for vector, (_, node, _) in zip(vectors.cpu().numpy(), nodes, strict=True):
+                self._freeze(node, vector)
+            return
+        if bool(torch.isnan(vectors).any()):
+            raise LanguageModelError("the model's logits are not a distribution: they are NaN or all -inf")
         for vector, (_, node, _) in zip(vectors, nodes, strict=True):
-            self._freeze(node, vector)
+            self._keep_vector(node, vector.clone())
+
+    @property
+    def _stays(self) -> bool:
+        """Whether vectors stay on the model's device; that of Apple has no double precision."""
+        return not self.runs_here and self.model.device.type != "mps"
+
+    @staticmethod
+    def _as_array(vector: Any) -> _Vector:
+        return vector if isinstance(vector, np.ndarray) else cast(_Vector, vector.cpu().numpy())
+
+    def resident(self, contexts: Sequence[Context]) -> Resident | None:
+        """The rows of `logprobs` where the model computed them; None where that is the CPU.
+
+        Raises:
+            As `logprobs`.
+        """
+        if not self._stays:
+            return None
+        import torch
+
+        from .resident import Resident
+
+        with self._lock, torch.inference_mode():
+            rows = Resident(torch.stack(self._vectors(contexts)))
+            self._store.shrink()
+        return rows
 
     def _keep(self, rows: list[Row], cache: Any, past: int) -> None:
         for r, row in enumerate(rows):

@@ -280,7 +280,7 @@ def _real(value: Any) -> float:
 
 
 def _logarithm(value: Any) -> float:
-    if not NEVER <= _real(value) < math.inf:
+    if not NEVER <= _real(value) < _FAR:
         raise ValueError(f"{value!r:.20} stands where a log-probability does")
     return float(value)
 

@@ -20,11 +20,12 @@ The law is  P_L(s) = P(s) * 1[s in L] * phi(s) / Z  over token strings s that en
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from weakref import WeakValueDictionary
@@ -46,6 +47,7 @@ from .vector import Vector
 if TYPE_CHECKING:
     from ..grammar import CompiledGrammar
     from ..lm.base import Context, LanguageModel
+    from ..lm.resident import Resident
     from ..vocabulary import Vocabulary
 
 __all__ = ["AnyText", "Law", "Spent", "Target"]
@@ -253,6 +255,10 @@ class Target:
     def _expand(self, cursors: Sequence[Cursor], thin: bool) -> list[Vector]:
         for cursor in cursors:
             self._sync(cursor)
+        resident = getattr(self.lm, "resident", None)
+        there = None if resident is None else resident([cursor.context for cursor in cursors])
+        if there is not None:
+            return self._expand_there(cursors, there, thin)
         rows = _own(self.lm.logprobs([cursor.context for cursor in cursors]))
         check_logprobs(rows, len(cursors), self.vocabulary.vocab_size)
         raw = self.law.scores(rows)
@@ -265,6 +271,36 @@ class Target:
             or self._vector(cursor, row, float(normaliser(row)), mask)
             for cursor, row, mask in zip(cursors, raw, masks, strict=True)
         ]
+
+    def _expand_there(self, cursors: Sequence[Cursor], rows: Resident, thin: bool) -> list[Vector]:
+        """Vectors of rows that stay on their device: no row is copied, only what a vector has of it."""
+        rows.shape_by(self.law)
+        self.spent.calls += 1
+        self.spent.positions += len(cursors)
+        masks = self._masks(cursors)
+        self.spent.masks += len(cursors)
+        several = len(self.ends) > 1
+        ends = rows.take_out(self.ends) if several else np.full(len(cursors), NEVER)
+        at = [i for i in range(len(cursors)) if thin and _count(masks[i]) >= vectors.THIN_FROM]
+        found: dict[int, Vector] = {}
+        for i, brief in zip(at, rows.briefs(at, masks[at], self._kept), strict=True):
+            vector = None if brief is None else self._of_brief(brief, float(ends[i]), masks[i])
+            if vector is not None:
+                found[i] = vector
+        others = [i for i in range(len(cursors)) if i not in found]
+        allowed = [self._allowed(masks[i]) for i in others]
+        values = rows.values(others, allowed)
+        sums = rows.sums(masks) if others else np.empty((0, 3))
+        for i, ids, raw in zip(others, allowed, values, strict=True):
+            shift, best, value = sums[i].tolist()
+            lost = int(best), value
+            if several:
+                shift, end = float(np.logaddexp(shift, ends[i])), float(ends[i])
+                raw = np.where(ids == self.end, end, raw.astype(np.float64))
+                if self.end not in ids and end > value:
+                    lost = (self.end, end)
+            found[i] = self._whole(cursors[i], ids, raw, shift, functools.partial(_said, lost))
+        return [found[i] for i in range(len(cursors))]
 
     def _thin(self, row: npt.NDArray[np.float32], mask: npt.NDArray[np.int32]) -> Vector | None:
         """A thin vector in one pass over the row; None where little is allowed."""
@@ -357,20 +393,43 @@ class Target:
         self, cursor: Cursor, row: npt.NDArray[np.float32], shift: float, mask: npt.NDArray[np.int32]
     ) -> Vector:
         allowed = self._allowed(mask)
-        raw: npt.NDArray[np.float32] | Doubles = row
+        whole: npt.NDArray[np.float32] | Doubles = row
         if len(self.ends) > 1:
-            raw = row.astype(np.float64)
-            raw[self.ends], raw[self.end] = NEVER, self._together(row[self.ends])
-        ids, whole, factor = allowed, raw, None
-        raw = raw[allowed]
+            whole = row.astype(np.float64)
+            whole[self.ends], whole[self.end] = NEVER, self._together(row[self.ends])
+        raw = whole[allowed]
+
+        def refused() -> tuple[int, float]:
+            whole[allowed] = NEVER
+            best = int(np.argmax(whole))
+            return best, float(whole[best])
+
+        return self._whole(cursor, allowed, raw, shift, refused)
+
+    def _whole(
+        self,
+        cursor: Cursor,
+        allowed: Ids,
+        raw: npt.NDArray[np.float32] | Doubles,
+        shift: float,
+        refused: Callable[[], tuple[int, float]],
+    ) -> Vector:
+        """A whole vector of what a mask allows.
+
+        Args:
+            refused: says the most probable token that the mask refuses, and its value.
+        """
+        ids, factor = allowed, None
         if self.shaping is not None:
             self.spent.tests += 1
             text = Prefix(tuple(cursor.tokens), self.text(cursor.tokens))
             factor = np.asarray(self.shaping.logw_next(text), np.float64)[ids]
             if ids.size:
                 weight(float(factor.max()), text, self.shaping.bounded)  # NaN is the largest
+        taken = (ids[:0], raw[:0])  # what the mask allows and has no weight
         if ids.size and not (raw.min() > NEVER and (factor is None or factor.min() > NEVER)):
             alive = raw > NEVER if factor is None else (raw > NEVER) & (factor > NEVER)
+            taken = (ids[~alive], raw[~alive])
             ids, raw = ids[alive], raw[alive]
             factor = None if factor is None else factor[alive]
         if not ids.size:
@@ -379,10 +438,10 @@ class Target:
             raw = raw.astype(np.float32)  # as the model gave them
         found = Vector(ids, raw, shift, factor)
         if found.log_mass < _LOSS:
-            whole[ids] = NEVER
-            best = int(np.argmax(whole))
-            if whole[best] > NEVER:
-                found.lost = ((best, float(whole[best]) - shift),)
+            rivals = [refused(), *((int(taken[0][i]), float(taken[1][i])) for i in taken[1].argsort()[-1:])]
+            best, value = max(rivals, key=lambda rival: rival[1])
+            if value > NEVER:
+                found.lost = ((best, value - shift),)
         return found
 
     def _allowed(self, mask: npt.NDArray[np.int32]) -> Ids:
@@ -474,6 +533,10 @@ class Target:
     def key(self) -> str:
         """A digest of `parts`."""
         return hashlib.sha256(json.dumps(self.parts(), sort_keys=True).encode()).hexdigest()
+
+
+def _said(lost: tuple[int, float]) -> tuple[int, float]:
+    return lost
 
 
 def _count(mask: npt.NDArray[np.int32]) -> int:

@@ -1,0 +1,164 @@
+"""Rows of log-probabilities that stay where a model computed them: what is asked of them is computed there.
+
+Enters: a tensor of torch, float32, shape (n, V), on any device with double precision; masks from the CPU, a
+bit a token. Leaves: sums, the best tokens, single values, as numpy arrays. Cost: some passes over the rows on
+their device; to the CPU go 12 bytes for each token asked for and 64 a row, not the 4 V of the row.
+
+The answers are those of the core on the same rows (`csrc/mask/brief.h`), up to the rounding of sums: equal
+ids and values, lower ids first where values are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from ..logits import Brief
+
+if TYPE_CHECKING:
+    Doubles = npt.NDArray[np.float64]
+
+__all__ = ["Resident"]
+
+_GAP = 300.0  # nats between the most probable token and the most probable allowed one; as in brief.cc
+
+
+class _Law(Protocol):
+    """What of `structgen.sampling.Law` is read."""
+
+    @property
+    def temperature(self) -> float: ...
+    @property
+    def top_k(self) -> int | None: ...
+    @property
+    def top_p(self) -> float | None: ...
+
+
+class Resident:
+    """Rows on their device; they may be written to.
+
+    Args:
+        rows: float32, shape (n, V), nobody else's.
+    """
+
+    def __init__(self, rows: torch.Tensor) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return int(self.rows.shape[0])
+
+    @torch.inference_mode()
+    def shape_by(self, law: _Law) -> None:
+        """log P up to a constant a row, after temperature, top-k and top-p; as `Law.scores` has it."""
+        if law.temperature == 1.0 and law.top_k is None and law.top_p is None:
+            return
+        wide = self.rows.double()
+        wide -= wide.amax(-1, keepdim=True)
+        wide /= law.temperature
+        self.rows = wide.float()
+        if law.top_k is None and (law.top_p is None or law.top_p >= 1):
+            return
+        held, order = torch.sort(self.rows, dim=-1, descending=True, stable=True)
+        width = held.shape[-1]
+        last = width if law.top_k is None else min(law.top_k, width)
+        place = torch.arange(width, device=held.device)
+        drop = (place >= last).expand_as(held)
+        if law.top_p is not None and law.top_p < 1:
+            weights = torch.exp(held.double() - held[:, :1].double()).masked_fill(drop, 0.0)
+            sums = torch.cumsum(weights, -1)
+            # A token stays while those before it do not reach the share.
+            enough = sums - weights >= law.top_p * sums[:, -1:] * (1 - 1e-12)
+            drop = drop | enough
+        self.rows = self.rows.masked_fill(torch.zeros_like(drop).scatter(-1, order, drop), float("-inf"))
+
+    @torch.inference_mode()
+    def take_out(self, ids: Sequence[int]) -> Doubles:
+        """What some tokens sum to, as logs, shape (n,); they are -inf in the rows from now on."""
+        at = torch.tensor(list(ids), device=self.rows.device)
+        together = torch.logsumexp(self.rows[:, at].double(), -1)
+        self.rows[:, at] = float("-inf")
+        found: Doubles = _here(together)
+        return found
+
+    @torch.inference_mode()
+    def sums(self, masks: npt.NDArray[np.int32]) -> Doubles:
+        """For each row log-sum-exp, and the first of the most probable tokens that a mask refuses with its
+        value (-inf: none); float64, shape (n, 3)."""
+        refused = self.rows.masked_fill(self._allowed(self.rows, masks), float("-inf"))
+        best = refused.argmax(-1)
+        value = refused.gather(-1, best[:, None])[:, 0]
+        found = [torch.logsumexp(self.rows.double(), -1), best.double(), value.double()]
+        here: Doubles = _here(torch.stack(found, -1))
+        return here
+
+    @torch.inference_mode()
+    def values(
+        self, at: Sequence[int], ids: Sequence[npt.NDArray[np.int32]]
+    ) -> list[npt.NDArray[np.float32]]:
+        """The values of some tokens of some rows, in one transfer."""
+        width = self.rows.shape[-1]
+        flat = [row * width + some.astype(np.int64) for row, some in zip(at, ids, strict=True)]
+        if not flat:
+            return []
+        index = torch.from_numpy(np.concatenate(flat)).to(self.rows.device)
+        found: npt.NDArray[np.float32] = _here(self.rows.reshape(-1)[index])
+        return np.split(found, np.cumsum([len(some) for some in ids])[:-1])
+
+    @torch.inference_mode()
+    def briefs(self, at: Sequence[int], masks: npt.NDArray[np.int32], most: int) -> list[Brief | None]:
+        """Rows in brief, as `brief_row` gives them, in one transfer.
+
+        Args:
+            at: which rows. masks: one for each of these.
+        """
+        if not len(at):
+            return []
+        rows = self.rows[torch.tensor(list(at), device=self.rows.device)]
+        allowed = self._allowed(rows, masks)
+        wide = rows.double()
+        inside = wide.masked_fill(~allowed, float("-inf"))
+        best = inside.amax(-1, keepdim=True)
+        least = torch.topk(inside, min(most, inside.shape[-1]), dim=-1).values[:, -1:]
+        above = inside > least
+        level = (inside == least) & (inside > float("-inf"))
+        room = most - above.sum(-1, keepdim=True)
+        kept = above | (level & (torch.cumsum(level, -1) <= room))
+        below = inside - best
+        weights = torch.where(inside > float("-inf"), torch.exp(below), 0.0)
+        mass = weights.sum(-1)
+        tail = weights.masked_fill(kept, 0.0).sum(-1)
+        entropy = torch.log(mass) - (weights * below.clamp(min=-1e9)).sum(-1) / mass
+        refused = wide.masked_fill(allowed, float("-inf"))
+        lost = refused.argmax(-1, keepdim=True)
+        # Ascending ids of what is kept: the most negative of the negated ids of the others come last.
+        place = torch.arange(rows.shape[-1], device=rows.device)
+        ids = torch.where(kept, place, place.numel()).sort(-1).values[:, :most]
+        values = inside.gather(-1, ids.clamp(max=place.numel() - 1))
+        columns = [torch.logsumexp(wide, -1), best[:, 0], tail, entropy, lost[:, 0].double()]
+        columns += [refused.gather(-1, lost)[:, 0], kept.sum(-1).double()]
+        packed = _here(torch.cat([torch.stack(columns, -1), ids.double(), values], -1))
+        return [_brief(row, most) for row in packed]
+
+    @staticmethod
+    def _allowed(rows: torch.Tensor, masks: npt.NDArray[np.int32]) -> torch.Tensor:
+        words = torch.from_numpy(np.ascontiguousarray(masks)).to(rows.device)
+        bits = (words.unsqueeze(-1) >> torch.arange(32, device=rows.device, dtype=torch.int32)) & 1
+        return bits.flatten(-2)[..., : rows.shape[-1]].bool()
+
+
+def _brief(row: Doubles, most: int) -> Brief | None:
+    shift, best, tail, entropy, lost, value, kept = row[:7].tolist()
+    if not np.isfinite(best) or value - best > _GAP or not tail > 0 or kept < most:
+        return None
+    ids, values = row[7 : 7 + most].astype(np.int32), row[7 + most :].astype(np.float32)
+    refused = None if value == -np.inf else (int(lost), value)
+    return Brief(ids, values, shift, best, tail, max(0.0, entropy), refused)
+
+
+def _here(tensor: torch.Tensor) -> Any:
+    """On the CPU; the only place where numbers leave the device."""
+    return tensor.cpu().numpy()
