@@ -131,8 +131,8 @@ def run(names: list[str], optional: bool, limit: float, out: Any) -> None:
                 group = groups[job["group"]]
                 rows = [
                     {
-                        "engine": name, "file": group.file, "about": group.about, "passed": 0, "over": 0,
-                        "under": 0, "tests": len(group.tests), "compile": len(group.tests), "said": failure.kind,
+                        "engine": name, "file": group.file, "about": group.about, "tests": len(group.tests),
+                        "passed": 0, "over": 0, "under": 0, "compile": len(group.tests), "said": failure.kind,
                     }
                 ]  # fmt: skip
             for row in rows:
@@ -147,12 +147,9 @@ def report(rows: list[dict[str, Any]]) -> None:
         counts["broke"] += row["said"].startswith(("crash", "timeout", "memory"))
     files = sorted({row["file"] for row in rows})
     names = list(table)
-    print(
-        f"{len(files)} categories of {DRAFT}, {sum(table[names[0]][f]['tests'] for f in table[names[0]])} tests"
-    )
-    print(
-        "\ncategories covered: tests passed, more than 0, 25, 50, 75 %, and all; categories with a failure of a kind"
-    )
+    tests = sum(count["tests"] for count in table[names[0]].values())
+    print(f"{len(files)} categories of {DRAFT}, {tests} tests")
+    print("\ntests passed; categories with more than 0, 25, 50, 75 % of them, and all; with such failures")
     print(f"{'':22}{'tests':>7}" + "".join(f"{f'>{step}%':>6}" for step in _STEPS) + f"{'100%':>6}"
           f"{'compile':>10}{'over':>6}{'under':>7}{'crash or hang':>15}")  # fmt: skip
     for name in names:

@@ -1,4 +1,4 @@
-"""glrmask and maskforge as engines of the bench, for runs that name them: `--engines ...,bench.peers:glrmask`.
+"""glrmask and maskforge as engines of the bench: `--engines structgen,bench.peers:glrmask`.
 
 Enters: `Tokens`. Leaves: a `structgen.bench.engines.base.Engine`. Cost: building their vocabularies. The
 masks are copied into the bench's row, so these adapters are for verdicts and not for times.

@@ -131,13 +131,13 @@ def test_samples_are_the_same_and_no_row_crosses(method: Any, ends: int) -> None
         )
         assert [one.tokens for one in mine] == [one.tokens for one in theirs]
         assert mine.log_bracket == pytest.approx(theirs.log_bracket, abs=1e-9)
-        assert mine.diagnostics.positions == theirs.diagnostics.positions == len(here.asked)
+        # A row that is there is drawn from there; here the whole vector is kept for a while.
+        assert len(here.asked) == mine.diagnostics.positions <= theirs.diagnostics.positions
         kinds = {node.row.thin for node in theirs.trie.nodes()}
         assert kinds == {True, False} or pattern.startswith("(")
         here.asked.clear()
     whole = far.calls * 4 * far.vocabulary.vocab_size
-    assert Far.crossed < whole if method != "mcmc" else Far.crossed < 2 * whole
-    assert Far.crossed > 0
+    assert 0 < Far.crossed < whole
 
 
 def test_what_crosses_is_a_brief() -> None:
@@ -146,13 +146,12 @@ def test_what_crosses_is_a_brief() -> None:
     far = FarModel(1, tokens, ends=(131_071,), sharp=4.0)
     Far.crossed = 0
     grammar = sg.Compiler(far.vocabulary).regex("[a-z]*")
-    found = sample(far, [], grammar, method="importance", n=3, seed=1, max_tokens=6)
+    found = sample(far, [], grammar, method="importance", n=8, seed=1, max_tokens=9)
     thin = [node for node in found.trie.nodes() if node.row.thin]
     assert len(thin) >= 3
-    others = far.calls - len(thin)  # the last place, where the end alone fits, and whole rows for tails
     whole = sum(not node.row.thin and len(node.row) > 1000 for node in found.trie.nodes())
-    tails = others - sum(not node.row.thin for node in found.trie.nodes())
-    assert Far.crossed <= far.calls * 8400 + (whole + tails) * 4 * 131_072
+    assert far.calls > len(found.trie), "no draw fell among the others"
+    assert Far.crossed <= far.calls * 8400 + whole * 4 * 131_072 < far.calls * 4 * 131_072 / 8
 
 
 def test_conditions_shapes_and_laws_hold_there(monkeypatch: pytest.MonkeyPatch) -> None:

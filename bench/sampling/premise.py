@@ -4,16 +4,19 @@ microseconds.
     python -m bench.sampling.premise [--n 32] [--limit 20]
 
 Enters: patterns and JSON Schemas, and the embedded model. Leaves: for each domain, for local draws with
-    weights
-made in two ways: microseconds of CPU of the constraint for a token, questions to the constraint for a token,
-the effective share of the draws, and CPU milliseconds of the constraint for an effective draw. Cost: minutes.
+weights made in two ways, or three where genlm-control is installed: microseconds of CPU of the constraint for
+a token, questions to the constraint for a token, the effective share of the draws, and CPU milliseconds of
+the constraint for an effective draw. Cost: minutes.
 
 - masks: a fresh mask a token, the draw among what it allows, the exact local normaliser as weight.
 - awrs: no mask. Tokens are drawn without replacement and asked for one by one until one is accepted; one draw
   more estimates the normaliser (Lipkin et al. 2025, the recursive form: w = 1 - M where that one is accepted
   too, else p of the first; M is what was refused). Drawing is one sort of the row.
 
-Both ask the same engine, both forward each token once, without a cache, so forwards a draw are the tokens of
+- genlm: the AWRS token sampler of genlm-control, in its defaults but for `autobatch`, which walks that come
+  one by one do not need. It asks the same matcher, token by token.
+
+All ask the same engine, all forward each token once, without a cache, so forwards a draw are the tokens of
 a draw and are left out. AWRS is made for constraints whose masks are not to be had at this price; the
 comparison says what the premise is worth where they are, and not what AWRS is worth elsewhere.
 """
@@ -21,6 +24,8 @@ comparison says what the premise is worth where they are, and not what AWRS is w
 from __future__ import annotations
 
 import argparse
+import asyncio
+import importlib.util
 import math
 import time
 from typing import Any
@@ -103,9 +108,69 @@ def draws(lm: Any, prompt: str, grammar: Any, how: Any, n: int) -> Spent:
     return spent
 
 
+def their_draws(lm: Any, prompt: str, grammar: Any, n: int) -> Spent:
+    """As `draws`, by genlm-control. ImportError: it is not installed."""
+    from genlm.control import AWRS, Potential
+
+    spent, ends = Spent(), [int(i) for i in lm.eos_token_ids]
+    words = [i for i in range(lm.vocabulary.vocab_size) if i not in ends]
+    row = np.empty(0)
+    matcher: Any = None
+
+    class Model(Potential):  # type: ignore[misc]
+        async def prefix(self, context: Any) -> float:
+            return 0.0
+
+        async def complete(self, context: Any) -> float:
+            return 0.0
+
+        async def logw_next(self, context: Any) -> Any:
+            return self.make_lazy_weights(row)
+
+    class Condition(Potential):  # type: ignore[misc]
+        """Of the context that is being gone on with, and that with one token more."""
+
+        async def prefix(self, context: Any) -> float:
+            spent.asked += 1
+            if len(context) >= TOKENS:
+                return -math.inf
+            return 0.0 if not context or matcher.validate_tokens([context[-1]]) else -math.inf
+
+        async def complete(self, context: Any) -> float:
+            spent.asked += 1
+            return 0.0 if matcher.is_accepting() else -math.inf
+
+    async def draw_all() -> None:
+        nonlocal row, matcher
+        for i in range(n):
+            sampler = AWRS(Model(words), Condition(words), seed=i, autobatch=False)
+            context, total = lm.start(prompt), 0.0
+            matcher, text = grammar.matcher(), []
+            for _ in range(TOKENS):
+                plain = lm.logprobs([context])[0].astype(np.float64)
+                row = np.append(plain[words], np.logaddexp.reduce(plain[ends]))
+                begin = time.thread_time()
+                token, weight, _ = await sampler.sample(text)
+                spent.seconds += time.thread_time() - begin
+                spent.tokens += 1
+                total += float(weight)
+                if not isinstance(token, int) or total == -math.inf:
+                    break
+                matcher.accept_token(token)
+                text.append(token)
+                context = context.extend(token)
+            spent.weights.append(total)
+
+    asyncio.run(draw_all())
+    return spent
+
+
 def domain(name: str, cases: list[tuple[str, Any]], n: int, limit: float) -> None:
     lm = language_model("embedded")
     rows: dict[str, list[tuple[float, float, float, float]]] = {"masks": [], "awrs": []}
+    theirs = importlib.util.find_spec("genlm") is not None
+    if theirs:
+        rows["genlm"] = []
     left_out = 0
     for prompt, grammar in cases:
         made = {}
@@ -114,6 +179,9 @@ def domain(name: str, cases: list[tuple[str, Any]], n: int, limit: float) -> Non
                 for way, how in (("masks", by_mask), ("awrs", by_rejection)):
                     draws(lm, prompt, grammar, how, 2)  # what masks and states the engine remembers is warm
                     made[way] = draws(lm, prompt, grammar, how, n)
+                if theirs:
+                    their_draws(lm, prompt, grammar, 2)
+                    made["genlm"] = their_draws(lm, prompt, grammar, n)
         except (Stopped, StructgenError):
             left_out += 1
             continue

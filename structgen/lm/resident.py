@@ -10,8 +10,8 @@ ids and values, lower ids first where values are equal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from ..logits import Brief
 if TYPE_CHECKING:
     Doubles = npt.NDArray[np.float64]
 
-__all__ = ["Resident"]
+__all__ = ["Block", "Resident", "Rest"]
 
 _GAP = 300.0  # nats between the most probable token and the most probable allowed one; as in brief.cc
 
@@ -109,6 +109,13 @@ class Resident:
         return np.split(found, np.cumsum([len(some) for some in ids])[:-1])
 
     @torch.inference_mode()
+    def rest(self, mask: npt.NDArray[np.int32], but: npt.NDArray[np.int32], size: int) -> Rest:
+        """What a mask allows of the first row but for some tokens, in blocks of `size` ids."""
+        allowed = self._allowed(self.rows[:1], mask)[0]
+        allowed[torch.from_numpy(but.astype(np.int64)).to(allowed.device)] = False
+        return Rest(self.rows[0].masked_fill(~allowed, float("-inf")), size)
+
+    @torch.inference_mode()
     def briefs(self, at: Sequence[int], masks: npt.NDArray[np.int32], most: int) -> list[Brief | None]:
         """Rows in brief, as `brief_row` gives them, in one transfer.
 
@@ -148,6 +155,44 @@ class Resident:
         words = torch.from_numpy(np.ascontiguousarray(masks)).to(rows.device)
         bits = (words.unsqueeze(-1) >> torch.arange(32, device=rows.device, dtype=torch.int32)) & 1
         return bits.flatten(-2)[..., : rows.shape[-1]].bool()
+
+
+class Block(NamedTuple):
+    """Tokens first, first + 1, ...: their values, and the weights with which they are drawn."""
+
+    first: int
+    values: npt.NDArray[np.float32]
+    weights: Doubles
+
+
+class Rest:
+    """Tokens to draw from, block by block: the sums of all blocks cross, then one block."""
+
+    @torch.inference_mode()
+    def __init__(self, values: torch.Tensor, size: int) -> None:
+        self._values, self._size = values, size
+        self._weights = torch.exp(values.double() - values.amax().double())
+
+    @torch.inference_mode()
+    def weigh(self, factors: Mapping[int, float]) -> None:
+        """Multiply the weights of some tokens by exp(factor)."""
+        if factors:
+            at = torch.tensor(list(factors), device=self._weights.device)
+            change = torch.tensor(list(factors.values()), dtype=torch.float64, device=self._weights.device)
+            self._weights[at] *= torch.exp(change)
+
+    @torch.inference_mode()
+    def blocks(self) -> Doubles:
+        """The summed weight of each block."""
+        short = -self._weights.numel() % self._size
+        padded = torch.nn.functional.pad(self._weights, (0, short))
+        found: Doubles = _here(padded.reshape(-1, self._size).sum(-1))
+        return found
+
+    @torch.inference_mode()
+    def block(self, number: int) -> Block:
+        span = slice(number * self._size, (number + 1) * self._size)
+        return Block(span.start, _here(self._values[span]), _here(self._weights[span]))
 
 
 def _brief(row: Doubles, most: int) -> Brief | None:

@@ -47,7 +47,7 @@ from .vector import Vector
 if TYPE_CHECKING:
     from ..grammar import CompiledGrammar
     from ..lm.base import Context, LanguageModel
-    from ..lm.resident import Resident
+    from ..lm.resident import Resident, Rest
     from ..vocabulary import Vocabulary
 
 __all__ = ["AnyText", "Law", "Spent", "Target"]
@@ -301,6 +301,24 @@ class Target:
                     lost = (self.end, end)
             found[i] = self._whole(cursors[i], ids, raw, shift, functools.partial(_said, lost))
         return [found[i] for i in range(len(cursors))]
+
+    def rest_there(self, cursor: Cursor, row: Vector) -> Rest | None:
+        """The tokens that a thin vector leaves out, where the model keeps its rows on a device; else None."""
+        resident = getattr(self.lm, "resident", None)
+        if resident is None:
+            return None
+        self._sync(cursor)
+        rows: Resident | None = resident([cursor.context])
+        if rows is None:
+            return None
+        rows.shape_by(self.law)
+        self.spent.calls += 1
+        self.spent.positions += 1
+        self.spent.masks += 1
+        mask = self._masks([cursor])
+        if len(self.ends) > 1:
+            mask &= ~self._end_words  # a thin vector has the end that stands for all
+        return rows.rest(mask, row.ids, vectors.BLOCK)
 
     def _thin(self, row: npt.NDArray[np.float32], mask: npt.NDArray[np.int32]) -> Vector | None:
         """A thin vector in one pass over the row; None where little is allowed."""

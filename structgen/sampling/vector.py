@@ -244,6 +244,11 @@ class Urn:
             self._stale.clear()
         return float(self._totals.sum()) + (self._tail() if self.vector.tail else 0.0)
 
+    @property
+    def others(self) -> dict[int, float]:
+        """The factors on tokens that a thin vector leaves out: token -> log factor."""
+        return self._others
+
     def factored(self, scores: Doubles, whole: Vector) -> Doubles:
         """Scores of a whole vector's tokens with the factors on those of the tail, changed in place."""
         for token, factor in self._others.items():

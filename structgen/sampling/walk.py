@@ -34,7 +34,7 @@ from .logspace import NEVER
 from .potential import Prefix, weight
 from .target import Target
 from .trie import Edge, Node, Trie
-from .vector import TAIL, Urn, Vector
+from .vector import BLOCK, TAIL, Urn, Vector
 
 __all__ = ["Diary", "Mode", "Walk", "Walker", "alike"]
 
@@ -270,14 +270,27 @@ class Walker:
         """The slot of a draw that fell among the tokens which a thin vector leaves out.
 
         All of them are drawn from, in the order of their ids, whichever were drawn before: a draw does not
-        depend on what was learned, but for the factors.
+        depend on what was learned, but for the factors. First a block of ids is drawn, then a token of it, so
+        that a row which stays on the model's device is not copied.
         """
-        row, whole = walk.node.row, self.whole(walk)
+        row = walk.node.row
+        rest = None if row.whole is not None else self.target.rest_there(walk, row)
+        if rest is not None:
+            if isinstance(lot, Urn):
+                rest.weigh(lot.others)
+            block = rest.block(walk.chance.choose(np.cumsum(rest.blocks())))
+            at = walk.chance.choose(np.cumsum(block.weights))
+            return row.keep(block.first + at, float(block.values[at]))
+        whole = self.whole(walk)
         scores = row.others(whole)
         plain = scores.copy() if isinstance(lot, Urn) else scores
         if isinstance(lot, Urn):
             lot.factored(scores, whole)
-        at = walk.chance.choose(np.cumsum(np.exp(scores - scores.max())))
+        weights, blocks = np.exp(scores - scores.max()), whole.ids // BLOCK
+        begin, end = np.searchsorted(
+            blocks, walk.chance.choose(np.cumsum(np.bincount(blocks, weights))) + np.arange(2)
+        )
+        at = int(begin) + walk.chance.choose(np.cumsum(weights[begin:end]))
         if row.more and row.whole is None:  # the second time here: it is worth its memory
             row.whole = whole
         return row.keep(int(whole.ids[at]), float(plain[at]) + row.shift)
