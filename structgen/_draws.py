@@ -20,14 +20,27 @@ import numpy.typing as npt
 
 from .errors import StructgenError
 
-__all__ = ["Noise", "Shape", "draw", "probabilities", "scaled", "shaped", "top"]
+__all__ = [
+    "FIRST",
+    "NO_TOKEN",
+    "SECOND",
+    "STEP",
+    "Noise",
+    "Shape",
+    "draw",
+    "probabilities",
+    "scaled",
+    "shaped",
+    "top",
+]
 
 _Floats = npt.NDArray[np.float64]
 _Ids = npt.NDArray[np.int64]
+NO_TOKEN = "the model gives no allowed token a probability above 0"
 _MASK = (1 << 64) - 1
 # The odd constants of splitmix64 (Steele, Lea and Flood 2014), a generator that is a bijection of a counter.
-_STEP = 0x9E3779B97F4A7C15
-_FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+STEP = 0x9E3779B97F4A7C15
+FIRST, SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 class Shape(Protocol):
@@ -66,9 +79,8 @@ class Noise:
     def uniform(self, position: int, ids: _Ids | int) -> _Floats:
         """Numbers in (0, 1), neither end included, on a grid of 2**-53."""
         words = np.arange(ids, dtype=np.uint64) if isinstance(ids, int) else ids.astype(np.uint64)
-        # Two keys of the place, so that neither the places nor the tokens of two places line up.
-        start, late = (_mixed((key + (position + 1) * _STEP) & _MASK) for key in self._keys)
-        words *= np.uint64(_STEP)
+        start, late = self.words(position)
+        words *= np.uint64(STEP)
         words += np.uint64(start)
         _mix(words)
         words ^= np.uint64(late)
@@ -79,22 +91,27 @@ class Noise:
         uniform *= 2.0**-53
         return uniform
 
+    def words(self, position: int) -> tuple[int, int]:
+        """Two keys of the place, so that neither the places nor the tokens of two places line up."""
+        start, late = (_mixed((key + (position + 1) * STEP) & _MASK) for key in self._keys)
+        return start, late
+
     def generator(self) -> np.random.Generator:
         """A stream of other numbers under the same seed, for what needs no place."""
         return np.random.Generator(np.random.PCG64(list(self._keys)))
 
 
 def _mixed(word: int) -> int:
-    word = ((word ^ word >> 30) * _FIRST) & _MASK
-    word = ((word ^ word >> 27) * _SECOND) & _MASK
+    word = ((word ^ word >> 30) * FIRST) & _MASK
+    word = ((word ^ word >> 27) * SECOND) & _MASK
     return word ^ word >> 31
 
 
 def _mix(words: npt.NDArray[np.uint64]) -> None:
     words ^= words >> np.uint64(30)
-    words *= np.uint64(_FIRST)
+    words *= np.uint64(FIRST)
     words ^= words >> np.uint64(27)
-    words *= np.uint64(_SECOND)
+    words *= np.uint64(SECOND)
     words ^= words >> np.uint64(31)
 
 
@@ -130,7 +147,7 @@ def draw(logprobs: npt.NDArray[np.float32], how: Shape, noise: Noise | None, pos
     """The token of one place; the most probable one, the lowest id of several, without noise."""
     best = int(np.argmax(logprobs))
     if not np.isfinite(logprobs[best]):
-        raise StructgenError("the model gives no allowed token a probability above 0")
+        raise StructgenError(NO_TOKEN)
     if noise is None:
         return best
     ids, scores = shaped(logprobs, how)

@@ -214,3 +214,48 @@ def test_a_model_of_transformers_keeps_its_rows_there(monkeypatch: pytest.Monkey
         found = sample(lm, "A", regex="[A-C]{1,4}", method="cars", n=5, seed=1, max_tokens=8, format="plain")
         texts.append([one.tokens for one in found])
     assert texts[0] == texts[1]
+
+
+def test_draws_are_those_of_the_cpu() -> None:
+    from structgen._draws import Noise, draw
+
+    random = np.random.default_rng(0)
+    for trial in range(60):
+        size = int(random.integers(1, 900))
+        rows = (random.normal(size=(4, size)) * 3).astype(np.float32)
+        rows = np.round(rows) if trial % 3 == 0 else rows
+        rows -= np.logaddexp.reduce(rows.astype(float), axis=1, keepdims=True).astype(np.float32)
+        masks = np.stack([masked(random, size, 0.6)[1] for _ in rows])
+        heat = [0.0, 0.3, 1.0, 1e-320]
+        noises = [None if at == 1 and trial % 2 else Noise(trial, at) for at in range(4)]
+        words = [None if noise is None else noise.words(trial) for noise in noises]
+        for some in (masks, None):
+            found = Resident(torch.from_numpy(rows.copy())).draw(some, heat, words)
+            held = rows if some is None else sg.apply_bitmask(rows, some)
+            for at, (token, logprob) in enumerate(found):
+                noise = None if heat[at] == 0 else noises[at]
+                if not np.isfinite(held[at]).any():
+                    assert token == -1
+                    continue
+                assert token == draw(held[at], Law(heat[at] or 1.0), noise, trial)
+                assert logprob == rows[at, token]
+
+
+def test_a_generated_text_is_the_same_and_tokens_cross(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, far = models(1)
+    Far.crossed = 0
+    steps = 0
+    for seed in range(5):
+        for how in ({"temperature": 1.0}, {"temperature": 0.0}, {"temperature": 0.5, "max_tokens": 3}):
+            given = {"seed": seed, "max_tokens": 12, "format": "plain", **how}
+            texts = [sg.generate(lm, "abc", regex='"[a-z]*"', **given) for lm in (here, far)]
+            assert texts[0].tokens == texts[1].tokens and texts[0].logprobs == texts[1].logprobs
+            steps += len(texts[1].tokens)
+    assert Far.crossed == 16 * steps
+    # What looks at the whole row has it: here a model that gives none says so.
+    for how in ({"top_logprobs": 2}, {"top_k": 3}, {"structure_penalty": 0.5}, {"presence_penalty": 1.0}):
+        with pytest.raises(AssertionError, match="a whole row"):
+            sg.generate(far, "abc", regex='"[a-z]*"', max_tokens=9, **how)
+    with pytest.raises(sg.StructgenError, match="no allowed token"):
+        none = FarModel(1, [b"a", b"b", b""], ends=(2,), zero=[((), 0)])
+        sg.generate(none, [], regex="a", max_tokens=3, format="plain")

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._drawing import Sampling
-from .._draws import Noise, top
+from .._draws import NO_TOKEN, Noise, top
 from .._structure import SHORTEST, Trace, mark
 from .._text import TextStream
 from ..errors import StructgenError
@@ -35,6 +35,7 @@ from .watch import Seen, seen
 
 if TYPE_CHECKING:
     from ..lm.base import Context, LanguageModel
+    from ..lm.resident import Resident
 
 __all__ = ["Clock", "Run", "Step", "Text", "narrowed"]
 
@@ -89,6 +90,13 @@ class Text:
     @property
     def over(self) -> bool:
         return self.finish is not None or self.error is not None
+
+    @property
+    def drawn_alone(self) -> bool:
+        """Whether a step needs nothing of the row but the draw, and the draw nothing but the temperature."""
+        how = self.sampling
+        watched = bool(self.tops) or self.seen is not None or self.trace is not None
+        return how.plain and how.top_k is None and how.top_p is None and not watched
 
     @property
     def so_far(self) -> str:
@@ -155,6 +163,9 @@ class Run:
         """One token for every live text; those that ended are live no longer."""
         live, clock = self.live, self.clock
         clock.lap("sample")
+        rows = self._resident()
+        if rows is not None:
+            return self._step_there(rows)
         raw = self.lm.logprobs([t.context for t in live])
         check_logprobs(raw, len(live), self.lm.vocabulary.vocab_size)
         clock.lap("forward" if live[0].tokens else "prompt")
@@ -175,6 +186,38 @@ class Run:
         clock.lap("sample")
         return steps
 
+    def _resident(self) -> Resident | None:
+        """The model's rows where they lie, if that is not the CPU and nobody needs more than the draws."""
+        resident = getattr(self.lm, "resident", None)
+        if resident is None or not all(text.drawn_alone for text in self.live):
+            return None
+        rows: Resident | None = resident([t.context for t in self.live])
+        return rows
+
+    def _step_there(self, rows: Resident) -> list[Step]:
+        """`step` with draws on the model's device: a mask goes there, a token comes back."""
+        live, clock = self.live, self.clock
+        clock.lap("forward" if live[0].tokens else "prompt")
+        mask = self._mask()
+        clock.lap("mask")
+        words = [None if t.noise is None else t.noise.words(len(t.tokens)) for t in live]
+        steps = []
+        drawn = rows.draw(mask, [t.sampling.temperature for t in live], words)
+        for text, (token, logprob) in zip(live, drawn, strict=True):
+            if text.error is not None:
+                continue
+            try:
+                if token < 0:
+                    raise StructgenError(NO_TOKEN)
+                steps.append(self._write(text, token, logprob))
+            except Exception as error:
+                if self._lone:
+                    raise
+                text.error = error
+        self.live = [t for t in live if not t.over]
+        clock.lap("sample")
+        return steps
+
     def _advance(self, text: Text, raw: _Rows, allowed: _Rows, mask: npt.NDArray[np.int32] | None) -> Step:
         token = text.sampling.draw(text.unlike(allowed, mask), text.noise, len(text.tokens))
         if text.trace is not None:
@@ -183,8 +226,11 @@ class Run:
             text.top_logprobs.append(_tops(raw, allowed, mask, token, text.tops))
         if text.seen is not None:
             text.seen.append(seen(token, raw, mask, text.room - len(text.tokens), 0.0))
+        return self._write(text, token, float(raw[token]))
+
+    def _write(self, text: Text, token: int, logprob: float) -> Step:
+        """A drawn token, written."""
         text.tokens.append(token)
-        logprob = float(raw[token])
         text.logprobs.append(logprob)
         if text.sampling.counts_tokens:
             text.counts[token] = text.counts.get(token, 0) + 1
@@ -212,10 +258,15 @@ class Run:
         return work
 
     def _masked(self, work: _Rows) -> tuple[_Rows, npt.NDArray[np.int32] | None]:
-        """The rows with -inf where a token is not allowed; notes where a budget forbids more."""
+        """The rows with -inf where a token is not allowed."""
+        mask = self._mask()
+        return (work, None) if mask is None else (apply_bitmask(work, mask), mask)
+
+    def _mask(self) -> npt.NDArray[np.int32] | None:
+        """A mask for each live text, None where no text has a grammar; notes where a budget forbids more."""
         held = [(row, t) for row, t in enumerate(self.live) if t.matcher is not None]
         if not held:
-            return work, None
+            return None
         matchers = [t.matcher for _, t in held if t.matcher is not None]
         part = allocate_bitmask(len(held), self.lm.vocabulary.vocab_size)
         errors = fill_bitmasks(matchers, part, skip_errors=True)
@@ -233,10 +284,10 @@ class Run:
                     raise
                 text.error = failure
         if len(held) == len(self.live):
-            return apply_bitmask(work, part), part
+            return part
         mask = np.full((len(self.live), part.shape[1]), -1, np.int32)
         mask[[row for row, _ in held]] = part
-        return apply_bitmask(work, mask), mask
+        return mask
 
 
 def _tops(

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from .._draws import FIRST, SECOND, STEP
 from ..logits import Brief
 
 if TYPE_CHECKING:
@@ -107,6 +108,37 @@ class Resident:
         index = torch.from_numpy(np.concatenate(flat)).to(self.rows.device)
         found: npt.NDArray[np.float32] = _here(self.rows.reshape(-1)[index])
         return np.split(found, np.cumsum([len(some) for some in ids])[:-1])
+
+    @torch.inference_mode()
+    def draw(
+        self,
+        masks: npt.NDArray[np.int32] | None,
+        temperatures: Sequence[float],
+        words: Sequence[tuple[int, int] | None],
+    ) -> list[tuple[int, float]]:
+        """A token of each row and its log-probability, as `structgen._draws.draw` draws it without top-k and
+        top-p; -1 where no allowed token has any.
+
+        Args:
+            masks: one a row; None allows everything. words: of the noise at each place (`Noise.words`); None
+                takes the most probable token.
+        """
+        rows = self.rows
+        held = rows if masks is None else rows.masked_fill(~self._allowed(rows, masks), float("-inf"))
+        best = held.argmax(-1)
+        device = rows.device
+        heat = [t if w is not None and t > 0 else 1.0 for t, w in zip(temperatures, words, strict=True)]
+        scores = held.double() / torch.tensor(heat, dtype=torch.float64, device=device)[:, None]
+        keys = torch.tensor([[_signed(x) for x in w or (0, 0)] for w in words], device=device)
+        scores += _gumbel(keys, rows.shape[-1])
+        drawn = scores.argmax(-1, keepdim=True)
+        finite = torch.isfinite(scores.gather(-1, drawn))[:, 0]
+        cold = [w is None or t == 0 for t, w in zip(temperatures, words, strict=True)]
+        token = torch.where(torch.tensor(cold, device=device) | ~finite, best, drawn[:, 0])
+        value = rows.gather(-1, token[:, None])[:, 0]
+        fits = torch.isfinite(held.gather(-1, best[:, None])[:, 0])
+        found = _here(torch.stack([torch.where(fits, token, -1).double(), value.double()], -1))
+        return [(int(one), float(logprob)) for one, logprob in found]
 
     @torch.inference_mode()
     def rest(self, mask: npt.NDArray[np.int32], but: npt.NDArray[np.int32], size: int) -> Rest:
@@ -202,6 +234,34 @@ def _brief(row: Doubles, most: int) -> Brief | None:
     ids, values = row[7 : 7 + most].astype(np.int32), row[7 + most :].astype(np.float32)
     refused = None if value == -np.inf else (int(lost), value)
     return Brief(ids, values, shift, best, tail, max(0.0, entropy), refused)
+
+
+def _signed(word: int) -> int:
+    """64 bits as torch has them."""
+    return word - (1 << 64) if word >> 63 else word
+
+
+def _gumbel(keys: torch.Tensor, width: int) -> torch.Tensor:
+    """The Gumbel numbers of `structgen._draws.Noise`: float64, shape (n, width).
+
+    Args:
+        keys: int64, shape (n, 2).
+    """
+    bits = torch.arange(width, device=keys.device) * _signed(STEP) + keys[:, :1]
+    bits = _mix(_mix(bits) ^ keys[:, 1:])
+    uniform = (_right(bits, 11).double() + 0.5) * 2.0**-53
+    return -torch.log(-torch.log(uniform))
+
+
+def _mix(bits: torch.Tensor) -> torch.Tensor:
+    bits = (bits ^ _right(bits, 30)) * _signed(FIRST)
+    bits = (bits ^ _right(bits, 27)) * _signed(SECOND)
+    return bits ^ _right(bits, 31)
+
+
+def _right(bits: torch.Tensor, count: int) -> torch.Tensor:
+    """A shift that fills with zeros; torch's fills with the sign."""
+    return (bits >> count) & ((1 << (64 - count)) - 1)
 
 
 def _here(tensor: torch.Tensor) -> Any:
