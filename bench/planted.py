@@ -39,6 +39,8 @@ TESTS = (
     "tests/test_draft_models.py",
     "tests/test_drafters.py",
     "tests/test_corpus.py",
+    "tests/test_random_vocabularies.py",
+    "tests/test_resident.py",
 )
 
 
@@ -195,6 +197,30 @@ BUGS = (
         "structgen/sampling/vector.py",
         "scores[at[whole.ids[at] == self.ids]] = NEVER",
         "scores[at[whole.ids[at] == self.ids][1:]] = NEVER",
+    ),
+    Bug(
+        "several ends of a vocabulary: their sum is rounded",
+        "structgen/sampling/target.py",
+        "return float(np.logaddexp.reduce(ends.astype(np.float64)))",
+        "return float(np.float32(np.logaddexp.reduce(ends.astype(np.float64))))",
+    ),
+    Bug(
+        "contrast counts each end with the sum of all",
+        "structgen/sampling/contrast.py",
+        "once[:, self._ends[1:]] = -np.inf",
+        "once[:, :0] = -np.inf",
+    ),
+    Bug(
+        "a search from a file pays again for what it paid",
+        "structgen/sampling/best_first.py",
+        "tuple(walk.tokens) not in self.paid",
+        "bool(walk.tokens is not self.paid)",
+    ),
+    Bug(
+        "rows on a device: of equal values at the border too many are kept",
+        "structgen/lm/resident.py",
+        "(torch.cumsum(level, -1) <= room)",
+        "(torch.cumsum(level, -1) <= room + 1)",
     ),
     Bug(
         "tree search: visits of the child count for the place's own",

@@ -35,7 +35,7 @@ from .base import Context, LanguageModel, LanguageModelError
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
 
-__all__ = ["Anchored", "Contrasted", "Pair"]
+__all__ = ["Anchored", "Contrasted", "Pair", "entropies"]
 
 _Rows = npt.NDArray[np.float32]
 _Doubles = npt.NDArray[np.float64]
@@ -161,7 +161,7 @@ class Contrasted(_Two):
         mixed = (1 + self.power) * left - self.power * np.where(fair, np.maximum(right, _LEAST), 0.0)
         mixed = _normalised(mixed)
         if self.above > 0:
-            sure = _entropy(left) < self.above
+            sure = entropies(left) < self.above
             mixed[sure] = left[sure]
         return self._apart(mixed, plain).astype(np.float32)
 
@@ -247,7 +247,8 @@ def _normalised(rows: _Doubles) -> _Doubles:
     return rows
 
 
-def _entropy(rows: _Doubles) -> _Doubles:
+def entropies(rows: _Doubles) -> _Doubles:
+    """Of rows of log-probabilities, in nats; float64, shape (n,)."""
     with np.errstate(invalid="ignore"):
         found: _Doubles = np.where(rows > -np.inf, -np.exp(rows) * rows, 0.0).sum(axis=1)
     return found

@@ -108,8 +108,7 @@ def beam_search(
     size = width // groups
     clauses = Clauses(guide.goals, guide.words) if guide is not None and guide.goals else None
     while any(live):
-        walker.tidy([beam.walk for group in live for beam in group])
-        walker.expand([beam.walk for group in live for beam in group])
+        walker.fetch([beam.walk for group in live for beam in group])
         taken: Counter[int] = Counter()
         for g, group in enumerate(live):
             kept = _extend(walker, group, size, taken, diversity if groups > 1 else 0.0, guide, clauses)
@@ -165,8 +164,7 @@ def _extend(
         if len(beams) == wanted and clauses is None:
             break
         walk = group[at].walk.fork(group[at].walk.chance)
-        walker.take(walk, slot, walk.node.row.log_mass, False)
-        walker.judge(walk, LOCAL)
+        walker.follow(walk, slot)
         if walk.alive:
             beams.append(_Beam(walk, rank))
     if guide is None:
@@ -178,7 +176,7 @@ def _towards(walker: Walker, beam: _Beam, clauses: Clauses | None) -> list[int]:
     """Slots of the tokens that begin a missing phrase, or go on with one."""
     found: list[int] = []
     if clauses is not None:
-        for _, phrases in clauses.missing(beam.kept):
+        for phrases in clauses.missing(beam.kept):
             for phrase in phrases:
                 left = rest(phrase, beam.walk.data)
                 spelled = walker.target.vocabulary.encode(left) if left else []

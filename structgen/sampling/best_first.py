@@ -453,9 +453,9 @@ class Engine:
         if way.ended:
             child.rank = self._rank(seen, score)
         else:
-            child.rank = score if self.scores.score is None else _number(self.scores.score(seen), seen)
+            child.rank = score if self.scores.score is None else _rated(self.scores.score(seen), seen)
             if self.scores.heuristic is not None:
-                child.rank += _number(self.scores.heuristic(seen), seen)
+                child.rank += _rated(self.scores.heuristic(seen), seen)
         return child
 
     def _look(self, children: Sequence[Place]) -> None:
@@ -485,8 +485,8 @@ class Engine:
 
     def _rank(self, seen: Partial, score: float) -> float:
         if self.scores.reward is not None:
-            return _number(self.scores.reward(seen), seen)
-        return score if self.scores.score is None else _number(self.scores.score(seen), seen)
+            return _rated(self.scores.reward(seen), seen)
+        return score if self.scores.score is None else _rated(self.scores.score(seen), seen)
 
     def _text(self, walk: Walk) -> Written:
         known = self.texts.get(tuple(walk.tokens))
@@ -506,8 +506,7 @@ class Engine:
         if slot is None:
             self.walker.step(walk, LOCAL)
             return
-        self.walker.take(walk, slot, walk.node.row.log_mass, False)
-        self.walker.judge(walk, LOCAL)
+        self.walker.follow(walk, slot)
 
     def _walk(self, place: Place) -> Walk:
         """The walk that stands on a place; made from its parent's where it is not there (a saved search)."""
@@ -526,8 +525,7 @@ class Engine:
                 slot = walk.node.row.slot(token)
                 if slot is None:
                     raise StructgenError("the saved search is another model's: a token of it has no weight")
-                self.walker.take(walk, slot, walk.node.row.log_mass, False)
-                self.walker.judge(walk, LOCAL)
+                self.walker.follow(walk, slot)
             one.walk = walk
         return walk
 
@@ -555,7 +553,7 @@ class Engine:
             raise _SpentUp("forwards")
 
 
-def _number(value: float, seen: Partial) -> float:
+def _rated(value: float, seen: Partial) -> float:
     found = float(value) if hasattr(value, "__float__") else math.nan
     if math.isnan(found):
         raise ValueError(f"a score of {seen.text[-60:]!r} is no number: {value!r:.60}")

@@ -52,7 +52,7 @@ def cautious(
     walk = walker.start(seeds.stream(Purpose.SEARCH, 0))
     count = 1
     while not walk.ended:
-        walker.expand([walk])
+        walker.fetch([walk])
         ways = []
         for _ in range(trials(walk.node.row.entropy)):
             ways.append(walk.fork(seeds.stream(Purpose.SEARCH, count)))
@@ -69,8 +69,7 @@ def cautious(
 def _run(walker: Walker, ways: list[Walk], ends: tuple[bytes, ...], begin: int, span: int) -> None:
     going = list(ways)
     while going:
-        walker.tidy(going)
-        walker.expand(going)
+        walker.fetch(going)
         for way in going:
             walker.step(way, LOCAL)
         going = [

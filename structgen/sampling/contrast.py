@@ -36,6 +36,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._checks import above_zero, function, number, truth
+from ..lm.mixing import entropies
 from .logspace import Doubles
 from .potential import LanguageModelPotential, Potential, Prefix
 
@@ -80,10 +81,9 @@ class Contrast(LanguageModelPotential):
     def weigh(self, rows: Doubles) -> Doubles:
         factors = -self.power * (np.maximum(rows, self.floor) - (self.floor if self.bounded else 0.0))
         if self.entropy != (0.0, math.inf):
-            with np.errstate(invalid="ignore"):
-                terms = np.where(rows > -np.inf, -np.exp(rows) * rows, 0.0)
-            terms[:, self._ends[1:]] = 0.0  # every end carries the sum of all: it counts once
-            nats = terms.sum(axis=1)
+            once = rows.copy()
+            once[:, self._ends[1:]] = -np.inf  # every end carries the sum of all
+            nats = entropies(once)
             factors[(nats < self.entropy[0]) | (nats > self.entropy[1])] = 0.0
         return factors
 

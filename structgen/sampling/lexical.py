@@ -114,7 +114,7 @@ class Clauses:
             elif not have or ended:
                 lost = True
             else:
-                progress = max(progress, *(_begun(p.data, data) for p in have))
+                progress = max(progress, *(_begun(p.data, data) / len(p.data) for p in have))
         return State(frozenset(kept), lost, progress)
 
     def met(self, data: bytes) -> tuple[bool, ...]:
@@ -122,22 +122,22 @@ class Clauses:
         kept = self.state(data, True).kept
         return tuple(at in kept for at in range(len(self)))
 
-    def missing(self, kept: frozenset[int]) -> list[tuple[int, list[bytes]]]:
-        """The clauses not kept that a phrase could meet, with their phrases."""
-        return [(at, [p.data for p in have]) for at, have in enumerate(self.have) if have and at not in kept]
+    def missing(self, kept: frozenset[int]) -> list[list[bytes]]:
+        """The phrases of each clause that is not kept and that a phrase could meet."""
+        return [[p.data for p in have] for at, have in enumerate(self.have) if have and at not in kept]
 
 
-def _begun(phrase: bytes, data: bytes) -> float:
-    """How much of a phrase the text ends with, from 0 to 1."""
+def _begun(phrase: bytes, data: bytes) -> int:
+    """How many bytes of a phrase the text ends with."""
     for size in range(min(len(phrase), len(data)), 0, -1):
         if data.endswith(phrase[:size]):
-            return size / len(phrase)
-    return 0.0
+            return size
+    return 0
 
 
 def rest(phrase: bytes, data: bytes) -> bytes:
     """What is missing of a phrase at the end of a text."""
-    return phrase[round(_begun(phrase, data) * len(phrase)) :]
+    return phrase[_begun(phrase, data) :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,14 +167,14 @@ class Look:
         self,
         walker: Walker,
         walks: Sequence[Walk],
-        missing: Sequence[list[tuple[int, list[bytes]]]],
+        missing: Sequence[list[list[bytes]]],
         seeds: Seeds,
     ) -> list[float]:
         """For each walk the best log-probabilities of its missing clauses, summed."""
         if not self.depth:
             return [0.0] * len(walks)
         return [
-            sum(self._value(walker, walk, ways, phrases) for _, phrases in clauses)
+            sum(self._value(walker, walk, ways, phrases) for phrases in clauses)
             for walk, clauses in zip(walks, missing, strict=True)
             for ways in [self._ways(walker, walk, seeds) if clauses and not walk.ended else []]
         ]
@@ -192,8 +192,7 @@ class Look:
             going = [way for way in ways if not way.ended]
             if not going:
                 break
-            walker.tidy(going)
-            walker.expand(going)
+            walker.fetch(going)
             if self.kind == "beam":
                 ways = self._beam(walker, ways)
                 continue
@@ -201,7 +200,7 @@ class Look:
                 if self.kind == "sample" or not len(way.node.row):
                     walker.step(way, LOCAL)
                 else:
-                    _go(walker, way, way.node.row.best(1)[0])
+                    walker.follow(way, way.node.row.best(1)[0])
         return [way for way in ways if way.alive]
 
     def _beam(self, walker: Walker, ways: list[Walk]) -> list[Walk]:
@@ -215,14 +214,9 @@ class Look:
             way = ways[at]
             if slot >= 0:
                 way = way.fork(way.chance)
-                _go(walker, way, slot)
+                walker.follow(way, slot)
             found.append(way)
         return found
-
-
-def _go(walker: Walker, walk: Walk, slot: int) -> None:
-    walker.take(walk, slot, walk.node.row.log_mass, False)
-    walker.judge(walk, LOCAL)
 
 
 def _best(walker: Walker, walk: Walk, way: Walk, phrase: bytes) -> float:
@@ -236,16 +230,15 @@ def _best(walker: Walker, walk: Walk, way: Walk, phrase: bytes) -> float:
     best = NEVER
     for at in range(begin, len(way.path)):
         probe = way.cut(at, way.chance, walker.target)
-        best = max(best, spelled(walker, probe, walker.target.vocabulary.encode(rest(phrase, probe.data))))
+        best = max(best, _spelled(walker, probe, walker.target.vocabulary.encode(rest(phrase, probe.data))))
     return best
 
 
-def spelled(walker: Walker, probe: Walk, tokens: Sequence[int]) -> float:
+def _spelled(walker: Walker, probe: Walk, tokens: Sequence[int]) -> float:
     """log-probability of tokens after a walk, where the mask allows them; moves the walk."""
     total = 0.0
     for token in tokens:
-        walker.tidy([probe])
-        walker.expand([probe])
+        walker.fetch([probe])
         row = probe.node.row
         slot = row.slot(token)
         if slot is None:

@@ -13,7 +13,7 @@ from .._checks import number, whole
 from .._structure import SHORTEST, Trace, mark
 from .chance import Seeds
 from .outcome import Found, Purpose
-from .walk import LOCAL, Walk, Walker
+from .walk import Walk, Walker
 
 __all__ = ["penalised"]
 
@@ -31,8 +31,7 @@ def penalised(walker: Walker, seed: int = 0, *, decay: float = 0.9, shortest: in
     walk = walker.start(Seeds(seed).stream(Purpose.DRAW, 0))
     trace = Trace()
     while not walk.ended:
-        walker.tidy([walk])
-        walker.expand([walk])
+        walker.fetch([walk])
         _step(walker, walk, trace, decay, shortest)
     if not walk.alive:
         return None
@@ -52,5 +51,4 @@ def _step(walker: Walker, walk: Walk, trace: Trace, decay: float, shortest: int)
             score[slot] += nats
     drawn = walk.chance.choose(np.cumsum(np.exp(score - score.max())))
     trace.take(int(row.ids[drawn]))
-    walker.take(walk, drawn, row.log_mass, False)
-    walker.judge(walk, LOCAL)
+    walker.follow(walk, drawn)

@@ -22,7 +22,7 @@ from .target import Target
 from .trie import Trie
 from .walk import Diary
 
-__all__ = ["Diagnostics", "Sample", "Samples", "samples_of"]
+__all__ = ["Diagnostics", "Sample", "Samples", "samples_of", "text_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,17 +176,21 @@ class Samples(Sequence[Sample]):
         return [self.samples[int(i)] for i in np.minimum(at, len(self.samples) - 1)]
 
 
+def text_of(tokens: Sequence[int], target: Target, asked: Asked) -> str:
+    """The text of ids, with the special tokens that the grammar names spelled out."""
+    if not asked.names:
+        return target.text(tokens).decode("utf-8", "replace")
+    pieces = (target.vocabulary.tokens[token] or asked.names.get(token, b"") for token in tokens)
+    return b"".join(pieces).decode("utf-8", "replace")
+
+
 def samples_of(
     outcome: Outcome, method: str, target: Target, trie: Trie, diary: Diary, seed: int, asked: Asked
 ) -> Samples:
     """The user's view of an outcome."""
     found = []
     for walk, weight in zip(outcome.walks, outcome.log_weights, strict=True):
-        if asked.names:
-            pieces = (target.vocabulary.tokens[t] or asked.names.get(t, b"") for t in walk.tokens)
-            text = b"".join(pieces).decode("utf-8", "replace")
-        else:
-            text = target.text(walk.tokens).decode("utf-8", "replace")
+        text = text_of(walk.tokens, target, asked)
         found.append(Sample(text, asked.read(text), list(walk.tokens), walk.logp, weight))
     spent = target.spent
     steps = sorted(diary.steps.items())

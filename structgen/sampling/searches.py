@@ -33,6 +33,7 @@ from ..errors import StructgenError
 from ..lm.asked import Asked
 from .best_first import Engine, Limits, Partial, Plan, Scores, Standing, Written, order
 from .request import TargetOptions, TargetRequest, checked
+from .results import text_of
 from .search_file import check_model, load_search, probes, save_search
 from .search_tree import SearchTree
 from .trie import Trie
@@ -190,12 +191,7 @@ class Searched(Sequence[Candidate]):
         self.reasons = _reasons(engine, stopped, len(self._found) < n)
 
     def _candidate(self, text: Written) -> Candidate:
-        target, names = self._engine.walker.target, self._asked.names
-        if names:
-            data = b"".join(target.vocabulary.tokens[t] or names.get(t, b"") for t in text.tokens)
-        else:
-            data = target.text(text.tokens)
-        spelled = data.decode("utf-8", "replace")
+        spelled = text_of(text.tokens, self._engine.walker.target, self._asked)
         sure = self._engine.ordered and text.rank >= self.bound
         return Candidate(spelled, self._asked.read(spelled), list(text.tokens), text.logprob, text.rank, sure)
 
@@ -299,10 +295,10 @@ def search(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Search
     names = [f.name for f in dataclasses.fields(Plan) if f.name != "select"]
     plan = {name: given.pop(name) for name in names if name in given}
     if "block" in plan:
-        given_block = plan["block"]
-        if not isinstance(given_block, (str, list, tuple)):
-            raise TypeError(f"block is a list of texts that close a piece, not {given_block!r:.60}")
-        plan["block"] = (given_block,) if isinstance(given_block, str) else tuple(given_block)
+        ends = plan["block"]
+        if not isinstance(ends, (str, list, tuple)):
+            raise TypeError(f"block is a list of texts that close a piece, not {ends!r:.60}")
+        plan["block"] = (ends,) if isinstance(ends, str) else tuple(ends)
     known = {"model": model, "prompt": prompt, "schema": schema, **given}
     asked = SearchRequest(**checked(SearchRequest, known), plan=plan)
     settings = asked.settings

@@ -115,8 +115,7 @@ class _Population:
     def advance(self) -> None:
         """One token for every particle that goes on, then the critics' word on it."""
         going = [walk for walk in self.walks if not walk.ended]
-        self.walker.tidy(going)
-        self.walker.expand(going)
+        self.walker.fetch(going)
         for walk in going:
             self.walker.step(walk, self.mode)
         going = [walk for walk in going if not walk.ended]

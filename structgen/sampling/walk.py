@@ -306,12 +306,21 @@ class Walker:
                     self.trie.touch(node)
             self.trie.shrink()
 
+    def fetch(self, walks: Sequence[Walk]) -> None:
+        """`expand`, within the trie's budget."""
+        self.tidy(walks)
+        self.expand(walks)
+
+    def follow(self, walk: Walk, slot: int) -> None:
+        """Take the token of a slot as searches do: without bounds, and with the condition's word on it."""
+        self.take(walk, slot, walk.node.row.log_mass, False)
+        self.judge(walk, LOCAL)
+
     def run(self, walks: Sequence[Walk], mode: Mode, ahead: bool = False) -> None:
         """Take walks to their ends, in step. `ahead`: for their vectors alone."""
         going = [walk for walk in walks if not walk.ended]
         while going:
-            self.tidy(going)
-            self.expand(going)
+            self.fetch(going)
             for walk in going:
                 self.step(walk, mode, ahead)
             going = [walk for walk in going if not walk.ended]
