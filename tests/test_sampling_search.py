@@ -175,7 +175,7 @@ def test_looks_ahead_are_what_their_definitions_say() -> None:
                 greedy = 0.0 if path[-1] == 3 else greedy
                 break
             greedy = max(greedy, after(path))
-        missing = [[(0, [b"c"])]]
+        missing = [[[b"c"]]]
         found = Look("greedy", 3).values(at, [start], missing, Seeds(0))
         assert found == pytest.approx([greedy], abs=1e-6)
         # A beam that holds everything sees the phrase itself; so does a draw that takes it.
@@ -183,7 +183,7 @@ def test_looks_ahead_are_what_their_definitions_say() -> None:
         many = Look("sample", 3, 200).values(at, [start], missing, Seeds(0))
         assert many == [0.0]
     at = walker(0, ["c"])
-    nowhere = Look("greedy", 2).values(at, [at.start(Seeds(0).stream(0, 0))], [[(0, [b"b"])]], Seeds(0))
+    nowhere = Look("greedy", 2).values(at, [at.start(Seeds(0).stream(0, 0))], [[[b"b"]]], Seeds(0))
     assert nowhere == [-20.0]
     for bad in ({"kind": "deep"}, {"depth": -1}, {"ways": 0}):
         with pytest.raises(ValueError):
