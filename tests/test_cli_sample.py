@@ -129,6 +129,13 @@ def test_a_search_goes_on_from_a_file_and_draws_its_tree(capsys, schema: str, tm
     status, found, _ = search("--method", "value", "--score", "tests.test_cli_sample:shortness")
     assert status == 0 and found[0]["score"] == -len(found[0]["tokens"])
     assert search("--method", "value")[0] == 2
+    status, found, err = search("-n", "3", "--state", str(state), "--seed", "4")
+    assert (status, found) == (2, []) and "has another seed: go on with what it was begun with" in err
+    state.write_text(state.read_text()[:-40])
+    status, found, err = search("-n", "3", "--state", str(state))
+    assert (status, found) == (2, []) and "is damaged" in err and len(err.splitlines()) <= 2
+    status, found, err = search("--max-tokens", "3")
+    assert (status, found) == (1, []) and "cannot be completed within 3 tokens; it takes" in err
     assert search("--method", "value", "--score", "tests.test_cli_sample:nothing")[0] == 2
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import json
+import os
 
 import pytest
 
@@ -36,6 +38,7 @@ RUNS = {
     "memory": ("maskbench", []),
     "speculation": ("maskbench", []),
     "suite": ("json-schema-test-suite", []),
+    "coverage": ("json-schema-test-suite", []),
     "sampling.run": ("gad", []),
 }
 
@@ -59,6 +62,7 @@ def test_a_run_without_its_data_fails(run: str, there: str, tmp_path, monkeypatc
     [
         ("suite", ["--drafts", "draft5"], "the suite has no 'draft5': it has draft2020-12, draft7"),
         ("suite", ["--drafts", "draft7", "--only", "nowhere"], "no file's path contains 'nowhere'"),
+        ("coverage", ["--engines", "nobody"], "unknown engine 'nobody'"),
         ("correctness", ["--only", "no such schema"], "no schema is left"),
     ],
 )
@@ -79,3 +83,81 @@ def test_data_that_is_there_is_enough(tmp_path, monkeypatch) -> None:
     (tmp_path / "gad" / "task").mkdir(parents=True)
     monkeypatch.setenv("STRUCTGEN_DATA", str(tmp_path))
     data.require("gad")
+
+
+class Says:
+    """An engine for `bench.coverage`: what it is told to do with a schema."""
+
+    name = "says"
+
+    def __init__(self, tokens) -> None:
+        self._tokens = tokens
+
+    def compile(self, schema: str):
+        from structgen.bench.engines import structgen
+        from structgen.bench.engines.base import Refused
+
+        told = json.loads(schema)
+        if told.get("title") == "crash":
+            os._exit(7)
+        if told.get("title") == "refuse":
+            raise Refused("not supported")
+        if told.get("title") == "nothing":
+            raise Refused("unsatisfiable schema")
+        honest = structgen.Engine(self._tokens)
+        return honest.compile({"over": '{"const": 3}', "under": "true"}.get(told.get("title"), schema))
+
+
+def test_coverage_counts_each_kind_of_failure(tmp_path, monkeypatch, capsys) -> None:
+    from bench import coverage
+
+    folder = tmp_path / "json-schema-test-suite" / "tests" / "draft2020-12"
+    folder.mkdir(parents=True)
+
+    def group(title: str, *valid: bool) -> dict:
+        tests = [{"description": "", "data": 1 if v else "x", "valid": v} for v in valid]
+        return {"description": title, "schema": {"title": title, "type": "integer"}, "tests": tests}
+
+    for title in ("right", "refuse", "over", "under", "crash"):
+        (folder / f"{title}.json").write_text(json.dumps([group(title, True, False)]))
+    (folder / "nothing.json").write_text(json.dumps([group("nothing", False, False)]))
+    reordered = {"properties": {"b": {}, "a": {}}, "additionalProperties": False}
+    test = {"description": "", "data": {"a": 1, "b": 2}, "valid": True}
+    (folder / "order.json").write_text(
+        json.dumps([{"description": "order", "schema": reordered, "tests": [test]}])
+    )
+    monkeypatch.setenv("STRUCTGEN_DATA", str(tmp_path))
+    out = tmp_path / "rows"
+    coverage.main(["--engines", "tests.test_developer_runs:Says", "--out", str(out)])
+    rows = {row["about"]: row for row in map(json.loads, out.read_text().splitlines())}
+    counts = {
+        name: tuple(row[kind] for kind in ("passed", "compile", "over", "under"))
+        for name, row in rows.items()
+    }
+    assert counts == {
+        "right": (2, 0, 0, 0), "refuse": (0, 2, 0, 0), "over": (1, 0, 1, 0), "under": (1, 0, 0, 1),
+        "crash": (0, 2, 0, 0), "nothing": (2, 0, 0, 0), "order": (1, 0, 0, 0),
+    }  # fmt: skip
+    assert rows["crash"]["said"].startswith("crash")
+    capsys.readouterr()
+    coverage.main(["--report", str(out)])
+    said = capsys.readouterr().out
+    assert "7 categories of draft2020-12, 13 tests" in said
+    line = next(line for line in said.splitlines() if line.startswith("Says"))
+    assert line.split()[1:] == ["7", "5", "5", "3", "3", "3", "2", "1", "1", "1"]
+
+
+@pytest.mark.parametrize("name", ["glrmask", "maskforge"])
+def test_peers_say_what_they_allow(name: str) -> None:
+    pytest.importorskip(name)
+    from bench import coverage
+    from structgen.bench import engines, tokens
+
+    found = tokens.load("embedded")
+    engine = engines.load(f"bench.peers:{name}", found)
+    grammar = engine.compile(
+        '{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}'
+    )
+    assert any(coverage.allowed(grammar, text, found) for text in ('{"a":1}', '{"a": 1}'))
+    for text in ('{"a":"x"}', '{"a": "x"}', "{}", '{"a": 1'):
+        assert not coverage.allowed(grammar, text, found)

@@ -57,6 +57,9 @@ class LanguageModel(Protocol):
     V is `vocabulary.vocab_size`: the width of the model's logits. Laws: `logprobs` does not depend on the
     order, grouping or repetition of its contexts but for rounding, and returns for one context the same
     bits each time as long as the context is held.
+
+    A model on another device may also have `resident(contexts)`, which gives the same rows where they lie
+    (`resident.py`), or None where that is the CPU; draws then copy no row.
     """
 
     @property
