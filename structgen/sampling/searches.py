@@ -280,8 +280,9 @@ def search(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Search
             may stay below their limit; forwards are spent to the last.
         progress: is called with a `Standing` after each step; the search ends where it returns False.
         resume: an earlier result, or a file that `Searched.save` wrote. Target, method and seed must be
-            those, and so must the model: two forwards, which do not count, recognise it. Score functions
-            cannot be compared: pass the same.
+            those, and so must the model: two forwards, which do not count, recognise it. What a file counted
+            once is not counted again where it has to be computed again. Score functions cannot be compared:
+            pass the same.
         branch, siblings, decisive, lookahead, block, span, commit, explore, backup, rollout: settings of the
             engine in place of the method's own; `structgen.sampling.SearchPlan` says what each means.
 
@@ -331,7 +332,7 @@ def _reasons(engine: Engine, stopped: str, missing: bool) -> list[str]:
         paths = [place.path for place in engine.places if place.opened][:_LOOKED_AT]
         if target.leaves_out_longer(paths):
             found.append(
-                f"max_tokens={target.max_tokens} leaves out longer texts of the grammar, and all "
-                "shorter ones are found: a larger max_tokens finds more"
+                f"max_tokens={target.max_tokens} leaves out longer texts of the grammar: a larger one may "
+                "find more"
             )
     return found
