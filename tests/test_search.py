@@ -300,6 +300,8 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         search(TableModel(0), ["a"], resume=tmp_path / "s")
     with pytest.raises(StructgenError, match="another max_tokens"):
         search(TableModel(0), max_tokens=4, resume=tmp_path / "s")
+    with pytest.raises(StructgenError, match="another temperature, top_k or top_p: go on"):
+        search(TableModel(0), top_k=2, resume=tmp_path / "s")
     with pytest.raises(StructgenError, match="another vocabulary"):
         search(TableModel(0, [b"a", b"b", b"ab", b"cc", b""]), ["ab"], resume=tmp_path / "s")
     with pytest.raises(StructgenError, match="another set of scores"):

@@ -21,7 +21,7 @@ import heapq
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,12 @@ from .trie import Node
 from .vector import Vector
 from .walk import Walk, alike
 
-__all__ = ["check_model", "load_search", "probes", "save_search"]
+__all__ = ["check_model", "load_search", "other_parts", "probes", "save_search"]
 
 _FORMAT = 2
 _KEPT = ("tokens", "logprob", "score", "prior", "rank", "ended", "depth", "opened", "rest", "visits", "total",
          "best", "closed")  # fmt: skip
+_SAID = {"law": "temperature, top_k or top_p", "ends": "set of end tokens", "potentials": "potential"}
 _FAR = 300.0  # nats; no log weight of a token is so far above 0
 _PROBED = 64  # tokens of a vector by which a model is recognised
 # What reading a damaged file raises.
@@ -142,8 +143,14 @@ def _differences(engine: Engine, body: dict[str, Any]) -> list[str]:
     wanted = _identity(engine)
     parts = wanted.pop("target")
     names = {"plan": "setting of the method", "seed": "seed", "scores": "set of scores"}
-    found = [part for part, value in parts.items() if body["target"][part] != value]
-    return found + [names[name] for name, value in wanted.items() if body[name] != value]
+    return other_parts(parts, body["target"]) + [
+        names[name] for name, value in wanted.items() if body[name] != value
+    ]
+
+
+def other_parts(parts: Mapping[str, Any], others: Mapping[str, Any]) -> list[str]:
+    """What two targets have otherwise, as users call it."""
+    return [_SAID.get(part, part) for part, value in parts.items() if others[part] != value]
 
 
 def _known(engine: Engine) -> tuple[list[list[int]], dict[tuple[int, ...], int]]:

@@ -34,7 +34,7 @@ from ..lm.asked import Asked
 from .best_first import Engine, Limits, Partial, Plan, Scores, Standing, Written, order
 from .request import TargetOptions, TargetRequest, checked
 from .results import text_of
-from .search_file import check_model, load_search, probes, save_search
+from .search_file import check_model, load_search, other_parts, probes, save_search
 from .search_tree import SearchTree
 from .trie import Trie
 
@@ -308,8 +308,7 @@ def search(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Search
         if (engine.plan, engine.seeds.seed) != (settings, asked.seed):
             raise StructgenError("the search to go on with has other settings or another seed")
         target, _ = asked.target()
-        mine, other = engine.walker.target.parts(), target.parts()
-        differs = [name for name in mine if mine[name] != other[name]]
+        differs = other_parts(engine.walker.target.parts(), target.parts())
         if differs:
             raise StructgenError(f"the search to go on with has another {' and another '.join(differs)}")
         if target.lm is not engine.walker.target.lm:
