@@ -27,14 +27,15 @@ RULES = ("single", "recursive, 2", "k-seq, 2", "beam, 2", "beam, 4")
 
 
 def greedy(text: str, workload: str) -> dict[str, tuple[float, float]]:
-    """Method -> tokens a forward and speed, with cold stores (running ones for `layer choice`)."""
-    part = text.split(f"## {workload}:")[1].split("\n## ")[0]
+    """Method -> tokens a forward and processor time, cold stores (running ones for `layer choice`)."""
     found = {}
-    for name, store, rate, rest in re.findall(
-        r"^(.{28})(cold|running|warm) +([\d.]+) +\[.*?\]([ \d.]+)", part, re.MULTILINE
-    ):
-        if store == ("running" if name.strip() == "layer choice" else "cold"):
-            found[name.strip()] = float(rate), float(rest.split()[1])
+    for part in text.split(f"\n## {workload}:")[1:]:
+        rows = re.findall(
+            r"^(.{28})(cold|running|warm) +([\d.]+) +\[.*?\]([ \d.]+)", part.split("\n## ")[0], re.MULTILINE
+        )
+        for name, store, rate, rest in rows:
+            if store == ("running" if name.strip() == "layer choice" else "cold"):
+                found[name.strip()] = float(rate), float(rest.split()[4])
     return found
 
 
@@ -94,11 +95,13 @@ def draw(text: str, out: Path) -> None:
             rate, speed = found[name]
             y = row + 0.4 * shift
             bars.barh(y, rate, 0.38, color=colour, label=workload if not row else None)
-            bars.plot(speed, y, "k|", markersize=9, label="speed" if not row and not shift else None)
+            bars.plot(speed, y, "k|", markersize=9, label="processor time" if not row and not shift else None)
     bars.set_yticks([i + 0.2 for i in range(len(GREEDY))], GREEDY, fontsize=8)
     bars.invert_yaxis()
     bars.axvline(1.0, color="0.5", lw=0.8)
-    bars.set_xlabel("tokens a forward (bar), speed beside plain decoding (mark); greedy", fontsize=8)
+    bars.set_xlabel(
+        "tokens a forward (bar), plain decoding's processor time over its own (mark); greedy", fontsize=8
+    )
     bars.legend(fontsize=8)
     table = sampled(text, "sql")
     for shift, rule in enumerate(RULES):
