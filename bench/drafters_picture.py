@@ -82,7 +82,7 @@ def draw(text: str, out: Path) -> None:
     columns = {f"$g^{r}_{c}$": (c + r, -r) for c in range(1, 5) for r in range(3)}
     tree(
         window,
-        "lookahead window: 4 columns, 3 generations; a column is an n-gram",
+        "lookahead window: 4 columns, 3 generations",
         {"text": (0, 0), **columns},
         [("text", "$g^0_1$", "-")]
         + [(f"$g^0_{c}$", f"$g^0_{c + 1}$", "-") for c in range(1, 4)]
