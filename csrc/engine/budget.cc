@@ -302,7 +302,7 @@ bool Matcher::fits(std::size_t budget) {
 std::string Matcher::shortest_completion() {
   if (is_terminated()) return {};
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kCompletion, ending_work());
+  const WorkScope scope(Task::kCompletion, completion_work());
   refresh();
   if (!epoch_->limits) return epoch_->completion.of(current());
   std::string out;
@@ -693,6 +693,14 @@ Allowance Matcher::ending_work() const {
   constexpr int64_t kTimes = 50, kLeast = 10'000'000;
   const int64_t set = std::min(grammar_->mask_work(), Meter::kEndless / kTimes);
   return {grammar_->subset() ? std::max(kTimes * set, kLeast) : kTimes * set, set};
+}
+
+// A completion that is asked for: a second, however often that the limit would allow, or the limit.
+Allowance Matcher::completion_work() const {
+  constexpr int64_t kMost = 10'000'000;
+  const int64_t set = grammar_->mask_work();
+  if (set >= kMost) return set;
+  return {std::min(ending_work().units, kMost), set};
 }
 
 // Of a mask the tokens that leave enough of the budget.

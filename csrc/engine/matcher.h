@@ -94,6 +94,7 @@ class Matcher {
   void part_of_row(uint32_t* row);
   int64_t reading_work(std::size_t bytes) const;
   Allowance ending_work() const;
+  Allowance completion_work() const;
   Allowance allowed_work() const;
   void row_by_bytes(uint32_t* row);  // whether or not tokens can finish what follows
   bool row_within(uint32_t* row, std::size_t budget);
