@@ -40,6 +40,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/undo.h"
 #include "base/utf8.h"
 #include "schema/decimal.h"
 #include "schema/object.h"
@@ -199,8 +200,15 @@ uint32_t Unique::add(uint32_t list, std::string text) {
   }
   std::sort(merged.begin(), merged.end());
   const FormulaId f = formula_of(merged);
-  const auto [chunk, fresh] = chunk_of_.emplace(f.v, static_cast<uint32_t>(chunks_.size()));
-  if (fresh) chunks_.push_back({std::move(merged), f});
+  uint32_t chunk = static_cast<uint32_t>(chunks_.size());
+  if (const uint32_t* known = chunk_of_.find(f.v)) {
+    chunk = *known;
+  } else {
+    chunks_.push_back({std::move(merged), f});
+    Undo undo([&] { chunks_.pop_back(); });
+    chunk_of_.emplace(f.v, chunk);
+    undo.keep();
+  }
   next.push_back(chunk);
   return list_index_.find_or_add(
              hash_words(next, 11), [&](uint32_t i) { return lists_[i + 1] == next; },
