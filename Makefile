@@ -42,7 +42,7 @@ CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test core format lint hooks docs test-clients test-page test-hosts test-cpp test-c test-asan test-tsan wheel test-wheel wheels check-release recursions fuzz damage \
+.PHONY: help setup demo test core format lint hooks docs test-clients test-page test-hosts test-cpp test-c test-asan test-tsan faults wheel test-wheel wheels check-release recursions fuzz damage \
   attack planted differential recorded model bench bench-speculation stubs clean
 
 help:  ## this list
@@ -139,6 +139,9 @@ test-tsan: setup  ## compiles, fills and batches from many threads on a build wi
 	@TSAN_OPTIONS=suppressions=tests/tsan.supp:die_after_fork=0 setarch -R $(TSAN)/structgen_tests
 	@LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libtsan.so) TSAN_OPTIONS=suppressions=tests/tsan.supp:die_after_fork=0 \
 	  STRUCTGEN_CORE=$(TSAN) setarch -R $(PY) -m pytest -q -p tests.sanitized_core tests/test_threads.py
+
+faults: setup  ## calls that fail at every allocation and every unit of work, one child each: half an hour and more
+	@STRUCTGEN_TESTS="-tc=atomic*" STRUCTGEN_FAULTS=0 $(PY) -m pytest -q -s tests/test_cpp.py
 
 recursions:  ## recursions of the core that nothing bounds, from gcc's call graph
 	@$(PYTHON) tools/recursions.py
