@@ -95,8 +95,8 @@ def test_a_promised_token_is_in_the_part_of_a_mask() -> None:
 
 
 def test_states_stay_where_they_are_while_ways_are_tried() -> None:
-    """Memory ran out between two ways to read on: states of the old epoch were looked up in the new one, which
-    ended the process."""
+    """Memory ran out between two ways to read on: states of the old epoch were looked up in the new one,
+    which ended the process."""
     limits = structgen.Limits(mask=500, memory=64 << 10)
     own = structgen.Compiler(vocabulary(WORDS), limits=limits, on_limit="subset")
     kind, document = attack.grammar(35)
