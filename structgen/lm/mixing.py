@@ -49,7 +49,9 @@ class Pair:
     __slots__ = ("__weakref__", "_children", "left", "parent", "right", "spent", "steps")
 
     def __init__(self, left: Context, right: Context, parent: Pair | None = None) -> None:
-        self.left, self.right, self.parent = left, right, parent
+        self.left: Context = left
+        self.right: Context = right
+        self.parent: Pair | None = parent
         self.steps: int = 0 if parent is None else parent.steps + 1  # after the prompt
         self.spent: float | None = 0.0 if parent is None else None  # nats before this place
         self._children: WeakValueDictionary[int, Pair] = WeakValueDictionary()
@@ -84,7 +86,8 @@ class _Two:
                 f"two models are mixed token by token, and these have different tokens or ends "
                 f"({lm.vocabulary.vocab_size} and {other.vocabulary.vocab_size} ids)"
             )
-        self.lm, self.other = lm, other
+        self.lm: LanguageModel = lm
+        self.other: LanguageModel = other
         limits = [m.max_context for m in (lm, other) if m.max_context is not None]
         self.max_context: int | None = min(limits) if limits else None
 
@@ -152,7 +155,9 @@ class Contrasted(_Two):
         not_negative("power", power)
         number("plausible", plausible, "above 0 and at most 1", lambda x: 0 < x <= 1)
         number("above", above, "0 or more nats", lambda x: x >= 0)
-        self.power, self.plausible, self.above = power, math.log(plausible), above
+        self.power = power
+        self.plausible: float = math.log(plausible)
+        self.above = above
 
     def logprobs(self, contexts: Sequence[Pair]) -> _Rows:
         plain, other = self._both(contexts)
@@ -179,7 +184,8 @@ class Anchored(_Two):
         super().__init__(lm, reference)
         not_negative("budget", budget)
         whole("steps", steps, 1)
-        self.budget, self.steps = budget, steps
+        self.budget = budget
+        self.steps = steps
 
     def logprobs(self, contexts: Sequence[Pair]) -> _Rows:
         for context in contexts:

@@ -48,7 +48,7 @@ class Resident:
     """
 
     def __init__(self, rows: torch.Tensor) -> None:
-        self.rows = rows
+        self.rows: Any = rows
 
     def __len__(self) -> int:
         return int(self.rows.shape[0])

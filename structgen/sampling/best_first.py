@@ -218,19 +218,24 @@ class Engine:
     """
 
     def __init__(self, walker: Walker, plan: Plan, scores: Scores, seed: int) -> None:
-        self.walker, self.plan, self.scores, self.seeds = walker, plan, scores, Seeds(seed)
-        self.root = Place(0, None, (), 0.0, 0.0)
+        self.walker = walker
+        self.plan = plan
+        self.scores = scores
+        self.seeds: Seeds = Seeds(seed)
+        self.root: Place = Place(0, None, (), 0.0, 0.0)
         self.places: list[Place] = [self.root]
         self.texts: dict[tuple[int, ...], Written] = {}
         self.left: list[Written] = []
-        self.ordered = (
+        self.ordered: bool = (
             (plan.select, plan.commit, plan.lookahead) == ("best", False, 0)
             and scores.score is None
             and scores.reward is None
             and walker.target.bounded
         )
-        self.steps = self.tokens = self.forwards = 0
-        self.seconds = 0.0
+        self.steps: int = 0
+        self.tokens: int = 0
+        self.forwards: int = 0
+        self.seconds: float = 0.0
         self.frontier: list[tuple[float, float, int, int]] = []  # depth or 0, -f, place, 1 for siblings
         self.paid: set[tuple[int, ...]] = set()  # prefixes of a saved search: counted once already
         self._until = math.inf  # forwards

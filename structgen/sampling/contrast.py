@@ -75,7 +75,8 @@ class Contrast(LanguageModelPotential):
         if entropy[0] > entropy[1]:
             raise ValueError(f"entropy is (least, most) in nats, and {entropy} is empty")
         truth("bounded", bounded)
-        self.floor, self.entropy = math.log(floor), (float(entropy[0]), float(entropy[1]))
+        self.floor: float = math.log(floor)
+        self.entropy: tuple[float, float] = (float(entropy[0]), float(entropy[1]))
         self.bounded = bounded
 
     def weigh(self, rows: Doubles) -> Doubles:
@@ -110,8 +111,10 @@ class Reward(Potential):
         if most is not None:
             number("most", most, "a finite number", math.isfinite)
         truth("guides", guides)
-        self.fn, self.weight, self.most = fn, weight, most
-        self.bounded = most is not None
+        self.fn = fn
+        self.weight = weight
+        self.most = most
+        self.bounded: bool = most is not None
         self.guides = guides
 
     def complete(self, text: Prefix) -> float:

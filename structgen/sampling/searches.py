@@ -184,11 +184,13 @@ class Searched(Sequence[Candidate]):
         self._engine, self._asked, self._request = engine, asked, request
         self.n = n
         self.stopped = stopped
-        self.steps, self.tokens = engine.steps, engine.tokens
-        self.forwards, self.seconds = engine.forwards, engine.seconds
-        self.bound = engine.bound
+        self.steps: int = engine.steps
+        self.tokens: int = engine.tokens
+        self.forwards: int = engine.forwards
+        self.seconds: float = engine.seconds
+        self.bound: float = engine.bound
         self._found = [self._candidate(text) for text in order(list(engine.texts.values()))[:n]]
-        self.reasons = _reasons(engine, stopped, len(self._found) < n)
+        self.reasons: list[str] = _reasons(engine, stopped, len(self._found) < n)
 
     def _candidate(self, text: Written) -> Candidate:
         spelled = text_of(text.tokens, self._engine.walker.target, self._asked)

@@ -151,8 +151,8 @@ class AnyText:
         bits = np.zeros((vocabulary.vocab_size + 31) // 32 * 32, np.uint8)
         bits[ids] = 1
         bits[list(vocabulary.eos_token_ids)] = 1
-        self.words = np.packbits(bits, bitorder="little").view(np.int32)
-        self.source = None
+        self.words: npt.NDArray[np.int32] = np.packbits(bits, bitorder="little").view(np.int32)
+        self.source: None = None
 
 
 class Cursor(Protocol):
@@ -190,20 +190,20 @@ class Target:
     thin: bool = False  # vectors may be thin (`vector.py`), where nothing shapes or refuses single tokens
 
     def __post_init__(self) -> None:
-        self.vocabulary = self.lm.vocabulary
+        self.vocabulary: Vocabulary = self.lm.vocabulary
         self.ends: list[int] = sorted(int(i) for i in self.lm.eos_token_ids)
         if not self.ends:
             raise StructgenError("the model has no end-of-sequence token, so no text ever ends")
-        self.end = self.ends[0]
-        self.spent = Spent()
-        self.cancelled = threading.Event()
+        self.end: int = self.ends[0]
+        self.spent: Spent = Spent()
+        self.cancelled: threading.Event = threading.Event()
         self.thin = self.thin and self.shaping is None and self.condition is None
         self._ids: WeakValueDictionary[bytes, Ids] = WeakValueDictionary()
         if self.max_tokens < 1:
             raise ValueError(f"max_tokens must be at least 1, not {self.max_tokens}")
         if self.shaping is not None and self.shaping.prefix(Prefix((), b"")) != 0.0:
             raise ValueError("a potential with logw_next must weigh the empty text 1 (log weight 0)")
-        self.remark = ""
+        self.remark: str = ""
         self._check_budget()
 
     @classmethod

@@ -64,15 +64,21 @@ class Vector:
         tail: float = 0.0,
         entropy: float = -1.0,
     ) -> None:
-        self.tail, self.more = tail, dict[int, float]()
+        self.tail: float = tail
+        self.more: dict[int, float] = {}
         self.whole: Vector | None = None
-        self.ids, self.raw, self.shift, self.factor = ids, raw, shift, factor
-        self.lost, self.reason = lost, reason
+        self.ids: npt.NDArray[np.int32] = ids
+        self.raw: npt.NDArray[np.float32] | Doubles = raw
+        self.shift: float = shift
+        self.factor: Doubles | None = factor
+        self.lost: tuple[tuple[int, float], ...] = lost
+        self.reason: str = reason
         self._entropy = entropy
         self._sums: Doubles | None = None
+        self.top: float = NEVER
+        self.log_mass: float = NEVER
+        self.totals: Doubles = np.zeros(0, np.float64)
         if not ids.size:
-            self.top = self.log_mass = NEVER
-            self.totals = np.zeros(0, np.float64)
             return
         scores = self.scores()
         self.top = float(scores.max())
@@ -202,7 +208,7 @@ class Urn:
         self._blocks: dict[int, dict[int, float]] = {}  # block -> slot -> log factor
         self._others: dict[int, float] = {}  # token of the tail -> log factor
         self._summed = -1.0  # the tail's weight, where it is summed; below 0: to be formed anew
-        self.exact = False  # sum the tail of a crowded vector; said once a walk stands on it
+        self.exact: bool = False  # sum the tail of a crowded vector; said once a walk stands on it
         self._totals = vector.totals
         self._stale: set[int] = set()  # blocks whose totals are to be formed anew
 

@@ -86,19 +86,19 @@ class Walk:
         self.logps: list[float] = []  # log P of each token
         self.masses: list[float] = []  # log of the local normaliser of each step
         self.entropies: list[float] = []  # of the local distributions, where the mode asks for them
-        self.data = b""
-        self.logp = 0.0
-        self.log_weight = 0.0
-        self.value = NEVER  # log of P times the potentials of a text that ended; what it adds to Z
+        self.data: bytes = b""
+        self.logp: float = 0.0
+        self.log_weight: float = 0.0
+        self.value: float = NEVER  # log of P times the potentials of a text that ended; what it adds to Z
         self.bound: float = bound
-        self.twist = 0.0
-        self.origin = 0
+        self.twist: float = 0.0
+        self.origin: int = 0
         self.chance: Chance = chance
         self.context: Any = None
         self.matcher: Any = None
-        self.synced = 0
-        self.ended = False
-        self.reason = ""
+        self.synced: int = 0
+        self.ended: bool = False
+        self.reason: str = ""
 
     @property
     def node(self) -> Node:
@@ -136,7 +136,9 @@ class Walk:
         return twin
 
     def kill(self, reason: str) -> None:
-        self.ended, self.reason, self.log_weight = True, reason, NEVER
+        self.ended = True
+        self.reason = reason
+        self.log_weight = NEVER
 
     def prefix(self) -> Prefix:
         """The text as potentials see it, without end-of-sequence."""
@@ -190,9 +192,9 @@ class Walker:
         if batch < 1:
             raise ValueError("batch must be positive")
         self.target = target
-        self.trie = Trie() if trie is None else trie
+        self.trie: Trie = Trie() if trie is None else trie
         self.batch = batch
-        self.diary = Diary()
+        self.diary: Diary = Diary()
         self.watch: Callable[[Prefix], None] | None = None  # told of prefixes that a condition refused
         self._whole: OrderedDict[Node, Vector] = OrderedDict()
 

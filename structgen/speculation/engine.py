@@ -174,13 +174,13 @@ class Run:
     ) -> None:
         self.scorer = scorer
         self.vocabulary = vocabulary
-        self.ends = frozenset(ends)
+        self.ends: frozenset[int] = frozenset(ends)
         self.how = how
         self.options = options
         self.logprobs = logprobs
         self.compile = compile
-        self.statistics = Statistics()
-        self.restricted = 0
+        self.statistics: Statistics = Statistics()
+        self.restricted: int = 0
         if not logprobs and options.restricted_head and scorer.restricts:
             self.restricted = options.restricted_head
         self._live: list[_Live] = []

@@ -116,7 +116,7 @@ class TreeRows:
     def __init__(self, lm: Any) -> None:
         self._scorer: TreeScoring = lm.tree_scorer()
         self._plain: bool | None = None
-        self.width = 0
+        self.width: int = 0
 
     def add(self, prompts: Sequence[Sequence[int]]) -> None:
         self._scorer.add(len(prompts))
@@ -236,7 +236,7 @@ class ContextRows:
         self._rows: list[Context] = []
         self._fresh: list[bool] = []
         self._nodes: list[list[Context]] = []
-        self.width = 0
+        self.width: int = 0
 
     def add(self, prompts: Sequence[Sequence[int]]) -> None:
         self._rows += [self._lm.start(p) for p in prompts]

@@ -71,7 +71,7 @@ class Drawer:
         self._restricted = restricted
         self._size = vocab_size
         self._mask = allocate_bitmask(1, vocab_size)
-        self.done = False
+        self.done: bool = False
 
     def draw(
         self,

@@ -34,7 +34,10 @@ class PromptLookup:
     ) -> None:
         if longest < 1 or tokens < 1:
             raise ValueError("longest and tokens must be at least 1")
-        self.longest, self.tokens, self.answers, self.latest = longest, tokens, answers, latest
+        self.longest = longest
+        self.tokens = tokens
+        self.answers = answers
+        self.latest = latest
 
     def open(self, start: Start) -> _Lookup:
         return _Lookup(self, start.prompt)
@@ -89,7 +92,9 @@ class SourceCopy:
     def __init__(self, source: Sequence[int] | None = None, tokens: int = 16, again: int = 2) -> None:
         if tokens < 1 or again < 1:
             raise ValueError("tokens and again must be at least 1")
-        self.source, self.tokens, self.again = source, tokens, again
+        self.source = source
+        self.tokens = tokens
+        self.again = again
 
     def open(self, start: Start) -> _Copy:
         return _Copy(self, list(start.prompt if self.source is None else self.source))

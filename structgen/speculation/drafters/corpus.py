@@ -52,9 +52,9 @@ class Corpus:
     def __init__(self, arrays: dict[str, Ints], digest: str) -> None:
         self._arrays = arrays
         self._digest = digest
-        self.states = len(arrays["link"])
-        self.transitions = len(arrays["token"])
-        self.nbytes = sum(a.nbytes for a in arrays.values())
+        self.states: int = len(arrays["link"])
+        self.transitions: int = len(arrays["token"])
+        self.nbytes: int = sum(a.nbytes for a in arrays.values())
         # Views whose items are Python's ints: numpy's own take five times as long to read one by one.
         names = ("start", "token", "target", "link", "length", "count")
         views = (memoryview(cast(Any, arrays[name])) for name in names)

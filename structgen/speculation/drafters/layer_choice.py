@@ -55,7 +55,7 @@ class Layers:
     def __init__(self, skipped: tuple[int, ...], lm: TransformersLM, agreement: float, cost: float) -> None:
         self.skipped = skipped
         self.lm = lm
-        self.cost = cost
+        self.cost: float = cost
         self._hits = _PRIOR * agreement
         self._places = _PRIOR
 
@@ -126,8 +126,10 @@ class LayerChoice:
                 f"a {type(lm).__name__} has no layers to skip: load the model with TransformersLM"
             )
         self.lm = lm
-        self.again, self.window, self.width = again, window, width
-        self.count = len(layers_of(lm.model))
+        self.again = again
+        self.window = window
+        self.width = width
+        self.count: int = len(layers_of(lm.model))
         if self.count < 3:
             raise LanguageModelError(f"a model of {self.count} layers has none to skip")
         first = tuple(range(1, self.count - 1, 2)) if skipped is None else tuple(sorted(skipped))
@@ -137,8 +139,9 @@ class LayerChoice:
         self._known: dict[tuple[int, ...], Layers] = {}
         self._fresh = 0
         self._pause = again
-        self.looks = self.changes = 0
-        self.layers = self._made(first, 0.5)
+        self.looks: int = 0
+        self.changes: int = 0
+        self.layers: Layers = self._made(first, 0.5)
 
     @property
     def waits(self) -> bool:

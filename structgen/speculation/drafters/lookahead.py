@@ -35,7 +35,9 @@ class Lookahead:
     def __init__(self, window: int = 6, longest: int = 4, keys: int = 4096) -> None:
         if window < 1 or longest < 1 or keys < 1:
             raise ValueError("window, longest and keys must be at least 1")
-        self.window, self.longest, self.keys = window, longest, keys
+        self.window = window
+        self.longest = longest
+        self.keys = keys
 
     def open(self, start: Start) -> _Session:
         return _Session(self, start.prompt)

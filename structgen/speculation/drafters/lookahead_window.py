@@ -37,7 +37,9 @@ class LookaheadWindow:
     def __init__(self, window: int = 5, ngram: int = 4, keys: int = 4096) -> None:
         if window < 1 or ngram < 2 or keys < 1:
             raise ValueError("window and keys must be at least 1, ngram at least 2")
-        self.window, self.ngram, self.keys = window, ngram, keys
+        self.window = window
+        self.ngram = ngram
+        self.keys = keys
 
     def open(self, start: Start) -> _Session:
         return _Session(self, start.prompt)

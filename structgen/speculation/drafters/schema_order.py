@@ -94,8 +94,8 @@ class _Session(Quiet):
     def __init__(self, drafter: SchemaOrder, start: Start, schema: dict[str, Any] | None) -> None:
         self.drafter = drafter
         self.start = start
-        self.shapes = Shapes(schema) if schema is not None else None
-        self.spaced = False
+        self.shapes: Shapes | None = Shapes(schema) if schema is not None else None
+        self.spaced: bool = False
         self._tail = b""
         self._state = None if self.shapes is None else State("value", (), self.shapes.of(schema))
 

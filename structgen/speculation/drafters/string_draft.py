@@ -121,7 +121,7 @@ class StringLaw:
     """
 
     def __init__(self, lm: LanguageModel, target: Vocabulary, forwards: int, longest: int) -> None:
-        self.spelling = Spelling(lm, target)
+        self.spelling: Spelling = Spelling(lm, target)
         self._forwards = forwards
         ends = set(target.eos_token_ids)
         known: dict[bytes, int] = {}

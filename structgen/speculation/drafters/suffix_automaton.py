@@ -72,8 +72,8 @@ class SuffixMatch:
 
     def __init__(self, automaton: SuffixAutomaton, state: int = 0, length: int = 0) -> None:
         self.automaton: SuffixAutomaton = automaton
-        self.state = state
-        self.length = length
+        self.state: int = state
+        self.length: int = length
 
     def read(self, token: int) -> None:
         """One token more; the match shrinks until it can be continued."""
@@ -83,9 +83,11 @@ class SuffixMatch:
             state = sam.link[state]
             length = sam.length[state]
         if token in sam.next[state]:
-            self.state, self.length = sam.next[state][token], length + 1
+            self.state = sam.next[state][token]
+            self.length = length + 1
         else:
-            self.state, self.length = 0, 0
+            self.state = 0
+            self.length = 0
 
     def fit(self) -> None:
         """Climb to the state that holds a match of this length, after states were split."""

@@ -54,9 +54,9 @@ class SuffixTree:
             raise ValueError("depth must be at least 2, tokens must not be negative")
         self.depth = depth
         self.limit = tokens
-        self.root = _Node((), 0, 0, 0)
-        self.version = 0
-        self.lock = threading.Lock()
+        self.root: _Node = _Node((), 0, 0, 0)
+        self.version: int = 0
+        self.lock: threading.Lock = threading.Lock()
         hold_over_forks(self, "lock")
         self._stored: deque[list[int]] = deque()
         self._total = 0
@@ -150,7 +150,7 @@ class SuffixTreeDrafter:
     name = "suffix tree"
 
     def __init__(self, tree: SuffixTree | None = None, *, prompts: bool = False) -> None:
-        self.tree = SuffixTree() if tree is None else tree
+        self.tree: SuffixTree = SuffixTree() if tree is None else tree
         self.prompts = prompts
 
     def open(self, start: Start) -> _Session:

@@ -42,7 +42,8 @@ class TokenRecycling:
     def __init__(self, longest: int = 3, width: int = LIKELY, contexts: int = 1 << 16) -> None:
         if longest < 1 or contexts < 1 or not 1 <= width <= LIKELY:
             raise ValueError(f"longest and contexts are at least 1, width is 1 to {LIKELY}")
-        self.longest, self.width = longest, width
+        self.longest = longest
+        self.width = width
         self._limit = contexts
         self._slots: dict[tuple[int, ...], int] = {}
         self._owners: list[tuple[int, ...]] = []
