@@ -71,7 +71,7 @@ class LogitsProcessor(transformers.LogitsProcessor):
             among the grammars. VocabularyError: the grammar's vocabulary is wider than the scores.
     """
 
-    supports_continuous_batching = False
+    supports_continuous_batching: bool = False
 
     def __init__(
         self,
