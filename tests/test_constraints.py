@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import random
 import re
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -16,6 +17,7 @@ from structgen.constraints import KINDS, constraint_of
 from structgen.generation.options import Options, Settings
 from structgen.sampling.methods import METHODS
 from structgen.sampling.request import Method, Request, SampleOptions, TargetOptions, TargetRequest
+from tests.harness import compiler
 from tests.test_generate import TableModel
 
 TEXT = "Maria ordered 3 oak chairs"
@@ -254,3 +256,28 @@ def test_a_constraint_passes_through() -> None:
     assert constraint_of({"schema": made}) is made
     assert constraint_of({"response_format": {"type": "text"}}) is None
     assert constraint_of({}) is None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_choice_of_many_texts_is_exactly_those(seed: int) -> None:
+    """They are read as a tree: common beginnings, beginnings of each other, characters that are cut."""
+    rng = random.Random(seed)
+    letters = rng.choice(("ab", "aé", "日本a", "0123456789"))
+    texts = ["".join(rng.choices(letters, k=rng.randint(0, 7))) for _ in range(rng.choice((3, 80, 5_000)))]
+    texts += rng.choice(([], [letters[0] * i for i in range(300)]))
+    grammar = compiler().choice(texts)
+
+    def accepted(text: str) -> bool:
+        matcher = grammar.matcher()
+        return matcher.accept_bytes(text.encode()) and matcher.is_accepting()
+
+    known = set(texts)
+    others = ["".join(rng.choices(letters, k=rng.randint(0, 9))) for _ in range(500)]
+    others += [letters[0] * i for i in range(290, 310)]
+    for text in [*rng.sample(texts, min(len(texts), 500)), *others]:
+        assert accepted(text) == (text in known), text
+
+
+def test_a_hundred_thousand_choices() -> None:
+    grammar = compiler().choice(f"k{i}" for i in range(100_000))
+    assert grammar.matcher().accept_bytes(b"k99999") and not grammar.matcher().accept_bytes(b"k100000")

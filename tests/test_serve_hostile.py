@@ -628,6 +628,22 @@ def test_reading_a_token_has_a_limit_that_names_its_option(client, monkeypatch) 
         assert error["code"] == "grammar_too_costly" and "--mask-work" in error["message"]
 
 
+def test_no_sample_names_what_cut_all_texts_off(client) -> None:
+    body = {"prompt": "hi", "top_p": 0.9, "seed": 1, "guided_choice": ["a", "b"]}
+    body["structgen"] = {"sampling": {"method": "cars", "max_trials": 50}}
+    error = refused(client.post(COMPLETIONS, json=body))
+    assert error["code"] == "no_sample" and "top_p" in error["message"]
+
+
+def test_long_values_are_not_repeated(client) -> None:
+    for path, body, status in (
+        (CHAT, {**CHAT_1, "model": "x" * 9_000}, 404),
+        (RESPONSES, {"input": [{"type": "y" * 9_000}]}, 400),
+        (CHAT, {"messages": [{"role": "user", "content": [{"type": "z" * 9_000}]}]}, 400),
+    ):
+        assert len(refused(client.post(path, json=body), status)["message"]) < 400
+
+
 def test_prompts_of_several_types_are_told_by_what_fits_furthest(client) -> None:
     for prompt, param in ((5, "prompt"), ([["x"]], "prompt[0][0]"), ([3, "x"], "prompt[1]")):
         assert refused(client.post(COMPLETIONS, json={"prompt": prompt}))["param"] == param

@@ -6,6 +6,7 @@ In: a model, limits. Out: nothing; the address goes to standard error. Cost: loa
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import socket
 import threading
@@ -166,6 +167,8 @@ def serve(options: argparse.Namespace, ready: Callable[[str], object] | None = N
         shown = f"[{host}]" if ":" in host else host
         note(f"{app.state.service.name} is served at http://{shown}:{port}/v1")
         note(f"the playground is at http://{shown}:{port}/")
+        # One for every write to a client that has left, some dozens where it asked for many answers.
+        logging.getLogger("asyncio").addFilter(lambda told: told.msg != "socket.send() raised exception.")
         server = uvicorn.Server(
             uvicorn.Config(
                 app,

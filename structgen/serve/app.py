@@ -177,9 +177,11 @@ async def _start(service: Service, wanted: Wanted, extension: Extension, request
     for job in run.jobs:
         found = await unless_gone(request, run, alone.sample(service, job, extension.sampling), ends=False)
         if not len(found):
+            draws = found.diagnostics.draws
+            cut = job.plan.drawing.top_p is not None or job.plan.drawing.top_k is not None
+            fix = "leave 'top_p' and 'top_k' out, which may cut all allowed texts off, " if cut else ""
             raise ApiError(
-                f"no text was accepted in {found.diagnostics.draws} draws: "
-                "raise 'max_trials' or choose another method",
+                f"no text was accepted ({draws} drawn): {fix}raise 'max_trials' or choose another method",
                 param="structgen.sampling",
                 code="no_sample",
             )
@@ -225,7 +227,9 @@ async def _http_error(request: Request, error: Exception) -> Response:
     elif error.status_code == 405:
         message = f"{request.url.path[:200]} does not take {request.method}"
     elif error.status_code == 400:
-        message = "the body cannot be read as JSON"
+        message = (
+            "the body cannot be read as JSON: it is no UTF-8, nested too deeply, or a number too long"
+        )
     response = _error(ApiError(message, status=error.status_code))
     response.headers.update(error.headers or {})
     return response

@@ -141,7 +141,7 @@ class Message(BaseModel):
             return self.content or ""
         for part in self.content:
             if part.text is None:
-                raise ValueError(f"the model reads text, not a part of type {part.type!r}")
+                raise ValueError(f"the model reads text, not a part of type {part.type!r:.80}")
         return "".join(part.text or "" for part in self.content)
 
 

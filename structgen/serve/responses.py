@@ -86,7 +86,7 @@ def messages_of(request: ResponsesRequest) -> list[Message]:
         elif kind == "reasoning":
             continue  # models read no reasoning of earlier turns
         else:
-            raise ApiError(f"'{where}' is a {kind!r}, which this server cannot read", param=where)
+            raise ApiError(f"'{where}' is a {kind!r:.80}, which this server cannot read", param=where)
     if not messages:
         raise ApiError("'input' has no message", param="input")
     return messages
@@ -100,8 +100,10 @@ def _content(content: Any, where: str) -> str:
         for part in content:
             text = part.get("text", part.get("refusal"))
             if part.get("type") not in _TEXTS or not isinstance(text, str):
+                kind = part.get("type")
                 raise ApiError(
-                    f"'{where}' has a part of type {part.get('type')!r}: this model reads text", param=where
+                    f"'{where}' has a part of type {kind!r:.80}: this model reads text",
+                    param=where,
                 )
             texts.append(text)
         return "".join(texts)

@@ -260,7 +260,7 @@ class Service:
         """ApiError: a request for another model."""
         if name and name not in self.aliases and name.rpartition("/")[2] != self.name:
             raise ApiError(
-                f"the model {name!r} is not served here: this is {self.name!r}",
+                f"the model {name!r:.200} is not served here: this is {self.name!r}",
                 status=404,
                 param="model",
                 code="model_not_found",
