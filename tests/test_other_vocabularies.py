@@ -24,7 +24,7 @@ from structgen.speculation.drafters.token_intersection import shared_tokens
 from structgen.speculation.rules import k_seq, recursive
 
 from .speculative import OTHER, SCHEMAS, VOCABULARY, RandomModel
-from .test_speculation_rules import exact_law
+from .test_speculation_rules import drawn_by_the_law
 
 PIECES = [bytes(w) for n in (1, 2, 3) for w in np.ndindex(*[2] * n)]
 
@@ -223,17 +223,7 @@ def test_whole_texts_follow_the_law_of_plain_decoding(rule: str, which: int) -> 
     grammar = sg.Compiler(lm.vocabulary).regex("(a|ab|bc|c){2,3}")
     drafter = drafters(RandomModel(5, OTHER, sharp=1.0))[which]
     options = Speculation([drafter], rule=rule, depth=3)  # type: ignore[arg-type]
-    want, count = exact_law(lm, grammar), 400
-    results = [
-        sg.generate(lm, "x", grammar=grammar, temperature=1.0, seed=i, speculate=options, complete=False)
-        for i in range(count)
-    ]
-    found = Counter(tuple(r.tokens) for r in results)
-    assert found.keys() <= want.keys()
-    spread = sum((found[t] - count * w) ** 2 / (count * w) for t, w in want.items() if count * w >= 5)
-    cells = sum(count * w >= 5 for w in want.values())
-    assert cells > 8 and spread < cells + 5 * np.sqrt(2 * cells)
-    assert sum(r.speculation.accepted for r in results) > 0
+    drawn_by_the_law(lm, grammar, options, 400)
 
 
 def test_a_prompt_or_text_that_the_draft_cannot_read_gets_no_drafts() -> None:

@@ -23,6 +23,21 @@ void append_segment(std::string& out, std::string_view segment) {
   }
 }
 
+// Keywords whose value is a whole number of 0 or more.
+bool is_count(Word w) {
+  switch (w) {
+    case Word::kMinLength:
+    case Word::kMaxLength:
+    case Word::kMinItems:
+    case Word::kMaxItems:
+    case Word::kMinProperties:
+    case Word::kMaxProperties:
+    case Word::kMinContains:
+    case Word::kMaxContains: return true;
+    default: return false;
+  }
+}
+
 // Whether the value has the shape the keyword asks for. A misshapen keyword constrains nothing; it is
 // named in the report, because that is what validators in use do with it.
 const char* misshapen(const Json& j, Word w, JsonRef v, Draft draft) {
@@ -44,15 +59,7 @@ const char* misshapen(const Json& j, Word w, JsonRef v, Draft draft) {
     case Word::kDependencies: return j.is_object(v) ? nullptr : "not an object";
     case Word::kMinimum:
     case Word::kMaximum:
-    case Word::kMultipleOf:
-    case Word::kMinLength:
-    case Word::kMaxLength:
-    case Word::kMinItems:
-    case Word::kMaxItems:
-    case Word::kMinProperties:
-    case Word::kMaxProperties:
-    case Word::kMinContains:
-    case Word::kMaxContains: return j.is_number(v) ? nullptr : "not a number";
+    case Word::kMultipleOf: return j.is_number(v) ? nullptr : "not a number";
     case Word::kExclusiveMinimum:
     case Word::kExclusiveMaximum:
       if (draft == Draft::k4) return j.is_bool(v) ? nullptr : "not a boolean, as draft 4 has it";
@@ -74,7 +81,7 @@ const char* misshapen(const Json& j, Word w, JsonRef v, Draft draft) {
     case Word::kUnevaluatedItems:
     case Word::kUnevaluatedProperties: return j.is_object(v) || j.is_bool(v) ? nullptr : "not a schema";
     case Word::kItems: return j.is_object(v) || j.is_bool(v) || j.is_array(v) ? nullptr : "not a schema";
-    default: return nullptr;
+    default: return is_count(w) && !j.is_number(v) ? "not a number" : nullptr;
   }
 }
 
@@ -359,25 +366,15 @@ void SchemaSet::check_value(uint32_t visit, Word w, std::string_view key, JsonRe
       if (d.zero() || d.negative) refuse("multipleOf must be greater than 0");
       return;
     }
-    case Word::kMinLength:
-    case Word::kMaxLength:
-    case Word::kMinItems:
-    case Word::kMaxItems:
-    case Word::kMinProperties:
-    case Word::kMaxProperties:
-    case Word::kMinContains:
-    case Word::kMaxContains: {
-      const Decimal d = Decimal::parse_any(j.text(value));
-      if (d.negative)
-        notes_.push_back({visit, key, "below 0: read as 0"});
-      else if (!d.integer())
-        notes_.push_back(
-            {visit, key,
-             std::string("not a whole number: rounded ") + (key.starts_with("min") ? "up" : "down")});
-      return;
-    }
-    default: return;
+    default: break;
   }
+  if (!is_count(w)) return;
+  const Decimal d = Decimal::parse_any(j.text(value));
+  const std::string way = key.starts_with("min") ? "up" : "down";
+  if (d.negative)
+    notes_.push_back({visit, key, "below 0: read as 0"});
+  else if (!d.integer())
+    notes_.push_back({visit, key, "not a whole number: rounded " + way});
 }
 
 void SchemaSet::check_pattern(uint32_t visit, std::string_view keyword, std::string_view text) {

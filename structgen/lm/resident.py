@@ -11,13 +11,13 @@ ids and values, lower ids first where values are equal.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from .._draws import FIRST, SECOND, STEP
+from .._draws import FIRST, SECOND, STEP, Shape
 from ..logits import Brief
 
 if TYPE_CHECKING:
@@ -27,17 +27,6 @@ __all__ = ["Block", "Resident", "Rest"]
 
 _AT_ONCE = 8  # rows in brief at once: each takes ten times its size on the way
 _GAP = 300.0  # nats between the most probable token and the most probable allowed one; as in brief.cc
-
-
-class _Law(Protocol):
-    """What of `structgen.sampling.Law` is read."""
-
-    @property
-    def temperature(self) -> float: ...
-    @property
-    def top_k(self) -> int | None: ...
-    @property
-    def top_p(self) -> float | None: ...
 
 
 class Resident:
@@ -54,7 +43,7 @@ class Resident:
         return int(self.rows.shape[0])
 
     @torch.inference_mode()
-    def shape_by(self, law: _Law) -> None:
+    def shape_by(self, law: Shape) -> None:
         """log P up to a constant a row, after temperature, top-k and top-p; as `Law.scores` has it."""
         if law.temperature == 1.0 and law.top_k is None and law.top_p is None:
             return

@@ -227,9 +227,7 @@ async def _http_error(request: Request, error: Exception) -> Response:
     elif error.status_code == 405:
         message = f"{request.url.path[:200]} does not take {request.method}"
     elif error.status_code == 400:
-        message = (
-            "the body cannot be read as JSON: it is no UTF-8, nested too deeply, or a number too long"
-        )
+        message = "the body cannot be read as JSON: it is no UTF-8, nested too deeply, or a number too long"
     response = _error(ApiError(message, status=error.status_code))
     response.headers.update(error.headers or {})
     return response

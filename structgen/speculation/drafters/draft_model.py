@@ -21,9 +21,9 @@ from ...compiler import Compiler
 from ...errors import VocabularyError
 from ...logits import allocate_bitmask, apply_bitmask
 from ...vocabulary import Vocabulary
-from ..base import Cursor, Quiet, Start, Step, Vector
+from ..base import Cursor, Quiet, Start, Step
 from .chain import Chain
-from .model_cursor import ModelCursor
+from .model_cursor import ModelCursor, SameTokens
 
 if TYPE_CHECKING:
     from ...grammar import CompiledGrammar, Matcher
@@ -91,7 +91,7 @@ def _complete(vocabulary: Vocabulary) -> Vocabulary:
     return Vocabulary.from_bytes([*vocabulary.tokens, *missing], vocabulary.eos_token_ids)
 
 
-class _Same(Quiet):
+class _Same(SameTokens, Quiet):
     def __init__(self, drafter: DraftModel, start: Start) -> None:
         self._drafter = drafter
         self._start = start
@@ -110,15 +110,8 @@ class _Same(Quiet):
             return None
         return ModelCursor(self, self._start, self._drafter.width, self._context)
 
-    def row(self, place: Context) -> Vector | None:
-        lm = self._drafter.lm
-        if lm.max_context is not None and len(place) > lm.max_context:
-            return None
-        found: Vector = lm.logprobs([place])[0]
-        return found
-
-    def after(self, place: Context, token: int) -> Context | None:
-        return place.extend(token)
+    def model(self) -> LanguageModel:
+        return self._drafter.lm
 
 
 class _Other(Quiet):

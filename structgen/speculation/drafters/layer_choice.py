@@ -33,12 +33,12 @@ import numpy as np
 
 from ..._fork import hold_over_forks
 from ...lm.base import LanguageModelError
-from ..base import Cursor, Here, Quiet, Start, Step, Vector
+from ..base import Cursor, Here, Quiet, Start, Step
 from .layer_skip import layers_of, without_layers
-from .model_cursor import ModelCursor
+from .model_cursor import ModelCursor, SameTokens
 
 if TYPE_CHECKING:
-    from ...lm.base import Context
+    from ...lm.base import Context, LanguageModel
     from ...lm.transformers import TransformersLM
 
 __all__ = ["Layers", "LayerChoice", "tokens_per_cost"]
@@ -229,7 +229,7 @@ class LayerChoice:
         return said, clock() - begin, found.hidden_states if lm is self.lm else ()
 
 
-class _Session(Quiet):
+class _Session(SameTokens, Quiet):
     def __init__(self, drafter: LayerChoice, start: Start) -> None:
         self._drafter = drafter
         self._start = start
@@ -257,15 +257,8 @@ class _Session(Quiet):
             self._context = self._layers.lm.start(self._text)
         return _Cursor(self, ModelCursor(self, self._start, self._drafter.width, self._context), ())
 
-    def row(self, place: Context) -> Vector | None:
-        lm = self._layers.lm
-        if lm.max_context is not None and len(place) > lm.max_context:
-            return None
-        found: Vector = lm.logprobs([place])[0]
-        return found
-
-    def after(self, place: Context, token: int) -> Context | None:
-        return place.extend(token)
+    def model(self) -> LanguageModel:
+        return self._layers.lm
 
 
 class _Cursor:

@@ -8,7 +8,7 @@ mask. Cost: a row of the reader and a mask a node.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,10 @@ from ...logits import allocate_bitmask, apply_bitmask
 from ..base import Here, Start, Vector
 from .ranking import ranked
 
-__all__ = ["ModelCursor", "Reader"]
+if TYPE_CHECKING:
+    from ...lm.base import Context, LanguageModel
+
+__all__ = ["ModelCursor", "Reader", "SameTokens"]
 
 Ids = npt.NDArray[np.int64]
 
@@ -34,6 +37,23 @@ class Reader(Protocol):
     def after(self, place: Any, token: int) -> Any | None:
         """The place behind a token of the target; None: the model cannot read it."""
         ...
+
+
+class SameTokens:
+    """The reader of a model that has the target's vocabulary."""
+
+    def model(self) -> LanguageModel:
+        raise NotImplementedError
+
+    def row(self, place: Context) -> Vector | None:
+        lm = self.model()
+        if lm.max_context is not None and len(place) > lm.max_context:
+            return None
+        found: Vector = lm.logprobs([place])[0]
+        return found
+
+    def after(self, place: Context, token: int) -> Context | None:
+        return place.extend(token)
 
 
 class ModelCursor:
