@@ -7,6 +7,7 @@ Cost: a mask seen before is one copy of V/8 bytes; accepting a token is well und
 from __future__ import annotations
 
 import functools
+import json
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -237,6 +238,29 @@ class CompiledGrammar:
         if self._recipe is None:
             raise TypeError("only grammars that a Compiler's methods returned can be pickled")
         return _compiled_again, (self.vocabulary, *self._recipe)
+
+    def _identity(self) -> str:
+        """JSON that two grammars share only if they were compiled from the same text in the same way. Keys of
+        a schema are not sorted: their order may be that of the texts.
+        """
+        if self._infill is not None:
+            grammar, *parts = self._infill
+            return json.dumps(["infill", grammar._identity(), *map(repr, parts)])
+        if self._recipe is None:
+            return json.dumps(["grammar", repr(self.source)])
+        _, kind, given, options = self._recipe
+        if self._options is not None:  # of a JSON Schema; recipes leave out what is default
+            text, *spelling, registry = self._options
+            document = json.loads(text) if isinstance(text, (str, bytes)) else text
+            documents = {uri: getattr(registry[uri], "contents", registry[uri]) for uri in registry or ()}
+            spelling = ["any" if one is None else one for one in spelling[:-1]] + spelling[-1:]
+            given = (document, spelling, documents, options.get("extra_keys", "allow"))
+            options = {"on_limit": options["on_limit"]}
+
+        def other(value: Any) -> str:
+            return value._identity() if isinstance(value, CompiledGrammar) else repr(value)
+
+        return json.dumps([kind, given, options], default=other)
 
     def __repr__(self) -> str:
         kind = self._recipe[1] if self._recipe is not None else "grammar"

@@ -18,6 +18,7 @@ from structgen._array_file import load_arrays, save_arrays
 from structgen.cli.main import main
 from structgen.errors import StructgenError
 from structgen.speculation import Corpus, CorpusDrafter, Here, Speculation, Start, Step
+from structgen.speculation.drafters.corpus import texts_of
 from structgen.speculation.options import named
 
 from .speculative import OTHER, SCHEMAS, VOCABULARY, RandomModel
@@ -202,7 +203,7 @@ def test_names_of_drafters_may_say_a_corpus(corpus_file: Path) -> None:
     with pytest.raises(OSError):
         named("corpus=/nowhere/at/all", files=True)
     (corpus_file.parent / "x.jsonl").write_text("{", encoding="utf-8")
-    with pytest.raises(StructgenError, match="cannot read the corpus"):
+    with pytest.raises(StructgenError, match="of the corpus"):
         CorpusDrafter(corpus_file.parent / "x.jsonl")
 
 
@@ -257,3 +258,34 @@ def test_the_server_offers_the_one_that_it_was_given(corpus_file: Path) -> None:
         assert len(texts) == 1
         refused = server.post(url, json=body | {"structgen": {"speculate": [f"corpus={corpus_file}"]}})
         assert refused.status_code == 400 and "no drafter" in refused.text
+
+
+def test_lines_of_jsonl_are_cut_at_line_feeds_alone_and_records_are_their_texts(tmp_path: Path) -> None:
+    """U+2028 stands in JSON's strings as it is; records of `generate` are not indexed with ids and scores."""
+    file = tmp_path / "a.jsonl"
+    record = {"id": 3, "prompt": "x", "text": "one\u2028two", "logprob": -1.5}
+    file.write_text(json.dumps(record, ensure_ascii=False) + '\n"three"\n\n{"a": 1}\n', encoding="utf-8")
+    assert texts_of(file) == ["one\u2028two", "three", '{"a":1}']
+    file.write_text('"a"\n{"b\n', encoding="utf-8")
+    with pytest.raises(sg.StructgenError, match="line 2 of the corpus"):
+        texts_of(file)
+    (tmp_path / "empty.txt").write_text(" \n")
+    with pytest.raises(sg.StructgenError, match="is empty"):
+        texts_of(tmp_path / "empty.txt")
+    assert (
+        main(["generate", "--prompt", "x", "--choice", "a\u2028b", "--output", str(tmp_path / "o.jsonl")])
+        == 0
+    )
+    assert texts_of(tmp_path / "o.jsonl") == ["a\u2028b"]
+
+
+def test_prompts_and_records_are_cut_at_line_feeds_alone(tmp_path: Path, capsys) -> None:
+    prompts, out = tmp_path / "p.jsonl", str(tmp_path / "o.jsonl")
+    prompts.write_text(
+        json.dumps({"id": 1, "prompt": "a\u2028b"}, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    command = ["generate", "--prompts", str(prompts), "--choice", "c\u2028d", "--output", out]
+    assert main(command) == 0
+    capsys.readouterr()
+    assert main([*command, "--resume"]) == 0
+    assert "1 of 1" in capsys.readouterr().err

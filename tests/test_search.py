@@ -13,6 +13,7 @@ import pytest
 
 import structgen as sg
 from structgen.errors import StructgenError
+from structgen.lm import embedded
 from structgen.sampling import Partial, Predicate, Searched, Standing
 from tests.sampling_oracle import END, TableModel, brute_force, choice, random_language
 
@@ -437,3 +438,51 @@ def test_the_best_slots_are_those_of_a_full_sort() -> None:
         wanted = sorted(range(size), key=lambda i: (-raw[i], i))
         for count in (1, 2, 4, 50, size, size + 3):
             assert row.best(count) == wanted[:count]
+
+
+# ---- whose tree it is ----
+
+
+def test_a_tree_of_another_spelling_or_order_of_keys_is_refused(tmp_path: Path) -> None:
+    """It was accepted: brackets were the other grammar's, and keys stood in an order that is not allowed."""
+    ab = {"type": "object", "properties": {"a": {"enum": [1]}, "b": {"enum": [2]}}, "required": ["a", "b"]}
+    ba = {**ab, "properties": dict(reversed(ab["properties"].items()))}
+    made = sg.search(None, "p", ab, n=2, forwards=10)
+    made.save(file := tmp_path / "search")
+    tree = sg.sample(None, "p", ab, n=2, method="asap", seed=1).trie
+    same: list[dict[str, Any]] = [{"schema": ab}, {"schema": json.dumps(ab, indent=2)}]
+    others: list[dict[str, Any]] = [{"schema": ba}] + [
+        {"schema": ab, **option}
+        for option in (
+            {"property_order": "any"},
+            {"whitespace": "flexible"},
+            {"numbers": "any"},
+            {"strings": "any"},
+            {"formats": "annotate"},
+        )
+    ]
+    for given in others:
+        with pytest.raises(sg.StructgenError, match="grammar"):
+            sg.search(None, "p", n=2, forwards=10, resume=file, **given)
+        with pytest.raises(sg.StructgenError, match="belongs to another target"):
+            sg.sample(None, "p", n=2, method="asap", trie=tree, **given)
+    for given in same:
+        assert sg.sample(None, "p", n=2, method="asap", trie=tree, seed=1, **given)
+
+
+def test_the_draft_model_is_another_model(tmp_path: Path) -> None:
+    """Both write the keys of a schema with certainty: the prefixes compared are those where they differ."""
+    schema = json.loads((Path(__file__).parents[1] / "examples" / "order.schema.json").read_text())
+    prompt, draft = "I would like two blue shirts", embedded.path("draft")
+    sg.search("embedded", prompt, schema, n=3, forwards=10).save(file := tmp_path / "search")
+    with pytest.raises(sg.StructgenError, match="another model"):
+        sg.search(draft, prompt, schema, n=3, forwards=10, resume=file)
+    for method in ("cars", "importance"):
+        tree = sg.sample("embedded", prompt, schema, n=4, method=method, seed=1).trie
+        with pytest.raises(sg.StructgenError, match="another model"):
+            sg.sample(draft, prompt, schema, n=2, method=method, trie=tree)
+
+
+def test_a_reward_of_mcts_is_a_share() -> None:
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        sg.search(None, "p", {"enum": [1, 2]}, method="mcts", reward=lambda _: 7.0, forwards=9)

@@ -15,8 +15,9 @@ def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
         "corpus",
         help="a file of texts that drafts are copied from",
-        description="Writes a suffix automaton over the texts of files: a .jsonl file has a text a line, any "
-        "other is one text. `structgen generate --speculate auto,corpus=FILE` drafts from it.",
+        description="Writes a suffix automaton over the texts of files. A .jsonl file has a text a line (a "
+        "string, or a record with a `text`, as generate --output writes); any other file is one text. "
+        "`structgen generate --speculate auto,corpus=FILE` drafts from it.",
     )
     parser.add_argument("files", nargs="+", metavar="TEXTS")
     parser.add_argument("--output", required=True, metavar="FILE")

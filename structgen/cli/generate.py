@@ -242,7 +242,7 @@ def _kept(options: argparse.Namespace, wanted: list[Request]) -> list[str]:
     """
     file = Path(options.output)
     groups: dict[str, list[str]] = {}
-    for text in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
+    for text in file.read_text(encoding="utf-8").split("\n") if file.exists() else ():
         try:
             record = json.loads(text)
             line = Line(record["line"], "", {"id": record["id"]} if "id" in record else {})

@@ -98,7 +98,7 @@ class _Reader:
 
     def read(self, text: str) -> Iterator[Request]:
         count = 0
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.split("\n"), 1):
             if not line.strip():
                 continue
             if self.limit is not None and count >= self.limit:

@@ -490,7 +490,11 @@ class Engine:
 
     def _rank(self, seen: Partial, score: float) -> float:
         if self.scores.reward is not None:
-            return _rated(self.scores.reward(seen), seen)
+            found = _rated(self.scores.reward(seen), seen)
+            if self.plan.select == "descent" and not 0 <= found <= 1:
+                text = f"{seen.text[-60:]!r}"
+                raise ValueError(f"a reward of mcts is between 0 and 1, and that of {text} is {found:g}")
+            return found
         return score if self.scores.score is None else _rated(self.scores.score(seen), seen)
 
     def _text(self, walk: Walk) -> Written:

@@ -34,7 +34,7 @@ from .logspace import NEVER
 from .target import AnyText, Target
 from .trie import Node
 from .vector import Vector
-from .walk import Walk, alike
+from .walk import Walk, alike, telling
 
 __all__ = ["check_model", "load_search", "other_parts", "probes", "save_search"]
 
@@ -167,9 +167,9 @@ def _known(engine: Engine) -> tuple[list[list[int]], dict[tuple[int, ...], int]]
 
 
 def probes(engine: Engine) -> list[tuple[tuple[int, ...], Vector]]:
-    """The vectors of the root and of the prefix met last, in brief: the model is recognised by them."""
+    """The vectors of some prefixes in brief: the model is recognised by them."""
     found = []
-    for node in engine.walker.trie.latest(2):
+    for node in telling(engine.walker.trie, 2):
         if node.known and len(node.row):
             row = node.row
             slots = sorted(row.best(_PROBED))

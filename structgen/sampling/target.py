@@ -541,7 +541,7 @@ class Target:
             "vocabulary": vocabulary_digest(self.vocabulary),
             "ends": self.ends,
             "prompt": hashlib.sha256(np.asarray(self.start.tokens, np.int64).tobytes()).hexdigest(),
-            "grammar": hashlib.sha256(_spelled(self.grammar.source).encode()).hexdigest(),
+            "grammar": hashlib.sha256(_identity(self.grammar).encode()).hexdigest(),
             "law": [self.law.temperature, self.law.top_k, self.law.top_p],
             "max_tokens": self.max_tokens,
             "budget": self.budget,
@@ -577,8 +577,5 @@ def _one(factors: list[Potential]) -> Potential | None:
     return None if not factors else factors[0] if len(factors) == 1 else Product(factors)
 
 
-def _spelled(source: Any) -> str:
-    try:
-        return json.dumps(source, sort_keys=True)
-    except (TypeError, ValueError):
-        return repr(source)
+def _identity(grammar: CompiledGrammar | AnyText) -> str:
+    return "any text" if isinstance(grammar, AnyText) else grammar._identity()

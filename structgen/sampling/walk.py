@@ -36,12 +36,13 @@ from .target import Target
 from .trie import Edge, Node, Trie
 from .vector import BLOCK, TAIL, Urn, Vector
 
-__all__ = ["Diary", "Mode", "Walk", "Walker", "alike"]
+__all__ = ["Diary", "Mode", "Walk", "Walker", "alike", "telling"]
 
 # Between two vectors of one model for one prefix: total variation over what is allowed, and nats of its mass.
 # Other kernels and types differ by less.
 _SAME_MODEL, _SAME_MASS = 0.1, 0.3
-_PROBES = 4  # prefixes that are compared
+_PROBES = 4  # prefixes that are compared, of so many:
+_LATEST = 256
 _WHOLE = 8  # whole vectors of thin nodes that are kept for the next draw
 
 
@@ -185,6 +186,15 @@ def alike(found: Vector, old: Vector) -> bool:
     return bool(abs(found.log_mass - old.log_mass) < _SAME_MASS)
 
 
+def telling(trie: Trie, count: int) -> list[Node]:
+    """The root, and of the prefixes visited last those at which most texts go on: at a key of a schema all
+    models say the same."""
+    root, *others = trie.latest(_LATEST)
+    others = [node for node in others if node.known and len(node.row)]
+    others.sort(key=lambda node: -node.row.entropy)
+    return [root, *others[: count - 1]]
+
+
 class Walker:
     """Runs walks over one target and one trie."""
 
@@ -213,9 +223,9 @@ class Walker:
         self.trie.adopt(self.target.lm)
 
     def _alike(self) -> bool:
-        """Whether the model gives the vectors that the trie holds, but for rounding: at the start and at the
-        prefixes visited last. A key cannot say which weights (or adapters) a model has."""
-        nodes = self.trie.latest(_PROBES)
+        """Whether the model gives the vectors that the trie holds, but for rounding. A key cannot say which
+        weights (or adapters) a model has."""
+        nodes = telling(self.trie, _PROBES)
         probes = []
         for node in nodes:
             probe = Walk(Node(None, -1), Source(np.random.default_rng(0)))

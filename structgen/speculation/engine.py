@@ -198,7 +198,7 @@ class Run:
     def add(self, row: Row, *, read: bool = False) -> None:
         """A row joins; its prompt is read in the next step, but for its last token if the rest is `read`."""
         if not row.prompt:
-            raise ValueError("a row needs a token to begin with")
+            raise ValueError("speculation needs a prompt of a token or more: this one has none")
         if row.room < 1:
             raise ValueError(f"room must be at least 1, not {row.room}")
         item = _Live(row, self)

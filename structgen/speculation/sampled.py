@@ -21,8 +21,22 @@ import numpy.typing as npt
 
 from .._draws import probabilities
 from ..logits import allocate_bitmask, apply_bitmask
-from .base import Cursor, Here
+from .base import Cursor, Drafter, Here
 from .beams import GumbelBelow, Perturbation, stochastic_beams
+from .drafters import (
+    CorpusDrafter,
+    DraftModel,
+    Forced,
+    Lookahead,
+    LookaheadWindow,
+    PromptLookup,
+    SchemaOrder,
+    SourceCopy,
+    SuffixAutomatonDrafter,
+    SuffixTreeDrafter,
+    TokenRecycling,
+    Trigram,
+)
 from .engine import Row, Run, _Live
 from .options import Rule
 from .rules import Chance, Floats, k_seq, recursive
@@ -32,6 +46,23 @@ from .tree import Built, DraftTree, Walk
 __all__ = ["RandomChance", "SampledRun", "draw_drafts"]
 
 Distribution = tuple[npt.NDArray[np.int64], Floats]
+# They copy or compute tokens. Some offer nothing in most places, so that a first look at one does not tell.
+_WITHOUT = (
+    CorpusDrafter, Forced, Lookahead, LookaheadWindow, PromptLookup, SchemaOrder, SourceCopy,
+    SuffixAutomatonDrafter, SuffixTreeDrafter, TokenRecycling, Trigram,
+)  # fmt: skip
+
+
+def _none(drafter: Drafter) -> str:
+    if isinstance(drafter, DraftModel):
+        return (
+            f"{drafter.name} has another vocabulary, and no distribution over this one to sample drafts "
+            "from: take TokenIntersection or StringDraft"
+        )
+    return (
+        f"{drafter.name} has no distribution to sample drafts from: take rule='coupled', or DraftModel, "
+        "TokenIntersection, StringDraft, LayerChoice, TrimmedHead or LogitNgrams"
+    )
 
 
 class RandomChance:
@@ -74,6 +105,8 @@ class SampledRun(Run):
             )
         if not self.options.drafters:
             raise ValueError(f"rule {self.options.rule!r} needs a drafter with a distribution")
+        if isinstance(self.options.drafters[0], _WITHOUT):
+            raise TypeError(_none(self.options.drafters[0]))
         self._random: dict[int, np.random.Generator] = {}
         self._drafts: dict[int, dict[int, tuple[Floats, list[int]]]] = {}
 
@@ -84,7 +117,7 @@ class SampledRun(Run):
         self._random[id(item)] = row.noise.generator()
         cursor = item.sessions[0].cursor()
         if cursor is not None and not hasattr(cursor, "distribution"):
-            raise TypeError(f"{self.options.drafters[0].name} has no distribution to sample drafts from")
+            raise TypeError(_none(self.options.drafters[0]))
 
     def _draft(self, item: _Live) -> None:
         begin = time.perf_counter()

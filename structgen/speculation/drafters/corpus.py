@@ -106,7 +106,8 @@ class Corpus:
             _check(found)
             return Corpus(found, str(meta["vocabulary"]))
         except DAMAGED as error:
-            raise StructgenError(f"the corpus {os.fspath(path)} is damaged: {error}") from None
+            why = f": {error}" if type(error) is ValueError and "pickle" not in str(error) else ""
+            raise StructgenError(f"the corpus {os.fspath(path)} is damaged{why}") from None
 
     def check_vocabulary(self, vocabulary: Vocabulary) -> None:
         """StructgenError: the corpus is one of another vocabulary."""
@@ -239,23 +240,36 @@ def is_corpus_file(path: str | os.PathLike[str]) -> bool:
 
 
 def texts_of(path: str | os.PathLike[str]) -> list[str]:
-    """The texts of a file: of `.jsonl` its lines, strings as what they say and all else as compact JSON.
+    """The texts of a file. Each line of a `.jsonl` file is one: a string is what it says, a record with a
+    `text` (as `structgen generate --output` writes them) is that, and anything else is compact JSON.
 
     Raises:
-        StructgenError: the file is not UTF-8, or a line is not JSON.
+        StructgenError: the file is empty or not UTF-8, or a line is not JSON.
         OSError: there is no such file.
     """
+    name = os.fspath(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
-        if not os.fspath(path).endswith(".jsonl"):
-            return [text]
-        lines = (json.loads(line) for line in text.splitlines() if line.strip())
-        return [
-            line if isinstance(line, str) else json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-            for line in lines
-        ]
-    except (ValueError, RecursionError) as error:
-        raise StructgenError(f"cannot read the corpus {os.fspath(path)}: {error}") from None
+    except ValueError as error:
+        raise StructgenError(f"cannot read the corpus {name}: {error}") from None
+    if not text.strip():
+        raise StructgenError(f"the corpus {name} is empty")
+    if not name.endswith(".jsonl"):
+        return [text]
+    texts = []
+    for number, line in enumerate(text.split("\n"), 1):  # other line breaks may stand in strings
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            why = getattr(error, "msg", "it is nested too deeply")
+            raise StructgenError(f"line {number} of the corpus {name} is not JSON: {why}") from None
+        if isinstance(found, dict) and isinstance(found.get("text"), str):
+            found = found["text"]
+        whole = isinstance(found, str)
+        texts.append(found if whole else json.dumps(found, ensure_ascii=False, separators=(",", ":")))
+    return texts
 
 
 class _Builder:

@@ -136,6 +136,10 @@ def with_rows(lm: TransformersLM, rows: Iterable[int]) -> TransformersLM:
 
     from ...lm.transformers import TransformersLM
 
+    if not isinstance(lm, TransformersLM):
+        raise LanguageModelError(
+            f"the head of a {type(lm).__name__} cannot be trimmed: load the model with TransformersLM"
+        )
     head = getattr(lm.model, "get_output_embeddings", lambda: None)()
     place = next((name for name, part in lm.model._modules.items() if part is head), None)
     if place is None or not isinstance(head, torch.nn.Linear) or not lm.tree_scorer().has_plain_head():
