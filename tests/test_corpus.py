@@ -235,8 +235,10 @@ def test_the_command_line_builds_and_takes_one(corpus_file: Path, tmp_path: Path
 
 
 def test_the_server_offers_the_one_that_it_was_given(corpus_file: Path) -> None:
-    pytest.importorskip("fastapi")
-    client = pytest.importorskip("fastapi.testclient")
+    pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the extra serve")
+    pytest.importorskip("httpx2", reason="httpx2 is not installed: it is in the extra test")
+    from fastapi import testclient as client
+
     from structgen.serve.app import create_app
     from structgen.serve.options import Options
 

@@ -149,7 +149,7 @@ def test_coverage_counts_each_kind_of_failure(tmp_path, monkeypatch, capsys) -> 
 
 @pytest.mark.parametrize("name", ["glrmask", "maskforge"])
 def test_peers_say_what_they_allow(name: str) -> None:
-    pytest.importorskip(name)
+    pytest.importorskip(name, reason=f"{name} is not installed: `pip install {name}`")
     from bench import coverage
     from structgen.bench import engines, tokens
 

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+torch = pytest.importorskip("torch", reason="torch is not installed: it is in the extra hf")
+transformers = pytest.importorskip(
+    "transformers", reason="transformers is not installed: it is in the extra hf"
+)
 
 import structgen as sg  # noqa: E402
 from bench.enumerate import law  # noqa: E402

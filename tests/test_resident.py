@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="torch is not installed: it is in the extra hf")
 
 import structgen as sg  # noqa: E402
 from structgen.lm import resident  # noqa: E402

@@ -370,11 +370,12 @@ void SchemaSet::check_value(uint32_t visit, Word w, std::string_view key, JsonRe
   }
   if (!is_count(w)) return;
   const Decimal d = Decimal::parse_any(j.text(value));
-  const std::string way = key.starts_with("min") ? "up" : "down";
-  if (d.negative)
+  if (d.negative) {
     notes_.push_back({visit, key, "below 0: read as 0"});
-  else if (!d.integer())
+  } else if (!d.integer()) {
+    const std::string way = key.starts_with("min") ? "up" : "down";
     notes_.push_back({visit, key, "not a whole number: rounded " + way});
+  }
 }
 
 void SchemaSet::check_pattern(uint32_t visit, std::string_view keyword, std::string_view text) {

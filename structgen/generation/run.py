@@ -15,7 +15,7 @@ log-probability.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -172,18 +172,26 @@ class Run:
         work = self._weighed(raw)
         allowed, mask = self._masked(work)
         clock.lap("mask")
+
+        def one(row: int) -> Step:
+            return self._advance(live[row], raw[row], allowed[row], None if mask is None else mask[row])
+
+        return self._each(one)
+
+    def _each(self, one: Callable[[int], Step]) -> list[Step]:
+        """The step of each live text, by its row. What befalls one is kept in it, unless it is alone."""
         steps = []
-        for row, text in enumerate(live):
+        for row, text in enumerate(self.live):
             if text.error is not None:
                 continue
             try:
-                steps.append(self._advance(text, raw[row], allowed[row], None if mask is None else mask[row]))
+                steps.append(one(row))
             except Exception as error:
                 if self._lone:
                     raise
                 text.error = error
-        self.live = [t for t in live if not t.over]
-        clock.lap("sample")
+        self.live = [t for t in self.live if not t.over]
+        self.clock.lap("sample")
         return steps
 
     def _resident(self) -> Resident | None:
@@ -201,22 +209,15 @@ class Run:
         mask = self._mask()
         clock.lap("mask")
         words = [None if t.noise is None else t.noise.words(len(t.tokens)) for t in live]
-        steps = []
         drawn = rows.draw(mask, [t.sampling.temperature for t in live], words)
-        for text, (token, logprob) in zip(live, drawn, strict=True):
-            if text.error is not None:
-                continue
-            try:
-                if token < 0:
-                    raise StructgenError(NO_TOKEN)
-                steps.append(self._write(text, token, logprob))
-            except Exception as error:
-                if self._lone:
-                    raise
-                text.error = error
-        self.live = [t for t in live if not t.over]
-        clock.lap("sample")
-        return steps
+
+        def one(row: int) -> Step:
+            token, logprob = drawn[row]
+            if token < 0:
+                raise StructgenError(NO_TOKEN)
+            return self._write(live[row], token, logprob)
+
+        return self._each(one)
 
     def _advance(self, text: Text, raw: _Rows, allowed: _Rows, mask: npt.NDArray[np.int32] | None) -> Step:
         token = text.sampling.draw(text.unlike(allowed, mask), text.noise, len(text.tokens))

@@ -554,6 +554,7 @@ class Target:
 
 
 def _said(lost: tuple[int, float]) -> tuple[int, float]:
+    """What `_whole` asks for, where it is known already."""
     return lost
 
 

@@ -21,9 +21,9 @@ from ...compiler import Compiler
 from ...errors import VocabularyError
 from ...logits import allocate_bitmask, apply_bitmask
 from ...vocabulary import Vocabulary
-from ..base import Cursor, Quiet, Start, Step
+from ..base import Cursor, Quiet, Start, Step, Vector
 from .chain import Chain
-from .model_cursor import ModelCursor, SameTokens
+from .model_cursor import ModelCursor, row_of
 
 if TYPE_CHECKING:
     from ...grammar import CompiledGrammar, Matcher
@@ -91,7 +91,7 @@ def _complete(vocabulary: Vocabulary) -> Vocabulary:
     return Vocabulary.from_bytes([*vocabulary.tokens, *missing], vocabulary.eos_token_ids)
 
 
-class _Same(SameTokens, Quiet):
+class _Same(Quiet):
     def __init__(self, drafter: DraftModel, start: Start) -> None:
         self._drafter = drafter
         self._start = start
@@ -110,8 +110,11 @@ class _Same(SameTokens, Quiet):
             return None
         return ModelCursor(self, self._start, self._drafter.width, self._context)
 
-    def model(self) -> LanguageModel:
-        return self._drafter.lm
+    def row(self, place: Context) -> Vector | None:
+        return row_of(self._drafter.lm, place)
+
+    def after(self, place: Context, token: int) -> Context | None:
+        return place.extend(token)
 
 
 class _Other(Quiet):

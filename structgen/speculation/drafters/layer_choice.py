@@ -33,12 +33,12 @@ import numpy as np
 
 from ..._fork import hold_over_forks
 from ...lm.base import LanguageModelError
-from ..base import Cursor, Here, Quiet, Start, Step
+from ..base import Cursor, Here, Quiet, Start, Step, Vector
 from .layer_skip import layers_of, without_layers
-from .model_cursor import ModelCursor, SameTokens
+from .model_cursor import ModelCursor, row_of
 
 if TYPE_CHECKING:
-    from ...lm.base import Context, LanguageModel
+    from ...lm.base import Context
     from ...lm.transformers import TransformersLM
 
 __all__ = ["Layers", "LayerChoice", "tokens_per_cost"]
@@ -229,7 +229,7 @@ class LayerChoice:
         return said, clock() - begin, found.hidden_states if lm is self.lm else ()
 
 
-class _Session(SameTokens, Quiet):
+class _Session(Quiet):
     def __init__(self, drafter: LayerChoice, start: Start) -> None:
         self._drafter = drafter
         self._start = start
@@ -257,8 +257,11 @@ class _Session(SameTokens, Quiet):
             self._context = self._layers.lm.start(self._text)
         return _Cursor(self, ModelCursor(self, self._start, self._drafter.width, self._context), ())
 
-    def model(self) -> LanguageModel:
-        return self._layers.lm
+    def row(self, place: Context) -> Vector | None:
+        return row_of(self._layers.lm, place)
+
+    def after(self, place: Context, token: int) -> Context | None:
+        return place.extend(token)
 
 
 class _Cursor:

@@ -21,7 +21,7 @@ from .ranking import ranked
 if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
 
-__all__ = ["ModelCursor", "Reader", "SameTokens"]
+__all__ = ["ModelCursor", "Reader", "row_of"]
 
 Ids = npt.NDArray[np.int64]
 
@@ -39,21 +39,12 @@ class Reader(Protocol):
         ...
 
 
-class SameTokens:
-    """The reader of a model that has the target's vocabulary."""
-
-    def model(self) -> LanguageModel:
-        raise NotImplementedError
-
-    def row(self, place: Context) -> Vector | None:
-        lm = self.model()
-        if lm.max_context is not None and len(place) > lm.max_context:
-            return None
-        found: Vector = lm.logprobs([place])[0]
-        return found
-
-    def after(self, place: Context, token: int) -> Context | None:
-        return place.extend(token)
+def row_of(lm: LanguageModel, context: Context) -> Vector | None:
+    """A reader's `row` where the model has the target's vocabulary; its `after` is `Context.extend`."""
+    if lm.max_context is not None and len(context) > lm.max_context:
+        return None
+    found: Vector = lm.logprobs([context])[0]
+    return found
 
 
 class ModelCursor:

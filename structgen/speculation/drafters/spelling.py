@@ -11,8 +11,8 @@ law.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import VocabularyError
 from ...lm.base import LanguageModelError
@@ -23,12 +23,46 @@ if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
     from ...vocabulary import Vocabulary
 
-__all__ = ["Place", "SpelledSession", "Spelling", "extended"]
+__all__ = ["Place", "SpelledDrafter", "SpelledSession", "Spelling", "extended"]
 
 _KEPT = 1 << 14  # pieces of text whose ids are kept
 
 # A context of the draft model and the bytes behind it.
 Place = tuple["Context", bytes]
+
+
+class SpelledDrafter:
+    """What drafters by a model of another vocabulary share.
+
+    Args:
+        read: makes the reader for a target's vocabulary; it is kept for the next text.
+    """
+
+    def __init__(
+        self, lm: LanguageModel, width: int, name: str, read: Callable[[Vocabulary], SpelledReader]
+    ) -> None:
+        self.lm = lm
+        self.width = width
+        self.name = name
+        self._read = read
+        self._reader: SpelledReader | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
+        return not getattr(self.lm, "runs_here", False)
+
+    def open(self, start: Start) -> SpelledSession:
+        reader = self._reader
+        if reader is None or reader.spelling.target is not start.vocabulary:
+            reader = self._reader = self._read(start.vocabulary)
+        return SpelledSession(reader, reader.spelling, start, self.width)
+
+
+class SpelledReader(Reader, Protocol):
+    """A reader whose places are those of a spelling."""
+
+    spelling: Spelling
 
 
 class Spelling:

@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..base import Start, Vector
-from .spelling import Place, SpelledSession, Spelling
+from ..base import Vector
+from .spelling import Place, SpelledDrafter, Spelling
 
 if TYPE_CHECKING:
     from ...lm.base import Context, LanguageModel
@@ -47,7 +47,7 @@ _KEPT = 4096  # strings whose ranges are kept
 _LEAST = 1e-4  # of probability, for a string to be worth a forward
 
 
-class StringDraft:
+class StringDraft(SpelledDrafter):
     """Drafts by a language model of another vocabulary, by the text that it would write.
 
     Args:
@@ -69,23 +69,9 @@ class StringDraft:
     ) -> None:
         if width < 1 or forwards < 1 or longest < 1:
             raise ValueError("width, forwards and longest must be at least 1")
-        self.lm = lm
-        self.width = width
+        super().__init__(lm, width, name, lambda target: StringLaw(lm, target, forwards, longest))
         self.forwards = forwards
         self.longest = longest
-        self.name = name
-        self._reader: StringLaw | None = None
-
-    @property
-    def waits(self) -> bool:
-        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
-        return not getattr(self.lm, "runs_here", False)
-
-    def open(self, start: Start) -> SpelledSession:
-        reader = self._reader
-        if reader is None or reader.spelling.target is not start.vocabulary:
-            reader = self._reader = StringLaw(self.lm, start.vocabulary, self.forwards, self.longest)
-        return SpelledSession(reader, reader.spelling, start, self.width)
 
 
 class _Ranges:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..base import Start, Vector
-from .spelling import Place, SpelledSession, Spelling
+from ..base import Vector
+from .spelling import Place, SpelledDrafter, Spelling
 
 if TYPE_CHECKING:
     from ...lm.base import LanguageModel
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["TokenIntersection", "shared_tokens"]
 
 
-class TokenIntersection:
+class TokenIntersection(SpelledDrafter):
     """Drafts by a language model of another vocabulary, in tokens that it shares with the target.
 
     Args:
@@ -42,21 +42,7 @@ class TokenIntersection:
     def __init__(self, lm: LanguageModel, *, width: int = 2, name: str = "token intersection") -> None:
         if width < 1:
             raise ValueError(f"width must be at least 1, not {width}")
-        self.lm = lm
-        self.width = width
-        self.name = name
-        self._reader: _Reader | None = None
-
-    @property
-    def waits(self) -> bool:
-        """Whether the model computes elsewhere, so that this thread's own time says nothing about it."""
-        return not getattr(self.lm, "runs_here", False)
-
-    def open(self, start: Start) -> SpelledSession:
-        reader = self._reader
-        if reader is None or reader.spelling.target is not start.vocabulary:
-            reader = self._reader = _Reader(self.lm, start.vocabulary)
-        return SpelledSession(reader, reader.spelling, start, self.width)
+        super().__init__(lm, width, name, lambda target: _Reader(lm, target))
 
 
 class _Reader:
