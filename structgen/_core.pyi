@@ -3,7 +3,6 @@ C++ core of structgen; use the classes of the structgen package instead.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 
 class Vocabulary:
@@ -38,18 +37,6 @@ class Vocabulary:
 
 class Grammar:
     def report(self) -> list[tuple[str, str, str]]: ...
-
-    @property
-    def full(self) -> bool:
-        """
-        Whether so much was made for it that the next text is to have a new one.
-        """
-
-    @property
-    def lost(self) -> bool:
-        """
-        Whether another thread worked on it when this process was forked from its parent.
-        """
 
     @property
     def warnings(self) -> list[str]: ...
@@ -199,18 +186,15 @@ class Compiler:
     @property
     def byte_size(self) -> int: ...
 
-    def retire(self, grammar: Grammar) -> int: ...
+    def keep(self, grammar: Grammar, forget: Callable[[Grammar], None]) -> None:
+        """
+        Keeps it until others were used more recently; calls forget(grammar) for each that goes now.
+        """
 
-    @property
-    def overfull(self) -> bool: ...
-
-    @property
-    def excess(self) -> int: ...
-
-    kept: Final[int] = ...
-    """(arg: object, /) -> int"""
-
-    def reap(self) -> None: ...
+    def found(self, grammar: Grammar) -> bool:
+        """
+        It is used again; False where it is to be compiled anew, and is not kept any more.
+        """
 
     @property
     def retiring(self) -> int: ...
@@ -274,11 +258,6 @@ def with_stack(f: Callable) -> object:
 def fork_patience(seconds: float) -> None:
     """
     How long the forks to come wait for the core's threads; negative: as long as at first.
-    """
-
-def torn_fork() -> bool:
-    """
-    Whether this process, or one that it comes from, was forked while the core's threads worked.
     """
 
 def fill_bitmasks(matchers: list, mask: object, threads: int, rows: Sequence[int] | None = None) -> list: ...

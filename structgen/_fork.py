@@ -72,15 +72,6 @@ def hold_over_forks(owner: Any, name: str = "_lock") -> None:
     _held_over[id(reference)] = (reference, name)
 
 
-def when_torn(owner: Any, name: str) -> None:
-    """``owner.name()`` is called in a child that was forked while the core's threads worked."""
-    reference = weakref.ref(owner, lambda gone: _when_torn.pop(id(gone), None))
-    _when_torn[id(reference)] = (reference, name)
-
-
-_when_torn: dict[int, tuple[weakref.ref[Any], str]] = {}
-
-
 def _hold() -> None:
     end = time.monotonic() + PATIENCE
     for reference, name in list(_held_over.values()):
@@ -110,11 +101,6 @@ def _release_in_child() -> None:
     while _lost:
         owner, name = _lost.pop()
         setattr(owner, name, LostLock())
-    if _core.torn_fork():
-        for reference, name in list(_when_torn.values()):
-            owner = reference()
-            if owner is not None:
-                getattr(owner, name)()
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,12 +10,11 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core, _metaschemas
-from ._fork import renew_in_children, when_torn
+from ._fork import renew_in_children
 from ._stack import roomy
 from .errors import GrammarError
 from .frontend.source import sound, text_of
@@ -79,10 +78,10 @@ class Compiler:
         self.threads: int = threads
         self._cache = cache
         self._core = _core.Compiler(vocabulary._core, cache, cache_bytes, *self.limits._units())
-        self._grammars: OrderedDict[Any, CompiledGrammar] = OrderedDict()
+        self._grammars: dict[Any, CompiledGrammar] = {}
+        self._keys: dict[_core.Grammar, Any] = {}
         self._lock = threading.Lock()
         renew_in_children(self)
-        when_torn(self, "_forget_lost")
         self._cache_bytes = cache_bytes
 
     def compile(self, kind: str, text: Any, **options: Any) -> CompiledGrammar:
@@ -504,38 +503,23 @@ class Compiler:
             return None
         with self._lock:
             grammar = self._grammars.get(key)
-            if grammar is None:
+            if grammar is not None and not self._core.found(grammar._core):
+                self._forget(grammar._core)  # the texts that it has keep it; the next ones get another
                 return None
-            if grammar._core.full:  # the texts that it has keep it; the next ones get one in another world
-                del self._grammars[key]
-                return None
-            self._grammars.move_to_end(key)
             return grammar
 
     def _remember(self, key: Any, grammar: CompiledGrammar) -> CompiledGrammar:
         if self._cache:
             with self._lock:
-                self._grammars[key] = grammar
-                while len(self._grammars) > _core.Compiler.kept:
-                    self._grammars.popitem(last=False)
-                if self._core.overfull:
-                    self._shrink()
+                if key in self._grammars:  # another thread has compiled it meanwhile
+                    return self._grammars[key]
+                self._grammars[key], self._keys[grammar._core] = grammar, key
+                self._core.keep(grammar._core, self._forget)
         return grammar
 
-    def _forget_lost(self) -> None:
-        """In a forked child: what a thread of the parent was working on is compiled anew."""
-        for key in [key for key, grammar in self._grammars.items() if grammar._core.lost]:
-            del self._grammars[key]
-
-    def _shrink(self) -> None:
-        """Forgets the grammars used longest ago (csrc/engine/cache_policy.h); automata that they share go
-        with the last of them."""
-        excess = self._core.excess
-        while len(self._grammars) > 1 and excess > 0:
-            grammar = self._grammars.popitem(last=False)[1]
-            excess -= self._core.retire(grammar._core)
-            del grammar
-        self._core.reap()
+    def _forget(self, core: _core.Grammar) -> None:
+        """Which grammars stay is decided by the core (csrc/engine/cache_policy.h)."""
+        del self._grammars[self._keys.pop(core)]
 
 
 def _compiler(

@@ -332,3 +332,18 @@ def test_compiles_by_other_means_at_once() -> None:
         return out
 
     in_threads(one)
+
+
+def test_what_was_used_last_stays() -> None:
+    """The order is the core's: a grammar that is asked for again outlives younger ones."""
+    using = structgen.Compiler(vocabulary(WORDS), cache_bytes=1 << 20)
+    first = using.regex("[a-z]{3}x")
+    for i in range(400):
+        using.json_schema({"type": "string", "pattern": f"^[a-f]{{{i}}}b{{{i}}}$"}).matcher()
+        assert using.regex("[a-z]{3}x") is first
+        if len(using._grammars) <= i:
+            break
+    assert len(using._grammars) <= i, "nothing was dropped"
+    assert len(using._keys) == len(using._grammars)
+    kept = {id(grammar._core) for grammar in using._grammars.values()}
+    assert kept == {id(core) for core in using._keys}

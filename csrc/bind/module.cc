@@ -418,12 +418,6 @@ NB_MODULE(_core, m) {
                out.emplace_back(shown(e.pointer), shown(e.keyword), shown(e.reason));
              return out;
            })
-      .def_prop_ro(
-          "full", [](const Grammar& g) { return g.is_full(); },
-          "Whether so much was made for it that the next text is to have a new one.")
-      .def_prop_ro(
-          "lost", [](const Grammar& g) { return g.world().lock.lost(); },
-          "Whether another thread worked on it when this process was forked from its parent.")
       .def_prop_ro("warnings", [](const Grammar& g) { return g.warnings(); })
       .def_prop_ro("captures", [](const Grammar& g) { return g.captures(); })
       .def("collect",
@@ -516,15 +510,20 @@ NB_MODULE(_core, m) {
           "grammar"_a, "compile_work"_a, "mask_work"_a,
           "Other limits of a compiler and of a grammar of it; while nobody else has either.")
       .def_prop_ro("byte_size", [](Compiler& c) { return released([&] { return c.byte_size(); }); })
-      // By reference: a shared_ptr argument would keep the Python object alive, and free it under the GIL.
+      // By reference: a shared_ptr argument would keep the Python object alive, and free it under the GIL. No
+      // lock of the core is held while `forget` runs.
       .def(
-          "retire",
-          [](Compiler& c, Grammar& g) { return released([&] { return c.retire(g.shared_from_this()); }); },
-          "grammar"_a)
-      .def_prop_ro("overfull", [](Compiler& c) { return released([&] { return c.overfull(); }); })
-      .def_prop_ro("excess", [](Compiler& c) { return released([&] { return c.excess(); }); })
-      .def_prop_ro_static("kept", [](nb::handle) { return CachePolicy::kGrammars; })
-      .def("reap", [](Compiler& c) { released([&] { c.reap(); }); })
+          "keep",
+          [](Compiler& c, Grammar& g, const nb::typed<nb::callable, void(Grammar)>& forget) {
+            Compiler::Grammars gone = released([&] { return c.keep(g.shared_from_this()); });
+            for (const std::shared_ptr<Grammar>& old : gone) forget(old);
+            released([&] { c.reap(std::move(gone)); });
+          },
+          "grammar"_a, "forget"_a,
+          "Keeps it until others were used more recently; calls forget(grammar) for each that goes now.")
+      .def(
+          "found", [](Compiler& c, Grammar& g) { return released([&] { return c.found(g); }); }, "grammar"_a,
+          "It is used again; False where it is to be compiled anew, and is not kept any more.")
       .def_prop_ro("retiring", [](Compiler& c) { return released([&] { return c.retiring(); }); });
 
   nb::class_<BoundMatcher>(m, "Matcher")
@@ -664,9 +663,6 @@ NB_MODULE(_core, m) {
   m.def(
       "fork_patience", [](double seconds) { set_fork_patience(static_cast<int64_t>(seconds * 1000)); },
       "seconds"_a, "How long the forks to come wait for the core's threads; negative: as long as at first.");
-  m.def(
-      "torn_fork", [] { return torn_fork() != 0; },
-      "Whether this process, or one that it comes from, was forked while the core's threads worked.");
   m.def("fill_bitmasks", &fill_bitmasks, "matchers"_a, "mask"_a, "threads"_a, "rows"_a = nb::none());
   bind_regex(m);
   bind_logits(m);

@@ -15,9 +15,10 @@
 // Beyond its share the compiler opens another, and the old one goes with the last grammar made in it. The
 // share is half of the whole, divided among the worlds that are open.
 //
-// Grammars: those that the compiler keeps by their text. Once all worlds together exceed cache_bytes, the
-// ones used longest ago go until three quarters are left: a quarter at once, on another thread
-// (engine/reaper.h), because freeing a few at each compile would add to the median.
+// Grammars: those that the compiler keeps by their text (`Compiler::keep`; the texts are Python's). Once all
+// worlds together exceed cache_bytes, the ones used longest ago go until three quarters are left: a quarter
+// at once, on another thread (engine/reaper.h), because freeing a few at each compile would add to the
+// median.
 //
 // Trials: texts that a mask under a budget tries (engine/budget.cc). They add automata for texts that nobody
 // writes, so none are tried in a world of twice cache_bytes.

@@ -53,6 +53,11 @@ Compiler::Entered Compiler::enter(bool plain_strings, bool subset) {
 
 std::size_t Compiler::byte_size() {
   std::lock_guard hold(lock_);
+  return total();
+}
+
+// Under the lock.
+std::size_t Compiler::total() const {
   std::size_t sum = 0;
   for (const Worlds& worlds : current_)
     for (const std::shared_ptr<World>& w : worlds.open) sum += w->total();
@@ -61,28 +66,48 @@ std::size_t Compiler::byte_size() {
   return sum;
 }
 
-bool Compiler::overfull() { return byte_size() > policy_.bytes && retiring() == 0; }
-
-std::size_t Compiler::excess() {
-  const std::size_t now = byte_size();
-  return now - std::min(now, policy_.kept());
-}
-
-std::size_t Compiler::retire(std::shared_ptr<Grammar> grammar) {
-  std::lock_guard hold(lock_);
-  std::size_t bytes = grammar->published();
-  World& world = grammar->world();
+// Under the lock. Bytes that go with it: its own, and its world's where it is the last there that is kept.
+std::size_t Compiler::retire(Grammar& grammar) {
+  std::size_t bytes = grammar.published();
+  World& world = grammar.world();
   const Worlds& alike = current_[2 * world.regexes.subset() + world.regexes.plain_strings()];
   const bool open = std::ranges::any_of(alike.open, [&](const auto& w) { return w.get() == &world; });
-  if (grammar->retire() == 0 && !open) bytes += world.published.load(std::memory_order_relaxed);
-  retired_.push_back(std::move(grammar));
+  if (grammar.retire() == 0 && !open) bytes += world.published.load(std::memory_order_relaxed);
   return bytes;
 }
 
-void Compiler::reap() {
+Compiler::Grammars Compiler::keep(std::shared_ptr<Grammar> grammar) {
   std::lock_guard hold(lock_);
-  reaper_.take(std::move(retired_));
-  retired_.clear();
+  recent_.add(std::move(grammar));
+  Grammars gone;
+  const auto drop_oldest = [&] {
+    gone.push_back(recent_.oldest());
+    recent_.remove(*gone.back());
+    return retire(*gone.back());
+  };
+  while (recent_.size() > CachePolicy::kGrammars) drop_oldest();
+  // Not while those that went before are still being freed: that takes tens of milliseconds.
+  std::size_t bytes = reaper_.pending() == 0 ? total() : 0;
+  if (bytes <= policy_.bytes) return gone;
+  while (recent_.size() > 1 && bytes > policy_.kept()) bytes -= std::min(bytes, drop_oldest());
+  return gone;
+}
+
+bool Compiler::found(Grammar& grammar) {
+  std::shared_ptr<Grammar> last;  // freed behind the lock
+  std::lock_guard hold(lock_);
+  if (!grammar.is_full() && !grammar.world().lock.lost()) {
+    recent_.touch(grammar);
+    return true;
+  }
+  last = grammar.shared_from_this();
+  recent_.remove(grammar);
+  return false;
+}
+
+void Compiler::reap(Grammars gone) {
+  std::lock_guard hold(lock_);
+  if (!gone.empty()) reaper_.take(std::move(gone));
 }
 
 std::size_t Compiler::retiring() {

@@ -16,6 +16,7 @@
 #include "engine/cache_policy.h"
 #include "engine/grammar.h"
 #include "engine/reaper.h"
+#include "engine/recent.h"
 #include "grammar/source.h"
 #include "schema/productions.h"
 
@@ -62,15 +63,17 @@ class Compiler {
   // Bytes of every world that a grammar still needs, with its grammars, as last published. Takes no world's
   // lock.
   std::size_t byte_size();
-  // Whether grammars are to be dropped now: not while those dropped before are still being freed, which takes
-  // tens of milliseconds.
-  bool overfull();
-  std::size_t excess();  // bytes to drop then
-  // Holds the grammar until reap(). Bytes that go with it: its own, and its world's where it is the last
-  // there that was not retired.
-  std::size_t retire(std::shared_ptr<Grammar> grammar);
-  // Frees what was retired on another thread, if its other holders have let go of it: they free it else.
-  void reap();
+
+  // Grammars that are kept by their text, or whatever else the caller looks them up by
+  // (engine/cache_policy.h). It tells which one it made or found, and is told which ones go.
+  using Grammars = std::vector<std::shared_ptr<Grammar>>;
+  // Keeps one, the last to go. Returns those that go now: the caller lets go of them, then calls reap().
+  Grammars keep(std::shared_ptr<Grammar> grammar);
+  // It was found again: the last to go. False: it is to be made anew, because its world is full, or lost in a
+  // forked child. It is not kept any more then.
+  bool found(Grammar& grammar);
+  // Frees them on another thread, if their other holders have let go of them: they free them else.
+  void reap(Grammars gone);
   std::size_t retiring();  // grammars that reap() has not freed yet
 
  private:
@@ -81,6 +84,8 @@ class Compiler {
   };
   Entered enter(bool plain_strings, bool subset);
   static void check_start(Grammar& grammar);
+  std::size_t total() const;
+  std::size_t retire(Grammar& grammar);
   std::shared_ptr<Grammar> terminal(std::shared_ptr<World> world, RegexId r);
 
   std::shared_ptr<const Vocabulary> vocabulary_;
@@ -94,7 +99,7 @@ class Compiler {
   };
   Worlds current_[4];                         // by spelling of strings, and exact or subset
   std::vector<std::weak_ptr<World>> worlds_;  // the older ones
-  std::vector<std::shared_ptr<Grammar>> retired_;
+  Recent recent_;
   Reaper reaper_;  // last: its thread ends before the rest goes
 };
 

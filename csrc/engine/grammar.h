@@ -123,7 +123,7 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::size_t byte_size() const {
     return epoch_->byte_size() + productions_->byte_size() + (clouds_ ? clouds_->byte_size() : 0);
   }
-  // Without the lock: nobody is to look it up any more. Grammars of its world of which that is not so.
+  // Without the lock: it is no longer kept for its text. Returns how many grammars of its world still are.
   std::size_t retire();
   // Without the lock: byte_size(), as last published.
   std::size_t published() const { return published_all_.load(std::memory_order_relaxed); }

@@ -1,6 +1,6 @@
 // Frees grammars on a thread of its own, so that no compile waits for it.
 //
-// In: grammars that nothing is to look up any more. Out: their memory. Cost for the caller: a lock and a
+// In: grammars that are no longer kept. Out: their memory. Cost for the caller: a lock and a
 // push. A cache that has outgrown its budget drops hundreds of grammars at once, some 50 ms of frees;
 // dropping a few at each compile instead would add their cost to the median.
 #pragma once

@@ -103,8 +103,7 @@ TEST_CASE("threads: compiles, masks and batches at once do what one thread does"
                   ++wrong;
             }
             if (i % 7 == 6) {
-              shared.retire(shared.json_schema(all[k], {}, JsonOptions()));
-              shared.reap();
+              shared.reap(shared.keep(shared.json_schema(all[k], {}, JsonOptions())));
             }
             static_cast<void>(shared.byte_size());
           }

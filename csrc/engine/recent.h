@@ -1,0 +1,49 @@
+// Grammars in the order in which they were last asked for.
+//
+// In: grammars that are made and asked for. Out: the one that was asked for longest ago. Cost: a hash
+// look-up. How many stay is not decided here (engine/cache_policy.h). Under its owner's lock.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <unordered_map>
+
+namespace structgen {
+
+class Grammar;
+
+class Recent {
+ public:
+  std::size_t size() const { return order_.size(); }
+  void add(std::shared_ptr<Grammar> grammar) {
+    if (touch(*grammar)) return;
+    order_.push_back(std::move(grammar));
+    try {
+      places_.emplace(order_.back().get(), std::prev(order_.end()));
+    } catch (...) {
+      order_.pop_back();
+      throw;
+    }
+  }
+  // Makes it the last to go; false where it is not here.
+  bool touch(const Grammar& grammar) {
+    const auto found = places_.find(&grammar);
+    if (found == places_.end()) return false;
+    order_.splice(order_.end(), order_, found->second);
+    return true;
+  }
+  const std::shared_ptr<Grammar>& oldest() const { return order_.front(); }
+  void remove(const Grammar& grammar) {
+    const auto found = places_.find(&grammar);
+    if (found == places_.end()) return;
+    const auto place = found->second;
+    places_.erase(found);
+    order_.erase(place);
+  }
+
+ private:
+  std::list<std::shared_ptr<Grammar>> order_;  // the front goes first
+  std::unordered_map<const Grammar*, std::list<std::shared_ptr<Grammar>>::iterator> places_;
+};
+
+}  // namespace structgen
