@@ -130,7 +130,7 @@ test-asan: setup  ## the C++-facing tests on a debug build with ASan and UBSan
 	@$(ASAN)/structgen_tests
 	@ulimit -s 65536; LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  UBSAN_OPTIONS=print_stacktrace=1 STRUCTGEN_CORE=$(ASAN) \
-	  $(PY) -m pytest -q -p tests.sanitized_core $(ASAN_TESTS)
+	  $(PY) -m pytest -q -p oracles.sanitized_core $(ASAN_TESTS)
 
 test-tsan: setup  ## compiles, fills and batches from many threads on a build with ThreadSanitizer
 	@$(VENV)/bin/cmake -S . -B $(TSAN) -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTRUCTGEN_TSAN=ON \
@@ -138,7 +138,7 @@ test-tsan: setup  ## compiles, fills and batches from many threads on a build wi
 	@$(VENV)/bin/cmake --build $(TSAN) -j $(JOBS) --target _core structgen_tests
 	@TSAN_OPTIONS=suppressions=tests/tsan.supp:die_after_fork=0 setarch -R $(TSAN)/structgen_tests
 	@LD_PRELOAD=$$($${CXX:-c++} -print-file-name=libtsan.so) TSAN_OPTIONS=suppressions=tests/tsan.supp:die_after_fork=0 \
-	  STRUCTGEN_CORE=$(TSAN) setarch -R $(PY) -m pytest -q -p tests.sanitized_core tests/test_threads.py
+	  STRUCTGEN_CORE=$(TSAN) setarch -R $(PY) -m pytest -q -p oracles.sanitized_core tests/test_threads.py
 
 faults: setup  ## calls that fail at every allocation and every unit of work, one child each: half an hour and more
 	@STRUCTGEN_TESTS="-tc=atomic*" STRUCTGEN_FAULTS=0 $(PY) -m pytest -q -s tests/test_cpp.py

@@ -1,6 +1,6 @@
 """Hostile schemas by the thousand: refused, walked to the end, or what went wrong, with the worst times.
 
-Enters: seeds. Every seed is a schema of `tests/attack.py`, compiled and walked in a child under limits of
+Enters: seeds. Every seed is a schema of `oracles/attack.py`, compiled and walked in a child under limits of
 processor time and memory. Leaves: a table of outcomes and of worst times, an example of each finding, exit
 code 1 where there is any. Cost: with ten walks each, about 100 schemas a minute.
 
@@ -30,13 +30,12 @@ from typing import Any
 import numpy as np
 
 import structgen
-from bench import data
+from oracles import attack, data, oracle
+from oracles.harness import WORDS, vocabulary
 from structgen.bench import engines
 from structgen.bench.engines import base
 from structgen.bench.tokens import Tokens, of_vocabulary
 from structgen.bench.workers import run
-from tests import attack, oracle
-from tests.harness import WORDS, vocabulary
 
 MEMORY = 4 << 30  # bytes of a child above what it holds after its set-up
 _CLOSERS = frozenset(b'"]}0123456789aelnrstu')

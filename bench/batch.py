@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 import structgen
-from bench import data
+from oracles import data
 from structgen import errors
 
 Walked = tuple[structgen.CompiledGrammar, list[int]]

@@ -1,6 +1,6 @@
 """Random walks under a budget: does every document end whole?
 
-In: MaskBench schemas (`bench.data`). Out: per factor the walks, how many were cut off, how many texts the
+In: MaskBench schemas (`oracles.data`). Out: per factor the walks, how many were cut off, how many texts the
 schema's own grammar did not take; schemas whose minimum was not found. Cost: a few seconds a schema at 131k
 tokens; `--vocabulary bytes` is ten times quicker. The last line is the memory of the process; a schema that
 made it grow by more than 100 MB is named.
@@ -19,9 +19,10 @@ import time
 import numpy as np
 
 import structgen
+from oracles import data
 from structgen import errors
 
-from . import budget_costs, data
+from . import budget_costs
 
 FACTORS = (1.0, 1.2, 2.0)
 SLOW = 0.5  # seconds of one mask that are worth a line

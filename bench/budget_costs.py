@@ -1,6 +1,6 @@
 """What a mask costs under a budget, beside what it costs without one.
 
-In: MaskBench schemas (`bench.data`). Out: a table of CPU microseconds a mask: no budget, budgets of 10,000
+In: MaskBench schemas (`oracles.data`). Out: a table of CPU microseconds a mask: no budget, budgets of 10,000
 and 300 tokens, the fewest tokens that suffice and 30 more; then the last 30 masks of the walks under those.
 Cost: a second or two a schema at 131k tokens.
 
@@ -21,9 +21,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 import structgen
+from oracles import data
 from structgen import errors
-
-from . import data
 
 STEPS = 250  # tokens of a walk that has no budget to end it
 SPARE = 30  # tokens above the fewest that suffice; the last of a walk

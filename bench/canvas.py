@@ -1,6 +1,6 @@
 """Canvases of real schemas: what a check costs when slots are filled in random order, and what is not known.
 
-In: MaskBench instances (`bench.data`), cut into tokens of the 131k vocabulary by longest match, in as many
+In: MaskBench instances (`oracles.data`), cut into tokens of the 131k vocabulary by longest match, in as many
 slots and up to 8 more. Each is committed in random order; before each commit one token of the document is
 proposed that stands elsewhere. Out: milliseconds of processor time of a check or commit and of a slot's mask;
 verdicts; true tokens that were not allowed. Cost: seconds a schema.
@@ -16,9 +16,9 @@ import time
 from collections import Counter
 
 import structgen as sg
+from oracles import data
 from structgen import errors
 
-from . import data
 from .infill import line, schemas, texts_of_library
 
 

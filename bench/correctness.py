@@ -20,8 +20,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import data
 from bench import order as key_order
+from oracles import data
 from structgen.bench import figures, workers
 
 LABEL_ERRORS = Path(__file__).with_name("label_errors.json")

@@ -29,7 +29,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bench import data
+from oracles import data
 from structgen.bench import engines, tokens, workers
 from structgen.bench.engines.base import Missing, Refused
 

@@ -93,7 +93,7 @@ def _trie() -> bytes:
 
 
 def _signed(data: bytes) -> bytes:
-    from tests.test_vocabulary_file import signed
+    from oracles.vocabulary_file import signed
 
     return signed(bytearray(data)) if len(data) > 24 + 11 * 16 + 24 else data
 

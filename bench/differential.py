@@ -1,7 +1,7 @@
 """Engine verdicts against two judges on random schemas, until so many pairs are done.
 
 Enters: seeds. Leaves: counts by kind, and every disagreement as a minimal case. A pair is one schema and one
-text with three verdicts (engine, `tests/differential/judge.py`, jsonschema). Each seed is a schema of every
+text with three verdicts (engine, `oracles/differential/judge.py`, jsonschema). Each seed is a schema of every
 family; results are appended to `--out` chunk by chunk, so that a run goes on where it stopped. A worker that
 dies is a finding like any other. Cost: about a thousand pairs a second and core.
 
@@ -26,8 +26,8 @@ CHUNK = 20  # seeds of each family
 
 def worker(first: int, families: list[str], texts: int, jsonschema_too: bool) -> None:
     """Runs one chunk a line of standard input; writes what it does and what it found."""
-    from tests.differential import check
-    from tests.strategies import Seeded
+    from oracles.differential import check
+    from oracles.strategies import Seeded
 
     using = check.compiler()
     for line in sys.stdin:
@@ -136,7 +136,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/differential.jsonl"))
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    from tests.differential.check import FAMILIES
+    from oracles.differential.check import FAMILIES
 
     families = options.families.split(",") if options.families else list(FAMILIES)
     if options.worker:

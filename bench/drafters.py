@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 import structgen as sg
-from bench.sampling.tasks import Ngram
+from oracles.tasks import Ngram
 from structgen.speculation import (
     Corpus,
     CorpusDrafter,

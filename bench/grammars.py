@@ -21,9 +21,8 @@ from typing import Any
 import numpy as np
 
 import structgen
+from oracles import data
 from structgen import library
-
-from . import data
 
 C_TEXTS = [
     """struct pair { int low, high; };

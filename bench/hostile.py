@@ -1,4 +1,4 @@
-"""Processor time of hostile inputs, those of `tests/test_hostile.py` and `test_explosions.py`, against bars.
+"""Processor time of hostile inputs, `oracles/hostile.py` and `explosions.py`, against bars.
 
 The tests bound the work generously, so that a busy machine does not fail them. Here each input has to end
 within 2 seconds of processor time, and within 1 where its cells would explode. Leaves: the slowest inputs
@@ -24,15 +24,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--bar", type=float, default=1.0, help="the bars are multiplied by this (default: 1)")
     parser.add_argument("--show", type=int, default=10, help="inputs shown (default: 10)")
     options = parser.parse_args(arguments)
-    from tests import test_explosions, test_hostile
+    from oracles import explosions, hostile
 
     parts: tuple[tuple[str, list[Any], float], ...] = (
-        ("tests.test_hostile", list(test_hostile.CASES), HOSTILE),
-        ("tests.test_explosions", list(test_explosions.LARGE), EXPLODING),
+        ("oracles.hostile", list(hostile.CASES), HOSTILE),
+        ("oracles.explosions", list(explosions.LARGE), EXPLODING),
     )
     found = []
     for module, jobs, bar in parts:
-        for job, rows, failure in run("tests.test_hostile:setup", f"{module}:work", {}, jobs, limit=_LIMIT):
+        for job, rows, failure in run("oracles.hostile:setup", f"{module}:work", {}, jobs, limit=_LIMIT):
             name = job if isinstance(job, str) else ": ".join(job)
             seconds = rows[0]["seconds"] if failure is None else failure.seconds
             ended = rows[0]["outcome"] if failure is None else failure.kind

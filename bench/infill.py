@@ -1,6 +1,6 @@
 """Holes in the texts of real schemas and of the library: what a middle costs to set up, and its masks.
 
-In: MaskBench instances (`bench.data`) and the library's texts, each cut at random. Out: milliseconds of
+In: MaskBench instances (`oracles.data`) and the library's texts, each cut at random. Out: milliseconds of
 processor time to set up a middle and to answer `can_complete`; microseconds of a mask along the true middle,
 first and known, beside those of the plain grammar at the same places; true middles that were refused; calls
 that were too much to tell. Cost: a few seconds for a hundred schemas at 131k tokens.
@@ -18,9 +18,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import structgen as sg
+from oracles import data
 from structgen import errors, library
-
-from . import data
 
 CUTS = 2  # of each text
 

@@ -17,7 +17,7 @@ import sys
 import numpy as np
 
 import structgen
-from bench import data
+from oracles import data
 from structgen import errors
 
 

@@ -13,7 +13,7 @@ Every neighbour asks again as soon as it is answered, each time with a grammar t
     strings    a list of strings under twelve patterns
     compiles   conditions that use up what a compile may take
     items      unique items of 800, of which the list must hold some
-    bodies     random bodies (tests/bodies.py), whatever they ask for; a third of these clients leave in the
+    bodies     random bodies (oracles/bodies.py), whatever they ask for; a third of these clients leave in the
                middle of the answer, and a third read it slowly
 
 Hostile answers are never told to end, so they draw all the tokens that they may.
@@ -33,50 +33,11 @@ from pathlib import Path
 from typing import Any
 
 from bench.serve import Requests, server
-from tests.bodies import Bodies
+from oracles.bodies import Bodies, hostile
 
 _NAMES = ("alone", "tame", "masks", "counters", "strings", "compiles", "items", "bodies")
 _TOKENS = 200
 _LATER = 3.0  # seconds after the last answer
-
-
-def hostile(name: str, salt: int) -> dict[str, Any]:
-    """The constraint of a neighbour; each salt another grammar."""
-    if name == "masks":
-        k = 12 + salt % 9
-        text = f"(.*[a-f].{{{k}}}[b-k].*|.*[c-h].{{{k + 1}}}[a-c].*|[a-e ]{{50,{100 + salt}}}){{2,60}}"
-        return {"guided_regex": text}
-    if name == "counters":
-        text = "[a-z]"
-        for i in range(6):
-            text = f"({text}{{2,{12 + i + salt % 50}}}[a-m]?)"
-        return {"guided_regex": text + f"{{1,{1 + salt}}}"}
-    patterns: list[Any]
-    if name == "strings":
-        patterns = [{"not": {"pattern": f"[a-f].{{{16 + j}}}[b-k]"}} for j in range(12)]
-        item = {"type": "string", "minLength": 60 + salt % 50, "allOf": patterns}
-        return {"guided_json": {"type": "array", "minItems": 40 + salt, "items": item}}
-    if name == "compiles":
-        names = [f"p{i}" for i in range(30)]
-        values = {
-            name: {
-                "allOf": [
-                    {"type": "string", "pattern": f"[a-f].{{{12 + j + i % 5}}}[b-k]{salt + i}"}
-                    for j in range(8)
-                ]
-            }
-            for i, name in enumerate(names)
-        }
-        return {"guided_json": {"type": "object", "properties": values, "required": names}}
-    if name == "items":
-        listed = {
-            "type": "array",
-            "uniqueItems": True,
-            "minItems": 20,
-            "items": {"enum": list(range(salt, 800 + salt))},
-        }
-        return {"guided_json": {**listed, "contains": {"maximum": salt + 30}, "maxContains": 9}}
-    raise SystemExit(f"no neighbour is called {name!r}: there are {', '.join(_NAMES)}")
 
 
 def memory(pid: int) -> float:

@@ -20,7 +20,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("CMakeLists.txt", "pyproject.toml", "csrc", "structgen", "grammars", "bench", "tests", "examples")
+COPIED = (
+    "CMakeLists.txt",
+    "pyproject.toml",
+    "csrc",
+    "structgen",
+    "grammars",
+    "bench",
+    "oracles",
+    "tests",
+    "examples",
+)
 TESTS = (
     "tests/test_formats.py",
     "tests/test_differential.py",
@@ -327,7 +337,7 @@ def build(tree: Path, jobs: int) -> None:
 
 def failures(tree: Path) -> list[str]:
     """The library of the copy is named: an editable install would be found before the copy's folder."""
-    plugins = ["-p", "no:cacheprovider", "-p", "tests.sanitized_core"]
+    plugins = ["-p", "no:cacheprovider", "-p", "oracles.sanitized_core"]
     command = [sys.executable, "-m", "pytest", "-q", "-x", *plugins, *TESTS]
     status, text = run(command, tree, {"STRUCTGEN_CORE": str(tree / "build-planted")})
     if status == 0:

@@ -46,14 +46,14 @@ def kinds() -> dict[str, Callable[[int], Any]]:
 
     import pytest
 
-    from tests import random_grammars as grammars
-    from tests import test_least_tokens as least
-    from tests import test_max_tokens as limits
-    from tests import test_sampling_stops as stops
-    from tests import test_token_formats as formats
-    from tests import test_tool_styles as styles
-    from tests.differential.check import FAMILIES
-    from tests.strategies import Seeded
+    from oracles import least_tokens as least
+    from oracles import max_tokens as limits
+    from oracles import random_grammars as grammars
+    from oracles import sampling_stops as stops
+    from oracles import token_formats as formats
+    from oracles import tool_calls as styles
+    from oracles.differential.check import FAMILIES
+    from oracles.strategies import Seeded
 
     compilers = functools.cache(grammars.compilers)
 

@@ -32,8 +32,9 @@ import numpy as np
 import torch
 
 import structgen as sg
-from bench import data, drafters
+from bench import drafters
 from bench import speculation_parts as parts
+from oracles import data
 from structgen import library
 from structgen.lm import embedded
 from structgen.lm.transformers import TransformersLM

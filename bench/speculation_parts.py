@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench.enumerate import Rule, dropping, law
+from oracles.enumerate import Rule, dropping, law
 from structgen._draws import Noise
 from structgen.generation import Sampling
 from structgen.lm.transformers import TransformersLM

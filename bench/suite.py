@@ -15,7 +15,7 @@ import json
 import sys
 from collections.abc import Callable
 
-from bench import data
+from oracles import data
 from structgen.bench import workers
 
 DRAFTS = ("draft2020-12", "draft7")

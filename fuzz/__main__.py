@@ -61,7 +61,7 @@ def _environment() -> dict[str, str]:
 
 def _inside(options: argparse.Namespace) -> int:
     if os.environ.get("STRUCTGEN_CORE"):
-        import tests.sanitized_core  # noqa: F401
+        import oracles.sanitized_core  # noqa: F401
     corpus, crashes = options.out / options.target / "corpus", options.out / options.target / "crashes"
     for folder in (corpus, crashes):
         folder.mkdir(parents=True, exist_ok=True)

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests import strategies
-from tests.oracle import JsonOracle
+from oracles import strategies
+from oracles.oracle import JsonOracle
 
 CHAT, COMPLETIONS, RESPONSES = "/v1/chat/completions", "/v1/completions", "/v1/responses"
 PROMPTS = [

@@ -13,7 +13,7 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import pytest
 
-from bench import data
+from oracles import data
 
 
 def need(condition: bool, reason: str) -> None:

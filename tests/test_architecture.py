@@ -4,12 +4,13 @@ The table's rows are `| groups | may import |`. Groups are folders of csrc/ or s
 `structgen/*.py` for the package's own modules; groups in one row are one layer and may import each
 other; one file (`structgen/__init__.py`) may have a row of its own. The second cell is a comma-separated
 list of groups, `nothing`, `everything above`, `everything above but X`, `_core`, or one file
-(`parse/productions.h`).
+(`parse/productions.h`). A second table says the same of the repository's folders.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 import subprocess
 import sys
@@ -24,12 +25,13 @@ INIT = "structgen/__init__.py"
 HEAVY = ("torch", "transformers", "numba", "jax", "tokenizers", "pydantic")
 
 
-def read_table(text: str) -> dict[str, set[str]]:
+def read_table(text: str, heading: str = "group") -> dict[str, set[str]]:
     """group -> what it may import (groups and single files), itself included."""
     allowed: dict[str, set[str]] = {}
-    rows = re.findall(r"^\|([^|\n]+)\|([^|\n]+)\|\s*$", text, re.MULTILINE)
-    start = next(i for i, row in enumerate(rows) if row[0].strip() == "group")
-    for left, right in rows[start + 1 :]:
+    lines = text.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"| {heading} |"))
+    for line in itertools.takewhile(lambda line: line.startswith("|"), lines[start + 1 :]):
+        left, right = line.strip().strip("|").split("|")
         if set(left.strip()) <= set("-: "):
             continue
         groups = [name.strip().strip("`") for name in left.split(",")]
@@ -127,6 +129,33 @@ def test_imports_follow_the_table(table) -> None:
         if group != own and group not in table[own]
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def absolute(path: Path) -> Iterator[str]:
+    """The first names of what a file imports, at its top and inside of functions."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield (node.module or "").split(".")[0]
+
+
+def test_folders_of_the_repository_follow_their_table() -> None:
+    """Tests and developers' runs share `oracles/` and do not import each other."""
+    folders = read_table((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), "folder")
+    known = {p.parent.name for p in ROOT.glob("*/*.py")} - {"structgen", "docs"}
+    assert known <= folders.keys(), sorted(known - folders.keys())
+    wrong = []
+    for path in sorted(ROOT.glob("*/**/*.py")):
+        parts = path.relative_to(ROOT).parts
+        folder = next((f for f in ("/".join(parts[:2]), parts[0]) if f in folders), None)
+        if folder is None:
+            continue
+        own = folder.split("/")[0]
+        named = {name for name in absolute(path) if name in known | {"structgen"} and name != own}
+        wrong += [f"{path.relative_to(ROOT)} imports {name}" for name in sorted(named - folders[folder])]
+    assert not wrong, "\n".join(wrong)
+    assert "bench" not in folders["tests"] and "tests" not in folders["bench"]
 
 
 def modules() -> dict[str, Path]:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import pytest
 
 import structgen
-from tests import attack
-from tests.harness import WORDS, vocabulary
+from oracles import attack
+from oracles.harness import WORDS, vocabulary
 
 SEEDS = 60
 UNITS = 200_000  # of a mask: about 20 ms

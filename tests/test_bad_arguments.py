@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import structgen as sg
+from oracles.sampling_oracle import TableModel, choice
 from structgen import sampling as s
 from structgen.lm.mixing import Anchored, Contrasted
 from structgen.sampling.request import Request, TargetRequest
 from structgen.sampling.searches import SearchRequest
-from tests.sampling_oracle import TableModel, choice
 
 NAN = math.nan
 COUNTS: list[Any] = [0, -1, 1.5, "2", True, NAN, [1]]  # of what must be an integer of at least 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import structgen
-from tests import harness
+from oracles import harness
 
 DEEP = 5_000
 

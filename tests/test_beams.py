@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from bench.enumerate import Scripted
+from oracles.enumerate import Scripted
+from oracles.speculation_laws import drawn_by_the_law, exact_law
+from oracles.speculative import OTHER, RandomModel
 from structgen._draws import Noise
 from structgen.generation import Sampling
 from structgen.speculation import DraftModel, LogitNgrams, Speculation, StringDraft
@@ -25,9 +27,6 @@ from structgen.speculation.engine import Row
 from structgen.speculation.rules import recursive
 from structgen.speculation.sampled import SampledRun
 from structgen.speculation.score import open_scorer
-
-from .speculative import OTHER, RandomModel
-from .test_speculation_rules import drawn_by_the_law, exact_law
 
 Path = tuple[int, ...]
 

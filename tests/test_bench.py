@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from oracles.harness import HANG
 from structgen.bench import comparison, corpus, drive, endtoend, figures, markdown, named, page, report, runs
 from structgen.bench.engines.base import Sequence, row_of
 from structgen.bench.report import duration
 from structgen.bench.workers import Worker
 from structgen.cli import main
-from tests.harness import HANG
 
 BAD = "tests.bench_engines:bad"
 

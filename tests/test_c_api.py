@@ -21,8 +21,8 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles import harness
 from structgen.limits import SERVING
-from tests import harness
 from tests.test_cpp import ROOT, build_folder
 
 INSTALLED = os.environ.get("STRUCTGEN_C_PREFIX")

@@ -1,7 +1,7 @@
 """Canvases: slots of tokens in any order.
 
-Random grammars and schemas against enumeration are in `tests.random_canvas`; here some of them run, with what
-users may do wrong, orders that are meant to end in dead ends, and a real vocabulary.
+Random grammars and schemas against enumeration are in `oracles.random_canvas`; here some of them run, with
+what users may do wrong, orders that are meant to end in dead ends, and a real vocabulary.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles import random_canvas
+from oracles.random_grammars import DIALECTS, compilers
+from oracles.strategies import Seeded
 from structgen import errors
-from tests import random_canvas
-from tests.random_grammars import DIALECTS, compilers
-from tests.strategies import Seeded
 
 pytest.importorskip("lark", reason="lark is in the extra `lark`")
 

@@ -14,9 +14,9 @@ import time
 import pytest
 
 import structgen
+from oracles import harness
+from oracles.strategies import Source
 from structgen import _core
-from tests import harness
-from tests.strategies import Source
 
 pytest.importorskip("lark")
 

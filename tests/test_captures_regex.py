@@ -11,9 +11,9 @@ import re
 import pytest
 
 import structgen
+from oracles import harness
+from oracles.strategies import Source
 from structgen import errors
-from tests import harness
-from tests.strategies import Source
 
 COMPILER = structgen.Compiler(
     structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b"ab", b"20", b"-0", b""], 259)

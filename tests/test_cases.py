@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from oracles import harness
 from structgen import errors
-from tests import harness
 
 CASES = [
     pytest.param(case, id=f"{file.stem}: {case['about']}")

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import structgen
+from oracles import harness, oracle
+from oracles.strategies import Source, Words
 from structgen import errors
-from tests import harness, oracle
-from tests.strategies import Source, Words
 
 LIMIT = 7  # length of the texts that the oracle knows
 ALPHABET = "ab"

@@ -11,8 +11,8 @@ import pydantic
 import pytest
 
 import structgen as sg
+from oracles.harness import LONG
 from structgen.frontend.closing import closed, closed_text
-from tests.harness import LONG
 from tests.test_python_values import VOCABULARY, walk
 
 NAMES = "abcd"

@@ -13,12 +13,12 @@ from typing import Any, Literal, get_args
 import pytest
 
 import structgen as sg
+from oracles.harness import compiler
+from oracles.speculative import TableModel
 from structgen.constraints import KINDS, constraint_of
 from structgen.generation.options import Options, Settings
 from structgen.sampling.methods import METHODS
 from structgen.sampling.request import Method, Request, SampleOptions, TargetOptions, TargetRequest
-from tests.harness import compiler
-from tests.test_generate import TableModel
 
 TEXT = "Maria ordered 3 oak chairs"
 

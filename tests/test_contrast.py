@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles.sampling_laws import ASAP, IMPORTANCE, cars_is_exact, proper
+from oracles.sampling_oracle import END, TableModel, brute_force, choice, target, trained
 from structgen.lm.base import LanguageModel, LanguageModelError
 from structgen.lm.mixing import Anchored, Contrasted, mixed_within
 from structgen.sampling import Contrast, Reward, check_laws
-from tests.sampling_oracle import END, TableModel, brute_force, choice
-from tests.test_sampling_exact import ASAP, IMPORTANCE, cars_is_exact, proper, target, trained
 
 TEXTS = ["a", "ab", "b", "ca", "cc"]
 

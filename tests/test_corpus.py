@@ -14,14 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import structgen as sg
+from oracles.speculative import OTHER, SCHEMAS, VOCABULARY, RandomModel
 from structgen._array_file import load_arrays, save_arrays
 from structgen.cli.main import main
 from structgen.errors import StructgenError
 from structgen.speculation import Corpus, CorpusDrafter, Here, Speculation, Start, Step
 from structgen.speculation.drafters.corpus import texts_of
 from structgen.speculation.options import named
-
-from .speculative import OTHER, SCHEMAS, VOCABULARY, RandomModel
 
 TEXTS = st.lists(st.lists(st.integers(0, 2), max_size=12), max_size=5)
 HERE = Here(None, 0)

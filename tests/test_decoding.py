@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles.speculative import TOKENS, TableModel
 from structgen._drawing import Sampling
 from structgen._draws import Noise, draw
-from tests.test_generate import SCHEMA, TOKENS, TableModel
+from tests.test_generate import SCHEMA
 
 TEXT = "Maria ordered 3 oak chairs"
 

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles import random_canvas
 from structgen import errors
 from structgen.generation.denoising import SCHEDULERS
 from structgen.lm.base import ContextTooLong, LanguageModelError
 from structgen.lm.diffusion import DiffusionLM, TransformersDiffusionLM
-from tests import random_canvas
 
 TOKENS = (b"[", b"]", b"1", b"1,", b'"a"')
 END, MASK = len(TOKENS), len(TOKENS) + 1

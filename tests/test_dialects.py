@@ -2,7 +2,7 @@
 numbers).
 
 Cases are written from the specifications; the last column is the verdict. Where jsonschema 4.26 disagrees
-with the specification the case says so, and the judge of tests/differential/ is the second opinion.
+with the specification the case says so, and the judge of oracles/differential/ is the second opinion.
 """
 
 # ruff: noqa: E501 (a case is easier to read on one line)
@@ -16,9 +16,9 @@ import jsonschema
 import pytest
 
 import structgen
-from tests import oracle
-from tests.differential.check import VALIDATORS, compiler
-from tests.differential.judge import DRAFTS, METASCHEMAS, Judge
+from oracles import oracle
+from oracles.differential.check import VALIDATORS, compiler
+from oracles.differential.judge import DRAFTS, METASCHEMAS, Judge
 
 ALL, OLD, NEW = (4, 6, 7, 2019, 2020), (4, 6, 7), (2019, 2020)
 FROM6, FROM7 = (6, 7, 2019, 2020), (7, 2019, 2020)

@@ -13,11 +13,10 @@ import json
 import pytest
 
 import structgen
-from bench import data
-from tests import harness, oracle
-from tests.differential import check, instances
-from tests.differential.judge import METASCHEMAS, Judge
-from tests.strategies import Seeded, Source
+from oracles import data, harness, oracle
+from oracles.differential import check, instances
+from oracles.differential.judge import METASCHEMAS, Judge
+from oracles.strategies import Seeded, Source
 
 FIRST = 50_000_100  # seeds that the long run does not use first
 TALLY: collections.Counter[str] = collections.Counter()

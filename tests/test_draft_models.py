@@ -13,7 +13,8 @@ transformers = pytest.importorskip(
 )
 
 import structgen as sg  # noqa: E402
-from bench.enumerate import law  # noqa: E402
+from oracles.enumerate import law  # noqa: E402
+from oracles.speculative import SCHEMAS, TEXTS, VOCABULARY  # noqa: E402
 from structgen.lm.base import LanguageModelError  # noqa: E402
 from structgen.lm.transformers import TransformersLM  # noqa: E402
 from structgen.speculation import Here, LayerChoice, Speculation, Start, Step, TrimmedHead  # noqa: E402
@@ -22,7 +23,6 @@ from structgen.speculation.drafters.layer_choice import tokens_per_cost  # noqa:
 from structgen.speculation.drafters.layer_skip import agreement, without_layers  # noqa: E402
 from structgen.speculation.rules import recursive  # noqa: E402
 
-from .speculative import SCHEMAS, TEXTS, VOCABULARY  # noqa: E402
 from .test_speculation_models import llama  # noqa: E402
 
 torch.set_num_threads(1)

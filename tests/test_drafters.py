@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import structgen as sg
+from oracles.speculative import SCHEMAS, TEXTS, VOCABULARY
 from structgen._draws import Noise
 from structgen.speculation import (
     Forced,
@@ -37,8 +38,6 @@ from structgen.speculation.drafters.ranking import ranked
 from structgen.speculation.drafters.schema_order import Shapes, State, predictions, read
 from structgen.speculation.drafters.suffix_automaton import SuffixAutomaton, SuffixMatch
 from structgen.speculation.tree import DraftTree
-
-from .speculative import SCHEMAS, TEXTS, VOCABULARY
 
 TOKENS = st.lists(st.integers(0, 2), max_size=40)
 

@@ -9,12 +9,11 @@ import jsonschema
 import pytest
 
 import structgen
-from bench import data
+from oracles import data, harness
+from oracles.differential import check
+from oracles.strategies import Seeded
 from structgen.explain import Cause, Explanation
 from structgen.explain import explain as explained
-from tests import harness
-from tests.differential import check
-from tests.strategies import Seeded
 
 explain = functools.partial(explained, structgen.Compiler)
 DRAFT4 = "http://json-schema.org/draft-04/schema#"

@@ -9,277 +9,26 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import jsonschema
 import pytest
 
 import structgen
+from oracles.explosions import LARGE, SMALL, Family
+from oracles.harness import HANG, compiler
 from structgen.bench.workers import Worker
-from tests.harness import HANG, compiler
 
 SECONDS = 5.0  # of processor time; on an idle machine the slowest takes 0.35
-
-OK = "result"
-COMPLEX = "SchemaTooComplex"
-EMPTY = "UnsatisfiableSchema"
-
-
-def open_object(**properties) -> dict:
-    return {"type": "object", "properties": properties}
-
-
-def branch(i: int, **more) -> dict:
-    return open_object(x=open_object(**{f"k{i}": {"minimum": i}}), **more)
 
 
 # ---- exactly one of many ----
 
 
-def late_kind(n: int) -> dict:
-    return {"oneOf": [branch(i, kind={"const": f"v{i}"}) | {"required": ["kind"]} for i in range(n)]}
-
-
-def optional_kind(n: int) -> dict:
-    return {"oneOf": [branch(i, kind={"const": f"v{i}"}) for i in range(n)]}
-
-
-def no_kind(n: int) -> dict:
-    return {"oneOf": [branch(i) for i in range(n)]}
-
-
-def inner_kind(n: int) -> dict:
-    inner = [open_object(y=open_object(**{f"k{i}": {"minimum": i}}), kind={"const": i}) for i in range(n)]
-    return {"oneOf": [open_object(x=o | {"required": ["kind"]}) | {"required": ["x"]} for o in inner]}
-
-
-def two_kinds(n: int) -> dict:
-    return {
-        "oneOf": [
-            branch(i, kind={"enum": [f"v{i}", f"w{i}"]}, y={"type": "array", "items": {"maxLength": i}})
-            | {"required": ["kind", "x"]}
-            for i in range(n)
-        ]
-    }
-
-
-def outer_required(n: int) -> dict:
-    one = [
-        {"properties": {"x": {"properties": {"k0": {"minimum": i}}}, "kind": {"const": f"v{i}"}}}
-        for i in range(n)
-    ]
-    return {"type": "object", "required": ["kind"], "oneOf": one}
-
-
-def pattern_kind(n: int) -> dict:
-    return {"oneOf": [branch(i, kind={"pattern": f"^v{i}(-|$)"}) | {"required": ["kind"]} for i in range(n)]}
-
-
-def present_key(n: int) -> dict:
-    """Where x stands first, the branches that its value meets decide which sets of keys may follow. No
-    two of the 2^n sets allow the same, so as many rests have to be told apart: an alternative for each."""
-    return {"oneOf": [branch(i) | {"required": [f"b{i}"]} for i in range(n)]}
-
-
-def in_arrays(n: int) -> dict:
-    items = [{"type": "array", "items": open_object(**{f"k{i}": {"minimum": i}})} for i in range(n)]
-    return {
-        "oneOf": [
-            open_object(x=a, kind={"const": f"v{i}"}) | {"required": ["kind"]} for i, a in enumerate(items)
-        ]
-    }
-
-
 # ---- conjunctions, counts ----
 
 
-def all_of_any_of(n: int) -> dict:
-    def choice(i: int, j: int) -> dict:
-        key = f"b{(3 * i + j) % 5}"
-        return {"properties": {"x": {"minimum": i * j}, key: {"maximum": i + j}}, "required": [key]}
-
-    return {"type": "object", "allOf": [{"anyOf": [choice(i, j) for j in range(n)]} for i in range(n)]}
-
-
-def all_of_any_of_keys(n: int) -> dict:
-    return {
-        "type": "object",
-        "allOf": [
-            {
-                "anyOf": [
-                    {"properties": {f"p{i}_{j}": {"type": "integer"}}, "required": [f"p{i}_{j}"]}
-                    for j in range(4)
-                ]
-            }
-            for i in range(n)
-        ],
-    }
-
-
-def under_not(n: int) -> dict:
-    schema: dict = open_object(a={"type": "string"}) | {"required": ["a"]}
-    for _ in range(n):
-        schema = {"not": open_object(a=schema) | {"required": ["a"]}}
-    return schema
-
-
-def recursion_under_not(n: int) -> dict:
-    del n
-    one = [
-        open_object(x={"$ref": "#/$defs/A"}, y={"not": {"$ref": "#/$defs/B"}}) | {"required": ["y"]},
-        {"type": "array", "items": {"not": {"$ref": "#/$defs/A"}}},
-        {"$ref": "#/$defs/A"},
-    ]
-    a = open_object(x={"not": {"$ref": "#/$defs/B"}}, y={"$ref": "#/$defs/A"}) | {"required": ["x"]}
-    return {"$ref": "#/$defs/A", "$defs": {"A": a, "B": {"oneOf": one}}}
-
-
-def unique_all(n: int) -> dict:
-    return {"type": "array", "minItems": n, "uniqueItems": True, "items": {"enum": list(range(n))}}
-
-
-def unique_strings(n: int) -> dict:
-    return {
-        "type": "array",
-        "minItems": n,
-        "uniqueItems": True,
-        "items": {"enum": [f"value {i}" for i in range(n)]},
-    }
-
-
-def unique_too_many(n: int) -> dict:
-    return unique_all(n) | {"minItems": n + 1}
-
-
-def contains_too_many(n: int) -> dict:
-    return {"type": "array", "maxItems": n - 1, "allOf": [{"contains": {"const": i}} for i in range(n)]}
-
-
-def keys_too_many(n: int) -> dict:
-    return {"type": "object", "minProperties": n + 1, "propertyNames": {"enum": [f"k{i}" for i in range(n)]}}
-
-
-def keys_enough(n: int) -> dict:
-    return keys_too_many(n) | {"minProperties": n}
-
-
-def keys_by_pattern(n: int) -> dict:
-    digits = len(str(n - 1))
-    return {
-        "type": "object",
-        "minProperties": 10**digits,
-        "propertyNames": {"pattern": f"^[0-9]{{{digits}}}$"},
-    }
-
-
-def keys_by_pattern_too_many(n: int) -> dict:
-    schema = keys_by_pattern(n)
-    return schema | {"minProperties": schema["minProperties"] + 1}
-
-
-def keys_of_two_kinds(n: int) -> dict:
-    """Ninety keys or so of one pattern, more than are written out as names, and a count over some of them."""
-    return {
-        "type": "object",
-        "patternProperties": {"^[1-9][0-9]?$": {"type": ["string", "integer"]}},
-        "additionalProperties": False,
-        "minProperties": n,
-        "not": {
-            "additionalProperties": {"type": "integer"},
-            "minProperties": 2,
-            "patternProperties": {"1": {"minimum": 2}},
-        },
-    }
-
-
-def required_too_many(n: int) -> dict:
-    return {"type": "object", "maxProperties": n - 1, "required": [f"k{i}" for i in range(n)]}
-
-
-def values_too_many(n: int) -> dict:
-    holds = [{"not": {"additionalProperties": {"not": {"const": i}}}} for i in range(n)]
-    return {"type": "object", "propertyNames": {"enum": [f"k{i}" for i in range(n - 1)]}, "allOf": holds}
-
-
-def pigeons(n: int) -> dict:
-    sits = [
-        {"anyOf": [{"properties": {f"h{j}": {"const": i}}, "required": [f"h{j}"]} for j in range(n - 1)]}
-        for i in range(n)
-    ]
-    return {"type": "object", "allOf": sits}
-
-
-def min_items(n: int) -> dict:
-    return {"type": "array", "minItems": n, "items": {"type": "integer"}}
-
-
-def min_items_unique(n: int) -> dict:
-    return min_items(n) | {"uniqueItems": True}
-
-
-def min_items_contains(n: int) -> dict:
-    return {"type": "array", "minItems": n, "contains": {"const": 1}, "prefixItems": [{"type": "string"}]}
-
-
-def min_contains(n: int) -> dict:
-    return {"type": "array", "minContains": n, "contains": {"type": "string"}}
-
-
-def min_properties(n: int) -> dict:
-    return {"type": "object", "minProperties": n}
-
-
-def min_properties_typed(n: int) -> dict:
-    return {
-        "type": "object",
-        "minProperties": n,
-        "properties": {"x": {"type": "integer"}},
-        "required": ["x"],
-        "patternProperties": {"^a": {"type": "string"}},
-        "additionalProperties": {"type": "boolean"},
-    }
-
-
 # ---- many properties, not only conjunctions of single names ----
-
-
-def wide_either(n: int) -> dict:
-    return open_object(**{f"p{i}": {"type": "integer"} for i in range(n)}) | {
-        "required": [f"p{i}" for i in range(0, n, 3)],
-        "minProperties": 5,
-        "anyOf": [{"required": ["p1"]}, {"required": ["p2"]}],
-    }
-
-
-def wide_closed(n: int) -> dict:
-    return wide_either(n) | {"additionalProperties": False, "minProperties": n // 2, "maxProperties": n - 1}
-
-
-def wide_dependent(n: int) -> dict:
-    return open_object(**{f"p{i}": {"type": "integer"} for i in range(n)}) | {
-        "dependentRequired": {f"p{i}": [f"p{i + 1}"] for i in range(0, n - 1, 2)}
-    }
-
-
-def wide_if(n: int) -> dict:
-    return open_object(**{f"p{i}": {"type": "integer"} for i in range(n)}) | {
-        "required": [f"p{i}" for i in range(0, n, 7)],
-        "if": {"properties": {"p0": {"minimum": 3}}},
-        "then": {"required": ["p3"]},
-        "else": {"properties": {"p5": {"maximum": 2}}},
-    }
-
-
-Family = Callable[[int], dict]
-# family -> its size for the verdicts
-SMALL: dict[Family, int] = {
-    late_kind: 7, optional_kind: 7, no_kind: 6, inner_kind: 6, two_kinds: 6, outer_required: 7,
-    pattern_kind: 6, present_key: 5, in_arrays: 6, all_of_any_of: 3, all_of_any_of_keys: 2, under_not: 3,
-    recursion_under_not: 0,
-    unique_all: 3, unique_strings: 3, keys_enough: 3, keys_of_two_kinds: 3,
-    min_properties: 3, min_properties_typed: 3, wide_either: 7, wide_closed: 7, wide_dependent: 6, wide_if: 8,
-    min_items_contains: 3, min_contains: 2,
-}  # fmt: skip
 
 
 def random_value(rnd: random.Random, keys: list[str], depth: int = 0) -> object:
@@ -343,62 +92,9 @@ def test_verdicts(family: Family) -> None:
     assert False in verdicts
 
 
-# name -> (family, size, the outcomes that are right)
-LARGE: dict[str, tuple[Family, int, set[str]]] = {
-    **{f"{f.__name__} {n}": (f, n, {OK}) for n in (12, 30, 50)
-       for f in (late_kind, optional_kind, no_kind, inner_kind, two_kinds, outer_required, pattern_kind)},
-    **{f"in_arrays {n}": (in_arrays, n, {OK}) for n in (12, 30, 50)},
-    **{f"present_key {n}": (present_key, n, {OK}) for n in (12, 30, 50)},
-    "all_of_any_of 8": (all_of_any_of, 8, {OK}),
-    "all_of_any_of 20": (all_of_any_of, 20, {OK}),
-    "all_of_any_of_keys 40": (all_of_any_of_keys, 40, {OK}),
-    "under_not 200": (under_not, 200, {OK}),
-    "recursion_under_not": (recursion_under_not, 0, {OK}),
-    "unique_all 12": (unique_all, 12, {OK}),
-    "unique_all 200": (unique_all, 200, {OK}),
-    "unique_all 1000": (unique_all, 1000, {OK}),
-    "unique_strings 200": (unique_strings, 200, {OK}),
-    "unique_too_many 12": (unique_too_many, 12, {EMPTY}),
-    "unique_too_many 500": (unique_too_many, 500, {EMPTY}),
-    "contains_too_many 12": (contains_too_many, 12, {EMPTY, COMPLEX}),
-    "contains_too_many 30": (contains_too_many, 30, {EMPTY, COMPLEX}),
-    "keys_too_many 12": (keys_too_many, 12, {EMPTY}),
-    "keys_too_many 60": (keys_too_many, 60, {EMPTY}),
-    "keys_too_many 1000": (keys_too_many, 1000, {EMPTY}),
-    "keys_enough 1000": (keys_enough, 1000, {OK}),
-    "keys_by_pattern 100": (keys_by_pattern, 100, {OK}),
-    "keys_by_pattern 1000": (keys_by_pattern, 1000, {OK}),
-    "keys_by_pattern_too_many 100": (keys_by_pattern_too_many, 100, {EMPTY}),
-    "keys_by_pattern_too_many 1000": (keys_by_pattern_too_many, 1000, {EMPTY}),
-    "keys_by_pattern_too_many 1e9": (keys_by_pattern_too_many, 10**9, {EMPTY}),
-    "required_too_many 500": (required_too_many, 500, {EMPTY}),
-    "values_too_many 12": (values_too_many, 12, {EMPTY, COMPLEX}),
-    "values_too_many 30": (values_too_many, 30, {EMPTY, COMPLEX}),
-    "pigeons 9": (pigeons, 9, {EMPTY}),
-    "pigeons 14": (pigeons, 14, {EMPTY, COMPLEX}),
-    "min_items 20000": (min_items, 20_000, {OK}),
-    "min_items_unique 20000": (min_items_unique, 20_000, {OK}),
-    "min_items_contains 20000": (min_items_contains, 20_000, {OK}),
-    "min_contains 20000": (min_contains, 20_000, {OK}),
-    "min_properties 20000": (min_properties, 20_000, {OK}),
-    "min_properties_typed 20000": (min_properties_typed, 20_000, {OK}),
-    "wide_either 2000": (wide_either, 2000, {OK}),
-    "wide_closed 2000": (wide_closed, 2000, {OK, COMPLEX}),
-    "wide_dependent 2000": (wide_dependent, 2000, {OK}),
-    "wide_if 2000": (wide_if, 2000, {OK}),
-}  # fmt: skip
-
-
-def work(compiler, name: str, emit) -> None:
-    from tests.test_hostile import outcome
-
-    family, size, _ = LARGE[name]
-    emit(outcome(compiler, "json_schema", json.dumps(family(size))))
-
-
 @pytest.fixture(scope="module")
 def worker() -> Iterator[Worker]:
-    child = Worker("tests.test_hostile:setup", "tests.test_explosions:work", {}, limit=HANG)
+    child = Worker("oracles.hostile:setup", "oracles.explosions:work", {}, limit=HANG)
     yield child
     child.stop()
 

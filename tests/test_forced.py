@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import structgen
+from oracles import oracle
+from oracles.strategies import Seeded, Source
 from structgen import Vocabulary
-from tests import oracle
-from tests.strategies import Seeded, Source
 
 pytest.importorskip("lark")
 

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import structgen
-from tests.harness import HANG, LONG, WORDS, compiler, vocabulary
+from oracles.harness import HANG, LONG, WORDS, compiler, vocabulary
 from tests.test_threads import schemas, settled_bytes, trail
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -235,7 +235,7 @@ def test_a_fork_beside_a_very_long_call_goes_on() -> None:
 import gc, os, threading, time
 import structgen
 from structgen import _fork, errors
-from tests.harness import WORDS, vocabulary
+from oracles.harness import WORDS, vocabulary
 
 formats = {"oneOf": [{"type": "string", "format": f} for f in structgen._core.format_names()]}
 schema = {"type": "object", "properties": {"a": formats}}

@@ -11,14 +11,13 @@ import idna
 import pytest
 
 import structgen
-from bench import data
+from oracles import data, oracle, strategies
 from structgen import _core
-from tests import oracle, strategies
 from tests.conftest import need
 
 # Formats that are not regular, or not wholly: the language may be larger there, never smaller.
 LARGER = {"hostname", "idn-hostname", "idn-email", "regex"}
-# Formats without a function of tests/oracle.py, each with the tests that stand for it. Every other one is
+# Formats without a function of oracles/oracle.py, each with the tests that stand for it. Every other one is
 # compared with its oracle, below on sample texts and in test_laws.py within random schemas.
 WITHOUT_ORACLE = {
     "email": ["test_official_suite"],

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import structgen
+from oracles import harness
 from structgen import errors
-from tests import harness
 
 VOCABULARY = structgen.Vocabulary.from_bytes(
     [bytes([i]) for i in range(256)] + [b"", b"", b""],

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles.speculative import TOKENS, TableModel
+from oracles.tasks import Context
 from structgen._draws import Noise, draw
 from structgen.generation import Sampling, generate
 from structgen.lm.base import ContextTooLong, LanguageModelError
@@ -21,7 +23,6 @@ from structgen.lm.base import ContextTooLong, LanguageModelError
 ROOT = Path(__file__).resolve().parents[1]
 DRAFT = ROOT / "structgen" / "lm" / "embedded" / "draft"
 # Bytes of printable ASCII and two longer tokens; id 0 ends the text.
-TOKENS = [b"", *(bytes([i]) for i in range(32, 127)), b'{"', b'":']
 SCHEMA = {
     "type": "object",
     "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", "yy"]}},
@@ -30,54 +31,13 @@ SCHEMA = {
 }
 
 
-class TableContext:
-    """A context of a `TableModel`: the ids themselves."""
-
-    def __init__(self, tokens: tuple[int, ...]) -> None:
-        self._tokens = tokens
-
-    @property
-    def tokens(self) -> list[int]:
-        return list(self._tokens)
-
-    def __len__(self) -> int:
-        return len(self._tokens)
-
-    def extend(self, token: int) -> TableContext:
-        return TableContext((*self._tokens, token))
-
-
-class TableModel:
-    """A LanguageModel whose vector is a fixed random function of the last two ids."""
-
-    def __init__(self, seed: int = 0, max_context: int | None = None, sharp: float = 1.0) -> None:
-        self.vocabulary = sg.Vocabulary.from_bytes(TOKENS, eos_token_ids=[0])
-        self.eos_token_ids = [0]
-        self.max_context = max_context
-        self.calls: list[int] = []
-        self._seed, self._sharp = seed, sharp
-
-    def start(self, prompt: str | Sequence[int]) -> TableContext:
-        ids = self.vocabulary.encode(prompt) if isinstance(prompt, str) else list(prompt)
-        return TableContext(tuple(ids))
-
-    def logprobs(self, contexts: Sequence[TableContext]) -> np.ndarray:
-        self.calls.append(len(contexts))
-        rows = []
-        for context in contexts:
-            random = np.random.default_rng([self._seed, *context.tokens[-2:]])
-            scores = random.normal(size=len(TOKENS)) * self._sharp
-            rows.append(scores - np.log(np.exp(scores).sum()))
-        return np.array(rows, np.float32)
-
-
 def test_greedy_is_the_plain_masked_loop() -> None:
     lm = TableModel()
     result = generate(lm, "go", SCHEMA, max_tokens=200, complete=False)
     grammar = sg.Compiler(lm.vocabulary).json_schema(SCHEMA, whitespace="compact")
     matcher, ids, mask = grammar.matcher(), lm.vocabulary.encode("go"), sg.allocate_bitmask(1, len(TOKENS))
     for token, logprob in zip(result.tokens, result.logprobs, strict=True):
-        row = lm.logprobs([TableContext(tuple(ids))])
+        row = lm.logprobs([Context(tuple(ids))])
         matcher.fill_bitmask(mask)
         assert token == int(np.argmax(sg.apply_bitmask(row, mask)[0]))
         assert logprob == pytest.approx(float(row[0, token]))
@@ -354,7 +314,7 @@ def test_a_model_that_gives_no_law_is_refused(value: float, speculate: Any) -> N
     """Also where the grammar forbids the token, so that the mask would hide it."""
 
     class Broken(TableModel):
-        def logprobs(self, contexts: Sequence[TableContext]) -> np.ndarray:
+        def logprobs(self, contexts: Sequence[Context]) -> np.ndarray:
             rows = super().logprobs(contexts)
             rows[-1, TOKENS.index(b"~")] = value
             return rows

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles.speculative import TOKENS, TableModel
+from oracles.tasks import Context
 from structgen.cli import main
-from tests.test_generate import SCHEMA, TOKENS, TableContext, TableModel
+from tests.test_generate import SCHEMA
 
 PROMPTS = ["go", "stop", "a", "b c", "x" * 9, "go"]
 
@@ -73,7 +75,7 @@ def test_what_fails_fails_alone(tmp_path: Path) -> None:
     class Odd(TableModel):
         """Gives no law for prompts that end in "!"."""
 
-        def logprobs(self, contexts: Sequence[TableContext]) -> np.ndarray:
+        def logprobs(self, contexts: Sequence[Context]) -> np.ndarray:
             rows = super().logprobs(contexts)
             for i, context in enumerate(contexts):
                 if context.tokens[:1] == [TOKENS.index(b"!")]:

@@ -1,6 +1,6 @@
 """Texts with holes: `can_complete`, `infill`.
 
-Random grammars and schemas against enumeration are in `tests.random_holes`; here some of them run, with the
+Random grammars and schemas against enumeration are in `oracles.random_holes`; here some of them run, with the
 library's texts cut anywhere, what users may do wrong, and what a middle shares with any other grammar.
 """
 
@@ -15,12 +15,11 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from bench import data
+from oracles import data, oracle, random_holes
+from oracles.random_grammars import DIALECTS, compilers
 from structgen import errors, library
 from structgen.cli import main
-from tests import oracle, random_holes
 from tests.conftest import need
-from tests.random_grammars import DIALECTS, compilers
 
 pytest.importorskip("lark")
 

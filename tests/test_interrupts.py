@@ -24,7 +24,7 @@ MORE = {"batch": 0.4, "a lock that another thread holds": 2.0}
 SCRIPT = """
 import os, signal, sys, threading, time
 import structgen
-from tests.harness import WORDS, vocabulary
+from oracles.harness import WORDS, vocabulary
 
 FORMATS = {{"oneOf": [{{"type": "string", "format": f}} for f in structgen._core.format_names()]}}
 compiler = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(None, None))

@@ -1,6 +1,6 @@
 """The language of a compiled schema against jsonschema, on random schemas and instances.
 
-The oracle decides by value (tests/oracle.py); texts vary key order, spaces, escapes and numerals, and
+The oracle decides by value (oracles/oracle.py); texts vary key order, spaces, escapes and numerals, and
 now and then repeat a key. `STRUCTGEN_LONG=100` makes it a long run; `STRUCTGEN_SEED` moves it.
 """
 
@@ -10,10 +10,10 @@ import collections
 
 import pytest
 
+from oracles import harness, oracle, strategies
+from oracles.harness import Empty
+from oracles.strategies import Features, Source
 from structgen import errors
-from tests import harness, oracle, strategies
-from tests.harness import Empty
-from tests.strategies import Features, Source
 
 TALLY: collections.Counter = collections.Counter()
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import structgen
+from oracles import harness, oracle
+from oracles.strategies import Source
 from structgen import errors
-from tests import harness, oracle
-from tests.strategies import Source
 
 lark = pytest.importorskip("lark")
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import pytest
 
 import structgen
+from oracles import harness
 from structgen import errors
 from structgen.frontend.lark import parametric
-from tests import harness
 
 pytest.importorskip("lark")
 

@@ -13,9 +13,9 @@ import re
 import pytest
 
 import structgen
+from oracles import harness
+from oracles.strategies import Source
 from structgen import library
-from tests import harness
-from tests.strategies import Source
 
 lark = pytest.importorskip("lark")
 

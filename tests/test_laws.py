@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 import structgen
+from oracles import harness, oracle, strategies
+from oracles.harness import WORDS, Empty
+from oracles.strategies import Seeded, Source
 from structgen import errors
-from tests import harness, oracle, strategies
-from tests.harness import WORDS, Empty
-from tests.strategies import Seeded, Source
 
 HUGE = re.compile(rb"[eE][+-]?[0-9]{4}")  # numbers that only the engine can weigh
 FEATURES = strategies.Features(unevaluated=True)

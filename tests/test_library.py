@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 
 import structgen
+from oracles import harness, oracle
+from oracles.strategies import Source
 from structgen import library
 from structgen.cli import main
-from tests import harness, oracle
-from tests.strategies import Source
 
 pytest.importorskip("lark")
 

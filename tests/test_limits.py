@@ -8,9 +8,9 @@ import time
 import pytest
 
 import structgen
+from oracles import oracle
+from oracles.harness import WORDS, vocabulary
 from structgen import _core, errors
-from tests import oracle
-from tests.harness import WORDS, vocabulary
 
 SCHEMA = {
     "type": "object",

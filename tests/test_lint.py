@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import structgen as sg
+from oracles.speculative import TableModel
 from structgen.cli import main
 from structgen.linting import _Lint, lint, warn
-from tests.test_generate import TableModel
 
 jsonschema = pytest.importorskip("jsonschema")
 ROOT = Path(__file__).resolve().parents[1]

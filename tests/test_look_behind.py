@@ -8,9 +8,9 @@ import re
 import pytest
 
 import structgen
+from oracles import harness
+from oracles.strategies import Source
 from structgen import errors
-from tests import harness
-from tests.strategies import Source
 
 BYTES = structgen.Compiler(structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256))
 TEXTS = ["".join(t) for n in range(6) for t in itertools.product("ab-", repeat=n)]

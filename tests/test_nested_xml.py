@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import structgen
+from oracles import harness
+from oracles.strategies import Seeded
 from structgen import errors
-from tests import harness
-from tests.strategies import Seeded
 
 BYTES = structgen.Compiler(structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256))
 M3, COHERE = STYLES = ("minimax_m3_xml", "cohere_xml")

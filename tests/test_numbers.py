@@ -10,8 +10,8 @@ from fractions import Fraction
 import pytest
 
 import structgen
+from oracles.harness import compiler
 from structgen import _core, errors
-from tests.harness import compiler
 
 LEXEME = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 CANONICAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*[1-9])?")

@@ -16,15 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import structgen as sg
-from bench.enumerate import law
+from oracles.enumerate import law
+from oracles.speculation_laws import drawn_by_the_law
+from oracles.speculative import OTHER, SCHEMAS, VOCABULARY, RandomModel
 from structgen.speculation import DraftModel, Speculation, Start, StringDraft, TokenIntersection
 from structgen.speculation.base import Here
 from structgen.speculation.drafters.string_draft import StringLaw
 from structgen.speculation.drafters.token_intersection import shared_tokens
 from structgen.speculation.rules import k_seq, recursive
-
-from .speculative import OTHER, SCHEMAS, VOCABULARY, RandomModel
-from .test_speculation_rules import drawn_by_the_law
 
 PIECES = [bytes(w) for n in (1, 2, 3) for w in np.ndindex(*[2] * n)]
 

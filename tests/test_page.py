@@ -24,8 +24,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import structgen as sg
+from oracles.serving import Script, served
 from structgen.serve.examples import examples
-from tests.serving import Script, served
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 CHROMIUM = os.environ.get("STRUCTGEN_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from tests import harness, oracle, strategies
-from tests.strategies import Source
+from oracles import harness, oracle, strategies
+from oracles.strategies import Source
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 

@@ -16,7 +16,7 @@ import pydantic
 import pytest
 
 import structgen as sg
-from tests.strategies import Seeded
+from oracles.strategies import Seeded
 
 
 class Colour(enum.Enum):

@@ -30,8 +30,8 @@ import pytest
 from pydantic import ConfigDict, Field
 
 import structgen as sg
+from oracles.harness import LONG
 from structgen.frontend import text_patterns
-from tests.harness import LONG
 
 VOCABULARY = sg.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], eos_token_ids=[256])
 UTC = dt.UTC

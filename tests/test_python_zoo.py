@@ -29,7 +29,7 @@ from pydantic.alias_generators import to_camel
 from typing_extensions import TypeAliasType, TypedDict
 
 import structgen as sg
-from tests.harness import LONG
+from oracles.harness import LONG
 from tests.test_python_values import VOCABULARY, refusals
 
 D, T, U = decimal.Decimal, TypeVar("T"), TypeVar("U")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import structgen
-from tests import harness, random_grammars
+from oracles import harness, random_grammars
 
 BYTES = structgen.Compiler(structgen.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256))
 

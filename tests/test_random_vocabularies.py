@@ -15,12 +15,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from structgen.lm.mixing import Anchored, Contrasted
-from structgen.sampling import Contrast, LanguageModelPotential, Reward, load_trie, save_trie, vector
-from structgen.sampling.target import Target
-from structgen.sampling.trie import Trie
-from tests.sampling_oracle import TableModel, brute_force, every_outcome, random_language, target, trained
-from tests.test_sampling_exact import (
+from oracles.sampling_laws import (
     ASAP,
     IMPORTANCE,
     breaks,
@@ -30,6 +25,11 @@ from tests.test_sampling_exact import (
     proper,
     transition_matrix,
 )
+from oracles.sampling_oracle import TableModel, brute_force, every_outcome, random_language, target, trained
+from structgen.lm.mixing import Anchored, Contrasted
+from structgen.sampling import Contrast, LanguageModelPotential, Reward, load_trie, save_trie, vector
+from structgen.sampling.target import Target
+from structgen.sampling.trie import Trie
 
 CASES = int(os.environ.get("STRUCTGEN_RANDOM_VOCABULARIES", "24"))
 METHODS = ("local", "importance", "asap", "cars", "smc", "awrs", "mcmc")

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from tests import harness
+from oracles import harness
 
 WORDS = [b"ab", b"abc", b'"a', b'":', b"{}", b"12", b"[1", b"true", b"no", b"yes"]
 TEXTS: list[bytes | None] = [bytes([i]) for i in range(256)]

@@ -14,13 +14,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed: it is in the extra hf")
 
 import structgen as sg  # noqa: E402
+from oracles.sampling_oracle import TableModel, choice  # noqa: E402
 from structgen.lm import resident  # noqa: E402
 from structgen.lm.resident import Resident  # noqa: E402
 from structgen.lm.transformers import TransformersLM  # noqa: E402
 from structgen.logits import brief_row  # noqa: E402
 from structgen.sampling import Law, Predicate, sample, vector  # noqa: E402
 from structgen.sampling.target import Target  # noqa: E402
-from tests.sampling_oracle import TableModel, choice  # noqa: E402
 from tests.test_lm import VOCABULARY, llama  # noqa: E402
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles.sampling_oracle import TableModel, brute_force, choice
 from structgen.errors import StructgenError
 from structgen.lm.base import LanguageModelError
 from structgen.sampling import (
@@ -31,7 +32,6 @@ from structgen.sampling import (
     sample_async,
     save_trie,
 )
-from tests.sampling_oracle import TableModel, brute_force, choice
 
 TEXTS = ["", "a", "ab", "abc", "b", "ca", "cab", "ccc"]
 METHODS = ["local", "importance", "asap", "cars", "mcmc", "smc", "auto"]

@@ -12,26 +12,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from structgen.sampling import Canonical, LanguageModelPotential, Predicate, mcmc, sample, smc
-from structgen.sampling.awrs import estimate
-from structgen.sampling.chance import Seeds
-from structgen.sampling.logspace import NEVER
-from structgen.sampling.resampling import SCHEMES, resample
-from structgen.sampling.target import Law, Target
-from structgen.sampling.trie import Trie
-from structgen.sampling.walk import Mode, Walk, Walker
-from tests.sampling_oracle import (
-    Table,
-    TableModel,
-    brute_force,
-    choice,
-    every_outcome,
-    random_rules,
-    recognises,
-    target,
-    trained,
-)
-from tests.test_sampling_exact import (
+from oracles.sampling_laws import (
     ASAP,
     EXACT,
     IMPORTANCE,
@@ -43,6 +24,25 @@ from tests.test_sampling_exact import (
     small,
     smc_is_proper,
 )
+from oracles.sampling_oracle import (
+    Table,
+    TableModel,
+    brute_force,
+    choice,
+    every_outcome,
+    random_rules,
+    recognises,
+    target,
+    trained,
+)
+from structgen.sampling import Canonical, LanguageModelPotential, Predicate, mcmc, sample, smc
+from structgen.sampling.awrs import estimate
+from structgen.sampling.chance import Seeds
+from structgen.sampling.logspace import NEVER
+from structgen.sampling.resampling import SCHEMES, resample
+from structgen.sampling.target import Law, Target
+from structgen.sampling.trie import Trie
+from structgen.sampling.walk import Mode, Walk, Walker
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -334,9 +334,9 @@ def test_wrong_proposals_of_chains_are_caught(monkeypatch: pytest.MonkeyPatch, b
 
 
 def test_the_law_of_a_task_is_the_brute_force_law() -> None:
-    """bench/sampling/exact.py, against enumeration; the benchmark's distances rest on it."""
-    from bench.sampling.exact import Exact, Stacks
-    from bench.sampling.tasks import Ngram, bounded, rules_of
+    """oracles/exact.py, against enumeration; the benchmark's distances rest on it."""
+    from oracles.exact import Exact, Stacks
+    from oracles.tasks import Ngram, bounded, rules_of
 
     text = 'root ::= "a" Rest\nRest ::= "" | "b" | "(" Rest "," Rest ")" | "cb"\n'
     tokens = [b"a", b"b", b"(", b")", b",", b"cb", b"c", b"(b", b",)", b""]

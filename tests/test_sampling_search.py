@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles.sampling_oracle import TableModel, brute_force, choice
 from structgen._structure import Trace
 from structgen.sampling import (
     Guide,
@@ -24,7 +25,6 @@ from structgen.sampling import (
 )
 from structgen.sampling.cautious import trials
 from structgen.sampling.lexical import Clauses, kept_apart
-from tests.sampling_oracle import TableModel, brute_force, choice
 
 TEXTS = ["", "a", "ab", "abc", "b", "ca", "cab", "ccc", "bb", "bca"]
 

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles.sampling_laws import ASAP, IMPORTANCE, cars_is_exact, case, proper, weighted_sums
+from oracles.sampling_oracle import TableModel, brute_force, choice, every_outcome, target, trained
 from structgen.logits import brief_row
 from structgen.sampling import (
     Predicate,
@@ -25,8 +27,6 @@ from structgen.sampling import (
 )
 from structgen.sampling.chance import Seeds
 from structgen.sampling.walk import Walker
-from tests.sampling_oracle import TableModel, brute_force, choice, every_outcome, target, trained
-from tests.test_sampling_exact import ASAP, IMPORTANCE, cars_is_exact, case, proper, weighted_sums
 from tests.test_sampling_vectors import large
 
 

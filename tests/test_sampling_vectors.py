@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles.sampling_laws import ASAP, EXACT, IMPORTANCE, cars_is_exact, case, proper
+from oracles.sampling_oracle import TableModel, brute_force, choice, every_outcome, target, trained
 from structgen.sampling import Predicate, sample, vector
 from structgen.sampling.logspace import NEVER, logsumexp
 from structgen.sampling.trie import Trie
 from structgen.sampling.vector import Urn, Vector
 from structgen.sampling.walk import Mode, Walker
-from tests.sampling_oracle import TableModel, brute_force, choice, every_outcome, target, trained
-from tests.test_sampling_exact import ASAP, EXACT, IMPORTANCE, cars_is_exact, case, proper
 
 
 @pytest.fixture(params=[1, 2, 3])

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles.sampling_oracle import END, TableModel, brute_force, choice, random_language
 from structgen.errors import StructgenError
 from structgen.lm import embedded
 from structgen.sampling import Partial, Predicate, Searched, Standing
-from tests.sampling_oracle import END, TableModel, brute_force, choice, random_language
 
 TEXTS = ["", "a", "ab", "abc", "b", "ca", "cab", "ccc", "bb", "bca"]
 

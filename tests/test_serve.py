@@ -21,10 +21,10 @@ pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it 
 
 from starlette.testclient import TestClient
 
+from oracles.serving import Script, asked, served
 from structgen.cli import serve as cli_serve
 from structgen.serve.app import create_app
 from structgen.serve.options import Options
-from tests.serving import Script, asked, served
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = json.loads((ROOT / "examples" / "order.schema.json").read_text())

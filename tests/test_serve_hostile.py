@@ -21,13 +21,12 @@ pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it 
 from starlette.testclient import TestClient
 
 import structgen as sg
-from bench.neighbours import hostile
+from oracles.bodies import Bodies, hostile, judge
+from oracles.serving import Script, asked, served
 from structgen.serve.app import create_app
 from structgen.serve.memory import Memory
 from structgen.serve.sequence import Answer
 from structgen.serve.service import Service
-from tests.bodies import Bodies, judge
-from tests.serving import Script, asked, served
 from tests.test_serve import CHAT, COMPLETIONS, MESSAGES, RESPONSES, ROOT, WEATHER, events, ok, refused
 
 JSON = {"Content-Type": "application/json"}
@@ -706,7 +705,7 @@ def test_what_a_shutdown_cuts_off_is_told_so() -> None:
 
 @pytest.mark.parametrize("part", range(8))
 def test_any_body_ends_in_an_answer_or_an_error_of_openai_s_shape(client, part: int) -> None:
-    """12,000 seeds were tried once, and 3,000 of those that are drawn now; `tests/bodies.py` says what they
+    """12,000 seeds were tried once, and 3,000 of those that are drawn now; `oracles/bodies.py` says what they
     are."""
     for seed in range(10 * part, 10 * (part + 1)):
         request = Bodies(seed).request()

@@ -22,11 +22,11 @@ pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it 
 from starlette.testclient import TestClient
 
 import structgen as sg
+from oracles.serving import Script
 from structgen.lm.load import compiler_of, language_model
 from structgen.serve import places
 from structgen.serve.app import create_app
 from structgen.serve.examples import examples
-from tests.serving import Script
 
 ROOT = Path(__file__).resolve().parents[1]
 API = "/playground/api/"

@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the extra serve")
 
+from oracles import tool_styles
 from structgen._text import TextStream
 from structgen.frontend.tool_calls import Begun, Call, CallReader, Part, style_of_template
 from structgen.frontend.tools import STYLES
-from tests import tool_styles
 
 
 def cut_off(text: str, stops: list[str], keep: bool) -> tuple[str, str | None]:

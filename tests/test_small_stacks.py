@@ -230,7 +230,7 @@ def jobs() -> dict[str, Callable[[Any], str]]:
 
 def main(stack: int, only: str) -> None:
     """Every outcome, one a line."""
-    from tests import harness
+    from oracles import harness
 
     def run() -> None:
         compiler = harness.compiler()

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import structgen as sg
+from oracles.speculative import OTHER, SCHEMAS, TEXTS, VOCABULARY, Adversary, Oracle, RandomModel
 from structgen._draws import Noise
 from structgen.generation import Sampling, generate
 from structgen.speculation import (
@@ -47,8 +48,6 @@ from structgen.speculation.goodput import Bench, Calibration, Goodput
 from structgen.speculation.options import resolve
 from structgen.speculation.score import open_scorer
 from structgen.speculation.tree import Walk, build, tree_masks
-
-from .speculative import OTHER, SCHEMAS, TEXTS, VOCABULARY, Adversary, Oracle, RandomModel
 
 LM = RandomModel()
 COMPILER = sg.Compiler(VOCABULARY)

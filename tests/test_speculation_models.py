@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 import structgen as sg  # noqa: E402
+from oracles.speculative import SCHEMAS, TEXTS, VOCABULARY, RandomModel  # noqa: E402
 from structgen.integrations.transformers import LogitsProcessor  # noqa: E402
 from structgen.integrations.transformers_speculation import SpeculativeGenerate  # noqa: E402
 from structgen.lm.base import LanguageModelError  # noqa: E402
@@ -19,7 +20,6 @@ from structgen.speculation import DraftModel, Speculation, layer_skip, standard_
 from structgen.speculation.base import Quiet  # noqa: E402
 from structgen.speculation.drafters.layer_skip import agreement, without_layers  # noqa: E402
 
-from .speculative import SCHEMAS, TEXTS, VOCABULARY, RandomModel  # noqa: E402
 from .test_speculation import DRAFTERS, TREES  # noqa: E402
 
 torch.set_num_threads(1)
@@ -293,7 +293,7 @@ def test_the_embedded_pair_drafts_and_verifies() -> None:
 
 
 def test_drafts_of_another_vocabulary_know_the_prompt_as_text() -> None:
-    from .speculative import OTHER
+    from oracles.speculative import OTHER
 
     seen: list[Any] = []
 

@@ -8,7 +8,6 @@ away as if they had not been drawn) must not pass.
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import structgen as sg
-from bench import speculation_parts
-from bench.enumerate import Rule, drafts_of, dropping, law
+from oracles.enumerate import Rule, drafts_of, dropping, law
+from oracles.speculation_laws import drawn_by_the_law
+from oracles.speculative import RandomModel
 from structgen.speculation import DraftModel, LogitNgrams, Speculation
 from structgen.speculation.rules import Chance, Floats, k_seq, k_seq_discount, recursive, single
 from structgen.speculation.sampled import RandomChance, draw_drafts
-
-from .speculative import RandomModel
 
 WEIGHTS = st.sampled_from([0.0, 0.0, 1.0, 1.0, 2.0, 5.0, 0.01, 1e-9])
 
@@ -120,14 +118,6 @@ def test_the_discount_is_the_least_that_leaves_a_residual(p: Floats, q: Floats, 
     assert accepted >= (1 - np.exp(-1)) * np.minimum(p, count * q).sum() - 1e-9
 
 
-def test_the_bench_shows_the_planted_bias(capsys: pytest.CaptureFixture[str]) -> None:
-    speculation_parts.fidelity()
-    lines = capsys.readouterr().out.splitlines()
-    for name in ("single", "recursive", "k-seq"):
-        both, target, planted = map(float, next(x for x in lines if x.startswith(name)).split()[1:])
-        assert max(both, target) < 1e-12 and planted > 0.05
-
-
 def test_a_token_without_probability_is_never_accepted() -> None:
     class Zero(np.random.Generator):
         def random(self, *args, **kwargs):  # type: ignore[no-untyped-def, override]
@@ -158,41 +148,3 @@ def test_whole_texts_follow_the_law_of_plain_decoding(rule: str, drafter: str) -
     results = drawn_by_the_law(lm, grammar, options, 600)
     assert results[0].speculation is not None
     assert all(r.speculation.forwards <= len(r.tokens) for r in results)
-
-
-def drawn_by_the_law(lm: Any, grammar: sg.CompiledGrammar, options: Speculation, count: int) -> list[Any]:
-    """Texts of drafts that are drawn, after a chi-square test against the exact law of all texts."""
-    want = exact_law(lm, grammar)
-    results = [
-        sg.generate(lm, "x", grammar=grammar, temperature=1.0, seed=i, speculate=options, complete=False)
-        for i in range(count)
-    ]
-    found = Counter(tuple(r.tokens) for r in results)
-    assert found.keys() <= want.keys()
-    spread = sum((found[t] - count * w) ** 2 / (count * w) for t, w in want.items() if count * w >= 5)
-    cells = sum(count * w >= 5 for w in want.values())
-    assert cells > 8 and spread < cells + 5 * np.sqrt(2 * cells)
-    assert sum(r.speculation.accepted for r in results) > 0
-    return results
-
-
-def exact_law(
-    lm: RandomModel, grammar: sg.CompiledGrammar, start: Any = None
-) -> dict[tuple[int, ...], float]:
-    """Every text with its probability under the local law; behind "x" by default."""
-    found: dict[tuple[int, ...], float] = {}
-    start = lm.start("x") if start is None else start
-    waiting = [(start, grammar.matcher(), (), 1.0)]
-    while waiting:
-        context, matcher, tokens, weight = waiting.pop()
-        if matcher.is_terminated():
-            found[tokens] = weight
-            continue
-        allowed = [t for t in range(lm.vocabulary.vocab_size) if matcher.validate_tokens([t]) == 1]
-        p = np.exp(lm.logprobs([context])[0, allowed].astype(np.float64))
-        for token, share in zip(allowed, p / p.sum(), strict=True):
-            after = matcher.fork()
-            after.accept_token(token)
-            waiting.append((context.extend(token), after, (*tokens, token), weight * share))
-    assert abs(sum(found.values()) - 1) < 1e-9
-    return found

@@ -16,11 +16,10 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles import oracle
+from oracles.least_tokens import BYTES, EMPTY, PIECES, Read, Regex, Tree, alt, cat, compiler, vocabulary
+from oracles.sampling_oracle import random_rules
 from structgen import errors
-
-from . import oracle
-from .sampling_oracle import random_rules
-from .test_least_tokens import BYTES, EMPTY, PIECES, Read, Regex, Tree, alt, cat, compiler, vocabulary
 
 
 def completable(language: Any, states: set[Hashable], tokens: list[bytes], most: int) -> set[Hashable] | None:

@@ -20,9 +20,11 @@ from hypothesis import strategies as st
 from typing_extensions import TypedDict
 
 import structgen as sg
+from oracles.speculative import TableModel
+from oracles.tasks import Context
 from structgen.cli import main
 from structgen.generation.partial import IncompleteString, Unknown, partial_json, plain, typed
-from tests.test_generate import SCHEMA, TableContext, TableModel
+from tests.test_generate import SCHEMA
 
 TEXT = "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon"
 VALUES = st.recursive(
@@ -262,7 +264,7 @@ class Slow(TableModel):
         super().__init__()
         self.began = threading.Event()
 
-    def logprobs(self, contexts: Sequence[TableContext]) -> np.ndarray:
+    def logprobs(self, contexts: Sequence[Context]) -> np.ndarray:
         self.began.set()
         time.sleep(0.01)
         return super().logprobs(contexts)

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import structgen
+from oracles import harness, oracle
+from oracles.differential import instances
+from oracles.strategies import Seeded
 from structgen import errors
 from structgen.frontend import tools as tool_styles
-from tests import harness, oracle
-from tests.differential import instances
-from tests.strategies import Seeded
 
 VOCABULARY = structgen.Vocabulary.from_bytes(
     [bytes([i]) for i in range(256)] + [b"", b"", b"", b""],

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import pytest
 
 import structgen as sg
+from oracles.speculative import TableModel
 from structgen.templates import Template
-from tests.test_generate import TableModel
 
 COMPILER = sg.Compiler(sg.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], eos_token_ids=256))
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import structgen
-from tests.harness import HANG, WORDS, compiler, vocabulary
+from oracles.harness import HANG, WORDS, compiler, vocabulary
 
 THREADS, COMPILES = 16, 200
 

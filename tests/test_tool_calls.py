@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 
 import structgen as sg
+from oracles.differential import instances
+from oracles.strategies import Seeded
 from structgen.frontend.tools import STYLES
-from tests.differential import instances
-from tests.strategies import Seeded
 from tests.test_serve_text import ARGUMENTS, SCHEMA, written
 
 NAMES = ("weather", "time", "weather_now")

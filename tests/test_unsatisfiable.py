@@ -10,8 +10,8 @@ import re
 import pytest
 
 import structgen
+from oracles.harness import compiler
 from structgen import errors
-from tests.harness import compiler
 
 NOTHING = {"allOf": [{"type": "string"}, {"type": "number"}]}
 

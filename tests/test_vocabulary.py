@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import structgen
+from oracles.harness import cpu_limit
 from structgen import Vocabulary, VocabularyError
 from structgen._tokenizers import pieces, sentencepiece_model
-from tests.harness import cpu_limit
 
 TEXTS = (
     "",

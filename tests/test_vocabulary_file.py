@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 import structgen
+from oracles.harness import WORDS, vocabulary
+from oracles.vocabulary_file import signed
 from structgen.errors import VocabularyError
-from tests.harness import WORDS, vocabulary
 
 SCHEMA = '{"type":"object","properties":{"name":{"type":"string","maxLength":9},"n":{"type":"integer"}}}'
 TEXTS = ("", "{", '{"na', '{"name": "ab', '{"name": "", "n": -1', "{}")
@@ -108,43 +109,6 @@ def test_every_damage_is_refused(file, tmp_path) -> None:
             structgen.Vocabulary.load(missing)
     with pytest.raises(VocabularyError, match="written"):
         structgen.Vocabulary.load(file).save(tmp_path / "no folder" / "words.sgv")
-
-
-MASK = (1 << 64) - 1
-
-
-def mix(h: int, v: int) -> int:
-    h ^= (v + 0x9E3779B97F4A7C15 + (h << 6) + (h >> 2)) & MASK
-    h = (h * 0xFF51AFD7ED558CCD) & MASK
-    return h ^ (h >> 32)
-
-
-def checksum(data: bytes) -> int:
-    """The format's own, written a second time."""
-    lanes = [1, 2, 3, 4]
-    whole = len(data) // 32 * 32
-    for i, word in enumerate(struct.unpack(f"<{whole // 8}Q", data[:whole])):
-        lane = ((lanes[i % 4] ^ word) * 0x9E3779B97F4A7C15) & MASK
-        lanes[i % 4] = lane ^ (lane >> 29)
-    rest = data[whole:]
-    h = mix(len(data), len(rest))
-    while len(rest) >= 8:
-        h = mix(h, int.from_bytes(rest[:8], "little"))
-        rest = rest[8:]
-    h = mix(h, int.from_bytes(rest, "little"))
-    for lane in lanes:
-        h = mix(h, lane)
-    return h
-
-
-def signed(data: bytearray) -> bytes:
-    """`data` with its checksums made right again."""
-    end = 24 + 11 * 16
-    size = end + 24
-    data[end : end + 8] = struct.pack("<Q", len(data))
-    data[end + 8 : end + 16] = struct.pack("<Q", checksum(bytes(data[size:])))
-    data[end + 16 : end + 24] = struct.pack("<Q", checksum(bytes(data[: end + 16])))
-    return bytes(data)
 
 
 def test_wrong_indices_behind_a_right_checksum_never_crash(file, tmp_path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.serving import served
+from oracles.serving import served
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images"
 COLOURS, MOST = 96, 150_000

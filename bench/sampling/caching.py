@@ -2,7 +2,7 @@
 
     python -m bench.sampling.caching [--n 100] [--tasks json toy ...]
 
-Enters: tasks of `bench.sampling.tasks` whose Z is known or bracketed. Leaves: a table, for n draws of each:
+Enters: tasks of `oracles.tasks` whose Z is known or bracketed. Leaves: a table, for n draws of each:
 the forwards of ASAp as published (one for every token), the same with a cache of prefixes (the distinct
 prefixes among them), structgen's ASAp (one walk at a time) and CARS (in batches); and the distance to the
 target (KL, nats) of ASAp's plain draws, of the same draws with their weights, and of CARS's. The two ASAp's
@@ -18,8 +18,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from bench import data
-from bench.sampling import references, run, tasks
+from bench.sampling import references, run
+from oracles import data, tasks
 from structgen.sampling.chance import Seeds
 
 TASKS = ("toy", "json", *tasks.NAMES)

@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
-from bench import data
 from bench.sampling.run import Stopped, limited
+from oracles import data
 from structgen.errors import StructgenError
 from structgen.sampling.logspace import effective_size, logsumexp
 

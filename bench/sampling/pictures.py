@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from bench.sampling import tasks
 from bench.sampling.run import COUNTS, call
+from oracles import tasks
 from structgen.sampling import (
     Guide,
     Predicate,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
-from bench.sampling.tasks import Context
+from oracles.tasks import Context
 from structgen.sampling import vector
 from structgen.sampling.chance import Seeds
 from structgen.sampling.methods import METHODS

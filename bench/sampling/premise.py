@@ -33,8 +33,8 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
-from bench import data
 from bench.sampling.run import Stopped, limited
+from oracles import data
 from structgen.errors import StructgenError
 from structgen.lm import embedded as files
 from structgen.lm.load import language_model

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.sampling.tasks import Task
+from oracles.tasks import Task
 from structgen import allocate_bitmask
 
 __all__ = ["Cost", "ReferenceAsap", "awrs", "mask_bits"]

@@ -30,8 +30,8 @@ from typing import Any
 
 import numpy as np
 
-from bench import data
-from bench.sampling import references, tasks
+from bench.sampling import references
+from oracles import data, tasks
 from structgen.sampling import Predicate, Samples, SmcOptions, sample
 from structgen.sampling.chance import Seeds
 from structgen.sampling.logspace import effective_size

@@ -2,7 +2,7 @@
 
     python -m bench.sampling.searching [--tasks toy json ...] [--most 4000]
 
-Enters: tasks of `bench.sampling.tasks`. Leaves: for each the log-probability of the best text that best-first
+Enters: tasks of `oracles.tasks`. Leaves: for each the log-probability of the best text that best-first
 search certifies, and for beams, greedy and adaptive search how many nats their text lies below it; with the
 forwards of each, every search with a trie of its own. Cost: seconds a task.
 """
@@ -13,8 +13,8 @@ import argparse
 from typing import Any
 
 import structgen as sg
-from bench import data
-from bench.sampling import run, tasks
+from bench.sampling import run
+from oracles import data, tasks
 from structgen.sampling import beam_search, prepare
 
 TASKS = ("toy", "json", *tasks.NAMES)

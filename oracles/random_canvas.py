@@ -2,10 +2,10 @@
 
 The law: a token may stand in a slot exactly where some filling of the canvas has it there, slot counts, end
 and padding included; rows of bits are those verdicts; whatever is committed of what is allowed, in any order,
-the canvas can be completed. Which texts belong to a grammar is asked of `tests.random_grammars.Oracle` or of
-a plain matcher, neither of which knows of holes.
+the canvas can be completed. Which texts belong to a grammar is asked of `random_grammars.Oracle` or of a
+plain matcher, neither of which knows of holes.
 
-`python -m tests.random_canvas DIALECT|schema FIRST COUNT` checks seeds and prints a line a failure.
+`python -m oracles.random_canvas DIALECT|schema FIRST COUNT` checks seeds and prints a line a failure.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
+from oracles import strategies
+from oracles.random_grammars import VOCABULARIES, Mismatch, compiled, compilers, draw, membership, run
+from oracles.strategies import Seeded, Source
 from structgen import errors
-from tests import strategies
-from tests.random_grammars import VOCABULARIES, Mismatch, compiled, compilers, draw, membership, run
-from tests.strategies import Seeded, Source
 
 # Tokens that make the texts of small schemas, not each byte of which is one.
 JSON_TOKENS = (

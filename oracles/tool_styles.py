@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tests import oracle, strategies
-from tests.strategies import Source
+from oracles import oracle, strategies
+from oracles.strategies import Source
 
 BLANK = r"[ \t\r\n]{0,4}"
 DSML = "｜DSML｜"

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.differential.schemas import FINITE, KEY_PATTERNS, KEYS, Builder
-from tests.strategies import NUMBERS, STEPS, TYPES, Source
+from oracles.differential.schemas import FINITE, KEY_PATTERNS, KEYS, Builder
+from oracles.strategies import NUMBERS, STEPS, TYPES, Source
 
 
 def recursion(source: Source, draft: int) -> Any:
@@ -456,7 +456,7 @@ def references(source: Source, draft: int) -> Any:
     out = definition(-1)
     out[b.container] = {f"d{i}": b.name_it(definition(i), i) for i in range(b.definitions)}
     if b.links == "resource":
-        from tests.differential.schemas import BASE
+        from oracles.differential.schemas import BASE
 
         out = {"id" if draft == 4 else "$id": BASE + "root", **out}
         if b.dynamic:

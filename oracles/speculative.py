@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
-from bench.sampling.tasks import Context
+from oracles.tasks import Context
 from structgen.speculation import Cursor, Here, Start, Step
 
 TEXTS = [
@@ -36,27 +36,38 @@ SCHEMAS: list[Any] = [
 class RandomModel:
     """Distributions that depend on the last `memory` tokens, so that texts repeat themselves."""
 
-    max_context = None
+    max_context: int | None = None
 
     def __init__(
         self, seed: int = 0, vocabulary: sg.Vocabulary = VOCABULARY, memory: int = 2, sharp: float = 2.0
     ) -> None:
         self.vocabulary = vocabulary
         self.eos_token_ids = vocabulary.eos_token_ids
-        self.calls = 0
+        self.calls: list[int] = []  # rows of each call
         self._seed, self._memory, self._sharp = seed, memory, sharp
 
     def start(self, prompt: str | Sequence[int]) -> Context:
         return Context(tuple(self.vocabulary.encode(prompt) if isinstance(prompt, str) else prompt))
 
     def logprobs(self, contexts: Sequence[Context]) -> np.ndarray:
-        self.calls += 1
+        self.calls.append(len(contexts))
         rows = []
         for context in contexts:
             random = np.random.default_rng([self._seed, *context.tokens[-self._memory :]])
             scores = random.normal(size=self.vocabulary.vocab_size) * self._sharp
             rows.append(scores - np.log(np.exp(scores).sum()))
         return np.array(rows, np.float32)
+
+
+TOKENS = [b"", *(bytes([i]) for i in range(32, 127)), b'{"', b'":']
+
+
+class TableModel(RandomModel):
+    """A `RandomModel` over `TOKENS`, which may have a longest context."""
+
+    def __init__(self, seed: int = 0, max_context: int | None = None, sharp: float = 1.0) -> None:
+        super().__init__(seed, sg.Vocabulary.from_bytes(TOKENS, eos_token_ids=[0]), sharp=sharp)
+        self.max_context = max_context
 
 
 class Adversary:

@@ -10,7 +10,7 @@ import json
 import random
 from typing import Any, NamedTuple
 
-from tests import attack
+from oracles import attack
 
 TEXTS = [
     "",
@@ -169,6 +169,45 @@ UNKNOWN = [
     "functions",
     "suffix",
 ]
+
+
+def hostile(name: str, salt: int) -> dict[str, Any]:
+    """A constraint with slow masks or a slow compile, of one of five kinds; a grammar a salt."""
+    if name == "masks":
+        k = 12 + salt % 9
+        text = f"(.*[a-f].{{{k}}}[b-k].*|.*[c-h].{{{k + 1}}}[a-c].*|[a-e ]{{50,{100 + salt}}}){{2,60}}"
+        return {"guided_regex": text}
+    if name == "counters":
+        text = "[a-z]"
+        for i in range(6):
+            text = f"({text}{{2,{12 + i + salt % 50}}}[a-m]?)"
+        return {"guided_regex": text + f"{{1,{1 + salt}}}"}
+    patterns: list[Any]
+    if name == "strings":
+        patterns = [{"not": {"pattern": f"[a-f].{{{16 + j}}}[b-k]"}} for j in range(12)]
+        item = {"type": "string", "minLength": 60 + salt % 50, "allOf": patterns}
+        return {"guided_json": {"type": "array", "minItems": 40 + salt, "items": item}}
+    if name == "compiles":
+        names = [f"p{i}" for i in range(30)]
+        values = {
+            name: {
+                "allOf": [
+                    {"type": "string", "pattern": f"[a-f].{{{12 + j + i % 5}}}[b-k]{salt + i}"}
+                    for j in range(8)
+                ]
+            }
+            for i, name in enumerate(names)
+        }
+        return {"guided_json": {"type": "object", "properties": values, "required": names}}
+    if name == "items":
+        listed = {
+            "type": "array",
+            "uniqueItems": True,
+            "minItems": 20,
+            "items": {"enum": list(range(salt, 800 + salt))},
+        }
+        return {"guided_json": {**listed, "contains": {"maximum": salt + 30}, "maxContains": 9}}
+    raise ValueError(f"no hostile constraint is called {name!r}")
 
 
 class Request(NamedTuple):

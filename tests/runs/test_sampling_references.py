@@ -10,7 +10,7 @@ import pytest
 
 from bench.sampling.references import ReferenceAsap
 from bench.sampling.run import kl
-from bench.sampling.tasks import bounded, defined, toy
+from oracles.tasks import bounded, defined, toy
 from structgen.sampling import asap
 from structgen.sampling.api import prepare
 from structgen.sampling.chance import Seeds
@@ -90,8 +90,8 @@ def test_the_report_says_what_was_measured_and_what_took_too_long(capsys: pytest
 @pytest.mark.parametrize("depth", [1, None])
 def test_brackets_hold_what_dynamic_programming_computes(data_root: Any, depth: int | None) -> None:
     """Grammars of real tasks, read by the engine and by sets of stacks; CP's are finite uncut."""
-    from bench.sampling import tasks
     from bench.sampling.run import call
+    from oracles import tasks
 
     chosen = (
         ("CP/CP_re_ptb_486", "CP/CP_re_ptb_486+") if depth is None else ("CP/CP_re_ptb_486+", tasks.NAMES[1])

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 import structgen
+from oracles import oracle
 from structgen import errors
-from tests import oracle
 
 TOKENS = 120  # of one walk, before it is completed by the shortest way
 _FORMATS = (

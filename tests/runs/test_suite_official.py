@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench import suite
+from oracles.harness import HANG
 from tests.conftest import need
-from tests.harness import HANG
 
 EXCEPTIONS = Path(__file__).with_name("suite_exceptions.json")
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tests import oracle
-from tests.strategies import Source
+from oracles import oracle
+from oracles.strategies import Source
 
 Node = tuple[Any, ...]
 Grammar = dict[str, tuple[int | None, Node]]

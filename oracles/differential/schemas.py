@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.strategies import FORMAT_TEXTS, NUMBERS, PATTERNS, SCALARS, STEPS, TYPES, Source
+from oracles.strategies import FORMAT_TEXTS, NUMBERS, PATTERNS, SCALARS, STEPS, TYPES, Source
 
 KEYS = ("a", "b", "ab", "ba", "c", "é", "x-1", "aa", "")
 FINITE = ("^a$", "^(a|b)$", "^[ab]{1,2}$", "^(ab|c|zz)$", "^$", "^x-[01]$", "^[a-c]?$")

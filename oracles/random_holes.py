@@ -3,9 +3,9 @@
 Two laws. Of `infill`: a middle belongs to it exactly where prefix, middle and suffix together belong to the
 grammar; what can still become one is live; masks are those of trials, and never empty. Of `can_complete`: yes
 comes with a text that the parts allow and the grammar has, no means that no short text is one. Membership is
-`tests.random_grammars.Oracle`, which shares no code with the engine.
+`oracles.random_grammars.Oracle`, which shares no code with the engine.
 
-`python -m tests.random_holes DIALECT FIRST COUNT` checks seeds and prints a line a failure.
+`python -m oracles.random_holes DIALECT FIRST COUNT` checks seeds and prints a line a failure.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
-from structgen import errors
-from tests import oracle, strategies
-from tests.random_grammars import (
+from oracles import oracle, strategies
+from oracles.random_grammars import (
     DIALECTS,
     VOCABULARIES,
     Mismatch,
@@ -32,7 +31,8 @@ from tests.random_grammars import (
     run,
     texts,
 )
-from tests.strategies import Seeded, Source
+from oracles.strategies import Seeded, Source
+from structgen import errors
 
 LONGEST = 5
 

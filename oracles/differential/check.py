@@ -15,12 +15,12 @@ from typing import Any
 import jsonschema
 
 import structgen
+from oracles import oracle, strategies
+from oracles.differential import instances, schemas, targeted
+from oracles.differential.judge import DRAFTS, METASCHEMAS, Judge, in_python
+from oracles.differential.shrink import shrunk
+from oracles.strategies import Source
 from structgen import errors
-from tests import oracle, strategies
-from tests.differential import instances, schemas, targeted
-from tests.differential.judge import DRAFTS, METASCHEMAS, Judge, in_python
-from tests.differential.shrink import shrunk
-from tests.strategies import Source
 
 VALIDATORS = {
     4: jsonschema.Draft4Validator,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
-from bench.sampling.tasks import Context
+from oracles.tasks import Context
 from structgen.sampling.potential import Potential, Prefix
 from structgen.sampling.target import Law, Target
 from structgen.sampling.trie import Trie

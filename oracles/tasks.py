@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
-from bench import data
-from bench.sampling.exact import Exact, Rules, Stacks, TooLarge
+from oracles import data
+from oracles.exact import Exact, Rules, Stacks, TooLarge
 
 __all__ = ["FULL", "NAMES", "Context", "Ngram", "Task", "Toy", "gad", "json_task", "law", "names", "toy"]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import pytest
 
 import structgen
-from bench import correctness, data
+from bench import correctness
+from oracles import data
+from oracles.harness import compiler
 from structgen.bench.engines.structgen import vocabulary
 from tests.conftest import need
-from tests.harness import compiler
 
 COUNT, WITH_TOKENS = 150, 25
 MAY_BE_REFUSED = {"UnsupportedSchema", "SchemaTooComplex"}

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from tests.differential.judge import Judge
-from tests.differential.schemas import KEYS
-from tests.strategies import FORMAT_TEXTS, NUMBERS, SCALARS, STRINGS, TYPES, Source
+from oracles.differential.judge import Judge
+from oracles.differential.schemas import KEYS
+from oracles.strategies import FORMAT_TEXTS, NUMBERS, SCALARS, STRINGS, TYPES, Source
 
 MATCHING = {
     "a": ("a", "ba", "xax"),

@@ -5,8 +5,8 @@ are common. `lark` and `gbnf` write it. `Oracle` says whether a text belongs to 
 rule can read from each place is filled until nothing changes, and a terminal is matched by Python's `re`, by
 the definition in docs/grammars.md. It knows no derivatives, stacks, automata or left-corner transforms.
 
-`python -m tests.random_grammars DIALECT FIRST COUNT` checks seeds in a process of its own, because a mistake
-may end the process, and prints a line a failure. `failures` runs that and goes on after a crash.
+`python -m oracles.random_grammars DIALECT FIRST COUNT` checks seeds in a process of its own, because a
+mistake may end the process, and prints a line a failure. `failures` runs that and goes on after a crash.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from tests import oracle
-from tests.strategies import Seeded, Source
+from oracles import oracle
+from oracles.strategies import Seeded, Source
 
 Tree = tuple[Any, ...]
 DIALECTS = ("contextual", "dynamic", "scannerless", "gbnf")
@@ -642,7 +642,7 @@ def failures(dialect: str, first: int, count: int, longest: int = 5) -> list[tup
     at, end = first, first + count
     while at < end:
         run = subprocess.run(
-            [sys.executable, "-m", "tests.random_grammars", dialect, str(at), str(end - at), str(longest)],
+            [sys.executable, "-m", "oracles.random_grammars", dialect, str(at), str(end - at), str(longest)],
             capture_output=True,
             text=True,
             check=False,

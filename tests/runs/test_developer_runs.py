@@ -8,7 +8,8 @@ import os
 
 import pytest
 
-from bench import data, planted
+from bench import planted
+from oracles import data
 
 
 @pytest.mark.parametrize("bug", planted.BUGS, ids=lambda bug: bug.name.split(":")[0])
@@ -128,7 +129,7 @@ def test_coverage_counts_each_kind_of_failure(tmp_path, monkeypatch, capsys) -> 
     )
     monkeypatch.setenv("STRUCTGEN_DATA", str(tmp_path))
     out = tmp_path / "rows"
-    coverage.main(["--engines", "tests.test_developer_runs:Says", "--out", str(out)])
+    coverage.main(["--engines", "tests.runs.test_developer_runs:Says", "--out", str(out)])
     rows = {row["about"]: row for row in map(json.loads, out.read_text().splitlines())}
     counts = {
         name: tuple(row[kind] for kind in ("passed", "compile", "over", "under"))

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin
 
-from tests.oracle import FORMATS, Fractional, canonical, loads
+from oracles.oracle import FORMATS, Fractional, canonical, loads
 
 DRAFTS = (4, 6, 7, 2019, 2020)
 METASCHEMAS = {

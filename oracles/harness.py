@@ -19,9 +19,9 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 
 import structgen
+from oracles import oracle
+from oracles.strategies import Seeded, Source, Words, nasty_words, plain_words, sources
 from structgen import errors
-from tests import oracle
-from tests.strategies import Seeded, Source, Words, nasty_words, plain_words, sources
 
 HANG = 600.0  # seconds after which a child counts as hung; no measure of speed
 LONG = int(os.environ.get("STRUCTGEN_LONG", "1"))
