@@ -29,6 +29,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from bench import records
 from oracles import data
 from structgen.bench import engines, tokens, workers
 from structgen.bench.engines.base import Missing, Refused
@@ -182,12 +183,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument(
         "--limit", type=float, default=20.0, help="seconds a schema with its tests (default: 20)"
     )
-    parser.add_argument("--out", help="write records here (default: standard output)")
-    parser.add_argument("--report", metavar="FILE", help="read records and print the tables")
+    records.options(parser)
     options = parser.parse_args(arguments)
-    if options.report:
-        with open(options.report, encoding="utf-8") as stream:
-            report([json.loads(line) for line in stream])
+    if records.reported(options, report):
         return
     data.require("json-schema-test-suite")
     names = options.engines.split(",")
@@ -196,7 +194,7 @@ def main(arguments: list[str] | None = None) -> None:
             engines.check(name)
         except ValueError as error:
             parser.error(str(error))
-    with open(options.out, "w", encoding="utf-8") if options.out else sys.stdout as out:
+    with records.out(options) as out:
         run(names, options.optional, options.limit, out)
 
 

@@ -11,9 +11,11 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from structgen.bench import corpus
 from structgen.bench.corpus import Case, Instance, dumps, sample, select
@@ -30,6 +32,7 @@ __all__ = [
     "require",
     "root",
     "sample",
+    "shuffled_cases",
     "select",
     "suite_groups",
     "suite_registry",
@@ -83,6 +86,13 @@ def maskbench_case(name: str) -> Case:
     if found is None:
         raise FileNotFoundError(root() / "maskbench")
     return found.case(name)
+
+
+def shuffled_cases(seed: int) -> Iterator[Case]:
+    """All MaskBench cases in an order that the seed decides, read one by one."""
+    names = maskbench_names()
+    for at in np.random.default_rng(seed).permutation(len(names)):
+        yield maskbench_case(names[int(at)])
 
 
 @dataclass(frozen=True, slots=True)

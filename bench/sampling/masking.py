@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import math
-import sys
 import time
 from collections import Counter
 from typing import Any
@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
+from bench import records
 from bench.sampling.run import Stopped, limited
 from oracles import data
 from structgen.errors import StructgenError
@@ -74,11 +75,8 @@ def measure(schema: Any, request: str, limit: float) -> dict[str, Any]:
 
 
 def run(count: int, limit: float, minutes: float, out: Any) -> None:
-    names = data.maskbench_names()
-    chosen = np.random.default_rng(25).permutation(len(names))[:count]
     end = time.perf_counter() + 60 * minutes
-    for at in chosen:
-        case = data.maskbench_case(names[int(at)])
+    for case in itertools.islice(data.shuffled_cases(25), count):
         begin = time.perf_counter()
         if begin > end:
             break
@@ -92,11 +90,11 @@ def run(count: int, limit: float, minutes: float, out: Any) -> None:
         print(json.dumps(record), file=out, flush=True)
 
 
-def report(records: list[dict[str, Any]]) -> None:
-    errors = Counter(r["error"] for r in records if "error" in r)
-    good = [r for r in records if "error" not in r]
+def report(found: list[dict[str, Any]]) -> None:
+    errors = Counter(r["error"] for r in found if "error" in r)
+    good = [r for r in found if "error" not in r]
     left_out = ", ".join(f"{n} {name}" for name, n in errors.most_common())
-    print(f"{len(good)} schemas of {len(records)} ({left_out}); {N} draws, {TOKENS} tokens at most")
+    print(f"{len(good)} schemas of {len(found)} ({left_out}); {N} draws, {TOKENS} tokens at most")
     if not good:
         return
     print(f"{'':34} {'p10':>8} {'p25':>8} {'p50':>8} {'p75':>8} {'p90':>8}   mean")
@@ -132,15 +130,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--limit", type=float, default=20.0, help="seconds a schema and method (default: 20)")
     parser.add_argument("--minutes", type=float, default=1e9, help="begin no schema after so many")
-    parser.add_argument("--out", help="write records here (default: standard output)")
-    parser.add_argument("--report", metavar="FILE", help="read records and print the table")
+    records.options(parser)
     options = parser.parse_args(arguments)
-    if options.report:
-        with open(options.report, encoding="utf-8") as stream:
-            report([json.loads(line) for line in stream])
+    if records.reported(options, report):
         return
     data.require("maskbench")
-    with open(options.out, "w", encoding="utf-8") if options.out else sys.stdout as out:
+    with records.out(options) as out:
         run(options.count, options.limit, options.minutes, out)
 
 

@@ -33,6 +33,7 @@ from typing import Any
 import numpy as np
 
 import structgen as sg
+from bench.sampling.references import mask_bits
 from bench.sampling.run import Stopped, limited
 from oracles import data
 from structgen.errors import StructgenError
@@ -56,12 +57,10 @@ class Spent:
 
 
 def by_mask(matcher: Any, row: np.ndarray, ends: list[int], last: bool, rng: Any, spent: Spent) -> Any:
-    mask = sg.allocate_bitmask(1, row.size)
     if last:
         allowed = np.array(ends) if matcher.is_accepting() else np.empty(0, np.int64)
     else:
-        matcher.fill_bitmask(mask)
-        allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")[: row.size])
+        allowed = np.flatnonzero(mask_bits(matcher, row.size))
     spent.asked += 1
     if not allowed.size:
         return None, -math.inf
@@ -219,10 +218,8 @@ def main(arguments: list[str] | None = None) -> None:
     domain("patterns", patterns, options.n, options.limit)
     if not data.maskbench_names():
         return
-    names = data.maskbench_names()
     found = []
-    for at in np.random.default_rng(3).permutation(len(names)):
-        case = data.maskbench_case(names[int(at)])
+    for case in data.shuffled_cases(3):
         try:
             grammar = compiler.json_schema(
                 case.schema, whitespace="compact", numbers="canonical", strings="plain"

@@ -10,6 +10,7 @@
 #include "engine/compose.h"
 #include "grammar/lower.h"
 #include "grammar/table.h"
+#include "regex/choice.h"
 #include "regex/syntax.h"
 
 namespace structgen {
@@ -233,43 +234,11 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   return grammar;
 }
 
-namespace {
-constexpr std::size_t kFewTexts = 64;    // that one alternation may have: a derivative looks at each
-constexpr uint32_t kMostBranches = 200;  // of texts that are beginnings of each other
-
-// Sorted texts from `depth` on. What many begin with is read once, and behind it their bytes branch, so that
-// a hundred thousand texts are no alternation of so many.
-RegexId one_of(RegexArena& r, std::span<const std::string> texts, std::size_t depth, uint32_t branches) {
-  std::vector<RegexId> parts;
-  if (texts.size() <= kFewTexts || branches > kMostBranches) {
-    for (const std::string& t : texts) parts.push_back(r.literal(std::string_view(t).substr(depth)));
-    return r.alt(std::span<const RegexId>(parts));
-  }
-  std::size_t same = depth;  // the first and the last of sorted texts differ where any do
-  while (same < texts.front().size() && texts.front()[same] == texts.back()[same]) ++same;
-  std::size_t begin = 0;
-  while (begin < texts.size() && texts[begin].size() == same) ++begin;
-  if (begin > 0) parts.push_back(RegexArena::epsilon());
-  while (begin < texts.size()) {
-    std::size_t end = begin;
-    while (end < texts.size() && texts[end][same] == texts[begin][same]) ++end;
-    const RegexId rest = one_of(r, texts.subspan(begin, end - begin), same + 1, branches + 1);
-    parts.push_back(r.cat(r.literal(std::string_view(texts[begin]).substr(same, 1)), rest));
-    begin = end;
-  }
-  const RegexId branch = r.alt(std::span<const RegexId>(parts));
-  return r.cat(r.literal(std::string_view(texts.front()).substr(depth, same - depth)), branch);
-}
-}  // namespace
-
 std::shared_ptr<Grammar> Compiler::choice(const std::vector<std::string>& texts, bool subset) {
   const ForkSection whole;
   const WorkScope scope(Task::kCompile, limits_.compile);
   const auto [w, hold] = enter(false, subset);
-  std::vector<std::string> sorted = texts;
-  std::ranges::sort(sorted);
-  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  return terminal(w, one_of(w->regexes, sorted, 0, 0));
+  return terminal(w, one_of(w->regexes, texts));
 }
 
 }  // namespace structgen

@@ -144,7 +144,9 @@ class Drafter(Protocol):
     """Proposes tokens. One object serves many texts, also at the same time.
 
     One that waits for something outside of this thread (another device, a server) says so by an attribute
-    `waits` that is True: its costs are then told by the clock on the wall.
+    `waits` that is True: its costs are then told by the clock on the wall. One whose cursors never have a
+    `distribution`, because it copies or computes tokens, says so by `has_distribution = False`: no rule that
+    samples drafts takes it. Some offer nothing in most places, so a look at one cursor would not tell.
     """
 
     @property

@@ -23,20 +23,7 @@ from .._draws import probabilities
 from ..logits import allocate_bitmask, apply_bitmask
 from .base import Cursor, Drafter, Here
 from .beams import GumbelBelow, Perturbation, stochastic_beams
-from .drafters import (
-    CorpusDrafter,
-    DraftModel,
-    Forced,
-    Lookahead,
-    LookaheadWindow,
-    PromptLookup,
-    SchemaOrder,
-    SourceCopy,
-    SuffixAutomatonDrafter,
-    SuffixTreeDrafter,
-    TokenRecycling,
-    Trigram,
-)
+from .drafters import DraftModel
 from .engine import Row, Run, _Live
 from .options import Rule
 from .rules import Chance, Floats, k_seq, recursive
@@ -46,11 +33,6 @@ from .tree import Built, DraftTree, Walk
 __all__ = ["RandomChance", "SampledRun", "draw_drafts"]
 
 Distribution = tuple[npt.NDArray[np.int64], Floats]
-# They copy or compute tokens. Some offer nothing in most places, so that a first look at one does not tell.
-_WITHOUT = (
-    CorpusDrafter, Forced, Lookahead, LookaheadWindow, PromptLookup, SchemaOrder, SourceCopy,
-    SuffixAutomatonDrafter, SuffixTreeDrafter, TokenRecycling, Trigram,
-)  # fmt: skip
 
 
 def _none(drafter: Drafter) -> str:
@@ -105,7 +87,7 @@ class SampledRun(Run):
             )
         if not self.options.drafters:
             raise ValueError(f"rule {self.options.rule!r} needs a drafter with a distribution")
-        if isinstance(self.options.drafters[0], _WITHOUT):
+        if not getattr(self.options.drafters[0], "has_distribution", True):
             raise TypeError(_none(self.options.drafters[0]))
         self._random: dict[int, np.random.Generator] = {}
         self._drafts: dict[int, dict[int, tuple[Floats, list[int]]]] = {}

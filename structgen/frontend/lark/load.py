@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -61,14 +61,30 @@ def load(scanned: Scanned, paths: Sequence[str]) -> Any:
     class Loader(GrammarBuilder):
         """Lark's, with errors that name their place. Imported files have loaders of Lark's own."""
 
+        at: str | None = None  # the name whose definition, import or parameter is being read
+
         def _define(self, name: str, is_term: bool, *given: Any, override: bool = False) -> None:
             if name in self._definitions and not override:
                 scanned.fail(f"'{name}' is defined twice", where(scanned.original, name, definition=2))
+            self.at = name
             super()._define(name, is_term, *given, override=override)  # type: ignore[no-untyped-call]
+            self.at = None
+
+        def _extend(self, name: str, *given: Any) -> None:
+            self.at = name
+            super()._extend(name, *given)  # type: ignore[no-untyped-call]
+            self.at = None
+
+        def do_import(self, path: Any, base: Any, aliases: dict[str, str], *given: Any) -> None:
+            self.at = next((name for name in aliases.values() if name in self._definitions), None)
+            super().do_import(path, base, aliases, *given)
+            self.at = None
 
         def validate(self) -> None:
             _check_names(self, scanned)
+            self.at = next(_doubtful_parameters(self._definitions), None)
             super().validate()
+            self.at = None
 
     loader = Loader(import_paths=[imported])
     try:
@@ -88,11 +104,9 @@ def load(scanned: Scanned, paths: Sequence[str]) -> Any:
         _check_terminals(loader, scanned)
         head = PLACEHOLDER.sub("...", str(error).strip()).split("\n")[0]
         head = head[:1].lower() + head[1:] or "Lark cannot read this grammar"
-        words = set(re.findall(r"\w+", str(error)))
-        named = next((n for n in loader._definitions if n in words), None)
-        if named is None:
+        if loader.at is None:
             raise GrammarError(head, text=scanned.original) from None
-        scanned.fail(head, where(scanned.original, named))
+        scanned.fail(head, where(scanned.original, loader.at))
     except _NotFound as error:
         name = ".".join(Path(str(error)).with_suffix("").parts)
         hint = "; name its directory in `import_paths` (else only the grammars of Lark itself are found)"
@@ -155,6 +169,16 @@ def _check_names(loader: Any, scanned: Scanned) -> None:
     for name in loader._ignore_names:
         if name not in known:
             _undefined(name, loader, scanned)
+
+
+def _doubtful_parameters(known: dict[str, Any]) -> Iterator[str]:
+    """Parameters of templates that have the name of a rule; templates that name a parameter twice."""
+    for name, definition in known.items():
+        for at, parameter in enumerate(definition.params):
+            if parameter in known:
+                yield parameter
+            elif parameter in definition.params[:at]:
+                yield name
 
 
 def _check_terminals(loader: Any, scanned: Scanned) -> None:

@@ -27,6 +27,7 @@ class PromptLookup:
         latest: prefer the last occurrence; False prefers the first, as transformers does.
     """
 
+    has_distribution = False
     name = "prompt lookup"
 
     def __init__(
@@ -87,6 +88,7 @@ class SourceCopy:
         again: tokens that must agree to find the place again after a difference.
     """
 
+    has_distribution = False
     name = "source copy"
 
     def __init__(self, source: Sequence[int] | None = None, tokens: int = 16, again: int = 2) -> None:

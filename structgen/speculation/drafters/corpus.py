@@ -158,6 +158,7 @@ class CorpusDrafter:
         OSError: there is no such file.
     """
 
+    has_distribution = False
     name = "corpus"
 
     def __init__(self, corpus: Corpus | str | os.PathLike[str], least: int = 2) -> None:

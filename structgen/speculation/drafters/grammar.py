@@ -33,6 +33,7 @@ _OPEN = 0.85
 class Forced:
     """Drafts what the grammar forces, at every node of the tree."""
 
+    has_distribution = False
     name = "grammar"
 
     def open(self, start: Start) -> _Session:

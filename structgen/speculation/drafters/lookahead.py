@@ -30,6 +30,7 @@ class Lookahead:
         keys: first tokens kept.
     """
 
+    has_distribution = False
     name = "lookahead"
 
     def __init__(self, window: int = 6, longest: int = 4, keys: int = 4096) -> None:

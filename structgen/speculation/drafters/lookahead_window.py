@@ -32,6 +32,7 @@ class LookaheadWindow:
         keys: first tokens kept.
     """
 
+    has_distribution = False
     name = "lookahead window"
 
     def __init__(self, window: int = 5, ngram: int = 4, keys: int = 4096) -> None:

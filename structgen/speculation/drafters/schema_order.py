@@ -61,6 +61,7 @@ class State(NamedTuple):
 class SchemaOrder:
     """Drafts names in the order of the schema, with the opening of their values."""
 
+    has_distribution = False
     name = "schema order"
 
     def __init__(self) -> None:

@@ -103,6 +103,7 @@ class SuffixAutomatonDrafter:
         least: tokens that must match before anything is copied.
     """
 
+    has_distribution = False
     name = "suffix automaton"
 
     def __init__(self, least: int = 1) -> None:

@@ -147,6 +147,7 @@ class SuffixTreeDrafter:
         prompts: store prompts too (never needed where another drafter copies from the prompt).
     """
 
+    has_distribution = False
     name = "suffix tree"
 
     def __init__(self, tree: SuffixTree | None = None, *, prompts: bool = False) -> None:

@@ -37,6 +37,7 @@ class TokenRecycling:
         contexts: kept at most; the first written go first.
     """
 
+    has_distribution = False
     name = "token recycling"
 
     def __init__(self, longest: int = 3, width: int = LIKELY, contexts: int = 1 << 16) -> None:

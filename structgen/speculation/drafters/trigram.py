@@ -30,6 +30,7 @@ class Trigram:
         prompts: learn from prompts too.
     """
 
+    has_distribution = False
     name = "trigram"
 
     def __init__(self, pairs: int = 1 << 17, *, prompts: bool = True) -> None:

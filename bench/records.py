@@ -1,0 +1,32 @@
+"""Runs that write a record a case, and tables of records: `--out FILE`, then `--report FILE`.
+
+In: a parser of a command line. Out: its two options, the stream that a run writes lines of JSON to, and the
+records of such a file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", help="write records here (default: standard output)")
+    parser.add_argument("--report", metavar="FILE", help="read records and print the tables")
+
+
+def reported(options: argparse.Namespace, report: Callable[[list[dict[str, Any]]], None]) -> bool:
+    """Prints the tables of `--report` and says whether it was given."""
+    if options.report:
+        with open(options.report, encoding="utf-8") as stream:
+            report([json.loads(line) for line in stream])
+    return bool(options.report)
+
+
+def out(options: argparse.Namespace) -> contextlib.AbstractContextManager[Any]:
+    """Standard output stays open behind it."""
+    return open(options.out, "w", encoding="utf-8") if options.out else contextlib.nullcontext(sys.stdout)

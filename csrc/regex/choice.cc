@@ -1,0 +1,43 @@
+#include "regex/choice.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+
+namespace structgen {
+
+namespace {
+constexpr std::size_t kFewTexts = 64;    // that one alternation may have: a derivative looks at each
+constexpr uint32_t kMostBranches = 200;  // of texts that are beginnings of each other
+
+// Sorted, distinct texts from `depth` on. `branches`: how often the tree has branched above them.
+RegexId tree(RegexArena& r, std::span<const std::string> texts, std::size_t depth, uint32_t branches) {
+  std::vector<RegexId> parts;
+  if (texts.size() <= kFewTexts || branches > kMostBranches) {
+    for (const std::string& t : texts) parts.push_back(r.literal(std::string_view(t).substr(depth)));
+    return r.alt(std::span<const RegexId>(parts));
+  }
+  std::size_t same = depth;  // the first and the last of sorted texts differ where any do
+  while (same < texts.front().size() && texts.front()[same] == texts.back()[same]) ++same;
+  std::size_t begin = 0;
+  while (begin < texts.size() && texts[begin].size() == same) ++begin;
+  if (begin > 0) parts.push_back(RegexArena::epsilon());
+  while (begin < texts.size()) {
+    std::size_t end = begin;
+    while (end < texts.size() && texts[end][same] == texts[begin][same]) ++end;
+    const RegexId rest = tree(r, texts.subspan(begin, end - begin), same + 1, branches + 1);
+    parts.push_back(r.cat(r.literal(std::string_view(texts[begin]).substr(same, 1)), rest));
+    begin = end;
+  }
+  const RegexId branch = r.alt(std::span<const RegexId>(parts));
+  return r.cat(r.literal(std::string_view(texts.front()).substr(depth, same - depth)), branch);
+}
+}  // namespace
+
+RegexId one_of(RegexArena& regexes, std::vector<std::string> texts) {
+  std::ranges::sort(texts);
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+  return tree(regexes, texts, 0, 0);
+}
+
+}  // namespace structgen
