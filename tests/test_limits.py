@@ -8,7 +8,7 @@ import time
 import pytest
 
 import structgen
-from oracles import oracle
+from oracles import attack, oracle
 from oracles.harness import WORDS, vocabulary
 from structgen import _core, errors
 
@@ -222,6 +222,92 @@ def test_what_was_left_out_stays_out() -> None:
     allowed = oracle.mask_of(matcher, size)
     assert allowed.any()
     assert [tokens[t] for t in range(size) if allowed[t] and not matcher.fork().accept_token(t)] == []
+
+
+FAR = "^(?!.*ab.{15}b)"  # its complement has texts of 18 characters and more
+
+
+@pytest.mark.parametrize("units", [1, 10, 200, 2_000, 20_000, 200_000])
+@pytest.mark.parametrize(
+    "schema, begun",
+    [
+        (
+            {
+                "properties": {
+                    "x": {
+                        "type": "array",
+                        "items": {
+                            "anyOf": [
+                                {"enum": ["é\n"]},
+                                {"oneOf": [{"pattern": FAR}, {}]},
+                                {"type": "boolean"},
+                            ]
+                        },
+                        "uniqueItems": True,
+                        "contains": {"type": "boolean"},
+                    }
+                }
+            },
+            b'{"x"',
+        ),
+        ({"patternProperties": {"^cc$": {"not": {"pattern": FAR}}}, "minProperties": 3}, b'{"ab":fals'),
+    ],
+)
+def test_what_was_too_much_is_decided_where_a_text_would_stop(
+    schema: object, begun: bytes, units: int
+) -> None:
+    # "what may follow takes too much work to tell": each part was given half of what was left, and what that
+    # left undecided stayed so, although all of the work that may be spent was enough.
+    tokens = [bytes([b]) for b in range(256)] + [b""]
+    known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[256])
+    limits = structgen.Limits(mask=units)
+    compiler = structgen.Compiler(known, limits=limits, on_limit="subset")
+    grammar = compiler.json_schema(schema, whitespace="compact")
+    for seed in range(3):
+        source = random.Random(seed)
+        matcher = grammar.matcher()
+        for byte in begun:
+            if not oracle.mask_of(matcher, 257)[byte]:
+                break  # the name itself may be left out
+            assert matcher.accept_token(byte)
+        for _ in range(60):
+            allowed = [t for t in range(257) if oracle.mask_of(matcher, 257)[t]]
+            assert allowed, "a mask of nothing"
+            token = source.choice(allowed)
+            assert matcher.accept_token(token)
+            if token == 256:
+                break
+
+
+@pytest.mark.parametrize("seed", [5, 65, 141, 271, 283, 335, 343])
+def test_tokens_that_were_rolled_back_are_read_again(seed: int) -> None:
+    # How much work there was decided what a state offers, and a way that a mask had taken was forgotten.
+    units = [1, 20, 300, 5_000, 50_000][seed % 5]
+    kind, source_text = attack.grammar(seed)
+    tokens = [bytes([b]) for b in range(256)] + [b"ab", b"abab", b"aa", b"ba", b"  ", b'a"', b'":', b""]
+    end = len(tokens) - 1
+    known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[end])
+    limits = structgen.Limits(mask=units)
+    compiler = structgen.Compiler(known, limits=limits, on_limit="subset")
+    try:
+        grammar = getattr(compiler, kind)(source_text)
+    except errors.StructgenError:
+        return
+    source = random.Random(seed)
+    for _ in range(4):
+        matcher, done = grammar.matcher(), []
+        for _ in range(60):
+            allowed = [t for t in range(end + 1) if oracle.mask_of(matcher, end + 1)[t]]
+            assert allowed
+            token = source.choice(allowed)
+            assert matcher.accept_token(token)
+            if token == end:
+                break
+            done.append(token)
+            if source.random() < 0.2:
+                n = source.randint(1, len(done))
+                matcher.rollback(n)
+                assert matcher.accept_tokens(done[-n:])
 
 
 def test_an_ambiguous_grammar_is_charged() -> None:

@@ -100,6 +100,8 @@ inline int64_t share_of_work() {
   constexpr int64_t kLeast = 2'000, kMost = 4'000'000;
   return std::clamp(meter.left() / 2, kLeast, kMost);
 }
+// The same where a decision has to be made: nearly all of it.
+inline int64_t most_of_work() { return meter.left() / 16 * 15; }
 
 // Throws what a call raises that needs more bytes than `limit`; no setting makes a part of an answer of it.
 [[noreturn]] void out_of_memory(std::size_t limit);

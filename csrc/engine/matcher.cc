@@ -61,18 +61,26 @@ void Matcher::migrate() {
   }
   std::unordered_map<uint32_t, StateId> moved;
   Parser::ImportMemo stacks;
-  std::vector<StateId> history = history_;
-  history.reserve(history_.capacity());
-  for (StateId& s : history) {
+  const auto take = [&](StateId& s) {
     auto [it, fresh] = moved.try_emplace(s.v);
     if (fresh) it->second = next->parser.import(epoch_->parser, s, stacks);
     s = it->second;
+  };
+  std::vector<StateId> history = history_;
+  history.reserve(history_.capacity());
+  for (StateId& s : history) take(s);
+  std::vector<Undone> undone = undone_;
+  for (Undone& u : undone) {
+    take(u.before);
+    take(u.after);
   }
   const std::shared_ptr<Epoch> before = std::exchange(epoch_, next);
   history_.swap(history);
+  undone_.swap(undone);
   Undo back([&] {  // what is promised is taken along, or nothing
     epoch_ = before;
     history_.swap(history);
+    undone_.swap(undone);
   });
   if (!way.empty() && next->limits) next->limits->keep(current(), way);
   if (!way.empty() && next->spelling) next->spelling->keep(current(), way);
@@ -148,7 +156,7 @@ StateId Matcher::walk_on(std::string_view bytes) {
     std::vector<StateId> known;
     if (takes_part()) {
       std::lock_guard hold(grammar_->world().lock);
-      const WorkScope scope(Task::kAccept, grammar_->mask_work());
+      const WorkScope scope(Task::kAccept, ending_work());
       known = ways();
     }
     StateId to = Parser::dead();
@@ -278,10 +286,17 @@ bool Matcher::accept_token(TokenId t) {
   }
   const std::string_view bytes = v.bytes(t);
   if (bytes.empty()) return false;
+  if (!undone_.empty() && undone_.back().token == t && undone_.back().before == current()) {
+    const StateId again = undone_.back().after;
+    push(again, t, bytes);
+    undone_.pop_back();
+    return true;
+  }
   StateId s = epoch_->limits ? accept_limited(t) : walk_on(bytes);
   if (s == Parser::dead() && vouched(t)) s = walk_vouched(bytes);
   if (s == Parser::dead() || (epoch_->spelling && !spellable(s))) return false;
   push(s, t, bytes);
+  undone_.clear();
   return true;
 }
 
@@ -319,6 +334,7 @@ bool Matcher::accept_bytes(std::string_view bytes) {
   const StateId s = walk_text(current(), bytes);
   if (s == Parser::dead() || !completable(s)) return false;
   push(s, -1, bytes);
+  undone_.clear();
   return true;
 }
 
@@ -348,6 +364,11 @@ void Matcher::rollback(std::size_t n) {
   if (n > history())
     throw Error(ErrorKind::kValue, "cannot roll back " + std::to_string(n) + " steps, only " +
                                        std::to_string(history()) + " were accepted");
+  if (grammar_->subset())
+    for (std::size_t i = terminated_; i < n; ++i) {  // an end is no step
+      const std::size_t at = history() - 1 - i;
+      undone_.push_back({tokens_[at], history_[at], history_[at + 1]});
+    }
   history_.resize(history_.size() - n);
   tokens_.resize(history());
   if (!ends_.empty()) {

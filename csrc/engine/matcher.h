@@ -151,6 +151,13 @@ class Matcher {
   std::shared_ptr<const Ends> own_ends_;  // the request's; null: the vocabulary's
   std::size_t request_tokens_ = Request::kAny;
   bool goes_on_after_end_ = false;
+  // Under "subset" what may follow depends on the work that there was: tokens that were rolled back lead
+  // where they led before. The next one to be read is the last.
+  struct Undone {
+    TokenId token;
+    StateId before, after;
+  };
+  std::vector<Undone> undone_;
   std::size_t terminated_ = 0;  // entries at the end that are EOS or padding
   uint64_t spelling_ = 0;       // work left of one mask for states whose shortest text cannot be spelled
   bool exact_ = true;           // see mask_exact()

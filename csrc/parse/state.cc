@@ -74,7 +74,7 @@ const Alternatives& Parser::expand(RuleId rule) {
 // In an arena of subsets a rule that is too much has no alternatives, for the time being.
 void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   if (!regexes_.subset()) return productions_.expand(rule, reading, out);
-  const WorkScope part(meter.task(), share_of_work());
+  const WorkScope part(meter.task(), regexes_.share());
   const uint64_t left_out = productions_.left_out();
   try {
     productions_.expand(rule, reading, out);
@@ -87,12 +87,23 @@ void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
 }
 
 // A state of which nothing is known that may follow, because that was too much to tell in the work at hand,
-// is not remembered: it was promised that the text can be completed. With more work it is looked at again.
-void Parser::feed(uint64_t left_out, bool nothing) {
-  if (!nothing || left_out_ == left_out) return;
+// is not remembered: it was promised that the text can be completed. It is made again with most of the work
+// that is left, and what was found to be too much before is looked at again.
+template <class F>
+StateId Parser::fed(F&& make) {
+  if (const std::optional<StateId> made = make()) return *made;
+  forget_starved();
+  if (!regexes_.insists()) {
+    const Undo back([this, before = regexes_.insist(true)] { regexes_.insist(before); });
+    if (const std::optional<StateId> made = make()) return *made;
+    forget_starved();
+  }
+  throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");
+}
+
+void Parser::forget_starved() {
   for (StackId s : starved_) frontiers_.erase(s.v);
   starved_.clear();
-  throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");
 }
 
 void Parser::add_item(RegexId regex, StackId stack, CaptureId capture, Frontier& out) {
@@ -446,11 +457,15 @@ StateId Parser::one_way(StateId s, std::size_t item) {
 }
 
 StateId Parser::continuation(StackId stack, CaptureId capture) {
+  return fed([&] { return continued(stack, capture); });
+}
+
+std::optional<StateId> Parser::continued(StackId stack, CaptureId capture) {
   const uint64_t left_out = left_out_;
   if (capture.v == 0) {
     const Frontier& known = frontier(stack);
     left_out_ += known.starved;
-    feed(left_out, known.empty());
+    if (known.empty() && left_out_ != left_out) return std::nullopt;
     if (known.lexemes.empty()) return intern(known.items, known.accepting);
     Frontier f = known;
     normalise(f.items);
@@ -459,7 +474,7 @@ StateId Parser::continuation(StackId stack, CaptureId capture) {
   Frontier f;
   depth_ = 0;
   close(stack, capture, Reading{}, f);
-  feed(left_out, f.empty());
+  if (f.empty() && left_out_ != left_out) return std::nullopt;
   normalise(f.items);
   return intern(f.items, f.accepting);
 }
@@ -480,6 +495,10 @@ Parser::Frontier Parser::borrow() {
 }
 
 StateId Parser::step_uncached(StateId s, uint8_t byte) {
+  return fed([&] { return stepped(s, byte); });
+}
+
+std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
   charge(2 + 2 * static_cast<int64_t>(from.size()));
   Frontier f = borrow();
@@ -502,10 +521,11 @@ StateId Parser::step_uncached(StateId s, uint8_t byte) {
       add_item(d, i.stack, capture, f);
     }
   }
-  if (left_out_ != left_out)  // blanks before nothing are nothing
-    feed(left_out, !f.accepting && f.lexemes.empty() && std::ranges::all_of(f.items, [&](const Item& i) {
-           return std::ranges::find(starved, i.stack) != starved.end();
-         }));
+  if (left_out_ != left_out && !f.accepting && f.lexemes.empty() &&
+      std::ranges::all_of(f.items, [&](const Item& i) {  // blanks before nothing are nothing
+        return std::ranges::find(starved, i.stack) != starved.end();
+      }))
+    return std::nullopt;
   normalise(f.items);
   const StateId out = intern(f.items, f.accepting);
   spare_.push_back(std::move(f));

@@ -10,6 +10,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -138,14 +139,19 @@ class Parser {
     std::vector<Item> items;
     std::vector<Pending> lexemes;
     bool accepting = false;
-    bool starved = false;  // nothing is in it, and something was left out; see feed()
+    bool starved = false;  // nothing is in it, and something was left out; see fed()
     bool empty() const { return items.empty() && lexemes.empty() && !accepting; }
   };
   Frontier borrow();
   const Frontier& frontier(StackId stack);
   bool build_frontier(StackId stack, Frontier& out, StackId& missing);
   void merge(const Frontier& from, Frontier& out);
-  void feed(uint64_t left_out, bool nothing);
+  template <class F>
+  StateId fed(F&& make);
+  void forget_starved();
+  // Nothing: all that may follow was left out.
+  std::optional<StateId> continued(StackId stack, CaptureId capture);
+  std::optional<StateId> stepped(StateId s, uint8_t byte);
   void merge_restricted(const Frontier& from, RegexId follow, Frontier& out);
   void merge_in_context(const Frontier& from, uint32_t context, Frontier& out);
   bool first_visit(StackId s);

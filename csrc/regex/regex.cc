@@ -731,7 +731,10 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
     std::fill(n.next, n.next + c.n, kUnknownNext);
   }
   uint32_t& slot = n.next[c.of[b]];
-  if (slot != kUnknownNext) return RegexId{slot};
+  if (slot != kUnknownNext) {
+    if (subset_ && nodes_[slot].emptiness == kEmpty) slot = empty().v;  // found out since
+    return RegexId{slot};
+  }
   RegexId d = derived(r, c.rep[c.of[b]]);
   // Searches within searches, one a point of a look-behind's language: the outer one decides what this one
   // would. Not stored, because whoever asks later is to be told.

@@ -23,6 +23,7 @@
 #include "base/flat_map.h"
 #include "base/ids.h"
 #include "base/intern.h"
+#include "base/work.h"
 #include "regex/classes.h"
 #include "regex/literals.h"
 
@@ -177,14 +178,24 @@ class RegexArena {
   // has a byte to step on, or can end.
   RegexId step(RegexId r, uint8_t b) {
     const RegexId d = next(r, b);
-    if (!subset_ || !undecided(d) || has_known_text(d)) return d;
-    if (vouched_ && !settled_empty(d)) return d;
+    if (!subset_) return d;
+    if (!undecided(d) || has_known_text(d)) return d;
+    if (vouched_ || insists_) {
+      const bool none = settled_empty(d);
+      if (!none && (vouched_ || !undecided(d))) return d;
+    }
     leave_out();
     return empty();
   }
   // Meanwhile step() leads on where a mask said that it does: what is undecided is looked at again with the
   // work at hand, and taken at the mask's word where that is too little. Returns what it was before.
   bool vouch(bool on) { return std::exchange(vouched_, on); }
+  // Meanwhile what was too much to tell is looked at again, and a part may take most of the work that is
+  // left: for a text that could not go on otherwise. Returns what it was before.
+  bool insist(bool on) { return std::exchange(insists_, on); }
+  bool insists() const { return insists_; }
+  // What one of several decisions may take; see share_of_work().
+  int64_t share() const { return insists_ ? most_of_work() : share_of_work(); }
   // How often something was left out so far, by step() or whoever remembers that it was.
   uint64_t left_out() const { return left_out_; }
   void leave_out() { ++left_out_; }
@@ -233,11 +244,12 @@ class RegexArena {
   ByteSet first_bytes(RegexId r);
   ByteSet derived_bytes(RegexId r);
   uint32_t structural_length(const RegexNode& n, std::span<const uint32_t> kids, std::size_t text) const;
-  static constexpr uint8_t kUndecided = 3;
+  static constexpr uint8_t kEmpty = 1, kUndecided = 3;
   bool search_empty(RegexId r);
   bool has_known_text(RegexId r) const;
   bool settled_empty(RegexId r);
   RegexId derived(RegexId r, uint8_t b);
+  bool plenty(RegexId r, uint64_t limit);
   bool near_witness(RegexId r, std::string& out);
   bool promise(RegexId r, std::string_view text);
   uint32_t searches_ = 0;  // searches for emptiness under way, within each other
@@ -246,7 +258,8 @@ class RegexArena {
   bool all_bodies(RegexId r) const;  // every string, its closing quote included
   bool has_short_text(RegexId r);
   void short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out);
-  bool holds(RegexId r, std::string_view text, uint32_t& left);
+  enum class Told : uint8_t { kNo, kYes, kUnknown };
+  Told holds(RegexId r, std::string_view text, uint32_t& left);
   bool plainly_infinite(RegexId r) const;
 
   StableVector<RegexNode, 10> nodes_;
@@ -257,7 +270,7 @@ class RegexArena {
   StableVector<JsonSet> json_sets_;
   InternTable json_set_index_;
   const bool plain_strings_, subset_;
-  bool vouched_ = false;
+  bool vouched_ = false, insists_ = false;
   uint64_t left_out_ = 0;
   LiteralTables tables_;
   std::vector<std::unique_ptr<LazyLanguage>> lazies_;

@@ -3,6 +3,7 @@
 // In: a regex. Out: the answer, found by walking derivatives. Cost: none where the structure tells, else the
 // nodes visited, under a budget; what a search found out about the nodes on its way is kept in them.
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <queue>
@@ -37,7 +38,7 @@ bool RegexArena::is_empty(RegexId r) {
     nodes_[r.v].emptiness = 2;
     return false;
   }
-  if (n.emptiness == kUndecided) too_complex(kTooLarge);
+  if (n.emptiness == kUndecided && !insists_) too_complex(kTooLarge);
   if (n.lazy) return search_empty(r);
   bool result = false;
   switch (n.kind) {
@@ -72,8 +73,8 @@ bool RegexArena::has_known_text(RegexId r) const {
 
 bool RegexArena::judged_empty(RegexId r) {
   if (!subset_) return is_empty(r);
-  if (undecided(r) && !has_known_text(r)) return false;
-  const WorkScope part(meter.task(), share_of_work());
+  if (undecided(r) && !insists_ && !has_known_text(r)) return false;
+  const WorkScope part(meter.task(), share());
   try {
     return is_empty(r);
   } catch (const Error& e) {
@@ -129,13 +130,14 @@ bool RegexArena::has_short_text(RegexId r) {
   short_texts(r, left, texts);
   const auto found = std::ranges::find_if(texts, [&](const std::string& text) {
     left = kParts;
-    return holds(r, text, left);
+    return holds(r, text, left) == Told::kYes;
   });
   if (found == texts.end()) return false;
   return !subset_ || promise(r, *found);
 }
 
-// Texts of the parts that are neither & nor ~ themselves: of an intersection the one that takes longest.
+// Texts of the parts that are neither & nor ~ themselves: of an intersection the one that takes longest, of
+// a complement what the complement within denies.
 void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out) {
   check_depth();
   constexpr std::size_t kTexts = 64, kSteps = 64;
@@ -143,6 +145,11 @@ void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>
   if (n.lazy || out.size() == kTexts || left == 0) return;
   --left;
   if (n.boolean) {
+    if (n.kind == RegexKind::kNot && nodes_[n.a].kind == RegexKind::kAnd) {
+      for (const uint32_t k : std::span(nodes_[n.a].kids, nodes_[n.a].n))
+        if (nodes_[k].kind == RegexKind::kNot) short_texts(RegexId{nodes_[k].a}, left, out);
+      return;
+    }
     if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kAlt) return;
     RegexId longest = empty();
     for (uint32_t i = 0; i < n.n; ++i) {
@@ -176,21 +183,26 @@ void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>
   out.push_back(std::move(text));
 }
 
-// False also where that cannot be told part by part.
-bool RegexArena::holds(RegexId r, std::string_view text, uint32_t& left) {
+// Told part by part, or not at all.
+RegexArena::Told RegexArena::holds(RegexId r, std::string_view text, uint32_t& left) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
-  if (n.lazy || left == 0) return false;
+  if (n.lazy || left == 0) return Told::kUnknown;
   --left;
-  if (!n.boolean) return nodes_[run(r, text).v].nullable;
-  const std::span<const uint32_t> kids(n.kids,
-                                       n.kind == RegexKind::kAnd || n.kind == RegexKind::kAlt ? n.n : 0);
-  if (n.kind == RegexKind::kAnd)
-    return std::ranges::all_of(kids, [&](uint32_t k) { return holds(RegexId{k}, text, left); });
-  if (n.kind == RegexKind::kAlt)
-    return std::ranges::any_of(kids, [&](uint32_t k) { return holds(RegexId{k}, text, left); });
-  return n.kind == RegexKind::kNot && !nodes_[n.a].boolean && !nodes_[n.a].lazy &&
-         !nodes_[run(RegexId{n.a}, text).v].nullable;
+  if (!n.boolean) return nodes_[run(r, text).v].nullable ? Told::kYes : Told::kNo;
+  if (n.kind == RegexKind::kNot) {
+    const Told inner = holds(RegexId{n.a}, text, left);
+    return inner == Told::kUnknown ? inner : inner == Told::kYes ? Told::kNo : Told::kYes;
+  }
+  if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kAlt) return Told::kUnknown;
+  const Told deciding = n.kind == RegexKind::kAnd ? Told::kNo : Told::kYes;
+  Told out = n.kind == RegexKind::kAnd ? Told::kYes : Told::kNo;
+  for (const uint32_t k : std::span(n.kids, n.n)) {
+    const Told part = holds(RegexId{k}, text, left);
+    if (part == deciding) return part;
+    if (part == Told::kUnknown) out = part;
+  }
+  return out;
 }
 
 namespace {
@@ -305,7 +317,7 @@ bool RegexArena::search_empty(RegexId start) {
       if (n.nullable || (!n.boolean && d != empty()) || n.emptiness == 2) return found(at);
       if (d == empty() || n.emptiness == 1) continue;
       if (has_known_text(d)) return found(at);
-      if (n.emptiness == kUndecided) {
+      if (n.emptiness == kUndecided && !insists_) {
         unsure = true;
         continue;
       }
@@ -324,6 +336,53 @@ bool RegexArena::search_empty(RegexId start) {
   return true;
 }
 
+// Whether there are plainly more texts than that. Distinct beginnings begin distinct texts, so those of a few
+// levels of derivatives are counted, not written, and those that go the way of one short text. No search for
+// emptiness is needed.
+bool RegexArena::plenty(RegexId r, uint64_t limit) {
+  constexpr uint32_t kDerivatives = 500;
+  const auto sizes = [](const ClassMap& c) {
+    std::array<uint16_t, 256> out{};
+    for (int b = 0; b < 256; ++b) ++out[c.of[b]];
+    return out;
+  };
+  uint32_t left = kParts;
+  std::vector<std::string> shorts;
+  short_texts(r, left, shorts);
+  for (const std::string& text : shorts) {
+    uint64_t alike = 1;
+    RegexId at = r;
+    for (const char ch : text) {
+      const ClassMap& c = classes(at);
+      const uint8_t kind = c.of[static_cast<uint8_t>(ch)];
+      alike = std::min(alike * sizes(c)[kind], limit + 1);
+      if ((at = derived(at, c.rep[kind])) == empty()) break;
+    }
+    if (nodes_[at.v].nullable && alike > limit) return true;
+  }
+  uint32_t made = 0;
+  uint64_t texts = nodes_[r.v].nullable;
+  std::vector<std::pair<uint32_t, uint64_t>> level{{r.v, 1}};
+  std::unordered_map<uint32_t, uint64_t> longer;
+  while (!level.empty()) {
+    longer.clear();
+    for (const auto& [id, ways] : level) {
+      const ClassMap& c = classes(RegexId{id});
+      if ((made += c.n) > kDerivatives) return false;
+      const std::array<uint16_t, 256> of_class = sizes(c);
+      for (uint16_t i = 0; i < c.n; ++i) {
+        const RegexId d = derived(RegexId{id}, c.rep[i]);
+        if (d == empty()) continue;
+        const uint64_t more = std::min(ways * of_class[i], limit + 1);
+        if (nodes_[d.v].nullable && (texts += more) > limit) return true;
+        longer[d.v] = std::min(longer[d.v] + more, limit + 1);
+      }
+    }
+    level.assign(longer.begin(), longer.end());
+  }
+  return false;
+}
+
 bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& out) {
   // Depth-first over live bytes; a node met again on the path means an infinite language, because
   // dead nodes are never entered.
@@ -332,6 +391,7 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
     int byte;
   };
   out.clear();
+  if (nodes_[r.v].boolean && plenty(r, limit)) return false;
   if (is_empty(r)) return true;
   std::vector<Frame> path{{r, -1}};
   std::vector<uint32_t> on_path{r.v};
@@ -352,7 +412,11 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
     }
     f.byte = b;
     const RegexId d = next(f.id, static_cast<uint8_t>(b));
-    if (undecided(d)) too_complex(kTooLarge);
+    if (undecided(d)) {
+      if (insists_ && settled_empty(d)) continue;
+      if (undecided(d)) too_complex(kTooLarge);
+    }
+    if (d == empty()) continue;
     if (++steps > limit * 64 + 4096 || std::find(on_path.begin(), on_path.end(), d.v) != on_path.end())
       return false;
     text.push_back(static_cast<char>(b));
@@ -395,6 +459,7 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
             exact = false;
             continue;
           }
+          if (d == empty()) continue;  // found out since live() was
           longer[d.v] += n * of_class[i];
           paths += n * of_class[i];
         }
@@ -433,6 +498,7 @@ uint64_t RegexArena::count(RegexId start, uint32_t nodes, bool& exact) {
       exact = false;
       continue;
     }
+    if (d == empty()) continue;
     if (on_path.count(d.v)) return kMany;
     if (const auto it = known.find(d.v); it != known.end()) {
       add(f.sum, it->second);

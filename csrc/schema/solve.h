@@ -135,7 +135,7 @@ T Solver::attempt(T otherwise, F&& f) {
   if (!subset()) return f();
   const uint64_t spent = std::exchange(spent_, 0);
   const uint32_t depth = depth_, restricting = restrict_depth_, low = low_;
-  const WorkScope part(meter.task(), share_of_work());
+  const WorkScope part(meter.task(), regexes_.share());
   try {
     T out = f();
     spent_ = spent;
