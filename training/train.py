@@ -7,6 +7,7 @@ one core with bf16 instructions.
 
     python -m training.train --model target            # starts or resumes
     python -m training.train --model target --steps 9000   # end (and decay) sooner or later
+    python -m training.train --model target --from structgen/lm/embedded/target   # go on from weights
 
 The learning rate is flat and falls in the last `decay` steps, so that a run may
 be ended at any point by giving a smaller `--steps`, or extended by a larger one.
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -40,9 +42,12 @@ CHECK_EVERY = 200
 SAVE_SECONDS = 150.0
 
 
-def tokenizer() -> Tokenizer:
+def tokenizer(source: Path | None = None) -> Tokenizer:
+    """The runs' shared tokenizer: that of the folder `source`, or one trained now, once."""
     folder = RUNS / "tokenizer"
-    if not (folder / "tokenizer.json").exists():
+    if source is not None:
+        bpe.save(Tokenizer.from_file(str(source / "tokenizer.json")), folder)
+    elif not (folder / "tokenizer.json").exists():
         print("training the tokenizer", flush=True)
         bpe.save(bpe.train(VOCABULARY, TOKENIZER_EXAMPLES, TOKENIZER_SEED), folder)
     return Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -156,9 +161,19 @@ def save(path: Path, state: dict[str, Any]) -> None:
     half.replace(path)
 
 
-def run(name: str, config: dict[str, Any], steps: int, label: str, stop_after: float) -> None:
-    tokens = tokenizer()
+def run(
+    name: str,
+    config: dict[str, Any],
+    steps: int,
+    label: str,
+    stop_after: float,
+    source: Path | None = None,
+) -> None:
+    tokens = tokenizer(source)
     model = build(config["model"], tokens, config["seed"])
+    if source is not None:
+        weights = {n: p.float() for n, p in load_file(str(source / "model.safetensors")).items()}
+        model.load_state_dict({**weights, "lm_head.weight": weights["model.embed_tokens.weight"]})
     print(f"{label}: {sum(p.numel() for p in model.parameters()):,} parameters, {steps} steps", flush=True)
     steppers = optimizers(model, config)
     base = [group["lr"] for stepper in steppers for group in stepper.param_groups]
@@ -249,6 +264,9 @@ def main() -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=NUMBER", help="change a config value"
     )
+    parser.add_argument(
+        "--from", dest="source", type=Path, metavar="FOLDER", help="exported weights that a new run starts from"
+    )
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)
     config: dict[str, Any] = json.loads((HERE / "configs" / f"{asked.model}.json").read_text())
@@ -256,7 +274,7 @@ def main() -> None:
         key, value = change.split("=", 1)
         (config["model"] if key in config["model"] else config)[key] = json.loads(value)
     steps = asked.steps or config["steps"]
-    run(asked.model, config, steps, asked.label or asked.model, asked.stop_after)
+    run(asked.model, config, steps, asked.label or asked.model, asked.stop_after, asked.source)
 
 
 if __name__ == "__main__":

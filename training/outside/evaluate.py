@@ -1,0 +1,110 @@
+"""Quality on requests that no generator wrote: `requests.jsonl`, by hand, never trained on.
+
+Enters: a model folder. Leaves: the share of fields and of whole answers that are right.
+Cost: about ten seconds.
+
+    python -m training.outside.evaluate [--folder FOLDER] [--failures] [--record]
+
+Numbers compare by value (1249 is 1249.0), texts exactly. `fields` in a line is short for a schema:
+`str int num bool date email`, `a|b` for an enum, `?` for "may be null", lists and objects as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from training.evaluate import Constraint, leaves, same
+from training.generate import greedy
+from training.prompt import EMBEDDED, ROOT, format_prompt
+from training.tasks import example as _example
+from training.tasks.records import nullable
+
+REQUESTS = Path(__file__).with_name("requests.jsonl")
+_PLAIN: dict[str, dict[str, Any]] = {
+    "str": {"type": "string"},
+    "int": {"type": "integer"},
+    "num": {"type": "number"},
+    "bool": {"type": "boolean"},
+    "date": {"type": "string", "format": "date"},
+    "email": {"type": "string", "format": "email"},
+}
+
+
+def expand(short: Any) -> dict[str, Any]:
+    """The JSON schema that a line's `fields` stand for."""
+    if isinstance(short, dict):
+        return _example.object_schema({name: expand(one) for name, one in short.items()})
+    if isinstance(short, list):
+        return {"type": "array", "items": expand(short[0])}
+    if short.endswith("?"):
+        return nullable(expand(short[:-1]))
+    return {"type": "string", "enum": short.split("|")} if "|" in short else _PLAIN[short]
+
+
+def requests() -> list[dict[str, Any]]:
+    lines = REQUESTS.read_text(encoding="utf-8").splitlines()
+    return [{**one, "schema": expand(one["fields"])} for one in map(json.loads, lines)]
+
+
+def evaluate(folder: Path) -> tuple[dict[str, Any], list[str]]:
+    """Figures, and a text for each answer that is not right."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    constraint = Constraint(tokenizer, model.config.vocab_size)
+    counts: dict[str, list[int]] = {}
+    failures = []
+    for one in requests():
+        ids = tokenizer(format_prompt(one["prompt"], one["schema"]), add_special_tokens=False).input_ids
+        matcher = constraint.matcher(one["schema"])
+        answer = greedy(model, [ids], tokenizer.eos_token_id, tokenizer.pad_token_id, matchers=[matcher])[0]
+        text = tokenizer.decode(answer)
+        true = leaves(one["answer"])
+        try:
+            given = leaves(json.loads(text))
+        except ValueError:  # the answer did not end
+            given = {}
+        paths = {*true, *given}
+        right = sum(p in true and p in given and same(true[p], given[p]) for p in paths)
+        for task in (one["task"], "all"):
+            row = counts.setdefault(task, [0, 0, 0, 0])
+            for at, more in enumerate((1, right == len(paths), len(paths), right)):
+                row[at] += more
+        if right < len(paths):
+            failures.append(f"{one['prompt']}\n  is    {text}\n  wants {json.dumps(one['answer'], ensure_ascii=False)}")
+    return {
+        task: {
+            "requests": rows,
+            "exact": round(100 * exact / rows, 1),
+            "leaves": total,
+            "fields": round(100 * right / total, 1),
+        }
+        for task, (rows, exact, total, right) in counts.items()
+    }, failures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="score an embedded model on requests written by hand")
+    parser.add_argument("--model", choices=("target", "draft"), default="target")
+    parser.add_argument("--folder", type=Path, help="another model folder")
+    parser.add_argument("--failures", action="store_true", help="print the answers that are not right")
+    parser.add_argument("--record", action="store_true", help="write the figures into training/record/")
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    figures, failures = evaluate(asked.folder or EMBEDDED / asked.model)
+    if asked.failures:
+        print("\n".join(failures))
+    for task, row in figures.items():
+        print(f"{task:14}{row['requests']:4} requests, fields {row['fields']:5}%, whole answers {row['exact']:5}%")
+    if asked.record:
+        path = ROOT / "training" / "record" / f"outside_{asked.model}.json"
+        path.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
