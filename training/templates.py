@@ -4,8 +4,8 @@ Enters: a template such as ``(order|buy) {count} {item}[ for {who}]``.
 Leaves: one sentence, and which slots it used.
 Cost: linear in the template.
 
-``(a|b)`` is a choice, ``[x]`` may be left out, ``{slot}`` takes the surface
-form of a value.  Groups nest.
+``(a|b)`` is a choice, ``[x]`` and ``[x|y]`` may be left out, ``{slot}`` takes
+the surface form of a value.  Groups nest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from collections.abc import Callable
 
 from training import words
 
-_INNERMOST = re.compile(r"\(([^()\[\]]*)\)|\[([^()\[\]]*)\]")
+# Parentheses without a bar are the sentence's own.
+_OWN = r"\([^()\[\]|]*\)"
+_INNERMOST = re.compile(
+    rf"\(((?:[^()\[\]|]|{_OWN})*\|(?:[^()\[\]]|{_OWN})*)\)|\[((?:[^()\[\]]|{_OWN})*)\]"
+)
 _ARTICLE = re.compile(r"\b([Aa])n?( )([A-Za-z])")
 _SLOT = re.compile(r"\{(\w+)\}")
 
@@ -30,7 +34,7 @@ def choose(template: str, rng: random.Random) -> str:
         if match.group(1) is not None:
             chosen = rng.choice(match.group(1).split("|"))
         else:
-            chosen = match.group(2) if rng.random() < 0.5 else ""
+            chosen = rng.choice(match.group(2).split("|")) if rng.random() < 0.5 else ""
         template = template[: match.start()] + chosen + template[match.end() :]
 
 

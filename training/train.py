@@ -11,6 +11,8 @@ one core with bf16 instructions.
 
 The learning rate is flat and falls in the last `decay` steps, so that a run may
 be ended at any point by giving a smaller `--steps`, or extended by a larger one.
+With `--minutes` the clock says when the run ends, and the rate falls in the last
+three quarters of that time.
 """
 
 from __future__ import annotations
@@ -78,6 +80,11 @@ def learning_rate(step: int, config: dict[str, Any], steps: int) -> float:
     up = min(1.0, (step + 1) / config["warmup"])
     down = min(1.0, max(0.02, (steps - step) / config["decay"]))
     return up * down
+
+
+def rate_of_clock(step: int, config: dict[str, Any], share: float) -> float:
+    """A factor as in `learning_rate`, of the share of the time that has passed."""
+    return min(1.0, (step + 1) / config["warmup"]) * min(1.0, max(0.01, (1 - share) / 0.75))
 
 
 def optimizers(model: LlamaForCausalLM, config: dict[str, Any]) -> list[torch.optim.Optimizer]:
@@ -168,6 +175,7 @@ def run(
     label: str,
     stop_after: float,
     source: Path | None = None,
+    minutes: float = 0.0,
 ) -> None:
     tokens = tokenizer(source)
     model = build(config["model"], tokens, config["seed"])
@@ -207,11 +215,17 @@ def run(
         }
         save(path, state)
 
-    while step < steps:
+    ended = False
+    while step < steps and not ended:
         # Copying first: its share falls in a straight line to the usual one.
         copy_share = max(0.02, 0.6 * (1 - step / max(1, config["copy_steps"])))
         for batch in batches(tokens, "train", config["seed"], index, config["batch_tokens"], copy_share):
-            factor = learning_rate(step, config, steps)
+            if minutes:
+                share = (spent + time.monotonic() - began) / (60 * minutes)
+                ended = share >= 1
+                factor = rate_of_clock(step, config, share)
+            else:
+                factor = learning_rate(step, config, steps)
             for group, full in zip((g for s in steppers for g in s.param_groups), base, strict=True):
                 group["lr"] = full * factor
             logits, labels = answer_logits(model, batch.ids, batch.answer)
@@ -224,7 +238,7 @@ def run(
             recent.append(loss.item())
             seen += batch.ids.numel()
             step += 1
-            if step % CHECK_EVERY == 0 or step == steps:
+            if step % CHECK_EVERY == 0 or step == steps or ended:
                 model.eval()
                 line = {
                     "step": step,
@@ -242,11 +256,11 @@ def run(
                     print(sample(model, tokens, step), flush=True)
                 recent.clear()
                 model.train()
-            if step >= steps:
+            if step >= steps or ended:
                 break
         # Only between chunks: a resumed run then sees each example once.
         index = batch.next_index
-        if time.monotonic() - saved > SAVE_SECONDS or step >= steps:
+        if time.monotonic() - saved > SAVE_SECONDS or step >= steps or ended:
             keep()
             saved = time.monotonic()
         if stop_after and time.monotonic() - began > stop_after:
@@ -259,6 +273,7 @@ def main() -> None:
     parser.add_argument("--model", choices=("target", "draft"), required=True)
     parser.add_argument("--steps", type=int, help="total steps; the rate falls in the last of them")
     parser.add_argument("--label", help="name of the run (default: the model's)")
+    parser.add_argument("--minutes", type=float, default=0.0, help="end after this time, whatever the step")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--stop-after", type=float, default=0.0, help="seconds, for short trials")
     parser.add_argument(
@@ -274,7 +289,9 @@ def main() -> None:
         key, value = change.split("=", 1)
         (config["model"] if key in config["model"] else config)[key] = json.loads(value)
     steps = asked.steps or config["steps"]
-    run(asked.model, config, steps, asked.label or asked.model, asked.stop_after, asked.source)
+    if asked.minutes and not asked.steps:
+        steps = 10**9
+    run(asked.model, config, steps, asked.label or asked.model, asked.stop_after, asked.source, asked.minutes)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ from typing import Any
 
 from training import templates, words
 from training import values as v
-from training.tasks.domains import DOMAINS, Domain, ListSlot, Slot
+from training.tasks.domains import DOMAINS, WIDENED, Domain, ListSlot, Slot
+from training.tasks.domain import PERSON
 from training.tasks.example import Example, object_schema
 
 _DISTRACTORS = {
@@ -51,6 +52,32 @@ _DISTRACTORS = {
         "hello",
         "could you help",
     ),
+    "roles": (
+        "last year it was {money} euros",
+        "the old one was {money} dollars",
+        "my dog {first} is {count}",
+        "I was in {city} last summer",
+        "the previous one was on {date}",
+        "room {count} is closed",
+        "see page {count}",
+        "{person} told me about it",
+        "we waited for {count} minutes",
+        "attached is the {word} from {date}",
+        "{person} is on holiday",
+        "I also spoke to {person} in {city}",
+        "it is urgent",
+        "don't worry about the {word}",
+        "the weather was fine in {city}",
+        "sent from my phone",
+        "best regards",
+        "hope this helps",
+        "{first} has the {word}",
+        "not {count} as I said before",
+        "hi team",
+        "good morning",
+        "kind regards, {person}",
+        "this is the {count}th time",
+    ),
     "test": (
         "many thanks",
         "please hurry",
@@ -62,7 +89,7 @@ _DISTRACTORS = {
 }
 
 
-_AMOUNT = re.compile(r"(\d[\d.]*) (EUR|euros?|USD|US dollars|dollars|GBP|pounds)\b")
+_AMOUNT = re.compile(r"(\d[\d.,]*) (EUR|euros?|USD|US dollars|dollars|GBP|pounds)\b")
 _SIGNS = {"eu": "\u20ac", "us": "$", "do": "$", "gb": "\u00a3", "po": "\u00a3"}
 
 
@@ -139,26 +166,31 @@ def _fill(form: str, drawn: dict[str, tuple[Any, str]]) -> str:
 
 
 def _distractor(rng: random.Random, split: str) -> str:
-    template = rng.choice(_DISTRACTORS[split])
+    template = rng.choice(_DISTRACTORS["roles" if split == "train" and rng.random() < 0.4 else split])
 
     def surface(slot: str) -> str:
         if slot == "first":
             return v.first_name(rng, split)
         if slot == "person":
             return v.person(rng, split)[1]
+        if slot in ("money", "city", "date"):
+            return {"money": v.money, "city": v.city, "date": v.date}[slot](rng, split)[1]
         return str(rng.randint(2, 30)) if slot == "count" else v.pick(rng, "word", split)
 
     return templates.fill(template, surface)
 
 
 def write(rng: random.Random, split: str, domain_name: str) -> Example:
-    domain = DOMAINS[domain_name]
+    domain = (WIDENED if split == "train" else DOMAINS)[domain_name]
+    if split == "train" and rng.random() < 0.15:
+        return _form(domain, domain_name, rng, split)
     sentences = [templates.choose(rng.choice(getattr(domain, split)), rng)]
     stated = set(templates.slots_of(sentences[0]))
     labelled = split == "train" and rng.random() < 0.3
     extras = [k for k in domain.clauses if k not in stated]
     rng.shuffle(extras)
-    for key in extras[: rng.choices((0, 1, 2, 3), (0.4, 0.33, 0.2, 0.07))[0]]:
+    more = (0.4, 0.33, 0.2, 0.07, 0.0, 0.0) if split == "test" else (0.2, 0.2, 0.25, 0.18, 0.1, 0.07)
+    for key in extras[: rng.choices(range(6), more)[0]]:
         clause = templates.choose(rng.choice(domain.clauses[key][0 if split == "train" else 1]), rng)
         if not stated.intersection(templates.slots_of(clause)):
             stated.update(templates.slots_of(clause))
@@ -185,6 +217,42 @@ def write(rng: random.Random, split: str, domain_name: str) -> Example:
     text = _assemble(sentences, drawn, rng, split)
     schema, answer, unseen = _ask(domain, stated, drawn, list_keys, rng, split)
     return Example(domain_name, text, schema, answer, unseen)
+
+
+_FORM_JOINS = (", ", "; ", " ", " ", " | ", ". ", " - ", " / ")
+_FORM_MARKS = (": ", ": ", ": ", ":", " = ", "=", " - ", " ")
+
+
+def _form(domain: Domain, domain_name: str, rng: random.Random, split: str) -> Example:
+    """A filled form: each value behind a label, which is one of the field's names."""
+    keys = [k for k, slot in domain.slots.items() if getattr(getattr(slot, "kind", None), "schema", None) is not v.BOOLEAN]
+    stated = set(rng.sample(keys, rng.randint(2, min(7, len(keys)))))
+    list_keys: dict[str, set[str]] = {}
+    drawn: dict[str, tuple[Any, str]] = {}
+    parts = []
+    style = rng.choice((str.title, str.capitalize, str.capitalize, str.lower, str.upper))
+    join, mark = rng.choice(_FORM_JOINS), rng.choice(_FORM_MARKS)
+    if join == " ":  # then the label alone says where a value ends
+        style, mark = rng.choice((str.title, str.capitalize)), rng.choice((": ", ": ", ":"))
+    order = sorted(stated)
+    rng.shuffle(order)
+    if rng.random() < 0.6:
+        order = [k for k in domain.slots if k in stated]
+    for key in order:
+        slot = domain.slots[key]
+        if isinstance(slot, ListSlot):
+            rows, surface, list_keys[key] = _draw_list(slot, rng, split)
+            drawn[key] = (rows, surface)
+        else:
+            drawn[key] = slot.kind.draw(rng, split)
+        label = style(rng.choice(slot.names).replace("_", " "))
+        parts.append(f"{label}{mark}{drawn[key][1]}")
+    text = join.join(parts)
+    if rng.random() < 0.2:
+        opening = rng.choice(("new entry", "record", "form", domain_name[:-1], "details", "see below", "data"))
+        text = f"{opening.capitalize()}{rng.choice((': ', ' - ', '. '))}{text}"
+    schema, answer, unseen = _ask(domain, stated, drawn, list_keys, rng, split)
+    return Example(domain_name, text + rng.choice(("", "", ".")), schema, answer, unseen)
 
 
 _LABELS = (
@@ -233,7 +301,7 @@ def _assemble(sentences: list[str], drawn: dict[str, tuple[Any, str]], rng: rand
             part[:1].lower() + part[1:] if part.split(" ")[0] != "I" and sentence[:1] != "{" else part
             for part, sentence in zip(parts, sentences, strict=True)
         ]
-    if rng.random() < 0.2:
+    while rng.random() < (0.2 if split == "test" or len(parts) > 6 else 0.35):
         parts.insert(rng.randrange(len(parts) + 1), _distractor(rng, split))
     if rng.random() < 0.25 and len(parts) > 1:
         rng.shuffle(parts)
@@ -270,6 +338,14 @@ def _ask(
     inner_answer: dict[str, Any] = {}
     for key in asked:
         slot = domain.slots[key]
+        if slot_is_split(domain, key, drawn.get(key), rng, split):
+            first, last = rng.choice((("first_name", "last_name"), ("given_name", "family_name"), ("first_name", "surname"), ("forename", "surname")))
+            whole = drawn[key][0].split() if key in stated else [None, None]
+            for part, word in zip((first, last), whole, strict=True):
+                if cased(part, namer.style) not in fields:
+                    fields[cased(part, namer.style)] = v.STRING if word and not all_nullable else nullable(v.STRING)
+                    answer[cased(part, namer.style)] = word
+            continue
         grouped = group is not None and key in group[1]
         into_fields, into_answer = (inner_fields, inner_answer) if grouped else (fields, answer)
         if grouped and group is not None and group[0] not in fields:
@@ -292,6 +368,16 @@ def _ask(
     if inner_fields and group is not None:
         fields[group[0]] = object_schema(inner_fields)
     return object_schema(fields), answer, namer.unseen
+
+
+def slot_is_split(
+    domain: Domain, key: str, value: tuple[Any, str] | None, rng: random.Random, split: str
+) -> bool:
+    """Whether a person is asked for as first and last name: sometimes, where the name is two words."""
+    slot = domain.slots[key]
+    if split == "test" or isinstance(slot, ListSlot) or slot.kind is not PERSON or key not in ("name", "customer"):
+        return False
+    return rng.random() < 0.15 and (value is None or (len(value[0].split()) == 2 and "." not in value[0]))
 
 
 def _ask_list(
