@@ -14,7 +14,7 @@ import json
 import random
 from collections.abc import Callable, Iterator
 
-from training.tasks import keyed, plain, records, tools
+from training.tasks import keyed, plain, records, things, tools
 from training.tasks.domains import DOMAINS
 from training.tasks.example import Example
 
@@ -32,18 +32,29 @@ WRITERS: dict[str, Writer] = {
     "sql": plain.sql,
     "arithmetic": plain.arithmetic,
     "copy": keyed.copies,
+    "things": things.write,
+    "pairs": things.pairs,
 }
 # Orders are what a visitor tries first; copying is a stepping stone, not a task of its own.
 WEIGHTS: dict[str, float] = {
     **dict.fromkeys(WRITERS, 1.0),
     "orders": 1.8,
-    "keyed": 2.8,
     "events": 1.4,
-    "tools": 3.6,
     "copy": 0.3,
-    "dates": 0.6,
+    "things": 3.5,
+    "pairs": 0.3,
+    "invoices": 1.8,
+    "bugs": 1.3,
+    "addresses": 1.2,
+    "tools": 2.2,
+    "keyed": 2.2,
+    "sql": 0.8,
+    "arithmetic": 0.7,
+    "dates": 0.8,
 }
-TASKS: tuple[str, ...] = tuple(n for n in WRITERS if n != "copy")
+# Training has more: copying, a stepping stone, and things and pairs, which have no test sentences.
+TRAINING_ONLY = ("copy", "things", "pairs")
+TASKS: tuple[str, ...] = tuple(n for n in WRITERS if n not in TRAINING_ONLY)
 EXTRACTION: tuple[str, ...] = (*DOMAINS, "keyed")
 
 
@@ -52,6 +63,8 @@ def example(split: str, seed: int, index: int, weights: dict[str, float] | None 
     digest = hashlib.sha1(f"{split}/{seed}/{index}".encode()).digest()
     rng = random.Random(int.from_bytes(digest[:8], "big"))
     chosen = WEIGHTS if weights is None else weights
+    if split == "test" and weights is None:
+        chosen = {name: weight for name, weight in WEIGHTS.items() if name not in TRAINING_ONLY}
     task = rng.choices(list(chosen), list(chosen.values()))[0]
     return WRITERS[task](rng, split)
 
