@@ -18,6 +18,7 @@ from .checking import check
 from .compiler import Compiler
 from .errors import (
     BudgetExceeded,
+    DoubtfulAnswer,
     GrammarError,
     MissingDependency,
     SchemaTooComplex,
@@ -73,6 +74,7 @@ __all__ = [
     "Compiler",
     "Completion",
     "Denoised",
+    "DoubtfulAnswer",
     "Edited",
     "Event",
     "Failed",

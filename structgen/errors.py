@@ -14,12 +14,15 @@ The C++ core throws one type; its binding calls `from_core` once per error.
       BudgetExceeded                a run-time budget (memory, states, time) ran out
         UnsatisfiableBudget         no text of the language fits the tokens that are left
       MissingDependency (ImportError)  a package that an extra of structgen-engine brings is not there
+
+`DoubtfulAnswer` is no exception but a warning.
 """
 
 from __future__ import annotations
 
 __all__ = [
     "BudgetExceeded",
+    "DoubtfulAnswer",
     "GrammarError",
     "MissingDependency",
     "SchemaTooComplex",
@@ -37,6 +40,10 @@ _SHOWN = 120  # characters of a line that an error message repeats
 
 class StructgenError(Exception):
     """The base of all of them."""
+
+
+class DoubtfulAnswer(UserWarning):
+    """An answer of the embedded model is probably wrong: the request is outside what it was trained for."""
 
 
 class GrammarError(StructgenError, ValueError):

@@ -156,7 +156,7 @@ def lint(
 def warn(schema: Any, name: str = "", *, draft: str | int | None = None, registry: Any = None) -> None:
     """Python warnings of what is surely not meant, without asking the engine: cheap enough for every call."""
     for text in surely(schema, draft=draft, registry=registry):
-        warnings.warn(f"{name}: {text}" if name else text, SchemaWarning, stacklevel=_outside())
+        warnings.warn(f"{name}: {text}" if name else text, SchemaWarning, stacklevel=outside())
 
 
 def surely(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> list[str]:
@@ -182,7 +182,7 @@ def surely(schema: Any, *, draft: str | int | None = None, registry: Any = None)
     return told
 
 
-def _outside() -> int:
+def outside() -> int:
     """The stack level of whoever called this package."""
     import sys
 

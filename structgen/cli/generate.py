@@ -193,6 +193,8 @@ def judge(results: list[Result[Any]], line: Line, max_tokens: int) -> int:
             f"structgen: {line.place}{plural(bound, 'text')} had to end within {max_tokens} tokens and may "
             "be shorter for it"
         )
+    for warning in dict.fromkeys(w for result in results for w in result.warnings):
+        note(f"structgen: warning: {line.place}{warning}")
     return REJECTED if cut else OK
 
 
@@ -228,6 +230,7 @@ def _records(request: Request, line: Line, outcome: Any) -> list[dict[str, Any]]
             "seed": result.sampling.seed,
             **({"stopped_by": result.stopped_by} if result.stopped_by is not None else {}),
             **({"top_logprobs": result.top_logprobs} if result.top_logprobs else {}),
+            **({"warnings": result.warnings} if result.warnings else {}),
             "error": None,
         }
         for i, result in enumerate(outcome if several else [outcome])

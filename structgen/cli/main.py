@@ -12,7 +12,7 @@ from typing import Any
 
 import structgen
 from structgen._extras import missing
-from structgen.errors import GrammarError, StructgenError, UnsatisfiableSchema
+from structgen.errors import DoubtfulAnswer, GrammarError, StructgenError, UnsatisfiableSchema
 from structgen.linting import SchemaWarning
 
 from .common import OK, REJECTED, USAGE, Failure, one_line
@@ -81,6 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _told_once(strict: bool) -> None:
     """Warnings of schemas as lines on standard error, each once; errors with --strict."""
     warnings.simplefilter("error" if strict else "always", SchemaWarning)
+    warnings.simplefilter("ignore", DoubtfulAnswer)  # the commands say it with the result
     said: set[str] = set()
     others = warnings.showwarning
 

@@ -6,6 +6,7 @@ ones into `Result`s. Cost: a compile, a tokenized prompt, and where the budget m
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,8 +17,11 @@ from .._draws import Noise
 from .._structure import Trace
 from .._text import TextStream
 from ..constraints import Constraint
+from ..errors import DoubtfulAnswer
 from ..grammar import CompiledGrammar, can_end_within
+from ..linting import outside
 from ..lm.asked import ask
+from ..lm.doubt import doubt
 from ..lm.load import room_after, tool_style
 from .options import Settings
 from .partial import IncompleteString, Unknown, partial_arguments, partial_json, plain, typed
@@ -103,7 +107,27 @@ class Plan:
             self._captures(text, said),
             text.top_logprobs,
             attempts,
+            self._warnings(text),
         )
+
+    @property
+    def _as_trained(self) -> bool:
+        """Whether the model's own limit of doubt was measured on answers such as this plan's."""
+        settings, constraint = self.settings, self.constraint
+        greedy = self.sampling.temperature == 0 and self.sampling.plain
+        form = settings.format in ("auto", "embedded") and settings.whitespace == "compact"
+        words = isinstance(self.prompt, str) or not isinstance(self.prompt[0], int)
+        return greedy and form and words and (constraint is None or constraint.document() is not None)
+
+    def _warnings(self, text: Text) -> list[str]:
+        """What the result tells of, as Python warnings too. A text that a limit or a stop string shaped is
+        not doubted: its tokens were not the model's choice."""
+        drawn = text.logprobs if len(text.logprobs) == len(text.tokens) else []
+        told = doubt(self.lm, sum(drawn), len(drawn))
+        if told is None or not text.done or text.bound or not self._as_trained:
+            return []
+        warnings.warn(told, DoubtfulAnswer, stacklevel=outside())
+        return [told]
 
     def _value(self, text: Text, said: str) -> Any:
         if self.grammar is None:

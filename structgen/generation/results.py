@@ -61,6 +61,8 @@ class Result(Generic[T_co]):
         captures: the named parts of the text, for grammars and patterns that have names.
         top_logprobs: the most probable tokens of each place, where `top_logprobs=` asked for them.
         attempts: texts that were drawn for this one: above 1 where `retries=` redrew invalid ones.
+        warnings: what the caller should hear of: that the request is probably outside what the embedded model
+            knows (`DoubtfulAnswer`, which is also a Python warning).
         ok: True; a `Failed` of `generate_many` has False.
         prompt_tokens: ids of the prompt.
         timings: seconds of the whole call, shared by its n results: "load", "compile", "prompt" (the first
@@ -84,6 +86,7 @@ class Result(Generic[T_co]):
     captures: dict[str, list[Capture]] = field(default_factory=dict)
     top_logprobs: list[TokenLogprobs] = field(default_factory=list)
     attempts: int = 1
+    warnings: list[str] = field(default_factory=list)
     ok: Literal[True] = field(default=True, init=False, repr=False)  # type checkers tell it from `Failed`
 
     def __repr__(self) -> str:

@@ -77,7 +77,9 @@ def _load(name: str) -> LanguageModel:
     if folder.is_dir() and folder.resolve().parent == embedded.FOLDER:
         from .numpy_model import NumpyLM
 
-        return NumpyLM.from_folder(folder)
+        lm = NumpyLM.from_folder(folder)
+        lm.least_logprob = embedded.LEAST_LOGPROB.get(folder.name)
+        return lm
     from .transformers import TransformersLM
 
     return TransformersLM.from_pretrained(name)

@@ -49,6 +49,7 @@ class NumpyLM(PrefixTreeLM):
     """
 
     runs_here = True
+    least_logprob: float | None = None  # of the embedded models: see `structgen.lm.doubt`
 
     def __init__(
         self,

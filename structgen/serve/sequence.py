@@ -91,6 +91,7 @@ class Plan:
         watch: whether pieces tell how each token came about.
         least: tokens before which neither an end token nor one of `stop_ids` is drawn.
         ignore_ends: whether an end token is a token like others.
+        doubt: tells, of an answer's log-probability and its tokens, what the client should hear of.
         taken: bytes of the grammar's states and masks. bytes_at_most: beyond which it ends its request.
     """
 
@@ -109,6 +110,7 @@ class Plan:
     watch: bool = False
     least: int = 0
     ignore_ends: bool = False
+    doubt: Callable[[float, int], str | None] | None = None
     taken: Callable[[], int] = int
     bytes_at_most: int = 1 << 60
 
@@ -119,7 +121,7 @@ class Answer:
 
     __slots__ = (
         "begun", "context", "counts", "error", "filled", "filling", "generated", "index", "job", "mask",
-        "matcher", "noise", "position", "stream", "taken",
+        "matcher", "noise", "position", "stream", "taken", "total",
     )  # fmt: skip
 
     def __init__(self, job: Job, index: int) -> None:
@@ -133,6 +135,7 @@ class Answer:
         self.noise: Noise | None = plan.drawing.noise(index)
         self.stream: TextStream = TextStream(plan.stops, plan.keep_stop)
         self.position: int = 0
+        self.total: float = 0.0  # of its tokens' log-probabilities
         self.counts: dict[int, int] = {}
         self.generated: bool = False
         self.mask: npt.NDArray[np.int32] | None = (
@@ -180,6 +183,7 @@ class Answer:
         """Take a drawn token. StructgenError: the grammar refuses it, which is a bug."""
         plan = self.job.plan
         self.position += 1
+        self.total += float(raw[token])
         self.filled = False
         piece = Piece(self.index, tokens=1)
         if plan.watch:
@@ -211,6 +215,9 @@ class Answer:
         elif ended:
             piece.text += self.stream.finish()
             piece.finish = "stop"
+            told = None if plan.doubt is None else plan.doubt(self.total, self.position)
+            if told is not None and piece.stopped_by is None:
+                self.job.doubts.add(told)
         elif self.position >= plan.room:
             piece.text += self.stream.finish()
             piece.finish = "length"
@@ -283,6 +290,7 @@ class Job:
         self.subset_masks = 0  # of this request, from which something too much to tell was left out
         self.over = False  # whether nobody wants its answers any more
         self.entries: list[Entry] = []
+        self.doubts: set[str] = set()  # about its answers that ended
 
     def begin(self) -> list[Answer]:
         """The answers, once the prompt is read."""

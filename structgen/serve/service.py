@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from .._drawing import Sampling
@@ -33,6 +34,7 @@ from ..grammar import CompiledGrammar, can_end_within
 from ..limits import Limits
 from ..linting import not_meant
 from ..lm.base import Context, ContextTooLong, LanguageModel
+from ..lm.doubt import doubt
 from ..lm.load import special_names, tool_style
 from ..lm.prompts import is_embedded
 from ..logits import allocate_bitmask
@@ -137,8 +139,8 @@ class Run:
         told: dict[str, Any] = {}
         if self.notes:
             told |= self.notes[0] if len(self.notes) == 1 else {"prompts": self.notes}
-        if self.warnings:
-            told["warnings"] = self.warnings
+        if words := [*self.warnings, *sorted(set().union(*(job.doubts for job in self.jobs)))]:
+            told["warnings"] = words
         if subset := self.jobs[0].request.subset_masks:
             told["subset_masks"] = subset
         return {"structgen": told} if told else {}
@@ -377,6 +379,9 @@ class Service:
                 plan = replace(plan, taken=made.taken, bytes_at_most=most)
             if tools is not None and tools.choice != "none":
                 plan = replace(plan, names=self.special_names)
+            drawing = plan.drawing
+            if drawing.temperature == 0 and drawing.plain and (constraint is None or schema is not None):
+                plan = replace(plan, doubt=partial(doubt, self.lm))
             middle = time.perf_counter()
             if constraint is not None and grammar is not None and known is None:
                 self._first_mask(grammar, constraint, look)

@@ -1,0 +1,29 @@
+"""Whether a model's answer shows that the request is outside what it knows.
+
+Enters: a model, the log-probabilities of an answer's tokens. Leaves: a sentence, or None. Cost: a division.
+
+A model that knows its own limit has `least_logprob`, a mean natural log-probability per token of the answer,
+before the mask, the end's token included. Few answers to requests that it was trained for lie below; most of
+those to others do. The limit is measured on greedy answers to requests in the form of its training
+(`training/outside/calibrate.py`, whose figures the model card has), so it says nothing about others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .base import LanguageModel
+
+__all__ = ["doubt"]
+
+MESSAGE = (
+    "the request is probably outside what the embedded model knows: its answer is improbable to the model "
+    "itself. Check the values, or give a larger model"
+)
+
+
+def doubt(lm: LanguageModel, total: float, tokens: int) -> str | None:
+    """The sentence for an answer of `tokens` tokens whose log-probabilities sum to `total`; None: no doubt."""
+    least: float | None = getattr(lm, "least_logprob", None)
+    return MESSAGE if least is not None and tokens and total < least * tokens else None
