@@ -91,6 +91,11 @@ _ODD = {
 def pick(rng: random.Random, name: str, split: str) -> str:
     if split == "train" and rng.random() < _ODD.get(name, 0.0):
         return _odd(rng, name)
+    if split == "train" and name == "condition" and rng.random() < 0.3:
+        return f"{rng.choice(('light', 'heavy', 'partly', 'mostly', 'very', 'scattered'))} {rng.choice((*words.pool(name, split), 'snow', 'rain', 'drizzle', 'fog', 'showers', 'hail'))}"
+    if split == "train" and name == "job" and rng.random() < 0.2:
+        about = pick(rng, rng.choice(("word", "topic")), split).lower()
+        return rng.choice((f"head of {about}", f"director of {about}", f"{about} manager", f"{about} engineer", f"senior {about} analyst", f"vice president of {about}", "retired", f"{about} chef", f"professor of {about}", "student"))
     return rng.choice(words.pool(name, split))
 
 

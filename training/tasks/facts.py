@@ -24,6 +24,7 @@ class More:
     train: tuple[str, ...] = ()
     clauses: dict[str, tuple[str, ...]] = field(default_factory=dict)
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    forms: dict[str, tuple[str, ...]] = field(default_factory=dict)  # further forms of a list's rows
 
 
 def minutes(keys: str) -> Slot:
@@ -83,6 +84,26 @@ _SERVICE = v.string(
         n,
     )
 )
+
+_ROWS = (
+    "{product} for {price}", "a {product} for {price} euros", "{product} ({price})", "{product}: {price}", "{product} at {price} dollars",
+    "{quantity} {product} for {price} dollars each", "{quantity} x {product} at ${price} each", "{quantity} x {product} @ ${price}", "{quantity} {product} at ${price}",
+    "{quantity} x {product} at {price} EUR", "{quantity} {product} ({price} euros)", "{quantity}x {product}", "{product}, {quantity} pieces", "{product} {price}",
+)  # fmt: skip
+
+# What forms write before a value and no schema calls it.
+LABELS: dict[str, dict[str, str]] = {
+    "people": {"name": "full name; employee; contact", "email": "e-mail", "phone": "tel; tel.; mobile no.", "company": "works at", "city": "lives in", "birthday": "date of birth; DOB"},
+    "addresses": {"name": "attn; attn.; to; deliver to; ship to; recipient name", "street": "street; street and number; address", "zip": "ZIP; PLZ; post code", "company": "deliver to; c/o; firm", "unit": "apt no."},
+    "orders": {"customer": "ordered by; sold to; customer name", "order_id": "order no.; order #; no.", "amount": "qty; pcs; number", "unit_price": "price each; unit price", "city": "ship to; deliver to", "date": "needed by; order date", "total": "total due; sum"},
+    "invoices": {"number": "invoice no.; invoice no; invoice #; no.; inv. no.", "customer": "bill to; billed to; attn", "client": "bill to; sold to", "vendor": "from; supplier; issued by", "total": "total due; amount due; grand total; balance due", "tax": "VAT; sales tax", "subtotal": "net; sub-total", "date": "invoice date; date of issue", "due": "due; payable by; pay by", "terms": "payable within; payment within"},
+    "events": {"title": "event; what; topic", "place": "where; venue", "date": "when", "time": "from; begins; start", "end": "to; ends", "guests": "with; who; attendees", "host": "led by; with", "duration": "length; takes"},
+    "bugs": {"title": "title; summary; problem", "reporter": "reported by; found by", "version": "found in; affects version", "os": "OS; operating system", "assignee": "assigned to", "date": "date; reported on", "steps": "to reproduce"},
+    "measurements": {"sensor": "sensor no.; taken with", "place": "where", "operator": "measured by"},
+    "weather": {"city": "place; where", "wind": "wind speed", "rain": "chance of rain"},
+    "flights": {"origin": "from; leaving from", "destination": "to; going to", "time": "departs", "arrival": "arrives", "number": "flight no.; flight", "name": "passenger; name", "cabin": "class", "date": "outbound; date", "return": "return"},
+    "dates": {"start": "from; starts on", "end": "to; until", "name": "employee; who", "lead": "led by"},
+}  # fmt: skip
 
 MORE: dict[str, More] = {
     "people": More(
@@ -198,6 +219,7 @@ MORE: dict[str, More] = {
             "status": ("status {status}", "it was {status}", "(the|this) order is now {status}"),
             "currency": ("currency: {currency}", "all prices in {currency}"),
         },
+        forms={"items": _ROWS},
         groups={"buyer": ("customer", "email"), "delivery": ("city", "address", "date")},
     ),
     "invoices": More(
@@ -249,6 +271,7 @@ MORE: dict[str, More] = {
             "terms": ("payable within {terms}", "payment within {terms}", "terms: {terms}", "net {terms}"),
             "paid": ("has been {paid}", "(it|this) is {paid}", "{paid}", "the amount is {paid}", "status {paid}"),
         },
+        forms={"items": _ROWS},
         groups={"amounts": ("subtotal", "tax", "total"), "parties": ("vendor", "customer")},
     ),
     "events": More(
@@ -442,6 +465,8 @@ def widened(name: str, domain: Domain) -> Domain:
     for key, slot in {**domain.slots, **more.slots}.items():
         extra = names(more.keys.get(key, ""))
         slots[key] = replace(slot, names=tuple(dict.fromkeys((*slot.names, *extra))))
+        if isinstance(slot, ListSlot) and key in more.forms:
+            slots[key] = replace(slots[key], forms=(*slot.forms, *more.forms[key]))  # type: ignore[call-arg]
     clauses = dict(domain.clauses)
     for key, texts in more.clauses.items():
         train, test = clauses.get(key, ((), ()))

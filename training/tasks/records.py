@@ -19,6 +19,7 @@ from training import values as v
 from training.tasks.domains import DOMAINS, WIDENED, Domain, ListSlot, Slot
 from training.tasks.domain import PERSON
 from training.tasks.example import Example, object_schema
+from training.tasks.facts import LABELS
 
 _DISTRACTORS = {
     "train": (
@@ -142,7 +143,10 @@ def _draw_list(slot: ListSlot, rng: random.Random, split: str) -> tuple[list[dic
     form = rng.choice(slot.forms)
     used = set(templates.slots_of(form))
     rows, parts = [], []
+    alike = [one for one in slot.forms if set(templates.slots_of(one)) == used]
+    mixed = split == "train" and rng.random() < 0.3
     for _ in range(rng.choices((1, 2, 3, 4), (0.4, 0.33, 0.2, 0.07))[0]):
+        form = rng.choice(alike) if mixed else form
         drawn = {key: slot.inner[key].kind.draw(rng, split) for key in sorted(used)}
         if "product" in drawn:
             several = drawn.get("quantity", (1, ""))[0] != 1 and rng.random() < 0.8
@@ -245,7 +249,11 @@ def _form(domain: Domain, domain_name: str, rng: random.Random, split: str) -> E
             drawn[key] = (rows, surface)
         else:
             drawn[key] = slot.kind.draw(rng, split)
+        written = [x.strip() for x in LABELS[domain_name].get(key, "").split(";") if x]
         label = style(rng.choice(slot.names).replace("_", " "))
+        if written and rng.random() < 0.4:
+            label = rng.choice(written)
+            label = label if label.isupper() else label[:1].upper() + label[1:] if join == " " else style(label)
         parts.append(f"{label}{mark}{drawn[key][1]}")
     text = join.join(parts)
     if rng.random() < 0.2:
