@@ -116,6 +116,18 @@ def of_split(value: float, split: str) -> bool:
     return abs(value) < 100 or value != int(value) or words.is_test_number(int(value)) == (split == "test")
 
 
+def in_split(draw: Draw) -> Draw:
+    """The same, with only the numbers that may stand in the split."""
+
+    def drawn(rng: random.Random, split: str) -> Drawn:
+        while True:
+            value, surface = draw(rng, split)
+            if of_split(value, split):
+                return value, surface
+
+    return drawn
+
+
 def number_in_split(rng: random.Random, low: int, high: int, split: str) -> int:
     while True:
         value = rng.randint(low, high)
@@ -461,7 +473,7 @@ def duration(unit: str) -> Draw:
              f"{spoken} hour{'s' * (hours > 1)} {more} minutes", f"{hours}h{more:02d}")
         )  # fmt: skip
 
-    return draw
+    return in_split(draw)
 
 
 def clock(rng: random.Random, split: str) -> Drawn:

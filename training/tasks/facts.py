@@ -46,7 +46,7 @@ def _measure(low: int, high: int, keys: str) -> Slot:
             value = int(value)
         return value, v.grouped(repr(value), rng)
 
-    return s(v.Kind(v.NUMBER, draw), keys)
+    return s(v.Kind(v.NUMBER, v.in_split(draw)), keys)
 
 
 _JOB = v.string(v.from_pool("job"))
@@ -461,10 +461,13 @@ MORE: dict[str, More] = {
 def widened(name: str, domain: Domain) -> Domain:
     """The domain with everything that `MORE` has for it."""
     more = MORE[name]
+    every = [slot for slot in domain.slots.values()]
+    every += [inner for slot in every if isinstance(slot, ListSlot) for inner in slot.inner.values()]
+    kept = {key for slot in every for key in slot.test_names}  # for the test
     slots: dict[str, Slot | ListSlot] = {}
     for key, slot in {**domain.slots, **more.slots}.items():
-        extra = names(more.keys.get(key, ""))
-        slots[key] = replace(slot, names=tuple(dict.fromkeys((*slot.names, *extra))))
+        known = (*slot.names, *names(more.keys.get(key, "")))
+        slots[key] = replace(slot, names=tuple(n for n in dict.fromkeys(known) if n not in kept))
         if isinstance(slot, ListSlot) and key in more.forms:
             slots[key] = replace(slots[key], forms=(*slot.forms, *more.forms[key]))  # type: ignore[call-arg]
     clauses = dict(domain.clauses)

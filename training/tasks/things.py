@@ -50,8 +50,8 @@ def _list(rng: random.Random, split: str) -> v.Drawn:
 _KINDS: dict[str, tuple[dict[str, Any], v.Draw]] = {
     "person": (v.STRING, v.person), "city": (v.STRING, v.city), "country": (v.STRING, v.country), "company": (v.STRING, v.company),
     "title": (v.STRING, _title), "word": (v.STRING, v.phrase), "colour": (v.STRING, v.from_pool("material")), "code": (v.STRING, v.code(("A", "X", "K"))),
-    "thing": (v.STRING, v.product), "count": (v.INTEGER, _number(1, 999)), "small": (v.INTEGER, v.quantity), "year": (v.INTEGER, lambda r, _p: (n := r.randint(1850, 2035), str(n))),
-    "decimal": (v.NUMBER, _decimal), "money": (v.NUMBER, v.money), "date": (v.DATE, v.date), "vague": (v.STRING, v.vague_date), "time": (v.TIME, v.clock),
+    "thing": (v.STRING, v.product), "count": (v.INTEGER, _number(1, 999)), "small": (v.INTEGER, v.quantity), "year": (v.INTEGER, v.in_split(lambda r, _p: (n := r.randint(1850, 2035), str(n)))),
+    "decimal": (v.NUMBER, v.in_split(_decimal)), "money": (v.NUMBER, v.money), "date": (v.DATE, v.date), "vague": (v.STRING, v.vague_date), "time": (v.TIME, v.clock),
     "minutes": (v.INTEGER, v.duration("minute")), "days": (v.INTEGER, v.duration("day")), "hours": (v.INTEGER, v.duration("hour")), "email": (v.EMAIL, v.email), "phone": (v.STRING, v.phone),
     "version": (v.STRING, v.version), "list": ({"type": "array", "items": v.STRING}, _list), "bool": (v.BOOLEAN, lambda r, _p: r.choice(((True, "yes"), (False, "no"), (True, "true"), (False, "false")))),
     "job": (v.STRING, v.from_pool("job")), "percent": (v.INTEGER, lambda r, _p: (n := r.randint(0, 100), f"{n}{r.choice(('%', ' percent', '%'))}")),
