@@ -217,7 +217,7 @@ def made(
     if pad is not None:
         pad = _whole(pad, "pad")
     before = hole_text(prefix, "the prefix")
-    out = Canvas(_core.Canvas(grammar._core, n, before, after == "open", pad), grammar)
+    out = Canvas(_core.Canvas(grammar._fresh(), n, before, after == "open", pad), grammar)
     if out.possible() is False:
         least = _least(grammar, before)
         shown = f"; the shortest text takes {least}" if least is not None and least > n else ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -170,7 +171,7 @@ class Compiler:
             if plain is not None:
                 grammar = CompiledGrammar(plain, self.vocabulary, schema, None)
                 grammar._options = (schema, *_DEFAULTS)
-                grammar._recipe = (Compiler, "json_schema", (schema,), {"on_limit": _LIMIT[subset]})
+                self._made(grammar, "json_schema", (schema,), {}, subset)
                 return self._remember(short, grammar)
         if property_order not in ("schema", "any"):
             raise ValueError(f"property_order is 'schema' or 'any', not {property_order!r}")
@@ -233,9 +234,8 @@ class Compiler:
             "draft": draft,
             "registry": registry,
             "extra_keys": extra_keys if parse else "allow",  # the text is closed already
-            "on_limit": _LIMIT[subset],
         }
-        grammar._recipe = (Compiler, "json_schema", (schema if parse else text,), options)
+        self._made(grammar, "json_schema", (schema if parse else text,), options, subset)
         if registry is None and parse is None:
             self._remember(key, grammar)
         return grammar
@@ -257,7 +257,7 @@ class Compiler:
                 error.message += f" (character {len(before) + 1} of the pattern)"
             raise
         grammar = CompiledGrammar(core, self.vocabulary, pattern, _as_text)
-        grammar._recipe = (Compiler, "regex", (pattern,), {"on_limit": _LIMIT[subset]})
+        self._made(grammar, "regex", (pattern,), {}, subset)
         return self._remember(key, grammar)
 
     def gbnf(self, text: str, *, root: str = "root", on_limit: OnLimit | None = None) -> CompiledGrammar:
@@ -452,8 +452,20 @@ class Compiler:
         grammar = CompiledGrammar(core, self.vocabulary, source, _as_text)
         if recipe is not None:
             method, arguments, options = recipe
-            grammar._recipe = (Compiler, method, arguments, options | {"on_limit": _LIMIT[subset]})
+            self._made(grammar, method, arguments, options, subset)
         return grammar
+
+    def _made(
+        self,
+        grammar: CompiledGrammar,
+        method: str,
+        given: tuple[Any, ...],
+        options: dict[str, Any],
+        subset: bool,
+    ) -> None:
+        """Notes the call that makes the grammar again: where it is unpickled, and where it grew too large."""
+        grammar._recipe = (Compiler, method, given, options | {"on_limit": _LIMIT[subset]})
+        grammar._compiler = weakref.ref(self)
 
     def _set_limits(self, limits: Limits, grammar: CompiledGrammar) -> None:
         """What this compiler and one of its grammars may take from here on; while nobody else has either.
@@ -479,7 +491,7 @@ class Compiler:
             raise GrammarError("a choice needs at least one text")
         subset = self._subset(on_limit)
         grammar = CompiledGrammar(self._core.choice(options, subset), self.vocabulary, options, _as_text)
-        grammar._recipe = (Compiler, "choice", (options,), {"on_limit": _LIMIT[subset]})
+        self._made(grammar, "choice", (options,), {}, subset)
         return grammar
 
     def __copy__(self) -> Compiler:

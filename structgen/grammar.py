@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 import json
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 
 from . import _core
 from ._readable import allowed_here, table_html
 from .canvas import Canvas, made
-from .errors import BudgetExceeded, UnsatisfiableBudget
+from .errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from .holes import Completion, Gap, core_parts, hole_text
 from .logits import allocate_bitmask
 
@@ -64,6 +64,7 @@ class CompiledGrammar:
 
     __slots__ = (
         "__weakref__",
+        "_compiler",
         "_core",
         "_infill",
         "_options",
@@ -84,6 +85,7 @@ class CompiledGrammar:
         self._report: tuple[ReportEntry, ...] | None = None
         self._options: tuple[Any, ...] | None = None  # a JSON Schema's text and arguments
         self._infill: tuple[CompiledGrammar, bytes, bytes] | None = None  # whose middles its texts are
+        self._compiler: Callable[[], Compiler | None] = _no_compiler  # weak: it keeps its grammars
         # The call that makes it again: the class Compiler (handed in: this file does not import it), one of
         # its methods, and the arguments.
         self._recipe: tuple[type[Compiler], str, tuple[Any, ...], dict[str, Any]] | None = None
@@ -127,7 +129,25 @@ class CompiledGrammar:
                 raise TypeError(f"end_token_ids are token ids, not {end_token_ids!r:.60}") from None
             if not ends:
                 raise ValueError("end_token_ids is empty, so no text could end; None means the vocabulary's")
-        return Matcher(self, _core.Matcher(self._core, ends, max_tokens, after_end == "ignore"))
+        return Matcher(self, _core.Matcher(self._fresh(), ends, max_tokens, after_end == "ignore"))
+
+    def _fresh(self) -> _core.Grammar:
+        """The core's grammar for a new text. Earlier texts may have made so much of it that the next one would
+        meet the limit of memory: then it is compiled again, and those texts keep theirs.
+        """
+        if not self._core.full:
+            return self._core
+        compiler = self._compiler()
+        try:
+            if self._infill is not None:
+                grammar, before, after = self._infill
+                self._core = grammar._fresh().infill(before, after)
+            elif compiler is not None and self._recipe is not None:
+                _, method, given, options = self._recipe
+                self._core = getattr(compiler, method)(*given, **options)._core
+        except StructgenError:  # the one that there is serves as long as it can
+            pass
+        return self._core
 
     def prepare(self) -> CompiledGrammar:
         """Makes the first mask, so that whoever decodes need not wait for it; the grammar itself.
@@ -161,7 +181,7 @@ class CompiledGrammar:
             TypeError: a part that is no text and no gap. ValueError: parts that are too long.
             GrammarError: the grammar limits tokens, which depend on how a text is cut.
         """
-        verdict, text = self._core.can_complete(core_parts(parts))
+        verdict, text = self._fresh().can_complete(core_parts(parts))
         return Completion(None if verdict < 0 else verdict == 1, text)
 
     def infill(self, prefix: str | bytes, suffix: str | bytes) -> CompiledGrammar:
@@ -187,7 +207,7 @@ class CompiledGrammar:
         before, after = hole_text(prefix, "the prefix"), hole_text(suffix, "the suffix")
         if not before and not after:
             return self
-        core = self._core.infill(before, after)
+        core = self._fresh().infill(before, after)
         out = CompiledGrammar(core, self.vocabulary, None, _middle)
         out._infill = (self, before, after)
         return out
@@ -691,6 +711,10 @@ def error_of_rows(errors: Sequence[Exception | None]) -> Exception:
     first.add_note(f"row{'s' if len(rows) > 1 else ''} {listed} of a batch of {len(errors)}")
     first.rows = rows  # type: ignore[attr-defined]
     return first
+
+
+def _no_compiler() -> None:
+    return None
 
 
 def _filled_again(grammar: CompiledGrammar, prefix: bytes, suffix: bytes) -> CompiledGrammar:

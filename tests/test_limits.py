@@ -362,29 +362,59 @@ UNIQUE = {"type": "array", "items": {"enum": [f"v{i}" for i in range(800)]}, "un
 @pytest.mark.parametrize("on_limit", ["error", "subset"])
 def test_memory_is_bounded_while_it_grows(on_limit: structgen.OnLimit) -> None:
     """Items left to read are sets of their own. What one text may need is eight times the limit and
-    64 MB (CachePolicy::most); the text ends then, under both settings, and the grammar is made anew."""
+    64 MB (CachePolicy::most); the text ends then, under both settings, and the grammar is made anew for the
+    next one."""
     limits = structgen.Limits(mask=200_000, memory=1 << 20)
     compiler = structgen.Compiler(vocabulary(WORDS), limits=limits, on_limit=on_limit)
     source, row = random.Random(1), structgen.allocate_bitmask(1, WORDS.size)
-    first = compiler.json_schema(UNIQUE)
-    assert compiler.json_schema(UNIQUE) is first
+    grammar = compiler.json_schema(UNIQUE)
+    assert compiler.json_schema(UNIQUE) is grammar
+
+    def read(matcher: structgen.Matcher) -> None:
+        matcher.reset()
+        assert matcher.accept_bytes(b"[")
+        for i in source.sample(range(800), 60):
+            matcher.fill_bitmask(row)
+            assert matcher.accept_bytes(f'"v{i}",'.encode())
+
+    matcher = grammar.matcher()
     with pytest.raises(
         errors.BudgetExceeded, match=r"more than 72 MB of automata.*Limits\(memory="
     ) as raised:
         for _ in range(2_000):
-            matcher = first.matcher()
-            assert matcher.accept_bytes(b"[")
-            left = [f'"v{i}"' for i in source.sample(range(800), 60)]
-            for text in left:
-                matcher.fill_bitmask(row)
-                assert matcher.accept_bytes(f"{text},".encode())
+            read(matcher)
     assert raised.value.pointer is None
     assert compiler.byte_size < 90 << 20
-    again = compiler.json_schema(UNIQUE)
-    assert again is not first
-    matcher = again.matcher()
-    assert matcher.accept_bytes(b'["v1",')
+    read(grammar.matcher())
+    del matcher
+    assert compiler.json_schema(UNIQUE) is not grammar
+    made = {grammar._core}
+    for _ in range(2_000):
+        read(grammar.matcher())
+        made.add(grammar._core)
+        if len(made) > 1:
+            break
+    assert len(made) > 1 and compiler.byte_size < 180 << 20  # two are alive
+
+
+def test_memory_of_searches_is_bounded() -> None:
+    """What a search within one call makes is looked at while it runs: of objects that are all to differ the
+    quotient takes hundreds of megabytes, and a call without a limit of work took 13.9 GB."""
+    limits = structgen.Limits(compile=None, mask=None, memory=1 << 20)
+    compiler = structgen.Compiler(vocabulary(WORDS), limits=limits)
+    open_objects = compiler.json_schema({"type": "array", "items": {"type": "object"}, "uniqueItems": True})
+    six = '{"a":true,"b":false,"c":true,"d":true,"e":false,"f":true}'
+    hole = open_objects.infill(f'[{six},{{"a', "}]")
+    begin = time.process_time()
+    with pytest.raises(errors.BudgetExceeded, match="more than 72 MB"):
+        hole.matcher().tokens_needed()
+    assert time.process_time() - begin < 10
+    assert compiler.byte_size < 90 << 20
+    row = structgen.allocate_bitmask(1, WORDS.size)
+    matcher = hole.matcher()  # made anew
     matcher.fill_bitmask(row)
+    assert row.any()
+    assert open_objects.matcher().accept_bytes(b'[{"a":1}]')
 
 
 def test_limits_name_the_place() -> None:

@@ -265,7 +265,7 @@ bool Matcher::descends(StateId s, std::size_t budget, uint64_t& work) {
 Matcher::Bounds Matcher::tokens_needed(bool search) {
   if (is_terminated()) return {0, 0};
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kBudget, ending_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, ending_work());
   refresh();
   budgeted_ = true;
   spelling_ = kSpellings;
@@ -291,7 +291,7 @@ Matcher::Bounds Matcher::tokens_needed(bool search) {
 bool Matcher::fits(std::size_t budget) {
   if (is_terminated()) return true;
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kBudget, ending_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, ending_work());
   refresh();
   budgeted_ = true;
   spelling_ = kSpellings;
@@ -302,7 +302,7 @@ bool Matcher::fits(std::size_t budget) {
 std::string Matcher::shortest_completion() {
   if (is_terminated()) return {};
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kCompletion, completion_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kCompletion, completion_work());
   refresh();
   if (!epoch_->limits) return epoch_->completion.of(current());
   std::string out;
@@ -529,7 +529,7 @@ bool Matcher::bounded_row(std::span<const uint32_t> plain, uint32_t* row, std::s
   if (!epoch_->fast) return false;
   const Vocabulary& v = grammar_->vocabulary();
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kBudget, grammar_->mask_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, grammar_->mask_work());
   exact_ = false;
   std::fill(row, row + v.words(), 0u);
   bool any = false;
@@ -554,7 +554,7 @@ bool Matcher::bounded_row(std::span<const uint32_t> plain, uint32_t* row, std::s
 // Where tokens are limited, the ways out of the limits are those that budgets count.
 bool Matcher::fill_limited(uint32_t* row, std::size_t budget) {
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kBudget, ending_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, ending_work());
   refresh();
   if (needed(current()) > budget) {
     if (sought_within(budget) != Reach::Answer::kNo) unknown(budget);
@@ -611,7 +611,7 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
   if (epoch_->limits && !is_terminated()) return fill_limited(row, budget);
   exact_ = true;
   try {
-    const WorkScope scope(Task::kMask, grammar_->mask_work());
+    const GrammarWork scope(*grammar_, &epoch_, Task::kMask, grammar_->mask_work());
     if (!plain_row_fast(row)) {
       measure();
       row_by_bytes(row);
@@ -707,7 +707,7 @@ Allowance Matcher::completion_work() const {
 bool Matcher::narrow_row(uint32_t* row, std::size_t budget, Allowance work) {
   const Vocabulary& v = grammar_->vocabulary();
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kBudget, work);
+  const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, work);
   refresh();
   budgeted_ = true;
   spelling_ = kSpellings;

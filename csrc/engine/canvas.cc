@@ -17,7 +17,7 @@ constexpr int64_t kReadPrefixByte = 200;
 
 std::shared_ptr<Clouds> clouds_of(Grammar& g) {
   std::shared_ptr<Clouds>& kept = g.clouds();
-  if (kept && kept->byte_size() < kMostBytes) return kept;
+  if (kept && kept->byte_size() < std::min(kMostBytes, g.world().policy.most() / 2)) return kept;
   World* const world = &g.world();
   kept = std::shared_ptr<Clouds>(new Clouds(world->regexes, g.productions(), g.vocabulary()),
                                  [world](Clouds* c) {
@@ -46,9 +46,10 @@ GrammarCanvas::GrammarCanvas(std::shared_ptr<Grammar> grammar, std::size_t slots
   if (grammar_->epoch()->parser.edged())
     throw Error(ErrorKind::kGrammar,
                 "a grammar that asks for ordinary tokens, whatever their text, has no canvas");
-  const WorkScope scope(
-      Task::kHoles, std::min(Meter::kEndless,
-                             grammar_->mask_work() + kReadPrefixByte * static_cast<int64_t>(prefix.size())));
+  const GrammarWork scope(
+      *grammar_, nullptr, Task::kHoles,
+      std::min(Meter::kEndless,
+               grammar_->mask_work() + kReadPrefixByte * static_cast<int64_t>(prefix.size())));
   const std::shared_ptr<Clouds> clouds = clouds_of(*grammar_);
   Parser& parser = clouds->parser();
   StateId s = parser.start(grammar_->start_rule());
@@ -88,7 +89,7 @@ void GrammarCanvas::checked_token(TokenId t) const {
 template <class F>
 Verdict GrammarCanvas::told(F&& f) {
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kHoles, grammar_->mask_work());
+  const GrammarWork scope(*grammar_, nullptr, Task::kHoles, grammar_->mask_work());
   try {
     const Verdict out = f();
     return out == Verdict::kNo && grammar_->narrowed() ? Verdict::kUnknown : out;
@@ -133,7 +134,7 @@ void GrammarCanvas::clear(int64_t slot) {
 bool GrammarCanvas::fill_row(int64_t slot, uint32_t* row) {
   const std::size_t i = checked(slot);
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kHoles, grammar_->mask_work());
+  const GrammarWork scope(*grammar_, nullptr, Task::kHoles, grammar_->mask_work());
   try {
     return canvas_->fill_row(i, row) && !grammar_->narrowed();
   } catch (const Error& e) {  // what is in the row is right; some is missing

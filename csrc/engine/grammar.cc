@@ -16,6 +16,7 @@ Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> prod
   open(0);
   note_narrowing(world_->regexes.left_out());
   publish();
+  fresh_ = world_->published + published_all_;
   world_->kept.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -68,6 +69,12 @@ void Grammar::rotate() { open(0); }
 void Grammar::rotate_if_full() {
   publish();
   if (epoch_->published > epoch_->limit) open(0);
+}
+
+void Grammar::look_at_size(const Epoch& epoch, std::size_t more) {
+  publish();
+  const std::size_t most = world_->policy.most();
+  if (world_->byte_size() + published_ + epoch.byte_size() + more > most) out_of_memory(most);
 }
 
 }  // namespace structgen

@@ -5,12 +5,14 @@
 // next needs the lock. Nobody else notices.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/work.h"
 #include "engine/limits.h"
 #include "engine/reach.h"
 #include "engine/spellable.h"
@@ -130,9 +132,13 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // Without the lock: its world, or what is its own, is so large that a new one is to be made.
   bool is_full() const {
     const std::size_t own = published_all_.load(std::memory_order_relaxed);
-    return world_->published.load(std::memory_order_relaxed) + own > world_->policy.renewed();
+    const std::size_t now = world_->published.load(std::memory_order_relaxed) + own;
+    return now > std::max(world_->policy.renewed(), 2 * fresh_);  // large from the first: no use
   }
   uint32_t states() const { return epoch_->parser.size(); }
+  // Under the world's lock: tells others what it takes, and throws out_of_memory() where that is too much
+  // with the epoch that a matcher is in and `more` bytes of the call.
+  void look_at_size(const Epoch& epoch, std::size_t more = 0);
 
  private:
   void open(std::size_t least);
@@ -149,11 +155,31 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::unique_ptr<const Around> around_;   // or null
   std::size_t published_ = 0;              // bytes of the productions
   std::atomic<std::size_t> published_all_{0};
+  std::size_t fresh_ = 0;  // bytes of its world and itself when it was made
   std::atomic<bool> retired_{false};
   std::atomic<bool> narrowed_{false};
   std::shared_ptr<Epoch> epoch_;
   std::shared_ptr<Clouds> clouds_;
   StateId start_;
+};
+
+// What a call may take whose work is done under the world's lock: units, and at every checkpoint of those the
+// memory. `epoch`: the matcher's; null: the grammar's.
+class GrammarWork {
+ public:
+  GrammarWork(Grammar& g, const std::shared_ptr<Epoch>* epoch, Task task, Allowance limit)
+      : grammar_(g), epoch_(epoch), scope_(task, limit, &look, this) {}
+  GrammarWork(const GrammarWork&) = delete;
+  GrammarWork& operator=(const GrammarWork&) = delete;
+
+ private:
+  static void look(void* of) {
+    const GrammarWork& w = *static_cast<GrammarWork*>(of);
+    w.grammar_.look_at_size(w.epoch_ ? **w.epoch_ : *w.grammar_.epoch());
+  }
+  Grammar& grammar_;
+  const std::shared_ptr<Epoch>* const epoch_;
+  const WorkScope scope_;
 };
 
 }  // namespace structgen

@@ -31,11 +31,30 @@ void refuse_limits(const Grammar& g) {
         "a grammar that asks for ordinary tokens, whatever their text, cannot have holes in its texts");
 }
 
+// Looks at memory that belongs to a call and to no grammar (yet), too: size(of) bytes of it.
+template <class T>
+class Sized {
+ public:
+  Sized(Grammar& g, const T& of) : grammar_(g), of_(of), scope_(meter.task(), Meter::kEndless, &look, this) {}
+  Sized(const Sized&) = delete;
+  Sized& operator=(const Sized&) = delete;
+
+ private:
+  static void look(void* self) {
+    const Sized& s = *static_cast<Sized*>(self);
+    s.grammar_.look_at_size(*s.grammar_.epoch(), s.of_.byte_size());
+  }
+  Grammar& grammar_;
+  const T& of_;
+  const WorkScope scope_;
+};
+
 // The middles, with all that their productions are made of.
 class Middles : public Productions {
  public:
   Middles(std::shared_ptr<Grammar> grammar, std::string_view prefix, const std::string& suffix)
       : grammar_(std::move(grammar)), parser_(grammar_->world().regexes, grammar_->productions()) {
+    const Sized watch(*grammar_, *this);
     const std::shared_ptr<Epoch> epoch = grammar_->epoch();
     StateId s = grammar_->start();
     for (std::size_t i = 0; i < prefix.size(); ++i) {
@@ -72,7 +91,7 @@ class Middles : public Productions {
     of().expand_shortest(rule, reading, out);
   }
   std::size_t byte_size() const override {
-    return sizeof(Middles) + parser_.byte_size() + rest_->byte_size() +
+    return sizeof(Middles) + parser_.byte_size() + (rest_ ? rest_->byte_size() : 0) +
            (quotient_ ? quotient_->byte_size() : 0);
   }
   void start_search() override { of().start_search(); }
@@ -114,6 +133,7 @@ Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   StackArena none;
   Alive alive(g.world().regexes, g.productions(), none);
   Facts facts(g.world().regexes, g.productions(), alive, path);
+  const Sized watch(g, facts);
   const Facts::Head root = facts.head(g.start_rule());
   const Facts::At from = facts.at(path.first(), Alive::kClear);
   const Facts::Found found = facts.ask(root, from);
@@ -149,7 +169,7 @@ Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> 
   std::lock_guard hold(grammar->world().lock);
   refuse_limits(*grammar);
   const auto answer = [&](const std::vector<Part>& of) {
-    const WorkScope scope(Task::kHoles, work_of(*grammar, bytes));
+    const GrammarWork scope(*grammar, nullptr, Task::kHoles, work_of(*grammar, bytes));
     try {
       return attempt(*grammar, of);
     } catch (const Error& e) {
@@ -186,7 +206,7 @@ std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string pr
   }
   std::lock_guard hold(grammar->world().lock);
   refuse_limits(*grammar);
-  const WorkScope scope(Task::kHoles, work_of(*grammar, prefix.size() + suffix.size()));
+  const GrammarWork scope(*grammar, nullptr, Task::kHoles, work_of(*grammar, prefix.size() + suffix.size()));
   auto middles = std::make_unique<Middles>(grammar, prefix, suffix);
   const RuleId start = middles->rule();
   std::shared_ptr<World> world = grammar->shared_world();

@@ -100,7 +100,7 @@ void Matcher::refresh() {
   if (epoch_->limits && epoch_->published > most)
     throw Error(ErrorKind::kBudgetExceeded,
                 "a text with limits on tokens nests too deeply; raise Limits(memory=...)");
-  if (world.byte_size() + grammar_->productions().byte_size() > most) out_of_memory(most);
+  grammar_->look_at_size(*epoch_);
 }
 
 StateId Matcher::step(StateId s, uint8_t byte) {
@@ -109,7 +109,7 @@ StateId Matcher::step(StateId s, uint8_t byte) {
   if (known != Parser::unknown()) return known;
   std::lock_guard hold(grammar_->world().lock);
   const Narrowing watch(*grammar_);
-  const WorkScope scope(Task::kAccept, grammar_->mask_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kAccept, grammar_->mask_work());
   return epoch_->parser.step(s, byte);
 }
 
@@ -130,7 +130,7 @@ StateId Matcher::walk_text(StateId s, std::string_view bytes) {
   const auto locked = [&](Allowance work) {
     std::lock_guard hold(grammar_->world().lock);
     const Narrowing watch(*grammar_);
-    const WorkScope scope(Task::kAccept, work);
+    const GrammarWork scope(*grammar_, &epoch_, Task::kAccept, work);
     StateId at = s;
     for (char b : bytes) {
       at = parser.step(parser.at_edge(at), static_cast<uint8_t>(b));
@@ -156,7 +156,7 @@ StateId Matcher::walk_on(std::string_view bytes) {
     std::vector<StateId> known;
     if (takes_part()) {
       std::lock_guard hold(grammar_->world().lock);
-      const WorkScope scope(Task::kAccept, ending_work());
+      const GrammarWork scope(*grammar_, &epoch_, Task::kAccept, ending_work());
       known = ways();
     }
     StateId to = Parser::dead();
@@ -172,7 +172,7 @@ StateId Matcher::walk_on(std::string_view bytes) {
     // A text that was begun does not stop for it.
     std::lock_guard hold(grammar_->world().lock);
     const Narrowing watch(*grammar_);
-    const WorkScope scope(Task::kAccept, ending_work());
+    const GrammarWork scope(*grammar_, &epoch_, Task::kAccept, ending_work());
     to = current();
     for (char b : bytes)
       if (to != Parser::dead()) to = epoch_->parser.step(to, static_cast<uint8_t>(b));
@@ -190,7 +190,7 @@ bool Matcher::vouched(TokenId t) const {
 
 StateId Matcher::walk_vouched(std::string_view bytes) {
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kAccept, ending_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kAccept, ending_work());
   StateId s = current();
   for (char b : bytes) s = epoch_->parser.vouched_step(s, static_cast<uint8_t>(b));
   return s;
@@ -206,21 +206,21 @@ StateId Matcher::walk(StateId s, std::string_view bytes) {
 
 StateId Matcher::accept_limited(TokenId t) {
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kAccept, allowed_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kAccept, allowed_work());
   refresh();
   return epoch_->limits->accept(current(), t);
 }
 
 bool Matcher::spellable(StateId s) {
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kAccept, allowed_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kAccept, allowed_work());
   return epoch_->spelling->possible(s);
 }
 
 bool Matcher::completable(StateId s) {
   if (!epoch_->limits) return true;
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kAccept, grammar_->mask_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kAccept, grammar_->mask_work());
   return epoch_->limits->way(s).tokens != Limits::kNever;
 }
 
@@ -524,7 +524,7 @@ void Matcher::plain_row(uint32_t* row) {
   if (plain_row_fast(row)) return;
   exact_ = true;
   try {
-    const WorkScope scope(Task::kMask, grammar_->mask_work());
+    const GrammarWork scope(*grammar_, &epoch_, Task::kMask, grammar_->mask_work());
     if (!epoch_->spelling) return row_by_bytes(row);
     std::lock_guard hold(grammar_->world().lock);
     refresh();
@@ -534,7 +534,7 @@ void Matcher::plain_row(uint32_t* row) {
     if (takes_part()) return part_of_row(row);
     // What was judged is kept, and a text that was begun does not stop for the rest.
     std::lock_guard hold(grammar_->world().lock);
-    const WorkScope scope(Task::kMask, ending_work());
+    const GrammarWork scope(*grammar_, &epoch_, Task::kMask, ending_work());
     refresh();
     if (epoch_->limits)
       epoch_->limits->fill(current(), row);
@@ -554,7 +554,7 @@ void Matcher::part_of_row(uint32_t* row) {
   const Narrowing watch(*grammar_);
   const auto some = [&](StateId s) {
     try {
-      const WorkScope scope(Task::kMask, grammar_->mask_work());
+      const GrammarWork scope(*grammar_, &epoch_, Task::kMask, grammar_->mask_work());
       epoch_->masks.some(s, row);
       return true;
     } catch (const Error& e) {
@@ -563,13 +563,13 @@ void Matcher::part_of_row(uint32_t* row) {
     }
   };
   if (some(current()) || take_way(ways(), some)) return;
-  const WorkScope scope(Task::kMask, ending_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kMask, ending_work());
   epoch_->masks.some(current(), row);
 }
 
 void Matcher::some_of_row(StateId s, uint32_t* row) {
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kMask, grammar_->mask_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kMask, grammar_->mask_work());
   epoch_->masks.some(s, row);
 }
 
@@ -627,7 +627,7 @@ void Matcher::row_by_bytes(uint32_t* row) {
 ByteSet Matcher::live(bool inside) {
   if (is_terminated()) return {};
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kForced, grammar_->mask_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kForced, grammar_->mask_work());
   ByteSet live = epoch_->parser.live(epoch_->limits && !inside ? epoch_->parser.begin_token(current())
                                                                : epoch_->parser.at_edge(current()));
   live.remove(static_cast<uint8_t>(kMark));
@@ -640,7 +640,7 @@ std::string Matcher::forced_bytes(std::size_t limit) {
   // Where an edge may be, what has to come depends on how the text is cut.
   if (is_terminated() || epoch_->parser.edged()) return out;
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kForced, grammar_->mask_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kForced, grammar_->mask_work());
   StateId s = epoch_->limits ? epoch_->parser.begin_token(current()) : current();
   while (out.size() < limit && !epoch_->parser.state(s).accepting) {
     const ByteSet live = epoch_->parser.live(s);
@@ -682,7 +682,7 @@ bool Matcher::longer(uint32_t node, StateId s) {
 std::vector<std::size_t> Matcher::open_places(std::string_view text, std::string_view forced) {
   std::vector<std::size_t> out;
   std::lock_guard hold(grammar_->world().lock);
-  const WorkScope scope(Task::kForced, grammar_->mask_work());
+  const GrammarWork scope(*grammar_, &epoch_, Task::kForced, grammar_->mask_work());
   refresh();
   StateId s = current();
   for (char b : forced) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
