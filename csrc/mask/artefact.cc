@@ -16,7 +16,6 @@
 #include "base/error.h"
 #include "base/intern.h"
 #include "mask/runs.h"
-#include "regex/charset.h"
 
 namespace structgen {
 
@@ -143,9 +142,7 @@ std::string_view raw(std::span<const T> values) {
 void save_vocabulary(const Vocabulary& vocabulary, std::string_view meta, const std::string& path) {
   const Vocabulary::Parts v = vocabulary.parts();
   const TokenTrie::Parts t = vocabulary.trie().parts();
-  RegexArena regexes;  // of its own, which goes: the runs stay
-  const auto strings = vocabulary.runs().of(regexes, json_any_char(regexes));
-  if (strings->ok()) strings->exits('"');
+  vocabulary.runs().prepare();
   const std::string runs = vocabulary.runs().write();
   const std::string_view parts[kSections] = {
       meta,         raw(v.text), raw(v.offsets),  raw(v.eos),   raw(v.special),
@@ -228,9 +225,9 @@ std::shared_ptr<Vocabulary> load_vocabulary(const std::string& path, std::string
   meta.assign(words.begin(), words.end());
   auto made = std::make_shared<Vocabulary>(v, t, file);
   if (!made->sound()) refuse(path, "is damaged; save it again");
-  made->look_for_bytes();
   const std::span<const char> runs = section<char>(*file, h, kRuns);
   made->runs().view({runs.data(), runs.size()});
+  made->look_for_bytes();
   return made;
 }
 

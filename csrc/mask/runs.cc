@@ -6,6 +6,7 @@
 
 #include "mask/vocabulary.h"
 #include "mask/walk_table.h"
+#include "regex/charset.h"
 
 namespace structgen {
 
@@ -400,6 +401,15 @@ const NodeIndex& Runs::index() {
   const std::lock_guard hold(index_lock_);
   if (!index_) index_ = std::make_unique<NodeIndex>(vocabulary_.trie());
   return *index_;
+}
+
+void Runs::prepare() {
+  RegexArena regexes;  // of its own, which goes: the class stays
+  const auto strings = of(regexes, json_any_char(regexes));
+  if (!strings->ok()) return;
+  strings->exits('"');
+  strings->up_to(strings->longest());
+  index();
 }
 
 std::shared_ptr<RunClass> Runs::of(RegexArena& regexes, RegexId element) {

@@ -160,6 +160,8 @@ class Runs {
   explicit Runs(const Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
   // The class of an element. Null where E cannot be run.
   std::shared_ptr<RunClass> of(RegexArena& regexes, RegexId element);
+  // Makes what the first mask inside a JSON string asks for.
+  void prepare();
   // All classes at hand, in a form for view().
   std::string write();
   // Classes that were written before, in memory that outlives this; each is read when it is first asked for.

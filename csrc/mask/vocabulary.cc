@@ -10,6 +10,7 @@ namespace structgen {
 
 namespace {
 constexpr char kMark = static_cast<char>(0xFF);
+constexpr uint32_t kLarge = 1u << 18;  // tokens from which a walk of them all is too long for a mask
 constexpr char kNoText[] = {static_cast<char>(kEdge), kMark, 0};  // bytes that UTF-8 does not use
 }  // namespace
 
@@ -82,6 +83,7 @@ void Vocabulary::look_for_bytes() {
   complete_ = true;
   for (int b = 0; b < 256; ++b)
     complete_ = complete_ && (!in_texts(b) || single_.has(static_cast<uint8_t>(b)));
+  if (size() >= kLarge) runs_->prepare();
 }
 
 std::string Vocabulary::missing() const {
