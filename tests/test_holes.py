@@ -437,3 +437,12 @@ def test_sets_whose_first_items_are_in_the_prefix(schema, prefix, suffix, right,
         assert middle(found, text.encode()) == (text in right), text
     matcher = found.matcher()
     assert (oracle.mask_of(matcher, END + 1) == oracle.naive_mask(matcher, END + 1)).all()
+
+
+def test_masks_of_a_captured_literal_are_those_of_trials():
+    """Behind `"a` a quote would end an item that leaves nothing for the `"]` to come."""
+    schema = {"items": {"enum": ["a", None]}, "uniqueItems": True}
+    matcher = COMPILER.json_schema(schema, whitespace="compact").infill("[", '"]').matcher()
+    assert matcher.accept_bytes('"a')
+    assert allowed(matcher) == {b"<end>"}
+    assert (oracle.mask_of(matcher, END + 1) == oracle.naive_mask(matcher, END + 1)).all()

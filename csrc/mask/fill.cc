@@ -290,12 +290,18 @@ void MaskBuilder::set_part(const Item& item, Part& out) {
   Collected found;
   const auto take = [&](const TableMask::Done& d) {
     const auto tokens = trie.tokens(d.node);
-    found.sure.insert(found.sure.end(), tokens.begin(), tokens.end());
-    if (trie.leaf(d.node)) return;
+    const bool goes_on = !trie.leaf(d.node), doubtful = parser_.doubtful();
+    if (!goes_on && !doubtful) {
+      found.sure.insert(found.sure.end(), tokens.begin(), tokens.end());
+      return;
+    }
     const RegexId end =
         set.labelled ? regexes.done(tables.table(set.table).labels[d.index]) : RegexArena::epsilon();
     const Item after{end, item.stack, capture};
-    walk(d.node, parser_.make({&after, 1}, false), found);
+    const StateId left = parser_.make({&after, 1}, false);
+    std::vector<TokenId>& to = doubtful && !sure(left) ? found.unsure : found.sure;
+    if (left != Parser::dead() || !doubtful) to.insert(to.end(), tokens.begin(), tokens.end());
+    if (goes_on) walk(d.node, left, found);
   };
   if (set.depth == 0 && set.escape == 0) {
     const TableMask& mask = slices_.table(set.table);
