@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import structgen as sg
+from oracles.serving import Script
 from structgen.cli import main
 from structgen.lm import embedded
 from structgen.lm.doubt import doubt
 from structgen.lm.load import language_model
-from tests.serving import Script
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 TEXT = '{"a":1}'
