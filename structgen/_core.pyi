@@ -39,6 +39,12 @@ class Grammar:
     def report(self) -> list[tuple[str, str, str]]: ...
 
     @property
+    def full(self) -> bool:
+        """
+        Whether so much was made for it that the next text is to have a new one.
+        """
+
+    @property
     def warnings(self) -> list[str]: ...
 
     @property

@@ -418,6 +418,9 @@ NB_MODULE(_core, m) {
                out.emplace_back(shown(e.pointer), shown(e.keyword), shown(e.reason));
              return out;
            })
+      .def_prop_ro(
+          "full", [](const Grammar& g) { return g.is_full(); },
+          "Whether so much was made for it that the next text is to have a new one.")
       .def_prop_ro("warnings", [](const Grammar& g) { return g.warnings(); })
       .def_prop_ro("captures", [](const Grammar& g) { return g.captures(); })
       .def("collect",
