@@ -257,7 +257,7 @@ def law_of_budgets(seed: int, family: str) -> int:
     a walk is asked from a large budget down, where one comparison answers. Returns the tokens refused."""
     from oracles.strategies import Seeded
 
-    from .differential.check import FAMILIES
+    from oracles.differential.check import FAMILIES
 
     schema = FAMILIES[family](Seeded(seed), 2020)
     compiler = structgen.Compiler(structgen.Vocabulary.from_bytes([*WHOLE, b""], len(WHOLE)))
