@@ -33,7 +33,9 @@ def block(title: str) -> str:
 
 
 def library(name: str) -> Any:
-    pytest.importorskip("transformers", reason="transformers is not installed: it is in the extra transformers")
+    pytest.importorskip(
+        "transformers", reason="transformers is not installed: it is in the extra transformers"
+    )
     return pytest.importorskip(name, reason=f"{name} is not installed: no extra brings it")
 
 
@@ -105,12 +107,13 @@ def test_instructor() -> None:
     instructor = library("instructor")
     openai = library("openai")
     person = pydantic.create_model("Person", name=(str, ...), age=(int, ...))
-    arguments = '{"name":"Ada","age":36}'
+    call = {"name": "Person", "arguments": '{"name":"Ada","age":36}'}
+    calls = [{"id": "c", "type": "function", "function": call}]
+    message = {"role": "assistant", "tool_calls": calls}
     made = openai.types.chat.ChatCompletion.model_validate(
         {
             "id": "1", "object": "chat.completion", "created": 0, "model": "m",
-            "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {"role": "assistant", "tool_calls": [
-                {"id": "c", "type": "function", "function": {"name": "Person", "arguments": arguments}}]}}],
+            "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}],
         }
     )  # fmt: skip
     with mock.patch.object(openai.resources.chat.Completions, "create", lambda self, *a, **k: made):
@@ -119,8 +122,6 @@ def test_instructor() -> None:
         )
     found = names["person"]
     assert isinstance(found, person) and found.model_dump() == {"name": "Ada", "age": 36}
-
-
 
 
 def test_a_block_that_fails_is_found() -> None:

@@ -1,4 +1,4 @@
-"""The warning that a request is outside what the embedded model knows: when it comes, and where it is told."""
+"""The warning that a request is outside what the embedded model knows: when it comes, where it is told."""
 
 from __future__ import annotations
 

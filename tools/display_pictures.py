@@ -1,7 +1,7 @@
 """Pictures of the terminal's reports for docs/: `python -m tools.display_pictures`.
 
-In: the embedded model, the extra display. Out: docs/images/display-check.svg and display-trace.svg, whose fonts are
-the reader's own. Cost: a second.
+In: the embedded model, the extra display. Out: docs/images/display-check.svg and display-trace.svg, whose
+fonts are the reader's own. Cost: a second.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def save(name: str, title: str, shown: list[RenderableType]) -> None:
 
 
 def main() -> None:
-    grammar = sg.Compiler(sg.Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], 256)).json_schema(PERSON)
+    single = sg.Vocabulary.from_bytes([bytes([b]) for b in range(256)] + [b""], 256)
+    grammar = sg.Compiler(single).json_schema(PERSON)
     refused = explain(grammar, b'{"name": "Ada Byron", "age": "36"}')
     assert refused is not None
     save("display-check", "structgen check person.schema.json answer.json", [refused.coloured("answer.json")])

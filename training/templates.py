@@ -18,9 +18,7 @@ from training import words
 
 # Parentheses without a bar are the sentence's own.
 _OWN = r"\([^()\[\]|]*\)"
-_INNERMOST = re.compile(
-    rf"\(((?:[^()\[\]|]|{_OWN})*\|(?:[^()\[\]]|{_OWN})*)\)|\[((?:[^()\[\]]|{_OWN})*)\]"
-)
+_INNERMOST = re.compile(rf"\(((?:[^()\[\]|]|{_OWN})*\|(?:[^()\[\]]|{_OWN})*)\)|\[((?:[^()\[\]]|{_OWN})*)\]")
 _ARTICLE = re.compile(r"\b([Aa])n?( )([A-Za-z])")
 _SLOT = re.compile(r"\{(\w+)\}")
 

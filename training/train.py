@@ -280,7 +280,7 @@ def main() -> None:
         "--set", action="append", default=[], metavar="NAME=NUMBER", help="change a config value"
     )
     parser.add_argument(
-        "--from", dest="source", type=Path, metavar="FOLDER", help="exported weights that a new run starts from"
+        "--from", dest="source", type=Path, metavar="FOLDER", help="exported weights that a run starts from"
     )
     asked = parser.parse_args()
     torch.set_num_threads(asked.threads)

@@ -5,6 +5,8 @@ Cost: a few random draws.  Words come from lists split by `words.py`; numbers
 from 100 up follow its rule for numbers; days are split by their ordinal.
 """
 
+# ruff: noqa: E501 - a list of words is one line
+
 from __future__ import annotations
 
 import datetime
@@ -95,7 +97,20 @@ def pick(rng: random.Random, name: str, split: str) -> str:
         return f"{rng.choice(('light', 'heavy', 'partly', 'mostly', 'very', 'scattered'))} {rng.choice((*words.pool(name, split), 'snow', 'rain', 'drizzle', 'fog', 'showers', 'hail'))}"
     if split == "train" and name == "job" and rng.random() < 0.2:
         about = pick(rng, rng.choice(("word", "topic")), split).lower()
-        return rng.choice((f"head of {about}", f"director of {about}", f"{about} manager", f"{about} engineer", f"senior {about} analyst", f"vice president of {about}", "retired", f"{about} chef", f"professor of {about}", "student"))
+        return rng.choice(
+            (
+                f"head of {about}",
+                f"director of {about}",
+                f"{about} manager",
+                f"{about} engineer",
+                f"senior {about} analyst",
+                f"vice president of {about}",
+                "retired",
+                f"{about} chef",
+                f"professor of {about}",
+                "student",
+            )
+        )
     return rng.choice(words.pool(name, split))
 
 
@@ -157,7 +172,25 @@ def person(rng: random.Random, split: str) -> Drawn:
     return name, name
 
 
-_CITY_STARTS = ("New", "Port", "San", "Santa", "Saint", "St.", "North", "East", "Upper", "Bad", "Fort", "Lake", "Mount", "El", "Le", "Great", "Old")
+_CITY_STARTS = (
+    "New",
+    "Port",
+    "San",
+    "Santa",
+    "Saint",
+    "St.",
+    "North",
+    "East",
+    "Upper",
+    "Bad",
+    "Fort",
+    "Lake",
+    "Mount",
+    "El",
+    "Le",
+    "Great",
+    "Old",
+)
 _CITY_ENDS = (
     "ton", "ville", "ham", "burg", "stad", "haven", "ford", "field", "dorf", "by", "berg", "wick", "mouth", "bury",
     "grad", "polis", "pur", "abad", " City", " Falls", " Springs", " Heights", " Beach", "-sur-Mer", " am See", "borough",
@@ -196,11 +229,25 @@ def street(rng: random.Random, split: str) -> Drawn:
     ends = ("Street", "Road", "Avenue", "Lane", "St", "Drive", "Way")
     shown: int | str = number
     if split == "train":
-        ends += ("Crescent", "Close", "Court", "Boulevard", "Ave", "Rd", "Terrace", "Hill", "Place", "Square", "Quay")
+        ends += (
+            "Crescent",
+            "Close",
+            "Court",
+            "Boulevard",
+            "Ave",
+            "Rd",
+            "Terrace",
+            "Hill",
+            "Place",
+            "Square",
+            "Quay",
+        )
         if rng.random() < 0.3:
             base = words.made_up_word(rng, split).title()
             if rng.random() < 0.5:
-                base += rng.choice(("straat", "weg", "gatan", "laan", "allee", "strasse", "vej", "plein", "gasse"))
+                base += rng.choice(
+                    ("straat", "weg", "gatan", "laan", "allee", "strasse", "vej", "plein", "gasse")
+                )
         elif rng.random() < 0.2:
             base = f"{rng.choice(('Rua', 'Via', 'Calle', 'Rue', 'Avenida', 'Plaza', 'Rue de', 'Via della'))} {base}"
         if rng.random() < 0.1:
@@ -266,8 +313,14 @@ def goods(rng: random.Random, split: str, plural: bool) -> str:
     elif roll < 0.6:
         name = f"{pick(rng, 'good', split)} {name}"
     if split == "train" and rng.random() < 0.12:
-        of = f" of {pick(rng, 'material', split)} {pick(rng, 'good', split)}" if rng.random() < 0.4 else f" of {pick(rng, 'word', split)}"
-        unit = rng.choice(("bottle", "box", "pack", "pair", "bag", "set", "can", "roll", "kilo", "crate", "cup", "bar"))
+        of = (
+            f" of {pick(rng, 'material', split)} {pick(rng, 'good', split)}"
+            if rng.random() < 0.4
+            else f" of {pick(rng, 'word', split)}"
+        )
+        unit = rng.choice(
+            ("bottle", "box", "pack", "pair", "bag", "set", "can", "roll", "kilo", "crate", "cup", "bar")
+        )
         return (pluralised(unit) if plural else unit) + of
     if split == "train" and rng.random() < 0.15:
         name = f"{words.made_up_word(rng, split)} {name}"
@@ -296,8 +349,12 @@ def company(rng: random.Random, split: str) -> Drawn:
         )
     )
     if split == "train" and rng.random() < 0.35:
-        two = words.made_up_word(rng, split).title() if rng.random() < 0.4 else pick(rng, "word", split).title()
-        base = rng.choice((f"{base} & {two}", f"{base} {two}", f"{base} {two}", base.upper(), f"The {base} {two}"))
+        two = (
+            words.made_up_word(rng, split).title() if rng.random() < 0.4 else pick(rng, "word", split).title()
+        )
+        base = rng.choice(
+            (f"{base} & {two}", f"{base} {two}", f"{base} {two}", base.upper(), f"The {base} {two}")
+        )
     if split == "train" and rng.random() < 0.5:
         end = rng.choice(_COMPANY_ENDS)
     else:
@@ -561,7 +618,18 @@ def event_name(rng: random.Random, split: str) -> Drawn:
     return name, name
 
 
-_OFTEN = ("quarterly", "annual", "weekly", "monthly", "first", "international", "spring", "harvest", "open", "summer")
+_OFTEN = (
+    "quarterly",
+    "annual",
+    "weekly",
+    "monthly",
+    "first",
+    "international",
+    "spring",
+    "harvest",
+    "open",
+    "summer",
+)
 _AUDIENCE = ("beginners", "experts", "children", "families", "teachers", "everyone")
 _GATHERINGS = (
     "meeting", "planning meeting", "festival", "appointment", "conference", "fair", "race", "class", "party", "wedding",

@@ -115,10 +115,11 @@ def _load(name: str) -> list[str]:
 def made_up_word(rng: random.Random, split: str) -> str:
     """A word that no list holds, so that copying is never mere recall."""
     while True:
-        if split == "train" and rng.random() < 0.45:  # halves of two real words: what real unseen ones look like
-            one, two = (rng.choice(pool(rng.choice(("first", "last", "last", "city", "word")), split)) for _ in "ab")
+        if split == "train" and rng.random() < 0.45:  # halves of two real words, as real unseen ones look
+            lists = [rng.choice(("first", "last", "last", "city", "word")) for _ in range(2)]
+            one, two = (rng.choice(pool(name, split)) for name in lists)
             word = (one[: rng.randint(2, 5)] + two[-rng.randint(2, 5) :]).lower()
-            if word.isalpha() and 3 <= len(word) and is_test_word(word) == (split == "test"):
+            if word.isalpha() and len(word) >= 3 and is_test_word(word) == (split == "test"):
                 return word
             continue
         parts = rng.choice((1, 2, 2, 2, 3))

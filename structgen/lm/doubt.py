@@ -24,6 +24,6 @@ MESSAGE = (
 
 
 def doubt(lm: LanguageModel, total: float, tokens: int) -> str | None:
-    """The sentence for an answer of `tokens` tokens whose log-probabilities sum to `total`; None: no doubt."""
+    """The sentence for an answer whose tokens' log-probabilities sum to `total`; None: no doubt."""
     least: float | None = getattr(lm, "least_logprob", None)
     return MESSAGE if least is not None and tokens and total < least * tokens else None

@@ -76,7 +76,8 @@ def evaluate(folder: Path) -> tuple[dict[str, Any], list[str]]:
             for at, more in enumerate((1, right == len(paths), len(paths), right)):
                 row[at] += more
         if right < len(paths):
-            failures.append(f"{one['prompt']}\n  is    {text}\n  wants {json.dumps(one['answer'], ensure_ascii=False)}")
+            wanted = json.dumps(one["answer"], ensure_ascii=False)
+            failures.append(f"{one['prompt']}\n  is    {text}\n  wants {wanted}")
     return {
         task: {
             "requests": rows,
@@ -100,7 +101,8 @@ def main() -> None:
     if asked.failures:
         print("\n".join(failures))
     for task, row in figures.items():
-        print(f"{task:14}{row['requests']:4} requests, fields {row['fields']:5}%, whole answers {row['exact']:5}%")
+        fields, exact = row["fields"], row["exact"]
+        print(f"{task:14}{row['requests']:4} requests, fields {fields:5}%, whole answers {exact:5}%")
     if asked.record:
         path = ROOT / "training" / "record" / f"outside_{asked.model}.json"
         path.write_text(json.dumps(figures, indent=1) + "\n")

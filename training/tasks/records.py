@@ -16,8 +16,8 @@ from typing import Any
 
 from training import templates, words
 from training import values as v
-from training.tasks.domains import DOMAINS, WIDENED, Domain, ListSlot, Slot
 from training.tasks.domain import PERSON
+from training.tasks.domains import DOMAINS, WIDENED, Domain, ListSlot, Slot
 from training.tasks.example import Example, object_schema
 from training.tasks.facts import LABELS
 
@@ -229,7 +229,11 @@ _FORM_MARKS = (": ", ": ", ": ", ":", " = ", "=", " - ", " ")
 
 def _form(domain: Domain, domain_name: str, rng: random.Random, split: str) -> Example:
     """A filled form: each value behind a label, which is one of the field's names."""
-    keys = [k for k, slot in domain.slots.items() if getattr(getattr(slot, "kind", None), "schema", None) is not v.BOOLEAN]
+    keys = [
+        k
+        for k, slot in domain.slots.items()
+        if isinstance(slot, ListSlot) or slot.kind.schema is not v.BOOLEAN
+    ]
     stated = set(rng.sample(keys, rng.randint(2, min(7, len(keys)))))
     list_keys: dict[str, set[str]] = {}
     drawn: dict[str, tuple[Any, str]] = {}
@@ -253,11 +257,12 @@ def _form(domain: Domain, domain_name: str, rng: random.Random, split: str) -> E
         label = style(rng.choice(slot.names).replace("_", " "))
         if written and rng.random() < 0.4:
             label = rng.choice(written)
-            label = label if label.isupper() else label[:1].upper() + label[1:] if join == " " else style(label)
+            if not label.isupper():
+                label = label[:1].upper() + label[1:] if join == " " else style(label)
         parts.append(f"{label}{mark}{drawn[key][1]}")
     text = join.join(parts)
     if rng.random() < 0.2:
-        opening = rng.choice(("new entry", "record", "form", domain_name[:-1], "details", "see below", "data"))
+        opening = rng.choice(("new entry", "record", "form", domain_name[:-1], "details", "see below"))
         text = f"{opening.capitalize()}{rng.choice((': ', ' - ', '. '))}{text}"
     schema, answer, unseen = _ask(domain, stated, drawn, list_keys, rng, split)
     return Example(domain_name, text + rng.choice(("", "", ".")), schema, answer, unseen)
@@ -346,13 +351,14 @@ def _ask(
     inner_answer: dict[str, Any] = {}
     for key in asked:
         slot = domain.slots[key]
-        if slot_is_split(domain, key, drawn.get(key), rng, split):
-            first, last = rng.choice((("first_name", "last_name"), ("given_name", "family_name"), ("first_name", "surname"), ("forename", "surname")))
+        if _in_two_names(domain, key, drawn.get(key), rng, split):
+            two_names = rng.choice(_TWO_NAMES)
             whole = drawn[key][0].split() if key in stated else [None, None]
-            for part, word in zip((first, last), whole, strict=True):
-                if cased(part, namer.style) not in fields:
-                    fields[cased(part, namer.style)] = v.STRING if word and not all_nullable else nullable(v.STRING)
-                    answer[cased(part, namer.style)] = word
+            for part, word in zip(two_names, whole, strict=True):
+                name = cased(part, namer.style)
+                if name not in fields:
+                    fields[name] = v.STRING if word and not all_nullable else nullable(v.STRING)
+                    answer[name] = word
             continue
         grouped = group is not None and key in group[1]
         into_fields, into_answer = (inner_fields, inner_answer) if grouped else (fields, answer)
@@ -378,12 +384,22 @@ def _ask(
     return object_schema(fields), answer, namer.unseen
 
 
-def slot_is_split(
+_TWO_NAMES = (
+    ("first_name", "last_name"),
+    ("given_name", "family_name"),
+    ("first_name", "surname"),
+    ("forename", "surname"),
+)
+
+
+def _in_two_names(
     domain: Domain, key: str, value: tuple[Any, str] | None, rng: random.Random, split: str
 ) -> bool:
     """Whether a person is asked for as first and last name: sometimes, where the name is two words."""
     slot = domain.slots[key]
-    if split == "test" or isinstance(slot, ListSlot) or slot.kind is not PERSON or key not in ("name", "customer"):
+    if split == "test" or isinstance(slot, ListSlot) or slot.kind is not PERSON:
+        return False
+    if key not in ("name", "customer"):
         return False
     return rng.random() < 0.15 and (value is None or (len(value[0].split()) == 2 and "." not in value[0]))
 

@@ -25,7 +25,9 @@ def _number(low: int, high: int) -> v.Draw:
 
 
 def _decimal(rng: random.Random, split: str) -> v.Drawn:
-    value: float = round(rng.choice((rng.random() * 10, rng.random() * 100, rng.random() * 1000)), rng.choice((1, 1, 2)))
+    value: float = round(
+        rng.choice((rng.random() * 10, rng.random() * 100, rng.random() * 1000)), rng.choice((1, 1, 2))
+    )
     if rng.random() < 0.25 or value == int(value):
         value = int(value)
     return value, v.grouped(repr(value), rng)
@@ -33,7 +35,9 @@ def _decimal(rng: random.Random, split: str) -> v.Drawn:
 
 def _title(rng: random.Random, split: str) -> v.Drawn:
     text = " ".join(
-        words.made_up_word(rng, split) if rng.random() < 0.3 else v.pick(rng, rng.choice(("word", "good", "topic")), split)
+        words.made_up_word(rng, split)
+        if rng.random() < 0.3
+        else v.pick(rng, rng.choice(("word", "good", "topic")), split)
         for _ in range(rng.choice((1, 2, 2, 3)))
     ).title()
     if rng.random() < 0.35:
@@ -42,7 +46,17 @@ def _title(rng: random.Random, split: str) -> v.Drawn:
 
 
 def _list(rng: random.Random, split: str) -> v.Drawn:
-    one = rng.choice((v.phrase, v.person, v.city, v.product, v.from_pool("topic"), v.from_pool("material"), v.from_pool("good")))
+    one = rng.choice(
+        (
+            v.phrase,
+            v.person,
+            v.city,
+            v.product,
+            v.from_pool("topic"),
+            v.from_pool("material"),
+            v.from_pool("good"),
+        )
+    )
     found = list(dict.fromkeys(one(rng, split)[0] for _ in range(rng.choice((1, 2, 3, 3, 4, 5)))))
     return found, joined(found, rng)
 
@@ -83,8 +97,17 @@ _HAS = (
     "it has {k} {v}", "{k}: {v}", "the {k} is {v}", "its {k} is {v}", "with {k} {v}", "{k} {v}", "{v} is the {k}", "{k} = {v}", "{k} - {v}",
     "has {v} as {k}", "the {k}: {v}", "and the {k} {v}", "{k} of {v}", "a {k} of {v}", "for {k} it says {v}", "as {k} we have {v}", "{k}, {v}",
 )  # fmt: skip
-_PLAIN_HAS = ("{k} {v}", "{k} {v}", "it is {k} {v}", "and {k} {v}", "{k}: {v}")  # for spoken forms that are no noun
-_UNITS = {"decimal": ("", "", " m", " kg", " cm", " km", " V", " A", " C", " l", " mm", " kW", " g", " points"), "money": (" euros", " dollars", " EUR", " USD", "")}
+_PLAIN_HAS = (
+    "{k} {v}",
+    "{k} {v}",
+    "it is {k} {v}",
+    "and {k} {v}",
+    "{k}: {v}",
+)  # for spoken forms that are no noun
+_UNITS = {
+    "decimal": ("", "", " m", " kg", " cm", " km", " V", " A", " C", " l", " mm", " kW", " g", " points"),
+    "money": (" euros", " dollars", " EUR", " USD", ""),
+}
 
 
 def _sentence(parts: list[str], rng: random.Random) -> str:
@@ -98,7 +121,9 @@ def write(rng: random.Random, split: str) -> Example:
     count = rng.choice((1, 2, 3, 3, 4, 4, 5, 6, 7))
     if rng.random() < 0.3:  # several of one kind: the name must tell them apart
         kind = rng.choice(("person", "date", "money", "decimal", "count", "city", "title", "time"))
-        chosen = rng.sample([one for one in _FIELDS if one[1] == kind], min(count, 4, sum(one[1] == kind for one in _FIELDS)))
+        chosen = rng.sample(
+            [one for one in _FIELDS if one[1] == kind], min(count, 4, sum(one[1] == kind for one in _FIELDS))
+        )
         chosen += rng.sample(_FIELDS, max(0, count - len(chosen)))
     else:
         chosen = rng.sample(_FIELDS, count)
@@ -108,7 +133,11 @@ def write(rng: random.Random, split: str) -> Example:
     said: list[str] = []
     form = rng.random() < 0.3
     mark, join = rng.choice((": ", ": ", " = ", "=", ":", " - ")), rng.choice((", ", "; ", ". ", " ", " | "))
-    label = rng.choice((str.title, str.capitalize, str.lower)) if join != " " else rng.choice((str.title, str.capitalize))
+    label = (
+        rng.choice((str.title, str.capitalize, str.lower))
+        if join != " "
+        else rng.choice((str.title, str.capitalize))
+    )
     for noun, kind, spoken in chosen:
         name = cased(noun, style)
         if name in fields:
@@ -122,7 +151,10 @@ def write(rng: random.Random, split: str) -> Example:
             surface = f'"{surface}"'
         roll = rng.random()
         if roll < 0.07 and len(chosen) > 1:  # asked for, not said
-            fields[name], answer[name] = nullable(schema) if kind != "list" else schema, None if kind != "list" else []
+            fields[name], answer[name] = (
+                nullable(schema) if kind != "list" else schema,
+                None if kind != "list" else [],
+            )
             continue
         shown = noun.replace("_", " ")
         if form:
@@ -131,15 +163,30 @@ def write(rng: random.Random, split: str) -> Example:
             how = rng.choice(spoken)
             if kind == "bool":
                 no = "not " if not value else ""
-                said.append(rng.choice((f"it is {no}{shown}", f"{no}{shown}", f"{shown}: {surface}", f"{shown} is {surface}", f"{shown} = {surface}")))
+                said.append(
+                    rng.choice(
+                        (
+                            f"it is {no}{shown}",
+                            f"{no}{shown}",
+                            f"{shown}: {surface}",
+                            f"{shown} is {surface}",
+                            f"{shown} = {surface}",
+                        )
+                    )
+                )
             elif kind == "count" and rng.random() < 0.4:
-                said.append(rng.choice((f"{surface} {shown}", f"it has {surface} {shown}", f"with {surface} {shown}")))
+                said.append(
+                    rng.choice((f"{surface} {shown}", f"it has {surface} {shown}", f"with {surface} {shown}"))
+                )
             elif how != shown and rng.random() < 0.6:
                 said.append(rng.choice(_PLAIN_HAS).replace("{k}", how).replace("{v}", surface))
             else:
                 said.append(rng.choice(_HAS).replace("{k}", shown).replace("{v}", surface))
         if roll < 0.92:
-            fields[name], answer[name] = (nullable(schema) if rng.random() < 0.15 and kind != "list" else schema), value
+            fields[name], answer[name] = (
+                (nullable(schema) if rng.random() < 0.15 and kind != "list" else schema),
+                value,
+            )
     if not fields or not said:
         return write(rng, split)
     if form:
@@ -155,7 +202,9 @@ def write(rng: random.Random, split: str) -> Example:
         if rng.random() < 0.25:
             groups.insert(rng.randrange(len(groups) + 1), _distractor(rng, split))
         up = rng.random() < 0.75
-        text = ". ".join(g[:1].upper() + g[1:] if up and g[0] not in '"' else g for g in groups) + rng.choice((".", ".", ""))
+        text = ". ".join(g[:1].upper() + g[1:] if up and g[0] not in '"' else g for g in groups) + rng.choice(
+            (".", ".", "")
+        )
     if rng.random() < 0.4:
         order = list(fields)
         rng.shuffle(order)
@@ -175,17 +224,36 @@ _PAIRS = (
 def pairs(rng: random.Random, split: str) -> Example:
     """Two records of one kind in one text, each in an object of its own."""
     (one, two), forms = rng.choice(_PAIRS)
-    keys = rng.choice((("street", "city"), ("street", "city", "postcode"), ("street", "zip", "city"), ("name", "street", "city"), ("name", "city")))
+    keys = rng.choice(
+        (
+            ("street", "city"),
+            ("street", "city", "postcode"),
+            ("street", "zip", "city"),
+            ("name", "street", "city"),
+            ("name", "city"),
+        )
+    )
     if one == "sender":
         keys = rng.choice((("name", "city"), ("name", "street", "city"), ("name", "email"), ("name", "city")))
-    kinds = {"street": v.street, "city": v.city, "postcode": v.postal_code, "zip": v.postal_code, "name": v.person, "email": v.email}
+    kinds = {
+        "street": v.street,
+        "city": v.city,
+        "postcode": v.postal_code,
+        "zip": v.postal_code,
+        "name": v.person,
+        "email": v.email,
+    }
     answers, shown = [], []
     same = rng.random() < 0.6
     for at in range(2):
         mine = keys if same or at else keys[: max(2, len(keys) - 1)]
         drawn = {k: kinds[k](rng, split)[0] for k in mine}
         answers.append(drawn)
-        shown.append(rng.choice((", ", ", ", " in " if len(mine) == 2 and "street" in mine else ", ")).join(drawn.values()))
+        shown.append(
+            rng.choice((", ", ", ", " in " if len(mine) == 2 and "street" in mine else ", ")).join(
+                drawn.values()
+            )
+        )
     text = templates.choose(rng.choice(forms), rng)
     text = text.replace("{a}", one).replace("{b}", two).replace("{x}", shown[0]).replace("{y}", shown[1])
     if rng.random() < 0.3:
@@ -195,4 +263,6 @@ def pairs(rng: random.Random, split: str) -> Example:
     names = [cased(one + end, style), cased(two + end, style)]
     fields = {n: object_schema(dict.fromkeys(a, v.STRING)) for n, a in zip(names, answers, strict=True)}
     answer = dict(zip(names, answers, strict=True))
-    return Example("pairs", text[:1].upper() + text[1:] + rng.choice((".", ".", "")), object_schema(fields), answer)
+    return Example(
+        "pairs", text[:1].upper() + text[1:] + rng.choice((".", ".", "")), object_schema(fields), answer
+    )
