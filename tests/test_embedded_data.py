@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,8 @@ import pytest
 pytest.importorskip("faker")
 
 from training import data, words  # noqa: E402
+from training import values as v  # noqa: E402
+from training.outside import sets as outside  # noqa: E402
 from training.tasks import keyed, plain, tools  # noqa: E402
 from training.tasks.domains import DOMAINS, ListSlot  # noqa: E402
 from training.tasks.records import cased  # noqa: E402
@@ -166,3 +170,78 @@ def _values(examples: list[data.Example]) -> dict[str, set[Any]]:
             if name:
                 found["people_name"].add(name)
     return found
+
+
+def test_requests_by_hand_fit_their_schemas_and_the_text_says_their_values() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    asked = outside.requests()
+    assert len(asked) >= 40 and len({one["prompt"] for one in asked}) == len(asked)
+    for one in asked:
+        jsonschema.validate(one["answer"], one["schema"])
+        for leaf in _leaves(one["answer"]):
+            spelled = isinstance(leaf, str) and leaf.lower() not in one["prompt"].lower()
+            # What is not copied: days and times, members of an enum.
+            assert not spelled or re.fullmatch(r"\d{4}-\d\d-\d\d|\d\d:\d\d|[A-Z]{3}|\w+", leaf), leaf
+
+
+def test_requests_by_hand_are_not_training_text() -> None:
+    asked = {one["prompt"].lower() for one in outside.requests()}
+    values = {leaf for one in outside.requests() for leaf in _leaves(one["answer"]) if isinstance(leaf, str)}
+    rare = {value for value in values if len(value) > 14 and " " in value}
+    assert len(rare) > 30
+    for one in _some("train", count=3000):
+        assert one.text.lower() not in asked
+        assert not {leaf for leaf in _leaves(one.answer) if isinstance(leaf, str)} & rare
+
+
+@pytest.mark.parametrize(
+    ("short", "schema"),
+    [
+        ("int", {"type": "integer"}),
+        ("a|b", {"type": "string", "enum": ["a", "b"]}),
+        ("num?", {"type": ["number", "null"]}),
+        (["date"], {"type": "array", "items": {"type": "string", "format": "date"}}),
+    ],
+)
+def test_short_schemas(short: Any, schema: dict[str, Any]) -> None:
+    assert outside.expand(short) == schema
+
+
+def test_numbers_in_words_and_with_commas() -> None:
+    words_of = [v.in_words(n) for n in range(100)]
+    assert len(set(words_of)) == 100
+    assert (words_of[0], words_of[13], words_of[20], words_of[99]) == (
+        "zero",
+        "thirteen",
+        "twenty",
+        "ninety-nine",
+    )
+    rng = random.Random(3)
+    for text in ("1250.5", "999", "-12345", "1000000"):
+        shown = {v.grouped(text, rng) for _ in range(50)}
+        assert {one.replace(",", "") for one in shown} == {text}
+        assert all(re.fullmatch(r"-?\d{1,3}(,\d{3})*(\.\d+)?", one) for one in shown - {text})
+
+
+def _minutes(text: str) -> float:
+    """What a length of time says, read another way than it is written."""
+    plain = {v.in_words(n): n for n in range(100)} | {"a": 1, "an": 1, "half": 0.5, "one": 1}
+    text = text.replace("three quarters of an hour", "45 min").replace("a quarter of an hour", "15 min")
+    text = text.replace("hour and a quarter", "hour 15 min").replace("half an hour", "30 min")
+    text = re.sub(r"([\w.]+) and a half hours", lambda m: f"{plain[m[1]] + 0.5} hours", text)
+    text = text.replace("hour and a half", "hour 30 min")
+    text = re.sub(r"^(\d+)h(\d\d)$", r"\1 h \2 min", text)
+    total = 0.0
+    for number, unit in re.findall(r"([\w.-]+?) ?(h|hours?|m|min|minutes?)\b", text):
+        total += (60 if unit[0] == "h" else 1) * (float(plain[number]) if number in plain else float(number))
+    return total
+
+
+def test_lengths_of_time_are_what_they_say() -> None:
+    rng = random.Random(4)
+    for _ in range(500):
+        value, text = v.duration("minute")(rng, "train")
+        assert _minutes(text) == value, text
+    days = [v.duration("day")(rng, "train") for _ in range(300)]
+    weeks = [(value, text) for value, text in days if "week" in text]
+    assert weeks and all(value % 7 == 0 for value, _ in weeks)

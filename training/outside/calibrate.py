@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from training import data
-from training.outside.evaluate import expand, requests
+from training.outside.sets import foreign, requests
 from training.prompt import EMBEDDED, ROOT
 
-FOREIGN = Path(__file__).with_name("foreign.jsonl")
 FALSE_ALARMS = 0.05
 SEED = 77
 
@@ -32,13 +31,8 @@ def inside(count: int) -> list[tuple[str, dict[str, Any] | None]]:
     return [(one.text, one.schema) for one in found]
 
 
-def by_hand() -> list[tuple[str, dict[str, Any]]]:
-    return [(one["prompt"], one["schema"]) for one in requests()]
-
-
-def foreign() -> list[tuple[str, dict[str, Any]]]:
-    lines = map(json.loads, FOREIGN.read_text(encoding="utf-8").splitlines())
-    return [(one["prompt"], expand(one["fields"])) for one in lines]
+def asked_of(lines: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    return [(one["prompt"], one["schema"]) for one in lines]
 
 
 def means(lm: Any, asked: list[tuple[str, Any]]) -> list[float]:
@@ -60,7 +54,11 @@ def calibrate(folder: Path, count: int) -> dict[str, Any]:
     from structgen.lm.numpy_model import NumpyLM
 
     lm = NumpyLM.from_folder(folder)
-    known, hand, unknown = means(lm, inside(count)), means(lm, by_hand()), means(lm, foreign())
+    known, hand, unknown = (
+        means(lm, inside(count)),
+        means(lm, asked_of(requests())),
+        means(lm, asked_of(foreign())),
+    )
     threshold = round(sorted(known)[int(FALSE_ALARMS * len(known))], 3)
     return {
         "threshold": threshold,

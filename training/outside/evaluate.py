@@ -5,8 +5,7 @@ Cost: about ten seconds.
 
     python -m training.outside.evaluate [--folder FOLDER] [--failures] [--record]
 
-Numbers compare by value (1249 is 1249.0), texts exactly. `fields` in a line is short for a schema:
-`str int num bool date email`, `a|b` for an enum, `?` for "may be null", lists and objects as they are.
+Numbers compare by value (1249 is 1249.0), texts exactly.
 """
 
 from __future__ import annotations
@@ -21,35 +20,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from training.evaluate import Constraint, leaves, same
 from training.generate import greedy
+from training.outside.sets import requests
 from training.prompt import EMBEDDED, ROOT, format_prompt
-from training.tasks import example as _example
-from training.tasks.records import nullable
-
-REQUESTS = Path(__file__).with_name("requests.jsonl")
-_PLAIN: dict[str, dict[str, Any]] = {
-    "str": {"type": "string"},
-    "int": {"type": "integer"},
-    "num": {"type": "number"},
-    "bool": {"type": "boolean"},
-    "date": {"type": "string", "format": "date"},
-    "email": {"type": "string", "format": "email"},
-}
-
-
-def expand(short: Any) -> dict[str, Any]:
-    """The JSON schema that a line's `fields` stand for."""
-    if isinstance(short, dict):
-        return _example.object_schema({name: expand(one) for name, one in short.items()})
-    if isinstance(short, list):
-        return {"type": "array", "items": expand(short[0])}
-    if short.endswith("?"):
-        return nullable(expand(short[:-1]))
-    return {"type": "string", "enum": short.split("|")} if "|" in short else _PLAIN[short]
-
-
-def requests() -> list[dict[str, Any]]:
-    lines = REQUESTS.read_text(encoding="utf-8").splitlines()
-    return [{**one, "schema": expand(one["fields"])} for one in map(json.loads, lines)]
 
 
 def evaluate(folder: Path) -> tuple[dict[str, Any], list[str]]:

@@ -1,0 +1,48 @@
+"""Requests written by hand: `requests.jsonl` with their answers, `foreign.jsonl` outside all domains.
+
+Enters: nothing. Leaves: the lines, each with its schema.  Cost: a file read.
+
+`fields` in a line is short for a schema: `str int num bool date email`, `a|b` for an enum, `?` for "may be
+null", lists and objects as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from training.tasks import example as _example
+from training.tasks.records import nullable
+
+REQUESTS = Path(__file__).with_name("requests.jsonl")
+FOREIGN = Path(__file__).with_name("foreign.jsonl")
+_PLAIN: dict[str, dict[str, Any]] = {
+    "str": {"type": "string"},
+    "int": {"type": "integer"},
+    "num": {"type": "number"},
+    "bool": {"type": "boolean"},
+    "date": {"type": "string", "format": "date"},
+    "email": {"type": "string", "format": "email"},
+}
+
+
+def expand(short: Any) -> dict[str, Any]:
+    """The JSON schema that a line's `fields` stand for."""
+    if isinstance(short, dict):
+        return _example.object_schema({name: expand(one) for name, one in short.items()})
+    if isinstance(short, list):
+        return {"type": "array", "items": expand(short[0])}
+    if short.endswith("?"):
+        return nullable(expand(short[:-1]))
+    return {"type": "string", "enum": short.split("|")} if "|" in short else _PLAIN[short]
+
+
+def requests() -> list[dict[str, Any]]:
+    lines = REQUESTS.read_text(encoding="utf-8").splitlines()
+    return [{**one, "schema": expand(one["fields"])} for one in map(json.loads, lines)]
+
+
+def foreign() -> list[dict[str, Any]]:
+    lines = FOREIGN.read_text(encoding="utf-8").splitlines()
+    return [{**one, "schema": expand(one["fields"])} for one in map(json.loads, lines)]
