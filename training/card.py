@@ -94,6 +94,25 @@ def _figures() -> str:
         f"{both['conforms']:g}%, fields from {both_free['fields']:g}% to {both['fields']:g}%. (Constrained "
         "answers count as invalid when they do not end within 220 tokens.)",
     ]
+    outside, doubt = _read("outside_target"), _read("doubt_target")
+    if outside:
+        rows = outside["all"]
+        lines += [
+            "",
+            f"Requests written by hand, as other people would write them, of which training saw no sentence "
+            f"(`training/outside/requests.jsonl`, {rows['requests']} of them, {rows['leaves']} fields, constrained; "
+            f"`python -m training.outside.evaluate`): {rows['fields']:g}% of the fields, {rows['exact']:g}% of the "
+            "whole answers.",
+        ]
+    if doubt:
+        lines += [
+            "",
+            f"Doubt: below a mean log-probability of {doubt['threshold']:g} a token (greedy, before the mask) lie the "
+            f"answers to {doubt['test split']['below']:g}% of {doubt['test split']['requests']} requests of the test "
+            f"split, {doubt['by hand']['below']:g}% of those written by hand, and {doubt['foreign']['below']:g}% of "
+            f"{doubt['foreign']['requests']} requests outside all domains "
+            "(`training/outside/foreign.jsonl`; `python -m training.outside.calibrate`).",
+        ]
     agreement = _read("agreement")
     if agreement:
         gains = ", ".join(f"{v:g} with {n} drafted" for n, v in agreement["tokens_per_pass"].items())
