@@ -24,7 +24,7 @@ from .prompt import describe, format_prompt
 __all__ = ["CONTEXT", "FOLDER", "EmbeddedModelError", "check_prompt", "describe", "format_prompt", "path"]
 
 # The mean log-probability per token below which an answer is in doubt (`structgen.lm.doubt`).
-LEAST_LOGPROB = {"target": -0.115}
+LEAST_LOGPROB = {"target": -0.063}
 
 # Tokens of prompt and answer together.  Training saw up to 400; beyond that answers get worse.
 CONTEXT = 1024
