@@ -42,7 +42,7 @@ CLANG ?= $(firstword $(foreach v,22 21 20 19 18 17 16,$(shell command -v clang++
 ASAN_TESTS ?= tests/test_laws.py tests/test_regex_syntax.py tests/test_json_schema.py tests/test_numbers.py \
   tests/test_formats.py tests/test_hostile.py tests/test_logits.py tests/test_vocabulary.py
 
-.PHONY: help setup demo test core format lint hooks docs test-clients test-page test-hosts test-cpp test-c test-asan test-tsan faults wheel test-wheel wheels check-release recursions fuzz damage \
+.PHONY: help setup demo test core format lint hooks docs test-clients test-page test-hosts test-cpp test-c test-asan test-tsan faults wheel test-wheel wheels check-release recursions fuzz cluster damage \
   attack planted differential recorded model bench bench-speculation stubs clean
 
 help:  ## this list
@@ -146,14 +146,19 @@ faults: setup  ## calls that fail at every allocation and every unit of work, on
 recursions:  ## recursions of the core that nothing bounds, from gcc's call graph
 	@$(PYTHON) tools/recursions.py
 
-fuzz: setup  ## every text that is read, fuzzed for FUZZ_SECONDS (120) each; fuzz/README.md
+fuzz: setup  ## every text that is read, fuzzed for FUZZ_SECONDS (120) each, then what ran of csrc/; fuzz/README.md
 	@$(PIP) atheris || echo "without atheris: seeds are mutated at random" >&2
 	@if [ -n "$(CLANG)" ]; then \
 	  CC=$(subst ++,,$(CLANG)) CXX=$(CLANG) $(VENV)/bin/cmake -S . -B $(FUZZ) -G Ninja -DCMAKE_BUILD_TYPE=Release \
-	    -DSTRUCTGEN_FUZZ=ON -DPython_EXECUTABLE=$(abspath $(PY)) -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja) && \
+	    -DSTRUCTGEN_FUZZ=ON -DSTRUCTGEN_COVERAGE=ON -DPython_EXECUTABLE=$(abspath $(PY)) -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja) && \
 	  $(VENV)/bin/cmake --build $(FUZZ) -j $(JOBS) || exit 1; \
 	else echo "without clang 16 or later: the C++ core is not instrumented" >&2; fi
 	@$(if $(CLANG),STRUCTGEN_CORE=$(FUZZ)) nice $(PY) -m fuzz all --seconds $(FUZZ_SECONDS) --out build/fuzz
+	@$(if $(CLANG),STRUCTGEN_CORE=$(FUZZ) nice $(PY) -m fuzz coverage --out build/fuzz)
+
+cluster: setup  ## .clusterfuzzlite/build.sh without its image, and a hundred inputs of each target; needs clang
+	@$(PIP) atheris
+	@PATH="$(abspath $(VENV)/bin):$$PATH" CC=$(subst ++,,$(CLANG)) CXX=$(CLANG) $(PY) -m fuzz.cluster
 
 damage: setup  ## saved files damaged 10,000 times each: refused or harmless?
 	@$(PY) -m bench.damage

@@ -128,6 +128,8 @@ TAGS = [
     ),
 ]
 
+DECIMALS = ["1", "0.1", "3e-7", "1.50e3", "2147483647", "1e30", "0.0007", "-12.25", "5e-324", "1e400", "0e5"]
+
 DICTIONARIES: dict[str, list[str]] = {
     "json_schema": [
         '"type":',
@@ -237,11 +239,26 @@ DICTIONARIES: dict[str, list[str]] = {
         '"pattern":',
     ],
     "saved_vocabulary": [],
+    "saved_trie": [],
+    "decimals": ["1e", "E-", "0.", "1e308", "1e-324", "0.1", "-", "999999999999999999", "\n"],
 }
+
+
+def kept(target: str) -> Path:
+    """Inputs that run what the seeds do not: a JSON string a line, one character a byte."""
+    return ROOT / "tests" / "cases" / "corpus" / f"{target}.jsonl"
+
+
+def corpus(target: str) -> list[bytes]:
+    """The seeds, and what is kept."""
+    lines = kept(target).read_text().splitlines() if kept(target).exists() else []
+    return seeds(target) + [json.loads(line).encode("latin-1") for line in lines]
 
 
 def seeds(target: str) -> list[bytes]:
     match target:
+        case "decimals":
+            return [f"{a}\n{b}\n1e9\n-0.5".encode() for a, b in zip(DECIMALS, DECIMALS[1:], strict=False)]
         case "json_schema":
             texts = [f.read_text() for f in sorted((ROOT / "examples").glob("*.schema.json"))]
             for file in sorted((ROOT / "tests" / "cases").glob("*.json")):
@@ -257,7 +274,7 @@ def seeds(target: str) -> list[bytes]:
             return [json.dumps(t).encode() for t in TAGS]
         case "tokenizer_file":
             return _tokenizers()
-        case "saved_vocabulary":
+        case "saved_vocabulary" | "saved_trie":
             return [b"", bytes(range(64)), b"\x00\x00\x00\xff", b"\x10\x00\x00"]
     raise ValueError(f"no target '{target}'; there are {', '.join(DICTIONARIES)}")
 

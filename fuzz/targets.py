@@ -121,16 +121,22 @@ def saved_file() -> bytes:
     return _saved[0]
 
 
+def _edited(file: bytes, data: bytes) -> bytes:
+    """Places of 3 bytes with a byte each, a length; or the file itself."""
+    if data.startswith(file[:4]):
+        return data
+    whole = bytearray(file)
+    for i in range(0, len(data) - 3, 4):
+        (place,) = struct.unpack_from("<I", data[i : i + 3] + b"\0")
+        whole[place % len(whole)] = data[i + 3]
+    if len(data) % 4 == 3:
+        del whole[int.from_bytes(data[-3:], "little") % len(whole) :]
+    return bytes(whole)
+
+
 def saved_vocabulary(data: bytes) -> None:
-    """Edits of a file that was saved: places of 3 bytes with a byte each, a length; or the file itself."""
-    whole = bytearray(data)
-    if not data.startswith(saved_file()[:4]):
-        whole = bytearray(saved_file())
-        for i in range(0, len(data) - 3, 4):
-            (place,) = struct.unpack_from("<I", data[i : i + 3] + b"\0")
-            whole[place % len(whole)] = data[i + 3]
-        if len(data) % 4 == 3:
-            del whole[int.from_bytes(data[-3:], "little") % len(whole) :]
+    """Edits of a file that was saved: what is read is what was written."""
+    whole = _edited(saved_file(), data)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "v"
         file.write_bytes(whole)
@@ -142,12 +148,46 @@ def saved_vocabulary(data: bytes) -> None:
             raise Wrong("a damaged file was read")
 
 
+def decimals(data: bytes) -> None:
+    """Lines of digits: a schema with them as multiple, bounds and value, which the text must agree with."""
+    lines = [line for line in data.decode("utf-8", "replace").split("\n") if line][:4]
+    for name, line in zip(("multipleOf", "minimum", "exclusiveMaximum", "const"), lines, strict=False):
+        _SCHEMA(b'{"%s":%s}' % (name.encode(), line.encode()))
+    if len(lines) > 1:
+        _SCHEMA(b'{"type":"number","multipleOf":%s,"minimum":%s}' % tuple(x.encode() for x in lines[:2]))
+
+
+_trie: list[bytes] = []
+
+
+def saved_trie(data: bytes) -> None:
+    """Edits of a file that `sg.sample` saved, as in saved_vocabulary()."""
+    from structgen.sampling import Trie, load_trie, save_trie
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "t"
+        if not _trie:
+            made = Trie()
+            structgen.sample(None, "a number", {"type": "integer"}, n=2, seed=1, max_tokens=6, trie=made)
+            save_trie(made, file)
+            _trie.append(file.read_bytes())
+        file.write_bytes(_edited(_trie[0], data))
+        try:
+            for node in load_trie(file).nodes():
+                repr(node)
+        except (StructgenError, ValueError):
+            pass
+
+
+_SCHEMA = _compiles(lambda c, text: c.json_schema(text))
 TARGETS: dict[str, Callable[[bytes], None]] = {
-    "json_schema": _compiles(lambda c, text: c.json_schema(text)),
+    "json_schema": _SCHEMA,
+    "decimals": decimals,
     "regex": _compiles(lambda c, text: c.regex(text)),
     "gbnf": _compiles(lambda c, text: c.gbnf(text)),
     "lark": _compiles(lambda c, text: c.lark(text)),
     "structural_tag": _compiles(lambda c, text: c.structural_tag(_spec(text))),
     "tokenizer_file": tokenizer_file,
     "saved_vocabulary": saved_vocabulary,
+    "saved_trie": saved_trie,
 }

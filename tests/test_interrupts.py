@@ -20,7 +20,8 @@ ALLOWED = 0.1  # seconds
 # Processor time of three threads; time on the clock of a machine that may be busy. The calls would take ten.
 MORE = {"batch": 0.4, "a lock that another thread holds": 2.0}
 
-# `call` is a function without arguments. `ended` says how long after the signal KeyboardInterrupt came.
+# `call` is a function without arguments. `ended` says how long after the signal KeyboardInterrupt came, `gap`
+# for how much of the process's time at most no other thread of Python ran.
 SCRIPT = """
 import os, signal, sys, threading, time
 import structgen
@@ -31,14 +32,19 @@ compiler = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(None, N
 mask = structgen.allocate_bitmask(8, WORDS.size)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 clock = time.process_time
-sent = []
+sent, ticks = [], []
 
 def press(after):
     def later():
         time.sleep(after)
         sent.append(clock())
         os.kill(os.getpid(), signal.SIGINT)
+    def tick():
+        while not sent:
+            ticks.append(time.process_time())
+            time.sleep(0.001)
     threading.Thread(target=later, daemon=True).start()
+    threading.Thread(target=tick, daemon=True).start()
 
 {setup}
 
@@ -50,7 +56,8 @@ except KeyboardInterrupt:
     ended = clock() - sent[0]
 else:
     raise SystemExit(f"not interrupted: over after {{time.monotonic() - begin:.2f}} s")
-print(ended)
+gap = max([b - a for a, b in zip(ticks, ticks[1:])], default=0.0)
+print(ended, gap)
 
 # Everything shared is as a new engine has it.
 def masks(compiler):
@@ -70,6 +77,7 @@ os._exit(0)
 """
 
 COMPILE = "call = lambda: compiler.json_schema(FORMATS)"
+AFTER = {"a vocabulary": 0.6}  # seconds before the signal: most of the first are Python's
 CASES = {
     "compile": (COMPILE, ""),
     "compile of many patterns": (
@@ -130,6 +138,69 @@ CASES = {
         'call = lambda: compiler.structural_tag({"type": "structural_tag", "format": form})',
         "",
     ),
+    "regex": (
+        "pattern = '|'.join(f'a{i}[b-f]*x{{{i % 9},9}}' for i in range(400_000))\n"
+        "call = lambda: compiler.regex(pattern).matcher().fill_bitmask(mask)",
+        "",
+    ),
+    "mask within a budget": (
+        'schema = {"properties": {"a": FORMATS}, "type": "object"}\n'
+        "matcher = compiler.json_schema(schema).matcher(max_tokens=40)\n"
+        "call = lambda: matcher.fill_bitmask(mask)",
+        "assert matcher.num_steps == 0",
+    ),
+    "tokens needed": (
+        'schema = {"type": "array", "items": {"type": "object"}, "uniqueItems": True}\n'
+        "grammar = compiler.json_schema(schema)\n"
+        'six = \'{"a":true,"b":false,"c":true,"d":true,"e":false,"f":true}\'\n'
+        "matcher = grammar.infill('[' + six + ',{\"a', '}]').matcher()\n"
+        "call = matcher.tokens_needed",
+        "assert matcher.accept_bytes(b'1\":1')",
+    ),
+    "infill": (
+        'grammar = compiler.json_schema({"type": "array", "items": {"type": ["integer", "string"]}})\n'
+        "behind = ',' + '12,\"ab\",' * 60000 + '1]'\n"
+        "call = lambda: grammar.infill('[1,', behind)",
+        "assert grammar.infill('[1,', ',2]').matcher().accept_bytes(b'3')",
+    ),
+    "can complete": (
+        'grammar = compiler.json_schema({"type": "array", "items": {"type": ["integer", "string"]}})\n'
+        "parts = ['[1,', structgen.Gap(), ',' + '12,\"ab\",' * 60000 + '1]']\n"
+        "call = lambda: grammar.can_complete(parts)",
+        "assert grammar.can_complete(['[1,', structgen.Gap(), ']'])",
+    ),
+    "canvas": (
+        'schema = {"type": "array", "items": {"type": "object"}, "uniqueItems": True}\n'
+        'canvas = compiler.json_schema(schema).canvas(400, prefix=\'[{"a":true,"b":1},\')\n'
+        "def call():\n"
+        "    for slot in range(399, -1, -1):\n"
+        "        canvas.fill_bitmask(mask, slot)",
+        "assert len(canvas.masked) == 400",
+    ),
+    "sample": (
+        'schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}\n'
+        'structgen.sample(None, "x", schema, n=1, max_tokens=20)\n'
+        'call = lambda: structgen.sample(None, "x", schema, n=3000, max_tokens=60)',
+        'assert structgen.sample(None, "x", schema, n=1, max_tokens=20)',
+    ),
+    "search": (
+        'schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}\n'
+        'structgen.sample(None, "x", schema, n=1, max_tokens=20)\n'
+        'call = lambda: structgen.search(None, "x", schema, n=3000, max_tokens=60)',
+        'assert structgen.search(None, "x", schema, n=1, max_tokens=20, forwards=5) is not None',
+    ),
+    "generate": (
+        'schema = {"type": "array", "items": {"type": "string"}, "minItems": 300}\n'
+        'structgen.generate(None, "x", {"type": "null"})\n'
+        'call = lambda: structgen.generate(None, "x", schema, max_tokens=3000)',
+        'assert structgen.generate(None, "x", {"type": "null"}) is not None',
+    ),
+    "a vocabulary": (
+        "tokens = [b'%08x' % (i * 2654435761 % 2**32) for i in range(6_000_000)]\n"
+        "tokens += [bytes([b]) for b in range(256)]\n"
+        "call = lambda: structgen.Vocabulary.from_bytes([*tokens, b''], eos_token_ids=[len(tokens)])",
+        "",
+    ),
     "a thread with a larger stack": (COMPILE, ""),
     "Python on a thread with a larger stack": (
         "def work():\n    while True:\n        pass\ncall = lambda: structgen._core.with_stack(work)",
@@ -153,9 +224,11 @@ def run(
 @pytest.mark.parametrize("case", CASES)
 def test_ctrl_c_ends_a_long_call(case: str) -> None:
     setup, after_all = CASES[case]
-    done = run(setup, 0.2, after_all, stack=2048 if "larger stack" in case else None)
+    done = run(setup, AFTER.get(case, 0.2), after_all, stack=2048 if "larger stack" in case else None)
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < MORE.get(case, ALLOWED)
+    ended, gap = map(float, done.stdout.split())
+    assert ended < MORE.get(case, ALLOWED)
+    assert gap < ALLOWED
 
 
 def test_a_handler_may_call_structgen_and_return() -> None:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/work.h"
 #include "mask/walk_table.h"
 
 namespace structgen {
@@ -141,6 +142,7 @@ std::vector<Categories> categories_below(const TokenTrie& trie) {
   std::vector<uint32_t> begun(trie.size(), 0);  // bytes of the character begun or just ended
   std::vector<Categories> own(trie.size(), 0);
   for (uint32_t i = 1; i < trie.size(); ++i) {
+    charge();
     const TokenTrie::Node& n = trie.node(i);
     path.resize(n.depth);
     const uint32_t parent = parents[i] = path.back();

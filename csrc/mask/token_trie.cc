@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/work.h"
 #include "mask/subtrees.h"
 
 namespace structgen {
 
 void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) {
-  std::sort(tokens.begin(), tokens.end());
+  std::sort(tokens.begin(), tokens.end(), [](const auto& a, const auto& b) {
+    charge();  // millions of tokens take seconds, and Ctrl-C ends them
+    return a < b;
+  });
   std::vector<Node> nodes(1);
   std::vector<Kids> kids(1);
   std::vector<uint32_t> children;
@@ -23,6 +27,7 @@ void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) 
     }
   };
   for (const auto& [text, id] : tokens) {
+    charge();
     const std::size_t shared = static_cast<std::size_t>(
         std::mismatch(last.begin(), last.end(), text.begin(), text.end()).first - last.begin());
     close_to(std::min(shared, text.size()));
@@ -46,6 +51,7 @@ void TokenTrie::build(std::vector<std::pair<std::string_view, TokenId>> tokens) 
   nodes.push_back(sentinel);
   // Children records, after the tree is known.
   for (uint32_t i = 0; i < count; ++i) {
+    charge();
     if (nodes[i].end == i + 1) continue;
     Kids k;
     k.first = static_cast<uint32_t>(children.size());
