@@ -166,8 +166,15 @@ def _keep(out: Path) -> int:
                 old.unlink()
             for text in texts:
                 (folder / hashlib.sha1(text).hexdigest()[:16]).write_bytes(text)
-        command = [sys.executable, "-m", "fuzz.merge", name, str(after), str(out / name / "corpus")]
-        subprocess.run(command, env=_environment(), check=False, capture_output=True)
+        script = (
+            out / name / "merge.sh"
+        ).absolute()  # libFuzzer begins a process for each input that crashes
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fuzz.merge {name} "{script}" "$@"\n')
+        script.chmod(0o755)
+        command = [str(script), "-merge=1", "-timeout=60", str(after), str(out / name / "corpus")]
+        done = subprocess.run(command, env=_environment(), check=False, capture_output=True, text=True)
+        if "MERGE-OUTER: the control file" not in done.stderr:
+            print(f"{name}: no merge: {done.stderr.strip()[-300:]}", file=sys.stderr)
         known = {file.name for file in before.iterdir()}
         new = [f.read_bytes() for f in after.iterdir() if f.name not in known]
         old_ones = corpus(name)[len(seeds(name)) :]

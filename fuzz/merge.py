@@ -1,7 +1,8 @@
-"""One merge of corpora by libFuzzer: `python -m fuzz.merge TARGET INTO FROM`. `python -m fuzz keep` calls it.
+"""One merge of corpora by libFuzzer: `python -m fuzz.merge TARGET SCRIPT ...`, for `python -m fuzz keep`.
 
-In: a target, a folder that gets the inputs that run what its own do not, a folder of inputs. Out: files. A
-process of its own, because libFuzzer ends the process that it runs in.
+In: a target, a script that is this call with further arguments, and libFuzzer's arguments: a folder that gets
+the inputs that run what its own do not, a folder of inputs. Out: files. A process of its own, because
+libFuzzer ends the process that it runs in, and begins others by the script.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ def main() -> None:
 
     from .targets import TARGETS
 
-    name, into, source = sys.argv[1:]
-    atheris.Setup([sys.argv[0], "-merge=1", "-timeout=60", into, source], TARGETS[name])
+    name, *arguments = sys.argv[1:]
+    atheris.Setup(arguments, TARGETS[name])
     atheris.Fuzz()
 
 

@@ -128,6 +128,29 @@ TAGS = [
     ),
 ]
 
+SCHEMAS: list[dict[str, object]] = [
+    {"anyOf": [{"properties": {"a": {}}}, {"required": ["b"]}], "unevaluatedProperties": {"type": "null"}},
+    {"prefixItems": [{}], "contains": {"const": 1}, "unevaluatedItems": False, "minItems": 2},
+    {"type": "string", "format": "idn-hostname", "maxLength": 9},
+    {"type": "string", "format": "date-time", "pattern": "^2.*Z$"},
+    {
+        "type": "array",
+        "items": {"format": "uri-reference"},
+        "uniqueItems": True,
+        "maxContains": 1,
+        "contains": {},
+    },
+    {"if": {"properties": {"a": {"const": 1}}}, "then": {"required": ["b"]}, "else": {"maxProperties": 2}},
+    {
+        "patternProperties": {"^a+$": {"multipleOf": 0.3}},
+        "propertyNames": {"maxLength": 3},
+        "minProperties": 2,
+    },
+    {"dependentSchemas": {"a": {"minProperties": 2}}, "dependentRequired": {"b": ["a"]}, "type": "object"},
+    {"oneOf": [{"type": "integer"}, {"minimum": 2}], "not": {"multipleOf": 3}},
+    {"$schema": "http://json-schema.org/draft-04/schema#", "minimum": 1, "exclusiveMinimum": True},
+    {"$defs": {"n": {"$dynamicAnchor": "n", "items": {"$dynamicRef": "#n"}}}, "$ref": "#/$defs/n"},
+]
 DECIMALS = ["1", "0.1", "3e-7", "1.50e3", "2147483647", "1e30", "0.0007", "-12.25", "5e-324", "1e400", "0e5"]
 
 DICTIONARIES: dict[str, list[str]] = {
@@ -263,6 +286,7 @@ def seeds(target: str) -> list[bytes]:
             texts = [f.read_text() for f in sorted((ROOT / "examples").glob("*.schema.json"))]
             for file in sorted((ROOT / "tests" / "cases").glob("*.json")):
                 texts += [json.dumps(case["schema"]) for case in json.loads(file.read_text(encoding="utf-8"))]
+            texts += [json.dumps(schema) for schema in SCHEMAS]
             return [t.encode() for t in texts if len(t) < 4_000]
         case "regex":
             return [t.encode() for t in REGEXES]

@@ -48,7 +48,8 @@ class Wrong(AssertionError):
 def compiler() -> Compiler:
     """A small cache, and a fresh one every thousand texts: what one text left behind is found again."""
     if not _compiler or len(_compiler) > 1_000:
-        _compiler[:] = [Compiler(VOCABULARY, cache_bytes=8 << 20)]
+        limits = structgen.Limits(compile=300_000, mask=300_000, memory=8 << 20)
+        _compiler[:] = [Compiler(VOCABULARY, limits=limits)]
     _compiler.append(_compiler[0])
     return _compiler[0]
 
