@@ -43,8 +43,8 @@ def press(after):
         while not sent:
             ticks.append(time.process_time())
             time.sleep(0.001)
-    threading.Thread(target=later, daemon=True).start()
     threading.Thread(target=tick, daemon=True).start()
+    threading.Thread(target=later, daemon=True).start()
 
 {setup}
 
