@@ -132,8 +132,8 @@ class CompiledGrammar:
         return Matcher(self, _core.Matcher(self._fresh(), ends, max_tokens, after_end == "ignore"))
 
     def _fresh(self) -> _core.Grammar:
-        """The core's grammar for a new text. Earlier texts may have made so much of it that the next one would
-        meet the limit of memory: then it is compiled again, and those texts keep theirs.
+        """The core's grammar for a new text. Earlier texts may have made so much of it that the next one
+        would meet the limit of memory: then it is compiled again, and those texts keep theirs.
         """
         if not self._core.full:
             return self._core
