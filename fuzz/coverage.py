@@ -21,7 +21,7 @@ from .seeds import DICTIONARIES, ROOT, corpus
 
 _RUN = """
 import sys
-import tests.sanitized_core
+import oracles.sanitized_core
 from fuzz.seeds import corpus
 from fuzz.targets import TARGETS
 from pathlib import Path

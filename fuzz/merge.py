@@ -11,7 +11,7 @@ import os
 import sys
 
 if os.environ.get("STRUCTGEN_CORE"):
-    import tests.sanitized_core  # noqa: F401
+    import oracles.sanitized_core  # noqa: F401
 
 
 def main() -> None:
