@@ -237,7 +237,7 @@ class Compiler:
         }
         self._made(grammar, "json_schema", (schema if parse else text,), options, subset)
         if registry is None and parse is None:
-            self._remember(key, grammar)
+            return self._remember(key, grammar)
         return grammar
 
     def regex(self, pattern: str, *, on_limit: OnLimit | None = None) -> CompiledGrammar:

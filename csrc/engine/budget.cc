@@ -35,6 +35,8 @@
 // Rejected. A shortest path in tokens for each state: exact, but a search over the vocabulary at each step;
 // reach.h does it where it decides something. Completions without promises: another text of equal length,
 // found from the next state, may take more tokens, and the mask would be empty.
+#include "engine/budget.h"
+
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
@@ -42,7 +44,6 @@
 #include "base/depth.h"
 #include "base/error.h"
 #include "base/work.h"
-#include "engine/matcher.h"
 
 namespace structgen {
 
@@ -53,7 +54,6 @@ constexpr uint64_t kMaskReach = 100'000;        // work of one mask's searches, 
 constexpr uint64_t kAskedReach = 20'000'000;    // of one that was asked for, a tenth of a second
 constexpr uint64_t kTextReach = 100'000;        // the same where captured text decides
 constexpr uint64_t kSpellReach = 200'000;       // for one state whose shortest text cannot be spelled
-constexpr uint64_t kSpellings = 2'000'000;      // for all those of one mask
 constexpr std::size_t kDeep = 64;               // tokens up to which fewer are looked for
 constexpr std::size_t kPromised = 1 << 16;      // bytes of a completion whose states are remembered
 constexpr std::size_t kTrialBytes = 16u << 20;  // that their states and regexes may take
@@ -85,10 +85,10 @@ bool differs(std::string_view token, std::string_view text) {
 // Takes a text that is said to complete s; the tokens it takes, or kTooMany where it does not. The states
 // along it learn what they need: another completion of the same length, found from one of them, may take
 // more.
-std::size_t Matcher::promise(StateId s, std::string_view text) {
+std::size_t Budget::promise(StateId s, std::string_view text) {
   std::vector<Piece> pieces;
-  if (!spell(grammar_->vocabulary().trie(), text, pieces)) return kTooMany;
-  Parser& parser = epoch_->parser;
+  if (!spell(grammar_.vocabulary().trie(), text, pieces)) return kTooMany;
+  Parser& parser = epoch_.parser;
   std::vector<StateId> on{s};
   StateId state = s;
   std::size_t at = 0;
@@ -102,7 +102,7 @@ std::size_t Matcher::promise(StateId s, std::string_view text) {
   std::size_t left = pieces.size() + 1;
   for (std::size_t i = 0; i < on.size(); ++i, --left) {
     const TokenId next = i < pieces.size() ? pieces[i].token : -1;
-    const auto [known, fresh] = epoch_->needed.try_emplace(on[i].v, Finish{left, next});
+    const auto [known, fresh] = epoch_.needed.try_emplace(on[i].v, Finish{left, next});
     if (fresh) continue;
     if (known->second.tokens <= left) {
       if (i == 0) return known->second.tokens;
@@ -114,80 +114,80 @@ std::size_t Matcher::promise(StateId s, std::string_view text) {
 }
 
 // The text that keeps what is promised to s.
-std::string Matcher::promised(StateId s) {
+std::string Budget::promised(StateId s) {
   std::string out;
   for (;;) {
-    const auto it = epoch_->needed.find(s.v);
-    if (it == epoch_->needed.end() || it->second.tokens >= kTooMany) return out + epoch_->completion.of(s);
+    const auto it = epoch_.needed.find(s.v);
+    if (it == epoch_.needed.end() || it->second.tokens >= kTooMany) return out + epoch_.completion.of(s);
     if (it->second.next < 0) return out;
-    const std::string_view bytes = grammar_->vocabulary().bytes(it->second.next);
-    for (char b : bytes) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
+    const std::string_view bytes = grammar_.vocabulary().bytes(it->second.next);
+    for (char b : bytes) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
     out += bytes;
   }
 }
 
 // Upper bound on the tokens that finish from s, EOS included.
-std::size_t Matcher::needed(StateId s) {
+std::size_t Budget::needed(StateId s) {
   check_depth();
-  if (epoch_->limits) {
-    const uint32_t tokens = epoch_->limits->way(s).tokens;
+  if (epoch_.limits) {
+    const uint32_t tokens = epoch_.limits->way(s).tokens;
     return tokens == Limits::kNever ? kTooMany : tokens + 1;
   }
-  if (const auto it = epoch_->needed.find(s.v); it != epoch_->needed.end()) return it->second.tokens;
+  if (const auto it = epoch_.needed.find(s.v); it != epoch_.needed.end()) return it->second.tokens;
   std::size_t best = kTooMany;
-  const StateId blind = epoch_->masks.blind(s);
+  const StateId blind = epoch_.masks.blind(s);
   if (blind != s) {
     if (needed(blind) < kTooMany) best = promise(s, promised(blind));
-    if (const auto it = epoch_->likely.find(blind.v); it != epoch_->likely.end())
+    if (const auto it = epoch_.likely.find(blind.v); it != epoch_.likely.end())
       for (const std::string& text : it->second) best = std::min(best, promise(s, text));
   }
   try {
-    const std::string text = epoch_->completion.of(s);
+    const std::string text = epoch_.completion.of(s);
     best = std::min(best, promise(s, text));
   } catch (const Error& e) {
-    if (!e.is_limit() || (best == kTooMany && s == current())) throw;
+    if (!e.is_limit() || (best == kTooMany && s == here_)) throw;
   }
   if (best == kTooMany) {
-    if (find(s, false) == Reach::Answer::kYes) return epoch_->needed.at(s.v).tokens;
-    epoch_->needed[s.v] = {kTooMany, -1};  // not shown to fit, so not offered
+    if (find(s, false) == Reach::Answer::kYes) return epoch_.needed.at(s.v).tokens;
+    epoch_.needed[s.v] = {kTooMany, -1};  // not shown to fit, so not offered
   }
   return best;
 }
 
 // Whether any tokens can be found that complete s, whose shortest text cannot be spelled. `asked`: at more
 // cost.
-Reach::Answer Matcher::find(StateId s, bool asked) {
+Reach::Answer Budget::find(StateId s, bool asked) {
   uint64_t work = asked ? kAskedReach : std::min(kSpellReach, spelling_), exact_work = kTextReach;
   const uint64_t before = work;
-  const StateId any = epoch_->masks.blind(s);
-  Reach::Answer found = epoch_->reach.find(any, work);
+  const StateId any = epoch_.masks.blind(s);
+  Reach::Answer found = epoch_.reach.find(any, work);
   if (!asked) spelling_ -= before - work;
   if (found == Reach::Answer::kYes && !follow(s, any)) found = Reach::Answer::kUnknown;
-  if (found == Reach::Answer::kUnknown && asked) found = epoch_->exact_reach.find(s, exact_work);
+  if (found == Reach::Answer::kUnknown && asked) found = epoch_.exact_reach.find(s, exact_work);
   return found;
 }
 
 // Takes the tokens that complete `blind`, which is s without its captured text, as a promise to s; false
 // where the text is in the way.
-bool Matcher::follow(StateId s, StateId blind) {
+bool Budget::follow(StateId s, StateId blind) {
   if (s == blind) return true;
   std::vector<std::pair<StateId, TokenId>> on;
-  while (!epoch_->parser.state(s).accepting) {
-    const auto it = epoch_->needed.find(blind.v);
-    if (it == epoch_->needed.end() || it->second.next < 0) return false;
+  while (!epoch_.parser.state(s).accepting) {
+    const auto it = epoch_.needed.find(blind.v);
+    if (it == epoch_.needed.end() || it->second.next < 0) return false;
     on.emplace_back(s, it->second.next);
-    for (char b : grammar_->vocabulary().bytes(it->second.next)) {
-      s = epoch_->parser.step(s, static_cast<uint8_t>(b));
-      blind = epoch_->masks.blind(epoch_->parser.step(blind, static_cast<uint8_t>(b)));
+    for (char b : grammar_.vocabulary().bytes(it->second.next)) {
+      s = epoch_.parser.step(s, static_cast<uint8_t>(b));
+      blind = epoch_.masks.blind(epoch_.parser.step(blind, static_cast<uint8_t>(b)));
     }
     if (s == Parser::dead()) return false;
   }
   std::size_t left = 1;
-  epoch_->needed[s.v] = {left, -1};
+  epoch_.needed[s.v] = {left, -1};
   while (!on.empty()) {
     const auto [at, token] = on.back();
     on.pop_back();
-    const auto [known, fresh] = epoch_->needed.try_emplace(at.v, Finish{left + 1, token});
+    const auto [known, fresh] = epoch_.needed.try_emplace(at.v, Finish{left + 1, token});
     if (!fresh && known->second.tokens > left + 1) known->second = {left + 1, token};
     left = known->second.tokens;
   }
@@ -195,30 +195,30 @@ bool Matcher::follow(StateId s, StateId blind) {
 }
 
 // Whether `budget` tokens can complete s, known or looked for. After a yes that is promised to s.
-Reach::Answer Matcher::within(StateId s, std::size_t budget, uint64_t& work) {
-  if (const auto it = epoch_->needed.find(s.v); it != epoch_->needed.end() && it->second.tokens <= budget)
+Reach::Answer Budget::within(StateId s, std::size_t budget, uint64_t& work) {
+  if (const auto it = epoch_.needed.find(s.v); it != epoch_.needed.end() && it->second.tokens <= budget)
     return Reach::Answer::kYes;
-  const StateId any = epoch_->masks.blind(s);
-  if (epoch_->reach.least(any) > budget) return Reach::Answer::kNo;
+  const StateId any = epoch_.masks.blind(s);
+  if (epoch_.reach.least(any) > budget) return Reach::Answer::kNo;
   if (budget > kDeep) return Reach::Answer::kUnknown;
-  const Reach::Answer found = epoch_->reach.within(any, budget, work);
+  const Reach::Answer found = epoch_.reach.within(any, budget, work);
   return found == Reach::Answer::kYes && !follow(s, any) ? Reach::Answer::kUnknown : found;
 }
 
 // The same for the current state, at more cost.
-Reach::Answer Matcher::asked_within(std::size_t budget) {
-  const StateId s = current();
+Reach::Answer Budget::asked_within(std::size_t budget) {
+  const StateId s = here_;
   uint64_t work = kAskedReach, exact_work = kTextReach;
   Reach::Answer found = Reach::Answer::kUnknown;
-  if (!epoch_->limits) {
+  if (!epoch_.limits) {
     found = within(s, budget, work);
     if (found == Reach::Answer::kUnknown && work > 0 && budget <= kDeep)
-      found = epoch_->exact_reach.least(s) > budget ? Reach::Answer::kNo
-                                                    : epoch_->exact_reach.within(s, budget, exact_work);
+      found = epoch_.exact_reach.least(s) > budget ? Reach::Answer::kNo
+                                                   : epoch_.exact_reach.within(s, budget, exact_work);
   } else if (budget <= kDeep) {
-    found = epoch_->reach.within(epoch_->masks.blind(s), budget, work);
+    found = epoch_.reach.within(epoch_.masks.blind(s), budget, work);
     if (found == Reach::Answer::kYes) {
-      epoch_->limits->keep(s, epoch_->reach.way(epoch_->masks.blind(s)));
+      epoch_.limits->keep(s, epoch_.reach.way(epoch_.masks.blind(s)));
       if (needed(s) > budget) found = Reach::Answer::kUnknown;  // captured text was in the way
     }
   }
@@ -226,14 +226,13 @@ Reach::Answer Matcher::asked_within(std::size_t budget) {
 }
 
 // The same where more work is due: how few tokens suffice may be told where it is not told of many.
-Reach::Answer Matcher::sought_within(std::size_t budget) {
-  const StateId s = current();
+Reach::Answer Budget::sought_within(std::size_t budget) {
+  const StateId s = here_;
   const Reach::Answer found = asked_within(budget);
   if (found != Reach::Answer::kUnknown) return found;
   if (uint64_t work = kAskedReach; descends(s, budget, work) && needed(s) <= budget)
     return Reach::Answer::kYes;
-  const std::size_t least =
-      std::max(epoch_->reach.least(epoch_->masks.blind(s)), epoch_->exact_reach.least(s));
+  const std::size_t least = std::max(epoch_.reach.least(epoch_.masks.blind(s)), epoch_.exact_reach.least(s));
   for (std::size_t k = least; k < std::min(budget, kDeep); ++k) {
     const Reach::Answer fewer = asked_within(k);
     if (fewer == Reach::Answer::kUnknown) break;
@@ -244,43 +243,36 @@ Reach::Answer Matcher::sought_within(std::size_t budget) {
 }
 
 // Whether `budget` tokens are shown to complete s, where a mask looks.
-Reach::Answer Matcher::few(StateId s, std::size_t budget, uint64_t& work) {
-  return budget < kExact && !epoch_->limits ? within(s, budget, work) : Reach::Answer::kNo;
+Reach::Answer Budget::few(StateId s, std::size_t budget, uint64_t& work) {
+  return budget < kExact && !epoch_.limits ? within(s, budget, work) : Reach::Answer::kNo;
 }
 
 // Whether the longest steps that there are complete s in time.
-bool Matcher::descends(StateId s, std::size_t budget, uint64_t& work) {
-  if (!epoch_->fast || epoch_->limits) return false;
-  const StateId any = epoch_->masks.blind(s);
-  const auto bytes = [&](StateId to) { return epoch_->lengths.of(to); };
+bool Budget::descends(StateId s, std::size_t budget, uint64_t& work) {
+  if (!epoch_.fast || epoch_.limits) return false;
+  const StateId any = epoch_.masks.blind(s);
+  const auto bytes = [&](StateId to) { return epoch_.lengths.of(to); };
   const auto next = [&](StateId from) -> TokenId {
     std::vector<Piece> pieces;
-    if (!spell(grammar_->vocabulary().trie(), epoch_->completion.of(from), pieces) || pieces.empty())
-      return -1;
+    if (!spell(grammar_.vocabulary().trie(), epoch_.completion.of(from), pieces) || pieces.empty()) return -1;
     return pieces[0].token;
   };
-  return epoch_->reach.descend(any, budget, bytes, next, work) == Reach::Answer::kYes && follow(s, any);
+  return epoch_.reach.descend(any, budget, bytes, next, work) == Reach::Answer::kYes && follow(s, any);
 }
 
-Matcher::Bounds Matcher::tokens_needed(bool search) {
-  if (is_terminated()) return {0, 0};
-  std::lock_guard hold(grammar_->world().lock);
-  const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, ending_work());
-  refresh();
-  budgeted_ = true;
-  spelling_ = kSpellings;
-  const StateId s = current();
-  std::size_t enough = needed(s);
-  if (enough == kTooMany && !epoch_->limits && find(s, true) == Reach::Answer::kYes)
-    enough = epoch_->needed.at(s.v).tokens;
-  if (uint64_t work = kAskedReach; search && enough > kDeep && descends(s, enough - 1, work))
-    enough = needed(s);
-  std::size_t least = std::max(epoch_->reach.least(epoch_->masks.blind(s)), epoch_->exact_reach.least(s));
+Budget::Bounds Budget::bounds(bool search) {
+  std::size_t enough = needed(here_);
+  if (enough == kTooMany && !epoch_.limits && find(here_, true) == Reach::Answer::kYes)
+    enough = epoch_.needed.at(here_.v).tokens;
+  if (uint64_t work = kAskedReach; search && enough > kDeep && descends(here_, enough - 1, work))
+    enough = needed(here_);
+  std::size_t least =
+      std::max(epoch_.reach.least(epoch_.masks.blind(here_)), epoch_.exact_reach.least(here_));
   for (std::size_t k = least; search && k < std::min(enough, kDeep); ++k) {
     const Reach::Answer found = asked_within(k);
     if (found == Reach::Answer::kUnknown) break;
     if (found == Reach::Answer::kYes) {
-      enough = needed(s);
+      enough = needed(here_);
       break;
     }
     least = k + 1;
@@ -288,32 +280,21 @@ Matcher::Bounds Matcher::tokens_needed(bool search) {
   return {std::min(least, enough), enough};
 }
 
-bool Matcher::fits(std::size_t budget) {
-  if (is_terminated()) return true;
-  std::lock_guard hold(grammar_->world().lock);
-  const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, ending_work());
-  refresh();
-  budgeted_ = true;
-  spelling_ = kSpellings;
+bool Budget::fits(std::size_t budget) {
   uint64_t work = kMaskReach;
-  return needed(current()) <= budget || few(current(), budget, work) == Reach::Answer::kYes;
-}
-
-std::string Matcher::shortest_completion() {
-  if (is_terminated()) return {};
-  std::lock_guard hold(grammar_->world().lock);
-  const GrammarWork scope(*grammar_, &epoch_, Task::kCompletion, completion_work());
-  refresh();
-  if (!epoch_->limits) return epoch_->completion.of(current());
-  std::string out;
-  for (TokenId t : epoch_->limits->tokens(current())) out += grammar_->vocabulary().bytes(t);
-  return out;
+  return needed(here_) <= budget || few(here_, budget, work) == Reach::Answer::kYes;
 }
 
 // Tokens of one mask that are looked at, and what becomes of them.
-struct Matcher::Trial {
-  Trial(std::size_t b, const std::vector<uint32_t>& asked, uint64_t work)
-      : budget(b), until(work + kWork), open(asked.data()), keep(asked.size(), 0) {}
+struct Budget::Trial {
+  Budget& of;
+  Budget& of;
+  Trial(Budget& asking, std::size_t tokens, const std::vector<uint32_t>& asked)
+      : of(asking),
+        budget(tokens),
+        until(asking.epoch_.completion.work() + kWork),
+        open(asked.data()),
+        keep(asked.size(), 0) {}
   const std::size_t budget;
   const uint64_t until;        // completion work
   const uint32_t* const open;  // a row: tokens that are asked for
@@ -331,62 +312,71 @@ struct Matcher::Trial {
   bool asks(TokenId t) const { return word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1; }
   uint32_t word(uint32_t w) const { return open[w] & (done.empty() ? ~0u : ~done[w]); }
   void take(TokenId t) { keep[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
+
+  bool skips(StateId s);
+  std::size_t judged(StateId s);
+  void judge(std::span<const TokenId> tokens, StateId s, bool blind);
+  bool judge_poison(StateId s, std::span<const TokenId> below);
+  void judge_all(StateId from);
+  void judge_one(TokenId t, StateId from);
+  bool judge_strings(StateId from);
+  void judge_texts();
 };
 
 // Whether s was never looked at and the work of one mask is done: it will not be, this time.
-bool Matcher::tired(StateId s, Trial& trial) const {
-  if (epoch_->completion.work() < trial.until || epoch_->needed.contains(s.v)) return false;
-  trial.tired = true;
+bool Budget::Trial::skips(StateId s) {
+  if (of.epoch_.completion.work() < until || of.epoch_.needed.contains(s.v)) return false;
+  tired = true;
   return true;
 }
 
 // Tokens that a token into s needs, itself included.
-std::size_t Matcher::judged(StateId s, Trial& trial) {
-  if (s != trial.last) {
-    trial.last = s;
-    trial.last_needed = tired(s, trial) ? kTooMany : needed(s) + 1;
-    if (trial.last_needed > trial.budget) {
-      const Reach::Answer found = few(s, trial.budget - 1, trial.reach);
-      if (found == Reach::Answer::kYes) trial.last_needed = epoch_->needed.at(s.v).tokens + 1;
-      trial.cut = trial.cut || found == Reach::Answer::kUnknown;
+std::size_t Budget::Trial::judged(StateId s) {
+  if (s != last) {
+    last = s;
+    last_needed = skips(s) ? kTooMany : of.needed(s) + 1;
+    if (last_needed > budget) {
+      const Reach::Answer found = of.few(s, budget - 1, reach);
+      if (found == Reach::Answer::kYes) last_needed = of.epoch_.needed.at(s.v).tokens + 1;
+      cut = cut || found == Reach::Answer::kUnknown;
     }
   }
-  trial.most = std::max(trial.most, trial.last_needed);
-  return trial.last_needed;
+  most = std::max(most, last_needed);
+  return last_needed;
 }
 
 // Tokens that lead to s; `blind`: it is without the text that was captured on the way.
-void Matcher::judge(std::span<const TokenId> tokens, StateId s, bool blind, Trial& trial) {
-  const bool fits = judged(s, trial) <= trial.budget;
-  const bool matters = !fits && blind && epoch_->completion.text_matters(s);
+void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind) {
+  const bool fits = judged(s) <= budget;
+  const bool matters = !fits && blind && of.epoch_.completion.text_matters(s);
   for (TokenId t : tokens) {
-    if (!trial.asks(t)) continue;
+    if (!asks(t)) continue;
     if (fits)
-      trial.take(t);
+      take(t);
     else if (matters)
-      trial.alike[s.v].push_back(t);
+      alike[s.v].push_back(t);
   }
 }
 
 // Whether the text of s decides everything that follows; then these tokens are tried with it.
-bool Matcher::judge_poison(StateId s, std::span<const TokenId> below, Trial& trial) {
-  const State& st = epoch_->parser.state(s);
+bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
+  const State& st = of.epoch_.parser.state(s);
   if (!st.poisoned || st.n > 1 || st.accepting) return false;
   for (TokenId t : below)
-    if (trial.asks(t)) trial.alone.push_back(t);
+    if (asks(t)) alone.push_back(t);
   return true;
 }
 
 // Down the trie in depth-first order, with the state of each depth at hand.
-void Matcher::judge_all(StateId from, Trial& trial) {
-  const TokenTrie& trie = grammar_->vocabulary().trie();
-  std::vector<std::pair<StateId, bool>> at(grammar_->vocabulary().longest() + 2);
-  at[0] = {from, from != current()};
+void Budget::Trial::judge_all(StateId from) {
+  const TokenTrie& trie = of.grammar_.vocabulary().trie();
+  std::vector<std::pair<StateId, bool>> at(of.grammar_.vocabulary().longest() + 2);
+  at[0] = {from, from != of.here_};
   for (uint32_t i = 1; i < trie.size();) {
     if (i % 8 == 0) charge();
     const TokenTrie::Node& node = trie.node(i);
     const auto [before, was_blind] = at[node.depth - 1];
-    const StateId next = epoch_->parser.step(before, static_cast<uint8_t>(node.byte));
+    const StateId next = of.epoch_.parser.step(before, static_cast<uint8_t>(node.byte));
     if (next == Parser::dead()) {
       i = node.end;
       continue;
@@ -394,96 +384,95 @@ void Matcher::judge_all(StateId from, Trial& trial) {
     if (next == before) {
       at[node.depth] = at[node.depth - 1];
     } else {
-      const StateId into = epoch_->masks.blind(next);
+      const StateId into = of.epoch_.masks.blind(next);
       at[node.depth] = {into, was_blind || into != next};
-      if (judge_poison(into, trie.subtree_tokens(i), trial)) {
+      if (judge_poison(into, trie.subtree_tokens(i))) {
         i = node.end;
         continue;
       }
     }
     if (const auto tokens = trie.tokens(i); !tokens.empty())
-      judge(tokens, at[node.depth].first, at[node.depth].second, trial);
+      judge(tokens, at[node.depth].first, at[node.depth].second);
     ++i;
   }
 }
 
-void Matcher::judge_one(TokenId t, StateId from, Trial& trial) {
-  bool blind = from != current();
+void Budget::Trial::judge_one(TokenId t, StateId from) {
+  bool blind = from != of.here_;
   StateId s = from;
-  for (char b : grammar_->vocabulary().bytes(t)) {
-    const StateId next = epoch_->parser.step(s, static_cast<uint8_t>(b));
-    s = epoch_->masks.blind(next);
+  for (char b : of.grammar_.vocabulary().bytes(t)) {
+    const StateId next = of.epoch_.parser.step(s, static_cast<uint8_t>(b));
+    s = of.epoch_.masks.blind(next);
     blind = blind || s != next;
-    if (judge_poison(s, {&t, 1}, trial)) return;
+    if (judge_poison(s, {&t, 1})) return;
   }
-  judge({&t, 1}, s, blind, trial);
+  judge({&t, 1}, s, blind);
 }
 
 // Nearly all tokens end inside a string, and all that end with a character lead to one state; those that end
 // inside of one, or leave the string, to a few dozen.
-bool Matcher::judge_strings(StateId from, Trial& trial) {
+bool Budget::Trial::judge_strings(StateId from) {
   struct Judge {
-    Matcher& m;
     Trial& trial;
-    void reach(StateId to, std::span<const TokenId> tokens) { m.judge(tokens, to, true, trial); }
-    bool stops(StateId at) { return m.judge_poison(at, {}, trial); }
+    void reach(StateId to, std::span<const TokenId> tokens) { trial.judge(tokens, to, true); }
+    bool stops(StateId at) { return trial.judge_poison(at, {}); }
     void stopped(std::span<const TokenId> tokens) {
       for (TokenId t : tokens)
         if (trial.asks(t)) trial.alone.push_back(t);
     }
     void done(Words tokens) { trial.done = std::move(tokens); }
     void whole(StateId inside, const Words& row) {
-      if (m.judged(inside, trial) <= trial.budget) {
+      if (trial.judged(inside) <= trial.budget) {
         for (uint32_t w = 0; w < row.size(); ++w) trial.keep[w] |= trial.word(w) & row[w];
-      } else if (m.epoch_->completion.text_matters(inside)) {
+      } else if (trial.of.epoch_.completion.text_matters(inside)) {
         for (uint32_t w = 0; w < row.size(); ++w)
           for (uint32_t bits = trial.word(w) & row[w]; bits; bits &= bits - 1)
             trial.alike[inside.v].push_back(
                 static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))));
       }
     }
-  } judge{*this, trial};
-  return epoch_->targets.visit(from, judge);
+  } judge{*this};
+  return of.epoch_.targets.visit(from, judge);
 }
 
 // Tokens whose text decides: each as it is, within limits, or by a completion that some other token had.
-void Matcher::judge_texts(Trial& trial) {
+void Budget::Trial::judge_texts() {
   // The regexes that a text makes stay as long as the grammar's world, so texts that nobody wrote must not
   // fill it.
-  const World& world = grammar_->world();
+  const World& world = of.grammar_.world();
   const auto size = [&] {
-    return epoch_->byte_size() + grammar_->productions().byte_size() + world.byte_size();
+    return of.epoch_.byte_size() + of.grammar_.productions().byte_size() + world.byte_size();
   };
   const std::size_t before = size();
   std::size_t trials = world.byte_size() > world.policy.no_trials() ? kTrials : 0;
   const auto fits = [&](TokenId t) {
     if (trials >= kTrials) return Parser::dead();
-    if (epoch_->completion.work() > trial.until || (trials++ % 16 == 15 && size() > before + kTrialBytes)) {
+    if (of.epoch_.completion.work() > until || (trials++ % 16 == 15 && size() > before + kTrialBytes)) {
       trials = kTrials;
       return Parser::dead();
     }
-    StateId s = current();
-    for (char b : grammar_->vocabulary().bytes(t)) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
+    StateId s = of.here_;
+    for (char b : of.grammar_.vocabulary().bytes(t)) s = of.epoch_.parser.step(s, static_cast<uint8_t>(b));
     if (s == Parser::dead()) return s;
-    if (needed(s) + 1 <= trial.budget) return s;
-    const Reach::Answer found = few(s, trial.budget - 1, trial.reach);
-    trial.cut = trial.cut || found == Reach::Answer::kUnknown;
+    if (of.needed(s) + 1 <= budget) return s;
+    const Reach::Answer found = of.few(s, budget - 1, reach);
+    cut = cut || found == Reach::Answer::kUnknown;
     return found == Reach::Answer::kYes ? s : Parser::dead();
   };
   std::vector<uint32_t> order;  // of the states; the same in every run
-  for (const auto& [state, tokens] : trial.alike) order.push_back(state);
+  for (const auto& [state, tokens] : alike) order.push_back(state);
   std::sort(order.begin(), order.end());
   for (const uint32_t state : order) {
-    const std::vector<TokenId>& tokens = trial.alike[state];
-    std::vector<std::string>& likely = epoch_->likely[state];
+    const std::vector<TokenId>& tokens = alike[state];
+    std::vector<std::string>& likely = of.epoch_.likely[state];
     std::size_t i = 0;
     bool any = false;
     for (; i < tokens.size() && !any && i < kAttempts; ++i) {
       const StateId s = fits(tokens[i]);
       if (s == Parser::dead()) continue;
       any = true;
-      trial.take(tokens[i]);
-      std::string text = promised(s);
+      take(tokens[i]);
+      std::string text = of.promised(s);
       if (likely.size() < kLikely && std::find(likely.begin(), likely.end(), text) == likely.end())
         likely.push_back(std::move(text));
     }
@@ -491,45 +480,43 @@ void Matcher::judge_texts(Trial& trial) {
     std::vector<const std::string*> usable;
     std::vector<Piece> pieces;
     for (const std::string& text : likely)
-      if (spell(grammar_->vocabulary().trie(), text, pieces) && pieces.size() + 2 <= trial.budget)
+      if (spell(of.grammar_.vocabulary().trie(), text, pieces) && pieces.size() + 2 <= budget)
         usable.push_back(&text);
     for (; i < tokens.size(); ++i) {
-      const std::string_view bytes = grammar_->vocabulary().bytes(tokens[i]);
+      const std::string_view bytes = of.grammar_.vocabulary().bytes(tokens[i]);
       if (std::ranges::any_of(usable, [&](const std::string* text) { return differs(bytes, *text); }) ||
           fits(tokens[i]) != Parser::dead())
-        trial.take(tokens[i]);
+        take(tokens[i]);
     }
   }
-  for (TokenId t : trial.alone)
-    if (fits(t) != Parser::dead()) trial.take(t);
+  for (TokenId t : alone)
+    if (fits(t) != Parser::dead()) take(t);
 }
 
 // The tokens that keep what is promised to the current state, and no other: where what else may stand is too
 // much to tell. False: nothing is promised, or not within the budget.
-bool Matcher::keep_promise(uint32_t* row, std::size_t budget) {
-  std::lock_guard hold(grammar_->world().lock);
-  if (epoch_->parser.state(current()).accepting && budget > 0) {
+bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
+  if (epoch_.parser.state(here_).accepting && budget > 0) {
     exact_ = false;
-    std::fill(row, row + grammar_->vocabulary().words(), 0u);
-    for (TokenId t : grammar_->vocabulary().eos()) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+    std::fill(row, row + grammar_.vocabulary().words(), 0u);
+    for (TokenId t : grammar_.vocabulary().eos()) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
     return true;
   }
-  const auto known = epoch_->needed.find(current().v);
-  if (known == epoch_->needed.end() || known->second.next < 0 || known->second.tokens > budget) return false;
+  const auto known = epoch_.needed.find(here_.v);
+  if (known == epoch_.needed.end() || known->second.next < 0 || known->second.tokens > budget) return false;
   exact_ = false;
   const uint32_t next = static_cast<uint32_t>(known->second.next);
-  std::fill(row, row + grammar_->vocabulary().words(), 0u);
+  std::fill(row, row + grammar_.vocabulary().words(), 0u);
   row[next >> 5] |= 1u << (next & 31);
   return true;
 }
 
 // Of a mask the tokens after which a bound in bytes says that the budget suffices: no search, and not all of
 // them. A text that could go on like this was told by bounds that it may. False: there is none.
-bool Matcher::bounded_row(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
-  if (!epoch_->fast) return false;
-  const Vocabulary& v = grammar_->vocabulary();
-  std::lock_guard hold(grammar_->world().lock);
-  const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, grammar_->mask_work());
+bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
+  if (!epoch_.fast) return false;
+  const Vocabulary& v = grammar_.vocabulary();
+  const WorkScope scope(Task::kBudget, grammar_.mask_work());
   exact_ = false;
   std::fill(row, row + v.words(), 0u);
   bool any = false;
@@ -537,10 +524,10 @@ bool Matcher::bounded_row(std::span<const uint32_t> plain, uint32_t* row, std::s
     for (uint32_t w = 0; w < v.words(); ++w)
       for (uint32_t bits = plain[w]; bits; bits &= bits - 1) {
         const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
-        StateId s = current();
-        for (char b : v.bytes(static_cast<TokenId>(t))) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
-        if (s == Parser::dead() || s == current()) continue;
-        const std::size_t bytes = epoch_->lengths.of(epoch_->masks.blind(s));
+        StateId s = here_;
+        for (char b : v.bytes(static_cast<TokenId>(t))) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
+        if (s == Parser::dead() || s == here_) continue;
+        const std::size_t bytes = epoch_.lengths.of(epoch_.masks.blind(s));
         if (bytes >= Lengths::kFar || bytes + 2 > budget) continue;  // this token, the bytes, the end
         row[w] |= 1u << (t & 31);
         any = true;
@@ -552,123 +539,42 @@ bool Matcher::bounded_row(std::span<const uint32_t> plain, uint32_t* row, std::s
 }
 
 // Where tokens are limited, the ways out of the limits are those that budgets count.
-bool Matcher::fill_limited(uint32_t* row, std::size_t budget) {
-  std::lock_guard hold(grammar_->world().lock);
-  const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, ending_work());
-  refresh();
-  if (needed(current()) > budget) {
+bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
+  if (needed(here_) > budget) {
     if (sought_within(budget) != Reach::Answer::kNo) unknown(budget);
     return false;
   }
-  const Vocabulary& v = grammar_->vocabulary();
+  const Vocabulary& v = grammar_.vocabulary();
   if (budget == 1) {
     std::fill(row, row + v.words(), 0u);
     for (TokenId t : v.eos()) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
   } else {
     const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
-    epoch_->limits->fill(current(), row, static_cast<uint32_t>(room));
+    epoch_.limits->fill(here_, row, static_cast<uint32_t>(room));
   }
   return true;
-}
-
-bool Matcher::fill_row_within(uint32_t* row, std::size_t budget) {
-  const std::size_t most = request_tokens_ == Request::kAny ? budget : std::min(budget, left());
-  if (!row_within(row, most)) return false;
-  if (own_ends_) own_ends_->relabel(row);
-  return true;
-}
-
-bool Matcher::loose_within(std::size_t budget) {
-  const uint32_t loose = epoch_->parser.state(current()).loose.load(std::memory_order_acquire);
-  if (!epoch_->fast || loose == 0 || budget < loose || grammar_->narrowed()) return false;
-  budgeted_ = true;
-  return true;
-}
-
-// Masks that are made from here on come with what their tokens need, at most.
-void Matcher::measure() {
-  if (!epoch_->fast) return;
-  std::lock_guard hold(grammar_->world().lock);
-  refresh();
-  epoch_->masks.measure_with(&epoch_->lengths);
 }
 
 // No token of the current row needs more than `most`. Where other captured texts lead to the same blind
 // state, so does none of theirs, if they allow no other tokens.
-void Matcher::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
+void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
   const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, Lengths::kFar));
-  epoch_->parser.state(current()).loose.store(loose, std::memory_order_release);
-  if (blind == current() || !grammar_->world().cache || epoch_->spelling) return;
-  const Vocabulary& v = grammar_->vocabulary();
+  epoch_.parser.state(here_).loose.store(loose, std::memory_order_release);
+  if (blind == here_ || !grammar_.world().cache || epoch_.spelling) return;
+  const Vocabulary& v = grammar_.vocabulary();
   std::vector<uint32_t> any(v.words());
-  write_row(*epoch_->masks.mask(blind), v, any.data());
+  write_row(*epoch_.masks.mask(blind), v, any.data());
   if (std::equal(any.begin(), any.end(), row))
-    epoch_->parser.state(blind).loose.store(loose, std::memory_order_release);
-}
-
-// With the vocabulary's end tokens.
-bool Matcher::row_within(uint32_t* row, std::size_t budget) {
-  if (epoch_->limits && !is_terminated()) return fill_limited(row, budget);
-  exact_ = true;
-  try {
-    const GrammarWork scope(*grammar_, &epoch_, Task::kMask, grammar_->mask_work());
-    if (!plain_row_fast(row)) {
-      measure();
-      row_by_bytes(row);
-    }
-  } catch (const Error& e) {
-    if (!e.is_limit()) throw;
-    if (keep_promise(row, budget)) return true;
-    if (!takes_part()) throw;
-    part_of_row(row);
-  }
-  if (is_terminated() || loose_within(budget)) return true;
-  // What is not judged in time is refused: a subset.
-  const std::vector<uint32_t> plain(row, row + grammar_->vocabulary().words());
-  if (!grammar_->subset()) {
-    try {
-      return narrow_row(row, budget, ending_work());
-    } catch (const Error& e) {
-      if (!e.is_limit() || !(keep_promise(row, budget) || bounded_row(plain, row, budget))) throw;
-    }
-    return true;
-  }
-  try {
-    return narrow_row(row, budget, grammar_->mask_work());
-  } catch (const Error& e) {
-    if (!e.is_limit()) throw;
-    if (keep_promise(row, budget)) return true;
-  }
-  const auto within = [&](StateId way) {
-    try {
-      some_of_row(way, row);
-      return narrow_row(row, budget, grammar_->mask_work());
-    } catch (const Error& e) {
-      if (!e.is_limit()) throw;
-      return false;
-    }
-  };
-  std::vector<StateId> known;
-  {
-    std::lock_guard hold(grammar_->world().lock);
-    known = ways();
-  }
-  if (take_way(known, within)) {
-    exact_ = false;
-    return true;
-  }
-  if (bounded_row(plain, row, budget)) return true;
-  std::copy(plain.begin(), plain.end(), row);
-  return narrow_row(row, budget, ending_work());
+    epoch_.parser.state(blind).loose.store(loose, std::memory_order_release);
 }
 
 // Takes out the tokens that leave too little. What was left out of a grammar for a text that was captured is
 // not left out without it, so what completes the blind state need not complete the real one.
-void Matcher::keep_finished(uint32_t* row, std::size_t budget) {
-  const Vocabulary& v = grammar_->vocabulary();
+void Budget::keep_finished(uint32_t* row, std::size_t budget) {
+  const Vocabulary& v = grammar_.vocabulary();
   const auto fits = [&](std::string_view bytes) {
-    StateId s = current();
-    for (char b : bytes) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
+    StateId s = here_;
+    for (char b : bytes) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
     return s != Parser::dead() && needed(s) + 1 <= budget;
   };
   bool tired = false;
@@ -687,56 +593,35 @@ void Matcher::keep_finished(uint32_t* row, std::size_t budget) {
     }
 }
 
-// The first completion of a grammar may take much more than a mask; what is learnt on the way stays. A text
-// that was begun must not stop for it, however small the limit is.
-Allowance Matcher::ending_work() const {
-  constexpr int64_t kTimes = 50, kLeast = 10'000'000;
-  const int64_t set = std::min(grammar_->mask_work(), Meter::kEndless / kTimes);
-  return {grammar_->subset() ? std::max(kTimes * set, kLeast) : kTimes * set, set};
-}
-
-// A completion that is asked for: a second, however often that the limit would allow, or the limit.
-Allowance Matcher::completion_work() const {
-  constexpr int64_t kMost = 10'000'000;
-  const int64_t set = grammar_->mask_work();
-  if (set >= kMost) return set;
-  return {std::min(ending_work().units, kMost), set};
-}
-
 // Of a mask the tokens that leave enough of the budget.
-bool Matcher::narrow_row(uint32_t* row, std::size_t budget, Allowance work) {
-  const Vocabulary& v = grammar_->vocabulary();
-  std::lock_guard hold(grammar_->world().lock);
-  const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, work);
-  refresh();
-  budgeted_ = true;
-  spelling_ = kSpellings;
-  const StateId from = epoch_->masks.blind(current());
-  if (epoch_->fast && epoch_->parser.state(from).loose.load(std::memory_order_relaxed) == 0) {
-    epoch_->masks.measure_with(&epoch_->lengths);
+bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
+  const Vocabulary& v = grammar_.vocabulary();
+  const StateId from = epoch_.masks.blind(here_);
+  if (epoch_.fast && epoch_.parser.state(from).loose.load(std::memory_order_relaxed) == 0) {
+    epoch_.masks.measure_with(&epoch_.lengths);
     try {
       const WorkScope part(Task::kBudget, share_of_work());
-      epoch_->masks.measure(from);
+      epoch_.masks.measure(from);
     } catch (const Error& e) {  // its tokens are looked at one by one
       if (!e.is_limit()) throw;
-      epoch_->parser.state(from).loose.store(Lengths::kFar, std::memory_order_relaxed);
+      epoch_.parser.state(from).loose.store(Lengths::kFar, std::memory_order_relaxed);
     }
   }
-  const uint32_t loose = epoch_->parser.state(from).loose.load(std::memory_order_relaxed);
-  if (loose != 0 && budget >= loose && !grammar_->narrowed()) {
-    epoch_->parser.state(current()).loose.store(loose, std::memory_order_release);
+  const uint32_t loose = epoch_.parser.state(from).loose.load(std::memory_order_relaxed);
+  if (loose != 0 && budget >= loose && !grammar_.narrowed()) {
+    epoch_.parser.state(here_).loose.store(loose, std::memory_order_release);
     return true;
   }
-  if (needed(current()) > budget) {
+  if (needed(here_) > budget) {
     const Reach::Answer found = sought_within(budget);
     if (found == Reach::Answer::kUnknown) unknown(budget);
     if (found == Reach::Answer::kNo) return false;
   }
   // With tokens to spare, those that stay inside a run of characters need no look: they leave the rest as it
   // is, whatever was captured, and a character begun takes at most kSpare more bytes.
-  const Mask* m = grammar_->world().cache ? epoch_->masks.peek(current()) : nullptr;
+  const Mask* m = grammar_.world().cache ? epoch_.masks.peek(here_) : nullptr;
   const uint32_t* skip =
-      m && m->inside_run && !epoch_->spelling && budget > needed(from) + kSpare ? m->dense : nullptr;
+      m && m->inside_run && !epoch_.spelling && budget > needed(from) + kSpare ? m->dense : nullptr;
   std::vector<uint32_t> open(row, row + v.words());
   std::size_t n = 0;
   for (TokenId t : v.eos()) open[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
@@ -744,22 +629,21 @@ bool Matcher::narrow_row(uint32_t* row, std::size_t budget, Allowance work) {
     if (skip) open[w] &= ~skip[w];
     n += static_cast<std::size_t>(std::popcount(open[w]));
   }
-  Trial trial(budget, open, epoch_->completion.work());
+  Trial trial(*this, budget, open);
   try {
     if (n > kFew) {
-      if (!judge_strings(from, trial)) judge_all(from, trial);
+      if (!trial.judge_strings(from)) trial.judge_all(from);
     } else {
       for (uint32_t w = 0; w < v.words(); ++w)
         for (uint32_t bits = open[w]; bits; bits &= bits - 1)
-          judge_one(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))), from,
-                    trial);
+          trial.judge_one(static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits))), from);
     }
     if (trial.alike.empty() && trial.alone.empty()) {
       // Whatever the budget is, from here on no token needs more than the worst of these.
       const std::size_t most = skip ? std::max(trial.most, needed(from) + kSpare + 1) : trial.most;
       if (!trial.tired && most < kTooMany) set_loose(from, row, most);
     } else {
-      judge_texts(trial);
+      trial.judge_texts();
     }
     if (trial.cut) exact_ = false;  // what was not found in time is refused
   } catch (const Error& e) {
@@ -767,8 +651,8 @@ bool Matcher::narrow_row(uint32_t* row, std::size_t budget, Allowance work) {
     exact_ = false;  // what was not judged yet is refused
   }
   for (uint32_t w = 0; w < v.words(); ++w) row[w] &= ~open[w] | trial.keep[w];
-  if (by_text()) keep_finished(row, budget);
-  if (const TokenId next = epoch_->needed.at(current().v).next; next >= 0)
+  if (by_text) keep_finished(row, budget);
+  if (const TokenId next = epoch_.needed.at(here_.v).next; next >= 0)
     row[static_cast<uint32_t>(next) >> 5] |= 1u << (next & 31);  // as was promised, whatever part the row was
   return true;
 }

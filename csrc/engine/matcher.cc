@@ -53,8 +53,9 @@ void Matcher::migrate() {
   if (epoch_->spelling && !is_terminated()) way = epoch_->spelling->way(current());
   if (budgeted_ && !epoch_->limits && !is_terminated()) {
     try {
-      needed(current());
-      kept = promised(current());
+      Budget budget(*grammar_, *epoch_, current());
+      budget.needed(current());
+      kept = budget.promised(current());
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::kBudgetExceeded) throw;
     }
@@ -85,7 +86,7 @@ void Matcher::migrate() {
   if (!way.empty() && next->limits) next->limits->keep(current(), way);
   if (!way.empty() && next->spelling) next->spelling->keep(current(), way);
   next->limit = std::max(next->limit, 2 * next->byte_size());
-  if (kept) promise(current(), *kept);
+  if (kept) Budget(*grammar_, *epoch_, current()).promise(current(), *kept);
   back.keep();
 }
 
@@ -701,6 +702,167 @@ std::vector<std::size_t> Matcher::open_places(std::string_view text, std::string
     if (end == text.size() && longer(node, s)) out.push_back(at);
   }
   return out;
+}
+
+// ---- budgets: what of them needs the lock and no step of this sequence is in engine/budget.cc ----
+
+// The object of one call; under the lock.
+Budget Matcher::budget() {
+  refresh();
+  budgeted_ = true;
+  return Budget(*grammar_, *epoch_, current());
+}
+
+Matcher::Bounds Matcher::tokens_needed(bool search) {
+  if (is_terminated()) return {0, 0};
+  std::lock_guard hold(grammar_->world().lock);
+  const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, ending_work());
+  return budget().bounds(search);
+}
+
+bool Matcher::fits(std::size_t tokens) {
+  if (is_terminated()) return true;
+  std::lock_guard hold(grammar_->world().lock);
+  const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, ending_work());
+  return budget().fits(tokens);
+}
+
+std::string Matcher::shortest_completion() {
+  if (is_terminated()) return {};
+  std::lock_guard hold(grammar_->world().lock);
+  const GrammarWork scope(*grammar_, &epoch_, Task::kCompletion, completion_work());
+  refresh();
+  if (!epoch_->limits) return epoch_->completion.of(current());
+  std::string out;
+  for (TokenId t : epoch_->limits->tokens(current())) out += grammar_->vocabulary().bytes(t);
+  return out;
+}
+
+// Runs f(Budget), which makes a row; under the lock.
+template <class F>
+bool Matcher::budgeted(const F& f) {
+  std::lock_guard hold(grammar_->world().lock);
+  Budget now(*grammar_, *epoch_, current());
+  const bool found = f(now);
+  if (!now.exact()) exact_ = false;
+  return found;
+}
+
+bool Matcher::keep_promise(uint32_t* row, std::size_t tokens) {
+  return budgeted([&](Budget& now) { return now.keep_promise(row, tokens); });
+}
+
+// A text that could go on like this was told by bounds that it may.
+bool Matcher::bounded_row(std::span<const uint32_t> plain, uint32_t* row, std::size_t tokens) {
+  return budgeted([&](Budget& now) { return now.bound(plain, row, tokens); });
+}
+
+bool Matcher::narrow_row(uint32_t* row, std::size_t tokens, Allowance work) {
+  std::lock_guard hold(grammar_->world().lock);
+  const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, work);
+  Budget now = budget();
+  const bool found = now.narrow(row, tokens, by_text());
+  if (!now.exact()) exact_ = false;
+  return found;
+}
+
+bool Matcher::fill_row_within(uint32_t* row, std::size_t budget) {
+  const std::size_t most = request_tokens_ == Request::kAny ? budget : std::min(budget, left());
+  if (!row_within(row, most)) return false;
+  if (own_ends_) own_ends_->relabel(row);
+  return true;
+}
+
+bool Matcher::loose_within(std::size_t budget) {
+  const uint32_t loose = epoch_->parser.state(current()).loose.load(std::memory_order_acquire);
+  if (!epoch_->fast || loose == 0 || budget < loose || grammar_->narrowed()) return false;
+  budgeted_ = true;
+  return true;
+}
+
+// Masks that are made from here on come with what their tokens need, at most.
+void Matcher::measure() {
+  if (!epoch_->fast) return;
+  std::lock_guard hold(grammar_->world().lock);
+  refresh();
+  epoch_->masks.measure_with(&epoch_->lengths);
+}
+
+// With the vocabulary's end tokens.
+bool Matcher::row_within(uint32_t* row, std::size_t budget) {
+  if (epoch_->limits && !is_terminated()) {
+    std::lock_guard hold(grammar_->world().lock);
+    const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, ending_work());
+    refresh();
+    return Budget(*grammar_, *epoch_, current()).fill_limited(row, budget);
+  }
+  exact_ = true;
+  try {
+    const GrammarWork scope(*grammar_, &epoch_, Task::kMask, grammar_->mask_work());
+    if (!plain_row_fast(row)) {
+      measure();
+      row_by_bytes(row);
+    }
+  } catch (const Error& e) {
+    if (!e.is_limit()) throw;
+    if (keep_promise(row, budget)) return true;
+    if (!takes_part()) throw;
+    part_of_row(row);
+  }
+  if (is_terminated() || loose_within(budget)) return true;
+  // What is not judged in time is refused: a subset.
+  const std::vector<uint32_t> plain(row, row + grammar_->vocabulary().words());
+  if (!grammar_->subset()) {
+    try {
+      return narrow_row(row, budget, ending_work());
+    } catch (const Error& e) {
+      if (!e.is_limit() || !(keep_promise(row, budget) || bounded_row(plain, row, budget))) throw;
+    }
+    return true;
+  }
+  try {
+    return narrow_row(row, budget, grammar_->mask_work());
+  } catch (const Error& e) {
+    if (!e.is_limit()) throw;
+    if (keep_promise(row, budget)) return true;
+  }
+  const auto within = [&](StateId way) {
+    try {
+      some_of_row(way, row);
+      return narrow_row(row, budget, grammar_->mask_work());
+    } catch (const Error& e) {
+      if (!e.is_limit()) throw;
+      return false;
+    }
+  };
+  std::vector<StateId> known;
+  {
+    std::lock_guard hold(grammar_->world().lock);
+    known = ways();
+  }
+  if (take_way(known, within)) {
+    exact_ = false;
+    return true;
+  }
+  if (bounded_row(plain, row, budget)) return true;
+  std::copy(plain.begin(), plain.end(), row);
+  return narrow_row(row, budget, ending_work());
+}
+
+// The first completion of a grammar may take much more than a mask; what is learnt on the way stays. A text
+// that was begun must not stop for it, however small the limit is.
+Allowance Matcher::ending_work() const {
+  constexpr int64_t kTimes = 50, kLeast = 10'000'000;
+  const int64_t set = std::min(grammar_->mask_work(), Meter::kEndless / kTimes);
+  return {grammar_->subset() ? std::max(kTimes * set, kLeast) : kTimes * set, set};
+}
+
+// A completion that is asked for: a second, however often that the limit would allow, or the limit.
+Allowance Matcher::completion_work() const {
+  constexpr int64_t kMost = 10'000'000;
+  const int64_t set = grammar_->mask_work();
+  if (set >= kMost) return set;
+  return {std::min(ending_work().units, kMost), set};
 }
 
 }  // namespace structgen

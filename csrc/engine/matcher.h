@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/budget.h"
 #include "engine/grammar.h"
 #include "engine/request.h"
 #include "parse/spans.h"
@@ -47,10 +48,8 @@ class Matcher {
   bool fill_row_within(uint32_t* row, std::size_t budget);
   // The least number of tokens that complete the text from here, end-of-sequence token included: no fewer
   // than `least`, and `enough` do. `search`: look for fewer than a shortest text takes. Both kFar: none do.
-  struct Bounds {
-    std::size_t least, enough;
-  };
-  static constexpr std::size_t kFar = Reach::kFar;
+  using Bounds = Budget::Bounds;
+  static constexpr std::size_t kFar = Budget::kFar;
   Bounds tokens_needed(bool search);
   // Whether fill_row_within() allows a token that leads here and leaves `budget` tokens.
   bool fits(std::size_t budget);
@@ -110,32 +109,12 @@ class Matcher {
   StateId accept_limited(TokenId t);  // dead where it is not allowed
   bool spellable(StateId s);          // whether tokens can finish it
   bool completable(StateId s);        // within the limits on tokens, if there are any
-  // ---- engine/budget.cc, all under the lock ----
-  struct Trial;
-  std::size_t needed(StateId s);
-  bool follow(StateId s, StateId blind);
-  Reach::Answer find(StateId s, bool asked);
-  Reach::Answer within(StateId s, std::size_t budget, uint64_t& work);
-  Reach::Answer asked_within(std::size_t budget);
-  Reach::Answer sought_within(std::size_t budget);
-  bool descends(StateId s, std::size_t budget, uint64_t& work);
-  Reach::Answer few(StateId s, std::size_t budget, uint64_t& work);
-  std::size_t promise(StateId s, std::string_view text);
-  std::string promised(StateId s);
-  bool tired(StateId s, Trial& trial) const;
-  void judge(std::span<const TokenId> tokens, StateId s, bool blind, Trial& trial);
-  void judge_all(StateId from, Trial& trial);
-  bool judge_strings(StateId from, Trial& trial);
-  std::size_t judged(StateId s, Trial& trial);
-  bool judge_poison(StateId s, std::span<const TokenId> below, Trial& trial);
-  void judge_one(TokenId t, StateId from, Trial& trial);
-  void judge_texts(Trial& trial);
-  bool fill_limited(uint32_t* row, std::size_t budget);
+  Budget budget();
+  template <class F>
+  bool budgeted(const F& f);
   bool keep_promise(uint32_t* row, std::size_t budget);
   bool bounded_row(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
-  void keep_finished(uint32_t* row, std::size_t budget);
   void measure();
-  void set_loose(StateId blind, const uint32_t* row, std::size_t most);
 
   std::vector<Span> captured_around(const Grammar::Around& around);
   bool longer(uint32_t node, StateId s);  // under the lock
@@ -159,7 +138,6 @@ class Matcher {
   };
   std::vector<Undone> undone_;
   std::size_t terminated_ = 0;  // entries at the end that are EOS or padding
-  uint64_t spelling_ = 0;       // work left of one mask for states whose shortest text cannot be spelled
   bool exact_ = true;           // see mask_exact()
   bool stays_ = false;          // states are held by number: they are not moved to another epoch meanwhile
   bool budgeted_ = false;       // a budget was asked for: what was promised goes with the states
