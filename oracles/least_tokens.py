@@ -265,7 +265,7 @@ def of_schema(seed: int, index: int) -> None:
 
 def of_grammar(seed: int) -> None:
     """A random context-free grammar over a random vocabulary."""
-    from .sampling_oracle import random_rules
+    from oracles.sampling_oracle import random_rules
 
     source = np.random.default_rng([seed, 3])
     rules = random_rules(seed)

@@ -255,9 +255,8 @@ WHOLE = [
 def law_of_budgets(seed: int, family: str) -> int:
     """A token is allowed under a budget exactly if what it leads to is shown to need no more. Every state of
     a walk is asked from a large budget down, where one comparison answers. Returns the tokens refused."""
-    from oracles.strategies import Seeded
-
     from oracles.differential.check import FAMILIES
+    from oracles.strategies import Seeded
 
     schema = FAMILIES[family](Seeded(seed), 2020)
     compiler = structgen.Compiler(structgen.Vocabulary.from_bytes([*WHOLE, b""], len(WHOLE)))

@@ -516,7 +516,7 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
 bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
   if (!epoch_.fast) return false;
   const Vocabulary& v = grammar_.vocabulary();
-  const WorkScope scope(Task::kBudget, grammar_.mask_work());
+  const GrammarWork scope(grammar_, nullptr, Task::kBudget, grammar_.mask_work());
   exact_ = false;
   std::fill(row, row + v.words(), 0u);
   bool any = false;
