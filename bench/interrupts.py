@@ -1,6 +1,6 @@
 """Ctrl-C in every long call: how long until it ends, and how long other threads of Python stand still.
 
-In: the cases of `tests/test_interrupts.py`, each in a child that sends itself SIGINT after some seconds and
+In: the cases of `oracles/interrupts.py`, each in a child that sends itself SIGINT after some seconds and
 then checks that what it worked on answers as a new engine does. Out: a table of milliseconds (the process's
 processor time from the signal on; where the call only waits, time on the clock), exit code 1 where a call
 goes on for more than the tests allow or is no longer usable. Cost: about two seconds a row and time.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.test_interrupts import AFTER, ALLOWED, CASES, MORE, run
+from oracles.interrupts import AFTER, ALLOWED, CASES, MORE, run
 
 
 def main(arguments: list[str] | None = None) -> int:
