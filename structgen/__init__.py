@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from .canvas import Canvas
 from .checking import check
 from .compiler import Compiler
+from .conditions import Condition, Regex, containing, max_bytes, min_bytes, without
 from .errors import (
     BudgetExceeded,
     DoubtfulAnswer,
@@ -24,6 +25,7 @@ from .errors import (
     SchemaTooComplex,
     StructgenError,
     UnsatisfiableBudget,
+    UnsatisfiableCondition,
     UnsatisfiableInfill,
     UnsatisfiableSchema,
     UnsupportedSchema,
@@ -73,6 +75,7 @@ __all__ = [
     "CompiledGrammar",
     "Compiler",
     "Completion",
+    "Condition",
     "Denoised",
     "DoubtfulAnswer",
     "Edited",
@@ -87,6 +90,7 @@ __all__ = [
     "Matcher",
     "MissingDependency",
     "Progress",
+    "Regex",
     "ReportEntry",
     "Result",
     "Samples",
@@ -101,6 +105,7 @@ __all__ = [
     "ToolReply",
     "Trace",
     "UnsatisfiableBudget",
+    "UnsatisfiableCondition",
     "UnsatisfiableInfill",
     "UnsatisfiableSchema",
     "UnsupportedSchema",
@@ -111,6 +116,7 @@ __all__ = [
     "apply_bitmask",
     "astream",
     "check",
+    "containing",
     "denoise",
     "each",
     "edit",
@@ -121,6 +127,8 @@ __all__ = [
     "lint",
     "masked_log_softmax",
     "masked_logsumexp",
+    "max_bytes",
+    "min_bytes",
     "parse_tool_calls",
     "sample",
     "sample_async",
@@ -129,6 +137,7 @@ __all__ = [
     "stream",
     "template",
     "trace",
+    "without",
 ]
 
 _GENERATION = (

@@ -55,6 +55,8 @@ class Grammar:
     @property
     def byte_size(self) -> int: ...
 
+    def conditioned(self, condition: list[tuple[int, list[bytes], int, int]]) -> Grammar:
+        """The grammar of those texts that meet a condition."""
     def infill(self, prefix: bytes, suffix: bytes) -> Grammar:
         """The grammar of what may stand between two texts."""
 

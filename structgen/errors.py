@@ -9,6 +9,7 @@ The C++ core throws one type; its binding calls `from_core` once per error.
         UnsupportedSchema           a keyword that this build does not enforce
         SchemaTooComplex            a formula or regex beyond its budget
         UnsatisfiableSchema         no instance exists
+        UnsatisfiableCondition      no text of a grammar meets a condition on the whole text
         UnsatisfiableInfill         nothing fits between a prefix and a suffix
       VocabularyError (ValueError)  a vocabulary or tokenizer that cannot be used
       BudgetExceeded                a run-time budget (memory, states, time) ran out
@@ -28,6 +29,7 @@ __all__ = [
     "SchemaTooComplex",
     "StructgenError",
     "UnsatisfiableBudget",
+    "UnsatisfiableCondition",
     "UnsatisfiableInfill",
     "UnsatisfiableSchema",
     "UnsupportedSchema",
@@ -132,6 +134,16 @@ class UnsatisfiableSchema(_SchemaError):
     """No instance satisfies this schema."""
 
 
+class UnsatisfiableCondition(GrammarError):
+    """Proved: no text of the grammar meets the condition on the whole text.
+
+    `condition` is the part of it that no text meets by itself, as it is written; the whole where each part is
+    met by some text.
+    """
+
+    condition: str | None = None
+
+
 class UnsatisfiableInfill(GrammarError):
     """Proved: no text of the grammar begins with the prefix and ends with the suffix.
 
@@ -197,6 +209,8 @@ def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) 
             error.pointer, error.keyword = pointer, keyword
         return error
     if kind == "unsatisfiable_infill":
+        if pointer == "condition":
+            return UnsatisfiableCondition(message)
         return UnsatisfiableInfill(message, part=pointer, offset=offset)
     if kind == "vocabulary":
         return VocabularyError(message)

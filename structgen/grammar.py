@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 from . import _core
 from ._readable import allowed_here, table_html
 from .canvas import Canvas, made
-from .errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
+from .conditions import Condition
+from .errors import BudgetExceeded, GrammarError, StructgenError, UnsatisfiableBudget, UnsatisfiableCondition
 from .holes import Completion, Gap, core_parts, hole_text
 from .logits import allocate_bitmask
 
@@ -65,6 +66,7 @@ class CompiledGrammar:
     __slots__ = (
         "__weakref__",
         "_compiler",
+        "_condition",
         "_core",
         "_infill",
         "_options",
@@ -86,6 +88,7 @@ class CompiledGrammar:
         self._options: tuple[Any, ...] | None = None  # a JSON Schema's text and arguments
         self._infill: tuple[CompiledGrammar, bytes, bytes] | None = None  # whose middles its texts are
         self._compiler: Callable[[], Compiler | None] = _no_compiler  # weak: it keeps its grammars
+        self._condition: tuple[CompiledGrammar, Condition] | None = None  # whose texts meet it
         # The call that makes it again: the class Compiler (handed in: this file does not import it), one of
         # its methods, and the arguments.
         self._recipe: tuple[type[Compiler], str, tuple[Any, ...], dict[str, Any]] | None = None
@@ -142,6 +145,9 @@ class CompiledGrammar:
             if self._infill is not None:
                 grammar, before, after = self._infill
                 self._core = grammar._fresh().infill(before, after)
+            elif self._condition is not None:
+                grammar, condition = self._condition
+                self._core = grammar._fresh().conditioned(condition._core())
             elif compiler is not None and self._recipe is not None:
                 _, method, given, options = self._recipe
                 self._core = getattr(compiler, method)(*given, **options)._core
@@ -212,6 +218,55 @@ class CompiledGrammar:
         out._infill = (self, before, after)
         return out
 
+    def __and__(self, condition: Condition) -> CompiledGrammar:
+        """The grammar of those of its texts that meet a condition on the whole text: ``grammar &
+        sg.without("password") & sg.max_bytes(200)``.
+
+        It is a grammar like any other: masks, budgets, captures, `infill`, speculation and `sg.sample` work
+        on it, and `parse` reads its texts as the grammar's.
+
+        Args:
+            condition: `Regex`, `without`, `containing`, `max_bytes`, `min_bytes`, and what ``&``, ``|`` and
+                ``~`` make of them. It judges the bytes as they are written, blanks and escapes too.
+
+        Costs: a rule for each rule of the grammar and each pair of states of the condition's automaton that
+        is met; words have a state a byte, `max_bytes` has one for each byte of the bound.
+
+        Source: the intersection of a context-free language with a regular one (Bar-Hillel, Perles and Shamir,
+        1961).
+
+        Raises:
+            UnsatisfiableCondition: no text meets it; it names the part that cannot be met.
+            GrammarError: a pattern that cannot be read; the grammar limits tokens.
+            SchemaTooComplex, BudgetExceeded: too much to tell.
+        """
+        if not isinstance(condition, Condition):
+            return NotImplemented
+        try:
+            core = self._fresh().conditioned(condition._core())
+        except UnsatisfiableCondition as error:
+            raise self._refused(condition, error) from None
+        out = CompiledGrammar(core, self.vocabulary, self._source, self._parse)
+        out._condition = (self, condition)
+        return out
+
+    def _refused(self, condition: Condition, error: UnsatisfiableCondition) -> UnsatisfiableCondition:
+        """The error with the part that no text meets alone."""
+        error.condition = repr(condition)
+        parts = condition._all()
+        for part in parts if len(parts) > 1 else ():
+            try:
+                self._core.conditioned(part._core())
+            except UnsatisfiableCondition:
+                error.condition = repr(part)
+                break
+            except (GrammarError, BudgetExceeded):
+                continue
+        alone = error.condition != repr(condition) or len(parts) == 1
+        error.message += f": {error.condition}" + ("" if alone else " (each part alone can be met)")
+        error.args = (error.message,)
+        return error
+
     def canvas(
         self,
         slots: int,
@@ -255,6 +310,8 @@ class CompiledGrammar:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._infill is not None:
             return _filled_again, self._infill
+        if self._condition is not None:
+            return operator.and_, self._condition
         if self._recipe is None:
             raise TypeError("only grammars that a Compiler's methods returned can be pickled")
         return _compiled_again, (self.vocabulary, *self._recipe)

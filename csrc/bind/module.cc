@@ -445,6 +445,20 @@ NB_MODULE(_core, m) {
           },
           "prefix"_a, "suffix"_a, "The grammar of what may stand between two texts.")
       .def(
+          "conditioned",
+          [](Grammar& g, const std::vector<std::tuple<int, std::vector<nb::bytes>, uint64_t, uint64_t>>& of) {
+            std::vector<ConditionStep> steps;
+            for (const auto& [kind, texts, lo, hi] : of) {
+              if (kind < ConditionStep::kRegex || kind > ConditionStep::kNot)
+                throw Error(ErrorKind::kValue, "no kind of a condition");
+              ConditionStep step{static_cast<ConditionStep::Kind>(kind), {}, lo, hi};
+              for (const nb::bytes& t : texts) step.texts.emplace_back(from_bytes(t));
+              steps.push_back(std::move(step));
+            }
+            return released([&] { return conditioned(g.shared_from_this(), steps); });
+          },
+          "condition"_a, "The grammar of those texts that meet a condition.")
+      .def(
           "can_complete",
           [](Grammar& g, const std::vector<std::tuple<int, nb::bytes, uint64_t, uint64_t>>& of) {
             std::vector<Part> parts;

@@ -288,7 +288,6 @@ bool Budget::fits(std::size_t budget) {
 // Tokens of one mask that are looked at, and what becomes of them.
 struct Budget::Trial {
   Budget& of;
-  Budget& of;
   Trial(Budget& asking, std::size_t tokens, const std::vector<uint32_t>& asked)
       : of(asking),
         budget(tokens),

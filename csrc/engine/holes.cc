@@ -7,8 +7,11 @@
 #include "base/error.h"
 #include "base/work.h"
 #include "holes/facts.h"
+#include "holes/product.h"
 #include "holes/quotient.h"
 #include "holes/rest.h"
+#include "regex/lower_pattern.h"
+#include "regex/syntax.h"
 
 namespace structgen {
 
@@ -155,7 +158,84 @@ Filling attempt(Grammar& g, const std::vector<Part>& parts) {
   return out;
 }
 
+// The texts of a grammar that a regex matches, with all that their productions are made of.
+class Conditioned : public Product {
+ public:
+  Conditioned(const std::shared_ptr<Grammar>& grammar, RegexId whole)
+      : Product(grammar->world().regexes, grammar->productions(), grammar->start_rule(),
+                grammar->productions().plain(RuleId{0}), whole),
+        grammar_(grammar) {}
+
+ private:
+  std::shared_ptr<Grammar> grammar_;
+};
+
+RegexId regex_of(RegexArena& r, const std::vector<ConditionStep>& condition) {
+  std::vector<RegexId> stack;
+  const auto pop = [&] {
+    if (stack.empty()) throw Error(ErrorKind::kValue, "the condition is not whole");
+    const RegexId out = stack.back();
+    stack.pop_back();
+    return out;
+  };
+  const RegexId byte = r.bytes(ByteSet::all()), any = r.star(byte);
+  for (const ConditionStep& c : condition) {
+    charge();
+    switch (c.kind) {
+      case ConditionStep::kRegex:
+        stack.push_back(lower_utf8(r, parse_pattern(c.texts.at(0), Flavor::kPython), Match::kFull));
+        break;
+      case ConditionStep::kContains: {
+        std::vector<RegexId> parts;
+        for (const std::string& t : c.texts) parts.push_back(r.literal(t));
+        stack.push_back(r.cat(any, r.cat(r.alt(std::span<const RegexId>(parts)), any)));
+        break;
+      }
+      case ConditionStep::kBytes:
+        stack.push_back(r.repeat(byte, static_cast<uint32_t>(std::min<uint64_t>(c.lo, kUnbounded - 1)),
+                                 c.hi >= kUnbounded ? kUnbounded : static_cast<uint32_t>(c.hi)));
+        break;
+      case ConditionStep::kNot: stack.push_back(r.negate(pop())); break;
+      case ConditionStep::kAnd:
+      case ConditionStep::kOr: {
+        const RegexId b = pop(), a = pop();
+        stack.push_back(c.kind == ConditionStep::kAnd ? r.both(a, b) : r.alt(a, b));
+        break;
+      }
+    }
+  }
+  const RegexId out = pop();
+  if (!stack.empty()) throw Error(ErrorKind::kValue, "the condition is not whole");
+  return out;
+}
+
 }  // namespace
+
+std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& grammar,
+                                     const std::vector<ConditionStep>& condition) {
+  std::lock_guard hold(grammar->world().lock);
+  refuse_limits(*grammar);
+  const WorkScope scope(Task::kHoles, work_of(*grammar, 1000));
+  auto product = std::make_unique<Conditioned>(grammar, regex_of(grammar->world().regexes, condition));
+  bool unsure = false;
+  if (!product->possible(unsure)) {
+    if (unsure)
+      throw Error(ErrorKind::kSchemaTooComplex,
+                  "whether a text meets the condition is too much to tell: it depends on what is repeated");
+    throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar meets the condition")
+        .in("condition");
+  }
+  const RuleId start = product->rule();
+  auto out = std::make_shared<Grammar>(grammar->shared_world(), std::move(product), start,
+                                       std::vector<const SchemaSet*>{}, grammar->mask_work(),
+                                       grammar->warnings(), grammar->captures());
+  if (grammar->groups()) out->set_groups(*grammar->groups());
+  if (grammar->narrowed()) out->narrow();
+  if (out->start() == Parser::dead())
+    throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar meets the condition")
+        .in("condition");
+  return out;
+}
 
 Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> parts) {
   std::size_t bytes = 0;

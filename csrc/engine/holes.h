@@ -27,4 +27,24 @@ Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> 
 // they do not fit (its pointer is "prefix" or "suffix"), kGrammar where the grammar limits tokens.
 std::shared_ptr<Grammar> infill(std::shared_ptr<Grammar> grammar, std::string prefix, std::string suffix);
 
+// A condition on whole texts, in postfix order.
+struct ConditionStep {
+  enum Kind : uint8_t {
+    kRegex,     // one pattern, which the whole text matches
+    kContains,  // one of the texts stands in it
+    kBytes,     // it has lo..hi bytes
+    kAnd,       // of the last two
+    kOr,
+    kNot,  // of the last one
+  } kind = kRegex;
+  std::vector<std::string> texts;
+  uint64_t lo = 0, hi = 0;
+};
+
+// The grammar of those texts that meet the condition. Throws kUnsatisfiableInfill with the pointer
+// "condition" where there are none, kGrammar where the grammar limits tokens, what parsing a pattern throws,
+// and errors of limits.
+std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& grammar,
+                                     const std::vector<ConditionStep>& condition);
+
 }  // namespace structgen

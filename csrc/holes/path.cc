@@ -62,7 +62,14 @@ Path::Path(const std::vector<Part>& parts, const Vocabulary* vocabulary) : vocab
   }
 }
 
+Path::Path(RegexArena& regexes, RegexId whole) : vocabulary_(nullptr), regexes_(&regexes) {
+  nodes_.push_back({kState});
+  states_.push_back(whole);
+  index_.emplace(whole.v, 0);
+}
+
 ByteSet Path::bytes(Spot s) const {
+  if (regexes_) return regexes_->live(states_[s]) & made_text();
   if (s >= nodes_.size()) {
     const uint32_t node = inside_[s - nodes_.size()].node;
     return vocabulary_->trie().leaf(node) ? ByteSet{} : vocabulary_->trie().kids(node).set;
@@ -79,12 +86,23 @@ ByteSet Path::bytes(Spot s) const {
     }
     case kSlot: return vocabulary_->trie().kids(0).set;
     case kEnter:
+    case kState:
     case kEnd: break;
   }
   return {};
 }
 
 Path::Spot Path::next(Spot s, uint8_t b) {
+  if (regexes_) {
+    const RegexId to = regexes_->step(states_[s], b);
+    const auto [number, fresh] = index_.emplace(to.v, static_cast<uint32_t>(nodes_.size()));
+    const Spot out = number;
+    if (fresh) {
+      nodes_.push_back({kState});
+      states_.push_back(to);
+    }
+    return out;
+  }
   Spot slot = s;
   uint32_t node = 0;
   if (s >= nodes_.size()) {

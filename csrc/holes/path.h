@@ -1,7 +1,8 @@
 // A text with holes as a graph: what is fixed is a chain of bytes, a hole is a loop, a chain or a walk of the
 // trie.
 //
-// In: parts, each a fixed text, any text, so many bytes, or so many tokens. Out: spots, numbered from 0, and
+// In: parts, each a fixed text, any text, so many bytes, or so many tokens; or a regex that all of the text
+// matches, whose derivatives are the spots. Out: spots, numbered from 0, and
 // the bytes that lead from one to another. Cost: a node a byte of fixed text and a byte or token of a bounded
 // hole; the spots inside tokens are made as a search reaches them.
 #pragma once
@@ -14,6 +15,7 @@
 #include "base/bitset.h"
 #include "base/flat_map.h"
 #include "mask/vocabulary.h"
+#include "regex/regex.h"
 
 namespace structgen {
 
@@ -32,7 +34,10 @@ class Path {
   using Spot = uint32_t;
   // Throws kValue where the parts are too long. `vocabulary`: of the tokens.
   Path(const std::vector<Part>& parts, const Vocabulary* vocabulary);
+  Path(RegexArena& regexes, RegexId whole);
   static constexpr std::size_t kMostNodes = 4u << 20;
+  // Of a regex: the derivative that a spot is.
+  RegexId state(Spot s) const { return states_[s]; }
 
   Spot first() const { return 0; }
   // The spot before byte `at` of fixed text `part`.
@@ -58,6 +63,7 @@ class Path {
     }
   }
   bool ends(Spot s) {
+    if (regexes_) return regexes_->nullable(states_[s]);
     bool out = false;
     for_each_here(s, [&](Spot at) { out = out || at == last(); });
     return out;
@@ -69,12 +75,12 @@ class Path {
   uint8_t byte(Spot s) const { return nodes_[s].byte; }
   bool loops(Spot s) const { return s < nodes_.size() && nodes_[s].kind == kLoop; }
   // Whether all bytes lead to one spot.
-  bool alike(Spot s) const { return s < nodes_.size() && nodes_[s].kind != kSlot; }
+  bool alike(Spot s) const { return s < nodes_.size() && nodes_[s].kind < kSlot; }
   // Whether fixed text, of one byte or more, is all that stands behind the spot.
   bool text_behind(Spot s) const { return s + 1 < last() && holes_[s + 1] == holes_[last()]; }
   // Whether one text alone leads from u to v.
   bool fixed(Spot u, Spot v) const {
-    return u <= v && v < nodes_.size() && holes_[u] == holes_[v] && !loops(v);
+    return !regexes_ && u <= v && v < nodes_.size() && holes_[u] == holes_[v] && !loops(v);
   }
   std::string text(Spot u, Spot v) const;
   uint32_t nodes() const { return static_cast<uint32_t>(nodes_.size()); }
@@ -88,6 +94,7 @@ class Path {
     kLoop,   // any bytes
     kMaybe,  // any one byte, or on to `to`
     kSlot,   // a token
+    kState,  // bytes that a regex reads
     kEnd,
   };
   struct Node {
@@ -105,6 +112,8 @@ class Path {
   std::vector<Spot> begins_;     // of each part
   std::vector<Inside> inside_;
   FlatMap<uint64_t, uint32_t> index_;
+  RegexArena* regexes_ = nullptr;
+  std::vector<RegexId> states_;  // by spot
 };
 
 }  // namespace structgen

@@ -1,0 +1,362 @@
+#include "holes/product.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "base/flat_map.h"
+#include "base/undo.h"
+#include "base/work.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kLeads = 43;  // of RegexArena::attached
+
+// Texts that lead from one derivative to another.
+class Leads : public LazyLanguage {
+ public:
+  uint32_t definition = 0;
+  RegexId make(RegexArena& arena, RegexId from, RegexId to) {
+    const uint32_t n = numbered(index_, states_, std::pair(from.v, to.v), std::pair(from, to));
+    if (unfolded_.size() < states_.size()) unfolded_.resize(states_.size(), kUnknown);
+    return arena.lazy(definition, n, from == to, true);
+  }
+  std::size_t byte_size() const { return states_.size() * 80; }
+  RegexId unfold(RegexArena& arena, uint32_t n) override {
+    if (unfolded_[n] != kUnknown) return unfolded_[n];
+    const auto [from, to] = states_[n];
+    std::vector<RegexId> parts;
+    if (from == to) parts.push_back(RegexArena::epsilon());
+    const ClassMap& classes = arena.classes(from);
+    std::vector<ByteSet> sets(classes.n);
+    arena.live(from).for_each([&](uint8_t b) { sets[classes.of[b]].add(b); });
+    for (const ByteSet& set : sets) {
+      if (set.none()) continue;
+      charge();
+      const RegexId after = arena.step(from, static_cast<uint8_t>(set.first()));
+      parts.push_back(arena.cat(arena.bytes(set), make(arena, after, to)));
+    }
+    const RegexId out = arena.alt(std::span<const RegexId>(parts));
+    unfolded_[n] = out;
+    return out;
+  }
+
+ private:
+  static constexpr RegexId kUnknown{0xFFFFFFFFu};
+  std::vector<std::pair<RegexId, RegexId>> states_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> index_;
+  std::vector<RegexId> unfolded_;
+};
+
+struct AllLeads {
+  Leads* lazy = nullptr;  // of the arena
+  std::size_t byte_size() const { return lazy->byte_size(); }
+};
+
+RegexId leads(RegexArena& regexes, RegexId from, RegexId to) {
+  AllLeads& all = regexes.attached<AllLeads>(kLeads, [&] {
+    auto out = std::make_shared<AllLeads>();
+    auto lazy = std::make_unique<Leads>();
+    out->lazy = lazy.get();
+    out->lazy->definition = regexes.define(std::move(lazy));
+    return out;
+  });
+  return all.lazy->make(regexes, from, to);
+}
+}  // namespace
+
+Product::Product(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole)
+    : regexes_(regexes), base_(base), root_(root), lexed_(lexed), whole_(whole) {
+  alive_ = std::make_unique<Alive>(regexes_, base_, stacks_);
+  path_ = std::make_unique<Path>(regexes_, whole_);
+  begin_anew();
+  own({Own::kRule, root_.v, facts_->at(path_->first(), Alive::kClear), kEnd});
+}
+
+// What is half found is not kept: facts that threw begin anew, with the same numbers for the same places.
+void Product::begin_anew() {
+  std::vector<std::pair<Facts::Spot, Alive::Pending>> places;
+  if (facts_)
+    for (At a = 0; a < facts_->places(); ++a) places.emplace_back(facts_->spot(a), facts_->pending(a));
+  facts_ = std::make_unique<Facts>(regexes_, base_, *alive_, *path_);
+  for (const auto& [spot, pending] : places) facts_->at(spot, pending);
+}
+
+bool Product::possible(bool& unsure) {
+  const Facts::Found found = facts_->ask(facts_->head(root_), facts_->at(path_->first(), Alive::kClear));
+  unsure = found.unsure;
+  return std::any_of(found.exits.begin(), found.exits.end(), [&](At e) { return done(e, kEnd); });
+}
+
+Symbol Product::own(const Own& o) {
+  const uint32_t n = own_index_.find_or_add(
+      mix(mix(mix(o.kind, o.a), mix(o.from, o.to)), o.label), [&](uint32_t i) { return own_[i] == o; },
+      [&] {
+        own_.push_back(o);
+        return static_cast<uint32_t>(own_.size() - 1);
+      });
+  if (n > kMaxNumber) throw Error(ErrorKind::kBudgetExceeded, "the grammar has too many rules");
+  return o.kind == Own::kReader ? Symbol::reader(RuleId{n}) : Symbol::rule(RuleId{n});
+}
+
+const Product::Reads& Product::reads(RegexId r, Facts::Spot from) {
+  const std::pair key(r.v, from);
+  if (const auto it = reads_.find(key); it != reads_.end()) return it->second;
+  Reads out;
+  const auto exits = facts_->reads(r, from);
+  out.exits.assign(exits.begin(), exits.end());
+  out.whole = true;
+  std::vector<std::pair<RegexId, Facts::Spot>> todo{{r, from}};
+  std::set<std::pair<uint32_t, Facts::Spot>> seen{{r.v, from}};
+  while (!todo.empty() && out.whole) {
+    const auto [d, s] = todo.back();
+    todo.pop_back();
+    const ByteSet steps = regexes_.steps(d), there = steps & path_->bytes(s);
+    if (there.count() != steps.count()) out.whole = false;
+    there.for_each([&, d = d, s = s](uint8_t b) {
+      charge();
+      const std::pair next(regexes_.step(d, b), path_->next(s, b));
+      if (next.first != RegexArena::empty() && seen.emplace(next.first.v, next.second).second)
+        todo.push_back(next);
+    });
+  }
+  return reads_.emplace(key, std::move(out)).first->second;
+}
+
+RegexId Product::between(RegexId r, Facts::Spot from, Facts::Spot to) {
+  const Reads& all = reads(r, from);
+  if (all.whole && all.exits.size() == 1 && all.exits[0].spot == to) return r;
+  return regexes_.both(r, leads(regexes_, path_->state(from), path_->state(to)));
+}
+
+std::span<const LexemePart> Product::lexeme(uint32_t number, uint32_t context) {
+  const auto [it, fresh] = parts_.try_emplace({number, context});
+  if (!fresh) return it->second;
+  Undo forget([&] { parts_.erase({number, context}); });
+  const auto [lexeme, from, to, follow] = lexemes_[number];
+  std::vector<LexemePart> parts;
+  for (const LexemePart& part : base_.lexeme(lexeme, context)) {
+    if (part.follow.v != follow) continue;
+    const RegexId some = between(part.regex, from, to);
+    if (!regexes_.is_empty(some)) parts.push_back({some, part.follow});
+  }
+  std::vector<LexemePart>& out = parts_[{number, context}];
+  out = std::move(parts);
+  forget.keep();
+  return out;
+}
+
+// ---- alternatives ----
+
+// A rule or reader, and what stands behind it. What is last leads where all leads.
+void Product::put(const Symbol* s, const Own& what, std::span<const At> exits, uint32_t captures,
+                  Walk& walk) {
+  Own o = what;
+  if (s + 1 == walk.end) {
+    if (std::none_of(exits.begin(), exits.end(), [&](At e) { return done(e, walk.to); })) return;
+    o.to = walk.to;
+    walk.made.push_back(own(o));
+    walk.out.add(walk.made);
+    walk.made.pop_back();
+    return;
+  }
+  for (At e : exits) {
+    o.to = e;
+    walk.made.push_back(own(o));
+    go(s + 1, e, captures, walk);
+    walk.made.pop_back();
+  }
+}
+
+void Product::go(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+  check_depth();
+  charge(4);
+  if (s == walk.end) {
+    if (done(at, walk.to)) walk.out.add(walk.made);
+    return;
+  }
+  switch (s->kind()) {
+    case Symbol::kNote:
+    case Symbol::kCapture:
+    case Symbol::kAfter:
+    case Symbol::kFollow: {
+      if (s->kind() == Symbol::kCapture) captures = facts_->opened(captures, at);
+      if (s->kind() == Symbol::kAfter || s->kind() == Symbol::kFollow) {
+        std::vector<Alive::Step> steps;
+        alive_->steps(*s, facts_->pending(at), steps);
+        at = facts_->at(facts_->spot(at), steps.front().to);
+      }
+      walk.made.push_back(*s);
+      go(s + 1, at, captures, walk);
+      walk.made.pop_back();
+      return;
+    }
+    case Symbol::kLimit:
+      throw Error(ErrorKind::kGrammar, "a condition on the whole text and max_tokens exclude each other");
+    case Symbol::kTerminal: return go_terminal(s, at, captures, walk);
+    case Symbol::kLexeme: return go_lexeme(s, at, captures, walk);
+    case Symbol::kRule:
+    case Symbol::kReader: return go_rule(s, at, captures, walk);
+  }
+}
+
+void Product::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+  const RegexId r = s->regex();
+  if (r == RegexArena::poison()) {
+    walk.made.push_back(*s);
+    walk.out.add(walk.made);
+    walk.made.pop_back();
+    return;
+  }
+  if (regexes_.node(r).labelled) return go_set(s, at, captures, walk);
+  const Facts::Spot from = facts_->spot(at);
+  const RegexId some = alive_->restricted(r, alive_->follow(facts_->pending(at)));
+  const std::vector<Facts::Exit> exits = reads(some, from).exits;
+  if (s + 1 == walk.end && walk.to == kEnd) {  // all that is left of the regex
+    const bool any =
+        std::any_of(exits.begin(), exits.end(), [&](const Facts::Exit& e) { return path_->ends(e.spot); });
+    if (!any && !(regexes_.nullable(r) && path_->ends(from))) return;
+    const bool all =
+        reads(r, from).whole &&
+        std::all_of(exits.begin(), exits.end(), [&](const Facts::Exit& e) { return path_->ends(e.spot); }) &&
+        (!regexes_.nullable(r) || path_->ends(from));
+    walk.made.push_back(Symbol::terminal(all ? r : regexes_.both(r, path_->state(from))));
+    walk.out.add(walk.made);
+    walk.made.pop_back();
+    return;
+  }
+  for (const Facts::Exit& e : exits) {
+    walk.made.push_back(Symbol::terminal(between(r, from, e.spot)));
+    go(s + 1, facts_->at(e.spot, Alive::kClear), captures, walk);
+    walk.made.pop_back();
+  }
+  if (regexes_.nullable(r)) go(s + 1, at, captures, walk);
+}
+
+// A labelled set of literals and its reader. Literals that have one spelling, or all of whose spellings lead
+// to one place, stay together; of others each is a terminal of its own.
+void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+  const RegexId set = s->regex();
+  if (s + 1 == walk.end || s[1].kind() != Symbol::kReader || regexes_.node(set).kind != RegexKind::kJsonSet)
+    throw Error(ErrorKind::kSchemaTooComplex, "a label that nobody reads");
+  const Facts::Spot from = facts_->spot(at);
+  const JsonSet of = regexes_.json_set_of(set);
+  const LiteralTable& table = regexes_.tables().table(of.table);
+  const auto bits = [&](const std::vector<uint32_t>& labels) {
+    std::vector<uint64_t> out((table.texts.size() + 63) / 64, 0);
+    for (uint32_t i = of.lo; i < of.hi; ++i)
+      if (std::find(labels.begin(), labels.end(), table.labels[i]) != labels.end())
+        out[i >> 6] |= 1ull << (i & 63);
+    return out;
+  };
+  const Reads all = reads(set, from);
+  std::map<uint32_t, std::vector<Facts::Spot>> spots;  // by label
+  for (const Facts::Exit& e : all.exits)
+    if (e.label != 0) spots[e.label - 1].push_back(e.spot);
+  const auto exits_of = [&](uint32_t label, Facts::Spot spot) {
+    Reading told;
+    told.kind = Reading::kLabel;
+    told.label = label;
+    const Facts::Found found =
+        facts_->ask(facts_->reader(s[1].rule_id(), told), facts_->at(spot, Alive::kClear));
+    unsure_ = unsure_ || found.unsure;
+    return std::vector<At>(found.exits.begin(), found.exits.end());
+  };
+  std::map<std::pair<Facts::Spot, std::vector<At>>, std::vector<uint32_t>> together;
+  for (const auto& [label, at_spots] : spots) {
+    if (all.whole && at_spots.size() == 1) {
+      std::vector<At> exits = exits_of(label, at_spots[0]);
+      std::sort(exits.begin(), exits.end());
+      if (s + 2 == walk.end) {
+        const bool ends = std::any_of(exits.begin(), exits.end(), [&](At e) { return done(e, walk.to); });
+        exits.assign(ends ? 1 : 0, walk.to);
+      }
+      if (!exits.empty()) together[{at_spots[0], std::move(exits)}].push_back(label);
+      continue;
+    }
+    for (Facts::Spot spot : at_spots) {
+      const std::vector<At> exits = exits_of(label, spot);
+      const RegexId one = regexes_.narrowed_set(set, bits({label}), false);
+      walk.made.push_back(
+          Symbol::terminal(regexes_.both(one, leads(regexes_, path_->state(from), path_->state(spot)))));
+      put(s + 1, {Own::kTold, s[1].rule_id().v, facts_->at(spot, Alive::kClear), 0, label}, exits, captures,
+          walk);
+      walk.made.pop_back();
+    }
+  }
+  for (const auto& [key, labels] : together) {
+    walk.made.push_back(Symbol::terminal(regexes_.narrowed_set(set, bits(labels), true)));
+    const Own reader{Own::kReader, s[1].rule_id().v, facts_->at(key.first, Alive::kClear), 0};
+    if (s + 2 == walk.end) {
+      Own o = reader;
+      o.to = walk.to;
+      walk.made.push_back(own(o));
+      walk.out.add(walk.made);
+      walk.made.pop_back();
+    } else {
+      put(s + 1, reader, key.second, captures, walk);
+    }
+    walk.made.pop_back();
+  }
+}
+
+void Product::go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+  std::vector<Alive::Step> steps;
+  alive_->steps(*s, facts_->pending(at), steps);
+  const Facts::Spot from = facts_->spot(at);
+  for (const Alive::Step& part : steps) {
+    if (part.regex == RegexArena::poison() || part.regex == RegexArena::empty()) continue;
+    const std::vector<Facts::Exit> exits = reads(part.regex, from).exits;
+    for (const Facts::Exit& e : exits) {
+      const Lexeme key{s->number(), from, e.spot, alive_->follow(part.to).v};
+      walk.made.push_back(Symbol::lexeme(numbered(lexeme_index_, lexemes_, key, key)));
+      go(s + 1, facts_->at(e.spot, part.to), captures, walk);
+      walk.made.pop_back();
+    }
+  }
+}
+
+void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
+  std::vector<At> exits;
+  const auto ask = [&](Facts::Head head) {
+    const Facts::Found found = facts_->ask(head, at);
+    unsure_ = unsure_ || found.unsure;
+    for (At e : found.exits)
+      if (std::find(exits.begin(), exits.end(), e) == exits.end()) exits.push_back(e);
+  };
+  if (s->kind() == Symbol::kRule) {
+    ask(facts_->head(s->rule_id()));
+    return put(s, {Own::kRule, s->rule_id().v, clear(at), 0}, exits, captures, walk);
+  }
+  for (const Reading& told : facts_->readings(captures, at, RegexArena::poison()))
+    ask(facts_->reader(s->rule_id(), told));
+  put(s, {Own::kReader, s->rule_id().v, at, 0}, exits, captures == 0 ? 0 : facts_->outer(captures), walk);
+}
+
+void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
+  if (rule.v >= own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
+  Undo anew([&] { begin_anew(); });
+  const Own o = own_[rule.v];
+  Reading told = reading;
+  if (o.kind == Own::kTold) {
+    told.kind = Reading::kLabel;
+    told.label = o.label;
+  }
+  const Facts::Head head =
+      o.kind == Own::kRule ? facts_->head(RuleId{o.a}) : facts_->reader(RuleId{o.a}, told);
+  const Alternatives& all = facts_->alternatives(head);
+  unsure_ = false;
+  uint32_t begin = 0;
+  for (uint32_t end : all.ends) {
+    Walk walk{all.symbols.data() + end, o.to, {}, out};
+    go(all.symbols.data() + begin, o.from, 0, walk);
+    begin = end;
+  }
+  if (unsure_ && reading.kind == Reading::kUnknown) out.add({Symbol::terminal(RegexArena::poison())});
+  anew.keep();
+}
+
+}  // namespace structgen

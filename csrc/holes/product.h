@@ -1,0 +1,99 @@
+// The texts of a grammar that a regex matches as a whole, as productions.
+//
+// In: productions, a rule of theirs, a regex. Out: productions whose texts are those of the rule in the
+// regex. Cost: facts (holes/facts.h) over the regex's derivatives, found as rules are asked for: at most a
+// rule for each rule of the grammar and each pair of derivatives that one of its texts leads between.
+//
+// A rule is (rule, from, to): its texts lead from one derivative of the regex to another. A terminal is
+// itself and "leads from here to there"; where all of its texts lead to one derivative, it stays what it is,
+// and so do its masks. An alternative is given only where a fact says that a text leads through it. Source:
+// the intersection of a context-free language with a regular one (Bar-Hillel, Perles, Shamir 1961).
+#pragma once
+
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/intern.h"
+#include "holes/facts.h"
+#include "holes/path.h"
+#include "parse/alive.h"
+#include "parse/productions.h"
+#include "parse/stack.h"
+
+namespace structgen {
+
+class Product : public Productions {
+ public:
+  // `lexed`: whether the rules are made of lexemes. All outlive this.
+  Product(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole);
+  RuleId rule() const { return RuleId{0}; }
+  // Whether there is any text; `unsure`: it was too much to tell.
+  bool possible(bool& unsure);
+
+  void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
+  void start_search() override { base_.start_search(); }
+  std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
+  bool restricted() const override { return lexed_ || base_.restricted(); }
+  bool context_free() const override { return base_.context_free(); }
+  uint64_t left_out() const override { return base_.left_out(); }
+  bool plain(RuleId) const override { return lexed_; }
+  bool doubtful() const override { return true; }
+  std::size_t byte_size() const override {
+    return sizeof(Product) + facts_->byte_size() + own_.size() * 64 + own_index_.byte_size();
+  }
+
+ private:
+  using At = Facts::At;
+  static constexpr At kEnd = 0xFFFFFFFFu;  // any place at which the text may end
+  struct Own {
+    enum Kind : uint32_t { kRule, kReader, kTold } kind;
+    uint32_t a;  // a rule of the base
+    At from, to;
+    uint32_t label = 0;  // that the reader was told
+    friend bool operator==(const Own&, const Own&) = default;
+  };
+  struct Reads {  // where a regex leads, and whether no text of it is refused
+    std::vector<Facts::Exit> exits;
+    bool whole = false;
+  };
+  struct Walk {
+    const Symbol* end;
+    At to;
+    std::vector<Symbol> made;
+    Alternatives& out;
+  };
+  Symbol own(const Own& o);
+  void begin_anew();
+  bool done(At at, At to) const { return to == kEnd ? path_->ends(facts_->spot(at)) : at == to; }
+  At clear(At at) { return facts_->at(facts_->spot(at), alive_->without_follow(facts_->pending(at))); }
+  const Reads& reads(RegexId r, Facts::Spot from);
+  RegexId between(RegexId r, Facts::Spot from, Facts::Spot to);
+  void go(const Symbol* s, At at, uint32_t captures, Walk& walk);
+  void go_terminal(const Symbol* s, At at, uint32_t captures, Walk& walk);
+  void go_set(const Symbol* s, At at, uint32_t captures, Walk& walk);
+  void go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk);
+  void go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk);
+  void put(const Symbol* s, const Own& what, std::span<const At> exits, uint32_t captures, Walk& walk);
+
+  RegexArena& regexes_;
+  Productions& base_;
+  const RuleId root_;
+  const bool lexed_;
+  const RegexId whole_;
+  StackArena stacks_;  // none: what stands for one in alive_
+  std::unique_ptr<Alive> alive_;
+  std::unique_ptr<Path> path_;
+  std::unique_ptr<Facts> facts_;
+  bool unsure_ = false;
+  std::vector<Own> own_;
+  InternTable own_index_;
+  std::map<std::pair<uint32_t, Facts::Spot>, Reads> reads_;
+  using Lexeme = std::tuple<uint32_t, Facts::Spot, Facts::Spot, uint32_t>;  // and what may not follow
+  std::vector<Lexeme> lexemes_;
+  std::map<Lexeme, uint32_t> lexeme_index_;
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<LexemePart>> parts_;
+};
+
+}  // namespace structgen

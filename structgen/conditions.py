@@ -1,0 +1,131 @@
+"""Conditions on whole texts: a pattern, phrases that must or must not occur, numbers of bytes.
+
+Enters: patterns, words, bounds. Leaves: a `Condition`, which ``&``, ``|`` and ``~`` combine and
+``grammar & condition`` applies (``csrc/engine/holes.h``). Cost: nothing here; `CompiledGrammar.__and__` says.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Condition", "Regex", "containing", "max_bytes", "min_bytes", "without"]
+
+_REGEX, _CONTAINS, _BYTES, _AND, _OR, _NOT = range(6)
+_ENDLESS = (1 << 64) - 1
+_MOST = 1 << 24  # bytes of a bound
+
+Step = tuple[int, list[bytes], int, int]  # as the core takes it
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a whole text must be, beside belonging to a grammar.
+
+    ``a & b`` holds where both do, ``a | b`` where one does, ``~a`` where ``a`` does not.
+    """
+
+    _steps: tuple[tuple[int, tuple[bytes, ...], int, int], ...]
+    _shown: str
+    _parts: tuple[Condition, ...] = ()  # of which all must hold
+
+    def __and__(self, other: Condition) -> Condition:
+        if not isinstance(other, Condition):
+            return NotImplemented
+        steps = (*self._steps, *other._steps, (_AND, (), 0, 0))
+        return Condition(steps, f"{self._shown} & {other._shown}", (*self._all(), *other._all()))
+
+    def __or__(self, other: Condition) -> Condition:
+        if not isinstance(other, Condition):
+            return NotImplemented
+        return Condition((*self._steps, *other._steps, (_OR, (), 0, 0)), f"({self._shown} | {other._shown})")
+
+    def __invert__(self) -> Condition:
+        return Condition((*self._steps, (_NOT, (), 0, 0)), f"~({self._shown})")
+
+    def __repr__(self) -> str:
+        return self._shown
+
+    def _all(self) -> tuple[Condition, ...]:
+        return self._parts or (self,)
+
+    def _core(self) -> list[Step]:
+        return [(kind, list(texts), lo, hi) for kind, texts, lo, hi in self._steps]
+
+
+def Regex(pattern: str) -> Condition:  # noqa: N802, a kind of value and no action
+    """The whole text matches a pattern (Python's ``re`` syntax without back-references).
+
+    Raises:
+        TypeError: a pattern that is no text. A pattern that cannot be read is a `GrammarError` of ``&``.
+    """
+    if not isinstance(pattern, str):
+        raise TypeError(f"a pattern is text, not {pattern!r:.60}")
+    return Condition(((_REGEX, (pattern.encode(),), 0, 0),), f"Regex({pattern!r})")
+
+
+def containing(*phrases: str | bytes) -> Condition:
+    """One of the phrases stands somewhere in the text, as it is spelled there: in JSON, ``é`` may also be
+    written ``\\u00e9``, which is another spelling.
+
+    ``containing("a") & containing("b")`` asks for both.
+
+    Raises:
+        TypeError: a phrase that is no text. ValueError: none, or an empty one.
+    """
+    texts = _phrases(phrases, "containing")
+    return Condition(((_CONTAINS, texts, 0, 0),), f"containing({_listed(texts)})")
+
+
+def without(words: str | bytes | Iterable[str | bytes], *more: str | bytes) -> Condition:
+    """None of the words stands anywhere in the text, as they are spelled.
+
+    Raises:
+        TypeError: a word that is no text. ValueError: none, or an empty one.
+    """
+    first = (words,) if isinstance(words, (str, bytes)) else tuple(words)
+    texts = _phrases((*first, *more), "without")
+    return Condition(((_CONTAINS, texts, 0, 0), (_NOT, (), 0, 0)), f"without({_listed(texts)})")
+
+
+def max_bytes(n: int) -> Condition:
+    """The text has at most so many bytes of UTF-8.
+
+    Raises:
+        TypeError: no whole number. ValueError: below 0 or above 2 ** 24.
+    """
+    return Condition(((_BYTES, (), 0, _bound(n, "max_bytes")),), f"max_bytes({n})")
+
+
+def min_bytes(n: int) -> Condition:
+    """The text has at least so many bytes of UTF-8.
+
+    Raises:
+        TypeError: no whole number. ValueError: below 0 or above 2 ** 24.
+    """
+    return Condition(((_BYTES, (), _bound(n, "min_bytes"), _ENDLESS),), f"min_bytes({n})")
+
+
+def _phrases(phrases: tuple[Any, ...], name: str) -> tuple[bytes, ...]:
+    if not phrases:
+        raise ValueError(f"{name}: name at least one phrase")
+    for p in phrases:
+        if not isinstance(p, (str, bytes)):
+            raise TypeError(f"{name}: a phrase is text (str or bytes), not {p!r:.60}")
+        if not p:
+            raise ValueError(f"{name}: a phrase is empty, and the empty text stands everywhere")
+    return tuple(p.encode() if isinstance(p, str) else p for p in phrases)
+
+
+def _listed(texts: tuple[bytes, ...]) -> str:
+    return ", ".join(repr(t.decode("utf-8", "backslashreplace")) for t in texts)
+
+
+def _bound(n: Any, name: str) -> int:
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise TypeError(f"{name} takes a whole number, not {n!r:.60}")
+    if not 0 <= operator.index(n) <= _MOST:
+        raise ValueError(f"{name} must be between 0 and {_MOST}, not {n}")
+    return operator.index(n)
