@@ -57,6 +57,7 @@ class Grammar:
 
     def conditioned(self, condition: list[tuple[int, list[bytes], int, int]]) -> Grammar:
         """The grammar of those texts that meet a condition."""
+
     def infill(self, prefix: bytes, suffix: bytes) -> Grammar:
         """The grammar of what may stand between two texts."""
 
