@@ -223,8 +223,9 @@ def test_generate_answers_prompts(run, tmp_path) -> None:
     first, second = map(json.loads, out.splitlines())
     assert first["name"] in ("set_timer", "get_weather", "search_flights") and second is True
     assert status == 2, "one prompt is longer than the model's context"
-    (line,) = [line for line in err.splitlines() if line.startswith("structgen: ")]
+    line, doubt = [line for line in err.splitlines() if line.startswith("structgen: ")]
     assert "prompts.jsonl:2: " in line and "tokens" in line
+    assert "prompts.jsonl:3: " in doubt and "outside what the embedded model knows" in doubt
 
 
 def test_generate_writes_records(run, tmp_path) -> None:
