@@ -349,7 +349,9 @@ def test_tool_calls_grow() -> None:
 
 
 def test_the_command_shows_the_text_as_it_comes(capsys: pytest.CaptureFixture[str]) -> None:
-    status = main(["generate", "--stream", "--prompt", "The number is 555-0199", "--regex", "[0-9]{3}-[0-9]{4}"])
+    status = main(
+        ["generate", "--stream", "--prompt", "The number is 555-0199", "--regex", "[0-9]{3}-[0-9]{4}"]
+    )
     assert (status, capsys.readouterr().out) == (0, "555-0199\n")
     for more in (["-n", "2"], ["--output", "-"]):
         assert main(["generate", "--stream", "--prompt", "x", "--regex", "a", *more]) == 2
