@@ -612,7 +612,7 @@ def test_a_number_of_tokens_that_is_not_known_to_be_the_least_is_not_called_so(c
 def test_more_warnings_than_are_told_are_said_to_be_there(client) -> None:
     schema = {"type": "object", "maxProperties": 0, **{f"word{i}": 1 for i in range(30)}}
     done = ok(client.post(CHAT, json={**CHAT_1, "max_tokens": 9, "guided_json": schema}))
-    told = done["structgen"]["warnings"]
+    told = [one for one in done["structgen"]["warnings"] if "embedded model" not in one]
     assert len(told) == 11 and "more" in told[-1]
 
 

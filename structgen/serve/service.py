@@ -380,7 +380,7 @@ class Service:
             if tools is not None and tools.choice != "none":
                 plan = replace(plan, names=self.special_names)
             drawing = plan.drawing
-            if drawing.temperature == 0 and drawing.plain and (constraint is None or schema is not None):
+            if drawing.temperature == 0 and drawing.plain and schema is not None:
                 plan = replace(plan, doubt=partial(doubt, self.lm))
             middle = time.perf_counter()
             if constraint is not None and grammar is not None and known is None:
