@@ -1,7 +1,7 @@
 """Long calls, each in a child process that gets SIGINT in the middle of it.
 
-In: the name of a case, seconds until the signal. Out: the finished child, which prints how long after the signal
-the call ended and for how long no other thread of Python ran. Cost: about two seconds a run.
+In: the name of a case, seconds until the signal. Out: the finished child, which prints how long after the
+signal the call ended and for how long no other thread of Python ran. Cost: about two seconds a run.
 
 The child sends itself SIGINT from a thread, which the call must let run, while its main thread is in a call
 that would take seconds. Time is the child's processor time from the signal on, so that a busy machine does
