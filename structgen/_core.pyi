@@ -55,11 +55,11 @@ class Grammar:
     @property
     def byte_size(self) -> int: ...
 
-    def conditioned(self, condition: list[tuple[int, list[bytes], int, int]]) -> Grammar:
-        """The grammar of those texts that meet a condition."""
-
     def infill(self, prefix: bytes, suffix: bytes) -> Grammar:
         """The grammar of what may stand between two texts."""
+
+    def conditioned(self, condition: Sequence[tuple[int, Sequence[bytes], int, int]]) -> Grammar:
+        """The grammar of those texts that meet a condition."""
 
     def can_complete(self, parts: Sequence[tuple[int, bytes, int, int]]) -> tuple[int, bytes]:
         """

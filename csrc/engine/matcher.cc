@@ -365,11 +365,16 @@ void Matcher::rollback(std::size_t n) {
   if (n > history())
     throw Error(ErrorKind::kValue, "cannot roll back " + std::to_string(n) + " steps, only " +
                                        std::to_string(history()) + " were accepted");
-  if (grammar_->subset())
-    for (std::size_t i = terminated_; i < n; ++i) {  // an end is no step
-      const std::size_t at = history() - 1 - i;
-      undone_.push_back({tokens_[at], history_[at], history_[at + 1]});
+  if (grammar_->subset()) {
+    try {  // a rollback never fails, it ends calls that do
+      for (std::size_t i = terminated_; i < n; ++i) {  // an end is no step
+        const std::size_t at = history() - 1 - i;
+        undone_.push_back({tokens_[at], history_[at], history_[at + 1]});
+      }
+    } catch (const std::bad_alloc&) {
+      undone_.clear();
     }
+  }
   history_.resize(history_.size() - n);
   tokens_.resize(history());
   if (!ends_.empty()) {
