@@ -16,11 +16,12 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ._siblings import beside
+from .conditions import Condition
 from .errors import GrammarError, StructgenError, UnsatisfiableSchema
 from .frontend.source import meant
 from .frontend.tool_calls import Begun, Call, CallReader, Part
@@ -57,6 +58,8 @@ JSON_OPTIONS: dict[str, Any] = {
     "extra_keys": "allow",
 }
 TOOL_OPTIONS = ("tool_choice", "tool_style", "parallel_tool_calls")
+# All arguments of a call that say what its text must be.
+NAMED = (*KINDS, *TOOL_OPTIONS, "condition")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class Constraint:
         name: how errors call its source; "" where it is an object of Python.
         documents: that its file refers to, by URI.
         style: of tool calls; None: the model's.
+        condition: that the whole text meets, too; None: none.
     """
 
     param: str
@@ -97,6 +101,7 @@ class Constraint:
     style: str | None = None
     parallel: bool = True
     documents: dict[str, Any] = field(default_factory=dict, repr=False)
+    condition: Condition | None = None
 
     @property
     def is_tools(self) -> bool:
@@ -113,10 +118,15 @@ class Constraint:
 
         Raises:
             GrammarError: it cannot be compiled; the message begins with the file's name where there is one.
+            UnsatisfiableCondition: no text of it meets the condition.
         """
+        grammar = self._compiled(compiler, options or {}, style)
+        return grammar if self.condition is None else grammar & self.condition
+
+    def _compiled(self, compiler: Compiler, options: Mapping[str, Any], style: str) -> CompiledGrammar:
         if isinstance(self.value, CompiledGrammar):
             return self.value
-        how = {**JSON_OPTIONS, **(options or {})}
+        how = {**JSON_OPTIONS, **options}
         if self.documents and isinstance(how["registry"], dict | None):
             how["registry"] = {**self.documents, **(how["registry"] or {})}
         try:
@@ -306,6 +316,18 @@ def constraint_of(given: Mapping[str, Any]) -> Constraint | None:
         ValueError: several constraints, options of tools without tools. TypeError: an argument of another
             type than it takes. OSError: a file that cannot be read.
     """
+    found, condition = _constraint_of(given), given.get("condition")
+    if condition is None:
+        return found
+    if not isinstance(condition, Condition):
+        raise TypeError(
+            f"condition= takes what sg.without, containing, Regex, max_bytes and min_bytes give, "
+            f"not {condition!r:.60}"
+        )
+    return replace(found or Constraint("regex", "(?s:.*)"), condition=condition)
+
+
+def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
     if isinstance(given.get("schema"), Constraint):
         return cast(Constraint, given["schema"])
     wanted = [kind for kind in KINDS if given.get(kind) is not None]

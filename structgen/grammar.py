@@ -323,6 +323,9 @@ class CompiledGrammar:
         if self._infill is not None:
             grammar, *parts = self._infill
             return json.dumps(["infill", grammar._identity(), *map(repr, parts)])
+        if self._condition is not None:
+            grammar, condition = self._condition
+            return json.dumps(["condition", grammar._identity(), repr(condition._core())])
         if self._recipe is None:
             return json.dumps(["grammar", repr(self.source)])
         _, kind, given, options = self._recipe
@@ -340,6 +343,9 @@ class CompiledGrammar:
         return json.dumps([kind, given, options], default=other)
 
     def __repr__(self) -> str:
+        if self._condition is not None:
+            grammar, condition = self._condition
+            return f"<{grammar!r:.200} & {condition!r:.80}>"
         kind = self._recipe[1] if self._recipe is not None else "grammar"
         source = self.source if isinstance(self.source, str) else repr(self.source)
         shown = source if len(source) <= 60 else source[:57] + "..."

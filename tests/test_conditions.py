@@ -123,3 +123,51 @@ def test_a_conditioned_grammar_is_one_like_any_other():
     assert inside(pickle.loads(pickle.dumps(found)), text)
     middle = found.infill('{"name":"', '"}')
     assert inside(middle, b"ab") and not inside(middle, b"abc") and not inside(middle, b"a")
+
+
+# ---- as an argument of calls ----
+
+
+def test_a_condition_beside_a_constraint() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"name": {"enum": ["fool", "Ann", "Bob"]}},
+        "required": ["name"],
+    }
+    result = sg.generate(None, "the name is fool", schema, condition=sg.without("fool", "Ann"))
+    assert result.value == {"name": "Bob"}
+    for result in sg.sample(None, "x", schema, n=6, seed=1, condition=sg.containing("Ann", "Bob")):
+        assert json.loads(result.text)["name"] in ("Ann", "Bob")
+    text = sg.generate(None, "hello", condition=sg.max_bytes(9) & sg.min_bytes(3), max_tokens=12).text
+    assert 3 <= len(text.encode()) <= 9
+    with pytest.raises(TypeError, match="condition= takes what sg.without"):
+        sg.generate(None, "x", schema, condition="fool")
+    with pytest.raises(sg.UnsatisfiableCondition):
+        sg.generate(None, "x", schema, condition=sg.without("name"))
+
+
+def test_grammars_with_other_conditions_are_others() -> None:
+    plain = COMPILER.regex("[ab]{1,4}")
+    one, two = plain & sg.without("ab"), plain & sg.without("ba")
+    assert len({plain._identity(), one._identity(), two._identity()}) == 3
+    assert one._identity() == (COMPILER.regex("[ab]{1,4}") & sg.without("ab"))._identity()
+    assert "without" in repr(one) and "[ab]{1,4}" in repr(one)
+
+
+@pytest.mark.parametrize(
+    ("flags", "status"),
+    [
+        (["--without", "fool"], 1),
+        (["--without", "b", "c"], 0),
+        (["--containing", "oo"], 0),
+        (["--containing", "bar"], 1),
+        (["--max-bytes", "5"], 1),
+        (["--min-bytes", "6"], 0),
+    ],
+)
+def test_the_command_line_takes_conditions(flags: list[str], status: int, tmp_path, capsys) -> None:
+    from structgen.cli.main import main
+
+    (tmp_path / "schema.json").write_text('{"type": "string"}')
+    (tmp_path / "value.json").write_text('"fool"')
+    assert main(["check", str(tmp_path / "schema.json"), str(tmp_path / "value.json"), *flags]) == status

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import enum
+import functools
 import importlib
 import json
 import logging
+import operator
 import os
 import sys
 from dataclasses import replace
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from structgen._readable import Place, allowed_here, place, quoted, ranges, spellings, visible
 from structgen._siblings import beside, in_folder
+from structgen.conditions import Condition, containing, max_bytes, min_bytes, without
 from structgen.constraints import Constraint, constraint_of
 
 if TYPE_CHECKING:
@@ -100,10 +103,29 @@ def add_constraint_options(
     group.add_argument("--grammar", metavar="FILE", help="a grammar in either dialect, or -")
     group.add_argument("--tools", metavar="FILE", help="a JSON list of tools as OpenAI writes them, or -")
     group.add_argument("--response-format", metavar="FILE", help="OpenAI's object of that name, or -")
+    group = parser.add_argument_group("what the whole text must meet, too")
+    group.add_argument("--without", metavar="TEXT", nargs="+", help="none of these occurs in it")
+    group.add_argument("--containing", metavar="TEXT", nargs="+", help="one of these occurs in it")
+    group.add_argument("--max-bytes", metavar="N", type=int, help="it has at most so many bytes")
+    group.add_argument("--min-bytes", metavar="N", type=int, help="it has at least so many bytes")
     group = parser.add_argument_group("options of --tools")
     group.add_argument("--tool-choice", metavar="CHOICE", help="auto (the default), required, none or a name")
     group.add_argument("--tool-style", metavar="STYLE", help="how calls are written (default: as the model)")
     add_schema_options(parser, whitespace, numbers, strings)
+
+
+def condition(options: argparse.Namespace) -> Condition | None:
+    """What --without, --containing, --max-bytes and --min-bytes ask for together; None: nothing."""
+    parts: list[Condition] = []
+    if options.without:
+        parts.append(without(*options.without))
+    if options.containing:
+        parts.append(containing(*options.containing))
+    if options.max_bytes is not None:
+        parts.append(max_bytes(options.max_bytes))
+    if options.min_bytes is not None:
+        parts.append(min_bytes(options.min_bytes))
+    return functools.reduce(operator.and_, parts) if parts else None
 
 
 _FILES = ("schema", "gbnf", "lark", "grammar", "tools", "response_format")
@@ -125,10 +147,17 @@ def constraint(options: argparse.Namespace, inputs: Inputs, schema: str | None =
     if len(wanted) > 1:
         flags = " and ".join("--" + name.replace("_", "-") for name in wanted)
         raise Failure(f"one constraint at a time, not {flags}")
+    try:
+        met = condition(options)
+    except (TypeError, ValueError) as error:
+        raise Failure(str(error)) from None
+    if not wanted and (hasattr(options, "file") or hasattr(options, "files")):
+        return None  # the schema is a file that the command names
     if wanted == ["type"]:
-        return constraint_of({"schema": python_type(given["type"])})
+        return constraint_of({"schema": python_type(given["type"]), "condition": met})
     name = ""
-    more = {"tool_choice": options.tool_choice, "tool_style": options.tool_style}
+    more: dict[str, Any] = {"tool_choice": options.tool_choice, "tool_style": options.tool_style}
+    more["condition"] = met
     for kind in _FILES:
         value = given.pop(kind)
         if value is None:

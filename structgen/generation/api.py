@@ -166,6 +166,10 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
             default the model's own; `parallel_tool_calls` False allows one call. The value is a `ToolReply`.
         response_format: OpenAI's object, or a Python type.
 
+    Beside any of these:
+        condition: what the whole text meets, too: `without("fool") & max_bytes(80)`, say. It judges the text
+            as it is written (`CompiledGrammar.__and__`).
+
     How tokens are drawn:
         temperature: 0 takes the most probable allowed token, the lowest id where two are equal. By default 0,
             and 1 where `n` is above 1.

@@ -19,7 +19,7 @@ import numpy as np
 
 from .._checks import number, whole
 from .._drawing import Sampling
-from ..constraints import JSON_OPTIONS, KINDS, TOOL_OPTIONS, no_option
+from ..constraints import JSON_OPTIONS, NAMED, no_option
 from ..lm.asked import AskOptions
 from ..lm.prompts import Format
 
@@ -196,11 +196,11 @@ def settings_of(given: Mapping[str, Any]) -> tuple[Settings, dict[str, Any]]:
         TypeError: an argument that no call takes; the error names the nearest one.
         ValueError: a value outside its range.
     """
-    constraint = {name: value for name, value in given.items() if name in KINDS or name in TOOL_OPTIONS}
+    constraint = {name: value for name, value in given.items() if name in NAMED}
     rest = {name: value for name, value in given.items() if name not in constraint}
     for name in rest:
         if name not in _NAMES:
-            raise no_option(name, _NAMES, (*KINDS, *TOOL_OPTIONS))
+            raise no_option(name, _NAMES, NAMED)
     if rest.get("n") is None:
         rest.pop("n", None)
     return Settings(**rest), constraint

@@ -17,6 +17,7 @@ from .prompts import Format, formatted
 
 if TYPE_CHECKING:
     from ..compiler import Compiler
+    from ..conditions import Condition
     from .base import Context, LanguageModel
 
 __all__ = ["AskOptions", "Asked", "ask"]
@@ -35,6 +36,7 @@ class AskOptions(TypedDict, total=False):
     registry: Any
     extra_keys: Literal["allow", "forbid"]
     format: Format
+    condition: Condition | None
 
 
 @dataclass(frozen=True, slots=True)

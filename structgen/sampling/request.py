@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 from .._checks import number, one_of, whole
-from ..constraints import JSON_OPTIONS, KINDS, TOOL_OPTIONS, Constraint, constraint_of, no_option
+from ..constraints import JSON_OPTIONS, NAMED, Constraint, constraint_of, no_option
 from ..lm.asked import Asked, AskOptions, ask
 from ..lm.load import language_model, room_after
 from ..lm.prompts import Format
@@ -26,6 +26,7 @@ from .walk import Walker
 
 if TYPE_CHECKING:
     from ..compiler import Compiler
+    from ..conditions import Condition
 
 __all__ = ["Method", "Request", "SampleOptions", "TargetOptions", "TargetRequest", "checked"]
 
@@ -88,6 +89,7 @@ class TargetRequest:
     tool_style: str | None = None
     parallel_tool_calls: bool | None = None
     response_format: Any = None
+    condition: Condition | None = None
     max_tokens: int = 256
     temperature: float = 1.0
     top_k: int | None = None
@@ -118,7 +120,7 @@ class TargetRequest:
         Law(self.temperature, self.top_k, self.top_p)  # which checks itself
 
     def constraint(self) -> Constraint | None:
-        return constraint_of({name: getattr(self, name) for name in (*KINDS, *TOOL_OPTIONS)})
+        return constraint_of({name: getattr(self, name) for name in NAMED})
 
     def target(self) -> tuple[Target, Asked]:
         """The law, and what the prompt and the grammar became. Errors: as `sg.generate` raises."""
