@@ -355,6 +355,8 @@ def test_constraints_that_are_wrong(run, file) -> None:
     one_error(status, err, "cannot import the module no_such_module")
     status, _, err = run("compile", "--type", "json:Order")
     one_error(status, err, "the module json has no Order")
+    status, _, err = run("check", "--choice", "good", "bad", "-")
+    one_error(status, err, "name files first: check - --choice")
     status, _, err = run("compile", "--regex", "a", "--tool-choice", "none")
     one_error(status, err, "tool_choice= goes with tools=")
     bad = file("[{", "t.json")

@@ -225,7 +225,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_type_checkers_and_the_call_know_the_same_options() -> None:
     fields = {f.name for f in dataclasses.fields(Settings) if f.init}
-    assert fields - {"n"} == Options.__annotations__.keys()
+    assert (fields - {"n"}) | {"condition"} == Options.__annotations__.keys()
     given = {"model", "prompt", "schema"}
     for runs, read in ((TargetRequest, TargetOptions), (Request, SampleOptions)):
         assert {f.name for f in dataclasses.fields(runs)} - given == read.__annotations__.keys()

@@ -229,3 +229,12 @@ def test_half_precision_is_close() -> None:
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, want, atol=0.6)
     assert abs(float(np.exp(found.astype(np.float64)).sum()) - 1) < 1e-4
+
+
+def test_lines_of_a_request_stay_apart() -> None:
+    """The embedded models read one line; "From: Cairo" and "To: London" ran into each other."""
+    from structgen.lm import embedded
+
+    assert "From: Cairo; To: London" in embedded.format_prompt("From: Cairo\n\n  To:  London \n")
+    assert "It rains. Bring a coat, too" in embedded.format_prompt("It rains.\nBring a coat,\ntoo")
+    assert embedded.format_prompt("\n") == embedded.format_prompt("")

@@ -102,7 +102,15 @@ def _figures() -> str:
             f"Requests written by hand, as other people would write them, of which training saw no sentence "
             f"(`training/outside/requests.jsonl`, {rows['requests']} of them, {rows['leaves']} fields, constrained; "
             f"`python -m training.outside.evaluate`): {rows['fields']:g}% of the fields, {rows['exact']:g}% of the "
-            "whole answers.",
+            "whole answers. They have been looked at since, when the training texts were made.",
+        ]
+    if strangers := _read("strangers_target").get("all"):
+        lines += [
+            "",
+            f"Requests of somebody who had read this card alone, which nobody trained for: "
+            f"{strangers['fields']:g}% of the fields, {strangers['exact']:g}% of the whole answers "
+            f"(`training/outside/strangers.jsonl`, {strangers['requests']} of them, {strangers['leaves']} fields, "
+            "constrained; `python -m training.outside.evaluate --strangers`). Expect this of your own.",
         ]
     if doubt:
         lines += [

@@ -38,7 +38,7 @@ std::string grouped(int64_t n) {
                   "finding what must come next" + most + "; raise Limits(mask=...)");
     case Task::kHoles:
       throw Error(ErrorKind::kBudgetExceeded,
-                  "telling what fits this hole" + most + "; raise Limits(mask=...)");
+                  "telling what fits here" + most + "; raise Limits(mask=...)");
     default: throw Error(ErrorKind::kBudgetExceeded, "this call" + most + "; raise Limits(mask=...)");
   }
 }

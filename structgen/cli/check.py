@@ -9,6 +9,7 @@ hundred small compiles.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -67,6 +68,9 @@ def run(options: argparse.Namespace) -> int:
             raise Failure("check needs a schema: a file, or an option such as --regex")
         wanted = constraint(options, inputs, files.pop(0))
         assert wanted is not None
+    if not files and options.choice and (options.choice[-1] == "-" or os.path.isfile(options.choice[-1])):
+        last = options.choice[-1]
+        raise Failure(f"--choice takes {last!r} as a text; name files first: check {last} --choice ...")
     wanted.warn()
     compiler = Compiler(vocabulary(None))
     grammar = wanted.compile(compiler, json_options(options))

@@ -3,7 +3,7 @@
 Enters: a model folder. Leaves: the share of fields and of whole answers that are right.
 Cost: about ten seconds.
 
-    python -m training.outside.evaluate [--folder FOLDER] [--failures] [--record]
+    python -m training.outside.evaluate [--strangers] [--folder FOLDER] [--failures] [--record]
 
 Numbers compare by value (1249 is 1249.0), texts exactly.
 """
@@ -20,18 +20,18 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from training.evaluate import Constraint, leaves, same
 from training.generate import greedy
-from training.outside.sets import requests
+from training.outside.sets import requests, strangers
 from training.prompt import EMBEDDED, ROOT, format_prompt
 
 
-def evaluate(folder: Path) -> tuple[dict[str, Any], list[str]]:
+def evaluate(folder: Path, asked: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
     """Figures, and a text for each answer that is not right."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     constraint = Constraint(tokenizer, model.config.vocab_size)
     counts: dict[str, list[int]] = {}
     failures = []
-    for one in requests():
+    for one in asked:
         ids = tokenizer(format_prompt(one["prompt"], one["schema"]), add_special_tokens=False).input_ids
         matcher = constraint.matcher(one["schema"])
         answer = greedy(model, [ids], tokenizer.eos_token_id, tokenizer.pad_token_id, matchers=[matcher])[0]
@@ -65,18 +65,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="score an embedded model on requests written by hand")
     parser.add_argument("--model", choices=("target", "draft"), default="target")
     parser.add_argument("--folder", type=Path, help="another model folder")
+    parser.add_argument("--strangers", action="store_true", help="those of somebody who read the card alone")
     parser.add_argument("--failures", action="store_true", help="print the answers that are not right")
     parser.add_argument("--record", action="store_true", help="write the figures into training/record/")
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    figures, failures = evaluate(asked.folder or EMBEDDED / asked.model)
+    chosen = strangers() if asked.strangers else requests()
+    figures, failures = evaluate(asked.folder or EMBEDDED / asked.model, chosen)
     if asked.failures:
         print("\n".join(failures))
     for task, row in figures.items():
         fields, exact = row["fields"], row["exact"]
         print(f"{task:14}{row['requests']:4} requests, fields {fields:5}%, whole answers {exact:5}%")
     if asked.record:
-        path = ROOT / "training" / "record" / f"outside_{asked.model}.json"
+        path = (
+            ROOT
+            / "training"
+            / "record"
+            / f"{'strangers' if asked.strangers else 'outside'}_{asked.model}.json"
+        )
         path.write_text(json.dumps(figures, indent=1) + "\n")
 
 

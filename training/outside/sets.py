@@ -1,4 +1,5 @@
-"""Requests written by hand: `requests.jsonl` with their answers, `foreign.jsonl` outside all domains.
+"""Requests written by hand: `requests.jsonl` with their answers, `strangers.jsonl` by somebody who had read
+the model card alone, `foreign.jsonl` outside all domains.
 
 Enters: nothing. Leaves: the lines, each with its schema.  Cost: a file read.
 
@@ -16,6 +17,7 @@ from training.tasks import example as _example
 from training.tasks.records import nullable
 
 REQUESTS = Path(__file__).with_name("requests.jsonl")
+STRANGERS = Path(__file__).with_name("strangers.jsonl")
 FOREIGN = Path(__file__).with_name("foreign.jsonl")
 _PLAIN: dict[str, dict[str, Any]] = {
     "str": {"type": "string"},
@@ -41,6 +43,11 @@ def expand(short: Any) -> dict[str, Any]:
 def requests() -> list[dict[str, Any]]:
     lines = REQUESTS.read_text(encoding="utf-8").splitlines()
     return [{**one, "schema": expand(one["fields"])} for one in map(json.loads, lines)]
+
+
+def strangers() -> list[dict[str, Any]]:
+    """Their schemas are written out."""
+    return [json.loads(line) for line in STRANGERS.read_text(encoding="utf-8").splitlines()]
 
 
 def foreign() -> list[dict[str, Any]]:

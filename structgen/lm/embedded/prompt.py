@@ -33,7 +33,7 @@ def format_prompt(text: str, schema: dict[str, Any] | str | None = None) -> str:
     if isinstance(schema, str):
         found = json.loads(schema)
         schema = found if isinstance(found, dict) else None
-    clean = " ".join(_without_marks(text).split())
+    clean = " ".join(_one_line(_without_marks(text)).split())
     described = "" if schema is None else _without_marks(describe(schema))
     return f"{TEXT_MARK}{clean}{SCHEMA_MARK}{described}{ANSWER_MARK}"
 
@@ -42,6 +42,14 @@ def describe(schema: dict[str, Any]) -> str:
     """One compact line for a schema: `{customer,items[{product,quantity:int}],paid:bool?}`."""
     line = _node(schema, schema, 0)
     return line if len(line) <= MAX_DESCRIPTION else line[:MAX_DESCRIPTION] + "..."
+
+
+def _one_line(text: str) -> str:
+    """The models read one line. A line that ends without a mark of its own ends in a semicolon, so that what
+    stands on the next one is told from it."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    ended = [line if line[-1] in ".,;:!?" else line + ";" for line in lines[:-1]]
+    return " ".join(ended + lines[-1:])
 
 
 def _without_marks(text: str) -> str:
