@@ -7,6 +7,7 @@ Enters: patterns, words, bounds. Leaves: a `Condition`, which ``&``, ``|`` and `
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -129,3 +130,29 @@ def _bound(n: Any, name: str) -> int:
     if not 0 <= operator.index(n) <= _MOST:
         raise ValueError(f"{name} must be between 0 and {_MOST}, not {n}")
     return operator.index(n)
+
+
+def hides_left_recursion(lark: str) -> bool:
+    """Whether a Lark grammar that ignores text may begin a rule, behind something optional, with itself.
+
+    Of those a condition left out texts that meet it (``start: start? N``), so they are refused. Told from
+    the text: a rule that mentions itself, however far, and has an alternative that begins with something
+    optional, or with a rule that may be empty.
+    """
+    if "%ignore" not in lark:
+        return False
+    bare = re.sub(r'"(?:\\.|[^"\\\n])*"i?|/(?![/*])(?:\\.|[^/\\\n])+/[imslux]*|//[^\n]*', "T", lark)
+    parts = re.split(r"^[?!]{0,2}([a-z_]\w*)[^\n:|]*:", bare, flags=re.MULTILINE)
+    bodies = {name: re.split(r"^\s*(?:%|[A-Z_]+\w*[^\n:|]*:)", body, flags=re.MULTILINE)[0]
+              for name, body in zip(parts[1::2], parts[2::2], strict=True)}  # fmt: skip
+    named = {name: set(re.findall(r"\b[a-z_]\w*", body)) & bodies.keys() for name, body in bodies.items()}
+    empty = {name for name, body in bodies.items() if re.search(r"(?:^|\|)\s*(?:\||$)", body)}
+    for name, body in bodies.items():
+        seen, todo = set(), set(named[name])
+        while todo:
+            seen |= todo
+            todo = {more for one in todo for more in named[one]} - seen
+        begins = re.findall(r"(?:^|\|)\s*(\w+(?!\w)|\([^()]*\)|\[)\s*([?*~]?)", body)
+        if name in seen and any(more or first == "[" or first in empty for first, more in begins):
+            return True
+    return False

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 from . import _core
 from ._readable import allowed_here, table_html
 from .canvas import Canvas, made
-from .conditions import Condition
+from .conditions import Condition, hides_left_recursion
 from .errors import BudgetExceeded, GrammarError, StructgenError, UnsatisfiableBudget, UnsatisfiableCondition
 from .holes import Completion, Gap, core_parts, hole_text
 from .logits import allocate_bitmask
@@ -242,6 +242,11 @@ class CompiledGrammar:
         """
         if not isinstance(condition, Condition):
             return NotImplemented
+        if self._recipe is not None and self._recipe[1] == "lark" and hides_left_recursion(str(self.source)):
+            raise GrammarError(
+                "conditions are not supported where a rule begins with itself behind something optional and "
+                "%ignore is used; write `start: start N | N` for `start: start? N`"
+            )
         try:
             core = self._fresh().conditioned(condition._core())
         except UnsatisfiableCondition as error:

@@ -171,3 +171,20 @@ def test_the_command_line_takes_conditions(flags: list[str], status: int, tmp_pa
     (tmp_path / "schema.json").write_text('{"type": "string"}')
     (tmp_path / "value.json").write_text('"fool"')
     assert main(["check", str(tmp_path / "schema.json"), str(tmp_path / "value.json"), *flags]) == status
+
+
+@pytest.mark.parametrize("rules", ["start: (start)? N", "start: opt N\nopt: start |", "start: [start] N"])
+def test_left_recursion_behind_something_optional_is_refused(rules: str) -> None:
+    """Texts that meet the condition were left out."""
+    with pytest.raises(sg.GrammarError, match="begins with itself"):
+        COMPILER.lark(rules + '\nN: /[0-9]+/\n%ignore " "\n') & sg.max_bytes(2)
+
+
+@pytest.mark.parametrize("rules", ["start: start N | N", "start: N start?", "start: N+", "start: a N\na: N?"])
+def test_other_recursion_is_not(rules: str) -> None:
+    plain = COMPILER.lark(rules + '\nN: /[0-9]+/\n%ignore " "\n')
+    for text in (b"1", b"11", b" 1", b"1 "):
+        one, two = plain.matcher(), (plain & sg.max_bytes(2)).matcher()
+        assert (one.accept_bytes(text) and one.is_accepting()) == (
+            two.accept_bytes(text) and two.is_accepting()
+        )

@@ -466,3 +466,15 @@ def test_a_vocabulary_that_lacks_bytes_stops_no_text(schema: dict[str, object]) 
             assert matcher.accept_token(source.choice(allowed))
             if matcher.is_terminated():
                 break
+
+
+def test_a_character_whose_set_was_too_much_is_made_again() -> None:
+    """A limit met while a character's set was made left a regex that is none, and the next mask read it."""
+    tokens = [bytes([b]) for b in range(256)] + [b""]
+    known = structgen.Vocabulary.from_bytes(tokens, eos_token_ids=[256])
+    for pattern in ("(?:a(?!b))*", "(?:ab(?!b))*", "(?:b(?=aa)[ab]a*)*", "(?:[^a]b(?!b))*"):
+        for units in range(1, 60):
+            limits = structgen.Limits(mask=units)
+            grammar = structgen.Compiler(known, limits=limits, on_limit="subset").regex(pattern)
+            for _ in range(2):
+                assert oracle.mask_of(grammar.matcher(), 257).any()

@@ -161,6 +161,7 @@ StateId Matcher::walk_on(std::string_view bytes) {
       known = ways();
     }
     StateId to = Parser::dead();
+    const StateId all = current();  // other tokens of the mask may go other ways, after a rollback
     const bool taken = take_way(known, [&](StateId one) {
       try {
         return (to = walk(one, bytes)) != Parser::dead();
@@ -169,7 +170,10 @@ StateId Matcher::walk_on(std::string_view bytes) {
         return false;
       }
     });
-    if (taken) return to;
+    if (taken) {
+      history_.back() = all;
+      return to;
+    }
     // A text that was begun does not stop for it.
     std::lock_guard hold(grammar_->world().lock);
     const Narrowing watch(*grammar_);

@@ -41,9 +41,9 @@ RegexId PatternLowering::value(RegexId next) { return next == kRest ? rest() : n
 // ---- without assertions ----
 
 RegexId PatternLowering::character(uint32_t c) {
-  const auto [it, fresh] = characters_.try_emplace(c, kUnset);
-  if (fresh) it->second = set(CodepointSet::one(c));
-  return it->second;
+  if (const auto it = characters_.find(c); it != characters_.end()) return it->second;
+  const RegexId out = set(CodepointSet::one(c));  // which may stop for its work
+  return characters_[c] = out;
 }
 
 RegexId PatternLowering::plain_cat(const PatternNode& n) {
