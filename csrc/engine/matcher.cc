@@ -370,7 +370,7 @@ void Matcher::rollback(std::size_t n) {
     throw Error(ErrorKind::kValue, "cannot roll back " + std::to_string(n) + " steps, only " +
                                        std::to_string(history()) + " were accepted");
   if (grammar_->subset()) {
-    try {  // a rollback never fails, it ends calls that do
+    try {                                              // a rollback never fails, it ends calls that do
       for (std::size_t i = terminated_; i < n; ++i) {  // an end is no step
         const std::size_t at = history() - 1 - i;
         undone_.push_back({tokens_[at], history_[at], history_[at + 1]});
