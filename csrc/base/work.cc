@@ -37,8 +37,7 @@ std::string grouped(int64_t n) {
       throw Error(ErrorKind::kBudgetExceeded,
                   "finding what must come next" + most + "; raise Limits(mask=...)");
     case Task::kHoles:
-      throw Error(ErrorKind::kBudgetExceeded,
-                  "telling what fits here" + most + "; raise Limits(mask=...)");
+      throw Error(ErrorKind::kBudgetExceeded, "telling what fits here" + most + "; raise Limits(mask=...)");
     default: throw Error(ErrorKind::kBudgetExceeded, "this call" + most + "; raise Limits(mask=...)");
   }
 }
