@@ -135,7 +135,7 @@ def test_little_work_is_no_answer_and_no_error() -> None:
     compiler = sg.Compiler(COMPILER.vocabulary, limits=sg.Limits(mask=50))
     grammar = compiler.regex("[{](ab){3000}[}]")
     assert grammar.can_complete([sg.Gap()]).verdict is None
-    with pytest.raises(errors.BudgetExceeded, match="this hole takes more than"):
+    with pytest.raises(errors.BudgetExceeded, match="what fits here takes more than"):
         grammar.infill("{", "}")
     assert COMPILER.regex("(ab){3000}").can_complete([sg.Gap()])
 

@@ -17,7 +17,7 @@ def test_ctrl_c_ends_a_long_call(case: str) -> None:
     assert done.returncode == 0, done.stderr
     ended, gap = map(float, done.stdout.split())
     assert ended < MORE.get(case, ALLOWED)
-    assert gap < ALLOWED
+    assert gap < max(ALLOWED, MORE.get(case, 0.0))
 
 
 def test_a_handler_may_call_structgen_and_return() -> None:
