@@ -76,7 +76,9 @@ def work(state: dict[str, Any], seed: int, emit: Any) -> None:
         found = attack_engine(state["engine"], known, seed, document, state["walks"], state["tokens"])
         return emit((dict(found.counts), found.worst, found.examples[:3]))
     for units, compiler in zip(state["mask"], state["compilers"], strict=True):
-        found = attack.attack(compiler(), seed, document, state["walks"], state["tokens"], kind, check)
+        found = attack.attack(
+            compiler(), seed, document, state["walks"], state["tokens"], kind, check, state["replay"]
+        )
         examples = [f"--mask {units}: {example}" for example in found.examples[:3]]
         emit((dict(found.counts), found.worst, examples))
 
@@ -166,6 +168,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--mask", default=str(structgen.Limits().mask), help="units of work of a mask; several: each of them"
     )
+    parser.add_argument(
+        "--replay", action="store_true", help="another matcher of the grammar reads each text again"
+    )
     parser.add_argument("--engine", help="an engine of structgen.bench.engines instead")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds a schema and its walks may take")
     parser.add_argument("--jobs", type=int, default=1)
@@ -178,6 +183,7 @@ def main(arguments: list[str] | None = None) -> int:
         "vocabulary": options.vocabulary,
         "size": options.size,
         "walks": options.walks,
+        "replay": options.replay,
         "engine": options.engine,
         "kind": options.kind,
         "tokens": options.tokens,

@@ -424,10 +424,12 @@ def attack(
     tokens: int = TOKENS,
     kind: str = "json_schema",
     check: Callable[[str], bool] | None = None,
+    replay: bool = False,
 ) -> Found:
     """Compiles `document` and walks through its masks; every fourth walk has a budget of tokens.
 
-    `kind` names a method of the compiler. `check` judges texts; those of schemas have `judge`.
+    `kind` names a method of the compiler. `check` judges texts; those of schemas have `judge`. With `replay`
+    another matcher of the grammar reads the tokens of each walk, as after a preemption.
     """
     found, source = Found(), random.Random(seed)
 
@@ -452,7 +454,9 @@ def attack(
     for n in range(walks):
         try:
             grammar = ask()  # as every request does: what has grown past the memory is compiled anew
-            _walk(grammar, source, found, check, tokens, budget=n % 4 == 3)
+            taken = _walk(grammar, source, found, check, tokens, budget=n % 4 == 3)
+            if replay:
+                _replay(grammar, taken, found)
         except errors.UnsatisfiableBudget:
             found.counts["budget too small"] += 1
         except errors.StructgenError as error:
@@ -461,7 +465,19 @@ def attack(
     return found
 
 
-def _walk(grammar: Any, source: random.Random, found: Found, check: Any, tokens: int, budget: bool) -> None:
+def _replay(grammar: Any, taken: list[int], found: Found) -> None:
+    matcher = grammar.matcher()
+    found.counts["replays"] += 1
+    for at, token in enumerate(taken):
+        if not matcher.accept_token(token):
+            found.note("another matcher refused", f"token {at} of {grammar.vocabulary.decode(taken)!r}")
+            return
+
+
+def _walk(
+    grammar: Any, source: random.Random, found: Found, check: Any, tokens: int, budget: bool
+) -> list[int]:
+    """One text; returns its tokens, without the end-of-sequence token."""
     vocabulary = grammar.vocabulary
     matcher = grammar.matcher(max_tokens=tokens) if budget else grammar.matcher()
     mask = np.zeros((1, oracle.words(vocabulary.vocab_size)), np.int32)
@@ -475,14 +491,14 @@ def _walk(grammar: Any, source: random.Random, found: Found, check: Any, tokens:
             if taken or not budget:
                 raise
             found.counts["refused before the first token"] += 1
-            return
+            return []
         found.time("mask", time.process_time() - begin)
         allowed = np.flatnonzero(oracle.bits(mask, vocabulary.vocab_size))
         if not getattr(matcher, "mask_exact", True):
             found.counts["masks that are a subset"] += 1
         if not len(allowed):
             found.note("dead end", repr(vocabulary.decode(taken)[-80:]))
-            return
+            return taken
         token = int(allowed[source.randrange(len(allowed))])
         if source.random() < 0.5:  # short tokens make structure
             token = min(
@@ -492,7 +508,7 @@ def _walk(grammar: Any, source: random.Random, found: Found, check: Any, tokens:
         begin = time.process_time()
         if not matcher.accept_token(token):
             found.note("allowed token refused", repr((vocabulary.decode(taken)[-80:], token)))
-            return
+            return taken
         found.time("accept", time.process_time() - begin)
         if token in ends:
             break
@@ -504,9 +520,10 @@ def _walk(grammar: Any, source: random.Random, found: Found, check: Any, tokens:
             text += matcher.shortest_completion()
         except (errors.BudgetExceeded, errors.SchemaTooComplex):
             found.counts["completion not found"] += 1
-            return
+            return taken
         finally:
             found.time("completion", time.process_time() - begin)
     found.counts["texts"] += 1
     if check is not None and not check(text.decode("utf-8", "replace")):
         found.note("invalid text", repr(text[:300]))
+    return taken

@@ -51,13 +51,7 @@ FormulaId Lowering::broken_reference(Loc at, JsonRef text) {
   return f;
 }
 
-void Lowering::raise_broken(uint32_t location) {
-  const Loc& l = locs_[location];
-  const auto [pointer, keyword] = schemas_.place_of_text(l);
-  throw Error(ErrorKind::kUnsupportedSchema, "reference '" + std::string(schemas_.json(l).text(l.node)) +
-                                                 "' cannot be resolved: nothing stands there")
-      .in(pointer, keyword);
-}
+void Lowering::raise_broken(uint32_t location) { throw schemas_.broken(locs_[location]); }
 
 FormulaId Lowering::lower(uint32_t location) {
   if (const auto* known = lowered_.find(location)) return *known;

@@ -6,6 +6,7 @@
 #include "regex/syntax.h"
 #include "schema/decimal.h"
 #include "schema/format.h"
+#include "schema/loops.h"
 #include "schema/uri.h"
 
 namespace structgen {
@@ -162,8 +163,8 @@ void SchemaSet::scan(uint32_t doc, JsonRef node, uint32_t resource, uint32_t par
     Visit v = todo.back();
     todo.pop_back();
     if (scanned_[v.doc][v.node]) continue;
-    scanned_[v.doc][v.node] = true;
     const uint32_t id = static_cast<uint32_t>(visits_.size());
+    scanned_[v.doc][v.node] = id + 1;
     v.resource = enter_resource(v);
     visits_.push_back(v);
     scan_schema(id, todo);
@@ -401,7 +402,7 @@ void SchemaSet::resolve_pending() {
       if (e.kind() != ErrorKind::kUnsupportedSchema ||
           !dangling(Loc{v.doc, v.node, v.resource, 0}, p.reference))
         throw;
-      dangling_.push_back(p.visit);
+      broken_.push_back({p.visit, keyword, false});
       notes_.push_back({p.visit, keyword, std::string(e.what()) + "; values that need it are refused"});
       continue;
     }
@@ -411,6 +412,49 @@ void SchemaSet::resolve_pending() {
                   "reference '" + std::string(p.reference) + "' does not lead to a schema")
           .in(visit_pointer(p.visit), std::string(keyword));
     scan(target.doc, target.node, target.resource, p.visit, "$ref");
+    pending_[i].target = scanned_[target.doc][target.node] - 1;
+  }
+  find_loops();
+}
+
+// Whether the schema speaks of the value that its parent speaks of.
+bool SchemaSet::in_place(const Visit& v) const {
+  if (v.parent == kNoVisit || v.keyword == "$ref") return false;
+  const WordInfo* w = find_word(v.keyword);
+  const Visit& above = visits_[v.parent];
+  const Json& j = *documents_[above.doc];
+  const auto has = [&](std::string_view key) { return j.find(above.node, key) != kNoJson; };
+  if (resources_[above.resource].draft <= Draft::k7 && has("$ref")) return false;  // which hides its siblings
+  switch (w->word) {
+    case Word::kAllOf:
+    case Word::kAnyOf:
+    case Word::kOneOf:
+    case Word::kNot:
+    case Word::kDependentSchemas:
+    case Word::kDependencies: return true;
+    case Word::kIf: return has("then") || has("else");
+    case Word::kThen:
+    case Word::kElse: return has("if");
+    default: return false;
+  }
+}
+
+// A `$dynamicRef` is left out: where it leads is not known before its scope is.
+void SchemaSet::find_loops() {
+  std::vector<std::pair<uint32_t, uint32_t>> references;
+  for (const Pending& p : pending_)
+    if (p.word == Word::kRef && p.target != kNoVisit) references.emplace_back(p.visit, p.target);
+  if (references.empty()) return;
+  std::vector<uint32_t> above(visits_.size());
+  for (uint32_t i = 0; i < visits_.size(); ++i)
+    above[i] = in_place(visits_[i]) ? visits_[i].parent : kNotInPlace;
+  for (uint32_t i : looping_references(above, references)) {
+    const uint32_t visit = references[i].first;
+    broken_.push_back({visit, "$ref", true});
+    looping_.insert(key_of(visits_[visit].doc, visits_[visit].node));
+    notes_.push_back(
+        {visit, "$ref",
+         "leads back to its own schema without consuming anything; values that need it are refused"});
   }
 }
 
@@ -465,9 +509,10 @@ bool SchemaSet::find_pointer(uint32_t& resource, uint32_t doc, JsonRef& node,
   return true;
 }
 
-// Every reference was resolved once by the scan; only dangling ones are worth asking for.
+// Every reference was resolved once by the scan; only broken ones are worth asking for.
 bool SchemaSet::resolves(const Loc& from, std::string_view reference) {
-  if (dangling_.empty()) return true;
+  if (broken_.empty()) return true;
+  if (looping_.count(key_of(from.doc, from.node))) return false;
   try {
     resolve(from, reference);
     return true;
@@ -476,14 +521,21 @@ bool SchemaSet::resolves(const Loc& from, std::string_view reference) {
   }
 }
 
-std::pair<std::string, std::string> SchemaSet::place_of_text(const Loc& text) const {
-  for (uint32_t visit : dangling_) {
-    const Visit& v = visits_[visit];
-    if (v.doc != text.doc) continue;
-    for (const char* keyword : {"$ref", "$dynamicRef"})
-      if (documents_[v.doc]->find(v.node, keyword) == text.node) return {visit_pointer(visit), keyword};
+Error SchemaSet::broken(const Loc& text) const {
+  const Json& j = json(text);
+  const std::string reference = "reference '" + std::string(j.text(text.node)) + "' ";
+  for (const Broken& b : broken_) {
+    const Visit& v = visits_[b.visit];
+    if (v.doc != text.doc || j.find(v.node, b.keyword) != text.node) continue;
+    if (b.loops)
+      return Error(ErrorKind::kGrammar,
+                   reference +
+                       "leads back to its own schema without consuming anything: no value is allowed by it")
+          .in(visit_pointer(b.visit), b.keyword);
+    return Error(ErrorKind::kUnsupportedSchema, reference + "cannot be resolved: nothing stands there")
+        .in(visit_pointer(b.visit), b.keyword);
   }
-  return {"", "$ref"};
+  return Error(ErrorKind::kUnsupportedSchema, reference + "cannot be resolved").in("", "$ref");
 }
 
 bool SchemaSet::dangling(const Loc& from, std::string_view reference) {

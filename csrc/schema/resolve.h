@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "base/error.h"
@@ -57,8 +58,10 @@ class SchemaSet {
   // Whether the document of a reference is known, so that it fails only because nothing stands there.
   bool dangling(const Loc& from, std::string_view reference);
   bool resolves(const Loc& from, std::string_view reference);
-  std::pair<std::string, std::string> place_of_text(
-      const Loc& text) const;  // pointer, keyword  // of the schema that holds a keyword's text
+  // Some reference leads nowhere, or back to its own schema without a step into the value (schema/loops.h).
+  bool any_broken() const { return !broken_.empty(); }
+  // Why the reference with this text is one of them.
+  Error broken(const Loc& text) const;
   Loc resolve_dynamic(const Loc& from, std::string_view reference);
   Loc resolve_recursive(const Loc& from);
   std::string pointer(const Loc& l) const;
@@ -68,6 +71,7 @@ class SchemaSet {
   std::size_t byte_size() const { return 8 * text_size_; }
 
  private:
+  static constexpr uint32_t kNoVisit = 0xFFFFFFFFu, kNoIndex = 0xFFFFFFFFu;
   struct Resource {
     std::string uri;
     uint32_t doc;
@@ -96,9 +100,13 @@ class SchemaSet {
     uint32_t visit;
     std::string_view reference;
     Word word;
+    uint32_t target = kNoVisit;  // a visit, where the reference leads to a schema
   };
-  static constexpr uint32_t kNoVisit = 0xFFFFFFFFu, kNoIndex = 0xFFFFFFFFu;
-
+  struct Broken {
+    uint32_t visit;  // of the schema that holds the reference
+    const char* keyword;
+    bool loops;  // or leads nowhere
+  };
   uint32_t add_document(const std::string& uri, Json json);
   void scan(uint32_t doc, JsonRef node, uint32_t resource, uint32_t parent, std::string_view keyword);
   void scan_schema(uint32_t visit, std::vector<Visit>& todo);
@@ -109,6 +117,8 @@ class SchemaSet {
   void check_value(uint32_t visit, Word w, std::string_view key, JsonRef value);
   void check_pattern(uint32_t visit, std::string_view keyword, std::string_view text);
   void resolve_pending();
+  void find_loops();
+  bool in_place(const Visit& v) const;
   bool find_resource(const std::string& uri, uint32_t& out);
   bool find_pointer(uint32_t& resource, uint32_t doc, JsonRef& node, std::string_view pointer) const;
   Draft dialect_of(uint32_t doc, JsonRef node, Draft inherited, bool& validates);
@@ -121,11 +131,12 @@ class SchemaSet {
   std::vector<Resource> resources_;
   std::unordered_map<std::string, uint32_t> by_uri_;
   std::unordered_map<uint64_t, uint32_t> resource_roots_;  // (doc, node) -> resource, but document roots
-  std::vector<std::vector<bool>> scanned_;                 // [document][node]
+  std::vector<std::vector<uint32_t>> scanned_;             // [document][node]: its visit + 1, or 0
   std::vector<Visit> visits_;
   std::vector<Note> notes_;
   std::vector<Pending> pending_;
-  std::vector<uint32_t> dangling_;                             // visits whose reference leads nowhere
+  std::vector<Broken> broken_;
+  std::unordered_set<uint64_t> looping_;  // (doc, node) of schemas whose `$ref` is on a loop
   std::vector<std::pair<uint32_t, uint32_t>> scopes_{{0, 0}};  // (parent scope, resource)
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> scope_index_;
   bool dynamic_ = false;  // some schema uses $dynamicRef or $recursiveRef

@@ -80,13 +80,22 @@ void Solver::spend(uint32_t steps) {
 
 // ---- restriction ----
 
-// What a reference that leads nowhere means is not known, so its negation cannot be formed.
-void Solver::refuse_broken(FormulaId v) {
+// Whether a broken reference has a say on the value: what it means is not known, so neither the formula nor
+// its negation can be relied on.
+bool Solver::unknown(FormulaId v) {
+  if (!lowering_.schemas().any_broken()) return false;
   check_depth();
-  if (!lowering_.any_broken()) return;
-  const Formula& f = formulas_[v];
-  if (f.op == Op::kSchema && lowering_.broken(f.a)) lowering_.raise_broken(f.a);
-  for (FormulaId k : formulas_.kids(v)) refuse_broken(k);
+  if (const auto* known = unknown_.find(v.v)) return *known != 0;
+  spend();
+  unknown_.emplace(v.v, 0);                   // what stands on a loop of dynamic references says nothing new
+  Undo forget([&] { unknown_.erase(v.v); });  // an error is no answer
+  const Formula f = formulas_[v];
+  bool out = false;
+  if (f.op == Op::kSchema) out = lowering_.broken(f.a) || unknown(lowering_.lower(f.a));
+  for (uint32_t i = 0; i < f.n && !out; ++i) out = unknown(f.kids[i]);
+  forget.keep();
+  unknown_[v.v] = out;
+  return out;
 }
 
 FormulaId Solver::restrict(FormulaId v, Kind k) {
@@ -140,12 +149,13 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
       out = lowering_.broken(f.a) ? FormulaSpace::no() : restrict(lowering_.lower(f.a), k);
       break;
     case Op::kNot:
-      refuse_broken(f.kids[0]);
-      out = formulas_.negate(restrict(f.kids[0], k));
+      out = unknown(f.kids[0]) ? FormulaSpace::no() : formulas_.negate(restrict(f.kids[0], k));
       break;
     default: {
-      if (f.op == Op::kOne) refuse_broken(v);
-      out = formulas_.map_kids(v, [&](FormulaId kid) { return restrict(kid, k); });
+      if (f.op == Op::kOne && unknown(v))
+        out = FormulaSpace::no();
+      else
+        out = formulas_.map_kids(v, [&](FormulaId kid) { return restrict(kid, k); });
     }
   }
   restricted_.emplace(key, out);

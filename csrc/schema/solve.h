@@ -100,7 +100,7 @@ class Solver {
   bool plainly_nonempty(FormulaId v);  // witness.cc
   bool plain_object(FormulaId v);
   int holds(RegionId region, NameId name) const;
-  void refuse_broken(FormulaId v);
+  bool unknown(FormulaId v);
   bool kind_nonempty(FormulaId v, Kind k);
   FormulaId shift(FormulaId p, FlatMap<uint32_t, FormulaId>& memo);
   bool simple_array(FormulaId p, bool& result);
@@ -120,6 +120,7 @@ class Solver {
   std::unique_ptr<Unique> unique_;
   FlatMap<uint64_t, FormulaId> restricted_;
   FlatMap<uint64_t, bool> restricting_;
+  FlatMap<uint32_t, bool> unknown_;
   FlatMap<uint32_t, uint8_t> nonempty_;  // 1 no, 2 yes
   FlatMap<uint32_t, uint32_t> open_;     // formula -> depth
   FlatMap<uint32_t, uint8_t> array_productive_;
