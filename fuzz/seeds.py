@@ -261,6 +261,17 @@ DICTIONARIES: dict[str, list[str]] = {
         '"decoder":',
         '"pattern":',
     ],
+    "holes": [
+        '"items":',
+        '"uniqueItems":true',
+        '"oneOf":[',
+        "root ::= ",
+        "start: ",
+        "[a-c]",
+        "%ignore",
+        "?",
+        "|",
+    ],
     "saved_vocabulary": [],
     "saved_trie": [],
     "decimals": ["1e", "E-", "0.", "1e308", "1e-324", "0.1", "-", "999999999999999999", "\n"],
@@ -294,6 +305,13 @@ def seeds(target: str) -> list[bytes]:
             return [t.encode() for t in GBNF] + [f.read_bytes() for f in sorted(_GRAMMARS.glob("*.gbnf"))]
         case "lark":
             return [t.encode() for t in LARK] + [f.read_bytes() for f in sorted(_GRAMMARS.glob("*.lark"))]
+        case "holes":
+            kinds = enumerate(("json_schema", "regex", "gbnf", "lark"))
+            return [
+                bytes([kind, cut]) + text
+                for kind, name in kinds
+                for cut, text in enumerate(t for t in seeds(name) if len(t) < 600)
+            ]
         case "structural_tag":
             return [json.dumps(t).encode() for t in TAGS]
         case "tokenizer_file":

@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import json
 import os
+import random
 import struct
 import tempfile
 import time
@@ -21,7 +22,14 @@ import numpy as np
 
 import structgen
 from structgen import Compiler, Vocabulary
-from structgen.errors import StructgenError
+from structgen.errors import (
+    BudgetExceeded,
+    SchemaTooComplex,
+    StructgenError,
+    UnsatisfiableBudget,
+    UnsatisfiableCondition,
+    UnsatisfiableInfill,
+)
 
 SECONDS = 60.0 if "STRUCTGEN_CORE" in os.environ else 10.0  # of processor time; instrumented code is slow
 WORDS = ["{", "}", '"', '{"', '": ', ", ", "true", "null", "if", "abc", "def", "  ", "\n", "12", "é", "日本"]
@@ -88,6 +96,119 @@ def _compiles(build: Callable[[Compiler, str], structgen.CompiledGrammar]) -> Ca
             raise Wrong(f"took {time.process_time() - start:.1f} s")
 
     return target
+
+
+_KINDS = ("json_schema", "regex", "gbnf", "lark")
+
+
+def holes(data: bytes) -> None:
+    """The first byte chooses the kind of grammar, the second how its text is cut; the rest is the grammar.
+
+    A text that the grammar has must fit wherever it is cut: between its two ends, into a canvas of its own
+    tokens, within a budget of them, under a condition that it meets.
+    """
+    start = time.process_time()
+    with contextlib.suppress(StructgenError, UnicodeError):
+        kind, chance = _KINDS[data[0] % 4 if data else 0], random.Random(data[1] if data[1:] else 0)
+        grammar = getattr(compiler(), kind)(data[2:].decode("utf-8", "surrogateescape"))
+        tokens = _text_of(grammar, chance)
+        for check in (_infilled, _put_on_a_canvas, _within_a_budget, _conditioned):
+            with contextlib.suppress(BudgetExceeded, SchemaTooComplex):
+                check(grammar, tokens, chance)
+    if time.process_time() - start > SECONDS:
+        raise Wrong(f"took {time.process_time() - start:.1f} s")
+
+
+def _text_of(grammar: structgen.CompiledGrammar, chance: random.Random) -> list[int]:
+    """The tokens of a text: some at random, then the shortest completion byte by byte."""
+    matcher, mask = grammar.matcher(), structgen.allocate_bitmask(1, VOCABULARY.vocab_size)
+    tokens: list[int] = []
+    ends = VOCABULARY.eos_token_ids
+    for _ in range(chance.randrange(8)):
+        matcher.fill_bitmask(mask)
+        bits = np.unpackbits(np.asarray(mask).view(np.uint8), bitorder="little")[: VOCABULARY.vocab_size]
+        token = int(chance.choice(np.flatnonzero(bits)))
+        if token in ends:
+            return tokens
+        matcher.accept_token(token)
+        tokens.append(token)
+    return tokens + list(matcher.shortest_completion())  # ids of single bytes are the bytes
+
+
+def _infilled(grammar: structgen.CompiledGrammar, tokens: list[int], chance: random.Random) -> None:
+    text = VOCABULARY.decode(tokens)
+    i, j = sorted(chance.randint(0, len(text)) for _ in range(2))
+    if grammar.can_complete([text[:i], structgen.Gap(), text[j:]]).verdict is False:
+        raise Wrong(f"nothing is said to fit {text[:i]!r} and {text[j:]!r}, and {text[i:j]!r} does")
+    try:
+        middles = grammar.infill(text[:i], text[j:])
+    except UnsatisfiableInfill:
+        raise Wrong(
+            f"there is no middle for {text[:i]!r} and {text[j:]!r}, and {text[i:j]!r} is one"
+        ) from None
+    matcher = middles.matcher()
+    if not (matcher.accept_bytes(text[i:j]) and matcher.is_accepting()):
+        raise Wrong(f"{text[i:j]!r} is refused between {text[:i]!r} and {text[j:]!r}")
+    used(middles, chance.getrandbits(32))
+    other = VOCABULARY.decode(_text_of(middles, chance))
+    whole = grammar.matcher()
+    if not (whole.accept_bytes(text[:i] + other + text[j:]) and whole.is_accepting()):
+        raise Wrong(f"{other!r} is a middle of {text[:i]!r} and {text[j:]!r}, and the whole is refused")
+
+
+def _put_on_a_canvas(grammar: structgen.CompiledGrammar, tokens: list[int], chance: random.Random) -> None:
+    canvas = grammar.canvas(len(tokens) + chance.randrange(3))
+    order = list(enumerate(tokens))
+    chance.shuffle(order)
+    for slot, token in order[:6]:
+        told = canvas.commit(slot, token)
+        if told is False:
+            raise Wrong(f"token {token} of {tokens} is refused in slot {slot}, as if nothing could follow")
+        if told is None:
+            return
+    matcher = grammar.matcher()
+    text = canvas.text()
+    if not (matcher.accept_bytes(text) and matcher.is_accepting()):
+        raise Wrong(f"a canvas was completed to {text!r}, which is no text of the grammar")
+
+
+def _within_a_budget(grammar: structgen.CompiledGrammar, tokens: list[int], chance: random.Random) -> None:
+    left = len(tokens) + 1
+    try:
+        matcher = grammar.matcher(max_tokens=left)
+    except UnsatisfiableBudget:
+        raise Wrong(f"a budget of {left} is refused, which {tokens} takes") from None
+    mask = structgen.allocate_bitmask(1, VOCABULARY.vocab_size)
+    for at in range(left):
+        try:
+            matcher.fill_bitmask(mask)
+        except UnsatisfiableBudget:
+            raise Wrong(f"a budget of {left} tokens was lost behind {at}") from None
+        bits = np.unpackbits(np.asarray(mask).view(np.uint8), bitorder="little")[: VOCABULARY.vocab_size]
+        matcher.accept_token(int(chance.choice(np.flatnonzero(bits))))
+        if matcher.is_terminated():
+            return
+    raise Wrong(f"a budget of {left} tokens was passed")
+
+
+def _conditioned(grammar: structgen.CompiledGrammar, tokens: list[int], chance: random.Random) -> None:
+    text = VOCABULARY.decode(tokens)
+    i, j = sorted(chance.randint(0, len(text)) for _ in range(2))
+    absent = bytes(chance.choice(b'ab"1,\xff') for _ in range(2))
+    conditions = [structgen.max_bytes(len(text)), structgen.min_bytes(len(text))]
+    if i < j:
+        conditions.append(structgen.containing(text[i:j]))
+    if absent not in text:
+        conditions.append(structgen.without(absent))
+    condition = chance.choice(conditions)
+    try:
+        conditioned = grammar & condition
+    except UnsatisfiableCondition:
+        raise Wrong(f"no text is said to meet {condition}, and {text!r} does") from None
+    matcher = conditioned.matcher()
+    if not (matcher.accept_bytes(text) and matcher.is_accepting()):
+        raise Wrong(f"{text!r} meets {condition} and is refused")
+    used(conditioned, chance.getrandbits(32))
 
 
 def _spec(data: str) -> object:
@@ -187,6 +308,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "regex": _compiles(lambda c, text: c.regex(text)),
     "gbnf": _compiles(lambda c, text: c.gbnf(text)),
     "lark": _compiles(lambda c, text: c.lark(text)),
+    "holes": holes,
     "structural_tag": _compiles(lambda c, text: c.structural_tag(_spec(text))),
     "tokenizer_file": tokenizer_file,
     "saved_vocabulary": saved_vocabulary,

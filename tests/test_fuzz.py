@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import structgen
 from fuzz import cluster, coverage
 from fuzz.__main__ import mutated, words_of
 from fuzz.seeds import DICTIONARIES, corpus
@@ -62,6 +63,13 @@ def test_a_target_that_goes_wrong_is_seen(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(targets.structgen.Matcher, "accept_token", lambda matcher, token: False)
     with pytest.raises(targets.Wrong, match="masked|refused"):
         TARGETS["regex"](b"a|b")
+    monkeypatch.undo()
+    longer = structgen.CompiledGrammar.infill
+    monkeypatch.setattr(
+        targets.structgen.CompiledGrammar, "infill", lambda g, before, after: longer(g, before, after + b"a")
+    )
+    with pytest.raises(targets.Wrong, match="refused between|no middle"):
+        TARGETS["holes"](b"\1\5abc")
     monkeypatch.undo()
     monkeypatch.setattr(targets, "SECONDS", -1.0)
     with pytest.raises(targets.Wrong, match="took"):
