@@ -52,9 +52,8 @@ class JsonProductions : public Productions {
   uint64_t needed_behind(RuleId rule) const override { return 2 * uint64_t{rules_[rule.v].depth}; }
   const SchemaSet& schemas() const { return *schemas_; }
   std::size_t byte_size() const override {
-    return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() +
-           solver_.objects().byte_size() + rules_.byte_size() + rule_index_.byte_size() +
-           symbols_.byte_size();
+    return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() + solver_.byte_size() +
+           rules_.byte_size() + rule_index_.byte_size() + symbols_.byte_size();
   }
 
  private:

@@ -71,6 +71,11 @@ Solver::Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, 
 
 Solver::~Solver() = default;
 
+std::size_t Solver::byte_size() const {
+  return objects_->byte_size() + unique_->byte_size() + restricted_.byte_size() + nonempty_.byte_size() +
+         array_productive_.byte_size() + unknown_.byte_size();
+}
+
 void Solver::spend(uint32_t steps) {
   charge(steps);
   spent_ += steps;

@@ -88,6 +88,7 @@ class Solver {
   bool tainted() const { return low_ != kClean; }
 
   Objects& objects() const { return *objects_; }
+  std::size_t byte_size() const;  // of what is remembered of formulas, objects and arrays
   Unique& unique() const { return *unique_; }
   FormulaSpace& formulas() { return formulas_; }
   RegexArena& regexes() { return regexes_; }

@@ -187,6 +187,14 @@ FormulaId Unique::formula_of(const Texts& values) {
   return solver_.lowering().values(j, 0);
 }
 
+namespace {
+std::size_t bytes_of(const std::vector<std::string>& texts) {
+  std::size_t out = 64;
+  for (const std::string& t : texts) out += sizeof t + (t.capacity() > 15 ? t.capacity() : 0);
+  return out;
+}
+}  // namespace
+
 // Chunks of doubling sizes: n values are sorted into chunks in n log n steps in all, and a list has log n
 // chunks.
 uint32_t Unique::add(uint32_t list, std::string text) {
@@ -208,12 +216,14 @@ uint32_t Unique::add(uint32_t list, std::string text) {
     Undo undo([&] { chunks_.pop_back(); });
     chunk_of_.emplace(f.v, chunk);
     undo.keep();
+    held_ += bytes_of(chunks_.back().values);
   }
   next.push_back(chunk);
   return list_index_.find_or_add(
              hash_words(next, 11), [&](uint32_t i) { return lists_[i + 1] == next; },
              [&] {
                lists_.push_back(next);
+               held_ += 24 + 4 * next.size();
                return static_cast<uint32_t>(lists_.size() - 2);
              }) +
          1;
@@ -270,6 +280,7 @@ const Unique::Domain& Unique::domain(FormulaId value, uint32_t cap) {
   if (d.abundant) d.values.clear();
   std::sort(d.values.begin(), d.values.end());
   d.values.erase(std::unique(d.values.begin(), d.values.end()), d.values.end());
+  held_ += bytes_of(d.values);
   return domains_[value.v] = std::move(d);
 }
 
@@ -428,6 +439,7 @@ const std::vector<Cell>& Unique::plain_cells(FormulaId q) {
   solver_.refuse_starved(cells.empty(), left_out);
   static thread_local std::vector<Cell> scratch;
   if (solver_.tainted()) return scratch = std::move(cells);  // callers copy
+  held_ += 64 + sizeof(Cell) * cells.size();
   return plain_cells_.emplace(q.v, std::move(cells)).first->second;
 }
 
@@ -567,6 +579,7 @@ const std::vector<FormulaId>& Unique::reachable(FormulaId q) {
     static thread_local std::vector<FormulaId> scratch;
     return scratch = std::move(queue);
   }
+  held_ += 64 + sizeof(FormulaId) * queue.size();
   return reachable_.emplace(q.v, std::move(queue)).first->second;
 }
 

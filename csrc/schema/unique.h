@@ -45,6 +45,9 @@ class Unique {
   bool surely_more(FormulaId rest);
   // Whether the items have to differ. Then one that differs from all others is in nobody's way.
   bool asks_apart(FormulaId rest) const { return parts(rest).mode == kUnique; }
+  std::size_t byte_size() const {
+    return held_ + chunk_of_.byte_size() + list_index_.byte_size() + repeats_.byte_size();
+  }
 
  private:
   enum Mode : uint8_t { kPlain, kUnique, kRepeat };
@@ -116,6 +119,7 @@ class Unique {
   std::unordered_map<uint32_t, std::vector<struct Cell>> plain_cells_;
   std::unordered_map<uint32_t, std::vector<FormulaId>> reachable_;
   FlatMap<uint32_t, FormulaId> repeats_;
+  std::size_t held_ = 0;  // bytes of values, lists and cells, about
 };
 
 }  // namespace structgen
