@@ -329,6 +329,25 @@ def test_a_prepared_grammar_has_its_first_mask() -> None:
     assert grammar.byte_size > before
 
 
+def test_a_warm_grammar_knows_the_masks_of_texts_that_it_read() -> None:
+    grammar, cold = (sg.Compiler(vocabulary()).json_schema(SCHEMA) for _ in range(2))
+    texts = ['{"a":12,"b":[true]}', b'{"a":1}']
+    assert grammar.warm(texts) == sum(len(grammar.vocabulary.encode(text)) for text in texts)
+    states = grammar._core.states
+    for text in texts:
+        matcher, other = grammar.matcher(), cold.matcher()
+        for token in grammar.vocabulary.encode(text):
+            assert row(matcher) == row(other)
+            assert matcher.accept_token(token) and other.accept_token(token)
+        assert row(matcher) == row(other)
+    assert grammar._core.states == states  # nothing was made
+    assert cold._core.states > 1
+    assert grammar.warm(['{"a":true}'], seconds=5.0) == 3  # as far as it goes
+    assert grammar.warm(texts, seconds=0.0) == 0
+    with pytest.raises(TypeError, match="list of texts"):
+        grammar.warm("{}")
+
+
 @pytest.mark.parametrize("kind", ["lark", "grammar", "structural_tag"])
 def test_schemas_in_grammars_are_spelled_as_requests_are(kind: str) -> None:
     text = 'start: %json {"type": ["integer", "string"]}'
