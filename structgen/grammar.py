@@ -178,10 +178,10 @@ class CompiledGrammar:
     def warm(self, texts: Iterable[str | bytes], *, seconds: float | None = None) -> int:
         """Reads example texts, so that the masks of texts like them are known when they are decoded.
 
-        For a server that knows its grammars: answers of yesterday, or a few texts written by hand. The order of
-        keys, blanks and how the texts are cut into tokens decide which states are met, so texts as the model
-        writes them do most. What no text reaches is made when it is asked for. The grammar must be one that
-        its compiler keeps, or be held by the caller.
+        For a server that knows its grammars: answers of yesterday, or a few texts written by hand. The order
+        of keys, blanks and how the texts are cut into tokens decide which states are met, so texts as the
+        model writes them do most. What no text reaches is made when it is asked for. The grammar must be one
+        that its compiler keeps, or be held by the caller.
 
         Args:
             texts: example texts. One that the grammar does not have is read as far as it goes.
@@ -190,8 +190,8 @@ class CompiledGrammar:
         Returns:
             How many tokens were read.
 
-        Costs what decoding the texts costs without the model; the GIL is released in each mask. On 94 schemas of
-        MaskBench one other text, 8 ms a schema, took the mean mask of a new text from 17 to 5 us.
+        Costs what decoding the texts costs without the model; the GIL is released in each mask. On 94 schemas
+        of MaskBench one other text, 8 ms a schema, took the mean mask of a new text from 17 to 5 us.
 
         Raises:
             TypeError: one text in place of a list of them.
