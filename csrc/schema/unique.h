@@ -45,6 +45,10 @@ class Unique {
   bool surely_more(FormulaId rest);
   // Whether the items have to differ. Then one that differs from all others is in nobody's way.
   bool asks_apart(FormulaId rest) const { return parts(rest).mode == kUnique; }
+  // Without asking whether items differ.
+  FormulaId unconditioned(FormulaId rest) const { return parts(rest).rest; }
+  // Every value of a formula, as a text. False: there are `most` or more, or they are too much to tell.
+  bool few(FormulaId value, uint32_t most, std::vector<std::string>& out);
 
  private:
   enum Mode : uint8_t { kPlain, kUnique, kRepeat };
