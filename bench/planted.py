@@ -131,6 +131,12 @@ BUGS = (
         "collect_kid(at, j.item(o[w], i), condition, w == Word::kOneOf);",
     ),
     Bug(
+        "an item in a hole may be what the suffix has",
+        "csrc/holes/quotient.cc",
+        "    bad.push_back(text);\n",
+        "",
+    ),
+    Bug(
         "a blind cloud's yes is a promise: captured text in other slots may be the same",
         "csrc/holes/canvas.cc",
         "if (!clouds_->seen_blind()) return Verdict::kYes;",

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import structgen as sg
-from oracles import data, oracle, random_holes
+from oracles import data, oracle, random_holes, random_items
 from oracles.random_grammars import DIALECTS, compilers
 from structgen import errors, library
 from structgen.cli import main
@@ -306,6 +306,11 @@ def test_random_schemas() -> None:
     assert sum(s[0] for s in sums) > 30 and sum(s[1] for s in sums) > 40 and sum(s[2] for s in sums) <= 4
 
 
+def test_random_items_that_are_compared() -> None:
+    sums = [random_items.check(seed, COMPILER) for seed in range(60)]
+    assert sum(s[0] for s in sums) > 300 and sum(s[1] for s in sums) > 50 and sum(s[2] for s in sums) <= 2
+
+
 SCHEMAS = (7, 8, *range(30, 35), *range(36, 40), 71, 86)
 
 
@@ -446,3 +451,53 @@ def test_masks_of_a_captured_literal_are_those_of_trials():
     assert matcher.accept_bytes('"a')
     assert allowed(matcher) == {b"<end>"}
     assert (oracle.mask_of(matcher, END + 1) == oracle.naive_mask(matcher, END + 1)).all()
+
+
+TWO = {"oneOf": [{}, {"type": "array", "uniqueItems": True, "maxItems": 2}]}  # repeats, or three items
+ENUMS = [
+    {"type": "array", "items": {"enum": [[1], [11], 1, 11]}, "uniqueItems": True},
+    {"type": "array", "items": {"enum": [[1], [1, 1]]}, "maxItems": 2},
+]
+SETS = {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True}
+INTEGERS = {"items": {"type": "integer"}, "uniqueItems": True}
+
+
+@pytest.mark.parametrize(
+    ("schema", "prefix", "suffix", "right", "wrong"),
+    [
+        ({"oneOf": [SETS, {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 2}]},
+         "[", "]", ["1,1", "2", "true,false"], ["1,1,1", "true,true"]),
+        ({"type": "array", "items": SETS, "uniqueItems": True},
+         "[[true", ",false]]", ["", "],[true"], [",true"]),
+        ({"type": "array", "items": {"oneOf": ENUMS}, "uniqueItems": True, "maxItems": 2},
+         "[[1", ",11]]", ["", ",[1]"], [",1", ",11"]),
+        (TWO, "[", "1,1]", ["", "1,", "2,"], ["]"]),
+        (TWO, "[", "]", ["1,1", '"a","a"', "1,2,3"], ["", "1", "1,2"]),
+        (TWO, "[1,", "]", ["1", "2,3"], ["2", "1.5"]),
+        ({"type": "array", **INTEGERS}, "[1,", ",3]", ["2", "13", "4,5"], ["1", "3", "1,3"]),
+        ({"type": "array", "items": INTEGERS, "uniqueItems": True},
+         "[[1,", "],[1,2]]", ["3", "3],[2,1"], ["2", "2],[1"]),
+        ({"items": {"anyOf": [{"const": [1]}, {"type": "integer"}]}, "uniqueItems": True},
+         "[", "1]]", ["[", "5,["], ["[1],["]),
+        ({"items": {"enum": [[1], [2]]}, "uniqueItems": True}, "[[", "],[1]]", ["2"], ["1"]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_the_suffix_repeats(schema, prefix, suffix, right, wrong):
+    """Which items may stand in the hole is told by those behind it, and by those of other branches."""
+    whole = COMPILER.json_schema(schema, whitespace="compact")
+    found = whole.infill(prefix, suffix)
+    for text in [*right, *wrong]:
+        assert middle(whole, f"{prefix}{text}{suffix}".encode()) == (text in right)
+        assert middle(found, text.encode()) == (text in right), text
+    matcher = found.matcher()
+    assert (oracle.mask_of(matcher, END + 1) == oracle.naive_mask(matcher, END + 1)).all()
+
+
+def test_what_was_too_much_to_decide_is_left_out_and_said():
+    """Two integers that are equal, of which the second ends with the suffix: endlessly many pairs."""
+    schema = {"not": {"uniqueItems": True}, "items": {"type": "integer"}, "maxItems": 2}
+    whole = COMPILER.json_schema(schema, whitespace="compact")
+    matcher = whole.infill("[", "2]").matcher()
+    assert matcher.accept_bytes("2,") and matcher.is_accepting()
+    assert not matcher.mask_exact

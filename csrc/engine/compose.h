@@ -46,15 +46,26 @@ class ComposedProductions : public Productions {
     const uint32_t i = rule.v % stride_;
     return i != 0 && parts_[i - 1]->compared(RuleId{rule.v / stride_});
   }
-  bool begun_here(RuleId reader) const override {
+  bool compares(RuleId reader) const override {
     const uint32_t i = reader.v % stride_;
-    return i == 0 || parts_[i - 1]->begun_here(RuleId{reader.v / stride_});
+    return i != 0 && parts_[i - 1]->compares(RuleId{reader.v / stride_});
   }
-  bool except(RuleId rule, std::span<const std::string> texts, RuleId& out, bool& any) override {
+  bool narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) override {
     const uint32_t i = rule.v % stride_;
-    if (i == 0 || !parts_[i - 1]->except(RuleId{rule.v / stride_}, texts, out, any)) return false;
+    if (i == 0) return false;
+    std::vector<RuleId> rules;
+    for (const RuleId r : choice.rules) {
+      if (r.v % stride_ != i) return false;
+      rules.push_back(RuleId{r.v / stride_});
+    }
+    if (!parts_[i - 1]->narrow(RuleId{rule.v / stride_}, {choice.texts, rules, choice.others}, out, any))
+      return false;
     out = number(out, i);
     return true;
+  }
+  bool values(RuleId rule, uint32_t most, std::vector<std::string>& out) override {
+    const uint32_t i = rule.v % stride_;
+    return i != 0 && parts_[i - 1]->values(RuleId{rule.v / stride_}, most, out);
   }
   bool bound(RuleId rule, Bound& out) override {
     const uint32_t i = rule.v % stride_;

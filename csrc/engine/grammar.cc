@@ -29,7 +29,9 @@ void Grammar::publish() {
 }
 
 void Grammar::note_narrowing(uint64_t left_out) {
-  if (!subset() || narrowed()) return;
+  if (narrowed()) return;
+  if (productions_->inexact()) return narrow();
+  if (!subset()) return;
   if (world_->regexes.left_out() != left_out || productions_->left_out() != 0 || epoch_->parser.narrowed())
     narrowed_.store(true, std::memory_order_relaxed);
 }

@@ -59,7 +59,8 @@ class Middles : public Productions {
       : grammar_(std::move(grammar)), parser_(grammar_->world().regexes, grammar_->productions()) {
     const Sized watch(*grammar_, *this);
     const std::shared_ptr<Epoch> epoch = grammar_->epoch();
-    StateId s = grammar_->start();
+    StateId s = grammar_->start(), outside = s;
+    std::size_t begin = 0;  // of the outermost item around the border, in the prefix
     for (std::size_t i = 0; i < prefix.size(); ++i) {
       const uint8_t b = static_cast<uint8_t>(prefix[i]);
       s = b >= kEdge ? Parser::dead() : epoch->parser.step(s, b);
@@ -67,25 +68,34 @@ class Middles : public Productions {
         throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar begins with the prefix")
             .at(static_cast<int64_t>(i))
             .in("prefix");
+      if (inside_item(epoch->parser, s)) continue;
+      outside = s;
+      begin = i + 1;
     }
     Parser::ImportMemo memo;
     rest_.emplace(grammar_->productions(), parser_, parser_.import(epoch->parser, s, memo));
     if (suffix.empty()) return;
     quotient_.emplace(grammar_->world().regexes, *rest_, rest_->rule(), rest_->lexed(), suffix);
     bool unsure = false;
-    if (quotient_->possible(unsure)) return;
-    if (unsure)
-      throw Error(ErrorKind::kSchemaTooComplex,
-                  "whether the suffix can follow is too much to tell: it depends on what the hole repeats");
-    const std::size_t at = quotient_->fits();
-    throw Error(ErrorKind::kUnsatisfiableInfill,
-                at < suffix.size()
-                    ? "nothing between the prefix and the suffix leads to this byte of the suffix"
-                    : "no text of the grammar can end with the suffix")
-        .at(static_cast<int64_t>(at))
-        .in("suffix");
+    if (!quotient_->possible(unsure) && !unsure) refuse(suffix, false);
+    if (begin < prefix.size()) {
+      // Which texts such an item may have depends on the suffix. So it is read from its beginning by what the
+      // suffix leaves of the grammar.
+      const std::size_t fits = quotient_->fits();
+      quotient_.reset();
+      rest_.emplace(grammar_->productions(), parser_, parser_.import(epoch->parser, outside, memo));
+      quotient_.emplace(grammar_->world().regexes, *rest_, rest_->rule(), rest_->lexed(), suffix);
+      inside_.emplace(grammar_->world().regexes, *quotient_);
+      s = inside_->start(quotient_->rule());
+      for (std::size_t i = begin; i < prefix.size() && s != Parser::dead(); ++i)
+        s = inside_->step(s, static_cast<uint8_t>(prefix[i]));
+      if (s == Parser::dead()) refuse(suffix, quotient_->inexact(), fits);
+      begun_.emplace(*quotient_, *inside_, s);
+    } else if (unsure && !quotient_->possible(unsure)) {
+      refuse(suffix, true);
+    }
   }
-  RuleId rule() const { return quotient_ ? quotient_->rule() : rest_->rule(); }
+  RuleId rule() const { return begun_ ? begun_->rule() : quotient_ ? quotient_->rule() : rest_->rule(); }
 
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override {
     of().expand(rule, reading, out);
@@ -95,7 +105,8 @@ class Middles : public Productions {
   }
   std::size_t byte_size() const override {
     return sizeof(Middles) + parser_.byte_size() + (rest_ ? rest_->byte_size() : 0) +
-           (quotient_ ? quotient_->byte_size() : 0);
+           (quotient_ ? quotient_->byte_size() : 0) + (inside_ ? inside_->byte_size() : 0) +
+           (begun_ ? begun_->byte_size() : 0);
   }
   void start_search() override { of().start_search(); }
   bool bound(RuleId rule, Bound& out) override { return of().bound(rule, out); }
@@ -107,19 +118,51 @@ class Middles : public Productions {
   bool bordered() const override { return of().bordered(); }
   bool doubtful() const override { return of().doubtful(); }
   uint64_t left_out() const override { return of().left_out(); }
+  bool inexact() const override { return of().inexact(); }
   bool plain(RuleId rule) const override { return of().plain(rule); }
 
  private:
-  const Productions& of() const {
-    return quotient_ ? static_cast<const Productions&>(*quotient_) : static_cast<const Productions&>(*rest_);
+  [[noreturn]] void refuse(const std::string& suffix, bool unsure) {
+    refuse(suffix, unsure, quotient_->fits());
   }
+  [[noreturn]] static void refuse(const std::string& suffix, bool unsure, std::size_t at) {
+    if (unsure)
+      throw Error(ErrorKind::kSchemaTooComplex,
+                  "whether the suffix can follow is too much to tell: it depends on what the hole repeats");
+    throw Error(ErrorKind::kUnsatisfiableInfill,
+                at < suffix.size()
+                    ? "nothing between the prefix and the suffix leads to this byte of the suffix"
+                    : "no text of the grammar can end with the suffix")
+        .at(static_cast<int64_t>(at))
+        .in("suffix");
+  }
+  // Whether a text is read that is compared with others and is not just a key.
+  bool inside_item(Parser& parser, StateId s) const {
+    if (!parser.state(s).capturing) return false;
+    for (const Item& i : parser.items(s)) {
+      CaptureId outer = i.capture;
+      if (outer.v <= 1) continue;
+      parser.captures().innermost(outer);
+      if (outer.v > 1) return true;
+      for (const StackEntry& e : parser.stacks().entries(i.stack))
+        if (e.top.kind() != Symbol::kReader || grammar_->productions().compares(e.top.rule_id())) return true;
+    }
+    return false;
+  }
+  const Productions& of() const { return const_cast<Middles*>(this)->of(); }
   Productions& of() {
-    return quotient_ ? static_cast<Productions&>(*quotient_) : static_cast<Productions&>(*rest_);
+    if (begun_) return *begun_;
+    if (quotient_) return *quotient_;
+    return *rest_;
   }
   std::shared_ptr<Grammar> grammar_;
   Parser parser_;
   std::optional<Rest> rest_;
   std::optional<Quotient> quotient_;
+  // Where the prefix ends in an item that is compared with others: what the suffix leaves, and the rest of
+  // it.
+  std::optional<Parser> inside_;
+  std::optional<Rest> begun_;
 };
 
 bool reads(Grammar& g, std::string_view text) {

@@ -18,31 +18,32 @@ constexpr std::size_t kMaxVaried = 4096;  // texts of one terminal that a witnes
 constexpr uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
 
-Facts::Facts(RegexArena& regexes, Productions& productions, Alive& alive, Path& path, bool asked_again)
+Facts::Facts(RegexArena& regexes, Productions& productions, Alive& alive, Path& path, bool asked_again,
+             bool marked)
     : regexes_(regexes),
       productions_(productions),
       alive_(alive),
       path_(path),
-      free_(asked_again && !productions.restricted()) {}
+      free_(asked_again && !productions.restricted()),
+      marked_(marked) {}
 
 std::size_t Facts::byte_size() const {
   return places_.capacity() * sizeof(Place) + place_index_.byte_size() + heads_.size() * 200 +
          head_index_.byte_size() + facts_.capacity() * sizeof(Fact) + facts_.size() * 48 +
          fact_index_.byte_size() + left_.byte_size() + steps_.capacity() * sizeof(Step) +
          step_index_.byte_size() + ways_.capacity() * sizeof(Way) + read_index_.byte_size() +
-         exits_.capacity() * sizeof(Exit) + path_.byte_size() + compared_.capacity() * sizeof(compared_[0]) +
-         texts_met_.size() * 64;
+         exits_.capacity() * sizeof(Exit) + path_.byte_size();
 }
 
 // In the last hole something can stand between lexemes wherever nothing restricts them: then all that follows
 // is possible there, but for a lexeme that begins with the text behind, of which the parser asks again.
-Facts::At Facts::at(Spot spot, Alive::Pending pending) {
+Facts::At Facts::at(Spot spot, Alive::Pending pending, bool assumed) {
   if (pending != Alive::kClear && free_ && path_.loops(spot) && path_.text_behind(spot))
     pending = alive_.without_follow(pending);
-  const auto [number, fresh] =
-      place_index_.emplace(key(spot, pending), static_cast<uint32_t>(places_.size()));
+  const auto [number, fresh] = place_index_.emplace(key(spot, pending) | (uint64_t{assumed} << 63),
+                                                    static_cast<uint32_t>(places_.size()));
   const At out = number;
-  if (fresh) places_.push_back({spot, pending});
+  if (fresh) places_.push_back({spot, pending, assumed});
   return out;
 }
 
@@ -363,9 +364,12 @@ uint32_t Facts::fact(Head h, At from) {
   const uint32_t label = heads_[h].label;
   // The first one is looked at first.
   const Alternatives& all = alternatives(h);
+  const auto doubtful = [&](std::size_t i) {
+    return marked_ && std::find(all.assumed.begin(), all.assumed.end(), i) != all.assumed.end();
+  };
   for (std::size_t i = all.ends.size(); i-- > 0;)
-    push({id, from, 0, label, all.symbols.data() + (i == 0 ? 0 : all.ends[i - 1]),
-          all.symbols.data() + all.ends[i], kNone});
+    push({id, doubtful(i) ? at(spot(from), pending(from), true) : from, 0, label,
+          all.symbols.data() + (i == 0 ? 0 : all.ends[i - 1]), all.symbols.data() + all.ends[i], kNone});
   return id;
 }
 
@@ -397,30 +401,18 @@ void Facts::go_on(Step& s) const {
   ++s.symbol;
 }
 
-const std::vector<std::string>& Facts::texts_met() {
-  for (; met_ < compared_.size() && texts_met_.size() < kMostMet; ++met_) {
-    const auto [id, to] = compared_[met_];
-    const Fact& f = facts_[id];
-    const Spot from = spot(f.from), end = spot(to);
-    std::string text;
-    if (path_.fixed(from, end))
-      text = path_.text(from, end);
-    else if (!witness(f.head, f.from, to, false, text))
-      continue;
-    if (std::find(texts_met_.begin(), texts_met_.end(), text) == texts_met_.end())
-      texts_met_.push_back(std::move(text));
-  }
-  return texts_met_;
-}
-
 void Facts::leave(uint32_t id, At to, uint32_t way) {
+  if (assumed(to) && left_.find(key(id, plain(to)))) return;
   if (!left_.emplace(key(id, to), true).second) return;
-  if (heads_[facts_[id].head].compared && !path_.loops(spot(to))) compared_.emplace_back(id, to);
+  if (heads_[facts_[id].head].compared && way != kNone) {
+    ways_.push_back({way, kNone, {}, spot(facts_[id].from), spot(to), false, true});
+    way = static_cast<uint32_t>(ways_.size() - 1);
+  }
   facts_[id].exits.push_back(to);
   facts_[id].ways.push_back(way);
   for (std::size_t i = 0; i < facts_[id].waiting.size(); ++i) {
     Step s = steps_[facts_[id].waiting[i]];
-    s.at = to;
+    s.at = behind(to, s.at);
     go_on(s);
     s.way = joined(s.way, way);
     push(s);
@@ -448,16 +440,16 @@ void Facts::call(Head h, uint32_t step) {
   const RuleId rule = steps_[step].symbol->rule_id();
   if (stays(rule, spot(steps_[step].at))) {
     Step s = steps_[step];
-    s.at = at(spot(s.at), Alive::kClear);
+    s.at = at(spot(s.at), Alive::kClear, assumed(s.at));
     go_on(s);
     return push(s);
   }
-  const uint32_t f = fact(h, steps_[step].at);
+  const uint32_t f = fact(h, plain(steps_[step].at));
   facts_[f].waiting.push_back(step);
   if (facts_[f].unsure) doubt(steps_[step].fact);
   for (std::size_t i = 0; i < facts_[f].exits.size(); ++i) {
     Step s = steps_[step];
-    s.at = facts_[f].exits[i];
+    s.at = behind(facts_[f].exits[i], s.at);
     go_on(s);
     s.way = joined(s.way, facts_[f].ways[i]);
     push(s);
@@ -480,12 +472,12 @@ void Facts::after_terminal(const Step& from, RegexId r, Alive::Pending to) {
   const Spot begin = spot(from.at);
   const std::span<const Exit> all = reads(r, begin);
   const std::size_t first = static_cast<std::size_t>(all.data() - exits_.data()), n = all.size();
-  const bool captured = from.captures && captures_[from.captures].begin == from.at;
+  const bool captured = from.captures && captures_[from.captures].begin == plain(from.at);
   for (std::size_t i = first; i < first + n; ++i) {
     Step s = from;
     ++s.symbol;
     s.label = exits_[i].label;
-    s.at = at(exits_[i].spot, to);
+    s.at = at(exits_[i].spot, to, assumed(from.at));
     s.way = joined(from.way, leaf(r, begin, exits_[i].spot, captured, exits_[i].label));
     push(s);
   }
@@ -499,12 +491,12 @@ void Facts::proceed(uint32_t id) {
       case Symbol::kNote: continue;
       case Symbol::kLimit:
         throw Error(ErrorKind::kGrammar, "a text with holes cannot have limits on tokens (max_tokens)");
-      case Symbol::kCapture: s.captures = opened(s.captures, s.at); continue;
+      case Symbol::kCapture: s.captures = opened(s.captures, plain(s.at)); continue;
       case Symbol::kAfter:
       case Symbol::kFollow:
         after_.clear();
         alive_.steps(*s.symbol, pending(s.at), after_);
-        s.at = at(spot(s.at), after_.front().to);
+        s.at = at(spot(s.at), after_.front().to, assumed(s.at));
         continue;
       case Symbol::kTerminal: {
         const RegexId r = s.symbol->regex();
@@ -565,19 +557,31 @@ Facts::Found Facts::ask(Head h, At from) {
 
 // ---- witnesses ----
 
-bool Facts::witness(Head h, At from, At to, bool vary, std::string& out) {
+bool Facts::witness(Head h, At from, At to, bool vary, std::string& out, std::vector<std::string>* items) {
   const uint32_t f = fact(h, from);
   const auto found = std::find(facts_[f].exits.begin(), facts_[f].exits.end(), to);
   if (found == facts_[f].exits.end()) return false;
   const uint32_t top = facts_[f].ways[static_cast<std::size_t>(found - facts_[f].exits.begin())];
   std::vector<uint32_t> leaves, todo;
+  std::vector<std::pair<std::size_t, std::size_t>> spans;  // of leaves: the outermost items
+  std::vector<std::size_t> inside;                         // todo.size() once the item is done
   if (top != kNone) todo.push_back(top);
   while (!todo.empty()) {
     const Way w = ways_[todo.back()];
+    if (w.item) {
+      if (inside.empty()) spans.emplace_back(leaves.size(), 0);
+      inside.push_back(todo.size() - 1);
+      todo.back() = w.a;
+      continue;
+    }
     if (w.b == kNone) {
       leaves.push_back(todo.back());
       todo.pop_back();
       if (leaves.size() > kMaxWitness) return false;
+      while (!inside.empty() && inside.back() == todo.size()) {
+        inside.pop_back();
+        if (inside.empty()) spans.back().second = leaves.size();
+      }
       continue;
     }
     todo.back() = w.b;
@@ -586,22 +590,27 @@ bool Facts::witness(Head h, At from, At to, bool vary, std::string& out) {
   std::unordered_set<std::string> used;
   for (uint32_t l : leaves)
     if (path_.fixed(ways_[l].from, ways_[l].to)) used.insert(path_.text(ways_[l].from, ways_[l].to));
+  std::vector<std::size_t> ends{0};  // of the text, before each leaf
   for (uint32_t l : leaves) {
     const Way w = ways_[l];
     if (path_.fixed(w.from, w.to)) {
       out += path_.text(w.from, w.to);
-      continue;
+    } else {
+      const bool apart = vary || w.captured;
+      std::vector<std::string> some;
+      texts(w.regex, w.from, w.to, apart ? std::min(kMaxVaried, used.size() + 2) : 1, some, w.a);
+      if (some.empty()) return false;
+      std::size_t i = 0;
+      while (apart && i + 1 < some.size() && used.contains(some[i])) ++i;
+      if (apart) used.insert(some[i]);
+      out += some[i];
     }
-    const bool apart = vary || w.captured;
-    std::vector<std::string> some;
-    texts(w.regex, w.from, w.to, apart ? std::min(kMaxVaried, used.size() + 2) : 1, some, w.a);
-    if (some.empty()) return false;
-    std::size_t i = 0;
-    while (apart && i + 1 < some.size() && used.contains(some[i])) ++i;
-    if (apart) used.insert(some[i]);
-    out += some[i];
     if (out.size() > kMaxWitness) return false;
+    ends.push_back(out.size());
   }
+  if (items)
+    for (const auto& [first, last] : spans)
+      items->push_back(out.substr(ends[first], ends[last] - ends[first]));
   return true;
 }
 

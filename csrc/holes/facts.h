@@ -37,10 +37,16 @@ class Facts {
   using Head = uint32_t;  // alternatives: of a rule, of a reader that was told something, or one tail of one
   using Spot = Path::Spot;
 
-  // `asked_again`: a parser checks what follows a lexeme where the last hole ends; see at().
-  Facts(RegexArena& regexes, Productions& productions, Alive& alive, Path& path, bool asked_again = false);
+  // `asked_again`: a parser checks what follows a lexeme where the last hole ends; see at(). `marked`: a
+  // place that is reached by what a reader assumed (Alternatives::assumed) is another one than the same place
+  // proved.
+  Facts(RegexArena& regexes, Productions& productions, Alive& alive, Path& path, bool asked_again = false,
+        bool marked = false);
 
-  At at(Spot spot, Alive::Pending pending);
+  At at(Spot spot, Alive::Pending pending, bool assumed = false);
+  bool assumed(At a) const { return places_[a].assumed; }
+  // The place as it is where it is proved.
+  At plain(At a) { return assumed(a) ? at(spot(a), pending(a)) : a; }
   Spot spot(At a) const { return places_[a].spot; }
   uint32_t places() const { return static_cast<uint32_t>(places_.size()); }
   Alive::Pending pending(At a) const { return places_[a].pending; }
@@ -54,9 +60,6 @@ class Facts {
   uint32_t opened(uint32_t captures, At here);
   // What a reader is told whose captured text lies between two places; `terminal`: all of it, or poison.
   std::vector<Reading> readings(uint32_t captures, At here, RegexId terminal);
-  // Texts that rules whose texts are compared have read up to a spot behind the holes, one each, up to a
-  // number of them. Of a fixed stretch that is the text; of one that begins in a hole, some text.
-  const std::vector<std::string>& texts_met();
   uint32_t outer(uint32_t captures) const { return captures_[captures].outer; }
 
   // Every place behind what is read from `from`. `unsure`: there may be more.
@@ -78,16 +81,18 @@ class Facts {
   bool texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<std::string>& out,
              uint32_t label = 0);
   // The text of a derivation that leads from the first place of `h` to `to`; `vary`: no part of it that may
-  // be chosen is chosen twice, as far as there are others. Empty where it is too long.
-  bool witness(Head h, At from, At to, bool vary, std::string& out);
+  // be chosen is chosen twice, as far as there are others. False where it is too long. `items`: gets the
+  // outermost parts of it that are texts of rules whose texts are compared.
+  bool witness(Head h, At from, At to, bool vary, std::string& out,
+               std::vector<std::string>* items = nullptr);
   std::size_t byte_size() const;
 
  private:
   static constexpr uint32_t kNone = 0xFFFFFFFFu;
-  static constexpr std::size_t kMostMet = 256;
   struct Place {
     Spot spot;
     Alive::Pending pending;
+    bool assumed;
   };
   struct Capture {
     At begin;
@@ -107,6 +112,7 @@ class Facts {
     RegexId regex;
     Spot from, to;
     bool captured;
+    bool item = false;  // way `a` is all of a text that is compared with others
   };
   struct Step {  // an alternative read up to `symbol`
     uint32_t fact;
@@ -136,13 +142,16 @@ class Facts {
   void call(Head h, uint32_t step);
   uint32_t leaf(RegexId r, Spot from, Spot to, bool captured, uint32_t label);
   uint32_t joined(uint32_t a, uint32_t b);
+  At behind(At exit, At before) {
+    return assumed(before) && !assumed(exit) ? at(spot(exit), pending(exit), true) : exit;
+  }
   void after_terminal(const Step& s, RegexId r, Alive::Pending to);
 
   RegexArena& regexes_;
   Productions& productions_;
   Alive& alive_;
   Path& path_;
-  const bool free_;
+  const bool free_, marked_;
   std::vector<Place> places_;
   FlatMap<uint64_t, uint32_t> place_index_;
   std::vector<Capture> captures_{{0, 0}};
@@ -150,9 +159,6 @@ class Facts {
   std::deque<Alternative> heads_;
   FlatMap<uint64_t, uint32_t> head_index_;
   std::map<std::pair<uint32_t, std::string>, Head> told_;
-  std::vector<std::pair<uint32_t, At>> compared_;  // facts of such rules, and exits
-  std::size_t met_ = 0;                            // of them that are among
-  std::vector<std::string> texts_met_;
   std::map<std::tuple<const Symbol*, const Symbol*, uint32_t>, Head> tails_;
   std::vector<Fact> facts_;
   FlatMap<uint64_t, uint32_t> fact_index_;

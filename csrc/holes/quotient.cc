@@ -12,7 +12,16 @@
 namespace structgen {
 
 namespace {
-constexpr std::size_t kMostExceptions = 64;  // texts of the suffix that a captured text is not to be
+constexpr uint32_t kFew = 64;                 // values of an item that are tried one by one
+constexpr std::size_t kMostItems = 256;       // of a proof
+constexpr std::size_t kShown = 16;            // proofs that are tried again elsewhere
+constexpr std::size_t kDeep = 6;              // questions within questions
+constexpr uint32_t kMostResolved = 400;       // questions that are decided by making alternatives
+constexpr std::size_t kMostRead = 64u << 20;  // bytes of states
+
+void add_once(std::vector<uint32_t>& list, uint32_t a) {
+  if (std::find(list.begin(), list.end(), a) == list.end()) list.push_back(a);
+}
 }  // namespace
 
 Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix)
@@ -25,12 +34,19 @@ Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lex
 
 // What is half found is not kept: facts that threw begin anew, with the same numbers for the same places.
 void Quotient::begin_anew() {
-  std::vector<std::pair<Facts::Spot, Alive::Pending>> places;
+  std::vector<std::tuple<Facts::Spot, Alive::Pending, bool>> places;
   if (facts_)
-    for (At a = 0; a < facts_->places(); ++a) places.emplace_back(facts_->spot(a), facts_->pending(a));
-  facts_ = std::make_unique<Facts>(regexes_, base_, *alive_, *path_, lexed_);
+    for (At a = 0; a < facts_->places(); ++a)
+      places.emplace_back(facts_->spot(a), facts_->pending(a), facts_->assumed(a));
+  facts_ = std::make_unique<Facts>(regexes_, base_, *alive_, *path_, lexed_, true);
   end_ = facts_->at(path_->last(), Alive::kClear);
-  for (const auto& [spot, pending] : places) facts_->at(spot, pending);
+  for (const auto& [spot, pending, assumed] : places) facts_->at(spot, pending, assumed);
+  reader_.reset();
+  proofs_.clear();
+  shown_.clear();
+  decided_.clear();
+  resolving_.clear();
+  one_ = false;
 }
 
 Symbol Quotient::own(const Own& o) {
@@ -100,19 +116,286 @@ Symbol Quotient::number(Symbol s) {
   return s.kind() == Symbol::kRule ? Symbol::rule(r) : Symbol::reader(r);
 }
 
-bool Quotient::leads(Facts::Head head, At from, At to) {
+// ---- what is known of a place ----
+
+std::vector<Quotient::At> Quotient::exits(Facts::Head head, At from) {
   const Facts::Found found = facts_->ask(head, from);
-  for (At e : found.exits)
-    if (done(e, to)) return true;
   unsure_ = unsure_ || found.unsure;
+  const std::vector<At> all(found.exits.begin(), found.exits.end());
+  std::vector<At> out;
+  for (At e : all) add_once(out, facts_->plain(e));
+  return out;
+}
+
+bool Quotient::leads(Facts::Head head, At from, At to) {
+  const Verdict v = decide(head, from, to);
+  unknown_ = unknown_ || v == Verdict::kUnknown;
+  return v == Verdict::kYes;
+}
+
+Verdict Quotient::decide(Facts::Head head, At from, At to) {
+  const Facts::Found found = facts_->ask(head, from);
+  const bool unsure = found.unsure;
+  const std::vector<At> all(found.exits.begin(), found.exits.end());
+  bool assumed = false;
+  for (At e : all) {
+    if (!done(facts_->plain(e), to)) continue;
+    if (!facts_->assumed(e)) return Verdict::kYes;
+    assumed = true;
+  }
+  if (!assumed) {
+    unsure_ = unsure_ || unsure;
+    return Verdict::kNo;
+  }
+  if (const auto known = decided_.find({head, from, to}); known != decided_.end()) return known->second;
+  if (proof(head, from, to)) return Verdict::kYes;
+  return resolve(head, from, to);
+}
+
+bool Quotient::reads(Facts::Head head, const std::string& text) {
+  if (!reader_ || reader_->byte_size() > kMostRead) reader_ = std::make_unique<Parser>(regexes_, base_);
+  const Alternatives& all = facts_->alternatives(head);
+  uint32_t begin = 0;
+  for (uint32_t end : all.ends) {
+    StateId s = reader_->before({all.symbols.data() + begin, end - begin});
+    begin = end;
+    for (std::size_t i = 0; i < text.size() && s != Parser::dead(); ++i)
+      s = reader_->step(s, static_cast<uint8_t>(text[i]));
+    if (s != Parser::dead() && reader_->state(s).accepting) return true;
+  }
   return false;
+}
+
+// Some text of the facts that a parser reads, or one that was shown to lead there from elsewhere.
+const Quotient::Proof* Quotient::proof(Facts::Head head, At from, At to) {
+  const Question key{head, from, to};
+  if (const auto known = proofs_.find(key); known != proofs_.end()) return known->second.get();
+  const Facts::Found found = facts_->ask(head, from);
+  const std::vector<At> all(found.exits.begin(), found.exits.end());
+  std::unique_ptr<const Proof> out;
+  for (At e : all) {
+    if (out || !done(facts_->plain(e), to)) continue;
+    for (bool vary : {true, false}) {
+      Proof p;
+      if (!facts_->witness(head, from, e, vary, p.text, &p.items) || !reads(head, p.text)) continue;
+      out = std::make_unique<const Proof>(std::move(p));
+      break;
+    }
+  }
+  return prove(key, std::move(out));
+}
+
+const Quotient::Proof* Quotient::prove(const Question& question, std::unique_ptr<const Proof> found) {
+  if (found) {
+    std::deque<std::string>& shown = shown_[std::get<2>(question)];
+    shown.push_front(found->text);
+    if (shown.size() > kShown) shown.pop_back();
+  }
+  return (proofs_[question] = std::move(found)).get();
+}
+
+// A text of an alternative: some text of each symbol before the border, what was proved of the one across it.
+bool Quotient::compose(std::span<const Symbol> alternative, At to, Proof& out) {
+  std::size_t captured = 0;
+  const At begin = facts_->at(0, Alive::kClear);
+  const auto part = [&](At at) { return std::min<std::size_t>(facts_->spot(at), path_->last()) - 1; };
+  Reading told;
+  told.kind = Reading::kText;
+  for (const Symbol& s : alternative) {
+    switch (s.kind()) {
+      case Symbol::kNote: continue;
+      case Symbol::kCapture: captured = out.text.size(); continue;
+      case Symbol::kTerminal: {
+        const RegexNode n = regexes_.node(s.regex());
+        if (n.labelled || s.regex() == RegexArena::poison()) return false;
+        std::vector<std::string> some;
+        if (!n.nullable) facts_->texts(s.regex(), 0, 0, 1, some);
+        if (!n.nullable && some.empty()) return false;
+        if (!n.nullable) out.text += some.front();
+        continue;
+      }
+      case Symbol::kRule:
+      case Symbol::kReader: break;
+      default: return false;
+    }
+    told.text = out.text.substr(captured);
+    const auto head = [&](RuleId rule, bool reader) {
+      return reader ? facts_->reader(rule, told) : facts_->head(rule);
+    };
+    const RuleId rule = s.rule_id();
+    if (rule.v % 2 == 0) {
+      std::string text;
+      if (!facts_->witness(head(RuleId{rule.v / 2}, s.kind() == Symbol::kReader), begin, begin, true, text))
+        return false;
+      out.text += text;
+      if (s.kind() == Symbol::kRule && base_.compared(RuleId{rule.v / 2})) out.items.push_back(text);
+      continue;
+    }
+    const Own o = own_[rule.v / 2 - 1];
+    if (o.kind == Own::kEnded) told.text += texts_[o.text];
+    const Proof* shown = o.kind == Own::kEnded
+                             ? proof(head(RuleId{o.a}, true), o.c, o.d)
+                             : proof(head(RuleId{o.a}, o.kind == Own::kReader), facts_->at(0, o.b), o.c);
+    if (!shown) return false;
+    if (o.kind == Own::kCross && base_.compared(RuleId{o.a}))
+      out.items.push_back(shown->text);
+    else
+      out.items.insert(out.items.end(), shown->items.begin(), shown->items.end());
+    if (o.kind != Own::kEnded) out.text.append(shown->text, 0, shown->text.size() - part(o.c));
+  }
+  out.text += suffix_.substr(0, part(to));
+  return true;
+}
+
+// By making the alternatives, each of which is proved.
+Verdict Quotient::resolve(Facts::Head head, At from, At to) {
+  const Question key{head, from, to};
+  if (crossed(from) || resolving_.size() == kDeep || ++resolved_ > kMostResolved ||
+      std::find(resolving_.begin(), resolving_.end(), key) != resolving_.end())
+    return Verdict::kUnknown;
+  const bool unsure = std::exchange(unsure_, false), unknown = std::exchange(unknown_, false);
+  const bool one = std::exchange(one_, true);
+  resolving_.push_back(key);
+  Alternatives out;
+  cross(head, facts_->pending(from), to, out);
+  resolving_.pop_back();
+  one_ = one;
+  bool yes = false, shown = false;
+  uint32_t begin = 0;
+  for (uint32_t end : out.ends) {
+    const std::span<const Symbol> s(out.symbols.data() + begin, end - begin);
+    begin = end;
+    if (s.size() == 1 && s[0] == Symbol::terminal(RegexArena::poison())) continue;
+    yes = true;
+    auto p = std::make_unique<Proof>();
+    if (shown || !compose(s, to, *p) || !reads(head, p->text)) continue;
+    prove(key, std::move(p));
+    shown = true;
+  }
+  const Verdict v = yes ? Verdict::kYes : unknown_ || !out.ends.empty() ? Verdict::kUnknown : Verdict::kNo;
+  unsure_ = unsure;
+  unknown_ = unknown;
+  if (v != Verdict::kUnknown) decided_[key] = v;
+  return v;
+}
+
+// ---- items that are compared ----
+
+Verdict Quotient::told(RuleId reader, const std::string& text, At from, At to) {
+  Reading reading;
+  reading.kind = Reading::kText;
+  reading.text = text;
+  return decide(facts_->reader(reader, reading), from, to);
+}
+
+// What a reader is told is a text of `rule`, and it leads from one place to another for some of them: the
+// rule becomes one of those. False: there are none.
+bool Quotient::fit(RuleId reader, At from, At to, Symbol& rule) {
+  if (!base_.compares(reader)) return true;
+  Reading fresh;
+  fresh.kind = Reading::kFresh;
+  const Alternatives& all = facts_->alternatives(facts_->reader(reader, fresh));
+  if (all.ends.empty()) return false;
+  const RuleId first = all.symbols.front().rule_id(), last = all.symbols.back().rule_id();
+  if (all.assumed.size() == all.ends.size()) return fit_apart(reader, first, from, to, rule);
+  return fit_again(reader, first, last, from, to, rule);
+}
+
+// The items have to differ. `rest`: what follows one that is in nobody's way.
+bool Quotient::fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rule) {
+  const Facts::Head head = facts_->head(rest);
+  const Verdict possible = decide(head, from, to);
+  if (possible == Verdict::kNo) return false;
+  const Proof* shown = possible == Verdict::kYes ? proof(head, from, to) : nullptr;
+  std::vector<std::string> some, bad;
+  if (shown && shown->items.size() <= kMostItems) {
+    some = shown->items;
+    std::sort(some.begin(), some.end());
+    some.erase(std::unique(some.begin(), some.end()), some.end());
+  } else if (!base_.values(rule.rule_id(), kFew, some)) {
+    unknown_ = true;
+    return false;
+  }
+  RuleId kept = rule.rule_id();
+  bool any = true;
+  for (const std::string& text : some) {
+    if (!base_.narrow(rule.rule_id(), {{&text, 1}, {}, false}, kept, any))
+      too_complex("items of another kind");
+    if (!any) continue;
+    const Verdict v = told(reader, text, from, to);
+    if (v == Verdict::kYes) continue;
+    unknown_ = unknown_ || v == Verdict::kUnknown;
+    bad.push_back(text);
+  }
+  if (bad.empty()) return true;
+  base_.narrow(rule.rule_id(), {bad, {}, true}, kept, any);
+  rule = Symbol::rule(kept);
+  return any;
+}
+
+// Two of the items have to be equal. `rest`: what follows where those are others; `free`: what would follow
+// if that were not asked.
+bool Quotient::fit_again(RuleId reader, RuleId rest, RuleId free, At from, At to, Symbol& rule) {
+  const Verdict others = decide(facts_->head(rest), from, to);
+  if (others == Verdict::kYes) return true;
+  const Facts::Head head = facts_->head(free);
+  if (decide(head, from, to) == Verdict::kNo) {
+    unknown_ = unknown_ || others == Verdict::kUnknown;
+    return false;
+  }
+  std::vector<std::string> some, good;
+  std::vector<RuleId> rules;
+  bool all = base_.values(rule.rule_id(), kFew, some);
+  if (!all) {
+    if (const Proof* shown = proof(head, from, to)) some = shown->items;
+    if (!crossed(from)) free_items(free, from, to, rules);
+    // Where only text is left that is known, its items are all that can come again.
+    all = crossed(from) && others == Verdict::kNo;
+  }
+  RuleId kept = rule.rule_id();
+  bool any = false;
+  for (const std::string& text : some) {
+    if (!base_.narrow(rule.rule_id(), {{&text, 1}, {}, false}, kept, any))
+      too_complex("items of another kind");
+    if (!any) continue;
+    const Verdict v = told(reader, text, from, to);
+    if (v == Verdict::kYes) good.push_back(text);
+    unknown_ = unknown_ || v == Verdict::kUnknown;
+  }
+  if (!all) {
+    base_.narrow(rule.rule_id(), {good, rules, true}, kept, any);
+    unknown_ = unknown_ || any;
+  }
+  base_.narrow(rule.rule_id(), {good, rules, false}, kept, any);
+  rule = Symbol::rule(kept);
+  return any;
+}
+
+// Rules of items that may come in the hole, at the first few places.
+void Quotient::free_items(RuleId rest, At from, At to, std::vector<RuleId>& out) {
+  std::vector<RuleId> todo{rest};
+  for (std::size_t i = 0; i < todo.size() && i < 4; ++i) {
+    const Alternatives& all = facts_->alternatives(facts_->head(todo[i]));
+    uint32_t begin = 0;
+    for (uint32_t end : all.ends) {
+      const std::span<const Symbol> s(all.symbols.data() + begin, end - begin);
+      begin = end;
+      if (s.size() < 2 || s.back().kind() != Symbol::kRule || s[s.size() - 2].kind() != Symbol::kRule ||
+          !base_.compared(s[s.size() - 2].rule_id()))
+        continue;
+      const RuleId next = s.back().rule_id();
+      if (decide(facts_->head(next), from, to) == Verdict::kYes) out.push_back(s[s.size() - 2].rule_id());
+      if (std::find(todo.begin(), todo.end(), next) == todo.end()) todo.push_back(next);
+    }
+  }
 }
 
 bool Quotient::possible(bool& unsure) {
   Undo anew([&] { begin_anew(); });
-  unsure_ = false;
+  unsure_ = unknown_ = false;
+  resolved_ = 0;
   const bool out = leads(facts_->head(root_), facts_->at(0, Alive::kClear), end_);
-  unsure = unsure_;
+  unsure = unsure_ || unknown_;
   anew.keep();
   return out;
 }
@@ -164,11 +447,6 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
   const Symbol* reader = s + (label != 0);
   while (reader != end && reader->kind() != Symbol::kReader) ++reader;
   if (reader == end) return out;
-  const auto exits = [&](Facts::Head head, At from) {
-    const Facts::Found found = facts_->ask(head, from);
-    unsure_ = unsure_ || found.unsure;
-    return std::vector<At>(found.exits.begin(), found.exits.end());
-  };
   Reading fresh;
   fresh.kind = Reading::kFresh;
   const std::vector<At> from = reader == s ? std::vector<At>{at} : exits(facts_->tail(s, reader, label), at);
@@ -185,48 +463,15 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
   return out;
 }
 
-// A captured rule was read before the border, and a reader leads from there to `to` if it was told of a text
-// that differs from all others. Texts in the suffix are some of those others: the rule becomes one without
-// those that would not lead there. False: it has no text then.
-//
-// Without it a text might be begun that can end in such a text alone: of items "aa" and "ab", all different,
-// with "aa" in the suffix, `"aa` could be read, and its quote not.
-bool Quotient::tells_apart(RuleId reader, At from, At to, Symbol& rule) {
-  if (!base_.begun_here(reader)) return true;
-  std::vector<std::string> bad;
-  RuleId kept = rule.rule_id();
-  bool any = true;
-  for (std::size_t i = 0; i < facts_->texts_met().size(); ++i) {  // more of them are met on the way
-    Reading told;
-    told.kind = Reading::kText;
-    told.text = facts_->texts_met()[i];
-    if (!base_.except(rule.rule_id(), {&told.text, 1}, kept, any)) return true;
-    if (kept == rule.rule_id()) continue;
-    const Facts::Found found = facts_->ask(facts_->reader(reader, told), from);
-    if (!found.unsure &&
-        std::none_of(found.exits.begin(), found.exits.end(), [&](At e) { return done(e, to); }))
-      bad.push_back(told.text);
-    if (bad.size() == kMostExceptions) break;
-  }
-  if (bad.empty() || !base_.except(rule.rule_id(), bad, kept, any)) return true;
-  rule = Symbol::rule(kept);
-  return any;
-}
-
 void Quotient::cross(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
   const Alternatives& all = facts_->alternatives(head);
   uint32_t begin = 0;
   for (uint32_t end : all.ends) {
+    if (one_ && !out.ends.empty()) return;
     cross_alternative({all.symbols.data() + begin, end - begin}, from, to, out);
     begin = end;
   }
 }
-
-namespace {
-void add_once(std::vector<uint32_t>& list, uint32_t a) {
-  if (std::find(list.begin(), list.end(), a) == list.end()) list.push_back(a);
-}
-}  // namespace
 
 // A labelled set of literals and its reader. Of the literals those are kept that lead to the end.
 void Quotient::cross_set(const Symbol* s, const Symbol* end, uint32_t captures, At to,
@@ -242,8 +487,8 @@ void Quotient::cross_set(const Symbol* s, const Symbol* end, uint32_t captures, 
     for (uint32_t i = of.lo; i < of.hi; ++i)
       if (table.labels[i] == label) to_bits[i >> 6] |= 1ull << (i & 63);
   };
-  const auto exits = facts_->reads(set, 0);
-  const std::vector<Facts::Exit> found(exits.begin(), exits.end());
+  const auto reached = facts_->reads(set, 0);
+  const std::vector<Facts::Exit> found(reached.begin(), reached.end());
   std::map<std::pair<Facts::Spot, std::vector<Symbol>>, std::vector<uint64_t>> split;  // the border within
   std::map<std::pair<At, std::vector<Symbol>>, std::vector<uint64_t>> whole;           // or behind them
   for (const Facts::Exit& e : found) {
@@ -257,15 +502,15 @@ void Quotient::cross_set(const Symbol* s, const Symbol* end, uint32_t captures, 
     Reading reading;
     reading.kind = Reading::kLabel;
     reading.label = e.label - 1;
-    const Facts::Found read = facts_->ask(facts_->reader(reader, reading), facts_->at(0, Alive::kClear));
-    unsure_ = unsure_ || read.unsure;
-    const std::vector<At> ends(read.exits.begin(), read.exits.end());
-    for (At x : ends) {
+    const Facts::Head head = facts_->reader(reader, reading);
+    const At begin = facts_->at(0, Alive::kClear);
+    for (At x : exits(head, begin)) {
       if (!crossed(x)) {
         add_once(next, x);
         continue;
       }
       const At goal = s + 2 == end && captures == 0 ? to : x;
+      if (!leads(head, begin, goal)) continue;
       for (std::vector<Symbol>& after : behind(s + 2, end, x, 0, captures, to))
         bits(e.label - 1, whole[{goal, std::move(after)}]);
     }
@@ -297,9 +542,9 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
       if (kind == Own::kCross && open != 0 && s != all.data() && s[-1].kind() == Symbol::kCapture &&
           s[1].kind() == Symbol::kReader) {
         const Own told = own_[after.front().rule_id().v / 2 - 1];
-        if (!tells_apart(RuleId{told.a}, told.c, told.d, rule)) continue;
-        if (!(rule == *s) && !leads(facts_->head(rule.rule_id()), at, goal)) continue;
+        if (!fit(RuleId{told.a}, told.c, told.d, rule)) continue;
       }
+      if (kind == Own::kCross && !leads(facts_->head(rule.rule_id()), at, goal)) continue;
       std::vector<Symbol> sequence = before;
       sequence.push_back(
           own({kind, rule.rule_id().v, alive_->without_follow(facts_->pending(at)), goal, 0, 0}));
@@ -309,6 +554,7 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
   };
   for (const Symbol* s = all.data(); s != end && !here.empty(); ++s) {
     charge();
+    if (one_ && !out.ends.empty()) return;
     next.clear();
     switch (s->kind()) {
       case Symbol::kNote: before.push_back(*s); continue;
@@ -348,8 +594,8 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
             alive_->steps(*s, p, steps);
           for (const Alive::Step& part : steps) {
             if (part.regex == RegexArena::poison() || part.regex == RegexArena::empty()) continue;
-            const auto exits = facts_->reads(part.regex, 0);
-            const std::vector<Facts::Exit> found(exits.begin(), exits.end());
+            const auto reached = facts_->reads(part.regex, 0);
+            const std::vector<Facts::Exit> found(reached.begin(), reached.end());
             for (const Facts::Exit& e : found) {
               const At at = facts_->at(e.spot, part.to);
               if (!crossed(at)) {
@@ -376,17 +622,13 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
       }
       case Symbol::kRule: {
         const Facts::Head head = facts_->head(s->rule_id());
-        for (At a : here) {
-          const Facts::Found found = facts_->ask(head, a);
-          const std::vector<At> exits(found.exits.begin(), found.exits.end());
-          unsure_ = unsure_ || found.unsure;
-          for (At e : exits) {
+        for (At a : here)
+          for (At e : exits(head, a)) {
             if (crossed(e))
               add_rule(s, Own::kCross, a, e, captures, before);
             else
               add_once(next, e);
           }
-        }
         before.push_back(number(*s));
         break;
       }
@@ -399,22 +641,23 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
         const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
         for (At a : here)
           for (const Reading& reading : facts_->readings(captures, a, read)) {
-            const Facts::Found found = facts_->ask(facts_->reader(s->rule_id(), reading), a);
-            const std::vector<At> exits(found.exits.begin(), found.exits.end());
-            unsure_ = unsure_ || found.unsure;
-            for (At e : exits) {
+            const Facts::Head head = facts_->reader(s->rule_id(), reading);
+            const bool fits = ruled && reading.kind == Reading::kFresh && base_.compares(s->rule_id());
+            for (At e : exits(head, a)) {
               if (!crossed(e)) {
                 add_once(next, e);
                 continue;
               }
-              Symbol rule = ruled ? s[-1] : Symbol{};
-              if (!ruled || reading.kind != Reading::kFresh) {
-                add_rule(s, Own::kReader, a, e, open, before);
-              } else if (tells_apart(s->rule_id(), a, e, rule)) {
-                std::vector<Symbol> kept = before;
+              const At goal = s + 1 == end && open == 0 ? to : e;
+              std::vector<Symbol> kept = before;
+              if (fits) {
+                Symbol rule = s[-1];
+                if (!fit(s->rule_id(), a, goal, rule)) continue;
                 kept.back() = number(rule);
-                add_rule(s, Own::kReader, a, e, open, kept);
+              } else if (!leads(head, a, goal)) {
+                continue;
               }
+              add_rule(s, Own::kReader, a, e, open, kept);
             }
           }
         captures = open;
@@ -425,6 +668,10 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
     here.swap(next);
   }
   if (!unsure_) return;
+  if (one_) {
+    unknown_ = true;
+    return;
+  }
   // Perhaps more: a walk that did not say what was captured asks again with the text (mask/fill.h).
   add({Symbol::terminal(RegexArena::poison())}, out);
 }
@@ -436,15 +683,31 @@ void Quotient::expand(RuleId rule, const Reading& reading, Alternatives& out) {
     return;
   }
   Undo anew([&] { begin_anew(); });
+  unknown_ = false;
+  resolved_ = 0;
+  const auto cross_all = [&](Facts::Head head, Alive::Pending from, At to) {
+    cross(head, from, to, out);
+    inexact_ = inexact_ || unknown_;
+    if (!unknown_ || !out.ends.empty()) return;
+    // It was promised that there is something: a text that showed it.
+    const At begin = facts_->at(0, from);
+    for (const std::string& text : shown_[to])
+      if (reads(head, text)) {
+        const std::size_t behind = std::min<std::size_t>(facts_->spot(to), path_->last()) - 1;
+        if (text.size() >= behind && facts_->spot(begin) == 0)
+          return out.add(
+              {Symbol::terminal(regexes_.literal(std::string_view(text).substr(0, text.size() - behind)))});
+      }
+  };
   if (rule.v == 1) {
-    cross(facts_->head(root_), Alive::kClear, end_, out);
+    cross_all(facts_->head(root_), Alive::kClear, end_);
     return anew.keep();
   }
   if (rule.v / 2 > own_.size()) throw Error(ErrorKind::kValue, "rule out of range");
   const Own o = own_[rule.v / 2 - 1];
   switch (o.kind) {
-    case Own::kCross: cross(facts_->head(RuleId{o.a}), o.b, o.c, out); break;
-    case Own::kReader: cross(facts_->reader(RuleId{o.a}, reading), o.b, o.c, out); break;
+    case Own::kCross: cross_all(facts_->head(RuleId{o.a}), o.b, o.c); break;
+    case Own::kReader: cross_all(facts_->reader(RuleId{o.a}, reading), o.b, o.c); break;
     case Own::kEnded: {
       Reading told = reading;
       if (told.kind == Reading::kText)

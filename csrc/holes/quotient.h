@@ -15,8 +15,10 @@
 // quotient with a regular one (Ginsburg, Spanier 1963).
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -29,6 +31,7 @@
 #include "parse/alive.h"
 #include "parse/productions.h"
 #include "parse/stack.h"
+#include "parse/state.h"
 
 namespace structgen {
 
@@ -55,8 +58,10 @@ class Quotient : public Productions {
   }
   bool bordered() const override { return lexed_; }
   bool doubtful() const override { return true; }
+  bool inexact() const override { return inexact_ || base_.inexact(); }
   std::size_t byte_size() const override {
-    return sizeof(Quotient) + facts_->byte_size() + own_.size() * 64 + own_index_.byte_size();
+    return sizeof(Quotient) + facts_->byte_size() + own_.size() * 64 + own_index_.byte_size() +
+           (reader_ ? reader_->byte_size() : 0);
   }
 
  private:
@@ -77,9 +82,27 @@ class Quotient : public Productions {
   Symbol crossing(uint32_t lexeme, Facts::Spot spot, RegexId follow);
   void begin_anew();
   bool done(At at, At to) const { return at == to || (to == end_ && path_->ends(facts_->spot(at))); }
-  // Whether some exit of `head` from `from` is `to`; says in unsure_ that it is not known.
+  // A text that leads from one place to another and that a parser has read.
+  struct Proof {
+    std::string text;
+    std::vector<std::string> items;  // in it that are compared, the outermost
+  };
+  using Question = std::tuple<Facts::Head, At, At>;
+  const Proof* proof(Facts::Head head, At from, At to);
+  const Proof* prove(const Question& question, std::unique_ptr<const Proof> found);
+  bool compose(std::span<const Symbol> alternative, At to, Proof& out);
+  bool reads(Facts::Head head, const std::string& text);
+  // Whether some exit of `head` from `from` is `to`. It says in unsure_ that a captured text has to be told,
+  // and in unknown_ that it was too much to decide.
   bool leads(Facts::Head head, At from, At to);
-  bool tells_apart(RuleId reader, At from, At to, Symbol& rule);
+  Verdict decide(Facts::Head head, At from, At to);
+  Verdict resolve(Facts::Head head, At from, At to);
+  std::vector<At> exits(Facts::Head head, At from);
+  bool fit(RuleId reader, At from, At to, Symbol& rule);
+  bool fit_apart(RuleId reader, RuleId rest, At from, At to, Symbol& rule);
+  bool fit_again(RuleId reader, RuleId rest, RuleId free, At from, At to, Symbol& rule);
+  void free_items(RuleId rest, At from, At to, std::vector<RuleId>& out);
+  Verdict told(RuleId reader, const std::string& text, At from, At to);
   bool crossed(At at) const { return facts_->spot(at) > 1; }
   std::vector<std::vector<Symbol>> behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
                                           uint32_t captures, At to);
@@ -102,7 +125,15 @@ class Quotient : public Productions {
   std::unique_ptr<Path> path_;
   std::unique_ptr<Facts> facts_;
   At end_ = 0;
-  bool unsure_ = false;
+  bool unsure_ = false, unknown_ = false;
+  bool one_ = false;  // one alternative will do
+  bool inexact_ = false;
+  std::unique_ptr<Parser> reader_;                           // of proofs
+  std::map<Question, std::unique_ptr<const Proof>> proofs_;  // null: none was found
+  std::map<At, std::deque<std::string>> shown_;              // texts of proofs that lead to a place
+  std::map<Question, Verdict> decided_;
+  std::vector<Question> resolving_;
+  uint32_t resolved_ = 0;  // since it was asked for a rule
   std::vector<Own> own_;
   InternTable own_index_;
   std::vector<std::string> texts_;

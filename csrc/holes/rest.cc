@@ -145,4 +145,16 @@ bool Rest::bound(RuleId rule, Bound& out) {
   return true;
 }
 
+bool Rest::narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) {
+  if (rule.v % 2 != 0) return false;
+  std::vector<RuleId> rules;
+  for (const RuleId r : choice.rules) {
+    if (r.v % 2 != 0) return false;
+    rules.push_back(RuleId{r.v / 2});
+  }
+  if (!base_.narrow(RuleId{rule.v / 2}, {choice.texts, rules, choice.others}, out, any)) return false;
+  out = of(out);
+  return true;
+}
+
 }  // namespace structgen

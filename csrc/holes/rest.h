@@ -38,14 +38,16 @@ class Rest : public Productions {
   bool edged() const override { return base_.edged(); }
   uint64_t left_out() const override { return base_.left_out() + parser_.narrowed(); }
   bool compared(RuleId rule) const override { return rule.v % 2 == 0 && base_.compared(RuleId{rule.v / 2}); }
-  bool begun_here(RuleId reader) const override {
-    return reader.v % 2 == 0 && base_.begun_here(RuleId{reader.v / 2});
+  bool compares(RuleId reader) const override {
+    return reader.v % 2 == 0 && base_.compares(RuleId{reader.v / 2});
   }
-  bool except(RuleId rule, std::span<const std::string> texts, RuleId& out, bool& any) override {
-    if (rule.v % 2 != 0 || !base_.except(RuleId{rule.v / 2}, texts, out, any)) return false;
-    out = of(out);
-    return true;
+  bool narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) override;
+  bool values(RuleId rule, uint32_t most, std::vector<std::string>& out) override {
+    return rule.v % 2 == 0 && base_.values(RuleId{rule.v / 2}, most, out);
   }
+  bool inexact() const override { return base_.inexact(); }
+  bool bordered() const override { return base_.bordered(); }
+  bool doubtful() const override { return base_.doubtful(); }
   bool plain(RuleId rule) const override {
     return rule.v % 2 == 0 ? base_.plain(RuleId{rule.v / 2}) : lexed_;
   }

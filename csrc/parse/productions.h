@@ -64,6 +64,7 @@ struct Symbol {
 struct Alternatives {
   std::vector<Symbol> symbols;
   std::vector<uint32_t> ends;
+  std::vector<uint32_t> assumed;  // numbers of those that need not hold, of a reader that was told kFresh
   void add(std::initializer_list<Symbol> sequence) {
     symbols.insert(symbols.end(), sequence);
     ends.push_back(static_cast<uint32_t>(symbols.size()));
@@ -81,7 +82,8 @@ struct Reading {
     kLabel,    // a labelled literal was completed
     kText,     // captured text
     kUnknown,  // a text was captured, but the caller (a mask) does not say which; see kPoison below
-    kFresh,    // some text that differs from every other: the answer holds for all that do
+    kFresh,    // some text that differs from every other. Of items that are compared, what holds for every
+               // text, and marked as assumed what may hold for some: a text in question is told by itself
   } kind = kNone;
   uint32_t label = 0;
   std::string text;
@@ -135,14 +137,23 @@ class Productions {
   virtual uint64_t needed_behind(RuleId) const { return 0; }
   // Whether readers compare the texts of a rule with each other.
   virtual bool compared(RuleId /*rule*/) const { return false; }
-  // Whether what a reader is told is all of the text that it judges: it was not begun before.
-  virtual bool begun_here(RuleId /*reader*/) const { return true; }
-  // A rule with the texts of `rule` that a reader tells apart from each of `texts`: `rule` itself if that is
-  // all of them. `any`: whether there are some. False: that is not known.
-  virtual bool except(RuleId /*rule*/, std::span<const std::string> /*texts*/, RuleId& /*out*/,
-                      bool& /*any*/) {
+  // Whether a reader compares the text that it is told with others.
+  virtual bool compares(RuleId /*reader*/) const { return false; }
+  // A rule whose texts are compared, with some of its texts: those that are equal to one of `texts` or are of
+  // one of `rules`, or all others. `rule` itself if that is all of them. `any`: whether there are some.
+  // False: that is not known.
+  struct Choice {
+    std::span<const std::string> texts;
+    std::span<const RuleId> rules;
+    bool others = false;
+  };
+  virtual bool narrow(RuleId /*rule*/, const Choice& /*choice*/, RuleId& /*out*/, bool& /*any*/) {
     return false;
   }
+  // A text for each value of such a rule. False: there are `most` or more, or they are too much to tell.
+  virtual bool values(RuleId /*rule*/, uint32_t /*most*/, std::vector<std::string>& /*out*/) { return false; }
+  // Whether something that there is was left out because it was too much to tell, without the arena knowing.
+  virtual bool inexact() const { return false; }
   // Whether a rule is one of a grammar with lexemes, whose expansions do not depend on what was read.
   virtual bool plain(RuleId) const { return false; }
 };

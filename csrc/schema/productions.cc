@@ -439,18 +439,34 @@ void JsonProductions::expand_array(const Rule& r, Alternatives& out) {
   }
 }
 
-bool JsonProductions::except(RuleId id, std::span<const std::string> texts, RuleId& out, bool& any) {
+bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool& any) {
   const Rule r = rules_[id.v];
   if (r.kind != kValue) return false;
   solver_.refill();
-  FormulaId value{r.a};
-  for (const std::string& t : texts) {
-    const FormulaId one = lowering_.values(Json::parse("[" + t + "]"), 0);
-    if (solver_.nonempty(formulas_.both(value, one))) value = formulas_.both(value, formulas_.deny(one));
+  const FormulaId value{r.a};
+  std::vector<FormulaId> some;
+  const auto add = [&](FormulaId f) {
+    if (solver_.nonempty(formulas_.both(value, f))) some.push_back(f);
+  };
+  for (const std::string& t : choice.texts) add(lowering_.values(Json::parse("[" + t + "]"), 0));
+  for (const RuleId other : choice.rules) {
+    if (rules_[other.v].kind != kValue) return false;
+    add(FormulaId{rules_[other.v].a});
   }
-  any = solver_.nonempty(value);
-  out = rule(kValue, value.v, r.b, r.depth);
+  FormulaId chosen = formulas_.any_of(some);
+  if (!choice.others && !solver_.nonempty(formulas_.both(value, formulas_.deny(chosen))))
+    chosen = FormulaSpace::yes();
+  const FormulaId left = formulas_.both(value, choice.others ? formulas_.deny(chosen) : chosen);
+  any = solver_.nonempty(left);
+  out = rule(kValue, left.v, r.b, r.depth);
   return true;
+}
+
+bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>& out) {
+  const Rule r = rules_[id.v];
+  if (r.kind != kValue) return false;
+  solver_.refill();
+  return solver_.unique().few(FormulaId{r.a}, most, out);
 }
 
 // An item was written whose text decides what may follow. Where a mask does not know the text, what follows
@@ -461,12 +477,19 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
     out.add({call(kArrayNext, solver_.unique().extend(rest, reading.text).v, 0, r.depth)});
     return;
   }
-  if (reading.kind == Reading::kFresh && solver_.unique().asks_apart(rest)) {
-    out.add({call(kArrayNext, rest.v, 0, r.depth)});
-    return;
+  if (reading.kind == Reading::kFresh) {
+    // Of items that have to differ the text takes one away, which is nothing to those that differ from it.
+    // Of items of which two have to be equal it adds one that may come again: what is there without it is
+    // there with it, and what may be is no more than without the condition.
+    const bool apart = solver_.unique().asks_apart(rest);
+    const FormulaId free = apart ? rest : solver_.unique().unconditioned(rest);
+    if (!apart) out.add({call(kArrayNext, rest.v, 0, r.depth)});
+    if (!leads_on(free)) return;
+    out.assumed.push_back(static_cast<uint32_t>(out.ends.size()));
+    return out.add({call(kArrayNext, free.v, 0, r.depth)});
   }
   const Symbol poison = Symbol::terminal(RegexArena::poison());
-  if (reading.kind == Reading::kFresh || !solver_.unique().surely_more(rest)) {
+  if (!solver_.unique().surely_more(rest)) {
     out.add({poison});
     return;
   }

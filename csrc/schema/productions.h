@@ -43,7 +43,9 @@ class JsonProductions : public Productions {
   RuleId root() const { return root_; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool compared(RuleId rule) const override { return rules_[rule.v].kind == kValue; }
-  bool except(RuleId rule, std::span<const std::string> texts, RuleId& out, bool& any) override;
+  bool compares(RuleId reader) const override { return rules_[reader.v].kind == kItem; }
+  bool narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) override;
+  bool values(RuleId rule, uint32_t most, std::vector<std::string>& out) override;
   void start_search() override { solver_.refill(); }
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;

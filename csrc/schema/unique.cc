@@ -284,6 +284,18 @@ const Unique::Domain& Unique::domain(FormulaId value, uint32_t cap) {
   return domains_[value.v] = std::move(d);
 }
 
+bool Unique::few(FormulaId value, uint32_t most, std::vector<std::string>& out) {
+  try {
+    const Domain& all = domain(value, most);
+    if (all.abundant || all.values.size() >= most) return false;
+    out = all.values;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kSchemaTooComplex) throw;
+    return false;
+  }
+  return true;
+}
+
 void Unique::enumerate(FormulaId value, uint32_t cap, Domain& out) {
   check_depth();
   constexpr std::pair<Kind, const char*> kWords[] = {

@@ -48,6 +48,10 @@ class Unique {
   std::size_t byte_size() const {
     return held_ + chunk_of_.byte_size() + list_index_.byte_size() + repeats_.byte_size();
   }
+  // Without asking whether items differ.
+  FormulaId unconditioned(FormulaId rest) const { return parts(rest).rest; }
+  // Every value of a formula, as a text. False: there are `most` or more, or they are too much to tell.
+  bool few(FormulaId value, uint32_t most, std::vector<std::string>& out);
 
  private:
   enum Mode : uint8_t { kPlain, kUnique, kRepeat };

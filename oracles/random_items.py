@@ -1,0 +1,192 @@
+"""Random schemas whose items are compared (uniqueItems), with holes, against enumeration.
+
+The texts of such a schema are finitely many: arrays of a few values, up to two levels deep, of which the
+plain matcher says which are instances. The law of `infill` is checked on all of them: a middle belongs to it
+exactly where prefix, middle and suffix are one of these texts, and what is live is the beginning of a middle.
+Where an answer says that something was too much to decide (`mask_exact`, an error of a limit), it may miss
+middles, and all that it takes is a beginning of one nevertheless.
+
+`python -m oracles.random_items FIRST COUNT` checks seeds and prints a line a failure.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from typing import Any
+
+import structgen as sg
+from oracles.random_grammars import Mismatch, run
+from oracles.random_holes import json_compiler
+from oracles.strategies import Seeded, Source
+from structgen import errors
+
+ATOMS: tuple[Any, ...] = (1, 11, 2, True, False, "a", "aa")
+HOW = {"whitespace": "compact", "numbers": "canonical", "strings": "plain"}
+MOST = 3  # items of an array
+HOLES = 10  # of a schema
+
+
+def values(source: Source, depth: int) -> list[Any]:
+    """Some values, arrays among them."""
+    some = [source.pick(ATOMS) for _ in range(source.integer(1, 3))]
+    if depth:
+        some += [values(source, 0)[: source.integer(0, 2)] for _ in range(source.integer(0, 2))]
+    return [v for i, v in enumerate(some) if repr(v) not in {repr(w) for w in some[:i]}]
+
+
+def items(source: Source, depth: int) -> Any:
+    """A schema with few values."""
+    if depth and source.chance(40):
+        return array(source, depth - 1)
+    if source.chance(15):
+        return {"type": "boolean"}
+    return {"enum": values(source, depth)}
+
+
+def array(source: Source, depth: int) -> dict[str, Any]:
+    """A schema of arrays, of which there are few."""
+    out: dict[str, Any] = {
+        "type": "array",
+        "items": items(source, depth),
+        "maxItems": source.integer(1, MOST),
+    }
+    if source.chance(75):
+        out["uniqueItems"] = True
+    if source.chance(25):
+        out["minItems"] = source.integer(1, 2)
+    if source.chance(20):
+        out["prefixItems"] = [items(source, depth) for _ in range(source.integer(1, 2))]
+    if source.chance(30):
+        kind = source.pick(("oneOf", "anyOf", "not", "oneOf"))
+        if kind == "not":
+            out["not"] = {"uniqueItems": True, "maxItems": source.integer(1, MOST)}
+        else:
+            return {kind: [out, array(source, depth)]}
+    return out
+
+
+def instances(schema: Any, inside: Any) -> list[bytes]:
+    """Every text of a schema: arrays of the values that are named in it, as far as the matcher agrees."""
+    atoms: list[Any] = []
+    arrays: list[Any] = []
+
+    def look(part: Any) -> None:
+        if isinstance(part, dict):
+            for key, value in part.items():
+                if key == "enum":
+                    for v in value:
+                        (arrays if isinstance(v, list) else atoms).append(v)
+                elif key == "type" and value == "boolean":
+                    atoms.extend((True, False))
+                else:
+                    look(value)
+        elif isinstance(part, list):
+            for p in part:
+                look(p)
+
+    look(schema)
+    leaves = sorted({json.dumps(a) for a in atoms})
+    inner = set(leaves) | {json.dumps(a, separators=(",", ":")) for a in arrays} | {"[]"}
+    if depth_of(schema) > 1:
+        for n in range(1, MOST + 1):
+            inner |= {"[" + ",".join(p) + "]" for p in itertools.product(leaves, repeat=n)}
+    texts, level = {"[]"}, [""]
+    for _ in range(MOST):
+        level = [f"{t},{i}" if t else i for t in level for i in sorted(inner)]
+        level = [t for t in level if inside(f"[{t}".encode(), whole=False)]
+        if len(level) * len(inner) > 20_000:
+            raise OverflowError
+        texts |= {f"[{t}]" for t in level}
+    return sorted(t.encode() for t in texts if inside(t.encode(), whole=True))
+
+
+def depth_of(schema: Any) -> int:
+    """Arrays within arrays."""
+    if isinstance(schema, dict):
+        below = max((depth_of(v) for v in schema.values()), default=0)
+        return below + (schema.get("type") == "array")
+    return max((depth_of(v) for v in schema), default=0) if isinstance(schema, list) else 0
+
+
+def check(seed: int, compiler: sg.Compiler) -> tuple[int, int, int]:
+    """(holes with middles, holes without, answers that are not known) of one schema."""
+    source = Seeded(seed)
+    schema = array(source, source.integer(0, 1))
+    try:
+        grammar = compiler.json_schema(schema, **HOW)
+    except errors.GrammarError:
+        return 0, 0, 0
+
+    def inside(text: bytes, whole: bool) -> bool:
+        matcher = grammar.matcher()
+        return matcher.accept_bytes(text) and (not whole or matcher.is_accepting())
+
+    try:
+        texts = instances(schema, inside)
+    except OverflowError:
+        return 0, 0, 0
+    if not texts:
+        return 0, 0, 0
+    fit = empty = unknown = 0
+    for _ in range(HOLES):
+        one, other = source.pick(texts), source.pick(texts)
+        begin = source.integer(0, len(one))
+        prefix, suffix = one[:begin], other[source.integer(0, len(other)) :]
+        if source.chance(60):
+            suffix = one[source.integer(begin, len(one)) :]
+        least = len(prefix) + len(suffix)
+        right = {
+            t[len(prefix) : len(t) - len(suffix)]
+            for t in texts
+            if len(t) >= least and t.startswith(prefix) and t.endswith(suffix)
+        }
+        exact = check_hole(grammar, prefix, suffix, right, f"{json.dumps(schema)}: {prefix!r} | {suffix!r}")
+        fit, empty, unknown = fit + bool(right), empty + (not right), unknown + (not exact)
+    return fit, empty, unknown
+
+
+def check_hole(
+    grammar: sg.CompiledGrammar, prefix: bytes, suffix: bytes, right: set[bytes], where: str
+) -> bool:
+    """One hole, whose middles are `right`; whether nothing was left undecided."""
+    answer = grammar.can_complete([prefix, sg.Gap(), suffix])
+    if answer.verdict is (not right):
+        raise Mismatch("parts", f"{where}: {answer}, {sorted(right)[:3]}")
+    try:
+        hole = grammar.infill(prefix, suffix)
+    except errors.UnsatisfiableInfill as error:
+        if right:
+            raise Mismatch("refused", f"{where}: {min(right, key=len)!r} fits: {error}") from None
+        return True
+    except (errors.SchemaTooComplex, errors.BudgetExceeded):
+        return False
+    begun = {m[:n] for m in right for n in range(len(m) + 1)}
+    exact, todo, seen = True, [b""], set[bytes]()
+    while todo:
+        text = todo.pop()
+        seen.add(text)
+        matcher = hole.matcher()
+        if not matcher.accept_bytes(text):
+            raise Mismatch("live", f"{where}: {text!r} is live and refused")
+        if text not in begun:
+            raise Mismatch("dead end", f"{where}: {text!r} is live, and no middle begins so")
+        live = matcher.live_bytes()
+        exact = exact and matcher.mask_exact
+        if matcher.is_accepting() > (text in right) or (exact and matcher.is_accepting() < (text in right)):
+            raise Mismatch("middle", f"{where}: {text!r} is {'missed' if text in right else 'taken'}")
+        todo += [text + bytes([b]) for b in live]
+    if hole.matcher().mask_exact and seen != begun:
+        raise Mismatch("missed", f"{where}: {sorted(begun - seen)[:5]}")
+    return hole.matcher().mask_exact
+
+
+def main() -> None:
+    first, count = map(int, sys.argv[1:3])
+    compiler = json_compiler()
+    run(first, count, lambda seed: check(seed, compiler))
+
+
+if __name__ == "__main__":
+    main()
