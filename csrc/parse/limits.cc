@@ -23,26 +23,26 @@ StackId StackLimits::changed(StackId s, Change change, const Memo& memo) {
   };
   std::vector<StackEntry> entries;  // copied: the arena grows below
   for (const StackEntry& e : stacks_.entries(s)) entries.push_back({e.top, to(e.rest)});
-  StackId out = stacks_.has_end(s) ? StackArena::end() : StackArena::none();
+  std::vector<StackId> parts{stacks_.has_end(s) ? StackArena::end() : StackArena::none()};
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const Symbol top = entries[i].top;
     const StackId rest = entries[i].rest;
     if (rest == StackArena::none()) continue;
     if (top.kind() != Symbol::kLimit) {
-      out = stacks_.unite(out, stacks_.push(top, rest));
+      parts.push_back(stacks_.push(top, rest));
     } else if (change == kWithout) {
-      out = stacks_.unite(out, rest);
+      parts.push_back(rest);
     } else if (change == kBack) {
-      out = stacks_.unite(out, stacks_.push(Symbol::limit(top.number() + 1), rest));
+      parts.push_back(stacks_.push(Symbol::limit(top.number() + 1), rest));
     } else if (top.number() > 0) {
       const bool less =
           change == kBegin && std::any_of(entries.begin(), entries.end(), [&](const StackEntry& e) {
             return e.top.kind() == Symbol::kLimit && e.rest == rest && top.number() < e.top.number();
           });
-      if (!less) out = stacks_.unite(out, stacks_.push(Symbol::limit(top.number() - 1), rest));
+      if (!less) parts.push_back(stacks_.push(Symbol::limit(top.number() - 1), rest));
     }
   }
-  return out;
+  return stacks_.unite(parts);
 }
 
 // From the bottom up without recursion: stacks may be deep.

@@ -57,6 +57,14 @@ StackId StackArena::push(std::span<const Symbol> symbols, StackId rest) {
   return rest;
 }
 
+StackId StackArena::unite(std::span<StackId> all) {
+  for (std::size_t n = all.size(); n > 1; n = (n + 1) / 2) {
+    for (std::size_t i = 0; i + 1 < n; i += 2) all[i / 2] = unite(all[i], all[i + 1], 0);
+    if (n % 2) all[n / 2] = all[n - 1];
+  }
+  return all[0];
+}
+
 StackId StackArena::unite(StackId a, StackId b, uint32_t depth) {
   check_depth();
   if (a == b || b == none()) return a;

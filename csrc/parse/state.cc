@@ -350,11 +350,14 @@ void Parser::normalise(std::vector<Item>& items) {
     return std::tie(x.regex.v, x.capture.v, x.stack.v) < std::tie(y.regex.v, y.capture.v, y.stack.v);
   });
   items.clear();
-  for (const Item& item : merged) {
-    if (!items.empty() && items.back().regex == item.regex && items.back().capture == item.capture)
-      items.back().stack = stacks_.unite(items.back().stack, item.stack);
-    else
-      items.push_back(item);
+  SmallVector<StackId, 16> stacks;
+  for (std::size_t i = 0; i < merged.size();) {
+    Item item = merged[i];
+    stacks.clear();
+    for (; i < merged.size() && merged[i].regex == item.regex && merged[i].capture == item.capture; ++i)
+      stacks.push_back(merged[i].stack);
+    item.stack = stacks_.unite(stacks);
+    items.push_back(item);
   }
   items.erase(std::unique(items.begin(), items.end()), items.end());
 }
@@ -366,11 +369,13 @@ void Parser::normalise(std::vector<Pending>& lexemes) {
   lexemes.erase(std::unique(lexemes.begin(), lexemes.end()), lexemes.end());
   if (lexemes.size() < kManyLexemes) return;
   std::size_t n = 0;
-  for (const Pending& p : lexemes)
-    if (n > 0 && lexemes[n - 1].lexeme == p.lexeme)
-      lexemes[n - 1].stack = stacks_.unite(lexemes[n - 1].stack, p.stack);
-    else
-      lexemes[n++] = p;
+  SmallVector<StackId, 16> stacks;
+  for (std::size_t i = 0; i < lexemes.size();) {
+    const uint32_t lexeme = lexemes[i].lexeme;
+    stacks.clear();
+    for (; i < lexemes.size() && lexemes[i].lexeme == lexeme; ++i) stacks.push_back(lexemes[i].stack);
+    lexemes[n++] = {lexeme, stacks_.unite(stacks)};
+  }
   lexemes.resize(n);
 }
 
@@ -630,12 +635,12 @@ StackId Parser::import_stack(Parser& from, StackId s, ImportMemo& memo) {
         ready = false;
       }
     if (!ready) continue;
-    StackId out = from.stacks_.has_end(at) ? StackArena::end() : StackArena::none();
+    std::vector<StackId> parts{from.stacks_.has_end(at) ? StackArena::end() : StackArena::none()};
     for (const StackEntry& e : from.stacks_.entries(at)) {
       const StackId rest = e.rest.v <= 1 ? e.rest : StackId{memo[e.rest.v]};
-      out = stacks_.unite(out, stacks_.push(e.top, rest));
+      parts.push_back(stacks_.push(e.top, rest));
     }
-    memo[at.v] = out.v;
+    memo[at.v] = stacks_.unite(parts).v;
     todo.pop_back();
   }
   return StackId{memo[s.v]};
