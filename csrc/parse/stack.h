@@ -31,8 +31,8 @@ class StackArena {
   StackId push(Symbol top, StackId rest);
   StackId push(std::span<const Symbol> symbols, StackId rest);  // symbols[0] becomes the top
   StackId unite(StackId a, StackId b) { return unite(a, b, 0); }
-  // Of one or more, which are overwritten. In pairs: added one by one, the sets of n alternatives, each interned,
-  // would take n * n / 2 entries.
+  // Of one or more, which are overwritten. In pairs: added one by one, the sets of n alternatives, each
+  // interned, would take n * n / 2 entries.
   StackId unite(std::span<StackId> all);
   std::span<const StackEntry> entries(StackId s) const { return {nodes_[s.v].entries, nodes_[s.v].n}; }
   bool has_end(StackId s) const { return nodes_[s.v].end; }
