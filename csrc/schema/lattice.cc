@@ -104,17 +104,27 @@ class Scaled {
     }
   }
 
-  bool satisfies(FormulaId p, int64_t x) const {
+  // `pointed`: with a point and zeros behind it, which what asks for whole numbers does not take.
+  bool satisfies(FormulaId p, int64_t x, bool pointed) const {
     check_depth();
     const Formula& f = formulas_[p];
-    const auto some = [&](FormulaId k) { return satisfies(k, x); };
+    if (pointed && asks_whole(formulas_, p)) return false;
+    const auto some = [&](FormulaId k) { return satisfies(k, x, pointed); };
+    const auto plainly = [&](FormulaId k) { return satisfies(k, x, false); };
     switch (f.op) {
       case Op::kTrue: return true;
       case Op::kFalse: return false;
       case Op::kAnd: return std::ranges::all_of(formulas_.kids(p), some);
-      case Op::kOr: return std::ranges::any_of(formulas_.kids(p), some);
-      case Op::kOne: return std::ranges::count_if(formulas_.kids(p), some) == 1;
-      case Op::kNot: return !satisfies(f.kids[0], x);
+      case Op::kOr: {
+        const bool mixed = names_fractions(formulas_, p);
+        return std::ranges::any_of(formulas_.kids(p), [&](FormulaId k) {
+          return mixed && formulas_[k].op == Op::kEqual ? plainly(k) : some(k);
+        });
+      }
+      case Op::kOne:
+        return std::ranges::count_if(formulas_.kids(p), plainly) == 1 &&
+               std::ranges::any_of(formulas_.kids(p), some);
+      case Op::kNot: return !plainly(f.kids[0]);
       default: break;
     }
     const int64_t y = *of(decimal(f));
@@ -196,9 +206,10 @@ bool Scalars::few(FormulaId p, Domain domain, RegexId& out) {
   if (high / step - low / step > kTried) return false;
   std::vector<RegexId> found;
   for (int64_t k = low / step - 1; k <= high / step + 1; ++k) {
-    if (!scaled.satisfies(p, k * step)) continue;
+    if (!scaled.satisfies(p, k * step, false)) continue;
     if (found.size() == kFound) return false;
-    found.push_back(language(domain).equal_to(scaled.number(k * step)));
+    const bool pointed = domain != kOffered || scaled.satisfies(p, k * step, true);
+    found.push_back(language(pointed ? domain : kWhole).equal_to(scaled.number(k * step)));
   }
   out = regexes_.alt(std::span<const RegexId>(found));
   return true;

@@ -54,10 +54,11 @@ RegexId Scalars::universe(Domain domain) {
 
 NumberLanguage& Scalars::language(Domain d) {
   const bool narrow = d == kNarrow;
-  NumberLanguage*& known = numbers_[narrow];
+  const NumberSpelling spelling = d == kWhole ? NumberSpelling::kCanonical : spelling_;
+  NumberLanguage*& known = numbers_[d];
   if (!known)
-    known = &regexes_.attached<NumberLanguage>((canonical_ ? 2 : 0) + narrow, [&] {
-      return std::make_shared<NumberLanguage>(regexes_, canonical_, narrow);
+    known = &regexes_.attached<NumberLanguage>(2 * static_cast<uint32_t>(spelling) + narrow, [&] {
+      return std::make_shared<NumberLanguage>(regexes_, spelling, narrow);
     });
   return *known;
 }
@@ -98,10 +99,18 @@ RegexId Scalars::string(FormulaId p) {
   return out;
 }
 
-// Canonical numbers have at most kReadableDigits digits before the point, unless a condition names numbers of
-// about that size. Conditions whose constants have few digits in all are met, if at all, by a number below
-// their product and so below the limit: what the arithmetic of witness.cc and lattice.cc finds stays right.
-// Not beside a hard divisor: its automaton times a counter of 308 is too large to decide.
+// In the plain spelling 12 may be written 12.00 where a number is asked for, and not where a whole number is:
+// `integer`, or an `enum` or `const` of whole numbers. This is a property of a text, not of its value, so a
+// formula has two languages: kNumbers, which complements are taken from, and kOffered, a part of it.
+// `integer` and whole constants are narrower in kOffered; a conjunction and a disjunction are made of
+// kOffered, a negation is the complement of kNumbers, and "exactly one" is one kid's kOffered without the
+// others' kNumbers. Every number that satisfies a formula has its canonical lexeme in both, so both are empty
+// together.
+//
+// Without exponents numbers have at most kReadableDigits digits before the point, unless a condition names
+// numbers of about that size. Conditions whose constants have few digits in all are met, if at all, by a
+// number below their product and so below the limit: what the arithmetic of witness.cc and lattice.cc finds
+// stays right. Not beside a hard divisor: its automaton times a counter of 308 is too large to decide.
 RegexId Scalars::number(FormulaId p) {
   const RegexId out = finite_number(p);
   if (regexes_.undecided(out)) regexes_.is_empty(out);
@@ -111,17 +120,18 @@ RegexId Scalars::number(FormulaId p) {
 RegexId Scalars::finite_number(FormulaId p) {
   const Domain domain = hard(p) ? kNarrow : kNumbers;
   constexpr uint32_t kSmall = NumberLanguage::kReadableDigits - 8;
-  if (!canonical_ || domain == kNarrow || p == FormulaSpace::no() || size_of_constants(p) > kSmall)
-    return combine(p, domain);
+  const Domain written = spelling_ == NumberSpelling::kPlain ? kOffered : domain;
+  if (spelling_ == NumberSpelling::kAny || domain == kNarrow || p == FormulaSpace::no() ||
+      size_of_constants(p) > kSmall)
+    return combine(p, written);
   if (const RegexId* known = finite_.find(p.v)) return *known;
-  NumberLanguage& numbers = language(domain);
   RegexId out;
   if (p == FormulaSpace::yes())
-    out = numbers.finite_any();
+    out = language(written).finite_any();
   else if (formulas_[p].op == Op::kInteger)
-    out = numbers.finite_integers();
+    out = language(written == kOffered ? kWhole : written).finite_integers();
   else
-    out = regexes_.both(combine(p, domain), numbers.finite());
+    out = regexes_.both(combine(p, written), language(written).finite());
   finite_.emplace(p.v, out);
   return out;
 }
@@ -162,15 +172,42 @@ bool Scalars::hard(FormulaId p) {
   return out;
 }
 
+bool asks_whole(const FormulaSpace& formulas, FormulaId p) {
+  const Formula& f = formulas[p];
+  if (f.op == Op::kInteger) return true;
+  if (f.op == Op::kEqual) return Decimal::parse_any(formulas.text(f.a)).integer();
+  return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas.kids(p), [&](FormulaId k) {
+           return formulas[k].op == Op::kEqual && asks_whole(formulas, k);
+         });
+}
+
+bool names_fractions(const FormulaSpace& formulas, FormulaId p) {
+  return std::ranges::any_of(formulas.kids(p), [&](FormulaId k) {
+    return formulas[k].op == Op::kEqual && !asks_whole(formulas, k);
+  });
+}
+
+// Where the lexemes of a part of what is offered are looked up.
+Scalars::Domain Scalars::kid_domain(FormulaId p, Domain domain) const {
+  if (domain != kOffered) return domain;
+  const Formula& f = formulas_[p];
+  const auto whole = [&](FormulaId k) { return asks_whole(formulas_, k); };
+  if (f.op == Op::kAnd && std::ranges::any_of(formulas_.kids(p), whole)) return kWhole;
+  return whole(p) ? kWhole : kOffered;
+}
+
 RegexId Scalars::combine(FormulaId p, Domain domain) {
   check_depth();
+  domain = kid_domain(p, domain);
   const bool strings = domain == kStrings;
   if (p == FormulaSpace::no()) return RegexArena::empty();
   // A number without conditions takes every lexeme; conditions are decided within numbers_.any().
-  if (p == FormulaSpace::yes()) return strings || canonical_ ? universe(domain) : json_number(regexes_);
+  if (p == FormulaSpace::yes())
+    return strings || spelling_ != NumberSpelling::kAny ? universe(domain) : json_number(regexes_);
   auto& memo = memo_[domain];
   if (const auto* known = memo.find(p.v)) return *known;
   const Formula f = formulas_[p];
+  const Domain all = domain == kOffered ? kNumbers : domain;  // what complements are taken of
   RegexId out;
   switch (f.op) {
     case Op::kAnd: {
@@ -196,7 +233,9 @@ RegexId Scalars::combine(FormulaId p, Domain domain) {
     }
     case Op::kOr: {
       std::vector<RegexId> parts;
-      for (FormulaId k : formulas_.kids(p)) parts.push_back(combine(k, domain));
+      const bool mixed = domain == kOffered && names_fractions(formulas_, p);
+      for (FormulaId k : formulas_.kids(p))
+        parts.push_back(combine(k, mixed && formulas_[k].op == Op::kEqual ? kNumbers : domain));
       out = regexes_.alt(std::span<const RegexId>(parts));
       break;
     }
@@ -204,14 +243,14 @@ RegexId Scalars::combine(FormulaId p, Domain domain) {
       // At most one so far, and exactly one so far, kid by kid.
       RegexId none = universe(domain), one = RegexArena::empty();
       for (FormulaId k : formulas_.kids(p)) {
-        const RegexId r = combine(k, domain);
-        one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, r));
+        const RegexId r = combine(k, all), offered = domain == all ? r : combine(k, domain);
+        one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, offered));
         none = regexes_.minus(none, r);
       }
       out = one;
       break;
     }
-    case Op::kNot: out = regexes_.minus(universe(domain), combine(f.kids[0], domain)); break;
+    case Op::kNot: out = regexes_.minus(universe(domain), combine(f.kids[0], all)); break;
     default: out = strings ? string_atom(f) : number_atom(f, language(domain));
   }
   if (strings) regexes_.mark_body(out);

@@ -14,10 +14,15 @@
 
 namespace structgen {
 
+// `integer`, and constants that are all whole: what is written without a point in the plain spelling.
+bool asks_whole(const FormulaSpace& formulas, FormulaId p);
+// Constants among which one has a fraction: where 0.5 may be written, 1 may be 1.0.
+bool names_fractions(const FormulaSpace& formulas, FormulaId p);
+
 class Scalars {
  public:
-  Scalars(FormulaSpace& formulas, RegexArena& regexes, bool canonical_numbers)
-      : formulas_(formulas), regexes_(regexes), canonical_(canonical_numbers) {}
+  Scalars(FormulaSpace& formulas, RegexArena& regexes, NumberSpelling numbers)
+      : formulas_(formulas), regexes_(regexes), spelling_(numbers) {}
   RegexId string(FormulaId p);
   RegexId number(FormulaId p);
   // True: some text or number satisfies p, seen without an automaton (witness.cc).
@@ -35,9 +40,13 @@ class Scalars {
   static std::string unspell(std::string_view spelled);  // of a canonical spelling
 
  private:
-  // Numbers under a condition whose divisor is hard stay in a narrower universe (schema/number.h).
-  enum Domain : uint8_t { kStrings, kNumbers, kNarrow };
+  // kNumbers: every lexeme of the numbers that satisfy a formula. kNarrow: the same under a condition whose
+  // divisor is hard, in a narrower universe (schema/number.h). For the plain spelling only: kOffered is
+  // kNumbers without the zeros behind the point of what is asked to be whole, and kWhole is that spelling
+  // without any zeros at the end of a fraction (see number()).
+  enum Domain : uint8_t { kStrings, kNumbers, kNarrow, kOffered, kWhole };
   bool hard(FormulaId p);
+  Domain kid_domain(FormulaId p, Domain domain) const;
   uint32_t size_of_constants(FormulaId p);
   NumberLanguage& language(Domain d);
   RegexId combine(FormulaId p, Domain domain);
@@ -57,9 +66,9 @@ class Scalars {
 
   FormulaSpace& formulas_;
   RegexArena& regexes_;
-  bool canonical_;
-  NumberLanguage* numbers_[2] = {};     // plain, narrow: of the arena, which all its grammars share
-  FlatMap<uint32_t, RegexId> memo_[3];  // by domain
+  NumberSpelling spelling_;
+  NumberLanguage* numbers_[5] = {};     // by domain: of the arena, which all its grammars share
+  FlatMap<uint32_t, RegexId> memo_[5];  // by domain
   FlatMap<uint32_t, bool> hard_;
   FlatMap<uint32_t, uint32_t> constants_;  // by formula, see size_of_constants
   FlatMap<uint32_t, RegexId> finite_;      // number(), by formula

@@ -271,9 +271,9 @@ def add_schema_options(
     )
     group.add_argument(
         "--numbers",
-        choices=("any", "canonical"),
+        choices=("any", "plain", "canonical"),
         default=numbers,
-        help=f"every spelling, or one without exponent that every reader takes (default: {numbers})",
+        help=f"every spelling, none with exponents, or also none with zeros at the end of a fraction (default: {numbers})",
     )
     group.add_argument(
         "--strings",

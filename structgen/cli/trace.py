@@ -41,7 +41,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--html", metavar="FILE", help="write one page that loads nothing, instead of the table"
     )
-    add_constraint_options(parser, whitespace="compact", numbers="canonical", strings="plain")
+    add_constraint_options(parser, whitespace="compact", numbers="plain", strings="plain")
     parser.set_defaults(run=run)
 
 
