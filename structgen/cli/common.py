@@ -273,7 +273,8 @@ def add_schema_options(
         "--numbers",
         choices=("any", "plain", "canonical"),
         default=numbers,
-        help=f"every spelling, none with exponents, or also none with zeros at the end of a fraction (default: {numbers})",
+        help="every spelling, none with exponents, or also none with zeros at the end of a fraction "
+        f"(default: {numbers})",
     )
     group.add_argument(
         "--strings",
