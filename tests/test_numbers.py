@@ -92,7 +92,7 @@ def is_hard(condition: str, argument: str) -> bool:
 
 
 def in_universe(text: str, numbers: str, narrow: bool = False) -> bool:
-    """The lexemes that numeric conditions speak about (csrc/schema/number.h)."""
+    """The lexemes that numeric conditions speak about (csrc/numbers/number.h)."""
     found = LEXEME.fullmatch(text)
     if not found:
         return False

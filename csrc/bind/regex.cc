@@ -14,7 +14,7 @@
 #include "regex/regex.h"
 #include "regex/syntax.h"
 #include "schema/format.h"
-#include "schema/number.h"
+#include "numbers/number.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

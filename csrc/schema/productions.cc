@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "regex/charset.h"
 #include "regex/syntax.h"
-#include "schema/decimal.h"
+#include "numbers/decimal.h"
 #include "schema/unique.h"
 
 namespace structgen {

@@ -4,7 +4,7 @@
 
 #include "base/undo.h"
 #include "regex/syntax.h"
-#include "schema/decimal.h"
+#include "numbers/decimal.h"
 #include "schema/format.h"
 #include "schema/uri.h"
 

@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "regex/charset.h"
 #include "schema/format.h"
-#include "schema/number.h"
+#include "numbers/number.h"
 
 namespace structgen {
 

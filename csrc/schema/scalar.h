@@ -10,7 +10,7 @@
 #include "base/flat_map.h"
 #include "regex/syntax.h"
 #include "schema/formula.h"
-#include "schema/number.h"
+#include "numbers/number.h"
 
 namespace structgen {
 
@@ -41,7 +41,7 @@ class Scalars {
 
  private:
   // kNumbers: every lexeme of the numbers that satisfy a formula. kNarrow: the same under a condition whose
-  // divisor is hard, in a narrower universe (schema/number.h). For the plain spelling only: kOffered is
+  // divisor is hard, in a narrower universe (numbers/number.h). For the plain spelling only: kOffered is
   // kNumbers without the zeros behind the point of what is asked to be whole, and kWhole is that spelling
   // without any zeros at the end of a fraction (see number()).
   enum Domain : uint8_t { kStrings, kNumbers, kNarrow, kOffered, kWhole };

@@ -1,5 +1,5 @@
 // See decimal.h.
-#include "schema/decimal.h"
+#include "numbers/decimal.h"
 
 #include <algorithm>
 #include <charconv>

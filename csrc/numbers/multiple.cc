@@ -18,8 +18,8 @@
 #include "base/error.h"
 #include "base/undo.h"
 #include "regex/regex.h"
-#include "schema/divisor.h"
-#include "schema/number.h"
+#include "numbers/divisor.h"
+#include "numbers/number.h"
 
 namespace structgen {
 

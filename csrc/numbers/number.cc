@@ -1,6 +1,6 @@
 // See number.h. Bounds are built digit by digit, from the last to the first: at digit j, either the
 // lexeme already differs from the bound (and the rest is free) or it equals it and j+1 decides.
-#include "schema/number.h"
+#include "numbers/number.h"
 
 #include <algorithm>
 #include <limits>

@@ -30,7 +30,7 @@
 #include <string_view>
 
 #include "base/ids.h"
-#include "schema/decimal.h"
+#include "numbers/decimal.h"
 
 namespace structgen {
 

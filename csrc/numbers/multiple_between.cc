@@ -17,8 +17,8 @@
 
 #include "base/undo.h"
 #include "regex/regex.h"
-#include "schema/divisor.h"
-#include "schema/number.h"
+#include "numbers/divisor.h"
+#include "numbers/number.h"
 
 namespace structgen {
 

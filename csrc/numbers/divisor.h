@@ -8,7 +8,7 @@
 #include <numeric>
 #include <string>
 
-#include "schema/number.h"
+#include "numbers/number.h"
 
 namespace structgen {
 
