@@ -17,9 +17,9 @@
 
 #include "base/error.h"
 #include "base/undo.h"
-#include "regex/regex.h"
 #include "numbers/divisor.h"
 #include "numbers/number.h"
+#include "regex/regex.h"
 
 namespace structgen {
 

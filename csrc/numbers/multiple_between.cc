@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/undo.h"
-#include "regex/regex.h"
 #include "numbers/divisor.h"
 #include "numbers/number.h"
+#include "regex/regex.h"
 
 namespace structgen {
 
@@ -33,23 +33,6 @@ uint32_t digits_of(Wide x) {
   uint32_t n = 1;
   for (; x >= 10; x /= 10) ++n;
   return n;
-}
-
-// |bound| * 10^s, down or up to a whole number. False: too many digits.
-bool scaled(const Decimal& bound, uint32_t s, bool up, Wide& out, bool& whole) {
-  const int64_t exponent = bound.exponent + static_cast<int64_t>(s);
-  const auto size = static_cast<int64_t>(bound.digits.size());
-  if (size + exponent > kMaxDigits || size > kMaxDigits) return false;
-  out = 0;
-  whole = exponent >= 0;
-  const int64_t kept = whole ? size : std::max<int64_t>(size + exponent, 0);
-  for (int64_t i = 0; i < kept; ++i)
-    out = out * 10 + static_cast<uint32_t>(bound.digits[static_cast<std::size_t>(i)] - '0');
-  if (whole)
-    out *= power(static_cast<uint32_t>(exponent));
-  else if (up)
-    ++out;  // the digits left out are not all 0
-  return true;
 }
 
 class MultiplesBetween : public LazyLanguage {
@@ -255,13 +238,15 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
                                         RegexId& out) {
   Wide first = 0, last = 0;
   bool whole = true;
-  if (d.s > static_cast<uint32_t>(kMaxDigits) || !scaled(low.value, d.s, true, first, whole)) return false;
+  if (d.s > static_cast<uint32_t>(kMaxDigits) ||
+      !in_units(low.value, -static_cast<int64_t>(d.s), true, kMaxDigits, first, whole))
+    return false;
   if (low.open && whole) ++first;
   if (!exponents_ && !with_zero) first = std::max<Wide>(first, 1);
   first = (first + d.c - 1) / d.c * d.c;
   out = RegexArena::empty();
   if (high) {
-    if (!scaled(high->value, d.s, false, last, whole)) return false;
+    if (!in_units(high->value, -static_cast<int64_t>(d.s), false, kMaxDigits, last, whole)) return false;
     if (high->open && whole) {
       if (last == 0) return true;
       --last;

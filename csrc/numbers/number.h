@@ -19,7 +19,7 @@
 //   plain       a fraction of at most six digits may end in zeros: 3.50, 100.00, 0.500000
 // All three are one definition: a fraction of at most `zeros_until_` digits may end in zeros, where that is
 // 0, 6 or no limit. finite() limits them to what every reader takes for a finite double (see
-// Scalars::number). json_number() is every lexeme of RFC 8259; use it where no numeric condition applies.
+// Numbers::language). json_number() is every lexeme of RFC 8259; use it where no numeric condition applies.
 //
 // Cost: bounds and equality take a few arena calls a digit; integers() about 40; multipleOf is plain for
 // divisors 10^k, else automata unfolded as digits are read (see multiple.cc; with bounds
