@@ -69,6 +69,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(found)
     note(f"{found!r}")
+    for warning in found.result.warnings:
+        note(f"structgen: warning: {warning}")
     return OK if found.result.finish_reason == "stop" else REJECTED
 
 
