@@ -656,11 +656,11 @@ NB_MODULE(_core, m) {
       .def("captures",
            [](BoundMatcher& self) {
              const Use use(self);
-             const std::vector<Matcher::Capture> found = released([&] { return self.captures(); });
+             const std::vector<Capture> found = released([&] { return self.captures(); });
              std::vector<
                  std::tuple<std::string, std::size_t, std::size_t, std::size_t, std::size_t, nb::bytes>>
                  out;
-             for (const Matcher::Capture& c : found)
+             for (const Capture& c : found)
                out.emplace_back(c.name, c.begin, c.end, c.first_token, c.last_token, to_bytes(c.text));
              return out;
            })
