@@ -10,11 +10,11 @@
 #include "base/error.h"
 #include "bind/grammar.h"
 #include "bind/released.h"
+#include "numbers/number.h"
 #include "regex/charset.h"
 #include "regex/regex.h"
 #include "regex/syntax.h"
 #include "schema/format.h"
-#include "numbers/number.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

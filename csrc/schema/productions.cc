@@ -4,9 +4,9 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "numbers/decimal.h"
 #include "regex/charset.h"
 #include "regex/syntax.h"
-#include "numbers/decimal.h"
 #include "schema/unique.h"
 
 namespace structgen {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/undo.h"
-#include "regex/syntax.h"
 #include "numbers/decimal.h"
+#include "regex/syntax.h"
 #include "schema/format.h"
 #include "schema/uri.h"
 
