@@ -544,7 +544,7 @@ def _string_text(source: Source, value: str) -> str:
 
 def _number_text(source: Source, value: float) -> str:
     """Now and then an unusual numeral of the same value. Exponents only in the forms that the engine
-    takes under a numeric keyword: one digit and any exponent (csrc/schema/number.h)."""
+    takes under a numeric keyword: one digit and any exponent (csrc/numbers/number.h)."""
     plain = json.dumps(value)
     if not source.chance(15) or "e" in plain:
         return plain

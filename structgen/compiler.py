@@ -93,8 +93,8 @@ class Compiler:
                 list or its JSON), "gbnf" (or "ebnf"), "lark", "grammar" (either dialect), "structural_tag".
             text: the constraint; JSON may be given parsed.
             options: those of `json_schema`, for JSON; the other kinds take the same names and ignore them,
-                but for `numbers` and `strings` where schemas stand in a grammar. By default numbers are
-                canonical, strings plain and gaps at most one blank: programs read the answers of a server.
+                but for `numbers` and `strings` where schemas stand in a grammar. By default numbers and
+                strings are plain and gaps at most one blank: programs read the answers of a server.
 
         Raises:
             GrammarError: as the method that compiles the kind. ValueError: an unknown kind.
@@ -109,7 +109,7 @@ class Compiler:
         *,
         whitespace: str = "flexible",
         property_order: Literal["schema", "any"] = "schema",
-        numbers: Literal["any", "canonical"] | None = None,
+        numbers: Literal["any", "plain", "canonical"] | None = None,
         strings: Literal["any", "plain"] | None = None,
         formats: Literal["enforce", "annotate"] = "enforce",
         draft: str | int | None = None,
@@ -126,10 +126,13 @@ class Compiler:
                 "," and ":"), "spaced" (one after each), "pretty" (two-space indent), or a regex of what may
                 stand in a gap.
             property_order: "schema" keeps the keys of one ``properties`` in its order; "any" does not.
-            numbers: "any" takes every spelling of RFC 8259. "canonical" takes one spelling a number: no
-                exponent, no trailing zeros, at most 308 digits before the point, so every reader has a finite
-                double or a whole number of it. Default: "any" for a JSON Schema, "canonical" for what
-                programs read: Python types, ``response_format``, ``tools``.
+            numbers: "any" takes every spelling of RFC 8259. "plain" takes what people write: no exponent, no
+                ``-0``, at most 308 digits before the point, so every reader has a finite double or a whole
+                number of it. A fraction of up to six digits may end in zeros (``3.50``, ``100.00``), but
+                what ``integer``, or an ``enum`` or ``const`` of whole numbers, asks for has no point.
+                "canonical" takes one spelling a number: as "plain", without zeros at the end of a fraction.
+                Default: "any" for a JSON Schema, "plain" for what programs read: Python types,
+                ``response_format``, ``tools``.
             strings: "any" takes every spelling of RFC 8259, ``"\\u0041"`` for ``"A"`` too. "plain" takes what
                 JSON writers write: only quotes, backslashes and control characters are escaped, in the
                 shortest way. Default: "any" for a JSON Schema, else "plain".
@@ -192,7 +195,7 @@ class Compiler:
 
                 document, parse = unwrap_openai(schema)
                 text = _to_text(document)
-                numbers, strings = numbers or "canonical", strings or "plain"
+                numbers, strings = numbers or "plain", strings or "plain"
             else:
                 text = _to_text(schema)
         else:
@@ -200,7 +203,7 @@ class Compiler:
 
             document, parse = schema_of(schema)
             text = _to_text(document)
-            numbers, strings = numbers or "canonical", strings or "plain"
+            numbers, strings = numbers or "plain", strings or "plain"
         numbers, strings = numbers or "any", strings or "any"
         if extra_keys == "forbid":
             from .frontend.closing import closed_text
@@ -217,7 +220,7 @@ class Compiler:
             _metaschemas.documents,
             whitespace,
             property_order == "any",
-            numbers == "canonical",
+            numbers,
             strings == "plain",
             formats == "enforce",
             number,
@@ -285,7 +288,7 @@ class Compiler:
         lexer: Literal["contextual", "dynamic", "scannerless"] = "contextual",
         grammars: Mapping[str, Any] | None = None,
         import_paths: Sequence[str | os.PathLike[str]] = (),
-        numbers: Literal["any", "canonical"] = "any",
+        numbers: Literal["any", "plain", "canonical"] = "any",
         strings: Literal["any", "plain"] = "any",
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
@@ -337,7 +340,7 @@ class Compiler:
         self,
         spec: Any,
         *,
-        numbers: Literal["any", "canonical"] = "canonical",
+        numbers: Literal["any", "plain", "canonical"] = "plain",
         strings: Literal["any", "plain"] = "plain",
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
@@ -367,7 +370,7 @@ class Compiler:
         style: str = "hermes",
         parallel: bool = True,
         reasoning: bool = False,
-        numbers: Literal["any", "canonical"] = "canonical",
+        numbers: Literal["any", "plain", "canonical"] = "plain",
         strings: Literal["any", "plain"] = "plain",
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
@@ -586,8 +589,8 @@ def _to_text_deep(schema: Any) -> str:
 
 
 def _check_spelling(numbers: str, strings: str) -> None:
-    if numbers not in ("any", "canonical"):
-        raise ValueError(f"numbers is 'any' or 'canonical', not {numbers!r}")
+    if numbers not in ("any", "plain", "canonical"):
+        raise ValueError(f"numbers is 'any', 'plain' or 'canonical', not {numbers!r}")
     if strings not in ("any", "plain"):
         raise ValueError(f"strings is 'any' or 'plain', not {strings!r}")
 

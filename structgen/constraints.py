@@ -50,7 +50,7 @@ KINDS = ("schema", "regex", "choice", "gbnf", "lark", "grammar", "tools", "respo
 JSON_OPTIONS: dict[str, Any] = {
     "whitespace": "compact",
     "property_order": "schema",
-    "numbers": "canonical",
+    "numbers": "plain",
     "strings": "plain",
     "formats": "enforce",
     "draft": None,

@@ -235,6 +235,9 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON value")
 
 
+_REST_OF_NUMBER = re.compile(rb"[0-9+\-.eE]*")
+
+
 class _Search:
     """One explanation."""
 
@@ -283,17 +286,28 @@ class _Search:
             return "order", "this key may not come here: keys come in the order of `properties`", ()
         if not self.goes_on({}):
             return self.no_schema()
+        rest = _REST_OF_NUMBER.match(self.text, self.at)
+        until = rest.end() if rest else 0
+        if self.options["numbers"] != "any" and self.goes_on(self.schema, until, numbers="any"):
+            return self.other_number()
         causes = tuple(self.narrowed([], _Part((), _DROP), frozenset()))
         if len(causes) == 1:
             return "keyword", f"`{causes[0].keyword}` forbids what stands here", causes
         return "keyword", "several keywords together forbid what stands here", causes
+
+    def other_number(self) -> tuple[str, str, tuple[Cause, ...]]:
+        return (
+            "number",
+            f"numbers={self.options['numbers'] or 'plain'!r} writes this number in another way",
+            (),
+        )
 
     def no_schema(self) -> tuple[str, str, tuple[Cause, ...]]:
         """Not even the schema that allows everything takes the text."""
         if self.goes_on({}, whitespace="flexible"):
             return "whitespace", f"no such gap with whitespace={self.options['whitespace']!r}", ()
         if self.goes_on({}, whitespace="flexible", numbers="any"):
-            return "number", "numbers='canonical' writes this number in another way", ()
+            return self.other_number()
         if self.goes_on({}, whitespace="flexible", numbers="any", strings="any"):
             return "string", "strings='plain' writes this string in another way", ()
         if self.at == len(self.text):
@@ -311,14 +325,14 @@ class _Search:
 
     # ---- the minimal set ----
 
-    def goes_on(self, document: Any, **options: Any) -> bool:
-        """Does the text get further than it did?"""
+    def goes_on(self, document: Any, until: int = 0, **options: Any) -> bool:
+        """Does the text get further than it did, and as far as `until`?"""
         self.tries += 1
         try:
             matcher = self.compiler.json_schema(document, **{**self.options, **options}).matcher()
             length = matcher.validate_bytes(self.text)
             if self.at < len(self.text):
-                return length > self.at
+                return length >= max(self.at + 1, until)
             return length == len(self.text) and matcher.accept_bytes(self.text) and matcher.is_accepting()
         except (StructgenError, RecursionError):
             return False

@@ -4,7 +4,7 @@ Enters: a kind, a text (or the object that it is the JSON of), options of JSON. 
 `check` the report of what constrains nothing. Cost: that of the compile.
 
 Serving engines keep a request's constraint as such a pair, because it travels between processes. Answers of a
-server are read by programs: numbers are canonical, strings plain and gaps narrow here unless the caller says
+server are read by programs: numbers and strings are plain and gaps narrow here unless the caller says
 otherwise. JSON's whole language lets a model sample `15.000000...`, 32 blanks, or `"\\u0078"` for `"x"`.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "compile_kind"]
 
 _OPTIONS = {"whitespace", "property_order", "numbers", "strings", "formats", "draft", "on_limit"}
-_JSON = {"whitespace": "one-blank", "numbers": "canonical", "strings": "plain"}
+_JSON = {"whitespace": "one-blank", "numbers": "plain", "strings": "plain"}
 
 
 def compile_kind(compiler: Compiler, kind: str, text: Any, options: dict[str, Any]) -> CompiledGrammar:

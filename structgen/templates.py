@@ -332,7 +332,7 @@ class _Builder:
             return b.choice([b.literal(text.encode()) for text in part.choice])
         if part.schema is not None:
             text = json.dumps(part.schema)
-            return b.json(text, [], "compact", False, True, True, True, 0, [])
+            return b.json(text, [], "compact", False, "plain", True, True, 0, [])
         if part.stop is not None:
             return without(b, [part.stop])
         line = b.pattern(_LINE)

@@ -143,6 +143,11 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     status = main(["trace", "--prompt", "two lamps", "--schema", '{"enum": [1, 2]}'])
     out, err = capsys.readouterr()
     assert status == 0 and out.startswith("token") and "Trace(" in err
+    assert "warning: the request is probably outside what the embedded model knows" in err
+    prompt = "Ada Park is 36 years old and lives in Lima"
+    schema = '{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}'
+    assert main(["trace", "--prompt", prompt, "--schema", schema]) == 0
+    assert "warning" not in capsys.readouterr().err
     page = tmp_path / "t.html"
     assert main(["trace", "--prompt", "x", "--regex", "ab", "--html", str(page)]) == 0
     assert "ab" in read(page.read_text()).text and capsys.readouterr().out == ""

@@ -148,8 +148,23 @@ def test_refusals_that_no_keyword_causes(schema, text, kind, words) -> None:
 def test_options_that_refuse() -> None:
     gap = explain({"type": "array"}, "[1, 2]", whitespace="compact")
     assert gap is not None and gap.kind == "whitespace" and "compact" in gap.problem
-    number = explain({}, "[1e2]", numbers="canonical")
-    assert number is not None and number.kind == "number"
+    for schema, text, numbers in (
+        ({}, "[1e2]", "canonical"),
+        ({}, "[1e2]", "plain"),
+        ({}, "1.50", "canonical"),
+        ({}, "1.0000000", "plain"),
+        ({"type": "integer"}, "12.0", "plain"),
+        ({"enum": [1, 2]}, "1.0", "plain"),
+    ):
+        number = explain(schema, text, numbers=numbers)
+        assert number is not None and number.kind == "number" and repr(numbers) in number.problem
+    fraction = explain({"type": "integer"}, "12.5", numbers="plain")
+    assert fraction is not None and fraction.kind == "keyword"
+    listed = explain(
+        {"items": {"type": "integer"}}, "[1, 12.0, 12.5]", numbers="plain", whitespace="flexible"
+    )
+    assert listed is not None and listed.kind == "number"
+    assert explain({"type": "number"}, "12.00", numbers="plain") is None
     assert explain({"format": "date"}, '"x"', formats="annotate") is None
     assert explain({"items": [{}], "additionalItems": False}, "[1, 2]", draft=7) is not None
     other = explain({"$ref": "urn:x"}, "1", registry={"urn:x": {"type": "string"}})

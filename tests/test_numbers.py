@@ -15,6 +15,9 @@ from structgen import _core, errors
 
 LEXEME = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
 CANONICAL = re.compile(r"-?(0|[1-9]\d*)(\.\d*[1-9])?")
+PLAIN = re.compile(r"-?(0|[1-9]\d*)(\.(\d*[1-9]|\d{1,6}))?")
+NEGATIVE_ZERO = re.compile(r"-0(\.0*)?")
+SPELLINGS = ["any", "plain", "canonical"]
 ONE_DIGIT = re.compile(r"-?\d(\.0+)?[eE][+-]?\d+")
 MANTISSA = re.compile(r"-?[1-9]\.(\d*?)0*[eE]([+-]?\d+)")
 
@@ -88,13 +91,14 @@ def is_hard(condition: str, argument: str) -> bool:
     return condition == "multipleOf" and not re.fullmatch(r"1|0\.0*1|1e-\d+", argument)
 
 
-def in_universe(text: str, canonical: bool, narrow: bool = False) -> bool:
-    """The lexemes that numeric conditions speak about (csrc/schema/number.h)."""
+def in_universe(text: str, numbers: str, narrow: bool = False) -> bool:
+    """The lexemes that numeric conditions speak about (csrc/numbers/number.h)."""
     found = LEXEME.fullmatch(text)
     if not found:
         return False
-    if canonical:
-        return bool(CANONICAL.fullmatch(text)) and text != "-0"
+    if numbers != "any":
+        pattern = CANONICAL if numbers == "canonical" else PLAIN
+        return bool(pattern.fullmatch(text)) and not NEGATIVE_ZERO.fullmatch(text)
     if not found[3] or ONE_DIGIT.fullmatch(text):
         return True
     mantissa = MANTISSA.fullmatch(text)
@@ -137,22 +141,22 @@ CASES += [(name, bound) for name in list(HOLDS)[:5] for bound in BOUNDS]
 CASES += [("multipleOf", divisor) for divisor in DIVISORS]
 
 
-@pytest.mark.parametrize("canonical", [False, True])
+@pytest.mark.parametrize("numbers", SPELLINGS)
 @pytest.mark.parametrize(("condition", "argument"), CASES)
-def test_a_condition_holds_for_exactly_its_values(condition, argument, canonical):
+def test_a_condition_holds_for_exactly_its_values(condition, argument, numbers):
     try:
-        language = _core.Language.number(condition, argument, canonical=canonical)
+        language = _core.Language.number(condition, argument, numbers=numbers)
     except errors.SchemaTooComplex:
         assert condition == "multipleOf"
         return
-    rnd = random.Random(f"{condition} {argument} {canonical}")
+    rnd = random.Random(f"{condition} {argument} {numbers}")
     bound = value(argument)
     texts = [lexeme(rnd, bound) for _ in range(120)]
     if condition == "multipleOf":
         texts += [repr(float(bound * rnd.randint(-60, 60))) for _ in range(30)]
         texts += [str(int(bound * rnd.randint(-60, 60) * bound.denominator)) for _ in range(30)]
     for text in [*texts, "0", "-0", "0.0", "-0.0", "00", "+1", ".5", "1.", "1e", "", "-"]:
-        want = in_universe(text, canonical, is_hard(condition, argument)) and HOLDS[condition](
+        want = in_universe(text, numbers, is_hard(condition, argument)) and HOLDS[condition](
             value(text), bound
         )
         assert language.matches(text.encode()) == want, text
@@ -174,7 +178,7 @@ def test_scientific_notation_near_a_value():
             mantissa, _, exponent = f"{float(near):.{rnd.randint(0, 7)}e}".partition("e")
             zero = rnd.choice(("", "0")) if "." in mantissa else ""
             text = f"{mantissa}{zero}e{int(exponent) + rnd.choice((0, 0, 1, -1))}"
-            want = in_universe(text, False, is_hard(condition, argument)) and HOLDS[condition](
+            want = in_universe(text, "any", is_hard(condition, argument)) and HOLDS[condition](
                 value(text), bound
             )
             if language.matches(text.encode()) != want:
@@ -211,7 +215,7 @@ def test_several_divisors(parts, divisor):
         matcher = grammar.matcher()
         took = matcher.accept_bytes(text.encode()) and matcher.is_accepting()
         hard = any(is_hard("multipleOf", p) for p in parts if p != "integer")
-        assert took == (in_universe(text, False, hard) and (value(text) / bound).denominator == 1), text
+        assert took == (in_universe(text, "any", hard) and (value(text) / bound).denominator == 1), text
 
 
 def scientific(number: Fraction) -> str:
@@ -242,7 +246,7 @@ BETWEEN = [  # divisor, bounds
 ]
 
 
-@pytest.mark.parametrize("numbers", ["any", "canonical"])
+@pytest.mark.parametrize("numbers", SPELLINGS)
 @pytest.mark.parametrize(("divisor", "bounds"), BETWEEN)
 def test_multiples_between_bounds(divisor, bounds, numbers):
     flat = {k: v for k, v in bounds.items() if k != "not"}
@@ -266,7 +270,7 @@ def test_multiples_between_bounds(divisor, bounds, numbers):
     texts += [scientific(x) for x in found] + [f"{int(x)}" for x in found] + [repr(float(x)) for x in found]
     verdicts = set()
     for lexeme in [*texts, "0", "-0", "0.0", "0e3", "", "-"]:
-        holds = in_universe(lexeme, numbers == "canonical", is_hard("multipleOf", divisor))
+        holds = in_universe(lexeme, numbers, is_hard("multipleOf", divisor))
         if holds:
             x = value(lexeme)
             holds = all(
@@ -274,13 +278,15 @@ def test_multiples_between_bounds(divisor, bounds, numbers):
                 for k, v in [("multipleOf", divisor), *flat.items()]
             )
             holds = holds and all(x < b for b in below)
+            if numbers == "plain" and "type" in flat:  # what is asked to be whole has no point
+                holds = holds and "." not in lexeme
         matcher = grammar.matcher()
         assert (matcher.accept_bytes(lexeme.encode()) and matcher.is_accepting()) == holds, lexeme
         verdicts.add(holds)
     assert verdicts == {True, False}
 
 
-@pytest.mark.parametrize("numbers", ["any", "canonical"])
+@pytest.mark.parametrize("numbers", SPELLINGS)
 def test_no_multiple_between_bounds(numbers):
     compiler = structgen.Compiler(structgen.Vocabulary.from_bytes([b"0", b""], eos_token_ids=[1]))
     for divisor, low, high in (("104729", "1", "104728"), ("0.3", "0.31", "0.59"), ("7", "-6", "-1")):

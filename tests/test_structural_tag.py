@@ -425,7 +425,7 @@ def test_what_programs_read_is_spelled_in_one_way() -> None:
     shape = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
     lark = f"start: %json {json.dumps(schema)}"
     every: dict[str, Any] = {"numbers": "any", "strings": "any"}
-    one: dict[str, Any] = {"numbers": "canonical", "strings": "plain"}
+    one: dict[str, Any] = {"numbers": "plain", "strings": "plain"}
 
     def call(found: structgen.CompiledGrammar, text: str) -> bool:
         return harness.verdict(found, f'<tool_call>\n{{"name": "f", "arguments": {text}}}\n</tool_call>')
@@ -463,7 +463,7 @@ def test_strings_have_escapes_where_a_text_is_kept_out_of_them(field) -> None:
 
 
 def test_a_spelling_that_is_none() -> None:
-    with pytest.raises(ValueError, match="numbers is 'any' or 'canonical', not 'all'"):
+    with pytest.raises(ValueError, match="numbers is 'any', 'plain' or 'canonical', not 'all'"):
         BYTES.tools(TOOLS, numbers="all")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="strings is 'any' or 'plain', not 'all'"):
         BYTES.structural_tag({"type": "any_text"}, strings="all")  # type: ignore[arg-type]

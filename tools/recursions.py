@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("base", "regex", "grammar", "schema", "parse", "mask", "engine")
+FOLDERS = ("base", "regex", "numbers", "grammar", "schema", "parse", "mask", "engine")
 GUARD = "stack_is_low"
 # Recursions that need no guard: what a function's name has in it, and what bounds the depth. A cycle is left
 # out where each of its functions is one of these.

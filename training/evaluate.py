@@ -92,15 +92,16 @@ def summary(rows: list[dict[str, float]]) -> dict[str, float | None]:
 class Constraint:
     """Matchers from the engine, one grammar per schema."""
 
-    def __init__(self, tokenizer: Any, vocab_size: int) -> None:
+    def __init__(self, tokenizer: Any, vocab_size: int, numbers: str = "plain") -> None:
         import structgen  # not needed for free decoding
 
+        self.numbers = numbers  # as calls write them, unless told otherwise
         self.compiler = structgen.Compiler(
             structgen.Vocabulary.from_huggingface(tokenizer, vocab_size=vocab_size)
         )
 
     def matcher(self, schema: dict[str, Any]) -> Any:
-        return self.compiler.json_schema(schema, whitespace="compact").matcher()
+        return self.compiler.json_schema(schema, whitespace="compact", numbers=self.numbers).matcher()
 
 
 def evaluate(

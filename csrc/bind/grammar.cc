@@ -274,21 +274,21 @@ void bind_grammar(nb::module_& m) {
           "json",
           [](BoundGrammar& self, std::string schema,
              std::vector<std::pair<std::string, std::string>> registry, const std::string& whitespace,
-             bool any_order, bool canonical_numbers, bool plain_strings, bool enforce_formats, int draft,
+             bool any_order, const std::string& numbers, bool plain_strings, bool enforce_formats, int draft,
              std::vector<std::string> excludes) {
-            self.schemas.push_back({std::move(schema),
-                                    std::move(registry),
-                                    json_options(whitespace, any_order, canonical_numbers, plain_strings,
-                                                 enforce_formats, draft),
-                                    {},
-                                    {}});
+            self.schemas.push_back(
+                {std::move(schema),
+                 std::move(registry),
+                 json_options(whitespace, any_order, numbers, plain_strings, enforce_formats, draft),
+                 {},
+                 {}});
             self.schemas.back().options.layout.excludes = std::move(excludes);
             GrammarNode n;
             n.op = NodeOp::kPart;
             n.a = self.source.parts++;
             return self.source.add(std::move(n));
           },
-          "schema"_a, "registry"_a, "whitespace"_a, "any_order"_a, "canonical_numbers"_a, "plain_strings"_a,
+          "schema"_a, "registry"_a, "whitespace"_a, "any_order"_a, "numbers"_a, "plain_strings"_a,
           "enforce_formats"_a, "draft"_a, "excludes"_a = std::vector<std::string>())
       .def(
           "elements",

@@ -14,5 +14,6 @@ struct BoundGrammar {
   std::vector<structgen::JsonPart> schemas;
 };
 
-structgen::JsonOptions json_options(const std::string& whitespace, bool any_order, bool canonical_numbers,
+structgen::NumberSpelling number_spelling(std::string_view name);  // ValueError: an unknown one
+structgen::JsonOptions json_options(const std::string& whitespace, bool any_order, const std::string& numbers,
                                     bool plain_strings, bool enforce_formats, int draft);

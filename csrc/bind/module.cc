@@ -155,10 +155,10 @@ using Documents = std::vector<std::pair<std::string, std::string>>;
 // named.
 std::shared_ptr<Grammar> json_schema(Compiler& c, std::string_view schema,
                                      const std::optional<Documents>& given, const nb::callable& metaschemas,
-                                     const std::string& whitespace, bool any_order, bool canonical_numbers,
-                                     bool plain_strings, bool enforce_formats, int draft, bool subset) {
-  const JsonOptions o =
-      json_options(whitespace, any_order, canonical_numbers, plain_strings, enforce_formats, draft);
+                                     const std::string& whitespace, bool any_order,
+                                     const std::string& numbers, bool plain_strings, bool enforce_formats,
+                                     int draft, bool subset) {
+  const JsonOptions o = json_options(whitespace, any_order, numbers, plain_strings, enforce_formats, draft);
   Documents registry;
   if (given)
     registry = *given;
@@ -355,7 +355,14 @@ std::string_view from_bytes(const nb::bytes& b) { return {b.c_str(), b.size()}; 
 
 }  // namespace
 
-JsonOptions json_options(const std::string& whitespace, bool any_order, bool canonical_numbers,
+NumberSpelling number_spelling(std::string_view name) {
+  if (name == "any") return NumberSpelling::kAny;
+  if (name == "plain") return NumberSpelling::kPlain;
+  if (name == "canonical") return NumberSpelling::kCanonical;
+  throw Error(ErrorKind::kValue, "numbers is 'any', 'plain' or 'canonical'");
+}
+
+JsonOptions json_options(const std::string& whitespace, bool any_order, const std::string& numbers,
                          bool plain_strings, bool enforce_formats, int draft) {
   JsonOptions o;
   o.schema.enforce_formats = enforce_formats;
@@ -364,7 +371,7 @@ JsonOptions json_options(const std::string& whitespace, bool any_order, bool can
     o.schema.force_draft = true;
   }
   o.order = any_order ? PropertyOrder::kAny : PropertyOrder::kSchema;
-  o.canonical_numbers = canonical_numbers;
+  o.numbers = number_spelling(numbers);
   o.plain_strings = plain_strings;
   if (whitespace == "flexible")
     o.layout.mode = JsonLayout::kFlexible;
@@ -495,8 +502,7 @@ NB_MODULE(_core, m) {
       .def("json_schema_text", &json_schema_text, "schema"_a, "subset"_a,
            nb::sig("def json_schema_text(self, schema: str, subset: bool) -> Grammar | None"))
       .def("json_schema", &json_schema, "schema"_a, "registry"_a.none(), "metaschemas"_a, "whitespace"_a,
-           "any_order"_a, "canonical_numbers"_a, "plain_strings"_a, "enforce_formats"_a, "draft"_a,
-           "subset"_a)
+           "any_order"_a, "numbers"_a, "plain_strings"_a, "enforce_formats"_a, "draft"_a, "subset"_a)
       .def(
           "regex",
           [](Compiler& c, std::string_view pattern, bool subset) {
@@ -650,11 +656,11 @@ NB_MODULE(_core, m) {
       .def("captures",
            [](BoundMatcher& self) {
              const Use use(self);
-             const std::vector<Matcher::Capture> found = released([&] { return self.captures(); });
+             const std::vector<Capture> found = released([&] { return self.captures(); });
              std::vector<
                  std::tuple<std::string, std::size_t, std::size_t, std::size_t, std::size_t, nb::bytes>>
                  out;
-             for (const Matcher::Capture& c : found)
+             for (const Capture& c : found)
                out.emplace_back(c.name, c.begin, c.end, c.first_token, c.last_token, to_bytes(c.text));
              return out;
            })

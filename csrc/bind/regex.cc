@@ -8,12 +8,13 @@
 #include <nanobind/stl/vector.h>
 
 #include "base/error.h"
+#include "bind/grammar.h"
 #include "bind/released.h"
+#include "numbers/number.h"
 #include "regex/charset.h"
 #include "regex/regex.h"
 #include "regex/syntax.h"
 #include "schema/format.h"
-#include "schema/number.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -69,10 +70,10 @@ void bind_regex(nb::module_& m) {
           "name"_a)
       .def_static(
           "number",
-          [](std::string_view condition, std::string_view argument, bool canonical) {
+          [](std::string_view condition, std::string_view argument, std::string_view numbers) {
             auto l = std::make_unique<Language>();
             const auto value = [&] { return Decimal::parse(argument); };
-            NumberLanguage n(l->arena, canonical,
+            NumberLanguage n(l->arena, number_spelling(numbers),
                              condition == "multipleOf" && NumberLanguage::is_hard(value()));
             if (condition == "any")
               l->root = n.any();
@@ -94,7 +95,7 @@ void bind_regex(nb::module_& m) {
               throw Error(ErrorKind::kValue, "unknown condition");
             return l;
           },
-          "condition"_a, "argument"_a = "0", "canonical"_a = false)
+          "condition"_a, "argument"_a = "0", "numbers"_a = "any")
       .def("matches", &Language::matches, "text"_a, nb::lock_self())
       .def("is_empty", &Language::is_empty, nb::lock_self())
       .def("__len__", &Language::size, nb::lock_self());

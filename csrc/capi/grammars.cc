@@ -85,6 +85,15 @@ Draft draft(int32_t number) {
   }
 }
 
+NumberSpelling numbers(int32_t number) {
+  switch (number) {
+    case 0: return NumberSpelling::kPlain;
+    case 1: return NumberSpelling::kAny;
+    case 2: return NumberSpelling::kCanonical;
+    default: throw Error(ErrorKind::kValue, "any_numbers is 0, 1 or 2, not " + std::to_string(number));
+  }
+}
+
 structgen_grammar* handle(std::shared_ptr<Grammar> grammar) {
   std::vector<ReportEntry> report = grammar->report();
   return new structgen_grammar{std::move(grammar), std::move(report)};
@@ -100,7 +109,7 @@ structgen_status json(structgen_compiler* compiler, structgen_bytes schema,
     JsonOptions o;
     o.layout = layout(asked.whitespace);
     o.order = asked.any_property_order ? PropertyOrder::kAny : PropertyOrder::kSchema;
-    o.canonical_numbers = !asked.any_numbers;
+    o.numbers = numbers(asked.any_numbers);
     o.plain_strings = !asked.any_strings;
     o.schema.enforce_formats = !asked.annotate_formats;
     if (asked.draft) {

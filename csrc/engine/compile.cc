@@ -124,7 +124,7 @@ std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const Sc
   const SchemaSet* report_of = schemas.get();
   const auto [w, hold] = enter(options.plain_strings, subset);
   auto productions = std::make_unique<JsonProductions>(w->regexes, std::move(schemas), options.layout,
-                                                       options.order, options.canonical_numbers);
+                                                       options.order, options.numbers);
   const RuleId root = productions->root();
   auto grammar = std::make_shared<Grammar>(w, std::move(productions), root,
                                            std::vector<const SchemaSet*>{report_of}, limits_.mask);
@@ -210,8 +210,8 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
   for (std::size_t i = 0; i < schemas.size(); ++i) {
     const JsonOptions& o = schemas[i].options;
     report_of.push_back(sets[i].get());
-    auto part = std::make_unique<JsonProductions>(
-        w->regexes, std::move(sets[i]), layout(w->regexes, source, schemas[i]), o.order, o.canonical_numbers);
+    auto part = std::make_unique<JsonProductions>(w->regexes, std::move(sets[i]),
+                                                  layout(w->regexes, source, schemas[i]), o.order, o.numbers);
     const RuleId root = part->root();
     all->add(std::move(part), root);
   }

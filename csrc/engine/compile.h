@@ -32,7 +32,7 @@ struct JsonOptions {
   SchemaOptions schema;
   JsonLayout layout;
   PropertyOrder order = PropertyOrder::kSchema;
-  bool canonical_numbers = false;
+  NumberSpelling numbers = NumberSpelling::kAny;
   bool plain_strings = false;  // see RegexArena: such grammars have worlds of their own
 };
 

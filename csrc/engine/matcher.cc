@@ -7,12 +7,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/depth.h"
 #include "base/error.h"
 #include "base/undo.h"
 #include "base/work.h"
-#include "parse/spans.h"
-#include "regex/groups.h"
+#include "engine/captures.h"
+#include "engine/open_places.h"
 
 namespace structgen {
 
@@ -29,8 +28,6 @@ class Narrowing {
   Grammar& grammar_;
   const uint64_t before_;
 };
-
-constexpr char kMark = static_cast<char>(0xFF);  // begins the paths of special tokens, which are no text
 }  // namespace
 
 Matcher::Matcher(std::shared_ptr<Grammar> grammar, Request request)
@@ -334,7 +331,7 @@ bool Matcher::accept_tokens(std::span<const TokenId> tokens) {
 
 bool Matcher::accept_bytes(std::string_view bytes) {
   if (is_terminated()) return bytes.empty();
-  if (bytes.find(kMark) != std::string_view::npos) return false;
+  if (bytes.find(kSpecialMark) != std::string_view::npos) return false;
   if (epoch_->parser.marked() && bytes.find(static_cast<char>(kEdge)) != std::string_view::npos) return false;
   const StateId s = walk_text(current(), bytes);
   if (s == Parser::dead() || !completable(s)) return false;
@@ -355,7 +352,7 @@ std::size_t Matcher::validate_bytes(std::string_view bytes) {
   StateId s = current();
   std::size_t n = 0;
   std::vector<StateId> on;  // behind each byte, where not every state can be completed
-  for (; n < bytes.size() && bytes[n] != kMark; ++n) {
+  for (; n < bytes.size() && bytes[n] != kSpecialMark; ++n) {
     if (static_cast<uint8_t>(bytes[n]) == kEdge) break;
     s = walk_text(s, bytes.substr(n, 1));
     if (s == Parser::dead()) break;
@@ -388,72 +385,19 @@ void Matcher::rollback(std::size_t n) {
   terminated_ -= std::min(terminated_, n);
 }
 
-// Of a middle: the captures of the whole text that lie in it.
-std::vector<Span> Matcher::captured_around(const Grammar::Around& around) {
-  const bool complete = is_terminated() || is_accepting();
-  const std::string whole = around.prefix + text_ + (complete ? around.suffix : std::string());
-  const WorkScope scope(Task::kCaptures, 10 * std::min(Meter::kEndless / 10, reading_work(whole.size())));
-  std::vector<Span> all, out;
-  if (const Pattern* pattern = around.grammar->groups()) {
-    for (const GroupSpan& g : find_groups(*pattern, whole, complete)) all.push_back({g.name, g.begin, g.end});
-  } else {
-    std::lock_guard hold(grammar_->world().lock);
-    around.grammar->rotate_if_full();
-    const std::shared_ptr<Epoch> epoch = around.grammar->epoch();
-    all = find_spans(epoch->parser, around.grammar->productions(), around.grammar->start_rule(), whole,
-                     complete);
-  }
-  const std::size_t begin = around.prefix.size(), end = begin + text_.size();
-  for (const Span& s : all)
-    if (s.begin >= begin && s.end <= end) out.push_back({s.name, s.begin - begin, s.end - begin});
-  return out;
-}
-
-std::vector<Matcher::Capture> Matcher::captures() {
-  std::vector<Capture> out;
-  if (grammar_->captures().empty()) return out;
-  const WorkScope scope(Task::kCaptures, 10 * std::min(Meter::kEndless / 10, reading_work(text_.size())));
+std::vector<Capture> Matcher::captures() {
+  if (grammar_->captures().empty()) return {};
+  const Captures captures(*grammar_, text_, ends_, tokens_, is_terminated() || is_accepting());
+  const WorkScope scope(Task::kCaptures,
+                        10 * std::min(Meter::kEndless / 10, reading_work(captures.length())));
+  if (!captures.needs_epoch()) return captures.of(captures.spans(nullptr));
   std::vector<Span> spans;
-  if (const Grammar::Around* around = grammar_->around()) {
-    spans = captured_around(*around);
-  } else if (const Pattern* pattern = grammar_->groups()) {
-    for (const GroupSpan& g : find_groups(*pattern, text_, is_terminated() || is_accepting()))
-      spans.push_back({g.name, g.begin, g.end});
-  } else {
+  {
     std::lock_guard hold(grammar_->world().lock);
     refresh();
-    std::vector<std::size_t> tokens;  // where they begin
-    if (epoch_->limits)
-      for (std::size_t i = 0, begin = 0; i < ends_.size(); begin = ends_[i++])
-        if (tokens_[i] >= 0 && begin < ends_[i]) tokens.push_back(begin);
-    spans = find_spans(epoch_->parser, grammar_->productions(), grammar_->start_rule(), text_,
-                       is_terminated() || is_accepting(), tokens);
+    spans = captures.spans(epoch_.get());
   }
-  std::string shown;                  // without special tokens
-  std::vector<std::size_t> at(1, 0);  // in it, at the beginning of each step
-  for (std::size_t i = 0, begin = 0; i < ends_.size(); begin = ends_[i++]) {
-    if (begin < ends_[i] && text_[begin] != kMark) shown.append(text_, begin, ends_[i] - begin);
-    at.push_back(shown.size());
-  }
-  const auto place = [&](std::size_t x) {
-    const std::size_t step =
-        static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), x) - ends_.begin());
-    const std::size_t begin = step == 0 ? 0 : ends_[step - 1];
-    return std::min(at[step] + (x - begin), at[std::min(step + 1, at.size() - 1)]);
-  };
-  for (const Span& s : spans) {
-    Capture c{grammar_->captures()[s.name], place(s.begin), place(s.end), 0, 0, {}};
-    c.first_token =
-        static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), s.begin) - ends_.begin());
-    c.last_token =
-        s.begin == s.end
-            ? c.first_token
-            : static_cast<std::size_t>(std::lower_bound(ends_.begin(), ends_.end(), s.end) - ends_.begin()) +
-                  1;
-    c.text = shown.substr(c.begin, c.end - c.begin);
-    out.push_back(std::move(c));
-  }
-  return out;
+  return captures.of(spans);
 }
 
 void Matcher::reset() { rollback(history()); }
@@ -640,7 +584,7 @@ ByteSet Matcher::live(bool inside) {
   const GrammarWork scope(*grammar_, &epoch_, Task::kForced, grammar_->mask_work());
   ByteSet live = epoch_->parser.live(epoch_->limits && !inside ? epoch_->parser.begin_token(current())
                                                                : epoch_->parser.at_edge(current()));
-  live.remove(static_cast<uint8_t>(kMark));
+  live.remove(static_cast<uint8_t>(kSpecialMark));
   live.remove(kEdge);
   return live;
 }
@@ -654,7 +598,7 @@ std::string Matcher::forced_bytes(std::size_t limit) {
   StateId s = epoch_->limits ? epoch_->parser.begin_token(current()) : current();
   while (out.size() < limit && !epoch_->parser.state(s).accepting) {
     const ByteSet live = epoch_->parser.live(s);
-    if (live.count() != 1 || live.has(static_cast<uint8_t>(kMark))) break;
+    if (live.count() != 1 || live.has(static_cast<uint8_t>(kSpecialMark))) break;
     const uint8_t b = static_cast<uint8_t>(live.first());
     out.push_back(static_cast<char>(b));
     s = epoch_->parser.step(s, b);
@@ -673,44 +617,13 @@ std::vector<TokenId> Matcher::tail(std::size_t most) const {
   return {tokens_.end() - static_cast<std::ptrdiff_t>(n), tokens_.end()};
 }
 
-// Whether some token whose text begins at the node is longer than it, by bytes that may come next.
-bool Matcher::longer(uint32_t node, StateId s) {
-  check_depth();
-  const TokenTrie& trie = grammar_->vocabulary().trie();
-  if (trie.leaf(node) || s == Parser::dead()) return false;
-  const TokenTrie::Kids& kids = trie.kids(node);
-  const ByteSet next = kids.set & epoch_->parser.live(s);
-  bool found = false;
-  next.for_each([&](uint8_t b) {
-    if (found) return;
-    const uint32_t child = trie.child(kids, b);
-    found = !trie.tokens(child).empty() || longer(child, epoch_->parser.step(s, b));
-  });
-  return found;
-}
-
 std::vector<std::size_t> Matcher::open_places(std::string_view text, std::string_view forced) {
-  std::vector<std::size_t> out;
   std::lock_guard hold(grammar_->world().lock);
   const GrammarWork scope(*grammar_, &epoch_, Task::kForced, grammar_->mask_work());
   refresh();
   StateId s = current();
   for (char b : forced) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
-  const TokenTrie& trie = grammar_->vocabulary().trie();
-  const std::size_t longest = grammar_->vocabulary().longest();
-  for (std::size_t at = text.size() > longest ? text.size() - longest : 0; at < text.size(); ++at) {
-    uint32_t node = 0;
-    std::size_t end = at;
-    while (end < text.size() && !trie.leaf(node)) {
-      const TokenTrie::Kids& kids = trie.kids(node);
-      const uint8_t b = static_cast<uint8_t>(text[end]);
-      if (!kids.set.has(b)) break;
-      node = trie.child(kids, b);
-      ++end;
-    }
-    if (end == text.size() && longer(node, s)) out.push_back(at);
-  }
-  return out;
+  return structgen::open_places(grammar_->vocabulary(), epoch_->parser, s, text);
 }
 
 // ---- budgets: what of them needs the lock and no step of this sequence is in engine/budget.cc ----

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "engine/budget.h"
+#include "engine/captures.h"
 #include "engine/grammar.h"
 #include "engine/request.h"
-#include "parse/spans.h"
 
 namespace structgen {
 
@@ -65,12 +65,6 @@ class Matcher {
   std::vector<std::size_t> open_places(std::string_view text, std::string_view forced);
   // The named parts of what was read, by begin, longer ones first; see parse/spans.h. Bytes count text only:
   // a special token has none. Tokens count steps of the history. Throws kBudgetExceeded.
-  struct Capture {
-    std::string name;
-    std::size_t begin, end;               // bytes
-    std::size_t first_token, last_token;  // behind the last one
-    std::string text;
-  };
   std::vector<Capture> captures();
   // Bytes that a token may begin with; `inside`: that may come next in a token begun.
   ByteSet live(bool inside = false);
@@ -116,8 +110,6 @@ class Matcher {
   bool bounded_row(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
   void measure();
 
-  std::vector<Span> captured_around(const Grammar::Around& around);
-  bool longer(uint32_t node, StateId s);  // under the lock
   void migrate();  // under the lock: takes this matcher's states into the grammar's current epoch
   void refresh();  // under the lock: rotates and migrates where needed
 

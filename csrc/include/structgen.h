@@ -134,12 +134,13 @@ typedef struct structgen_document {
 } structgen_document;
 
 /* How JSON is written. Zero and NULL mean the defaults, which are those of a server: numbers without
- * exponents and trailing zeros, no escapes where a plain character does, one blank at most. */
+ * exponents, no escapes where a plain character does, one blank at most. */
 typedef struct structgen_json_options {
   size_t size;                /* sizeof(structgen_json_options) */
   const char* whitespace;     /* "one-blank", "compact", "spaced", "flexible", "pretty", or a regex */
   int32_t any_property_order; /* 1: keys in any order; 0: in the schema's */
-  int32_t any_numbers;        /* 1: every spelling of JSON */
+  int32_t any_numbers;        /* 0: no exponents; a fraction of up to six digits may end in zeros (3.50).
+                                 1: every spelling of JSON. 2: no zeros at the end of a fraction either */
   int32_t any_strings;        /* 1: every spelling of JSON */
   int32_t annotate_formats;   /* 1: `format` constrains nothing */
   int32_t draft;              /* 4, 6, 7, 2019 or 2020; 0: the schema's `$schema`, else 2020 */

@@ -24,7 +24,7 @@ FormulaSpace::FormulaSpace() {
 std::size_t FormulaSpace::byte_size() const {
   return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + regions_.size() * 96 +
          texts_.size() * sizeof(std::string_view) + text_index_.byte_size() + negations_[0].byte_size() +
-         negations_[1].byte_size();
+         negations_[1].byte_size() + decimals_.size() * (sizeof(Decimal) + 24);
 }
 
 FormulaId FormulaSpace::add(Formula f, std::span<const FormulaId> kids) {
@@ -277,6 +277,17 @@ uint32_t FormulaSpace::intern_text(std::string_view text) {
         texts_.emplace_back(kept.data(), kept.size());
         return static_cast<uint32_t>(texts_.size() - 1);
       });
+}
+
+const Decimal& FormulaSpace::decimal(uint32_t text_id) {
+  if (const auto known = decimals_.find(text_id); known != decimals_.end()) return known->second;
+  return decimals_.emplace(text_id, Decimal::parse_any(texts_[text_id])).first->second;
+}
+
+const Decimal& FormulaSpace::short_decimal(uint32_t text_id) {
+  const Decimal& out = decimal(text_id);
+  out.require_short(texts_[text_id]);
+  return out;
 }
 
 RegionId FormulaSpace::add_region(Region r) {

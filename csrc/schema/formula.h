@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/arena.h"
@@ -23,6 +24,7 @@
 #include "base/ids.h"
 #include "base/intern.h"
 #include "base/small_vector.h"
+#include "numbers/decimal.h"
 #include "regex/regex.h"
 
 namespace structgen {
@@ -133,6 +135,9 @@ class FormulaSpace {
   // ---- texts and names ----
   uint32_t intern_text(std::string_view text);
   std::string_view text(uint32_t id) const { return texts_[id]; }
+  // The number that a text is, read once; `short_decimal` throws as Decimal::parse does.
+  const Decimal& decimal(uint32_t text_id);
+  const Decimal& short_decimal(uint32_t text_id);
 
   // ---- regions ----
   RegionId names(std::vector<NameId> names);
@@ -172,6 +177,7 @@ class FormulaSpace {
   InternTable region_index_;
   std::vector<std::string_view> texts_;  // in the pool
   InternTable text_index_;
+  std::unordered_map<uint32_t, Decimal> decimals_;  // by text
 };
 
 }  // namespace structgen

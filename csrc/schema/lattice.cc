@@ -1,17 +1,14 @@
-// Numbers that are few: multiples of something between two bounds, tried one by one.
-//
-// In: a conjunction of number conditions. Out: the language of the numbers that meet them, where at most
-// kTried multiples of a common step lie between its bounds and at most kFound of them meet the rest.
-// Cost: linear in the candidates. The automata of several divisors multiply (6.75, 19, 9.5, 2.125 and not 2,
-// 5, 7, 11, 37 have 10^8 states together); the numbers between -100000 and -10000 that 6.75, 19, 9.5
-// and 2.125 divide are eleven.
+// See lattice.h. The decimals of a formula are whole numbers in units of one power of ten.
+#include "schema/lattice.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <optional>
 
 #include "base/depth.h"
-#include "schema/scalar.h"
+#include "numbers/fixed.h"
+#include "schema/numbers.h"
 
 namespace structgen {
 
@@ -19,28 +16,21 @@ namespace {
 
 constexpr int64_t kTried = 4096;
 constexpr std::size_t kFound = 256;
-constexpr int64_t kLargest =
-    1'000'000'000'000'000;  // of a scaled number: sums and remainders stay in 64 bits
+constexpr int64_t kLargest = 1'000'000'000'000'000;  // in units: sums and remainders stay in 64 bits
+constexpr int64_t kMostDigits = 16;                  // of it
 
 // The decimals of a formula as integers in units of 10^exponent.
 class Scaled {
  public:
-  Scaled(const FormulaSpace& formulas, FormulaId p) : formulas_(formulas) { ok_ = scan(p); }
+  Scaled(FormulaSpace& formulas, FormulaId p) : formulas_(formulas) { ok_ = scan(p); }
   bool ok() const { return ok_; }
   uint32_t divisors() const { return divisors_; }
 
   std::optional<int64_t> of(const Decimal& d) const {
-    int64_t out = 0;
-    for (char c : d.digits) {
-      if (out > kLargest) return {};
-      out = out * 10 + (c - '0');
-    }
-    for (int64_t e = d.exponent; out != 0 && e > exponent_; --e) {
-      if (out > kLargest) return {};
-      out *= 10;
-    }
-    if (out > kLargest) return {};
-    return d.negative ? -out : out;
+    Wide out = 0;
+    bool whole = true;
+    if (!in_units(d, exponent_, false, kMostDigits, out, whole) || out > kLargest) return {};
+    return d.negative ? -static_cast<int64_t>(out) : static_cast<int64_t>(out);
   }
 
   struct Bounds {
@@ -104,17 +94,27 @@ class Scaled {
     }
   }
 
-  bool satisfies(FormulaId p, int64_t x) const {
+  // `pointed`: with a point and zeros behind it, which what asks for whole numbers does not take.
+  bool satisfies(FormulaId p, int64_t x, bool pointed) const {
     check_depth();
     const Formula& f = formulas_[p];
-    const auto some = [&](FormulaId k) { return satisfies(k, x); };
+    if (pointed && asks_whole(formulas_, p)) return false;
+    const auto some = [&](FormulaId k) { return satisfies(k, x, pointed); };
+    const auto plainly = [&](FormulaId k) { return satisfies(k, x, false); };
     switch (f.op) {
       case Op::kTrue: return true;
       case Op::kFalse: return false;
       case Op::kAnd: return std::ranges::all_of(formulas_.kids(p), some);
-      case Op::kOr: return std::ranges::any_of(formulas_.kids(p), some);
-      case Op::kOne: return std::ranges::count_if(formulas_.kids(p), some) == 1;
-      case Op::kNot: return !satisfies(f.kids[0], x);
+      case Op::kOr: {
+        const bool mixed = names_fractions(formulas_, p);
+        return std::ranges::any_of(formulas_.kids(p), [&](FormulaId k) {
+          return mixed && formulas_[k].op == Op::kEqual ? plainly(k) : some(k);
+        });
+      }
+      case Op::kOne:
+        return std::ranges::count_if(formulas_.kids(p), plainly) == 1 &&
+               std::ranges::any_of(formulas_.kids(p), some);
+      case Op::kNot: return !plainly(f.kids[0]);
       default: break;
     }
     const int64_t y = *of(decimal(f));
@@ -132,8 +132,9 @@ class Scaled {
   }
 
  private:
-  Decimal decimal(const Formula& f) const {
-    return Decimal::parse_any(f.op == Op::kInteger ? std::string_view("1") : formulas_.text(f.a));
+  const Decimal& decimal(const Formula& f) const {
+    static const Decimal one = Decimal::parse("1");
+    return f.op == Op::kInteger ? one : formulas_.decimal(f.a);
   }
 
   bool scan(FormulaId p) {
@@ -153,7 +154,7 @@ class Scaled {
       case Op::kAtLeast:
       case Op::kAtMost:
       case Op::kEqual: {
-        const Decimal d = decimal(f);
+        const Decimal& d = decimal(f);
         if (d.exponent < -15) return false;
         exponent_ = std::min(exponent_, d.exponent);
         divisors_ += f.op == Op::kMultiple;
@@ -163,21 +164,21 @@ class Scaled {
     }
   }
 
-  const FormulaSpace& formulas_;
+  FormulaSpace& formulas_;
   int64_t exponent_ = 0;
   uint32_t divisors_ = 0;
   bool ok_ = false;
 };
 
 // Every decimal of p fits the scale.
-bool fits(const FormulaSpace& formulas, const Scaled& scaled, FormulaId p) {
+bool fits(FormulaSpace& formulas, const Scaled& scaled, FormulaId p) {
   check_depth();
   const Formula& f = formulas[p];
   switch (f.op) {
     case Op::kMultiple:
     case Op::kAtLeast:
     case Op::kAtMost:
-    case Op::kEqual: return scaled.of(Decimal::parse_any(formulas.text(f.a))).has_value();
+    case Op::kEqual: return scaled.of(formulas.decimal(f.a)).has_value();
     case Op::kInteger: return scaled.of(Decimal::parse("1")).has_value();
     default:
       return std::ranges::all_of(formulas.kids(p), [&](FormulaId k) { return fits(formulas, scaled, k); });
@@ -186,21 +187,19 @@ bool fits(const FormulaSpace& formulas, const Scaled& scaled, FormulaId p) {
 
 }  // namespace
 
-bool Scalars::few(FormulaId p, Domain domain, RegexId& out) {
-  if (!(formulas_[p].has & kHasMultiple)) return false;
-  const Scaled scaled(formulas_, p);
-  if (!scaled.ok() || scaled.divisors() < 2 || !fits(formulas_, scaled, p)) return false;
+bool few_numbers(FormulaSpace& formulas, FormulaId p, std::vector<FewNumber>& out) {
+  if (!(formulas[p].has & kHasMultiple)) return false;
+  const Scaled scaled(formulas, p);
+  if (!scaled.ok() || scaled.divisors() < 2 || !fits(formulas, scaled, p)) return false;
   const auto bounds = scaled.bounds(p);
   if (!bounds || !bounds->low || !bounds->high || bounds->step == 0) return false;
   const int64_t step = bounds->step, low = *bounds->low, high = *bounds->high;
   if (high / step - low / step > kTried) return false;
-  std::vector<RegexId> found;
   for (int64_t k = low / step - 1; k <= high / step + 1; ++k) {
-    if (!scaled.satisfies(p, k * step)) continue;
-    if (found.size() == kFound) return false;
-    found.push_back(language(domain).equal_to(scaled.number(k * step)));
+    if (!scaled.satisfies(p, k * step, false)) continue;
+    if (out.size() == kFound) return false;
+    out.push_back({scaled.number(k * step), !scaled.satisfies(p, k * step, true)});
   }
-  out = regexes_.alt(std::span<const RegexId>(found));
   return true;
 }
 

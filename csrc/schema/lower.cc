@@ -3,7 +3,7 @@
 #include "base/depth.h"
 #include "base/error.h"
 #include "base/undo.h"
-#include "schema/decimal.h"
+#include "numbers/decimal.h"
 #include "schema/format.h"
 #include "schema/unevaluated.h"
 

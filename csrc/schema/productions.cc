@@ -4,9 +4,9 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "numbers/decimal.h"
 #include "regex/charset.h"
 #include "regex/syntax.h"
-#include "schema/decimal.h"
 #include "schema/unique.h"
 
 namespace structgen {
@@ -19,12 +19,12 @@ constexpr std::size_t kShown = 80;  // bytes of a pattern that an error quotes
 }  // namespace
 
 JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas,
-                                 const JsonLayout& layout, PropertyOrder order, bool canonical_numbers)
+                                 const JsonLayout& layout, PropertyOrder order, NumberSpelling numbers)
     : regexes_(regexes),
       schemas_(std::move(schemas)),
       layout_(layout),
       lowering_(*schemas_, formulas_, order),
-      scalars_(formulas_, regexes_, canonical_numbers),
+      scalars_(formulas_, regexes_, numbers),
       solver_(lowering_, formulas_, regexes_, scalars_) {
   switch (layout_.mode) {
     case JsonLayout::kFlexible: {

@@ -39,7 +39,7 @@ class JsonProductions : public Productions {
  public:
   // Throws kUnsatisfiableSchema where no value exists.
   JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas, const JsonLayout& layout,
-                  PropertyOrder order, bool canonical_numbers);
+                  PropertyOrder order, NumberSpelling numbers);
   RuleId root() const { return root_; }
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool compared(RuleId rule) const override { return rules_[rule.v].kind == kValue; }

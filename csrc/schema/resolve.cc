@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/undo.h"
+#include "numbers/decimal.h"
 #include "regex/syntax.h"
-#include "schema/decimal.h"
 #include "schema/format.h"
 #include "schema/loops.h"
 #include "schema/uri.h"

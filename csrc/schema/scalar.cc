@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 #include "regex/charset.h"
 #include "schema/format.h"
-#include "schema/number.h"
+#include "schema/witness.h"
 
 namespace structgen {
 
@@ -48,20 +48,6 @@ std::string Scalars::unspell(std::string_view spelled) {
   return out;
 }
 
-RegexId Scalars::universe(Domain domain) {
-  return domain == kStrings ? json_string_body(regexes_) : language(domain).any();
-}
-
-NumberLanguage& Scalars::language(Domain d) {
-  const bool narrow = d == kNarrow;
-  NumberLanguage*& known = numbers_[narrow];
-  if (!known)
-    known = &regexes_.attached<NumberLanguage>((canonical_ ? 2 : 0) + narrow, [&] {
-      return std::make_shared<NumberLanguage>(regexes_, canonical_, narrow);
-    });
-  return *known;
-}
-
 RegexId Scalars::canonical_body() {
   RegexId& known = regexes_.remembered(2);
   if (known == RegexArena::empty()) {
@@ -93,93 +79,22 @@ RegexId Scalars::length(uint32_t min, uint32_t max) {
 
 // Throws where it is too much to tell whether there is any.
 RegexId Scalars::string(FormulaId p) {
-  const RegexId out = combine(p, kStrings);
+  const RegexId out = combine(p);
   if (regexes_.undecided(out)) regexes_.is_empty(out);
   return out;
 }
 
-// Canonical numbers have at most kReadableDigits digits before the point, unless a condition names numbers of
-// about that size. Conditions whose constants have few digits in all are met, if at all, by a number below
-// their product and so below the limit: what the arithmetic of witness.cc and lattice.cc finds stays right.
-// Not beside a hard divisor: its automaton times a counter of 308 is too large to decide.
-RegexId Scalars::number(FormulaId p) {
-  const RegexId out = finite_number(p);
-  if (regexes_.undecided(out)) regexes_.is_empty(out);
-  return out;
-}
-
-RegexId Scalars::finite_number(FormulaId p) {
-  const Domain domain = hard(p) ? kNarrow : kNumbers;
-  constexpr uint32_t kSmall = NumberLanguage::kReadableDigits - 8;
-  if (!canonical_ || domain == kNarrow || p == FormulaSpace::no() || size_of_constants(p) > kSmall)
-    return combine(p, domain);
-  if (const RegexId* known = finite_.find(p.v)) return *known;
-  NumberLanguage& numbers = language(domain);
-  RegexId out;
-  if (p == FormulaSpace::yes())
-    out = numbers.finite_any();
-  else if (formulas_[p].op == Op::kInteger)
-    out = numbers.finite_integers();
-  else
-    out = regexes_.both(combine(p, domain), numbers.finite());
-  finite_.emplace(p.v, out);
-  return out;
-}
-
-// The digits of all numbers in a formula, those of their exponents' size included.
-uint32_t Scalars::size_of_constants(FormulaId p) {
+RegexId Scalars::combine(FormulaId p) {
   check_depth();
-  constexpr uint32_t kMany = 4096;  // enough to know
-  const Formula f = formulas_[p];
-  switch (f.op) {
-    case Op::kAtLeast:
-    case Op::kAtMost:
-    case Op::kMultiple:
-    case Op::kEqual: {
-      const Decimal d = Decimal::parse_any(formulas_.text(f.a));
-      return static_cast<uint32_t>(std::min<int64_t>(kMany, std::abs(d.exponent) + d.digits.size()));
-    }
-    default: break;
-  }
-  if (f.n == 0) return 0;
-  if (const uint32_t* known = constants_.find(p.v)) return *known;
-  uint32_t out = 0;
-  for (FormulaId k : formulas_.kids(p))
-    if ((out += size_of_constants(k)) >= kMany) break;
-  constants_.emplace(p.v, out);
-  return out;
-}
-
-bool Scalars::hard(FormulaId p) {
-  check_depth();
-  const Formula& f = formulas_[p];
-  if (f.op == Op::kMultiple) return NumberLanguage::is_hard(Decimal::parse(formulas_.text(f.a)));
-  if (!(f.has & kHasMultiple)) return false;
-  if (const auto* known = hard_.find(p.v)) return *known;
-  bool out = false;
-  for (FormulaId k : formulas_.kids(p)) out = out || hard(k);
-  hard_.emplace(p.v, out);
-  return out;
-}
-
-RegexId Scalars::combine(FormulaId p, Domain domain) {
-  check_depth();
-  const bool strings = domain == kStrings;
   if (p == FormulaSpace::no()) return RegexArena::empty();
-  // A number without conditions takes every lexeme; conditions are decided within numbers_.any().
-  if (p == FormulaSpace::yes()) return strings || canonical_ ? universe(domain) : json_number(regexes_);
-  auto& memo = memo_[domain];
-  if (const auto* known = memo.find(p.v)) return *known;
+  if (p == FormulaSpace::yes()) return json_string_body(regexes_);
+  if (const auto* known = memo_.find(p.v)) return *known;
   const Formula f = formulas_[p];
   RegexId out;
   switch (f.op) {
     case Op::kAnd: {
-      if (strings ? filter(p, out) : few(p, domain, out)) break;
+      if (filter(p, out)) break;
       std::vector<RegexId> parts;
-      if (!strings && multiples(p, domain, parts)) {
-        out = regexes_.both(std::span<const RegexId>(parts));
-        break;
-      }
       uint32_t min = 0, max = kUnbounded;
       for (FormulaId k : formulas_.kids(p)) {
         const Formula& kid = formulas_[k];
@@ -187,112 +102,38 @@ RegexId Scalars::combine(FormulaId p, Domain domain) {
           min = std::max(min, kid.a);
           max = std::min(max, kid.b);
         } else {
-          parts.push_back(combine(k, domain));
+          parts.push_back(combine(k));
         }
       }
-      out =
-          strings ? conjunction(std::move(parts), min, max) : regexes_.both(std::span<const RegexId>(parts));
+      out = conjunction(std::move(parts), min, max);
       break;
     }
     case Op::kOr: {
       std::vector<RegexId> parts;
-      for (FormulaId k : formulas_.kids(p)) parts.push_back(combine(k, domain));
+      for (FormulaId k : formulas_.kids(p)) parts.push_back(combine(k));
       out = regexes_.alt(std::span<const RegexId>(parts));
       break;
     }
     case Op::kOne: {
       // At most one so far, and exactly one so far, kid by kid.
-      RegexId none = universe(domain), one = RegexArena::empty();
+      RegexId none = json_string_body(regexes_), one = RegexArena::empty();
       for (FormulaId k : formulas_.kids(p)) {
-        const RegexId r = combine(k, domain);
+        const RegexId r = combine(k);
         one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, r));
         none = regexes_.minus(none, r);
       }
       out = one;
       break;
     }
-    case Op::kNot: out = regexes_.minus(universe(domain), combine(f.kids[0], domain)); break;
-    default: out = strings ? string_atom(f) : number_atom(f, language(domain));
+    case Op::kNot: out = regexes_.minus(json_string_body(regexes_), combine(f.kids[0])); break;
+    default: out = string_atom(f);
   }
-  if (strings) regexes_.mark_body(out);
+  regexes_.mark_body(out);
   // What is undecided() stays as it is: under a complement less would be more.
-  if (!plainly_nonempty(p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
+  if (!plainly_nonempty(formulas_, p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
     out = RegexArena::empty();
-  memo.emplace(p.v, out);
+  memo_.emplace(p.v, out);
   return out;
-}
-
-// `integer` and divisors 10^-k join every other divisor: as automata of their own they would let texts live
-// that no digit completes. (Other divisors stay apart: their product is larger than they are.) False: nothing
-// to join. Bounds join them as well: together they are one automaton.
-bool Scalars::multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts) {
-  Decimal easy;
-  std::vector<Decimal> divisors;
-  uint32_t joined = 0;
-  bool plain = false;
-  std::vector<FormulaId> others;
-  for (FormulaId k : formulas_.kids(p)) {
-    const Formula& f = formulas_[k];
-    if (f.op != Op::kInteger && f.op != Op::kMultiple) {
-      others.push_back(k);
-      continue;
-    }
-    plain = plain || (f.op == Op::kInteger && f.b);
-    const Decimal d = Decimal::parse(f.op == Op::kInteger ? std::string_view("1") : formulas_.text(f.a));
-    if (NumberLanguage::is_hard(d))
-      divisors.push_back(d);
-    else if (++joined == 1)
-      easy = d;
-    else if (!NumberLanguage::common_multiple(easy, d, easy))
-      return false;
-  }
-  const auto spelled = [&] {
-    if (plain) parts.push_back(language(domain).plain_integers());
-    return true;
-  };
-  if (!divisors.empty() &&
-      bounded_multiples(joined ? std::optional(easy) : std::nullopt, divisors, others, domain, parts))
-    return spelled();
-  if (joined == 0 || joined + divisors.size() < 2) return false;
-  if (divisors.empty()) divisors.push_back(easy);
-  for (Decimal& d : divisors) {
-    if (!NumberLanguage::common_multiple(easy, d, d)) return false;
-    parts.push_back(language(domain).multiple_of(d));
-  }
-  for (FormulaId k : others) parts.push_back(combine(k, domain));
-  return spelled();
-}
-
-bool Scalars::bounded_multiples(std::optional<Decimal> divisor, const std::vector<Decimal>& more,
-                                const std::vector<FormulaId>& others, Domain domain,
-                                std::vector<RegexId>& parts) {
-  for (const Decimal& d : more)
-    if (!divisor)
-      divisor = d;
-    else if (!NumberLanguage::common_multiple(*divisor, d, *divisor))
-      return false;
-  std::optional<NumberLanguage::Bound> low, high;
-  std::vector<FormulaId> rest;
-  for (FormulaId k : others) {
-    const bool denied = formulas_[k].op == Op::kNot;
-    const Formula f = denied ? formulas_[formulas_[k].kids[0]] : formulas_[k];
-    if (f.op != Op::kAtLeast && f.op != Op::kAtMost) {
-      rest.push_back(k);
-      continue;
-    }
-    const bool lower = (f.op == Op::kAtLeast) != denied;
-    const NumberLanguage::Bound bound{Decimal::parse(formulas_.text(f.a)), (f.b != 0) != denied};
-    std::optional<NumberLanguage::Bound>& kept = lower ? low : high;
-    const int order = kept ? compare(bound.value, kept->value) * (lower ? 1 : -1) : 1;
-    if (order > 0 || (order == 0 && bound.open)) kept = bound;
-  }
-  if (!low && !high) return false;
-  RegexId out;
-  if (!language(domain).multiples_between(*divisor, low ? &*low : nullptr, high ? &*high : nullptr, out))
-    return false;
-  parts.push_back(out);
-  for (FormulaId k : rest) parts.push_back(combine(k, domain));
-  return true;
 }
 
 // A finite set and other conditions: the set is filtered text by text. Sets of constants meet in every
@@ -340,7 +181,7 @@ bool Scalars::constants(FormulaId p, std::vector<std::string>& kept) {
         return (n >= inner.a && n <= inner.b) == denied;
       });
     } else {
-      const RegexId r = combine(k, kStrings);
+      const RegexId r = combine(k);
       std::erase_if(kept, [&](const std::string& t) { return !regexes_.matches(r, spell(t)); });
     }
   }
@@ -359,19 +200,7 @@ RegexId Scalars::string_atom(const Formula& f) {
     case Op::kLength: return f.a > f.b ? RegexArena::empty() : length(f.a, f.b);
     case Op::kStrings: return regexes_.json_set(regexes_.tables().add(formulas_.string_set(f.a)), {}, false);
     case Op::kLanguage: return RegexId{f.a};
-    default: return universe(kStrings);
-  }
-}
-
-RegexId Scalars::number_atom(const Formula& f, NumberLanguage& numbers) {
-  const auto decimal = [&] { return Decimal::parse(formulas_.text(f.a)); };
-  switch (f.op) {
-    case Op::kInteger: return f.b ? numbers.plain_integers() : numbers.integers();
-    case Op::kAtLeast: return numbers.at_least(decimal(), f.b != 0);
-    case Op::kAtMost: return numbers.at_most(decimal(), f.b != 0);
-    case Op::kMultiple: return numbers.multiple_of(decimal());
-    case Op::kEqual: return numbers.equal_to(Decimal::parse_any(formulas_.text(f.a)));
-    default: return numbers.any();
+    default: return json_string_body(regexes_);
   }
 }
 

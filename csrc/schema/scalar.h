@@ -4,24 +4,22 @@
 // quote (opening quote not included), for numbers the lexeme. Cost: one algebra node an atom; memoised.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/flat_map.h"
 #include "regex/syntax.h"
 #include "schema/formula.h"
-#include "schema/number.h"
+#include "schema/numbers.h"
 
 namespace structgen {
 
 class Scalars {
  public:
-  Scalars(FormulaSpace& formulas, RegexArena& regexes, bool canonical_numbers)
-      : formulas_(formulas), regexes_(regexes), canonical_(canonical_numbers) {}
+  Scalars(FormulaSpace& formulas, RegexArena& regexes, NumberSpelling numbers)
+      : formulas_(formulas), regexes_(regexes), numbers_(formulas, regexes, numbers) {}
   RegexId string(FormulaId p);
-  RegexId number(FormulaId p);
-  // True: some text or number satisfies p, seen without an automaton (witness.cc).
-  bool plainly_nonempty(FormulaId p) const;
+  RegexId number(FormulaId p) { return numbers_.language(p); }
   // Bodies with one spelling a text: raw characters where possible, else the shortest escape.
   RegexId canonical_body();
   // Emptiness of a language of string bodies. Such languages hold every spelling of a text or none, so
@@ -35,34 +33,17 @@ class Scalars {
   static std::string unspell(std::string_view spelled);  // of a canonical spelling
 
  private:
-  // Numbers under a condition whose divisor is hard stay in a narrower universe (schema/number.h).
-  enum Domain : uint8_t { kStrings, kNumbers, kNarrow };
-  bool hard(FormulaId p);
-  uint32_t size_of_constants(FormulaId p);
-  NumberLanguage& language(Domain d);
-  RegexId combine(FormulaId p, Domain domain);
-  RegexId finite_number(FormulaId p);
+  RegexId combine(FormulaId p);
   bool filter(FormulaId p, RegexId& out);
-  bool few(FormulaId p, Domain domain, RegexId& out);  // lattice.cc
-  bool multiples(FormulaId p, Domain domain, std::vector<RegexId>& parts);
-  // One divisor out of all, and the bounds among the others. False: no bounds, or too many digits.
-  bool bounded_multiples(std::optional<Decimal> divisor, const std::vector<Decimal>& more,
-                         const std::vector<FormulaId>& others, Domain domain, std::vector<RegexId>& parts);
   RegexId string_atom(const Formula& f);
-  RegexId number_atom(const Formula& f, NumberLanguage& numbers);
   RegexId conjunction(std::vector<RegexId> parts, uint32_t min, uint32_t max);
   RegexId length(uint32_t min, uint32_t max);
   bool lengths(RegexId r, uint64_t& min, uint64_t& max);
-  RegexId universe(Domain domain);
 
   FormulaSpace& formulas_;
   RegexArena& regexes_;
-  bool canonical_;
-  NumberLanguage* numbers_[2] = {};     // plain, narrow: of the arena, which all its grammars share
-  FlatMap<uint32_t, RegexId> memo_[3];  // by domain
-  FlatMap<uint32_t, bool> hard_;
-  FlatMap<uint32_t, uint32_t> constants_;  // by formula, see size_of_constants
-  FlatMap<uint32_t, RegexId> finite_;      // number(), by formula
+  Numbers numbers_;
+  FlatMap<uint32_t, RegexId> memo_;
   FlatMap<uint32_t, RegexId> patterns_;
 };
 

@@ -46,6 +46,7 @@
 #include "base/work.h"
 #include "schema/object.h"
 #include "schema/unique.h"
+#include "schema/witness.h"
 
 namespace structgen {
 
@@ -242,8 +243,10 @@ bool Solver::kind_nonempty(FormulaId v, Kind k) {
   if (p == FormulaSpace::no()) return false;
   if (p == FormulaSpace::yes()) return true;
   switch (k) {
-    case Kind::kString: return scalars_.plainly_nonempty(p) || scalars_.string(p) != RegexArena::empty();
-    case Kind::kNumber: return scalars_.plainly_nonempty(p) || scalars_.number(p) != RegexArena::empty();
+    case Kind::kString:
+      return structgen::plainly_nonempty(formulas_, p) || scalars_.string(p) != RegexArena::empty();
+    case Kind::kNumber:
+      return structgen::plainly_nonempty(formulas_, p) || scalars_.number(p) != RegexArena::empty();
     case Kind::kArray: return array_productive(p);
     case Kind::kObject: return objects_->productive(p);
     default: return false;  // null, true and false restrict to yes or no

@@ -42,7 +42,7 @@
 #include "base/error.h"
 #include "base/undo.h"
 #include "base/utf8.h"
-#include "schema/decimal.h"
+#include "numbers/decimal.h"
 #include "schema/object.h"
 #include "schema/solve.h"
 

@@ -3,37 +3,21 @@
 // In: a formula. Out: true where a value is seen at once, false where the solver has to look. Cost: linear in
 // the formula's atoms. Most schemas are a type with at most one condition, a number between two bounds, or an
 // object whose required members are such.
+#include "schema/witness.h"
+
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <string>
 
 #include "base/depth.h"
 #include "base/utf8.h"
-#include "schema/scalar.h"
 #include "schema/solve.h"
 
 namespace structgen {
 
-namespace {
-// Read with room to spare: wrong in the last digits, so that what is decided with it keeps its distance.
-bool read(std::string_view text, double& out) {
-#ifdef __cpp_lib_to_chars
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return failure == std::errc() && end == text.data() + text.size() && std::abs(out) < 1e15;
-#else  // libc++ before 20. Where the locale writes another point the text is not read, and the solver looks.
-  const std::string copy(text);
-  char* end = nullptr;
-  out = std::strtod(copy.c_str(), &end);
-  return end == copy.c_str() + copy.size() && std::abs(out) < 1e15;
-#endif
-}
-}  // namespace
-
-bool Scalars::plainly_nonempty(FormulaId p) const {
+bool plainly_nonempty(FormulaSpace& formulas, FormulaId p) {
   check_depth();
-  const Formula& f = formulas_[p];
+  const Formula& f = formulas[p];
   switch (f.op) {
     case Op::kFormat:
     case Op::kInteger:
@@ -42,13 +26,14 @@ bool Scalars::plainly_nonempty(FormulaId p) const {
     case Op::kMultiple:
     case Op::kEqual: return true;
     case Op::kStrings:  // half a surrogate pair, "\ud800", has no spelling
-      return std::ranges::any_of(formulas_.string_set(f.a),
+      return std::ranges::any_of(formulas.string_set(f.a),
                                  [](const std::string& t) { return valid_utf8(t); });
     case Op::kLength: return f.a <= f.b;
     case Op::kOr:
-      return std::ranges::any_of(formulas_.kids(p), [&](FormulaId k) { return plainly_nonempty(k); });
+      return std::ranges::any_of(formulas.kids(p),
+                                 [&](FormulaId k) { return plainly_nonempty(formulas, k); });
     case Op::kNot:
-      switch (formulas_[f.kids[0]].op) {
+      switch (formulas[f.kids[0]].op) {
         case Op::kStrings:
         case Op::kAtLeast:
         case Op::kAtMost:
@@ -58,17 +43,19 @@ bool Scalars::plainly_nonempty(FormulaId p) const {
     case Op::kAnd: break;
     default: return false;
   }
-  // Between two bounds that lie far enough apart there is a multiple of anything.
+  // In doubles, with room to spare: they are wrong in the last digits. Between two bounds that lie far enough
+  // apart there is a multiple of anything.
   double low = -1e18, high = 1e18, step = 0;
-  for (FormulaId k : formulas_.kids(p)) {
-    const Formula& g = formulas_[k];
+  for (FormulaId k : formulas.kids(p)) {
+    const Formula& g = formulas[k];
     double x = 1;
     switch (g.op) {
       case Op::kInteger: break;
       case Op::kAtLeast:
       case Op::kAtMost:
       case Op::kMultiple:
-        if (!read(formulas_.text(g.a), x)) return false;
+        x = formulas.decimal(g.a).approximate();
+        if (!(std::abs(x) < 1e15)) return false;
         break;
       default: return false;
     }
@@ -106,7 +93,7 @@ bool Solver::plainly_nonempty(FormulaId v) {
       case Op::kTypes: mask &= f.a; break;
       case Op::kFormat:
       case Op::kStrings:
-      case Op::kLength: add(Kind::kString, scalars_.plainly_nonempty(k)); break;
+      case Op::kLength: add(Kind::kString, structgen::plainly_nonempty(formulas_, k)); break;
       case Op::kPattern:
       case Op::kLanguage: add(Kind::kString, false); break;
       case Op::kInteger:

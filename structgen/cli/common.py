@@ -271,9 +271,10 @@ def add_schema_options(
     )
     group.add_argument(
         "--numbers",
-        choices=("any", "canonical"),
+        choices=("any", "plain", "canonical"),
         default=numbers,
-        help=f"every spelling, or one without exponent that every reader takes (default: {numbers})",
+        help="every spelling, none with exponents, or also none with zeros at the end of a fraction "
+        f"(default: {numbers})",
     )
     group.add_argument(
         "--strings",

@@ -101,7 +101,7 @@ def add_parser(commands: Commands) -> None:
         "--batch", type=int, default=8, metavar="N", help="texts that share a forward (default: 8)"
     )
     parser.add_argument("--limit", type=int, metavar="N", help="stop after N prompts")
-    add_constraint_options(parser, whitespace="compact", numbers="canonical", strings="plain")
+    add_constraint_options(parser, whitespace="compact", numbers="plain", strings="plain")
     parser.set_defaults(run=run)
 
 

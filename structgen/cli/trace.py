@@ -41,7 +41,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--html", metavar="FILE", help="write one page that loads nothing, instead of the table"
     )
-    add_constraint_options(parser, whitespace="compact", numbers="canonical", strings="plain")
+    add_constraint_options(parser, whitespace="compact", numbers="plain", strings="plain")
     parser.set_defaults(run=run)
 
 
@@ -69,6 +69,8 @@ def run(options: argparse.Namespace) -> int:
     else:
         print(found)
     note(f"{found!r}")
+    for warning in found.result.warnings:
+        note(f"structgen: warning: {warning}")
     return OK if found.result.finish_reason == "stop" else REJECTED
 
 

@@ -31,7 +31,7 @@ _ROUNDED_UP = decimal.Context(_EXACT_DIGITS, decimal.ROUND_CEILING, decimal.MIN_
 
 
 def integer(base: Document, schema: Any) -> Document:
-    """`base` with bounds beside a multiple, so that numbers end (see ``Scalars::number``)."""
+    """`base` with bounds beside a multiple, so that numbers end (see ``Numbers::language``)."""
     if not schema.get("multiple_of"):
         return base
     low, high = _bounds(schema)

@@ -30,12 +30,12 @@ BLANKS = 4  # at most, between elements, where nothing else is said
 
 @roomy
 def build(
-    spec: Any, vocabulary: Vocabulary, numbers: str = "canonical", strings: str = "plain"
+    spec: Any, vocabulary: Vocabulary, numbers: str = "plain", strings: str = "plain"
 ) -> tuple[_core.GrammarBuilder, int]:
     """The grammar's nodes and the number of its first rule.
 
     Args:
-        numbers: "canonical" or "any", see `Compiler.json_schema`.
+        numbers: "plain", "canonical" or "any", see `Compiler.json_schema`.
         strings: "plain" or "any". Where a text is kept out of strings (`excludes`, styles of elements),
             escapes are how such a text is written, so strings have them there.
 
@@ -81,7 +81,7 @@ def _modern(spec: dict[str, Any]) -> dict[str, Any]:
 class _Formats:
     def __init__(self, b: _core.GrammarBuilder, vocabulary: Vocabulary, numbers: str, strings: str) -> None:
         self.b = b
-        self.canonical, self.plain = numbers == "canonical", strings == "plain"
+        self.numbers, self.plain = numbers, strings == "plain"
         self.vocabulary = vocabulary
         self.tokens = WholeTokens(b, vocabulary)
         self.spell = source.spelled(b, vocabulary)
@@ -208,7 +208,7 @@ class _Formats:
             text = json.dumps(schema)
         except RecursionError:
             raise GrammarError("the schema nests too deeply") from None
-        return self.b.json(text, [], whitespace, any_order, self.canonical, plain, True, 0, excludes or [])
+        return self.b.json(text, [], whitespace, any_order, self.numbers, plain, True, 0, excludes or [])
 
     def grammar(self, spec: dict[str, Any], path: str) -> int:
         text = self.text(spec, "grammar", path)
@@ -216,7 +216,7 @@ class _Formats:
             return self.b.call(gbnf.Parser(text, self.vocabulary, self.b).rules("root"))
         from . import lark
 
-        front = lark.Frontend(self.b, self.vocabulary, canonical=self.canonical, plain=self.plain)
+        front = lark.Frontend(self.b, self.vocabulary, numbers=self.numbers, plain=self.plain)
         return self.b.call(front.grammar(text, "start"))
 
     def regex(self, spec: dict[str, Any], path: str) -> int:

@@ -105,7 +105,7 @@ class Settings:
     compiler: Compiler | None = None
     whitespace: str = "compact"
     property_order: Literal["schema", "any"] = "schema"
-    numbers: Literal["any", "canonical"] = "canonical"
+    numbers: Literal["any", "plain", "canonical"] = "plain"
     strings: Literal["any", "plain"] = "plain"
     formats: Literal["enforce", "annotate"] = "enforce"
     draft: str | int | None = None

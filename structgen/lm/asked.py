@@ -29,7 +29,7 @@ class AskOptions(TypedDict, total=False):
     compiler: Compiler | None
     whitespace: str
     property_order: Literal["schema", "any"]
-    numbers: Literal["any", "canonical"]
+    numbers: Literal["any", "plain", "canonical"]
     strings: Literal["any", "plain"]
     formats: Literal["enforce", "annotate"]
     draft: str | int | None

@@ -102,7 +102,7 @@ class TargetRequest:
     compiler: Compiler | None = None
     whitespace: str = "compact"
     property_order: Literal["schema", "any"] = "schema"
-    numbers: Literal["any", "canonical"] = "canonical"
+    numbers: Literal["any", "plain", "canonical"] = "canonical"
     strings: Literal["any", "plain"] = "plain"
     formats: Literal["enforce", "annotate"] = "enforce"
     draft: str | int | None = None

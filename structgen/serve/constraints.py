@@ -318,7 +318,7 @@ def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
         if text is not None and use.choice == "auto":
             answer = {"type": "json_schema", "json_schema": text.schema, "max_whitespace_cnt": 0}
             spec["format"] = {"type": "or", "elements": [answer, spec["format"]]}
-        return compiler.structural_tag(_tight(spec), numbers="canonical", strings="plain")
+        return compiler.structural_tag(_tight(spec), numbers="plain", strings="plain")
 
     if text is not None and use.choice == "none":
         return text

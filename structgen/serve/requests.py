@@ -191,7 +191,7 @@ class Extension(Closed):
     speculate: Literal["auto"] | Annotated[list[str], Field(min_length=1, max_length=16)] | None = None
     property_order: Literal["schema", "any"] = "schema"
     whitespace: Annotated[str, Field(max_length=1000)] = "compact"
-    numbers: Literal["any", "canonical"] = "canonical"
+    numbers: Literal["any", "plain", "canonical"] = "plain"
     strings: Literal["any", "plain"] = "plain"
     formats: Literal["enforce", "annotate"] = "enforce"
     draft: str | int | None = None

@@ -3,7 +3,8 @@
 Enters: a model folder. Leaves: the share of fields and of whole answers that are right.
 Cost: about ten seconds.
 
-    python -m training.outside.evaluate [--strangers] [--folder FOLDER] [--failures] [--record]
+    python -m training.outside.evaluate [--strangers | --prices] [--numbers plain] [--folder FOLDER]
+        [--failures] [--record]
 
 Numbers compare by value (1249 is 1249.0), texts exactly.
 """
@@ -20,15 +21,17 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from training.evaluate import Constraint, leaves, same
 from training.generate import greedy
-from training.outside.sets import requests, strangers
+from training.outside.sets import prices, requests, strangers
 from training.prompt import EMBEDDED, ROOT, format_prompt
 
 
-def evaluate(folder: Path, asked: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
+def evaluate(
+    folder: Path, asked: list[dict[str, Any]], numbers: str = "plain"
+) -> tuple[dict[str, Any], list[str]]:
     """Figures, and a text for each answer that is not right."""
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
-    constraint = Constraint(tokenizer, model.config.vocab_size)
+    constraint = Constraint(tokenizer, model.config.vocab_size, numbers)
     counts: dict[str, list[int]] = {}
     failures = []
     for one in asked:
@@ -66,18 +69,20 @@ def main() -> None:
     parser.add_argument("--model", choices=("target", "draft"), default="target")
     parser.add_argument("--folder", type=Path, help="another model folder")
     parser.add_argument("--strangers", action="store_true", help="those of somebody who read the card alone")
+    parser.add_argument("--prices", action="store_true", help="220 orders whose price ends in a zero")
+    parser.add_argument("--numbers", choices=("any", "plain", "canonical"), default="plain", help="(plain)")
     parser.add_argument("--failures", action="store_true", help="print the answers that are not right")
     parser.add_argument("--record", action="store_true", help="write the figures into training/record/")
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    chosen = strangers() if asked.strangers else requests()
-    figures, failures = evaluate(asked.folder or EMBEDDED / asked.model, chosen)
+    chosen = prices() if asked.prices else strangers() if asked.strangers else requests()
+    figures, failures = evaluate(asked.folder or EMBEDDED / asked.model, chosen, asked.numbers)
     if asked.failures:
         print("\n".join(failures))
     for task, row in figures.items():
         fields, exact = row["fields"], row["exact"]
         print(f"{task:14}{row['requests']:4} requests, fields {fields:5}%, whole answers {exact:5}%")
-    if asked.record:
+    if asked.record and not asked.prices:
         path = (
             ROOT
             / "training"

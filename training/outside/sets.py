@@ -1,5 +1,5 @@
 """Requests written by hand: `requests.jsonl` with their answers, `strangers.jsonl` by somebody who had read
-the model card alone, `foreign.jsonl` outside all domains.
+the model card alone, `foreign.jsonl` outside all domains; and prices that end in a zero, of one pattern.
 
 Enters: nothing. Leaves: the lines, each with its schema.  Cost: a file read.
 
@@ -48,6 +48,31 @@ def requests() -> list[dict[str, Any]]:
 def strangers() -> list[dict[str, Any]]:
     """Their schemas are written out."""
     return [json.loads(line) for line in STRANGERS.read_text(encoding="utf-8").splitlines()]
+
+
+def prices() -> list[dict[str, Any]]:
+    """220 orders whose price ends in a zero, which texts write and whose value does not have."""
+    names = ("Maria Lopez", "Ivan Petrov", "Sofia Rossi", "Daniel Okoye", "Hana Sato")
+    goods = ("notebooks", "oak chairs", "desk lamps", "blue shirts", "ceramic mugs")
+    schema = expand({"customer": "str", "product": "str", "quantity": "int", "price": "num"})
+    made = []
+    for n in range(220):
+        whole, tens = divmod(n, 10)
+        name, product, price = names[n % 5], goods[n // 5 % 5], f"{1 + 3 * whole}.{tens}0"
+        made.append(
+            {
+                "task": "prices",
+                "prompt": f"{name} bought {2 + n % 7} {product} at {price} each.",
+                "schema": schema,
+                "answer": {
+                    "customer": name,
+                    "product": product,
+                    "quantity": 2 + n % 7,
+                    "price": float(price),
+                },
+            }
+        )
+    return made
 
 
 def foreign() -> list[dict[str, Any]]:

@@ -59,8 +59,10 @@ def build(
         MissingDependency: the ``lark`` package is not installed.
     """
     b = _core.GrammarBuilder()
-    spelling = {"canonical": numbers == "canonical", "plain": strings == "plain"}
-    return b, Frontend(b, vocabulary, lexer, grammars, import_paths, **spelling).grammar(text, start)
+    frontend = Frontend(
+        b, vocabulary, lexer, grammars, import_paths, numbers=numbers, plain=strings == "plain"
+    )
+    return b, frontend.grammar(text, start)
 
 
 class Frontend:
@@ -74,7 +76,7 @@ class Frontend:
         grammars: Mapping[str, Any] | None = None,
         import_paths: Sequence[str] = (),
         *,
-        canonical: bool = False,
+        numbers: str = "any",
         plain: bool = False,
     ) -> None:
         self.b = b
@@ -83,7 +85,7 @@ class Frontend:
         self.lexer = lexer
         self.grammars: Mapping[str, Any] = grammars or {}
         self.import_paths = import_paths
-        self.canonical: bool = canonical
+        self.numbers: str = numbers
         self.plain: bool = plain
         self.named: dict[str, int] = {}  # grammars of other texts -> their rules
         self.open: list[str] = []  # those that are being read
@@ -111,7 +113,7 @@ class Frontend:
 
     def schema(self, text: str) -> int:
         """The node of a JSON Schema."""
-        return self.b.json(text, [], "flexible", False, self.canonical, self.plain, True, 0)
+        return self.b.json(text, [], "flexible", False, self.numbers, self.plain, True, 0)
 
     def grammar(self, text: str, start: str) -> int:
         self.depth += 1

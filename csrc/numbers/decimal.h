@@ -24,9 +24,11 @@ struct Decimal {
 
   static Decimal parse(std::string_view json_number);      // kSchemaTooComplex: a very large exponent
   static Decimal parse_any(std::string_view json_number);  // never that
+  void require_short(std::string_view text) const;         // throws as `parse` does
 
   // The number as a count: up or down to a whole number, 0 for what is negative, at most 2 * 10^9.
   uint32_t count(bool round_up) const;
+  double approximate() const;  // wrong in the last digits; infinite where it is too large
   bool zero() const { return digits.empty(); }
   bool integer() const { return exponent >= 0; }
   // Of the magnitude, written without exponent: no leading zeros (but "0"), no trailing zeros.

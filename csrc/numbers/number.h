@@ -12,10 +12,14 @@
 // everywhere, and 17 digits say every double. The narrow universe, for divisors that are no power of ten,
 // takes a mantissa with a fraction only where the exponent is at least 16 or at most -5 (what json.dumps
 // writes): whether its digits are a multiple is an automaton for every number of digits, and those meet
-// bounds and each other in conjunctions of thousands of states. The canonical universe is the plain decimal
-// form without trailing zeros after the point and without -0; finite() limits it to what every reader takes
-// for a finite double (see Scalars::number). json_number() is every lexeme of RFC 8259;
-// use it where no numeric condition applies.
+// bounds and each other in conjunctions of thousands of states.
+//
+// Two spellings have smaller universes, without exponents and without -0 (NumberSpelling):
+//   canonical   no zeros at the end of a fraction: one lexeme a value
+//   plain       a fraction of at most six digits may end in zeros: 3.50, 100.00, 0.500000
+// All three are one definition: a fraction of at most `zeros_until_` digits may end in zeros, where that is
+// 0, 6 or no limit. finite() limits them to what every reader takes for a finite double (see
+// Numbers::language). json_number() is every lexeme of RFC 8259; use it where no numeric condition applies.
 //
 // Cost: bounds and equality take a few arena calls a digit; integers() about 40; multipleOf is plain for
 // divisors 10^k, else automata unfolded as digits are read (see multiple.cc; with bounds
@@ -26,7 +30,7 @@
 #include <string_view>
 
 #include "base/ids.h"
-#include "schema/decimal.h"
+#include "numbers/decimal.h"
 
 namespace structgen {
 
@@ -34,9 +38,11 @@ class RegexArena;
 
 RegexId json_number(RegexArena& arena);
 
+enum class NumberSpelling : uint8_t { kAny, kPlain, kCanonical };
+
 class NumberLanguage {
  public:
-  NumberLanguage(RegexArena& arena, bool canonical, bool narrow);
+  NumberLanguage(RegexArena& arena, NumberSpelling spelling, bool narrow);
 
   RegexId any();
   RegexId integers();
@@ -56,12 +62,13 @@ class NumberLanguage {
   static bool common_multiple(const Decimal& a, const Decimal& b, Decimal& out);
   RegexId equal_to(const Decimal& value);
 
-  // Canonical lexemes of at most kReadableDigits digits before the point: every reader has a finite double or
-  // a whole number of it.
+  // Lexemes without exponent of at most kReadableDigits digits before the point: every reader has a finite
+  // double or a whole number of it.
   RegexId finite();           // all such shapes, to be joined with a condition
   RegexId finite_any();       // any() within them
   RegexId finite_integers();  // integers() within them
   static constexpr uint32_t kReadableDigits = 308;
+  static constexpr uint32_t kPlainFraction = 6;  // what %f writes: longer fractions end in no zero
 
  private:
   // ---- magnitudes: unsigned lexemes ----
@@ -77,9 +84,14 @@ class NumberLanguage {
   RegexId scientific_any();
   RegexId exact_fraction(uint32_t digits);  // the digits of a mantissa's fraction, the last but zeros not 0
   RegexId minus_sign(RegexId magnitudes);
-  RegexId either_sign(RegexId magnitudes);  // of which zero is none, when canonical
+  RegexId either_sign(RegexId magnitudes);  // of which zero is none, without exponents
 
-  // ---- fractions: digits after the point ----
+  // ---- fractions: digits after the point, of which `read` are written ----
+  RegexId tail(std::size_t read);       // more digits of a fraction that may end here
+  RegexId open_tail(std::size_t read);  // more digits of a fraction that ends in a zero here
+  RegexId nonzero(std::size_t read);    // digits that are not all zero
+  RegexId zeros(std::size_t read);      // zeros of a fraction that may end here
+  bool may_end_in_zero(std::size_t read) const { return read <= zeros_until_; }
   RegexId digits_above(std::string_view fraction, std::size_t at, bool strict);
   RegexId digits_below(std::string_view fraction, std::size_t at, bool strict);
   RegexId fraction_above(std::string_view fraction, bool strict);
@@ -114,18 +126,16 @@ class NumberLanguage {
   static constexpr int64_t kNone = INT64_MAX;
 
   RegexArena& arena_;
-  const bool canonical_, narrow_;
+  const bool exponents_, narrow_;
+  const uint32_t zeros_until_;        // a fraction of at most so many digits may end in zeros
   RegexId point_, e_, plus_;          // "." [eE] \+?
   RegexId any_digits_, some_digits_;  // \d* \d+
-  RegexId tail_;                      // more digits of a fraction that may end here
-  RegexId open_tail_;                 // more digits of a fraction that ends in a zero here
-  RegexId nonzero_;                   // digits that are not all zero
-  RegexId zeros_;                     // more zeros of a fraction
+  RegexId to_nonzero_;                // \d*[1-9]
   RegexId any_fraction_, some_fraction_, zero_fraction_;  // with the point; some: not zero
   RegexId point_zeros_;                                   // (\.0+)?
   RegexId mantissa_;  // the fraction of a scientific lexeme: 1..16 digits, the last not 0, then zeros
   RegexId any_exponent_;
-  RegexId zero_;                  // scientific lexemes of zero, none when canonical
+  RegexId zero_;                  // scientific lexemes of zero, none without exponents
   RegexId magnitude_, integers_;  // computed on first use
 };
 

@@ -17,9 +17,9 @@
 
 #include "base/error.h"
 #include "base/undo.h"
+#include "numbers/divisor.h"
+#include "numbers/number.h"
 #include "regex/regex.h"
-#include "schema/divisor.h"
-#include "schema/number.h"
 
 namespace structgen {
 
@@ -93,7 +93,8 @@ class DigitLanguage : public LazyLanguage {
   }
 
  protected:
-  enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction };
+  // kZeroFraction: behind "0.", no digit but zeros yet, where zero itself is left out.
+  enum Phase : uint8_t { kBegin, kZero, kWhole, kFraction, kZeroFraction };
   struct State {
     Phase phase;
     uint32_t digits;
@@ -121,45 +122,59 @@ class DigitLanguage : public LazyLanguage {
   std::unordered_map<uint32_t, RegexId> unfolded_;
 };
 
-// Unsigned plain decimals that are multiples of c / 10^s.
+// Unsigned plain decimals that are multiples of c / 10^s. A fraction of at most `zeros_until` digits may end
+// in zeros.
 class PlainMultiples : public DigitLanguage {
  public:
-  PlainMultiples(uint64_t c, uint32_t s, bool canonical, bool with_zero)
-      : c_(c), s_(s), canonical_(canonical), with_zero_(with_zero) {}
+  PlainMultiples(uint64_t c, uint32_t s, uint32_t zeros_until, bool with_zero)
+      : c_(c),
+        s_(s),
+        zeros_until_(zeros_until),
+        most_digits_(std::max(s + 1, zeros_until == kUnbounded ? 0 : zeros_until)),
+        with_zero_(with_zero) {}
 
  private:
+  static bool fraction(const State& q) { return q.phase == kFraction || q.phase == kZeroFraction; }
+  bool may_end(const State& q) const { return q.digits > 0 && (q.nonzero || q.digits <= zeros_until_); }
+
   bool step(State& q, char c) const override {
     if (c == '.') {
       if (q.phase != kZero && q.phase != kWhole) return false;
-      q.phase = kFraction;
+      q.phase = q.phase == kZero && !with_zero_ ? kZeroFraction : kFraction;
       q.digits = 0;
       return true;
     }
     const auto d = static_cast<uint32_t>(c - '0');
     if (q.phase == kZero) return false;
     if (q.phase == kBegin) q.phase = d == 0 ? kZero : kWhole;
-    const bool beyond = q.phase == kFraction && q.digits >= s_;
-    if (beyond && (d != 0 || canonical_)) return false;
+    const bool beyond = fraction(q) && q.digits >= s_;
+    if (beyond && (d != 0 || q.digits >= zeros_until_)) return false;
     if (!beyond) q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
     q.nonzero = d != 0;
     // s + 1: a zero was read beyond the scale (the point needs a digit even when s is 0).
-    if (q.phase == kFraction) q.digits = std::min(q.digits + 1, s_ + 1);
+    if (fraction(q)) q.digits = std::min(q.digits + 1, most_digits_);
+    if (q.phase == kZeroFraction && d != 0) q.phase = kFraction;
     return true;
   }
 
   bool accepts(const State& q) const override {
-    if (q.phase == kBegin) return false;
-    if (q.phase == kZero) return with_zero_;
-    if (q.phase == kWhole) return shifted(q.r, s_, c_) == 0;
-    if (q.digits == 0 || (canonical_ && !q.nonzero)) return false;
-    return shifted(q.r, s_ - std::min(q.digits, s_), c_) == 0;
+    switch (q.phase) {
+      case kBegin:
+      case kZeroFraction: return false;
+      case kZero: return with_zero_;
+      case kWhole: return shifted(q.r, s_, c_) == 0;
+      case kFraction: break;
+    }
+    return may_end(q) && shifted(q.r, s_ - std::min(q.digits, s_), c_) == 0;
   }
 
   bool alive(const State& q) const override {
     if (q.phase == kBegin || q.phase == kWhole || accepts(q)) return true;
-    const uint32_t digits = q.phase == kFraction ? q.digits : 0;
+    const uint32_t digits = fraction(q) ? q.digits : 0;
     const uint32_t left = s_ - std::min(digits, s_);
-    if (!canonical_) return completes(q.r, left, c_, false);
+    if (zeros_until_ == kUnbounded) return completes(q.r, left, c_, false);
+    // Behind the point alone a zero may follow; later the text could have ended instead.
+    if (q.phase == kFraction && digits == 0 && zeros_until_ > 0 && shifted(q.r, left, c_) == 0) return true;
     for (uint32_t m = 1; m <= left; ++m)
       if (completes(q.r, m, reduced(c_, left - m), true)) return true;
     return false;
@@ -167,20 +182,23 @@ class PlainMultiples : public DigitLanguage {
 
   bool completed(const State& q, std::string& text) const override {
     if (q.phase == kBegin) return false;
-    const uint32_t read = q.phase == kFraction ? q.digits : 0;
-    return complete(q.phase == kWhole, q.phase == kFraction, [&](const Completing& way) {
+    const uint32_t read = fraction(q) ? q.digits : 0;
+    const bool not_zero = q.phase == kZeroFraction || (q.phase == kZero && !with_zero_);
+    return complete(q.phase == kWhole, fraction(q), [&](const Completing& way) {
       Wide y = 0;
       const uint32_t places = read + way.fraction;
       if (places > s_) return false;
-      if (!least_digits(q.r, way.digits(), s_ - places, c_, canonical_ && way.fraction > 0, y)) return false;
+      const bool nonzero = way.fraction > 0 && (not_zero || places > zeros_until_);
+      if (!least_digits(q.r, way.digits(), s_ - places, c_, nonzero, y)) return false;
       text = way.text(y);
       return true;
     });
   }
 
   const uint64_t c_;
-  const uint32_t s_;
-  const bool canonical_, with_zero_;
+  const uint32_t s_, zeros_until_;
+  const uint32_t most_digits_;  // that are counted
+  const bool with_zero_;
 };
 
 // d.ddd whose digits are 0 mod c, the last but zeros at place `last`: at most, or exactly when `exact`.
@@ -245,15 +263,23 @@ NumberLanguage::Divisor::Divisor(const Decimal& d) {
 
 RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
   if (d.c != 1)
-    return DigitLanguage::make(arena_, std::make_unique<PlainMultiples>(d.c, d.s, canonical_, with_zero));
+    return DigitLanguage::make(arena_, std::make_unique<PlainMultiples>(d.c, d.s, zeros_until_, with_zero));
   const RegexId positive = arena_.cat(digit(1, 9), any_digits_);
   const RegexId whole = arena_.alt(digit(0, 0), positive);
-  const RegexId end = canonical_ ? arena_.cat(digits(0, d.s == 0 ? 0 : d.s - 1), digit(1, 9))
-                                 : arena_.cat(digits(1, d.s), zeros_);
-  const RegexId fraction = arena_.cat(point_, end);
   if (d.s == 0) return arena_.cat(with_zero ? whole : positive, zero_fraction_);
+  const RegexId to_nonzero = arena_.cat(digits(0, d.s - 1), digit(1, 9));
+  RegexId end = to_nonzero;
+  if (exponents_)
+    end = arena_.cat(digits(1, d.s), zeros(0));
+  else if (zeros_until_ > 0)
+    end =
+        arena_.alt(end, d.s >= zeros_until_
+                            ? digits(1, zeros_until_)
+                            : arena_.cat(digits(1, d.s), arena_.repeat(digit(0, 0), 0, zeros_until_ - d.s)));
+  const RegexId fraction = arena_.cat(point_, end);
   if (with_zero) return arena_.cat(whole, arena_.optional(fraction));
-  return arena_.alt(arena_.cat(positive, arena_.optional(fraction)), arena_.cat(digit(0, 0), fraction));
+  const RegexId small = exponents_ || zeros_until_ == 0 ? fraction : arena_.both(fraction, some_fraction_);
+  return arena_.alt(arena_.cat(positive, arena_.optional(fraction)), arena_.cat(digit(0, 0), small));
 }
 
 // One digit and an exponent x: digit * 10^(x+s) = 0 mod c.
@@ -345,8 +371,8 @@ bool NumberLanguage::common_multiple(const Decimal& a, const Decimal& b, Decimal
 RegexId NumberLanguage::multiple_of(const Decimal& divisor) {
   if (divisor.digits == "1" && divisor.exponent == 0 && !divisor.negative) return integers();
   const Divisor d(divisor);
-  // The only canonical spelling of zero is "0".
-  if (canonical_) return arena_.alt(plain_multiples(d, true), minus_sign(plain_multiples(d, false)));
+  // Without exponents there is no negative zero.
+  if (!exponents_) return arena_.alt(plain_multiples(d, true), minus_sign(plain_multiples(d, false)));
   const RegexId parts[] = {plain_multiples(d, true), zero_, one_digit_multiples(d),
                            fraction_multiples(d, true, true)};
   return either_sign(arena_.alt(parts));

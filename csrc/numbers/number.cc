@@ -1,6 +1,6 @@
 // See number.h. Bounds are built digit by digit, from the last to the first: at digit j, either the
 // lexeme already differs from the bound (and the rest is free) or it equals it and j+1 decides.
-#include "schema/number.h"
+#include "numbers/number.h"
 
 #include <algorithm>
 #include <limits>
@@ -27,27 +27,34 @@ RegexId json_number(RegexArena& arena) {
   return arena.cat(parts);
 }
 
-NumberLanguage::NumberLanguage(RegexArena& arena, bool canonical, bool narrow)
-    : arena_(arena), canonical_(canonical), narrow_(narrow), magnitude_(kUnset), integers_(kUnset) {
+NumberLanguage::NumberLanguage(RegexArena& arena, NumberSpelling spelling, bool narrow)
+    : arena_(arena),
+      exponents_(spelling == NumberSpelling::kAny),
+      narrow_(narrow),
+      zeros_until_(exponents_                           ? kUnbounded
+                   : spelling == NumberSpelling::kPlain ? kPlainFraction
+                                                        : 0),
+      magnitude_(kUnset),
+      integers_(kUnset) {
   const RegexId zero = arena.byte('0'), nonzero_digit = arena.range('1', '9');
   point_ = arena.byte('.');
   e_ = arena.bytes(ByteSet::of('e') | ByteSet::of('E'));
   plus_ = arena.optional(arena.byte('+'));
   any_digits_ = digits(0, kUnbounded);
   some_digits_ = digits(1, kUnbounded);
-  const RegexId to_nonzero = arena.cat(any_digits_, nonzero_digit);
-  tail_ = canonical ? arena.optional(to_nonzero) : any_digits_;
-  open_tail_ = canonical ? to_nonzero : any_digits_;
-  nonzero_ = canonical ? to_nonzero : arena.cat(to_nonzero, any_digits_);
-  zeros_ = canonical ? RegexArena::epsilon() : arena.star(zero);
-  any_fraction_ = arena.optional(arena.cat(point_, canonical ? to_nonzero : some_digits_));
-  some_fraction_ = arena.cat(point_, nonzero_);
+  to_nonzero_ = arena.cat(any_digits_, nonzero_digit);
+  const RegexId fraction = exponents_          ? some_digits_
+                           : zeros_until_ == 0 ? to_nonzero_
+                                               : arena.alt(digits(1, zeros_until_), to_nonzero_);
+  any_fraction_ = arena.optional(arena.cat(point_, fraction));
+  some_fraction_ = arena.cat(point_, nonzero(0));
   point_zeros_ = arena.optional(arena.cat(point_, arena.repeat(zero, 1, kUnbounded)));
-  zero_fraction_ = canonical ? RegexArena::epsilon() : point_zeros_;
+  zero_fraction_ = zeros_until_ == 0 ? RegexArena::epsilon()
+                                     : arena.optional(arena.cat(point_, arena.repeat(zero, 1, zeros_until_)));
   mantissa_ = arena.cat(digits(0, kMantissaDigits - 1), arena.cat(nonzero_digit, arena.star(zero)));
   any_exponent_ = arena.cat(arena.optional(arena.bytes(ByteSet::of('+') | ByteSet::of('-'))), some_digits_);
   const RegexId zero_parts[] = {zero, point_zeros_, e_, any_exponent_};
-  zero_ = canonical ? RegexArena::empty() : arena.cat(zero_parts);
+  zero_ = exponents_ ? arena.cat(zero_parts) : RegexArena::empty();
 }
 
 RegexId NumberLanguage::digit(int lo, int hi) {
@@ -144,24 +151,46 @@ RegexId NumberLanguage::with_fraction(RegexId first, RegexId fraction, RegexId e
 
 // ---- fractions ----
 
+RegexId NumberLanguage::open_tail(std::size_t read) {
+  if (exponents_) return any_digits_;
+  if (!may_end_in_zero(read)) return to_nonzero_;
+  return arena_.alt(digits(0, zeros_until_ - static_cast<uint32_t>(read)), to_nonzero_);
+}
+
+RegexId NumberLanguage::tail(std::size_t read) {
+  return exponents_ ? any_digits_ : arena_.optional(open_tail(read));
+}
+
+RegexId NumberLanguage::nonzero(std::size_t read) {
+  const RegexId all = arena_.cat(to_nonzero_, any_digits_);
+  if (exponents_) return all;
+  return zeros_until_ == 0 ? to_nonzero_ : arena_.both(all, open_tail(read));
+}
+
+RegexId NumberLanguage::zeros(std::size_t read) {
+  if (exponents_) return arena_.star(digit(0, 0));
+  if (!may_end_in_zero(read)) return RegexArena::epsilon();
+  return arena_.repeat(digit(0, 0), 0, zeros_until_ - static_cast<uint32_t>(read));
+}
+
 RegexId NumberLanguage::digits_above(std::string_view fraction, std::size_t at, bool strict) {
-  RegexId out = strict ? nonzero_ : tail_;
+  RegexId out = strict ? nonzero(fraction.size()) : tail(fraction.size());
   for (std::size_t j = fraction.size(); j-- > at;) {
     const int b = digit_at(fraction, j);
-    out = arena_.alt(arena_.cat(digit(b + 1, 9), tail_), arena_.cat(digit(b, b), out));
+    out = arena_.alt(arena_.cat(digit(b + 1, 9), tail(j + 1)), arena_.cat(digit(b, b), out));
   }
   return out;
 }
 
-// After a prefix of the bound, the fraction may also end: it is smaller then. (A canonical one must
-// not end in a zero.) The last digit of the bound is not 0.
+// After a prefix of the bound, the fraction may also end, where it may end in its last digit: it is smaller
+// then. The last digit of the bound is not 0.
 RegexId NumberLanguage::digits_below(std::string_view fraction, std::size_t at, bool strict) {
-  RegexId out = strict ? RegexArena::empty() : zeros_;
+  RegexId out = strict ? RegexArena::empty() : zeros(fraction.size());
   for (std::size_t j = fraction.size(); j-- > at;) {
     const int b = digit_at(fraction, j);
-    const bool ends = j > at && (!canonical_ || fraction[j - 1] != '0');
-    const RegexId less = arena_.alt(arena_.cat(digit(1, b - 1), tail_),
-                                    b > 0 ? arena_.cat(digit(0, 0), open_tail_) : RegexArena::empty());
+    const bool ends = j > at && (fraction[j - 1] != '0' || may_end_in_zero(j));
+    const RegexId less = arena_.alt(arena_.cat(digit(1, b - 1), tail(j + 1)),
+                                    b > 0 ? arena_.cat(digit(0, 0), open_tail(j + 1)) : RegexArena::empty());
     out = arena_.alt(less, arena_.cat(digit(b, b), out));
     if (ends) out = arena_.alt(out, RegexArena::epsilon());
   }
@@ -249,13 +278,13 @@ RegexId NumberLanguage::scientific_equal(const Decimal& value) {
     return value.digits.size() == 1
                ? one_digit(first, first, e)
                : with_fraction(digit(first, first),
-                               arena_.cat(arena_.literal(std::string_view(value.digits).substr(1)), zeros_),
+                               arena_.cat(arena_.literal(std::string_view(value.digits).substr(1)), zeros(0)),
                                e);
   }
   if (value.digits.size() == 1) return one_digit(first, first, exponent_equal(k));
   const std::string_view rest = std::string_view(value.digits).substr(1);
   if (rest.size() > kMantissaDigits) return RegexArena::empty();
-  return with_fraction(digit(first, first), arena_.cat(arena_.literal(rest), zeros_), long_exponent(k, k));
+  return with_fraction(digit(first, first), arena_.cat(arena_.literal(rest), zeros(0)), long_exponent(k, k));
 }
 
 RegexId NumberLanguage::scientific_any() {
@@ -273,21 +302,22 @@ RegexId NumberLanguage::exact_fraction(uint32_t n) {
 RegexId NumberLanguage::magnitude() {
   if (magnitude_ != kUnset) return magnitude_;
   magnitude_ = arena_.cat(arena_.alt(digit(0, 0), arena_.cat(digit(1, 9), any_digits_)), any_fraction_);
-  if (!canonical_) magnitude_ = arena_.alt(magnitude_, arena_.alt(zero_, scientific_any()));
+  if (exponents_) magnitude_ = arena_.alt(magnitude_, arena_.alt(zero_, scientific_any()));
   return magnitude_;
 }
 
 RegexId NumberLanguage::above(const Decimal& bound, bool strict) {
   if (bound.zero() && !strict) return magnitude();
   const RegexId plain = plain_above(bound, strict);
-  if (canonical_) return plain;
+  if (!exponents_) return plain;
   if (!bound.zero()) return arena_.alt(plain, scientific_above(bound, strict));
   return arena_.alt(plain, scientific_any());
 }
 
 RegexId NumberLanguage::below(const Decimal& bound, bool strict, bool with_zero) {
   const RegexId plain = plain_below(bound, strict, with_zero);
-  if (canonical_ || (bound.zero() && strict)) return plain;
+  if (!exponents_ && !with_zero && zeros_until_ > 0) return arena_.both(plain, above(Decimal{}, true));
+  if (!exponents_ || (bound.zero() && strict)) return plain;
   const RegexId out = with_zero ? arena_.alt(plain, zero_) : plain;
   return bound.zero() ? out : arena_.alt(out, scientific_below(bound, strict));
 }
@@ -295,14 +325,15 @@ RegexId NumberLanguage::below(const Decimal& bound, bool strict, bool with_zero)
 // ---- the predicates ----
 
 RegexId NumberLanguage::any() {
-  if (!canonical_) return either_sign(magnitude());
+  if (exponents_) return either_sign(magnitude());
   return arena_.alt(minus_sign(above(Decimal{}, true)), magnitude());
 }
 
 RegexId NumberLanguage::integers() {
   if (integers_ != kUnset) return integers_;
   const RegexId positive = arena_.cat(digit(1, 9), any_digits_);
-  if (canonical_) return integers_ = arena_.alt(digit(0, 0), either_sign(positive));
+  if (!exponents_)
+    return integers_ = arena_.cat(arena_.alt(digit(0, 0), either_sign(positive)), zero_fraction_);
   const RegexId plain = arena_.cat(arena_.alt(digit(0, 0), positive), zero_fraction_);
   std::vector<RegexId> parts{plain, zero_, one_digit(1, 9, exponent_at_least(0))};
   if (narrow_) parts.push_back(with_fraction(digit(1, 9), mantissa_, long_exponent(kLongMin, kNone)));
@@ -312,8 +343,9 @@ RegexId NumberLanguage::integers() {
 }
 
 RegexId NumberLanguage::plain_integers() {
-  if (canonical_) return integers();
-  return either_sign(arena_.alt(digit(0, 0), arena_.cat(digit(1, 9), any_digits_)));
+  const RegexId positive = arena_.cat(digit(1, 9), any_digits_);
+  if (!exponents_) return arena_.alt(digit(0, 0), either_sign(positive));
+  return either_sign(arena_.alt(digit(0, 0), positive));
 }
 
 RegexId NumberLanguage::finite() {
@@ -325,11 +357,12 @@ RegexId NumberLanguage::finite_any() {
   const RegexId whole = arena_.cat(digit(1, 9), digits(0, kReadableDigits - 1));
   const RegexId small = arena_.cat(digit(0, 0), some_fraction_);  // between 0 and 1
   const RegexId positive = arena_.alt(arena_.cat(whole, any_fraction_), small);
-  return arena_.alt(digit(0, 0), either_sign(positive));
+  return arena_.alt(arena_.cat(digit(0, 0), zero_fraction_), either_sign(positive));
 }
 
 RegexId NumberLanguage::finite_integers() {
-  return arena_.alt(digit(0, 0), either_sign(arena_.cat(digit(1, 9), digits(0, kReadableDigits - 1))));
+  const RegexId whole = either_sign(arena_.cat(digit(1, 9), digits(0, kReadableDigits - 1)));
+  return arena_.cat(arena_.alt(digit(0, 0), whole), zero_fraction_);
 }
 
 RegexId NumberLanguage::at_least(const Decimal& bound, bool exclusive) {
@@ -337,10 +370,10 @@ RegexId NumberLanguage::at_least(const Decimal& bound, bool exclusive) {
   if (bound.negative) {
     Decimal size = bound;
     size.negative = false;
-    return arena_.alt(minus_sign(below(size, exclusive, !canonical_)), magnitude());
+    return arena_.alt(minus_sign(below(size, exclusive, exponents_)), magnitude());
   }
   if (exclusive) return above(bound, true);
-  if (canonical_) return magnitude();
+  if (!exponents_) return magnitude();
   return arena_.alt(minus_sign(arena_.alt(arena_.cat(digit(0, 0), zero_fraction_), zero_)), magnitude());
 }
 
@@ -351,24 +384,25 @@ RegexId NumberLanguage::at_most(const Decimal& bound, bool exclusive) {
     return minus_sign(above(size, exclusive));
   }
   if (bound.zero() && exclusive) return minus_sign(above(bound, true));
-  const RegexId negative = minus_sign(canonical_ ? above(Decimal{}, true) : magnitude());
+  const RegexId negative = minus_sign(exponents_ ? magnitude() : above(Decimal{}, true));
   return arena_.alt(negative, below(bound, exclusive, true));
 }
 
 // Numbers of a very large exponent. Their plain form is a row of zeros, which no text reaches beyond 2^31.
 RegexId NumberLanguage::equal_to_far(const Decimal& value) {
   constexpr int64_t kLongest = int64_t{1} << 31;
-  RegexId out = canonical_ ? RegexArena::empty() : scientific_equal(value);
-  const int64_t zeros =
+  RegexId out = exponents_ ? scientific_equal(value) : RegexArena::empty();
+  const int64_t count =
       value.exponent > 0 ? value.exponent : -value.exponent - static_cast<int64_t>(value.digits.size());
-  if (zeros < kLongest) {
+  if (count < kLongest) {
     const RegexId row =
-        arena_.repeat(digit(0, 0), static_cast<uint32_t>(zeros), static_cast<uint32_t>(zeros));
+        arena_.repeat(digit(0, 0), static_cast<uint32_t>(count), static_cast<uint32_t>(count));
     const RegexId digits = arena_.literal(value.digits);
     const RegexId large[] = {digits, row, zero_fraction_};
-    const RegexId small[] = {digit(0, 0), point_, row, digits, zeros_};
+    const RegexId small[] = {digit(0, 0), point_, row, digits,
+                             zeros(static_cast<std::size_t>(count) + value.digits.size())};
     out = arena_.alt(out, value.exponent > 0 ? arena_.cat(large) : arena_.cat(small));
-  } else if (canonical_) {
+  } else if (!exponents_) {
     throw Error(ErrorKind::kSchemaTooComplex, "a number without exponent has too many digits");
   }
   return value.negative ? minus_sign(out) : out;
@@ -377,10 +411,11 @@ RegexId NumberLanguage::equal_to_far(const Decimal& value) {
 RegexId NumberLanguage::equal_to(const Decimal& value) {
   if (std::abs(value.exponent) > kMaxDecimalExponent) return equal_to_far(value);
   const std::string fraction = value.frac_part();
-  const RegexId tail = fraction.empty() ? zero_fraction_ : arena_.cat(arena_.literal("." + fraction), zeros_);
+  const RegexId tail =
+      fraction.empty() ? zero_fraction_ : arena_.cat(arena_.literal("." + fraction), zeros(fraction.size()));
   RegexId out = arena_.cat(arena_.literal(value.int_part()), tail);
-  if (value.zero()) return canonical_ ? out : either_sign(arena_.alt(out, zero_));
-  if (!canonical_) out = arena_.alt(out, scientific_equal(value));
+  if (value.zero()) return exponents_ ? either_sign(arena_.alt(out, zero_)) : out;
+  if (exponents_) out = arena_.alt(out, scientific_equal(value));
   return value.negative ? minus_sign(out) : out;
 }
 

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "base/undo.h"
+#include "numbers/divisor.h"
+#include "numbers/number.h"
 #include "regex/regex.h"
-#include "schema/divisor.h"
-#include "schema/number.h"
 
 namespace structgen {
 
@@ -35,34 +35,20 @@ uint32_t digits_of(Wide x) {
   return n;
 }
 
-// |bound| * 10^s, down or up to a whole number. False: too many digits.
-bool scaled(const Decimal& bound, uint32_t s, bool up, Wide& out, bool& whole) {
-  const int64_t exponent = bound.exponent + static_cast<int64_t>(s);
-  const auto size = static_cast<int64_t>(bound.digits.size());
-  if (size + exponent > kMaxDigits || size > kMaxDigits) return false;
-  out = 0;
-  whole = exponent >= 0;
-  const int64_t kept = whole ? size : std::max<int64_t>(size + exponent, 0);
-  for (int64_t i = 0; i < kept; ++i)
-    out = out * 10 + static_cast<uint32_t>(bound.digits[static_cast<std::size_t>(i)] - '0');
-  if (whole)
-    out *= power(static_cast<uint32_t>(exponent));
-  else if (up)
-    ++out;  // the digits left out are not all 0
-  return true;
-}
-
 class MultiplesBetween : public LazyLanguage {
  public:
   // Plain unsigned decimals with first <= M <= last and c | M; both ends are multiples, last is 0 where
-  // `endless`. `mantissa`: written with a point after the first digit, which is not 0.
-  MultiplesBetween(uint64_t c, uint32_t s, Wide first, Wide last, bool endless, bool canonical, bool mantissa)
+  // `endless`. A fraction of at most `zeros_until` digits may end in zeros. `mantissa`: written with a point
+  // after the first digit, which is not 0.
+  MultiplesBetween(uint64_t c, uint32_t s, Wide first, Wide last, bool endless, uint32_t zeros_until,
+                   bool mantissa)
       : c_(c),
         s_(s),
         first_(first),
         last_(last),
         endless_(endless),
-        canonical_(canonical),
+        zeros_until_(zeros_until),
+        most_digits_(std::max(s + 1, zeros_until == kUnbounded ? 0 : zeros_until)),
         mantissa_(mantissa),
         first_digits_(digits_of(first / power(s))),
         last_digits_(digits_of(last / power(s))) {}
@@ -99,7 +85,7 @@ class MultiplesBetween : public LazyLanguage {
       Wide y = 0;
       const uint32_t places = read + way.fraction;
       if (places > s_) return false;
-      const bool nonzero = canonical_ && way.fraction > 0;
+      const bool nonzero = way.fraction > 0 && places > zeros_until_;
       if (q.free ? !least_digits(q.r, way.digits(), s_ - places, c_, nonzero, y)
                  : !least_inside(q.p, way.digits(), s_ - places, nonzero, y))
         return false;
@@ -113,8 +99,8 @@ class MultiplesBetween : public LazyLanguage {
   struct State {
     Phase phase = kBegin;
     bool free = false;     // past the first bound, and there is no last: only r matters
-    bool nonzero = false;  // the last digit of the fraction was not 0; canonical only
-    uint32_t n = 0;        // digits read, in the fraction: after the point, at most s + 1
+    bool nonzero = false;  // the last digit of the fraction was not 0; where zeros have a limit
+    uint32_t n = 0;        // digits read, in the fraction: after the point, at most most_digits_
     uint64_t r = 0;        // P mod c
     Wide p = 0;            // P; states that differ in nothing else are one, see key()
   };
@@ -152,14 +138,14 @@ class MultiplesBetween : public LazyLanguage {
     if (q.phase == kZero || (mantissa_ && (q.phase == kWhole || (q.phase == kBegin && d == 0)))) return false;
     if (q.phase == kBegin) q.phase = d == 0 ? kZero : kWhole;
     const bool beyond = q.phase == kFraction && q.n >= s_;
-    if (beyond && (d != 0 || canonical_)) return false;
+    if (beyond && (d != 0 || q.n >= zeros_until_)) return false;
     if (!beyond) {
       q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
       if (!q.free) q.p = q.p * 10 + d;
     }
-    q.nonzero = canonical_ && q.phase == kFraction && d != 0;
+    q.nonzero = zeros_until_ != kUnbounded && q.phase == kFraction && d != 0;
     if (q.phase == kFraction)
-      q.n = std::min(q.n + 1, s_ + 1);
+      q.n = std::min(q.n + 1, most_digits_);
     else if (!q.free && q.phase == kWhole)
       ++q.n;
     if (endless_ && !q.free && q.phase != kZero) {
@@ -199,7 +185,7 @@ class MultiplesBetween : public LazyLanguage {
   bool accepts(const State& q) const {
     if (q.phase == kBegin || (mantissa_ && q.phase == kWhole)) return false;
     const uint32_t zeros = q.phase == kFraction ? s_ - std::min(q.n, s_) : s_;
-    if (q.phase == kFraction && (q.n == 0 || (canonical_ && !q.nonzero))) return false;
+    if (q.phase == kFraction && (q.n == 0 || !(q.nonzero || q.n <= zeros_until_))) return false;
     if (q.free) return times_power(q.r, zeros) == 0;
     return any(q.p * power(zeros), q.p * power(zeros));
   }
@@ -212,8 +198,9 @@ class MultiplesBetween : public LazyLanguage {
         if (any(q.p * unit, q.p * unit + unit - 1)) return true;
       return false;
     }
-    const uint32_t zeros = s_ - std::min(q.phase == kFraction ? q.n : 0, s_);
-    const Wide unit = power(zeros), from = canonical_ && !q.nonzero ? 1 : 0;  // ends in a digit that is not 0
+    const uint32_t n = q.phase == kFraction ? q.n : 0, zeros = s_ - std::min(n, s_);
+    // 1: no zeros may follow to the end. (Behind the point alone one has to.)
+    const Wide unit = power(zeros), from = q.nonzero || std::max(n, 1u) <= zeros_until_ ? 0 : 1;
     if (from >= unit) return false;
     if (!q.free) return any(q.p * unit + from, q.p * unit + unit - 1);
     const Wide start = static_cast<Wide>(times_power(q.r, zeros)) + from;
@@ -234,7 +221,9 @@ class MultiplesBetween : public LazyLanguage {
   const uint64_t c_;
   const uint32_t s_;
   const Wide first_, last_;
-  const bool endless_, canonical_, mantissa_;
+  const bool endless_;
+  const uint32_t zeros_until_, most_digits_;  // most_digits_: of a fraction, counted
+  const bool mantissa_;
   const uint32_t first_digits_, last_digits_;  // of the bounds' whole parts
   uint32_t definition_ = 0;
   std::vector<State> states_;
@@ -249,13 +238,15 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
                                         RegexId& out) {
   Wide first = 0, last = 0;
   bool whole = true;
-  if (d.s > static_cast<uint32_t>(kMaxDigits) || !scaled(low.value, d.s, true, first, whole)) return false;
+  if (d.s > static_cast<uint32_t>(kMaxDigits) ||
+      !in_units(low.value, -static_cast<int64_t>(d.s), true, kMaxDigits, first, whole))
+    return false;
   if (low.open && whole) ++first;
-  if (canonical_ && !with_zero) first = std::max<Wide>(first, 1);
+  if (!exponents_ && !with_zero) first = std::max<Wide>(first, 1);
   first = (first + d.c - 1) / d.c * d.c;
   out = RegexArena::empty();
   if (high) {
-    if (!scaled(high->value, d.s, false, last, whole)) return false;
+    if (!in_units(high->value, -static_cast<int64_t>(d.s), false, kMaxDigits, last, whole)) return false;
     if (high->open && whole) {
       if (last == 0) return true;
       --last;
@@ -264,8 +255,8 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
     if (first > last) return true;
   }
   out = MultiplesBetween::make(
-      arena_, std::make_unique<MultiplesBetween>(d.c, d.s, first, last, !high, canonical_, false));
-  if (canonical_) return true;
+      arena_, std::make_unique<MultiplesBetween>(d.c, d.s, first, last, !high, zeros_until_, false));
+  if (!exponents_) return true;
   // Scientific lexemes. Those with a fraction are from 10^16 on or below 10^-4 (narrow), where few bounds
   // are.
   const Decimal huge{false, "1", kLongMin}, tiny{false, "1", kLongMax + 1};
@@ -288,7 +279,7 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
     if (from_here > to_here) continue;
     const RegexId parts[] = {MultiplesBetween::make(arena_, std::make_unique<MultiplesBetween>(
                                                                 static_cast<uint64_t>(c), places, from_here,
-                                                                to_here, false, false, true)),
+                                                                to_here, false, kUnbounded, true)),
                              e_, long_exponent(x, x)};
     out = arena_.alt(out, arena_.cat(parts));
   }
@@ -301,7 +292,7 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
 
 bool NumberLanguage::multiples_between(const Decimal& divisor, const Bound* low, const Bound* high,
                                        RegexId& out) {
-  if (!narrow_ && !canonical_) return false;
+  if (!narrow_ && exponents_) return false;
   const Divisor d(divisor);
   const auto size = [](Bound b) {
     b.value.negative = false;

@@ -8,11 +8,10 @@
 #include <numeric>
 #include <string>
 
-#include "schema/number.h"
+#include "numbers/fixed.h"
+#include "numbers/number.h"
 
 namespace structgen {
-
-__extension__ using Wide = unsigned __int128;
 
 struct NumberLanguage::Divisor {
   uint64_t c = 1, odd = 1;  // odd = c without its factors 2 and 5
@@ -53,12 +52,6 @@ bool complete(bool grows, bool point, Take&& take) {
         return true;
   }
   return false;
-}
-
-inline Wide power_of_ten(uint32_t n) {
-  Wide out = 1;
-  for (; n > 0; --n) out *= 10;
-  return out;
 }
 
 // The least y of so many digits with (r * 10^digits + y) * 10^zeros = 0 mod c; `nonzero`: that ends in none.

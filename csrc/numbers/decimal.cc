@@ -1,8 +1,9 @@
 // See decimal.h.
-#include "schema/decimal.h"
+#include "numbers/decimal.h"
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -10,10 +11,22 @@ namespace structgen {
 
 Decimal Decimal::parse(std::string_view text) {
   Decimal out = parse_any(text);
-  if (std::abs(out.exponent) > kMaxDecimalExponent)
+  out.require_short(text);
+  return out;
+}
+
+void Decimal::require_short(std::string_view text) const {
+  if (std::abs(exponent) > kMaxDecimalExponent)
     throw Error(ErrorKind::kSchemaTooComplex, "the number " + std::string(text.substr(0, 40)) +
                                                   " has an exponent beyond 4000; use a smaller bound");
-  return out;
+}
+
+double Decimal::approximate() const {
+  double out = 0;
+  const std::size_t kept = std::min<std::size_t>(digits.size(), 18);
+  for (const char c : std::string_view(digits).substr(0, kept)) out = out * 10 + (c - '0');
+  out *= std::pow(10.0, static_cast<double>(exponent + static_cast<int64_t>(digits.size() - kept)));
+  return negative ? -out : out;
 }
 
 Decimal Decimal::parse_any(std::string_view text) {
