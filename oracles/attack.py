@@ -406,14 +406,20 @@ def judge(document: Any) -> Callable[[str], bool] | None:
     """Whether a text is an instance; None where that could take Python's `re` exponential time.
 
     The oracle knows eight formats. A text passes if it is an instance where all strings have the other ones,
-    or where none has.
+    where none has, or where one of them is had (`oneOf` of formats).
     """
     written = json.dumps(document)
     if len(written) >= 100_000 or any(slow in written for slow in _SLOW):
         return None
     all_have = oracle.JsonOracle(document)
-    none_has = oracle.JsonOracle(document, refused=set(_FORMATS) - set(oracle.FORMATS))
-    return lambda text: all_have.accepts(text) or none_has.accepts(text)
+    unknown = set(_FORMATS) - set(oracle.FORMATS)
+    none_has = oracle.JsonOracle(document, refused=unknown)
+    named = sorted(name for name in unknown if f'"{name}"' in written)
+
+    def one_is_had(text: str) -> bool:
+        return any(oracle.JsonOracle(document, refused=unknown - {name}).accepts(text) for name in named)
+
+    return lambda text: all_have.accepts(text) or none_has.accepts(text) or one_is_had(text)
 
 
 def attack(

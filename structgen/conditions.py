@@ -7,7 +7,6 @@ Enters: patterns, words, bounds. Leaves: a `Condition`, which ``&``, ``|`` and `
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -67,7 +66,7 @@ def Regex(pattern: str) -> Condition:  # noqa: N802, a kind of value and no acti
     return Condition(((_REGEX, (pattern.encode(),), 0, 0),), f"Regex({pattern!r})")
 
 
-def containing(*phrases: str | bytes) -> Condition:
+def containing(phrases: str | bytes | Iterable[str | bytes] = (), *more: str | bytes) -> Condition:
     """One of the phrases stands somewhere in the text, as it is spelled there: in JSON, ``é`` may also be
     written ``\\u00e9``, which is another spelling.
 
@@ -76,7 +75,7 @@ def containing(*phrases: str | bytes) -> Condition:
     Raises:
         TypeError: a phrase that is no text. ValueError: none, or an empty one.
     """
-    texts = _phrases(phrases, "containing")
+    texts = _listing(phrases, more, "containing")
     return Condition(((_CONTAINS, texts, 0, 0),), f"containing({_listed(texts)})")
 
 
@@ -86,8 +85,7 @@ def without(words: str | bytes | Iterable[str | bytes], *more: str | bytes) -> C
     Raises:
         TypeError: a word that is no text. ValueError: none, or an empty one.
     """
-    first = (words,) if isinstance(words, (str, bytes)) else tuple(words)
-    texts = _phrases((*first, *more), "without")
+    texts = _listing(words, more, "without")
     return Condition(((_CONTAINS, texts, 0, 0), (_NOT, (), 0, 0)), f"without({_listed(texts)})")
 
 
@@ -107,6 +105,11 @@ def min_bytes(n: int) -> Condition:
         TypeError: no whole number. ValueError: below 0 or above 2 ** 24.
     """
     return Condition(((_BYTES, (), _bound(n, "min_bytes"), _ENDLESS),), f"min_bytes({n})")
+
+
+def _listing(first: Any, more: tuple[Any, ...], name: str) -> tuple[bytes, ...]:
+    listed = isinstance(first, Iterable) and not isinstance(first, (str, bytes))
+    return _phrases((*first, *more) if listed else (first, *more), name)
 
 
 def _phrases(phrases: tuple[Any, ...], name: str) -> tuple[bytes, ...]:
@@ -130,29 +133,3 @@ def _bound(n: Any, name: str) -> int:
     if not 0 <= operator.index(n) <= _MOST:
         raise ValueError(f"{name} must be between 0 and {_MOST}, not {n}")
     return operator.index(n)
-
-
-def hides_left_recursion(lark: str) -> bool:
-    """Whether a Lark grammar that ignores text may begin a rule, behind something optional, with itself.
-
-    Of those a condition left out texts that meet it (``start: start? N``), so they are refused. Told from
-    the text: a rule that mentions itself, however far, and has an alternative that begins with something
-    optional, or with a rule that may be empty.
-    """
-    if "%ignore" not in lark:
-        return False
-    bare = re.sub(r'"(?:\\.|[^"\\\n])*"i?|/(?![/*])(?:\\.|[^/\\\n])+/[imslux]*|//[^\n]*', "T", lark)
-    parts = re.split(r"^[?!]{0,2}([a-z_]\w*)[^\n:|]*:", bare, flags=re.MULTILINE)
-    bodies = {name: re.split(r"^\s*(?:%|[A-Z_]+\w*[^\n:|]*:)", body, flags=re.MULTILINE)[0]
-              for name, body in zip(parts[1::2], parts[2::2], strict=True)}  # fmt: skip
-    named = {name: set(re.findall(r"\b[a-z_]\w*", body)) & bodies.keys() for name, body in bodies.items()}
-    empty = {name for name, body in bodies.items() if re.search(r"(?:^|\|)\s*(?:\||$)", body)}
-    for name, body in bodies.items():
-        seen, todo = set(), set(named[name])
-        while todo:
-            seen |= todo
-            todo = {more for one in todo for more in named[one]} - seen
-        begins = re.findall(r"(?:^|\|)\s*(\w+(?!\w)|\([^()]*\)|\[)\s*([?*~]?)", body)
-        if name in seen and any(more or first == "[" or first in empty for first, more in begins):
-            return True
-    return False

@@ -24,6 +24,8 @@ from .vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from .compiler import Compiler
+    from .conditions import Condition
+    from .grammar import CompiledGrammar
 
 _TRIES = 1500  # compilations for one explanation
 _SECONDS = 3.0  # after which causes are told as far as they are narrowed
@@ -77,8 +79,8 @@ class Explanation:
 
     `offset` counts bytes; `line` and `column` count from 1. `instance` is the JSON pointer of the value
     that was being read, the object's where it stops in a key. `kind` is one of keyword, order, duplicate
-    key, not JSON, whitespace, number, ends early (the text is the beginning of an instance). `problem` says
-    it in one line; `allowed` says what could stand there.
+    key, not JSON, whitespace, number, condition, ends early (the text is the beginning of an instance).
+    `problem` says it in one line; `allowed` says what could stand there.
     """
 
     offset: int
@@ -141,6 +143,39 @@ def explain(
         options,
         text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text),
     ).run()
+
+
+def explain_condition(
+    grammar: CompiledGrammar, plain: CompiledGrammar, condition: Condition, text: str | bytes
+) -> Explanation | None:
+    """Says why a text of `plain` is none of `grammar`, which is ``plain & condition``; None if it is one.
+
+    Returns:
+        The place behind which no text of the grammar goes on, and the parts of the condition that fail.
+    """
+    whole = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
+    matcher = grammar.matcher()
+    at = matcher.validate_bytes(whole)
+    matcher.accept_bytes(whole[:at])
+    if at == len(whole) and matcher.is_accepting():
+        return None
+    broken = [str(part) for part in condition._all() if not _takes(plain & part, whole)]
+    where = place(whole, at)
+    return Explanation(
+        at,
+        where.line,
+        where.column,
+        reading_at(whole[:at])[0],
+        "condition",
+        f"the text does not meet the condition: {' & '.join(broken) or condition}",
+        (),
+        allowed_here(matcher),
+    )
+
+
+def _takes(grammar: CompiledGrammar, text: bytes) -> bool:
+    matcher = grammar.matcher()
+    return matcher.accept_bytes(text) and matcher.is_accepting()
 
 
 def reading_at(before: bytes) -> tuple[str, bool]:

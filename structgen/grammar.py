@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
 from . import _core
 from ._readable import allowed_here, table_html
 from .canvas import Canvas, made
-from .conditions import Condition, hides_left_recursion
+from .conditions import Condition
 from .errors import (
     BudgetExceeded,
     GrammarError,
@@ -291,11 +291,6 @@ class CompiledGrammar:
         """
         if not isinstance(condition, Condition):
             return NotImplemented
-        if self._recipe is not None and self._recipe[1] == "lark" and hides_left_recursion(str(self.source)):
-            raise GrammarError(
-                "conditions are not supported where a rule begins with itself behind something optional and "
-                "%ignore is used; write `start: start N | N` for `start: start? N`"
-            )
         try:
             core = self._fresh().conditioned(condition._core())
         except UnsatisfiableCondition as error:
@@ -303,6 +298,9 @@ class CompiledGrammar:
         out = CompiledGrammar(core, self.vocabulary, self._source, self._parse)
         out._condition = (self, condition)
         return out
+
+    def __rand__(self, condition: Condition) -> CompiledGrammar:
+        return self & condition
 
     def _refused(self, condition: Condition, error: UnsatisfiableCondition) -> UnsatisfiableCondition:
         """The error with the part that no text meets alone."""
@@ -455,11 +453,17 @@ class CompiledGrammar:
 
     def explain(self, text: str | bytes) -> Explanation | None:
         """Why a text is refused: the place, the keywords that forbid it, what could stand there; None if it
-        is accepted. Only for JSON Schemas. Costs many small compilations: it is for people, not for decoding.
+        is accepted. Only for JSON Schemas, also with conditions. Costs many small compilations: it is for
+        people, not for decoding.
 
         Raises:
             ValueError: the grammar is no JSON Schema.
         """
+        if self._condition is not None:
+            from .explain import explain_condition
+
+            grammar, condition = self._condition
+            return grammar.explain(text) or explain_condition(self, grammar, condition, text)
         if self._options is None or self._recipe is None:
             raise ValueError("only texts of a JSON Schema can be explained")
         from .explain import explain

@@ -15,7 +15,9 @@ import re
 import pytest
 
 import structgen as sg
-from oracles import oracle
+from oracles import oracle, random_grammars
+from oracles.random_grammars import DIALECTS, compiled, compilers, draw
+from oracles.strategies import Seeded
 
 TOKENS = [bytes([b]) for b in range(256)] + [b"ab", b'a"', b'":', b"11", b""]
 END = len(TOKENS) - 1
@@ -173,18 +175,79 @@ def test_the_command_line_takes_conditions(flags: list[str], status: int, tmp_pa
     assert main(["check", str(tmp_path / "schema.json"), str(tmp_path / "value.json"), *flags]) == status
 
 
-@pytest.mark.parametrize("rules", ["start: (start)? N", "start: opt N\nopt: start |", "start: [start] N"])
-def test_left_recursion_behind_something_optional_is_refused(rules: str) -> None:
-    """Texts that meet the condition were left out."""
-    with pytest.raises(sg.GrammarError, match="begins with itself"):
-        COMPILER.lark(rules + '\nN: /[0-9]+/\n%ignore " "\n') & sg.max_bytes(2)
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "start: (start)? N", "start: opt N\nopt: start |", "start: [start] N", "start: start? (N | A)",
+        "start: start N | N", "start: N start?", "start: N+", "start: a N\na: N?",
+        "start: x? a N\na: start?\nx: A",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("ignore", ["", '%ignore " "\n'])
+def test_recursion_behind_something_optional(rules: str, ignore: str) -> None:
+    """Behind a lexeme what reads nothing leaves what may not follow as it was."""
+    plain = COMPILER.lark(rules + "\nN: /[0-9]+/\nA: /[a-z]/\n" + ignore)
+    texts = ["".join(t).encode() for n in range(5) for t in itertools.product("1a ", repeat=n)]
+    for condition, holds in (
+        (sg.max_bytes(3), lambda t: len(t) <= 3),
+        (sg.containing("1a", "11"), lambda t: b"1a" in t or b"11" in t),
+    ):
+        grammar = plain & condition
+        for text in texts:
+            assert inside(grammar, text) == (inside(plain, text) and holds(text)), text
 
 
-@pytest.mark.parametrize("rules", ["start: start N | N", "start: N start?", "start: N+", "start: a N\na: N?"])
-def test_other_recursion_is_not(rules: str) -> None:
-    plain = COMPILER.lark(rules + '\nN: /[0-9]+/\n%ignore " "\n')
-    for text in (b"1", b"11", b" 1", b"1 "):
-        one, two = plain.matcher(), (plain & sg.max_bytes(2)).matcher()
-        assert (one.accept_bytes(text) and one.is_accepting()) == (
-            two.accept_bytes(text) and two.is_accepting()
-        )
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_random_grammars_with_conditions(dialect: str) -> None:
+    every = [t.encode() for t in random_grammars.texts(4)]
+    compiler, met = compilers()[0], 0
+    judged = (
+        (sg.max_bytes(3), lambda t: len(t) < 4),
+        (sg.containing("a") & sg.min_bytes(2), lambda t: b"a" in t and len(t) > 1),
+    )
+    for seed in range(100, 140):
+        plain = compiled(draw(Seeded(seed), dialect), dialect, compiler)
+        if plain is None:
+            continue
+        for condition, holds in judged:
+            right = {t for t in every if holds(t) and inside(plain, t)}
+            try:
+                grammar = plain & condition
+            except sg.UnsatisfiableCondition:
+                assert not right, (seed, condition)
+                continue
+            assert {t for t in every if inside(grammar, t)} == right, (seed, condition)
+            met += bool(right)
+    assert met > 20
+
+
+def test_what_may_be_left_out_does_not_count_as_read() -> None:
+    """`"a"?` reads an `a` or nothing; only where it reads one, the text contains one."""
+    plain = COMPILER.gbnf('root ::= y "b" "a"?\ny ::= root | ""')
+    grammar = plain & sg.containing("a")
+    assert [t for t in (b"b", b"bb", b"ba", b"bab", b"bba") if inside(grammar, t)] == [b"ba", b"bab", b"bba"]
+
+
+def test_the_condition_may_stand_first_and_phrases_may_be_a_list() -> None:
+    grammar = sg.containing(["ab", "b"], "c") & COMPILER.regex("[abc]{2}")
+    assert [t for t in (b"aa", b"ab", b"ca") if inside(grammar, t)] == [b"ab", b"ca"]
+    assert repr(sg.without(["a"], "b")) == "without('a', 'b')"
+    for wrong in ([], ""):
+        with pytest.raises(ValueError, match="phrase"):
+            sg.containing(wrong)
+    with pytest.raises(TypeError):
+        sg.containing(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        3 & COMPILER.regex("a")  # type: ignore[operator]
+
+
+def test_what_does_not_meet_a_condition_is_explained() -> None:
+    grammar = COMPILER.json_schema({"type": "string"}) & sg.without("fool") & sg.max_bytes(10)
+    assert grammar.explain('"good"') is None and grammar.parse('"good"') == "good"
+    found = grammar.explain('"a fool"')
+    assert found is not None and (found.kind, found.offset, found.instance) == ("condition", 6, "")
+    assert found.problem == "the text does not meet the condition: without('fool')"
+    assert "max_bytes(10)" in str(grammar.explain('"a long text"'))
+    assert grammar.explain("1").kind == "keyword"
+    with pytest.raises(ValueError, match="JSON Schema"):
+        (COMPILER.regex("a") & sg.max_bytes(3)).explain("b")

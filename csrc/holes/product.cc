@@ -128,7 +128,9 @@ const Product::Reads& Product::reads(RegexId r, Facts::Spot from) {
 
 RegexId Product::between(RegexId r, Facts::Spot from, Facts::Spot to) {
   const Reads& all = reads(r, from);
-  if (all.whole && all.exits.size() == 1 && all.exits[0].spot == to) return r;
+  // The exits are those of texts of one byte or more.
+  if (all.whole && all.exits.size() == 1 && all.exits[0].spot == to)
+    return regexes_.nullable(r) && from != to ? regexes_.minus(r, RegexArena::epsilon()) : r;
   return regexes_.both(r, leads(regexes_, path_->state(from), path_->state(to)));
 }
 
@@ -166,6 +168,28 @@ void Product::put(const Symbol* s, const Own& what, std::span<const At> exits, u
   for (At e : exits) {
     o.to = e;
     walk.made.push_back(own(o));
+    go(s + 1, e, captures, walk);
+    walk.made.pop_back();
+  }
+}
+
+// A rule is asked for from a place at which anything may follow, so that there are fewer of them; the parser
+// restricts its first byte. Where it reads nothing, what may not follow stays as it was before it, and the
+// rule of those texts is the one that leads to the place at which anything may follow.
+void Product::put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk) {
+  const Own o{Own::kRule, s->rule_id().v, clear(at), 0};
+  if (o.from == at || (s + 1 == walk.end && walk.to == kEnd)) return put(s, o, exits, captures, walk);
+  const Facts::Found found = facts_->ask(facts_->head(s->rule_id()), o.from);
+  const std::vector<At> known(found.exits.begin(), found.exits.end());
+  const auto reached = [&](At e) { return std::find(known.begin(), known.end(), e) != known.end(); };
+  for (At e : exits) {
+    if (reached(e)) put(s, o, {&e, 1}, captures, walk);
+    const At anything = clear(e);
+    if (anything == e || facts_->spot(e) != facts_->spot(at) || !reached(anything)) continue;
+    if (s + 1 == walk.end && !done(e, walk.to)) continue;
+    Own nothing = o;
+    nothing.to = anything;
+    walk.made.push_back(own(nothing));
     go(s + 1, e, captures, walk);
     walk.made.pop_back();
   }
@@ -329,7 +353,7 @@ void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   };
   if (s->kind() == Symbol::kRule) {
     ask(facts_->head(s->rule_id()));
-    return put(s, {Own::kRule, s->rule_id().v, clear(at), 0}, exits, captures, walk);
+    return put_rule(s, at, exits, captures, walk);
   }
   for (const Reading& told : facts_->readings(captures, at, RegexArena::poison()))
     ask(facts_->reader(s->rule_id(), told));

@@ -76,6 +76,7 @@ class Product : public Productions {
   void go_lexeme(const Symbol* s, At at, uint32_t captures, Walk& walk);
   void go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk);
   void put(const Symbol* s, const Own& what, std::span<const At> exits, uint32_t captures, Walk& walk);
+  void put_rule(const Symbol* s, At at, std::span<const At> exits, uint32_t captures, Walk& walk);
 
   RegexArena& regexes_;
   Productions& base_;
