@@ -231,6 +231,7 @@ Reach::Answer Budget::within(StateId s, std::size_t budget, uint64_t& work) {
 // The same for the current state, at more cost.
 Reach::Answer Budget::asked_within(std::size_t budget) {
   const StateId s = here_;
+  epoch_.outline.allow(kAskedReach);
   uint64_t work = kAskedReach, exact_work = kTextReach;
   Reach::Answer found = Reach::Answer::kUnknown;
   if (!epoch_.limits) {
@@ -312,7 +313,9 @@ bool Budget::fits(std::size_t budget) {
 struct Budget::Trial {
   Budget& of;
   Trial(Budget& asking, std::size_t tokens)
-      : of(asking), budget(tokens), until(asking.epoch_.completion.work() + kWork) {}
+      : of(asking), budget(tokens), until(asking.epoch_.completion.work() + kWork) {
+    of.epoch_.outline.allow(kMaskReach);
+  }
   const std::size_t budget;
   const uint64_t until;             // completion work
   const uint32_t* open = nullptr;   // a row: tokens that are asked for; null: all that are shown
@@ -375,6 +378,7 @@ std::size_t Budget::Trial::tokens_into(StateId s) {
   if (budget == 2) return kTooMany;
   if (epoch.fast)
     if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) return bytes + 2;
+  if (epoch.fast && epoch.outline.known_too_few(s, budget - 1)) return kTooMany;
   std::size_t out = skips(s) ? kTooMany : of.needed(s) + 1;
   if (out <= budget) return out;
   const Reach::Answer found = of.few(s, budget - 1, reach);
@@ -386,7 +390,9 @@ std::size_t Budget::Trial::tokens_into(StateId s) {
 // Whether fewer tokens may do after a text that is known. What ends at once does so where nothing is left to
 // read, so the text matters if what it decides comes next.
 bool Budget::Trial::matters(StateId s) const {
-  return budget == 2 ? of.epoch_.parser.state(s).poisoned : of.epoch_.completion.text_matters(s);
+  if (budget == 2) return of.epoch_.parser.state(s).poisoned;
+  if (of.epoch_.fast && of.epoch_.outline.known_too_few(s, budget - 1)) return false;
+  return of.epoch_.completion.text_matters(s);
 }
 
 // Tokens that lead to s; `blind`: it is without the text that was captured on the way.
