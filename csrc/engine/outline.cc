@@ -113,22 +113,23 @@ const std::vector<Outline::PlaceId>& Outline::places(StateId s) {
   return lists_.back();
 }
 
-void Outline::reach(StateId s, std::vector<PlaceId>& out) {
-  const std::vector<PlaceId>& at = places(s);
-  out.insert(out.end(), at.begin(), at.end());
-}
-
 // What tokens hold behind a quote, in depth-first order, with the state of each depth at hand.
-bool Outline::expand_string(StateId left, std::vector<PlaceId>& out, uint64_t& spent) {
-  if (left == Parser::dead()) return true;
-  const Suffixes& tails = world_.tails();
-  if (parser_.state(left).poisoned) out.push_back(kUnsure);
-  reach(left, out);
-  std::vector<StateId> at(tails.depth + 1, left);
-  for (uint32_t i = 0; i + 1 < tails.nodes.size();) {
+void Outline::expand_string(StateId left, Place& out, uint64_t& spent) {
+  if (left == Parser::dead()) return;
+  const Suffixes& texts = world_.tails().texts;
+  const auto reach = [&](StateId s, uint32_t node) {
+    for (const PlaceId p : places(s)) {
+      out.to.push_back(p);
+      out.tails.emplace_back(p, node);
+    }
+  };
+  if (parser_.state(left).poisoned) out.to.push_back(kUnsure);
+  reach(left, kQuote);
+  std::vector<StateId> at(texts.depth + 1, left);
+  for (uint32_t i = 0; i + 1 < texts.nodes.size();) {
     charge();
     spent += SearchCost::kUnit;
-    const Suffixes::Node& node = tails.nodes[i];
+    const Suffixes::Node& node = texts.nodes[i];
     const StateId before = at[node.depth - 1];
     StateId next = parser_.step(before, node.byte);
     if (next == Parser::dead()) {
@@ -137,14 +138,14 @@ bool Outline::expand_string(StateId left, std::vector<PlaceId>& out, uint64_t& s
     }
     if (next != before) next = masks_.blind(next);
     at[node.depth] = next;
-    if (parser_.state(next).poisoned) out.push_back(kUnsure);
-    if (node.first < tails.nodes[i + 1].first) reach(next, out);
+    if (parser_.state(next).poisoned) out.to.push_back(kUnsure);
+    if (node.first < texts.nodes[i + 1].first) reach(next, i);
     ++i;
   }
-  return true;
 }
 
-bool Outline::expand_state(StateId from, std::vector<PlaceId>& out, uint64_t& spent) {
+// Depth first over the trie, likewise. False: it takes more work than there is.
+bool Outline::expand_state(StateId from, Place& out, uint64_t& spent) {
   const TokenTrie& trie = world_.vocabulary->trie();
   std::vector<StateId> at(world_.vocabulary->longest() + 2);
   at[0] = from;
@@ -158,7 +159,8 @@ bool Outline::expand_state(StateId from, std::vector<PlaceId>& out, uint64_t& sp
     if (next == Parser::unknown()) {
       const int64_t left = meter.left();
       next = parser_.step(before, static_cast<uint8_t>(node.byte));
-      spent += SearchCost::kNewState + SearchCost::kUnit * static_cast<uint64_t>(std::max<int64_t>(0, left - meter.left()));
+      spent += SearchCost::kNewState +
+               SearchCost::kUnit * static_cast<uint64_t>(std::max<int64_t>(0, left - meter.left()));
     }
     if (next == Parser::dead()) {
       i = node.end;
@@ -166,10 +168,11 @@ bool Outline::expand_state(StateId from, std::vector<PlaceId>& out, uint64_t& sp
     }
     if (next != before) next = masks_.blind(next);
     at[node.depth] = next;
-    if (parser_.state(next).poisoned) out.push_back(kUnsure);  // longer tokens lead on from here
+    if (parser_.state(next).poisoned) out.to.push_back(kUnsure);  // longer tokens lead on from here
     if (next != last && !trie.tokens(i).empty()) {
       last = next;
-      reach(next, out);
+      const std::vector<PlaceId>& there = places(next);
+      out.to.insert(out.to.end(), there.begin(), there.end());
     }
     ++i;
   }
@@ -180,23 +183,26 @@ bool Outline::expand_state(StateId from, std::vector<PlaceId>& out, uint64_t& sp
 bool Outline::expand(PlaceId p) {
   if (all_[p].expanded) return true;
   if (bytes_ > kMostBytes || work_ < SearchCost::kLeast || work_ <= all_[p].too_little) return false;
-  std::vector<PlaceId> to;
+  Place now = all_[p];  // others are found meanwhile
   uint64_t spent = 0;
   const uint64_t had = work_;
-  const bool done = all_[p].string ? expand_string(all_[p].state, to, spent)
-                                   : expand_state(all_[p].state, to, spent);
+  bool done = true;
+  if (now.string)
+    expand_string(now.state, now, spent);
+  else
+    done = expand_state(now.state, now, spent);
   work_ -= std::min(work_, spent);
   if (!done) {
     all_[p].too_little = had;
     return false;
   }
-  std::sort(to.begin(), to.end());
-  to.erase(std::unique(to.begin(), to.end()), to.end());
-  std::erase(to, p);  // a token that changes nothing
-  to.shrink_to_fit();
-  bytes_ += 4 * to.size();
-  all_[p].to = std::move(to);
-  all_[p].expanded = true;
+  std::sort(now.to.begin(), now.to.end());
+  now.to.erase(std::unique(now.to.begin(), now.to.end()), now.to.end());
+  std::erase(now.to, p);  // a token that changes nothing
+  now.to.shrink_to_fit();
+  now.expanded = true;
+  bytes_ += 4 * now.to.size() + 8 * now.tails.capacity();
+  all_[p] = std::move(now);
   return true;
 }
 
@@ -234,6 +240,31 @@ bool Outline::too_few(StateId s, std::size_t tokens) {
 bool Outline::known_too_few(StateId s, std::size_t tokens) {
   const uint32_t* known = of_state_.find(s.v);
   return known && std::ranges::all_of(lists_[*known], [&](PlaceId p) { return all_[p].least > tokens; });
+}
+
+bool Outline::leaving(StateId s, std::size_t tokens, std::vector<TokenId>& out) {
+  const std::vector<PlaceId> any = places(s);
+  if (!std::ranges::all_of(any, [&](PlaceId p) {
+        return all_[p].string && place_too_few(p, static_cast<uint32_t>(tokens - 1)) && all_[p].expanded &&
+               !std::ranges::binary_search(all_[p].to, kUnsure);
+      }))
+    return false;
+  const World::Tails& tails = world_.tails();
+  for (const PlaceId p : any)
+    for (std::size_t i = 0; i < all_[p].tails.size(); ++i) {
+      const auto [to, node] = all_[p].tails[i];
+      if (place_too_few(to, static_cast<uint32_t>(tokens - 1))) continue;
+      if (node == kQuote) {
+        out.insert(out.end(), tails.ends.begin(), tails.ends.end());
+        continue;
+      }
+      const auto& nodes = tails.texts.nodes;
+      for (uint32_t e = nodes[node].first; e < nodes[node + 1].first; ++e)
+        out.push_back(tails.texts.entries[e].token);
+    }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return true;
 }
 
 }  // namespace structgen

@@ -21,7 +21,7 @@
 
 #include <cstdint>
 #include <span>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/flat_map.h"
@@ -50,6 +50,9 @@ class Outline {
   bool too_few(StateId s, std::size_t tokens);
   // The same as far as it is known.
   bool known_too_few(StateId s, std::size_t tokens);
+  // Where s is inside a string and no token that stays in it can be the first of `tokens`: the tokens that
+  // can, which hold the quote that ends it and are allowed or not. False: this is not told.
+  bool leaving(StateId s, std::size_t tokens, std::vector<TokenId>& out);
   std::size_t byte_size() const { return bytes_ + of_state_.byte_size() + of_key_.byte_size(); }
 
  private:
@@ -61,8 +64,10 @@ class Outline {
     uint32_t least = 2, most = kMany;  // tokens that are proved to be needed; that suffice here
     uint64_t too_little = 0;           // work that was not enough to look at it
     std::vector<PlaceId> to;
+    std::vector<std::pair<PlaceId, uint32_t>> tails;  // of a string: of World::tails() which node leads where
   };
   static constexpr uint32_t kMany = 1u << 30;
+  static constexpr uint32_t kQuote = 0xFFFFFFFFu;  // of `tails`: tokens end with the quote
   static constexpr PlaceId kEnd = 0, kUnsure = 1;  // the text ends; captured text decides
 
   const std::vector<PlaceId>& places(StateId s);
@@ -73,9 +78,8 @@ class Outline {
   bool too_few(std::span<const PlaceId> any, uint32_t tokens);
   bool place_too_few(PlaceId p, uint32_t tokens);
   bool expand(PlaceId p);
-  bool expand_state(StateId from, std::vector<PlaceId>& out, uint64_t& spent);
-  bool expand_string(StateId left, std::vector<PlaceId>& out, uint64_t& spent);
-  void reach(StateId s, std::vector<PlaceId>& out);
+  bool expand_state(StateId from, Place& out, uint64_t& spent);
+  void expand_string(StateId left, Place& out, uint64_t& spent);
 
   World& world_;
   Parser& parser_;

@@ -164,6 +164,34 @@ std::vector<TokenId> Reach::way(StateId s) {
   return out;
 }
 
+// The same of a state inside a string, where only the tokens that leave it can do. False: it is not told.
+bool Reach::leave(StateId s, std::size_t k, uint64_t& work, Answer& out) {
+  std::vector<TokenId> tokens;
+  if (!outline_->leaving(s, k, tokens)) return false;
+  out = Answer::kNo;
+  const ByteSet live = parser_.live(s);
+  work -= std::min<uint64_t>(work, tokens.size());
+  charge(static_cast<int64_t>(tokens.size() / 8));
+  std::unordered_set<uint32_t> seen;
+  for (const TokenId t : tokens) {
+    const std::string_view bytes = vocabulary_.bytes(t);
+    if (!live.has(static_cast<uint8_t>(bytes[0]))) continue;
+    StateId to = s;
+    for (char b : bytes)
+      if (to != Parser::dead()) to = begin(parser_.step(to, static_cast<uint8_t>(b)));
+    if (to == Parser::dead() || !seen.insert(to.v).second) continue;
+    const Answer a = within(to, k - 1, work);
+    if (a == Answer::kYes) {
+      take(s, to, t);
+      out = a;
+      return true;
+    }
+    if (a == Answer::kUnknown) out = a;
+  }
+  if (out == Answer::kNo) raise(s, k + 1);
+  return true;
+}
+
 Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   check_depth();
   if (known(s) <= k) return Answer::kYes;
@@ -175,6 +203,7 @@ Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   const uint64_t before = work;
   if (const Undecided* met = undecided_.find(s.v); met && k <= met->tokens && before <= met->work)
     return Answer::kUnknown;
+  if (Answer told; outline_ && leave(s, k, work, told)) return told;
   const Edges* e = edges(s, work);
   if (!e) return Answer::kUnknown;
   work -= std::min<uint64_t>(work, 4 * e->to.size());

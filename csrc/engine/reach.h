@@ -90,6 +90,7 @@ class Reach {
   bool edges_of_run(StateId s, Edges& out, uint64_t& spent);
   bool edges_by_walk(StateId s, Edges& out, uint64_t& spent, uint64_t work);
   bool ends_in_text(StateId s, Edges& out) const;
+  bool leave(StateId s, std::size_t k, uint64_t& work, Answer& out);
   std::size_t known(StateId s) const;  // tokens that suffice; kFar
   bool take(StateId s, StateId to, TokenId token);
   void raise(StateId s, std::size_t least);

@@ -43,17 +43,25 @@ struct World {
     return published.load(std::memory_order_relaxed) + grammars.load(std::memory_order_relaxed);
   }
 
-  // What tokens hold behind a quote, without what follows it being empty; under the lock.
-  const Suffixes& tails() {
+  // What tokens hold behind their quotes, and the tokens that end with one; under the lock.
+  struct Tails {
+    Suffixes texts;
+    std::vector<TokenId> ends;
+  };
+  const Tails& tails() {
     if (tails_) return *tails_;
+    Tails& out = tails_.emplace();
     std::vector<SuffixText> texts;
     for (TokenId t = 0; static_cast<uint32_t>(t) < vocabulary->size(); ++t) {
       const std::string_view bytes = vocabulary->bytes(t);
       for (std::size_t at = bytes.find('"'); at != bytes.npos; at = bytes.find('"', at + 1))
-        if (at + 1 < bytes.size()) texts.push_back({bytes.substr(at + 1), {t, 0}});
+        if (at + 1 < bytes.size())
+          texts.push_back({bytes.substr(at + 1), {t, 0}});
+        else
+          out.ends.push_back(t);
     }
-    build_suffixes(std::move(texts), tails_.emplace());
-    return *tails_;
+    build_suffixes(std::move(texts), out.texts);
+    return out;
   }
 
   std::shared_ptr<const Vocabulary> vocabulary;
@@ -67,7 +75,7 @@ struct World {
   std::atomic<std::size_t> kept{0};      // grammars made here and not retired
 
  private:
-  std::optional<Suffixes> tails_;
+  std::optional<Tails> tails_;
 };
 
 }  // namespace structgen
