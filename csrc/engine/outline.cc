@@ -13,6 +13,15 @@ constexpr uint32_t kLong = 8;                  // characters from which a string
 constexpr std::size_t kDeep = 64;              // tokens up to which bounds are looked for
 }  // namespace
 
+// Whether r is one blank.
+bool Outline::blank(RegexId r) const {
+  const RegexNode& n = parser_.regexes().node(r);
+  if (n.kind != RegexKind::kBytes) return false;
+  ByteSet others = parser_.regexes().byte_set(n.a);
+  for (const char b : {' ', '\n', '\r', '\t'}) others.remove(static_cast<uint8_t>(b));
+  return others.none();
+}
+
 // Whether every text of r ends with the quote that ends a string, and nothing is lost by saying no more.
 bool Outline::in_string(RegexId r) {
   check_depth();
@@ -27,7 +36,7 @@ bool Outline::in_string(RegexId r) {
     const RegexNode part = regexes.node(RegexId{regexes.node(at).a});
     if (part.kind == RegexKind::kRepeat) {
       if (part.min >= kLong) return false;
-      runs = runs || part.max > kLong;
+      runs = runs || (part.max > kLong && !blank(RegexId{part.a}));
     }
     at = RegexId{regexes.node(at).b};
   }
@@ -40,11 +49,7 @@ RegexId Outline::loose(RegexId r) {
   RegexId element, tail;
   uint32_t min, max;
   if (!as_run(regexes, r, element, min, max, tail) || min != 0 || max == kUnbounded) return r;
-  const RegexNode n = regexes.node(element);
-  if (n.kind != RegexKind::kBytes) return r;
-  ByteSet others = regexes.byte_set(n.a);
-  for (const char b : {' ', '\n', '\r', '\t'}) others.remove(static_cast<uint8_t>(b));
-  return others.none() ? regexes.cat(regexes.star(element), tail) : r;
+  return blank(element) ? regexes.cat(regexes.star(element), tail) : r;
 }
 
 Outline::PlaceId Outline::find(uint64_t key, StateId s, bool string) {

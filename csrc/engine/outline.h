@@ -72,6 +72,7 @@ class Outline {
 
   const std::vector<PlaceId>& places(StateId s);
   void place(Item item, std::vector<Item>& others, std::vector<PlaceId>& out);
+  bool blank(RegexId r) const;
   bool in_string(RegexId r);
   RegexId loose(RegexId r);
   PlaceId find(uint64_t key, StateId s, bool string);
