@@ -50,7 +50,8 @@ namespace structgen {
 namespace {
 constexpr std::size_t kTooMany = Reach::kFar;
 constexpr std::size_t kExact = 8;               // tokens left from which on a mask is exact
-constexpr uint64_t kMaskReach = 100'000;        // work of one mask's searches, about a millisecond
+constexpr uint64_t kMaskReach = 30'000;         // work of one mask's searches, a third of a millisecond
+constexpr uint64_t kMaskOutline = 100'000;      // and of what spares them (engine/outline.h), which stays
 constexpr uint64_t kAskedReach = 20'000'000;    // of one that was asked for, a tenth of a second
 constexpr uint64_t kTextReach = 100'000;        // the same where captured text decides
 constexpr uint64_t kSpellReach = 200'000;       // for one state whose shortest text cannot be spelled
@@ -306,7 +307,14 @@ Budget::Bounds Budget::bounds(bool search) {
 
 bool Budget::fits(std::size_t budget) {
   uint64_t work = kMaskReach;
+  epoch_.outline.allow(kMaskOutline);
   return needed(here_) <= budget || few(here_, budget, work) == Reach::Answer::kYes;
+}
+
+// Of a state inside a string the tokens that can be the first of `budget`; false where that is not told.
+bool Budget::leaving(StateId s, std::size_t budget, std::vector<TokenId>& out) {
+  if (epoch_.parser.state(s).accepting || grammar_.narrowed()) return false;
+  return epoch_.outline.leaving(s, budget, out);
 }
 
 // Tokens of one mask that are looked at, and what becomes of them.
@@ -314,25 +322,28 @@ struct Budget::Trial {
   Budget& of;
   Trial(Budget& asking, std::size_t tokens)
       : of(asking), budget(tokens), until(asking.epoch_.completion.work() + kWork) {
-    of.epoch_.outline.allow(kMaskReach);
+    of.epoch_.outline.allow(kMaskOutline);
   }
   const std::size_t budget;
-  const uint64_t until;             // completion work
-  const uint32_t* open = nullptr;   // a row: tokens that are asked for; null: all that are shown
-  std::vector<uint32_t> keep;       // a row, or
-  std::vector<TokenId> taken;       // where tokens are shown one by one
-  std::size_t most = 0;        // tokens that the worst of them needs, itself included
+  const uint64_t until;            // completion work
+  const uint32_t* open = nullptr;  // a row: tokens that are asked for; null: all that are shown
+  std::vector<uint32_t> keep;      // a row, or
+  std::vector<TokenId> taken;      // where tokens are shown one by one
+  std::size_t most = 0;            // tokens that the worst of them needs, itself included
   bool tired = false;
   bool cut = false;  // some token was looked at in vain, because that was too much
   uint64_t reach = kMaskReach;
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
+  StateId run = Parser::dead();  // inside a string, and what a token into it needs; dead: none
+  std::size_t run_needed = 0;
   std::unordered_map<uint32_t, std::vector<TokenId>>
       alike;  // by the state that they lead to without their text
   std::vector<TokenId> alone;
   std::vector<uint32_t> done;  // a row: tokens that were judged apart; empty: none
-  std::string_view before;                     // the token that was shown last, and
-  std::vector<std::pair<StateId, bool>> path;  // where its bytes lead, as far as they were read: to what is blind?
+  std::string_view before;     // the token that was shown last, and
+  std::vector<std::pair<StateId, bool>>
+      path;  // where its bytes lead, as far as they were read: to what is blind?
   bool asks(TokenId t) const { return !open || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
   uint32_t word(uint32_t w) const { return open[w] & (done.empty() ? ~0u : ~done[w]); }
   void take(TokenId t) {
@@ -345,6 +356,7 @@ struct Budget::Trial {
   bool skips(StateId s);
   std::size_t judged(StateId s);
   std::size_t tokens_into(StateId s);
+  std::size_t by_way_of_run(StateId s) const;
   bool matters(StateId s) const;
   void judge(std::span<const TokenId> tokens, StateId s, bool blind);
   bool judge_poison(StateId s, std::span<const TokenId> below);
@@ -376,15 +388,31 @@ std::size_t Budget::Trial::tokens_into(StateId s) {
   Epoch& epoch = of.epoch_;
   if (epoch.parser.state(s).accepting) return 2;
   if (budget == 2) return kTooMany;
-  if (epoch.fast)
+  if (epoch.fast) {
     if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) return bytes + 2;
-  if (epoch.fast && epoch.outline.known_too_few(s, budget - 1)) return kTooMany;
+    if (const std::size_t back = by_way_of_run(s); back <= budget) return back;
+    if (epoch.outline.known_too_few(s, budget - 1)) return kTooMany;
+  }
   std::size_t out = skips(s) ? kTooMany : of.needed(s) + 1;
   if (out <= budget) return out;
   const Reach::Answer found = of.few(s, budget - 1, reach);
   if (found == Reach::Answer::kYes) out = epoch.needed.at(s.v).tokens + 1;
   cut = cut || found == Reach::Answer::kUnknown;
   return out;
+}
+
+// The same where s is inside a character of the run that was looked at: its bytes one by one, and on from
+// there.
+std::size_t Budget::Trial::by_way_of_run(StateId s) const {
+  Parser& parser = of.epoch_.parser;
+  if (run == Parser::dead() || parser.state(s).n != 1 || parser.state(run).n != 1) return kTooMany;
+  const Item in = parser.items(run)[0], at = parser.items(s)[0];
+  const RegexNode n = parser.regexes().node(at.regex);
+  if (at.stack != in.stack || at.capture != in.capture || n.kind != RegexKind::kCat ||
+      RegexId{n.b} != in.regex)
+    return kTooMany;
+  const std::size_t most = of.epoch_.lengths.regex(RegexId{n.a}) + run_needed;
+  return std::min(most, kTooMany);
 }
 
 // Whether fewer tokens may do after a text that is known. What ends at once does so where nothing is left to
@@ -481,7 +509,9 @@ bool Budget::Trial::judge_strings(StateId from) {
     }
     void done(Words tokens) { trial.done = std::move(tokens); }
     void whole(StateId inside, const Words& row) {
-      if (trial.judged(inside) <= trial.budget) {
+      trial.run_needed = trial.judged(inside);
+      trial.run = trial.run_needed < kTooMany ? inside : Parser::dead();
+      if (trial.run_needed <= trial.budget) {
         for (uint32_t w = 0; w < row.size(); ++w) trial.keep[w] |= trial.word(w) & row[w];
       } else if (trial.matters(inside)) {
         for (uint32_t w = 0; w < row.size(); ++w)
@@ -691,11 +721,20 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   const bool listed = m && !m->dense && epoch_.fast && !grammar_.narrowed();
   std::vector<uint32_t> open;
   Trial trial(*this, budget);
-  if (!listed) {
+  // Near its end no token that stays inside a string can be the next one.
+  std::vector<TokenId> few_tokens;
+  const bool leaves = !listed && epoch_.fast && budget <= kExact && leaving(from, budget, few_tokens);
+  if (leaves) {
+    open.assign(v.words(), 0);
+    for (const TokenId t : few_tokens)
+      open[static_cast<uint32_t>(t) >> 5] |= row[static_cast<uint32_t>(t) >> 5] & (1u << (t & 31));
+  } else if (!listed) {
     open.assign(row, row + v.words());
     for (TokenId t : v.eos()) open[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
     if (skip)
       for (uint32_t w = 0; w < v.words(); ++w) open[w] &= ~skip[w];
+  }
+  if (!listed) {
     trial.open = open.data();
     trial.keep.assign(v.words(), 0);
   }
@@ -703,6 +742,10 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
     if (listed) {
       for (const TokenId t : std::span(m->added, m->n_added)) trial.judge_one(t, from);
       for (const TokenId t : std::span(m->shared, m->n_shared)) trial.judge_one(t, from);
+    } else if (leaves) {
+      for (const TokenId t : few_tokens)
+        if (trial.asks(t)) trial.judge_one(t, from);
+      trial.most = kTooMany;  // others were not looked at
     } else if (more_than(open, kFew)) {
       if (!trial.judge_strings(from)) trial.judge_all(from);
     } else {
@@ -727,7 +770,11 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
     for (const TokenId t : trial.taken) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
     if (m->accepting) set_ends(v, row);
   } else {
-    for (uint32_t w = 0; w < v.words(); ++w) row[w] &= ~open[w] | trial.keep[w];
+    if (leaves) {
+      std::fill(row, row + v.words(), 0u);
+      if (epoch_.parser.state(here_).accepting) set_ends(v, row);
+    }
+    for (uint32_t w = 0; w < v.words(); ++w) row[w] = (row[w] & ~open[w]) | trial.keep[w];
   }
   if (by_text) keep_finished(row, budget);
   if (const TokenId next = epoch_.needed.at(here_.v).next; next >= 0)

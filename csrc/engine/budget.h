@@ -48,6 +48,7 @@ class Budget {
  private:
   struct Trial;
   bool any_text(StateId s);
+  bool leaving(StateId s, std::size_t budget, std::vector<TokenId>& out);
   bool follow(StateId s, StateId blind);
   Reach::Answer find(StateId s, bool asked);
   Reach::Answer within(StateId s, std::size_t budget, uint64_t& work);

@@ -51,8 +51,9 @@ struct Epoch {
   ~Epoch() { world.grammars.fetch_sub(published, std::memory_order_relaxed); }
   std::size_t byte_size() const {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
-           lengths.byte_size() + outline.byte_size() + reach.byte_size() + exact_reach.byte_size() + needed.size() * 56 +
-           likely.size() * 400 + (limits ? limits->byte_size() : 0) + (spelling ? spelling->byte_size() : 0);
+           lengths.byte_size() + outline.byte_size() + reach.byte_size() + exact_reach.byte_size() +
+           needed.size() * 56 + likely.size() * 400 + (limits ? limits->byte_size() : 0) +
+           (spelling ? spelling->byte_size() : 0);
   }
   // Under the world's lock: adds what was allocated since to the world's account.
   std::size_t publish() {

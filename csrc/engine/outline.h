@@ -8,10 +8,12 @@
 // state that it leads to. Most states that the search meets differ in nothing that costs a token: how many
 // blanks may still come, which bytes of a character are missing, what a pattern has read.
 //
-// The idea. A graph of places whose languages are larger: what is too little there is too little in the state.
+// The idea. A graph of places whose languages are larger: what is too little there is too little in the
+// state.
 //
 //     blanks     a gap that may have 17 more of them is one that may have any number
-//     strings    whatever is left of a string, it ends with a quote, so any bytes may come before a quote. All
+//     strings    whatever is left of a string, it ends with a quote, so any bytes may come before a quote.
+//     All
 //                strings above one stack are one place. Behind it tokens go on with what any token of the
 //                vocabulary holds after a quote (World::tails()), some hundred texts, stepped once a stack
 //     choices    a state of several items needs no less than the best of them, each a place of its own
@@ -41,8 +43,7 @@ struct SearchCost {
 
 class Outline {
  public:
-  Outline(World& world, Parser& parser, MaskBuilder& masks)
-      : world_(world), parser_(parser), masks_(masks) {}
+  Outline(World& world, Parser& parser, MaskBuilder& masks) : world_(world), parser_(parser), masks_(masks) {}
 
   // What the calls that follow may spend: nodes of the trie and edges.
   void allow(uint64_t work) { work_ = work; }

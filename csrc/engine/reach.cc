@@ -101,7 +101,8 @@ bool Reach::edges_by_walk(StateId s, Edges& out, uint64_t& spent, uint64_t work)
     if (next == Parser::unknown()) {
       const int64_t left = meter.left();
       next = parser_.step(before, static_cast<uint8_t>(node.byte));
-      spent += SearchCost::kNewState + SearchCost::kUnit * static_cast<uint64_t>(std::max<int64_t>(0, left - meter.left()));
+      spent += SearchCost::kNewState +
+               SearchCost::kUnit * static_cast<uint64_t>(std::max<int64_t>(0, left - meter.left()));
     }
     if (next == Parser::dead()) {
       i = node.end;

@@ -44,8 +44,7 @@ class Reach {
   // `limited`: the grammar limits tokens (parse/limits.h). `exact`: captured text is kept. `outline`: what
   // proves that tokens are too few at less cost; null: nothing does.
   Reach(Parser& parser, MaskBuilder& masks, Targets& targets, const Vocabulary& vocabulary,
-        std::unordered_map<uint32_t, Finish>& needed, bool limited, bool exact,
-        Outline* outline)
+        std::unordered_map<uint32_t, Finish>& needed, bool limited, bool exact, Outline* outline)
       : parser_(parser),
         masks_(masks),
         targets_(targets),
