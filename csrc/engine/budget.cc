@@ -232,7 +232,7 @@ Reach::Answer Budget::within(StateId s, std::size_t budget, uint64_t& work) {
 // The same for the current state, at more cost.
 Reach::Answer Budget::asked_within(std::size_t budget) {
   const StateId s = here_;
-  epoch_.outline.allow(kAskedReach);
+  allow_outline(kAskedReach);
   uint64_t work = kAskedReach, exact_work = kTextReach;
   Reach::Answer found = Reach::Answer::kUnknown;
   if (!epoch_.limits) {
@@ -307,13 +307,16 @@ Budget::Bounds Budget::bounds(bool search) {
 
 bool Budget::fits(std::size_t budget) {
   uint64_t work = kMaskReach;
-  epoch_.outline.allow(kMaskOutline);
+  allow_outline(kMaskOutline);
   return needed(here_) <= budget || few(here_, budget, work) == Reach::Answer::kYes;
 }
 
+// Where something was left out of a grammar, a larger language may lack what a smaller one has.
+void Budget::allow_outline(uint64_t work) { epoch_.outline.allow(grammar_.narrowed() ? 0 : work); }
+
 // Of a state inside a string the tokens that can be the first of `budget`; false where that is not told.
 bool Budget::leaving(StateId s, std::size_t budget, std::vector<TokenId>& out) {
-  if (epoch_.parser.state(s).accepting || grammar_.narrowed()) return false;
+  if (epoch_.parser.state(s).accepting) return false;
   return epoch_.outline.leaving(s, budget, out);
 }
 
@@ -322,7 +325,7 @@ struct Budget::Trial {
   Budget& of;
   Trial(Budget& asking, std::size_t tokens)
       : of(asking), budget(tokens), until(asking.epoch_.completion.work() + kWork) {
-    of.epoch_.outline.allow(kMaskOutline);
+    of.allow_outline(kMaskOutline);
   }
   const std::size_t budget;
   const uint64_t until;            // completion work
@@ -388,7 +391,7 @@ std::size_t Budget::Trial::tokens_into(StateId s) {
   Epoch& epoch = of.epoch_;
   if (epoch.parser.state(s).accepting) return 2;
   if (budget == 2) return kTooMany;
-  if (epoch.fast) {
+  if (epoch.fast && !of.grammar_.narrowed()) {
     if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) return bytes + 2;
     if (const std::size_t back = by_way_of_run(s); back <= budget) return back;
     if (epoch.outline.known_too_few(s, budget - 1)) return kTooMany;

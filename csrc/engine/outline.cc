@@ -237,17 +237,18 @@ bool Outline::too_few(std::span<const PlaceId> any, uint32_t tokens) {
 }
 
 bool Outline::too_few(StateId s, std::size_t tokens) {
-  if (tokens > kDeep) return false;
+  if (off_ || tokens > kDeep) return false;
   const std::vector<PlaceId> any = places(s);
   return too_few(any, static_cast<uint32_t>(tokens));
 }
 
 bool Outline::known_too_few(StateId s, std::size_t tokens) {
-  const uint32_t* known = of_state_.find(s.v);
+  const uint32_t* known = off_ ? nullptr : of_state_.find(s.v);
   return known && std::ranges::all_of(lists_[*known], [&](PlaceId p) { return all_[p].least > tokens; });
 }
 
 bool Outline::leaving(StateId s, std::size_t tokens, std::vector<TokenId>& out) {
+  if (off_) return false;
   const std::vector<PlaceId> any = places(s);
   if (!std::ranges::all_of(any, [&](PlaceId p) {
         return all_[p].string && place_too_few(p, static_cast<uint32_t>(tokens - 1)) && all_[p].expanded &&

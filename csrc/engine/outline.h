@@ -45,8 +45,12 @@ class Outline {
  public:
   Outline(World& world, Parser& parser, MaskBuilder& masks) : world_(world), parser_(parser), masks_(masks) {}
 
-  // What the calls that follow may spend: nodes of the trie and edges.
-  void allow(uint64_t work) { work_ = work; }
+  // What the calls that follow may spend: nodes of the trie and edges. 0: nothing is told, not even what is
+  // known.
+  void allow(uint64_t work) {
+    work_ = work;
+    off_ = work == 0;
+  }
   // Whether `tokens`, the end-of-sequence token among them, are proved too few for s.
   bool too_few(StateId s, std::size_t tokens);
   // The same as far as it is known.
@@ -87,6 +91,7 @@ class Outline {
   Parser& parser_;
   MaskBuilder& masks_;
   uint64_t work_ = 0;
+  bool off_ = true;
   std::vector<Place> all_;
   std::vector<std::vector<PlaceId>> lists_;
   FlatMap<uint32_t, uint32_t> of_state_;  // -> lists_
