@@ -40,6 +40,7 @@
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
+#include <utility>
 
 #include "base/depth.h"
 #include "base/error.h"
@@ -340,13 +341,11 @@ struct Budget::Trial {
   std::size_t last_needed = 0;
   StateId run = Parser::dead();  // inside a string, and what a token into it needs; dead: none
   std::size_t run_needed = 0;
+  std::vector<StateId> unasked;  // states of which a bound said enough
   std::unordered_map<uint32_t, std::vector<TokenId>>
       alike;  // by the state that they lead to without their text
   std::vector<TokenId> alone;
   std::vector<uint32_t> done;  // a row: tokens that were judged apart; empty: none
-  std::string_view before;     // the token that was shown last, and
-  std::vector<std::pair<StateId, bool>>
-      path;  // where its bytes lead, as far as they were read: to what is blind?
   bool asks(TokenId t) const { return !open || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
   uint32_t word(uint32_t w) const { return open[w] & (done.empty() ? ~0u : ~done[w]); }
   void take(TokenId t) {
@@ -392,11 +391,20 @@ std::size_t Budget::Trial::tokens_into(StateId s) {
   if (epoch.parser.state(s).accepting) return 2;
   if (budget == 2) return kTooMany;
   if (epoch.fast && !of.grammar_.narrowed()) {
-    if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) return bytes + 2;
+    if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) {
+      unasked.push_back(s);
+      return bytes + 2;
+    }
     if (const std::size_t back = by_way_of_run(s); back <= budget) return back;
     if (epoch.outline.known_too_few(s, budget - 1)) return kTooMany;
   }
   std::size_t out = skips(s) ? kTooMany : of.needed(s) + 1;
+  if (out > kTooMany && !unasked.empty()) {
+    // Too much to tell by itself: the completion of another state may lead through it.
+    for (const StateId other : std::exchange(unasked, {}))
+      if (!skips(other)) of.needed(other);
+    if (const auto now = epoch.needed.find(s.v); now != epoch.needed.end()) out = now->second.tokens + 1;
+  }
   if (out <= budget) return out;
   const Reach::Answer found = of.few(s, budget - 1, reach);
   if (found == Reach::Answer::kYes) out = epoch.needed.at(s.v).tokens + 1;
@@ -479,24 +487,16 @@ void Budget::Trial::judge_all(StateId from) {
   }
 }
 
-// A token's states are those of the one before it as far as both are the same.
 void Budget::Trial::judge_one(TokenId t, StateId from) {
-  const std::string_view bytes = of.grammar_.vocabulary().bytes(t);
-  if (path.empty()) path.emplace_back(from, from != of.here_);
-  std::size_t at = 0;
-  const std::size_t both = std::min({before.size(), bytes.size(), path.size() - 1});
-  while (at < both && before[at] == bytes[at]) ++at;
-  path.resize(at + 1);
-  before = bytes;
-  if (at > 0 && judge_poison(path[at].first, {&t, 1})) return;
-  for (; at < bytes.size(); ++at) {
-    const auto [s, blind] = path.back();
-    const StateId next = of.epoch_.parser.step(s, static_cast<uint8_t>(bytes[at]));
-    const StateId into = of.epoch_.masks.blind(next);
-    path.emplace_back(into, blind || into != next);
-    if (judge_poison(into, {&t, 1})) return;
+  bool blind = from != of.here_;
+  StateId s = from;
+  for (char b : of.grammar_.vocabulary().bytes(t)) {
+    const StateId next = of.epoch_.parser.step(s, static_cast<uint8_t>(b));
+    s = of.epoch_.masks.blind(next);
+    blind = blind || s != next;
+    if (judge_poison(s, {&t, 1})) return;
   }
-  judge({&t, 1}, path.back().first, path.back().second);
+  judge({&t, 1}, s, blind);
 }
 
 // Nearly all tokens end inside a string, and all that end with a character lead to one state; those that end
@@ -725,13 +725,18 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   std::vector<uint32_t> open;
   Trial trial(*this, budget);
   // Near its end no token that stays inside a string can be the next one.
-  std::vector<TokenId> few_tokens;
-  const bool leaves = !listed && epoch_.fast && budget <= kExact && leaving(from, budget, few_tokens);
-  if (leaves) {
+  std::vector<TokenId> tokens;
+  const bool leaves = !listed && epoch_.fast && budget <= kExact && leaving(from, budget, tokens);
+  if (listed) {
+    tokens.assign(m->added, m->added + m->n_added);
+    tokens.insert(tokens.end(), m->shared, m->shared + m->n_shared);
+    std::sort(tokens.begin(), tokens.end());  // what is learnt of one token helps the next: always the same
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  } else if (leaves) {
     open.assign(v.words(), 0);
-    for (const TokenId t : few_tokens)
+    for (const TokenId t : tokens)
       open[static_cast<uint32_t>(t) >> 5] |= row[static_cast<uint32_t>(t) >> 5] & (1u << (t & 31));
-  } else if (!listed) {
+  } else {
     open.assign(row, row + v.words());
     for (TokenId t : v.eos()) open[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
     if (skip)
@@ -743,10 +748,9 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   }
   try {
     if (listed) {
-      for (const TokenId t : std::span(m->added, m->n_added)) trial.judge_one(t, from);
-      for (const TokenId t : std::span(m->shared, m->n_shared)) trial.judge_one(t, from);
+      for (const TokenId t : tokens) trial.judge_one(t, from);
     } else if (leaves) {
-      for (const TokenId t : few_tokens)
+      for (const TokenId t : tokens)
         if (trial.asks(t)) trial.judge_one(t, from);
       trial.most = kTooMany;  // others were not looked at
     } else if (more_than(open, kFew)) {
