@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import random
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 import structgen
@@ -102,6 +104,27 @@ def test_states_stay_where_they_are_while_ways_are_tried() -> None:
     kind, document = attack.grammar(35)
     found = attack.attack(own, 35, document, walks=40, kind=kind)
     assert not found.examples, found.examples
+
+
+def test_a_way_that_is_taken_under_a_budget_ends_in_time() -> None:
+    """Of the ways to read an ambiguous text on the first was taken, which was too long for what was left."""
+    own = structgen.Compiler(vocabulary(WORDS), limits=structgen.Limits(mask=500), on_limit="subset")
+    grammar = own.gbnf(
+        'root ::= [ab] "c" "c" "c" root | (root root)+ "b" "(" ")" [ab] (("(" "(" | "c" [^a]))?'
+        ' | "c" root [ab] ("(" "a" | "(" "ab") "c" | ""'
+    )
+    mask = structgen.allocate_bitmask(1, own.vocabulary.vocab_size)
+    source = random.Random(1)
+    for tokens in (60, 100):
+        matcher = grammar.matcher()
+        for left in range(tokens, 0, -1):
+            matcher.fill_bitmask(mask, 0, left)
+            allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+            going_on = [t for t in allowed.tolist() if t not in own.vocabulary.eos_token_ids]
+            assert matcher.accept_token(source.choice(going_on or allowed.tolist()))
+            if matcher.is_terminated():
+                break
+        assert matcher.is_terminated()
 
 
 def test_a_token_that_a_mask_allows_is_read() -> None:

@@ -21,7 +21,8 @@
 //
 // The count is an upper bound: another text may be longer and take fewer tokens. Where it does not fit, and
 // few tokens are left (kExact), or nothing else would be, fewer are looked for (engine/reach.h); so is a way
-// where the vocabulary cannot spell that text.
+// where the vocabulary cannot spell that text. Two bounds spare most of both: bytes that complete the state
+// (parse/lengths.h) and a byte a token say that the budget suffices, engine/outline.h that it does not.
 //
 // Inside a captured key or item every token would make states of its own, so the walk uses blind states
 // (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the text
