@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import random
 from collections import Counter
 from collections.abc import Sequence
 
@@ -102,6 +103,33 @@ def test_states_stay_where_they_are_while_ways_are_tried() -> None:
     kind, document = attack.grammar(35)
     found = attack.attack(own, 35, document, walks=40, kind=kind)
     assert not found.examples, found.examples
+
+
+def test_a_way_that_is_taken_under_a_budget_ends_in_time() -> None:
+    """Of the ways to read an ambiguous text on the first was taken, which was too long for what was left."""
+    pieces = [b'",', b'":', b'"a', b"ab", b"aa", b"},", b"],", b"[[", b"[1", b'{"', b'": ', b"true", b"null"]
+    pieces += [b"false", b"10", b".5", b"bb", b'"]', b'"}', b"\xc3\xa9", b"cab", b"1,"]
+    tokens = [*(bytes([b]) for b in range(256)), *pieces, b""]
+    end = len(tokens) - 1
+    compiler = structgen.Compiler(
+        structgen.Vocabulary.from_bytes(tokens, end), limits=structgen.Limits(mask=500), on_limit="subset"
+    )
+    grammar = compiler.gbnf(
+        'root ::= [ab] "c" "c" "c" root | (root root)+ "b" "("  ")" [ab] (("("  "("  | "c" [^a]))?'
+        ' | "c" root [ab] ("("  "a" | "("  "ab") "c" | ""'
+    )
+    mask = structgen.allocate_bitmask(1, end + 1)
+    source = random.Random(1)
+    source.choice("abc")
+    first = [*b'"{}[],:01ab2.-e5cdt', *range(256, end)]
+    matcher = grammar.matcher()
+    for left in range(60, 0, -1):
+        matcher.fill_bitmask(mask, 0, left)
+        allowed = [t for t in range(end + 1) if mask[0, t >> 5] >> (t & 31) & 1]
+        assert matcher.accept_token(source.choice([t for t in first if t in allowed] or allowed))
+        if matcher.is_terminated():
+            break
+    assert matcher.is_terminated()
 
 
 def test_a_token_that_a_mask_allows_is_read() -> None:

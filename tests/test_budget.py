@@ -208,6 +208,92 @@ def test_what_is_allowed_can_be_finished_and_what_surely_can_is_allowed(name: st
     assert denied
 
 
+# ---- a vocabulary that spells everything: some texts of languages without end, in several spellings ----
+
+SPELLING = [*(bytes([b]) for b in range(256)), *(p for p in PIECES if len(p) > 1)] + [
+    b'": ', b'": "', b"\n  ", b'",\n', b"  ", b'a"}', b'"}}', b"\\u00", b"61", b"\\n", b'c"', b"[[",
+    b"]]", b'"],',
+]  # fmt: skip
+ENDLESS: dict[str, tuple[Any, list[Any]]] = {
+    "strings": (
+        {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string", "minLength": 2}}},
+        [{"a": "", "b": "ab"}, {"b": "abc"}, {"a": "a\n"}, {}, {"c": [[]]}],
+    ),
+    "patterns": (
+        {"type": "array", "items": {"type": "string", "pattern": "^a+(b|c)"}, "minItems": 1},
+        [["ab"], ["aac", "abc"], ["ac\u00e9"]],
+    ),
+    "names": (
+        {
+            "type": "object",
+            "properties": {"ab": {"type": "object"}, "abc": {"type": "array"}},
+            "required": ["ab", "abc"],
+        },
+        [{"ab": {}, "abc": []}, {"abc": [1], "ab": {"a": 1}}, {"ab": {}, "abc": [], "c": 1}],
+    ),
+    "digits": (
+        {
+            "type": "object",
+            "properties": {"a": {"type": "string", "pattern": "^[0-9a-f]{4}$"}},
+            "required": ["a"],
+        },
+        [{"a": "12ab"}, {"a": "1212", "b": 2}],
+    ),
+}
+
+
+def spellings(value: Any) -> list[bytes]:
+    ways = ({"separators": (",", ":")}, {}, {"indent": 2}, {"separators": (" ,", ": ")})
+    texts = {json.dumps(value, ensure_ascii=e, **way).encode() for way in ways for e in (True, False)}
+    return sorted(texts | {t.replace(b"a", b"\\u0061", 1) for t in texts if b'"a' in t})
+
+
+def pieces(text: bytes, known: dict[bytes, int]) -> int:
+    """The fewest tokens that spell a text, and the end."""
+    if text not in known:
+        known[text] = (
+            1 if not text else 1 + min(pieces(text[len(p) :], known) for p in SPELLING if text.startswith(p))
+        )
+    return known[text]
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_no_token_is_refused_after_which_a_known_text_ends_in_time(name: str) -> None:
+    schema, values = ENDLESS[name]
+    validator = jsonschema.Draft202012Validator(schema)
+    assert all(validator.is_valid(v) for v in values)
+    texts = [t for v in values for t in spellings(v)]
+    known: dict[bytes, int] = {}
+    vocabulary = structgen.Vocabulary.from_bytes([*SPELLING, b""], len(SPELLING))
+    grammar = structgen.Compiler(vocabulary).json_schema(schema, property_order="any")
+    texts = [t for t in texts if (m := grammar.matcher()).accept_bytes(t) and m.is_accepting()]
+    assert len(texts) > len(values)
+    told = 0
+    for at, text in enumerate(texts[::4]):
+        source = np.random.default_rng(at)
+        done, matcher = b"", grammar.matcher()
+        while done != text:
+            for left in range(1, 9):
+                try:
+                    within = oracle.mask_of(matcher, len(SPELLING) + 1, left)
+                except structgen.UnsatisfiableBudget:
+                    within = np.zeros(len(SPELLING) + 1, bool)
+                except structgen.BudgetExceeded:  # nothing found, nothing ruled out
+                    continue
+                if not matcher.mask_exact:
+                    continue
+                for token, piece in enumerate(SPELLING):
+                    rests = [t[len(done + piece) :] for t in texts if t.startswith(done + piece)]
+                    if min((pieces(r, known) for r in rests), default=99) < left:
+                        assert within[token], (done, piece, left)
+                        told += 1
+            step = [p for p in SPELLING if text.startswith(done + p)]
+            piece = step[int(source.integers(len(step)))]
+            assert matcher.accept_token(SPELLING.index(piece))
+            done += piece
+    assert told > 100
+
+
 # ---- languages without end: the engine's own count, which the finite ones have checked ----
 
 

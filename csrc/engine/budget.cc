@@ -21,7 +21,8 @@
 //
 // The count is an upper bound: another text may be longer and take fewer tokens. Where it does not fit, and
 // few tokens are left (kExact), or nothing else would be, fewer are looked for (engine/reach.h); so is a way
-// where the vocabulary cannot spell that text.
+// where the vocabulary cannot spell that text. Two bounds spare most of both: bytes that complete the state
+// (parse/lengths.h) and a byte a token say that the budget suffices, engine/outline.h that it does not.
 //
 // Inside a captured key or item every token would make states of its own, so the walk uses blind states
 // (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the text
@@ -40,6 +41,7 @@
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
+#include <utility>
 
 #include "base/depth.h"
 #include "base/error.h"
@@ -50,7 +52,8 @@ namespace structgen {
 namespace {
 constexpr std::size_t kTooMany = Reach::kFar;
 constexpr std::size_t kExact = 8;               // tokens left from which on a mask is exact
-constexpr uint64_t kMaskReach = 100'000;        // work of one mask's searches, about a millisecond
+constexpr uint64_t kMaskReach = 30'000;         // work of one mask's searches, a third of a millisecond
+constexpr uint64_t kMaskOutline = 100'000;      // and of what spares them (engine/outline.h), which stays
 constexpr uint64_t kAskedReach = 20'000'000;    // of one that was asked for, a tenth of a second
 constexpr uint64_t kTextReach = 100'000;        // the same where captured text decides
 constexpr uint64_t kSpellReach = 200'000;       // for one state whose shortest text cannot be spelled
@@ -75,6 +78,18 @@ bool differs(std::string_view token, std::string_view text) {
   return letters && text.find(piece) == std::string_view::npos;
 }
 
+void set_ends(const Vocabulary& v, uint32_t* row) {
+  for (TokenId t : v.eos()) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+}
+
+// Whether a row has more tokens than n.
+bool more_than(std::span<const uint32_t> row, std::size_t n) {
+  std::size_t found = 0;
+  for (std::size_t w = 0; w < row.size() && found <= n; ++w)
+    if (row[w]) found += static_cast<std::size_t>(std::popcount(row[w]));
+  return found > n;
+}
+
 [[noreturn]] void unknown(std::size_t budget) {
   throw Error(ErrorKind::kBudgetExceeded, "no way to complete the text within " + std::to_string(budget) +
                                               " tokens was found, and none was ruled out; tokens_needed() "
@@ -89,27 +104,26 @@ std::size_t Budget::promise(StateId s, std::string_view text) {
   std::vector<Piece> pieces;
   if (!spell(grammar_.vocabulary().trie(), text, pieces)) return kTooMany;
   Parser& parser = epoch_.parser;
-  std::vector<StateId> on{s};
+  std::vector<StateId> on;
   StateId state = s;
-  std::size_t at = 0;
-  for (const Piece& p : pieces) {
-    if (at >= kPromised) break;
-    for (; at < p.end; ++at) state = parser.step(state, static_cast<uint8_t>(text[at]));
-    if (state == Parser::dead()) return kTooMany;
-    on.push_back(state);
-  }
-  if (at == text.size() && !parser.state(state).accepting) return kTooMany;
-  std::size_t left = pieces.size() + 1;
-  for (std::size_t i = 0; i < on.size(); ++i, --left) {
-    const TokenId next = i < pieces.size() ? pieces[i].token : -1;
-    const auto [known, fresh] = epoch_.needed.try_emplace(on[i].v, Finish{left, next});
-    if (fresh) continue;
-    if (known->second.tokens <= left) {
+  std::size_t at = 0, left = pieces.size() + 1;
+  for (std::size_t i = 0;; ++i, --left) {
+    const auto known = epoch_.needed.find(state.v);
+    if (known != epoch_.needed.end() && known->second.tokens <= left) {  // what follows was shown before
       if (i == 0) return known->second.tokens;
       break;
     }
-    known->second = {left, next};
+    on.push_back(state);
+    if (i == pieces.size() || at >= kPromised) {
+      if (at == text.size() && !parser.state(state).accepting) return kTooMany;
+      break;
+    }
+    for (; at < pieces[i].end; ++at) state = parser.step(state, static_cast<uint8_t>(text[at]));
+    if (state == Parser::dead()) return kTooMany;
   }
+  left = pieces.size() + 1;
+  for (std::size_t i = 0; i < on.size(); ++i, --left)
+    epoch_.needed[on[i].v] = {left, i < pieces.size() ? pieces[i].token : -1};
   return pieces.size() + 1;
 }
 
@@ -126,6 +140,17 @@ std::string Budget::promised(StateId s) {
   }
 }
 
+// Whether what completes s, which is without its captured text, is as short as with any text.
+bool Budget::any_text(StateId s) {
+  try {
+    epoch_.completion.of(s);
+  } catch (const Error& e) {
+    if (!e.is_limit()) throw;
+    return false;
+  }
+  return !epoch_.completion.text_matters(s);
+}
+
 // Upper bound on the tokens that finish from s, EOS included.
 std::size_t Budget::needed(StateId s) {
   check_depth();
@@ -140,6 +165,7 @@ std::size_t Budget::needed(StateId s) {
     if (needed(blind) < kTooMany) best = promise(s, promised(blind));
     if (const auto it = epoch_.likely.find(blind.v); it != epoch_.likely.end())
       for (const std::string& text : it->second) best = std::min(best, promise(s, text));
+    if (best < kTooMany && !grammar_.subset() && any_text(blind)) return best;
   }
   try {
     const std::string text = epoch_.completion.of(s);
@@ -208,6 +234,7 @@ Reach::Answer Budget::within(StateId s, std::size_t budget, uint64_t& work) {
 // The same for the current state, at more cost.
 Reach::Answer Budget::asked_within(std::size_t budget) {
   const StateId s = here_;
+  allow_outline(kAskedReach);
   uint64_t work = kAskedReach, exact_work = kTextReach;
   Reach::Answer found = Reach::Answer::kUnknown;
   if (!epoch_.limits) {
@@ -282,38 +309,58 @@ Budget::Bounds Budget::bounds(bool search) {
 
 bool Budget::fits(std::size_t budget) {
   uint64_t work = kMaskReach;
+  allow_outline(kMaskOutline);
   return needed(here_) <= budget || few(here_, budget, work) == Reach::Answer::kYes;
+}
+
+// Where something was left out of a grammar, a larger language may lack what a smaller one has.
+void Budget::allow_outline(uint64_t work) { epoch_.outline.allow(grammar_.narrowed() ? 0 : work); }
+
+// Of a state inside a string the tokens that can be the first of `budget`; false where that is not told.
+bool Budget::leaving(StateId s, std::size_t budget, std::vector<TokenId>& out) {
+  if (epoch_.parser.state(s).accepting) return false;
+  return epoch_.outline.leaving(s, budget, out);
 }
 
 // Tokens of one mask that are looked at, and what becomes of them.
 struct Budget::Trial {
   Budget& of;
-  Trial(Budget& asking, std::size_t tokens, const std::vector<uint32_t>& asked)
-      : of(asking),
-        budget(tokens),
-        until(asking.epoch_.completion.work() + kWork),
-        open(asked.data()),
-        keep(asked.size(), 0) {}
+  Trial(Budget& asking, std::size_t tokens)
+      : of(asking), budget(tokens), until(asking.epoch_.completion.work() + kWork) {
+    of.allow_outline(kMaskOutline);
+  }
   const std::size_t budget;
-  const uint64_t until;        // completion work
-  const uint32_t* const open;  // a row: tokens that are asked for
-  std::vector<uint32_t> keep;  // a row
-  std::size_t most = 0;        // tokens that the worst of them needs, itself included
+  const uint64_t until;            // completion work
+  const uint32_t* open = nullptr;  // a row: tokens that are asked for; null: all that are shown
+  std::vector<uint32_t> keep;      // a row, or
+  std::vector<TokenId> taken;      // where tokens are shown one by one
+  std::size_t most = 0;            // tokens that the worst of them needs, itself included
   bool tired = false;
   bool cut = false;  // some token was looked at in vain, because that was too much
   uint64_t reach = kMaskReach;
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
+  StateId run = Parser::dead();  // inside a string, and what a token into it needs; dead: none
+  std::size_t run_needed = 0;
+  std::vector<StateId> unasked;  // states of which a bound said enough
   std::unordered_map<uint32_t, std::vector<TokenId>>
       alike;  // by the state that they lead to without their text
   std::vector<TokenId> alone;
   std::vector<uint32_t> done;  // a row: tokens that were judged apart; empty: none
-  bool asks(TokenId t) const { return word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1; }
+  bool asks(TokenId t) const { return !open || (word(static_cast<uint32_t>(t) >> 5) >> (t & 31) & 1); }
   uint32_t word(uint32_t w) const { return open[w] & (done.empty() ? ~0u : ~done[w]); }
-  void take(TokenId t) { keep[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
+  void take(TokenId t) {
+    if (keep.empty())
+      taken.push_back(t);
+    else
+      keep[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+  }
 
   bool skips(StateId s);
   std::size_t judged(StateId s);
+  std::size_t tokens_into(StateId s);
+  std::size_t by_way_of_run(StateId s) const;
+  bool matters(StateId s) const;
   void judge(std::span<const TokenId> tokens, StateId s, bool blind);
   bool judge_poison(StateId s, std::span<const TokenId> below);
   void judge_all(StateId from);
@@ -333,26 +380,71 @@ bool Budget::Trial::skips(StateId s) {
 std::size_t Budget::Trial::judged(StateId s) {
   if (s != last) {
     last = s;
-    last_needed = skips(s) ? kTooMany : of.needed(s) + 1;
-    if (last_needed > budget) {
-      const Reach::Answer found = of.few(s, budget - 1, reach);
-      if (found == Reach::Answer::kYes) last_needed = of.epoch_.needed.at(s.v).tokens + 1;
-      cut = cut || found == Reach::Answer::kUnknown;
-    }
+    last_needed = tokens_into(s);
   }
   most = std::max(most, last_needed);
   return last_needed;
 }
 
+// At most, where the budget suffices.
+std::size_t Budget::Trial::tokens_into(StateId s) {
+  Epoch& epoch = of.epoch_;
+  if (epoch.parser.state(s).accepting) return 2;
+  if (budget == 2) return kTooMany;
+  if (epoch.fast && !of.grammar_.narrowed()) {
+    if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) {
+      unasked.push_back(s);
+      return bytes + 2;
+    }
+    if (const std::size_t back = by_way_of_run(s); back <= budget) return back;
+    if (epoch.outline.known_too_few(s, budget - 1)) return kTooMany;
+  }
+  std::size_t out = skips(s) ? kTooMany : of.needed(s) + 1;
+  if (out > kTooMany && !unasked.empty()) {
+    // Too much to tell by itself: the completion of another state may lead through it.
+    for (const StateId other : std::exchange(unasked, {}))
+      if (!skips(other)) of.needed(other);
+    if (const auto now = epoch.needed.find(s.v); now != epoch.needed.end()) out = now->second.tokens + 1;
+  }
+  if (out <= budget) return out;
+  const Reach::Answer found = of.few(s, budget - 1, reach);
+  if (found == Reach::Answer::kYes) out = epoch.needed.at(s.v).tokens + 1;
+  cut = cut || found == Reach::Answer::kUnknown;
+  return out;
+}
+
+// The same where s is inside a character of the run that was looked at: its bytes one by one, and on from
+// there.
+std::size_t Budget::Trial::by_way_of_run(StateId s) const {
+  Parser& parser = of.epoch_.parser;
+  if (run == Parser::dead() || parser.state(s).n != 1 || parser.state(run).n != 1) return kTooMany;
+  const Item in = parser.items(run)[0], at = parser.items(s)[0];
+  const RegexNode n = parser.regexes().node(at.regex);
+  if (at.stack != in.stack || at.capture != in.capture || n.kind != RegexKind::kCat ||
+      RegexId{n.b} != in.regex)
+    return kTooMany;
+  const std::size_t most = of.epoch_.lengths.regex(RegexId{n.a}) + run_needed;
+  return std::min(most, kTooMany);
+}
+
+// Whether fewer tokens may do after a text that is known. What ends at once does so where nothing is left to
+// read, so the text matters if what it decides comes next.
+bool Budget::Trial::matters(StateId s) const {
+  if (budget == 2) return of.epoch_.parser.state(s).poisoned;
+  if (of.epoch_.fast && of.epoch_.outline.known_too_few(s, budget - 1)) return false;
+  return of.epoch_.completion.text_matters(s);
+}
+
 // Tokens that lead to s; `blind`: it is without the text that was captured on the way.
 void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind) {
   const bool fits = judged(s) <= budget;
-  const bool matters = !fits && blind && of.epoch_.completion.text_matters(s);
+  const bool unsure = !fits && blind && matters(s);
+  if (!fits && !unsure) return;
   for (TokenId t : tokens) {
     if (!asks(t)) continue;
     if (fits)
       take(t);
-    else if (matters)
+    else
       alike[s.v].push_back(t);
   }
 }
@@ -421,9 +513,11 @@ bool Budget::Trial::judge_strings(StateId from) {
     }
     void done(Words tokens) { trial.done = std::move(tokens); }
     void whole(StateId inside, const Words& row) {
-      if (trial.judged(inside) <= trial.budget) {
+      trial.run_needed = trial.judged(inside);
+      trial.run = trial.run_needed < kTooMany ? inside : Parser::dead();
+      if (trial.run_needed <= trial.budget) {
         for (uint32_t w = 0; w < row.size(); ++w) trial.keep[w] |= trial.word(w) & row[w];
-      } else if (trial.of.epoch_.completion.text_matters(inside)) {
+      } else if (trial.matters(inside)) {
         for (uint32_t w = 0; w < row.size(); ++w)
           for (uint32_t bits = trial.word(w) & row[w]; bits; bits &= bits - 1)
             trial.alike[inside.v].push_back(
@@ -453,6 +547,7 @@ void Budget::Trial::judge_texts() {
     StateId s = of.here_;
     for (char b : of.grammar_.vocabulary().bytes(t)) s = of.epoch_.parser.step(s, static_cast<uint8_t>(b));
     if (s == Parser::dead()) return s;
+    if (budget == 2) return of.epoch_.parser.state(s).accepting ? s : Parser::dead();
     if (of.needed(s) + 1 <= budget) return s;
     const Reach::Answer found = of.few(s, budget - 1, reach);
     cut = cut || found == Reach::Answer::kUnknown;
@@ -498,7 +593,7 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
   if (epoch_.parser.state(here_).accepting && budget > 0) {
     exact_ = false;
     std::fill(row, row + grammar_.vocabulary().words(), 0u);
-    for (TokenId t : grammar_.vocabulary().eos()) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+    set_ends(grammar_.vocabulary(), row);
     return true;
   }
   const auto known = epoch_.needed.find(here_.v);
@@ -546,7 +641,7 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = grammar_.vocabulary();
   if (budget == 1) {
     std::fill(row, row + v.words(), 0u);
-    for (TokenId t : v.eos()) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+    set_ends(v, row);
   } else {
     const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
     epoch_.limits->fill(here_, row, static_cast<uint32_t>(room));
@@ -595,6 +690,11 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
 // Of a mask the tokens that leave enough of the budget.
 bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   const Vocabulary& v = grammar_.vocabulary();
+  if (budget == 1 && epoch_.parser.state(here_).accepting) {
+    std::fill(row, row + v.words(), 0u);
+    set_ends(v, row);
+    return true;
+  }
   const StateId from = epoch_.masks.blind(here_);
   if (epoch_.fast && epoch_.parser.state(from).loose.load(std::memory_order_relaxed) == 0) {
     epoch_.masks.measure_with(&epoch_.lengths);
@@ -621,16 +721,40 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   const Mask* m = grammar_.world().cache ? epoch_.masks.peek(here_) : nullptr;
   const uint32_t* skip =
       m && m->inside_run && !epoch_.spelling && budget > needed(from) + kSpare ? m->dense : nullptr;
-  std::vector<uint32_t> open(row, row + v.words());
-  std::size_t n = 0;
-  for (TokenId t : v.eos()) open[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
-  for (uint32_t w = 0; w < v.words(); ++w) {
-    if (skip) open[w] &= ~skip[w];
-    n += static_cast<std::size_t>(std::popcount(open[w]));
+  // A mask that is a list is looked at as one.
+  const bool listed = m && !m->dense && epoch_.fast && !grammar_.narrowed();
+  std::vector<uint32_t> open;
+  Trial trial(*this, budget);
+  // Near its end no token that stays inside a string can be the next one.
+  std::vector<TokenId> tokens;
+  const bool leaves = !listed && epoch_.fast && budget <= kExact && leaving(from, budget, tokens);
+  if (listed) {
+    tokens.assign(m->added, m->added + m->n_added);
+    tokens.insert(tokens.end(), m->shared, m->shared + m->n_shared);
+    std::sort(tokens.begin(), tokens.end());  // what is learnt of one token helps the next: always the same
+    tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
+  } else if (leaves) {
+    open.assign(v.words(), 0);
+    for (const TokenId t : tokens)
+      open[static_cast<uint32_t>(t) >> 5] |= row[static_cast<uint32_t>(t) >> 5] & (1u << (t & 31));
+  } else {
+    open.assign(row, row + v.words());
+    for (TokenId t : v.eos()) open[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
+    if (skip)
+      for (uint32_t w = 0; w < v.words(); ++w) open[w] &= ~skip[w];
   }
-  Trial trial(*this, budget, open);
+  if (!listed) {
+    trial.open = open.data();
+    trial.keep.assign(v.words(), 0);
+  }
   try {
-    if (n > kFew) {
+    if (listed) {
+      for (const TokenId t : tokens) trial.judge_one(t, from);
+    } else if (leaves) {
+      for (const TokenId t : tokens)
+        if (trial.asks(t)) trial.judge_one(t, from);
+      trial.most = kTooMany;  // others were not looked at
+    } else if (more_than(open, kFew)) {
       if (!trial.judge_strings(from)) trial.judge_all(from);
     } else {
       for (uint32_t w = 0; w < v.words(); ++w)
@@ -649,7 +773,17 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
     if (!e.is_limit()) throw;
     exact_ = false;  // what was not judged yet is refused
   }
-  for (uint32_t w = 0; w < v.words(); ++w) row[w] &= ~open[w] | trial.keep[w];
+  if (listed) {
+    std::fill(row, row + v.words(), 0u);
+    for (const TokenId t : trial.taken) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+    if (m->accepting) set_ends(v, row);
+  } else {
+    if (leaves) {
+      std::fill(row, row + v.words(), 0u);
+      if (epoch_.parser.state(here_).accepting) set_ends(v, row);
+    }
+    for (uint32_t w = 0; w < v.words(); ++w) row[w] = (row[w] & ~open[w]) | trial.keep[w];
+  }
   if (by_text) keep_finished(row, budget);
   if (const TokenId next = epoch_.needed.at(here_.v).next; next >= 0)
     row[static_cast<uint32_t>(next) >> 5] |= 1u << (next & 31);  // as was promised, whatever part the row was

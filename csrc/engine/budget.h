@@ -47,6 +47,9 @@ class Budget {
 
  private:
   struct Trial;
+  void allow_outline(uint64_t work);
+  bool any_text(StateId s);
+  bool leaving(StateId s, std::size_t budget, std::vector<TokenId>& out);
   bool follow(StateId s, StateId blind);
   Reach::Answer find(StateId s, bool asked);
   Reach::Answer within(StateId s, std::size_t budget, uint64_t& work);

@@ -14,6 +14,7 @@
 
 #include "base/work.h"
 #include "engine/limits.h"
+#include "engine/outline.h"
 #include "engine/reach.h"
 #include "engine/spellable.h"
 #include "engine/targets.h"
@@ -38,8 +39,9 @@ struct Epoch {
         lengths(parser, productions, completion, world.vocabulary->longest()),
         fast(world.cache && !limited && world.vocabulary->complete()),
         targets(parser, masks, world.slices, *world.vocabulary),
-        reach(parser, masks, targets, *world.vocabulary, needed, limited, false),
-        exact_reach(parser, masks, targets, *world.vocabulary, needed, limited, true) {
+        outline(world, parser, masks),
+        reach(parser, masks, targets, *world.vocabulary, needed, limited, false, fast ? &outline : nullptr),
+        exact_reach(parser, masks, targets, *world.vocabulary, needed, limited, true, nullptr) {
     if (limited)
       limits = std::make_unique<Limits>(world, parser, masks, completion);
     else if (!world.vocabulary->complete())
@@ -49,8 +51,9 @@ struct Epoch {
   ~Epoch() { world.grammars.fetch_sub(published, std::memory_order_relaxed); }
   std::size_t byte_size() const {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
-           lengths.byte_size() + reach.byte_size() + exact_reach.byte_size() + needed.size() * 56 +
-           likely.size() * 400 + (limits ? limits->byte_size() : 0) + (spelling ? spelling->byte_size() : 0);
+           lengths.byte_size() + outline.byte_size() + reach.byte_size() + exact_reach.byte_size() +
+           needed.size() * 56 + likely.size() * 400 + (limits ? limits->byte_size() : 0) +
+           (spelling ? spelling->byte_size() : 0);
   }
   // Under the world's lock: adds what was allocated since to the world's account.
   std::size_t publish() {
@@ -69,6 +72,7 @@ struct Epoch {
   // What budgets asked for (engine/budget.cc), by state.
   std::unordered_map<uint32_t, Finish> needed;
   Targets targets;
+  Outline outline;
   Reach reach, exact_reach;  // fewer tokens than a shortest text takes; the second keeps captured text
   std::unique_ptr<Spellable>
       spelling;  // where the vocabulary may be unable to spell what the grammar asks for

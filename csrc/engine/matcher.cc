@@ -528,15 +528,34 @@ void Matcher::some_of_row(StateId s, uint32_t* row) {
 }
 
 // The ways to read on from here, one state each; under the lock. An ambiguous grammar can have so many that
-// no step of them all is within a limit.
+// no step of them all is within a limit. Under a budget the ways are those that end soonest by the bounds
+// that told of it, the soonest first: what is taken must end in time, too.
 std::vector<StateId> Matcher::ways() {
   constexpr std::size_t kWays = 8;
-  std::vector<StateId> out;
+  std::vector<std::pair<uint32_t, StateId>> found;
+  const bool soon = budgeted_ && epoch_->fast;
+  // f(); 0 where it was too much.
+  const auto bounded = [&](auto&& f) {
+    if (!soon) return decltype(f()){0};
+    try {
+      const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, grammar_->mask_work());
+      return f();
+    } catch (const Error& e) {
+      if (!e.is_limit()) throw;
+      return decltype(f()){0};
+    }
+  };
   const std::size_t n = std::min(epoch_->parser.items(current()).size(), kWays);
   for (std::size_t i = 0; i < n; ++i) {
-    const StateId one = epoch_->parser.one_way(current(), i);
-    if (one != current() && one != Parser::dead()) out.push_back(one);
+    const StateId one = epoch_->parser.one_way(
+        current(), i, [&](StackId s) { return bounded([&] { return epoch_->lengths.nearest(s); }); });
+    if (one != current() && one != Parser::dead())
+      found.emplace_back(bounded([&] { return epoch_->lengths.of(one); }), one);
   }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<StateId> out;
+  for (const auto& [bytes, one] : found) out.push_back(one);
   return out;
 }
 
@@ -712,6 +731,7 @@ void Matcher::measure() {
 
 // With the vocabulary's end tokens.
 bool Matcher::row_within(uint32_t* row, std::size_t budget) {
+  budgeted_ = true;
   if (epoch_->limits && !is_terminated()) {
     std::lock_guard hold(grammar_->world().lock);
     const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, ending_work());

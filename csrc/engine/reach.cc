@@ -12,9 +12,6 @@ namespace structgen {
 namespace {
 constexpr std::size_t kAlike = 4'096;          // states that one token may lead to
 constexpr std::size_t kMet = 20'000;           // that one search in breadth meets
-constexpr uint64_t kLeast = 1'000;             // work that a look at a state takes, at least
-constexpr std::size_t kNewState = 32;          // what a new state counts for, in nodes of the trie
-constexpr uint64_t kUnit = 8;                  // and what a unit of work that was charged for it does
 constexpr std::size_t kEdgeBytes = 32u << 20;  // of all edges kept; beyond it nothing new is looked at
 }  // namespace
 
@@ -57,7 +54,7 @@ bool Reach::edges_of_run(StateId s, Edges& out, uint64_t& spent) {
   } add{*this, s, out, {}, {}};
   const int64_t before = meter.left();
   const bool out_of_run = targets_.visit(s, add);
-  spent += kUnit * static_cast<uint64_t>(std::max<int64_t>(0, before - meter.left()));
+  spent += SearchCost::kUnit * static_cast<uint64_t>(std::max<int64_t>(0, before - meter.left()));
   return out_of_run;
 }
 
@@ -73,7 +70,7 @@ const Reach::Edges* Reach::edges(StateId s, uint64_t& work) {
   if (const auto it = edges_.find(s.v); it != edges_.end()) return &it->second;
   if (bytes_ > kEdgeBytes) return nullptr;
   const uint64_t* tried = too_little_.find(s.v);
-  if (work < kLeast || (tried && work <= *tried)) return nullptr;
+  if (work < SearchCost::kLeast || (tried && work <= *tried)) return nullptr;
   Edges out;
   uint64_t spent = 0;
   if (!edges_of_run(s, out, spent) && !edges_by_walk(s, out, spent, work)) {
@@ -104,7 +101,8 @@ bool Reach::edges_by_walk(StateId s, Edges& out, uint64_t& spent, uint64_t work)
     if (next == Parser::unknown()) {
       const int64_t left = meter.left();
       next = parser_.step(before, static_cast<uint8_t>(node.byte));
-      spent += kNewState + kUnit * static_cast<uint64_t>(std::max<int64_t>(0, left - meter.left()));
+      spent += SearchCost::kNewState +
+               SearchCost::kUnit * static_cast<uint64_t>(std::max<int64_t>(0, left - meter.left()));
     }
     if (next == Parser::dead()) {
       i = node.end;
@@ -167,13 +165,46 @@ std::vector<TokenId> Reach::way(StateId s) {
   return out;
 }
 
+// The same of a state inside a string, where only the tokens that leave it can do. False: it is not told.
+bool Reach::leave(StateId s, std::size_t k, uint64_t& work, Answer& out) {
+  std::vector<TokenId> tokens;
+  if (!outline_->leaving(s, k, tokens)) return false;
+  out = Answer::kNo;
+  const ByteSet live = parser_.live(s);
+  work -= std::min<uint64_t>(work, tokens.size());
+  charge(static_cast<int64_t>(tokens.size() / 8));
+  std::unordered_set<uint32_t> seen;
+  for (const TokenId t : tokens) {
+    const std::string_view bytes = vocabulary_.bytes(t);
+    if (!live.has(static_cast<uint8_t>(bytes[0]))) continue;
+    StateId to = s;
+    for (char b : bytes)
+      if (to != Parser::dead()) to = begin(parser_.step(to, static_cast<uint8_t>(b)));
+    if (to == Parser::dead() || !seen.insert(to.v).second) continue;
+    const Answer a = within(to, k - 1, work);
+    if (a == Answer::kYes) {
+      take(s, to, t);
+      out = a;
+      return true;
+    }
+    if (a == Answer::kUnknown) out = a;
+  }
+  if (out == Answer::kNo) raise(s, k + 1);
+  return true;
+}
+
 Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   check_depth();
   if (known(s) <= k) return Answer::kYes;
   if (least(s) > k) return Answer::kNo;
+  if (outline_ && outline_->too_few(s, k)) {
+    raise(s, k + 1);
+    return Answer::kNo;
+  }
   const uint64_t before = work;
   if (const Undecided* met = undecided_.find(s.v); met && k <= met->tokens && before <= met->work)
     return Answer::kUnknown;
+  if (Answer told; outline_ && leave(s, k, work, told)) return told;
   const Edges* e = edges(s, work);
   if (!e) return Answer::kUnknown;
   work -= std::min<uint64_t>(work, 4 * e->to.size());

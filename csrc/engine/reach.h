@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/outline.h"
 #include "engine/targets.h"
 #include "mask/fill.h"
 #include "mask/vocabulary.h"
@@ -40,16 +41,18 @@ class Reach {
  public:
   enum class Answer : uint8_t { kNo, kYes, kUnknown };
   // `needed`: what is known to suffice, by state; takes what is found.
-  // `limited`: the grammar limits tokens (parse/limits.h). `exact`: captured text is kept.
+  // `limited`: the grammar limits tokens (parse/limits.h). `exact`: captured text is kept. `outline`: what
+  // proves that tokens are too few at less cost; null: nothing does.
   Reach(Parser& parser, MaskBuilder& masks, Targets& targets, const Vocabulary& vocabulary,
-        std::unordered_map<uint32_t, Finish>& needed, bool limited, bool exact)
+        std::unordered_map<uint32_t, Finish>& needed, bool limited, bool exact, Outline* outline)
       : parser_(parser),
         masks_(masks),
         targets_(targets),
         vocabulary_(vocabulary),
         needed_(needed),
         limited_(limited),
-        exact_(exact) {}
+        exact_(exact),
+        outline_(outline) {}
 
   // What a search begins at.
   StateId begin(StateId s) const { return exact_ ? s : masks_.blind(s); }
@@ -86,6 +89,7 @@ class Reach {
   bool edges_of_run(StateId s, Edges& out, uint64_t& spent);
   bool edges_by_walk(StateId s, Edges& out, uint64_t& spent, uint64_t work);
   bool ends_in_text(StateId s, Edges& out) const;
+  bool leave(StateId s, std::size_t k, uint64_t& work, Answer& out);
   std::size_t known(StateId s) const;  // tokens that suffice; kFar
   bool take(StateId s, StateId to, TokenId token);
   void raise(StateId s, std::size_t least);
@@ -96,6 +100,7 @@ class Reach {
   const Vocabulary& vocabulary_;
   std::unordered_map<uint32_t, Finish>& needed_;
   const bool limited_, exact_;
+  Outline* const outline_;
   std::unordered_map<uint32_t, Edges> edges_;
   FlatMap<uint32_t, std::size_t> least_;
   // A search for so many tokens, with so much work, told nothing: a search for no more tells no more.

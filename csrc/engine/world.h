@@ -7,10 +7,12 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "base/fork.h"
 #include "engine/cache_policy.h"
 #include "mask/slices.h"
+#include "mask/suffixes.h"
 #include "mask/vocabulary.h"
 #include "regex/regex.h"
 
@@ -41,6 +43,27 @@ struct World {
     return published.load(std::memory_order_relaxed) + grammars.load(std::memory_order_relaxed);
   }
 
+  // What tokens hold behind their quotes, and the tokens that end with one; under the lock.
+  struct Tails {
+    Suffixes texts;
+    std::vector<TokenId> ends;
+  };
+  const Tails& tails() {
+    if (tails_) return *tails_;
+    Tails& out = tails_.emplace();
+    std::vector<SuffixText> texts;
+    for (TokenId t = 0; static_cast<uint32_t>(t) < vocabulary->size(); ++t) {
+      const std::string_view bytes = vocabulary->bytes(t);
+      for (std::size_t at = bytes.find('"'); at != bytes.npos; at = bytes.find('"', at + 1))
+        if (at + 1 < bytes.size())
+          texts.push_back({bytes.substr(at + 1), {t, 0}});
+        else
+          out.ends.push_back(t);
+    }
+    build_suffixes(std::move(texts), out.texts);
+    return out;
+  }
+
   std::shared_ptr<const Vocabulary> vocabulary;
   RegexArena regexes;
   Slices slices;
@@ -50,6 +73,9 @@ struct World {
   std::atomic<std::size_t> published{0};
   std::atomic<std::size_t> grammars{0};  // bytes of the grammars' epochs and productions
   std::atomic<std::size_t> kept{0};      // grammars made here and not retired
+
+ private:
+  std::optional<Tails> tails_;
 };
 
 }  // namespace structgen

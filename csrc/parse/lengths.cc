@@ -331,6 +331,18 @@ uint32_t Lengths::stack(StackId s) {
   return out;
 }
 
+std::size_t Lengths::nearest(StackId s) {
+  const auto entries = parser_.stacks().entries(s);
+  std::size_t best = 0;
+  uint32_t least = kFar;
+  for (std::size_t i = 0; entries.size() > 1 && i < entries.size(); ++i)
+    if (const uint32_t bytes = sum(symbol(entries[i].top), stack(entries[i].rest)); bytes < least) {
+      least = bytes;
+      best = i;
+    }
+  return best;
+}
+
 uint32_t Lengths::of(StateId s) {
   const State& st = parser_.state(s);
   if (st.accepting) return 0;

@@ -31,6 +31,8 @@ class Lengths {
   uint32_t begun(RegexId r);
   // Of some text that finishes a stack.
   uint32_t stack(StackId s);
+  // Which entry of a stack that has not ended has the least bound.
+  std::size_t nearest(StackId s);
   std::size_t byte_size() const {
     return states_.byte_size() + stacks_.byte_size() + rules_.byte_size() + regexes_.byte_size() +
            begun_.byte_size();

@@ -446,12 +446,12 @@ StateId Parser::subset(std::vector<Item> items, bool accepting) {
   return intern(items, accepting);
 }
 
-StateId Parser::one_way(StateId s, std::size_t item) {
+StateId Parser::one_way(StateId s, std::size_t item, const std::function<std::size_t(StackId)>& choose) {
   Item only = items(s)[item];
   std::vector<Symbol> tops;
   StackId at = only.stack;
   while (!stacks_.has_end(at)) {
-    const StackEntry& e = stacks_.entries(at)[0];
+    const StackEntry e = stacks_.entries(at)[choose(at)];
     tops.push_back(e.top);
     at = e.rest;
     charge();

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <compare>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -89,9 +90,10 @@ class Parser {
   StateId make(std::span<const Item> items, bool accepting);
   // The state of these items as they are, taken from a state that was closed already.
   StateId subset(std::vector<Item> items, bool accepting);
-  // One way to read on: one of the items of s above one stack of its set. A subset of what s allows, for
-  // states whose ways are too many; dead() where it cannot be completed.
-  StateId one_way(StateId s, std::size_t item);
+  // One way to read on: one of the items of s above one stack of its set, that of the entries that
+  // `choose(stack)` names. A subset of what s allows, for states whose ways are too many; dead() where it
+  // cannot be completed.
+  StateId one_way(StateId s, std::size_t item, const std::function<std::size_t(StackId)>& choose);
   // The state reached when a terminal above `stack` has just ended.
   StateId continuation(StackId stack, CaptureId capture);
 
