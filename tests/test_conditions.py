@@ -251,3 +251,17 @@ def test_what_does_not_meet_a_condition_is_explained() -> None:
     assert grammar.explain("1").kind == "keyword"
     with pytest.raises(ValueError, match="JSON Schema"):
         (COMPILER.regex("a") & sg.max_bytes(3)).explain("b")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "not": {"uniqueItems": True}},
+        {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 2, "not": {"uniqueItems": True}},
+        {"oneOf": [{}, {"type": "array", "uniqueItems": True, "maxItems": 2}]},
+    ],
+)
+def test_items_that_have_to_be_equal_are_refused(schema) -> None:
+    """Which of them could be written before the condition can no longer be met is not decided."""
+    with pytest.raises(sg.errors.SchemaTooComplex, match="two items have to be equal"):
+        COMPILER.json_schema(schema, whitespace="compact") & sg.min_bytes(4)

@@ -63,15 +63,17 @@ class Middles : public Productions {
     std::size_t begin = 0;  // of the outermost item around the border, in the prefix
     for (std::size_t i = 0; i < prefix.size(); ++i) {
       const uint8_t b = static_cast<uint8_t>(prefix[i]);
+      if (const StateId before = outside_items(epoch->parser, s, b); before != Parser::dead()) {
+        outside = before;
+        begin = i;
+      }
       s = b >= kEdge ? Parser::dead() : epoch->parser.step(s, b);
       if (s == Parser::dead())
         throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar begins with the prefix")
             .at(static_cast<int64_t>(i))
             .in("prefix");
-      if (inside_item(epoch->parser, s)) continue;
-      outside = s;
-      begin = i + 1;
     }
+    if (outside_items(epoch->parser, s, -1) == s) begin = prefix.size();
     Parser::ImportMemo memo;
     rest_.emplace(grammar_->productions(), parser_, parser_.import(epoch->parser, s, memo));
     if (suffix.empty()) return;
@@ -136,17 +138,26 @@ class Middles : public Productions {
         .at(static_cast<int64_t>(at))
         .in("suffix");
   }
-  // Whether a text is read that is compared with others and is not just a key.
-  bool inside_item(Parser& parser, StateId s) const {
-    if (!parser.state(s).capturing) return false;
+  // The state without what reads a text that is compared with others and is not just a key, if none of that
+  // reads the next byte; dead() if some does. A number may go on until then. -1: any byte.
+  StateId outside_items(Parser& parser, StateId s, int next) const {
+    if (!parser.state(s).capturing) return s;
+    std::vector<Item> left;
     for (const Item& i : parser.items(s)) {
-      CaptureId outer = i.capture;
-      if (outer.v <= 1) continue;
-      parser.captures().innermost(outer);
-      if (outer.v > 1) return true;
-      for (const StackEntry& e : parser.stacks().entries(i.stack))
-        if (e.top.kind() != Symbol::kReader || grammar_->productions().compares(e.top.rule_id())) return true;
+      if (!inside_item(parser, i))
+        left.push_back(i);
+      else if (next < 0 || parser.regexes().step(i.regex, static_cast<uint8_t>(next)) != RegexArena::empty())
+        return Parser::dead();
     }
+    return left.size() == parser.state(s).n ? s : parser.subset(std::move(left), parser.state(s).accepting);
+  }
+  bool inside_item(Parser& parser, const Item& i) const {
+    CaptureId outer = i.capture;
+    if (outer.v <= 1) return false;
+    parser.captures().innermost(outer);
+    if (outer.v > 1) return true;
+    for (const StackEntry& e : parser.stacks().entries(i.stack))
+      if (e.top.kind() != Symbol::kReader || grammar_->productions().compares(e.top.rule_id())) return true;
     return false;
   }
   const Productions& of() const { return const_cast<Middles*>(this)->of(); }

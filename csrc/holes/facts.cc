@@ -364,6 +364,10 @@ uint32_t Facts::fact(Head h, At from) {
   const uint32_t label = heads_[h].label;
   // The first one is looked at first.
   const Alternatives& all = alternatives(h);
+  if (refuses_repeats_ && !all.assumed.empty() && all.assumed.size() < all.ends.size())
+    throw Error(
+        ErrorKind::kSchemaTooComplex,
+        "a condition cannot be decided where two items have to be equal: uniqueItems in `not` or `oneOf`");
   const auto doubtful = [&](std::size_t i) {
     return marked_ && std::find(all.assumed.begin(), all.assumed.end(), i) != all.assumed.end();
   };

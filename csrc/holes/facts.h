@@ -43,6 +43,9 @@ class Facts {
   Facts(RegexArena& regexes, Productions& productions, Alive& alive, Path& path, bool asked_again = false,
         bool marked = false);
 
+  // From here on it throws kSchemaTooComplex where two items have to be equal of which one is not known.
+  void refuse_repeats() { refuses_repeats_ = true; }
+
   At at(Spot spot, Alive::Pending pending, bool assumed = false);
   bool assumed(At a) const { return places_[a].assumed; }
   // The place as it is where it is proved.
@@ -152,6 +155,7 @@ class Facts {
   Alive& alive_;
   Path& path_;
   const bool free_, marked_;
+  bool refuses_repeats_ = false;
   std::vector<Place> places_;
   FlatMap<uint64_t, uint32_t> place_index_;
   std::vector<Capture> captures_{{0, 0}};

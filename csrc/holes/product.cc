@@ -82,6 +82,7 @@ void Product::begin_anew() {
   if (facts_)
     for (At a = 0; a < facts_->places(); ++a) places.emplace_back(facts_->spot(a), facts_->pending(a));
   facts_ = std::make_unique<Facts>(regexes_, base_, *alive_, *path_);
+  facts_->refuse_repeats();
   for (const auto& [spot, pending] : places) facts_->at(spot, pending);
 }
 

@@ -13,7 +13,7 @@ namespace structgen {
 
 namespace {
 constexpr uint32_t kFew = 64;                 // values of an item that are tried one by one
-constexpr std::size_t kMostItems = 256;       // of a proof
+constexpr std::size_t kMostItems = 1024;      // of a proof
 constexpr std::size_t kShown = 16;            // proofs that are tried again elsewhere
 constexpr std::size_t kDeep = 6;              // questions within questions
 constexpr uint32_t kMostResolved = 400;       // questions that are decided by making alternatives
