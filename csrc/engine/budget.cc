@@ -52,7 +52,7 @@ namespace structgen {
 namespace {
 constexpr std::size_t kTooMany = Reach::kFar;
 constexpr std::size_t kExact = 8;               // tokens left from which on a mask is exact
-constexpr uint64_t kMaskReach = 30'000;         // work of one mask's searches, a third of a millisecond
+constexpr uint64_t kMaskReach = 100'000;        // work of one mask's searches, about a millisecond
 constexpr uint64_t kMaskOutline = 100'000;      // and of what spares them (engine/outline.h), which stays
 constexpr uint64_t kAskedReach = 20'000'000;    // of one that was asked for, a tenth of a second
 constexpr uint64_t kTextReach = 100'000;        // the same where captured text decides
