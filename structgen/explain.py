@@ -322,7 +322,8 @@ class _Search:
         if not self.goes_on({}):
             return self.no_schema()
         rest = _REST_OF_NUMBER.match(self.text, self.at)
-        until = rest.end() if rest else 0
+        # A byte behind the number: `1.5` goes on to `1.5e1`, which is an integer.
+        until = rest.end() + 1 if rest and rest.group() else 0
         if self.options["numbers"] != "any" and self.goes_on(self.schema, until, numbers="any"):
             return self.other_number()
         causes = tuple(self.narrowed([], _Part((), _DROP), frozenset()))
@@ -361,12 +362,12 @@ class _Search:
     # ---- the minimal set ----
 
     def goes_on(self, document: Any, until: int = 0, **options: Any) -> bool:
-        """Does the text get further than it did, and as far as `until`?"""
+        """Does the text get further than it did, and as far as `until`? Past its end: is it complete?"""
         self.tries += 1
         try:
             matcher = self.compiler.json_schema(document, **{**self.options, **options}).matcher()
             length = matcher.validate_bytes(self.text)
-            if self.at < len(self.text):
+            if self.at < len(self.text) and until <= len(self.text):
                 return length >= max(self.at + 1, until)
             return length == len(self.text) and matcher.accept_bytes(self.text) and matcher.is_accepting()
         except (StructgenError, RecursionError):

@@ -170,7 +170,7 @@ struct Script {
     });
     on(m, "captures", [](Matcher& x) {
       std::string out;
-      for (const Matcher::Capture& c : x.captures())
+      for (const Capture& c : x.captures())
         out += c.name + "=" + c.text + "@" + std::to_string(c.begin) + " ";
       return out;
     });
