@@ -30,8 +30,8 @@
 //
 // Costs. All is memoised by formula. A split asks about each val(v) once, so n questions may give 2^n cells;
 // many exactly-one branches go through exclusive(), which makes one cell a rest. Every step is paid with
-// spend(): at most kBudget between two calls of refill(), then the schema is too complex. In an arena of subsets
-// the units of work alone bound it: a limit of its own would end a text that has work left.
+// spend(): at most kBudget between two calls of refill(), then the schema is too complex. In an arena of
+// subsets the units of work alone bound it: a limit of its own would end a text that has work left.
 //
 // Rejected.
 // - The whole formula in disjunctive form: exponential in the unions around it, before any of it is needed.
