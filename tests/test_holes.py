@@ -39,6 +39,18 @@ def middle(grammar: sg.CompiledGrammar, text: bytes) -> bool:
     return matcher.accept_bytes(text) and matcher.is_accepting()
 
 
+def middles_are(
+    whole: sg.CompiledGrammar, prefix: str, suffix: str, right: list[str], wrong: list[str]
+) -> None:
+    """The whole texts and the middles are judged alike, and the first mask is that of trials."""
+    found = whole.infill(prefix, suffix)
+    for text in [*right, *wrong]:
+        assert middle(whole, f"{prefix}{text}{suffix}".encode()) == (text in right)
+        assert middle(found, text.encode()) == (text in right), text
+    matcher = found.matcher()
+    assert (oracle.mask_of(matcher, END + 1) == oracle.naive_mask(matcher, END + 1)).all()
+
+
 # ---- the decision ----
 
 
@@ -436,12 +448,7 @@ def test_sets_within_sets_whose_text_was_begun():
 def test_sets_whose_first_items_are_in_the_prefix(schema, prefix, suffix, right, wrong):
     compiler = random_holes.json_compiler()
     whole = compiler.json_schema({"type": "array", "uniqueItems": True, **schema}, whitespace="compact")
-    found = whole.infill(prefix, suffix)
-    for text in [*right, *wrong]:
-        assert middle(whole, f"{prefix}{text}{suffix}".encode()) == (text in right)
-        assert middle(found, text.encode()) == (text in right), text
-    matcher = found.matcher()
-    assert (oracle.mask_of(matcher, END + 1) == oracle.naive_mask(matcher, END + 1)).all()
+    middles_are(whole, prefix, suffix, right, wrong)
 
 
 def test_masks_of_a_captured_literal_are_those_of_trials():
@@ -485,13 +492,7 @@ INTEGERS = {"items": {"type": "integer"}, "uniqueItems": True}
 )  # fmt: skip
 def test_what_the_suffix_repeats(schema, prefix, suffix, right, wrong):
     """Which items may stand in the hole is told by those behind it, and by those of other branches."""
-    whole = COMPILER.json_schema(schema, whitespace="compact")
-    found = whole.infill(prefix, suffix)
-    for text in [*right, *wrong]:
-        assert middle(whole, f"{prefix}{text}{suffix}".encode()) == (text in right)
-        assert middle(found, text.encode()) == (text in right), text
-    matcher = found.matcher()
-    assert (oracle.mask_of(matcher, END + 1) == oracle.naive_mask(matcher, END + 1)).all()
+    middles_are(COMPILER.json_schema(schema, whitespace="compact"), prefix, suffix, right, wrong)
 
 
 def test_what_was_too_much_to_decide_is_left_out_and_said():

@@ -21,12 +21,14 @@
 // Property names, constants and long strings of a fixed length stay as they are: their length is what costs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/flat_map.h"
+#include "base/work.h"
 #include "engine/world.h"
 #include "mask/fill.h"
 #include "mask/suffixes.h"
@@ -39,6 +41,16 @@ struct SearchCost {
   static constexpr uint64_t kLeast = 1'000;  // that a look at a state takes, at least
   static constexpr uint64_t kNewState = 32;  // what a new state counts for
   static constexpr uint64_t kUnit = 8;       // and what a unit of work that was charged for it does
+
+  // Parser::step, where a step that nobody took before counts against the search.
+  static StateId step(Parser& parser, StateId from, uint8_t byte, uint64_t& spent) {
+    const StateId known = parser.peek(from, byte);
+    if (known != Parser::unknown()) return known;
+    const int64_t left = meter.left();
+    const StateId next = parser.step(from, byte);
+    spent += kNewState + kUnit * static_cast<uint64_t>(std::max<int64_t>(0, left - meter.left()));
+    return next;
+  }
 };
 
 class Outline {

@@ -97,13 +97,7 @@ bool Reach::edges_by_walk(StateId s, Edges& out, uint64_t& spent, uint64_t work)
     if (++spent > work) return false;
     const TokenTrie::Node& node = trie.node(i);
     const StateId before = at[node.depth - 1];
-    StateId next = parser_.peek(before, static_cast<uint8_t>(node.byte));
-    if (next == Parser::unknown()) {
-      const int64_t left = meter.left();
-      next = parser_.step(before, static_cast<uint8_t>(node.byte));
-      spent += SearchCost::kNewState +
-               SearchCost::kUnit * static_cast<uint64_t>(std::max<int64_t>(0, left - meter.left()));
-    }
+    StateId next = SearchCost::step(parser_, before, static_cast<uint8_t>(node.byte), spent);
     if (next == Parser::dead()) {
       i = node.end;
       continue;
