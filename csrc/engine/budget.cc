@@ -28,7 +28,8 @@
 // (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the text
 // matters, a few tokens are tried with their own text. A completion that worked for one token serves every
 // other token that writes nothing the completion holds, because texts matter only by being equal to a later
-// one. Tokens that are still undecided after kTrials are refused.
+// one. (Where a text may have to equal an earlier one each token is tried by itself.) Tokens that are still
+// undecided after kTrials are refused.
 //
 // Invariants. A mask under a budget is a subset of the plain mask. After a token of it the budget suffices
 // again. It is not empty where needed() was at most the budget, because the promised token is always in it.
@@ -62,6 +63,7 @@ constexpr std::size_t kPromised = 1 << 16;      // bytes of a completion whose s
 constexpr std::size_t kTrialBytes = 16u << 20;  // that their states and regexes may take
 constexpr uint64_t kWork = 1'000'000;           // of one mask's completions, about a second
 constexpr std::size_t kLikely = 4;              // completions remembered for a state whose text is not known
+constexpr TokenId kUnproved = -2;               // no tokens are known that finish, and some may
 constexpr std::size_t kAttempts = 3;            // of tokens alike, to find one
 
 // Whether the string that a token writes a piece of differs from every string in the text for certain. It
@@ -158,7 +160,10 @@ std::size_t Budget::needed(StateId s) {
     const uint32_t tokens = epoch_.limits->way(s).tokens;
     return tokens == Limits::kNever ? kTooMany : tokens + 1;
   }
-  if (const auto it = epoch_.needed.find(s.v); it != epoch_.needed.end()) return it->second.tokens;
+  if (const auto it = epoch_.needed.find(s.v); it != epoch_.needed.end()) {
+    unproved_ = unproved_ || it->second.next == kUnproved;
+    return it->second.tokens;
+  }
   std::size_t best = kTooMany;
   const StateId blind = epoch_.masks.blind(s);
   if (blind != s) {
@@ -174,8 +179,11 @@ std::size_t Budget::needed(StateId s) {
     if (!e.is_limit() || (best == kTooMany && s == here_)) throw;
   }
   if (best == kTooMany) {
-    if (find(s, false) == Reach::Answer::kYes) return epoch_.needed.at(s.v).tokens;
-    epoch_.needed[s.v] = {kTooMany, -1};  // not shown to fit, so not offered
+    const Reach::Answer found = find(s, false);
+    if (found == Reach::Answer::kYes) return epoch_.needed.at(s.v).tokens;
+    // Not shown to fit, so not offered.
+    epoch_.needed[s.v] = {kTooMany, found == Reach::Answer::kNo ? -1 : kUnproved};
+    unproved_ = unproved_ || found != Reach::Answer::kNo;
   }
   return best;
 }
@@ -537,6 +545,7 @@ void Budget::Trial::judge_texts() {
     return of.epoch_.byte_size() + of.grammar_.productions().byte_size() + world.byte_size();
   };
   const std::size_t before = size();
+  const bool alike_asked = of.grammar_.productions().asks_alike();
   std::size_t trials = world.byte_size() > world.policy.no_trials() ? kTrials : 0;
   const auto fits = [&](TokenId t) {
     if (trials >= kTrials) return Parser::dead();
@@ -578,8 +587,8 @@ void Budget::Trial::judge_texts() {
         usable.push_back(&text);
     for (; i < tokens.size(); ++i) {
       const std::string_view bytes = of.grammar_.vocabulary().bytes(tokens[i]);
-      if (std::ranges::any_of(usable, [&](const std::string* text) { return differs(bytes, *text); }) ||
-          fits(tokens[i]) != Parser::dead())
+      const auto apart = [&](const std::string* text) { return differs(bytes, *text); };
+      if ((!alike_asked && std::ranges::any_of(usable, apart)) || fits(tokens[i]) != Parser::dead())
         take(tokens[i]);
     }
   }
@@ -662,18 +671,26 @@ void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
     epoch_.parser.state(blind).loose.store(loose, std::memory_order_release);
 }
 
-// Takes out the tokens that leave too little. What was left out of a grammar for a text that was captured is
-// not left out without it, so what completes the blind state need not complete the real one.
+// Takes out the tokens that leave too little with the text that they write. What was left out of a grammar for
+// a text that was captured is not left out without it, so what completes the blind state need not complete the
+// real one. Where nothing is being captured, those are the tokens that begin to.
 void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = grammar_.vocabulary();
+  const bool capturing = epoch_.masks.blind(here_) != here_;
+  const Mask* m = grammar_.world().cache && !capturing ? epoch_.masks.peek(here_) : nullptr;
+  const uint32_t* inside = m && m->inside_run && !epoch_.spelling ? m->dense : nullptr;
   const auto fits = [&](std::string_view bytes) {
     StateId s = here_;
-    for (char b : bytes) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
-    return s != Parser::dead() && needed(s) + 1 <= budget;
+    bool text = capturing;
+    for (char b : bytes) {
+      s = epoch_.parser.step(s, static_cast<uint8_t>(b));
+      text = text || epoch_.masks.blind(s) != s;
+    }
+    return s != Parser::dead() && (!text || needed(s) + 1 <= budget);
   };
   bool tired = false;
   for (uint32_t w = 0; w < v.words(); ++w)
-    for (uint32_t bits = row[w]; bits; bits &= bits - 1) {
+    for (uint32_t bits = row[w] & (inside ? ~inside[w] : ~0u); bits; bits &= bits - 1) {
       const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
       if (v.is_eos(static_cast<TokenId>(t))) continue;
       try {
@@ -768,7 +785,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
     } else {
       trial.judge_texts();
     }
-    if (trial.cut) exact_ = false;  // what was not found in time is refused
+    if (trial.cut || trial.tired || unproved_) exact_ = false;  // what was not found in time is refused
   } catch (const Error& e) {
     if (!e.is_limit()) throw;
     exact_ = false;  // what was not judged yet is refused

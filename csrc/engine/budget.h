@@ -35,8 +35,8 @@ class Budget {
   // Each returns false where nothing is left within `budget` tokens, and throws kBudgetExceeded where nothing
   // is found and nothing ruled out. Rows have the vocabulary's end tokens.
   //
-  // Takes out of a row the tokens that leave too little. `by_text`: the row was made for all captured texts,
-  // and what was left out of the grammar for this one is looked at token by token.
+  // Takes out of a row the tokens that leave too little. `by_text`: something was left out of the grammar, so
+  // each token that writes a captured text is looked at with that text.
   bool narrow(uint32_t* row, std::size_t budget, bool by_text);
   bool fill_limited(uint32_t* row, std::size_t budget);  // where the grammar limits tokens
   // Where the work of narrow() ran out: the token that was promised, or those that a bound in bytes allows.
@@ -66,6 +66,7 @@ class Budget {
   // Work left for states whose shortest text cannot be spelled.
   uint64_t spelling_ = 2'000'000;
   bool exact_ = true;
+  bool unproved_ = false;  // of some state no tokens that finish were found, and none ruled out
 };
 
 }  // namespace structgen

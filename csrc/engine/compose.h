@@ -4,6 +4,7 @@
 // is r * n + i. Cost: one pass over each expansion.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -88,6 +89,9 @@ class ComposedProductions : public Productions {
   bool restricted() const override { return rules_->restricted(); }
   bool context_free() const override { return parts_.empty() && rules_->context_free(); }
   bool edged() const override { return edged_; }
+  bool asks_alike() const override {
+    return std::ranges::any_of(parts_, [](const auto& part) { return part->asks_alike(); });
+  }
   uint64_t left_out() const override {
     uint64_t out = 0;
     for (const auto& p : parts_) out += p->left_out();

@@ -120,6 +120,7 @@ class Middles : public Productions {
   bool bordered() const override { return of().bordered(); }
   bool doubtful() const override { return of().doubtful(); }
   uint64_t left_out() const override { return of().left_out(); }
+  bool asks_alike() const override { return of().asks_alike(); }
   bool inexact() const override { return of().inexact(); }
   bool plain(RuleId rule) const override { return of().plain(rule); }
 

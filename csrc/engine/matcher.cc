@@ -702,7 +702,7 @@ bool Matcher::narrow_row(uint32_t* row, std::size_t tokens, Allowance work) {
   std::lock_guard hold(grammar_->world().lock);
   const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, work);
   Budget now = budget();
-  const bool found = now.narrow(row, tokens, by_text());
+  const bool found = now.narrow(row, tokens, takes_part() && grammar_->narrowed());
   if (!now.exact()) exact_ = false;
   return found;
 }
@@ -748,8 +748,13 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
   } catch (const Error& e) {
     if (!e.is_limit()) throw;
     if (keep_promise(row, budget)) return true;
-    if (!takes_part()) throw;
-    part_of_row(row);
+    if (!grammar_->subset()) throw;
+    if (takes_part()) {
+      part_of_row(row);
+    } else {  // a text that was begun does not stop for it
+      const GrammarWork scope(*grammar_, &epoch_, Task::kMask, ending_work());
+      row_by_bytes(row);
+    }
   }
   if (is_terminated() || loose_within(budget)) return true;
   // What is not judged in time is refused: a subset.

@@ -38,6 +38,7 @@ class Product : public Productions {
   bool restricted() const override { return lexed_ || base_.restricted(); }
   bool context_free() const override { return base_.context_free(); }
   uint64_t left_out() const override { return base_.left_out(); }
+  bool asks_alike() const override { return base_.asks_alike(); }
   bool plain(RuleId) const override { return lexed_; }
   bool doubtful() const override { return true; }
   std::size_t byte_size() const override {

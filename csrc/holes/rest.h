@@ -37,6 +37,7 @@ class Rest : public Productions {
   bool context_free() const override { return base_.context_free(); }
   bool edged() const override { return base_.edged(); }
   uint64_t left_out() const override { return base_.left_out() + parser_.narrowed(); }
+  bool asks_alike() const override { return base_.asks_alike(); }
   bool compared(RuleId rule) const override { return rule.v % 2 == 0 && base_.compared(RuleId{rule.v / 2}); }
   bool compares(RuleId reader) const override {
     return reader.v % 2 == 0 && base_.compares(RuleId{reader.v / 2});

@@ -139,6 +139,8 @@ class Productions {
   virtual bool compared(RuleId /*rule*/) const { return false; }
   // Whether a reader compares the text that it is told with others.
   virtual bool compares(RuleId /*reader*/) const { return false; }
+  // Whether a reader may have asked a text to equal an earlier one. Else one that differs is in nobody's way.
+  virtual bool asks_alike() const { return false; }
   // A rule whose texts are compared, with some of its texts: those that are equal to one of `texts` or are of
   // one of `rules`, or all others. `rule` itself if that is all of them. `any`: whether there are some.
   // False: that is not known.

@@ -469,6 +469,8 @@ bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>&
   return solver_.unique().few(FormulaId{r.a}, most, out);
 }
 
+bool JsonProductions::asks_alike() const { return solver_.unique().asked_alike(); }
+
 // An item was written whose text decides what may follow. Where a mask does not know the text, what follows
 // whatever the text was is answered, and the rest is poison.
 void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alternatives& out) {

@@ -44,6 +44,7 @@ class JsonProductions : public Productions {
   void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool compared(RuleId rule) const override { return rules_[rule.v].kind == kValue; }
   bool compares(RuleId reader) const override { return rules_[reader.v].kind == kItem; }
+  bool asks_alike() const override;
   bool narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) override;
   bool values(RuleId rule, uint32_t most, std::vector<std::string>& out) override;
   void start_search() override { solver_.refill(); }

@@ -129,6 +129,7 @@ Unique::Parts Unique::parts(FormulaId p) const {
       out.list = f.a;
     } else if (f.op == Op::kNot && formulas_[f.kids[0]].op == Op::kUnique) {
       out.mode = kRepeat;
+      asked_alike_ = true;
       out.list = formulas_[f.kids[0]].a;
     } else {
       others.push_back(k);

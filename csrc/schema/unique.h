@@ -45,6 +45,8 @@ class Unique {
   bool surely_more(FormulaId rest);
   // Whether the items have to differ. Then one that differs from all others is in nobody's way.
   bool asks_apart(FormulaId rest) const { return parts(rest).mode == kUnique; }
+  // Whether some array was asked to have two items that are equal.
+  bool asked_alike() const { return asked_alike_; }
   std::size_t byte_size() const {
     return held_ + chunk_of_.byte_size() + list_index_.byte_size() + repeats_.byte_size();
   }
@@ -123,6 +125,7 @@ class Unique {
   std::unordered_map<uint32_t, std::vector<struct Cell>> plain_cells_;
   std::unordered_map<uint32_t, std::vector<FormulaId>> reachable_;
   FlatMap<uint32_t, FormulaId> repeats_;
+  mutable bool asked_alike_ = false;
   std::size_t held_ = 0;  // bytes of values, lists and cells, about
 };
 
