@@ -702,7 +702,7 @@ bool Matcher::narrow_row(uint32_t* row, std::size_t tokens, Allowance work) {
   std::lock_guard hold(grammar_->world().lock);
   const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, work);
   Budget now = budget();
-  const bool found = now.narrow(row, tokens, takes_part() && grammar_->narrowed());
+  const bool found = now.narrow(row, tokens, grammar_->subset() && grammar_->narrowed());
   if (!now.exact()) exact_ = false;
   return found;
 }

@@ -1,0 +1,89 @@
+"""What a mask allows within a budget of tokens can be finished, whatever the limit of work.
+
+The oracle is the walk itself: each mask is asked for with the tokens that are left, and none may be empty or
+refused once the first was given. Texts that end are judged by ``jsonschema``.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+import structgen
+from oracles import oracle
+
+KINDS = [
+    {
+        "type": "object",
+        "properties": {"tag": {"const": f"kind-{i}"}, **{f"f{j}": {"type": "string"} for j in range(i % 5)}},
+        "required": ["tag"],
+    }
+    for i in range(40)
+]
+BUDGETED: dict[str, dict[str, Any]] = {
+    "two items are equal": {
+        "type": "array",
+        "items": {"type": "string", "pattern": "^[ab]{0,3}$"},
+        "maxItems": 3,
+        "not": {"uniqueItems": True},
+    },
+    "numbers differ": {
+        "type": "array",
+        "items": {"type": "integer", "minimum": 10, "maximum": 101},
+        "uniqueItems": True,
+        "maxItems": 2,
+    },
+    "one of many kinds": {"oneOf": KINDS},
+    "one of many kinds below any key": {"type": "object", "additionalProperties": {"oneOf": KINDS}},
+    "a key decides": {
+        "patternProperties": {"^a": {"type": "integer"}, "b$": {"enum": ["ab", "ba", []]}},
+        "not": {"required": ["a", "b"]},
+        "minProperties": 1,
+    },
+}
+PIECES = [
+    *(bytes([b]) for b in range(128)),
+    *b'ab|ba|aab|a"|b"|"]|"}|",|"a"|"b"|"a|", "|","|":|{"|{}|[]|11|1]|10|"tag"|"kind-|"f0"'.split(b"|"),
+]
+
+
+@pytest.mark.parametrize("complete", [True, False], ids=["all bytes", "pieces"])
+@pytest.mark.parametrize("schema", BUDGETED.values(), ids=BUDGETED)
+def test_a_budget_that_a_mask_left_is_kept_at_any_limit(schema: dict[str, Any], complete: bool) -> None:
+    pieces = [*PIECES, *(bytes([b]) for b in range(128, 256))] if complete else PIECES
+    end = len(pieces)
+    vocabulary = structgen.Vocabulary.from_bytes([*pieces, b""], eos_token_ids=[end])
+    validator = jsonschema.Draft202012Validator(schema)
+    for units in (200, 2_000, 50_000, 10_000_000):
+        limits = structgen.Limits(mask=units)
+        compiler = structgen.Compiler(vocabulary, limits=limits, on_limit="subset")
+        grammar = compiler.json_schema(schema, whitespace="compact", strings="plain", numbers="plain")
+        for seed in range(25):
+            source = random.Random(seed)
+            budget = source.randint(8, 30)
+            matcher, text = grammar.matcher(), b""
+            for left in range(budget, 0, -1):
+                try:
+                    mask = oracle.mask_of(matcher, end + 1, left)
+                except (structgen.UnsatisfiableBudget, structgen.BudgetExceeded):
+                    assert not text, (units, seed, left, text)
+                    break
+                allowed = np.flatnonzero(mask).tolist()
+                assert allowed, (units, seed, left, text)
+                # The end last, and tokens that write a quotation mark often: those decide.
+                inner = [t for t in allowed if t != end] or allowed
+                quoted = [t for t in inner if t != end and b'"' in pieces[t]]
+                token = source.choice(quoted if quoted and source.random() < 0.5 else inner)
+                assert matcher.accept_token(token), (units, seed, left, text, token)
+                if token == end:
+                    break
+                text += pieces[token]
+            else:
+                raise AssertionError((units, seed, text))
+            if matcher.is_terminated():
+                validator.validate(json.loads(text.decode("utf-8", "replace")))
