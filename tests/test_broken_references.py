@@ -19,28 +19,44 @@ from structgen import errors
 LOOP = {"$defs": {"x": {"$ref": "#/$defs/x"}}}
 
 
+NEEDED = [
+    ({"properties": {"a": "?"}}, b'{"b":', b'{"a":'),
+    ({"properties": {"a": {"not": "?"}}}, b'{"b":', b'{"a":'),
+    ({"properties": {"a": {"properties": {"b": "?"}}}}, b'{"a":{"c":', b'{"a":{"b":'),
+    ({"items": {"oneOf": ["?", {"type": "null"}]}}, b"[]", b"[n"),
+    ({"items": {"anyOf": ["?", {"type": "null"}]}}, b"[null]", b"[1"),
+    ({"items": {"if": "?", "then": {"type": "null"}, "else": {"type": "null"}}}, b"[]", b"[n"),
+    ({"contains": "?"}, b"1", b"["),
+    ({"propertyNames": "?"}, b"{}", b'{"'),
+    ({"dependentSchemas": {"a": "?"}}, b'{"b":1}', b'{"a":'),
+    ({"type": "array", "prefixItems": [{"$ref": "#/$defs/y"}]}, b"[]", b"[1"),
+]
+
+
 @pytest.mark.parametrize("reference", ["#/$defs/x", "#/$defs/nothing"])
-@pytest.mark.parametrize(
-    ("schema", "open", "shut"),
-    [
-        ({"properties": {"a": "?"}}, b'{"b":', b'{"a":'),
-        ({"properties": {"a": {"not": "?"}}}, b'{"b":', b'{"a":'),
-        ({"properties": {"a": {"properties": {"b": "?"}}}}, b'{"a":{"c":', b'{"a":{"b":'),
-        ({"items": {"oneOf": ["?", {"type": "null"}]}}, b"[]", b"[n"),
-        ({"items": {"anyOf": ["?", {"type": "null"}]}}, b"[null]", b"[1"),
-        ({"items": {"if": "?", "then": {"type": "null"}, "else": {"type": "null"}}}, b"[]", b"[n"),
-        ({"contains": "?"}, b"1", b"["),
-        ({"propertyNames": "?"}, b"{}", b'{"'),
-        ({"dependentSchemas": {"a": "?"}}, b'{"b":1}', b'{"a":'),
-        ({"type": "array", "prefixItems": [{"$ref": "#/$defs/y"}]}, b"[]", b"[1"),
-    ],
-)
+@pytest.mark.parametrize(("schema", "open", "shut"), NEEDED)
 def test_what_does_not_need_it_is_allowed(schema: Any, open: bytes, shut: bytes, reference: str) -> None:
     text = json.dumps({**schema, "$defs": {**LOOP["$defs"], "y": {"allOf": ["?"]}}})
     grammar = compiler().json_schema(text.replace('"?"', json.dumps({"$ref": reference})))
     assert grammar.matcher().accept_bytes(open)
     assert not grammar.matcher().accept_bytes(shut)
     assert any("values that need it are refused" in line.reason for line in grammar.report)
+
+
+@pytest.mark.parametrize("mode", ["error", "subset"])
+@pytest.mark.parametrize(("schema", "open", "shut"), NEEDED)
+def test_a_loop_of_dynamic_references_is_one(schema: Any, open: bytes, shut: bytes, mode: Any) -> None:
+    x = {"$dynamicAnchor": "n", "$dynamicRef": "#n"}
+    text = json.dumps({**schema, "$defs": {"x": x, "y": {"allOf": ["?"]}}})
+    text = text.replace('"?"', json.dumps({"$ref": "#/$defs/x"}))
+    grammar = compiler().json_schema(text, on_limit=mode)
+    assert grammar.matcher().accept_bytes(open)
+    assert not grammar.matcher().accept_bytes(shut)
+
+
+def test_a_schema_that_needs_a_dynamic_loop_is_refused_at_once() -> None:
+    with pytest.raises(errors.GrammarError, match="refers to itself without consuming"):
+        compiler().json_schema({"$dynamicAnchor": "n", "$dynamicRef": "#n"})
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,12 @@ FormulaId Lowering::broken_reference(Loc at, JsonRef text) {
   return f;
 }
 
-void Lowering::raise_broken(uint32_t location) { throw schemas_.broken(locs_[location]); }
+void Lowering::raise_broken(uint32_t location) {
+  if (looping_.count(location))
+    throw Error(ErrorKind::kGrammar, "a schema refers to itself without consuming anything")
+        .in(schemas_.pointer(locs_[location]), "$dynamicRef");
+  throw schemas_.broken(locs_[location]);
+}
 
 FormulaId Lowering::lower(uint32_t location) {
   if (const auto* known = lowered_.find(location)) return *known;

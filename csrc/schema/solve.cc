@@ -90,7 +90,7 @@ void Solver::spend(uint32_t steps) {
 // Whether a broken reference has a say on the value: what it means is not known, so neither the formula nor
 // its negation can be relied on.
 bool Solver::unknown(FormulaId v) {
-  if (!lowering_.schemas().any_broken()) return false;
+  if (!lowering_.schemas().any_broken() && !lowering_.any_broken()) return false;
   check_depth();
   if (const auto* known = unknown_.find(v.v)) return *known != 0;
   spend();
@@ -105,7 +105,25 @@ bool Solver::unknown(FormulaId v) {
   return out;
 }
 
+namespace {
+struct Looping {
+  uint32_t location;
+};
+}  // namespace
+
+// A loop of dynamic references shows while it is followed. What was begun then is begun again, with the
+// schema that it leads back to broken: what was asked of a negation before may have another answer.
 FormulaId Solver::restrict(FormulaId v, Kind k) {
+  if (restrict_depth_ > 0) return restrict_once(v, k);
+  for (;;) try {
+      return restrict_once(v, k);
+    } catch (const Looping& loop) {
+      lowering_.loops(loop.location);
+      unknown_.clear();
+    }
+}
+
+FormulaId Solver::restrict_once(FormulaId v, Kind k) {
   check_depth();
   const Formula f = formulas_[v];
   switch (f.op) {
@@ -135,13 +153,7 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
   if (formulas_.is_number_set(v)) return k == Kind::kNumber ? v : FormulaSpace::yes();
   const uint64_t key = (static_cast<uint64_t>(v.v) << 3) | static_cast<uint64_t>(k);
   if (const auto* known = restricted_.find(key)) return *known;
-  if (f.op == Op::kSchema) {
-    if (!restricting_.emplace(key, true).second) {
-      const Loc& at = lowering_.location(f.a);
-      throw Error(ErrorKind::kGrammar, "a schema refers to itself without consuming anything")
-          .in(lowering_.schemas().pointer(at), "$ref");
-    }
-  }
+  if (f.op == Op::kSchema && !restricting_.emplace(key, true).second) throw Looping{f.a};
   ++restrict_depth_;
   const Undo leave([&] {
     --restrict_depth_;

@@ -96,6 +96,7 @@ class Solver {
   Lowering& lowering() { return lowering_; }
 
  private:
+  FormulaId restrict_once(FormulaId v, Kind k);
   static constexpr uint32_t kClean = 0xFFFFFFFFu;
   bool compute_nonempty(FormulaId v);
   bool plainly_nonempty(FormulaId v);  // witness.cc
