@@ -128,8 +128,9 @@ class Compiler:
             property_order: "schema" keeps the keys of one ``properties`` in its order; "any" does not.
             numbers: "any" takes every spelling of RFC 8259. "plain" takes what people write: no exponent, no
                 ``-0``, at most 308 digits before the point, so every reader has a finite double or a whole
-                number of it. A fraction of up to six digits may end in zeros (``3.50``, ``100.00``), but
-                what ``integer``, or an ``enum`` or ``const`` of whole numbers, asks for has no point.
+                number of it; a bound such as 1e60 is written with all its digits. A fraction of up to six
+                digits may end in zeros (``3.50``, ``100.00``), but what ``integer``, or an ``enum`` or
+                ``const`` of whole numbers, asks for has no point.
                 "canonical" takes one spelling a number: as "plain", without zeros at the end of a fraction.
                 Default: "any" for a JSON Schema, "plain" for what programs read: Python types,
                 ``response_format``, ``tools``.
