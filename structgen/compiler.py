@@ -330,6 +330,25 @@ class Compiler:
         except GrammarError as error:
             raise error.located(text) from None
 
+    def deserialize(self, data: bytes, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
+        """The grammar that `CompiledGrammar.serialize` wrote; no reader of its dialect is needed.
+
+        Its captures and attributes are the grammar's. Its text and what `parse` makes of a schema are not
+        kept: `parse` gives the text.
+
+        Raises:
+            GrammarError: other bytes, damaged ones, or those of another form.
+            VocabularyError: the grammar names tokens by their ids, and they are others here.
+        """
+        if not isinstance(data, bytes):
+            raise TypeError(f"deserialize takes the bytes that serialize() gave, not {data!r:.60}")
+        subset = self._subset(on_limit)
+        core = self._core.read_grammar(data, subset)
+        grammar = CompiledGrammar(core, self.vocabulary, None, _as_text)
+        grammar._written = data
+        self._made(grammar, "deserialize", (data,), {}, subset)
+        return grammar
+
     def grammar(self, text: str, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
         """A grammar in either dialect: GBNF if ``::=`` stands outside literals and comments, else Lark."""
         from .frontend.source import is_ebnf
@@ -454,6 +473,7 @@ class Compiler:
     ) -> CompiledGrammar:
         core = self._core.grammar(builder, start, subset)
         grammar = CompiledGrammar(core, self.vocabulary, source, _as_text)
+        grammar._written = self._core.write_grammar(builder, start)
         if recipe is not None:
             method, arguments, options = recipe
             self._made(grammar, method, arguments, options, subset)
