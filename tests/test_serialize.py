@@ -75,6 +75,7 @@ MADE: list[Any] = [
     lambda c: c.lark('start: %json {"type": "array", "items": {"const": 1}} B\nB: "b" /[0-9]/\n%ignore " "'),
     lambda c: c.lark('start: (NAME | "if")+\nNAME: /[a-z]+/ & ~/x.*/\n%ignore /[ \\n]/'),
     lambda c: c.lark('start: body "<end>"\nbody[suffix="<x>", capture]: /(.|\\n)*/'),
+    lambda c: c.lark('start: (A "!" | B "?")+\nA: /a+/\nB.5: /aa/', lexer="contextual"),
     lambda c: c.structural_tag(TAG),
     lambda c: c.structural_tag(ELEMENTS),
     lambda c: sg.template("Name: {a}\nAge: {b}", a=sg.gen(regex="[A-Z][a-z]+"), b=int).compile(c),
