@@ -403,8 +403,8 @@ class Compiler:
                 "deepseek-v3", "deepseek-v3.1", "deepseek-v3.2", "qwen3-coder" (also "nemotron-v3"),
                 "minimax", "minimax-m3", "glm", "kimi-k2", "kimi-k3", "seed-oss", "step3", "granite" (3.0),
                 "granite-3.1", "phi4", "nemotron", "functionary" (3.1), "command-r", "harmony" (also
-                "gpt-oss"), "json" or "json-compact" (the same without blanks). `parse_tool_calls` reads them
-                back.
+                "gpt-oss"), "pythonic" (also "llama4"; ``[f(x="a", y=True)]``), "llama4-json", "json" or
+                "json-compact" (the same without blanks). `parse_tool_calls` reads them back.
             parallel: whether several calls may be made.
             reasoning: whether the text begins with a section of reasoning.
             numbers, strings: as in `structural_tag`.
