@@ -51,6 +51,8 @@ TESTS = (
     "tests/test_corpus.py",
     "tests/test_random_vocabularies.py",
     "tests/test_resident.py",
+    "tests/test_plain_numbers.py",
+    "tests/test_serialize.py",
 )
 
 
@@ -65,6 +67,24 @@ class Bug:
 
 
 BUGS = (
+    Bug(
+        "plain numbers: a whole number may be written with a point",
+        "csrc/schema/numbers.cc",
+        "return whole(p) ? kWhole : kOffered;",
+        "return kOffered;",
+    ),
+    Bug(
+        "plain numbers: a complement is taken from what is offered, so that 1.0 is no 1",
+        "csrc/schema/numbers.cc",
+        "const Domain all = domain == kOffered ? kAll : domain;",
+        "const Domain all = domain;",
+    ),
+    Bug(
+        "serialized grammars: the priority of a lexeme is lost",
+        "csrc/engine/written_grammar.cc",
+        "form.field(l.priority);",
+        "",
+    ),
     Bug(
         "a token without its edge: an ordinary token may be the beginning of a longer one",
         "structgen/frontend/whole_tokens.py",

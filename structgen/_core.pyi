@@ -185,6 +185,11 @@ class Compiler:
 
     def grammar(self, builder: GrammarBuilder, start: int, subset: bool) -> Grammar: ...
 
+    def write_grammar(self, builder: GrammarBuilder, start: int) -> bytes:
+        """What read_grammar() makes the same grammar of."""
+
+    def read_grammar(self, written: bytes, subset: bool) -> Grammar: ...
+
     def choice(self, texts: Sequence[str], subset: bool) -> Grammar: ...
 
     def set_limits(self, grammar: Grammar, compile_work: int, mask_work: int) -> None:

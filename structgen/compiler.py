@@ -128,8 +128,9 @@ class Compiler:
             property_order: "schema" keeps the keys of one ``properties`` in its order; "any" does not.
             numbers: "any" takes every spelling of RFC 8259. "plain" takes what people write: no exponent, no
                 ``-0``, at most 308 digits before the point, so every reader has a finite double or a whole
-                number of it. A fraction of up to six digits may end in zeros (``3.50``, ``100.00``), but
-                what ``integer``, or an ``enum`` or ``const`` of whole numbers, asks for has no point.
+                number of it; a bound such as 1e60 is written with all its digits. A fraction of up to six
+                digits may end in zeros (``3.50``, ``100.00``), but what ``integer``, or an ``enum`` or
+                ``const`` of whole numbers, asks for has no point.
                 "canonical" takes one spelling a number: as "plain", without zeros at the end of a fraction.
                 Default: "any" for a JSON Schema, "plain" for what programs read: Python types,
                 ``response_format``, ``tools``.
@@ -329,6 +330,25 @@ class Compiler:
         except GrammarError as error:
             raise error.located(text) from None
 
+    def deserialize(self, data: bytes, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
+        """The grammar that `CompiledGrammar.serialize` wrote; no reader of its dialect is needed.
+
+        Its captures and attributes are the grammar's. Its text and what `parse` makes of a schema are not
+        kept: `parse` gives the text.
+
+        Raises:
+            GrammarError: other bytes, damaged ones, or those of another form.
+            VocabularyError: the grammar names tokens by their ids, and they are others here.
+        """
+        if not isinstance(data, bytes):
+            raise TypeError(f"deserialize takes the bytes that serialize() gave, not {data!r:.60}")
+        subset = self._subset(on_limit)
+        core = self._core.read_grammar(data, subset)
+        grammar = CompiledGrammar(core, self.vocabulary, None, _as_text)
+        grammar._written = data
+        self._made(grammar, "deserialize", (data,), {}, subset)
+        return grammar
+
     def grammar(self, text: str, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
         """A grammar in either dialect: GBNF if ``::=`` stands outside literals and comments, else Lark."""
         from .frontend.source import is_ebnf
@@ -383,8 +403,8 @@ class Compiler:
                 "deepseek-v3", "deepseek-v3.1", "deepseek-v3.2", "qwen3-coder" (also "nemotron-v3"),
                 "minimax", "minimax-m3", "glm", "kimi-k2", "kimi-k3", "seed-oss", "step3", "granite" (3.0),
                 "granite-3.1", "phi4", "nemotron", "functionary" (3.1), "command-r", "harmony" (also
-                "gpt-oss"), "json" or "json-compact" (the same without blanks). `parse_tool_calls` reads them
-                back.
+                "gpt-oss"), "pythonic" (also "llama4"; ``[f(x="a", y=True)]``), "llama4-json", "json" or
+                "json-compact" (the same without blanks). `parse_tool_calls` reads them back.
             parallel: whether several calls may be made.
             reasoning: whether the text begins with a section of reasoning.
             numbers, strings: as in `structural_tag`.
@@ -453,6 +473,7 @@ class Compiler:
     ) -> CompiledGrammar:
         core = self._core.grammar(builder, start, subset)
         grammar = CompiledGrammar(core, self.vocabulary, source, _as_text)
+        grammar._written = self._core.write_grammar(builder, start)
         if recipe is not None:
             method, arguments, options = recipe
             self._made(grammar, method, arguments, options, subset)

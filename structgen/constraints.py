@@ -136,8 +136,8 @@ class Constraint:
                 from .linting import contradiction
 
                 schema = json.loads(self.value) if isinstance(self.value, str) else self.value
-                if causes := contradiction(schema, draft=how["draft"], registry=how["registry"]):
-                    error.message += f": {' and '.join(causes)} exclude each other"
+                if why := contradiction(schema, draft=how["draft"], registry=how["registry"]):
+                    error.message += f": {why}"
             raise error if not self.name else named(error, self.name, self.value) from None
         except GrammarError as error:
             raise error if not self.name else named(error, self.name, self.value) from None

@@ -20,6 +20,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import unquote
 
 from ._stack import roomy
 from .errors import GrammarError, SchemaTooComplex, StructgenError, UnsatisfiableSchema
@@ -192,10 +193,13 @@ def outside() -> int:
     return level
 
 
-def contradiction(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> list[str]:
-    """The keywords of a schema without a value that exclude each other, as `#/pointer: value`; empty where
-    there is a value or nothing was found in time. Leaving any one of them out gives a schema with a value."""
-    return _Lint(schema, draft, registry, None).smallest()
+def contradiction(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> str:
+    """Why a schema has no value, as one clause; empty where it has one or nothing was found in time.
+
+    It names a smallest set of keywords, as `#/pointer: value`: leaving any one of them out gives a schema
+    with a value. They exclude each other, or their references lead back to themselves without an end.
+    """
+    return _Lint(schema, draft, registry, None).why()
 
 
 class _Lint:
@@ -225,9 +229,9 @@ class _Lint:
         try:
             grammar = self.compiler.json_schema(self.root, draft=self.draft, registry=self.registry)
         except UnsatisfiableSchema as error:
-            causes = self.smallest()
-            why = f": {' and '.join(causes)} exclude each other" if causes else ""
-            yield Finding(error.pointer, error.keyword, "error", f"no value satisfies the schema{why}")
+            why = self.why()
+            words = f"no value satisfies the schema{': ' if why else ''}{why}"
+            yield Finding(error.pointer, error.keyword, "error", words)
             return
         except GrammarError as error:
             if (error.pointer or "", error.keyword or "") not in wrong:
@@ -380,8 +384,52 @@ class _Lint:
             return False
         return False
 
-    def smallest(self) -> list[str]:
+    def why(self) -> str:
         """See `contradiction`."""
+        causes = self.smallest()
+        if not causes:
+            return ""
+        listed = " and ".join(causes)
+        if loop := self.endless():
+            return f"with {listed}, every value would hold another value of {loop}, without an end"
+        return f"{listed} exclude each other"
+
+    def endless(self) -> str:
+        """The reference that makes each value hold another one without end; empty if that is not the reason.
+
+        The smallest schema without a value is written out as often as it has references, and one time more.
+        In the last copy the references are left out. If that has a value, only the recursion excluded it: by
+        then each reference was followed once, with what stands at its target.
+        """
+        places = [place for place in self.kept if place[-1] == "$ref"]
+        found = [_at(self.core, place) for place in places]
+        if len(places) > _COPIES or not all(isinstance(f, str) and f[:2] in ("#", "#/") for f in found):
+            return ""
+        leads = {
+            i: [j for j, place in enumerate(places) if _below(place, target)]
+            for i, target in enumerate(found)
+        }
+        loop = next((i for i in leads if i in _reached(leads, i)), None)
+        if loop is None:
+            return ""
+        copies = []
+        for copy in range(len(places) + 2):
+            document = json.loads(json.dumps(self.core))
+            for place, target in zip(places, found, strict=True):
+                holder = _at(document, place[:-1])
+                if copy <= len(places):
+                    holder["$ref"] = f"#/definitions/{copy + 1}{target[1:]}"
+                else:
+                    del holder["$ref"]
+            copies.append(document)
+        definitions = {str(number): document for number, document in enumerate(copies)}
+        whole = {"$ref": "#/definitions/0", "definitions": definitions}
+        if "$schema" in self.core:
+            whole["$schema"] = self.core["$schema"]
+        return "" if self.dead(whole) else found[loop]
+
+    def smallest(self) -> list[str]:
+        """The keywords of a smallest schema without a value; empty where there is a value."""
         document = json.loads(json.dumps(self.root))
         if not self.dead(document):
             return []
@@ -429,6 +477,7 @@ class _Lint:
         return False
 
 
+_COPIES = 12  # references of a contradiction that are followed
 _WHOLE = ("const", "enum", "required", "type")  # keywords that are told as they are
 _TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 
@@ -485,6 +534,24 @@ def _at(document: Any, place: list[str | int]) -> Any:
     for step in place:
         document = document[step]
     return document
+
+
+def _below(place: list[str | int], reference: str) -> bool:
+    """Whether a place lies below what a reference of this document points to."""
+    steps = [unquote(step) for step in reference[1:].split("/")[1:]]
+    return [_step(str(step)) for step in place[: len(steps)]] == steps
+
+
+def _reached(leads: dict[int, list[int]], start: int) -> set[int]:
+    """What a graph's node leads to."""
+    found: set[int] = set()
+    queue = list(leads[start])
+    while queue:
+        node = queue.pop()
+        if node not in found:
+            found.add(node)
+            queue += leads[node]
+    return found
 
 
 def _names(value: Any) -> set[str] | None:

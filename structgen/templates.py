@@ -19,9 +19,10 @@ import string
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import _core
+from .conditions import Condition
 from .errors import GrammarError
 from .frontend.source import meant, without
 
@@ -76,6 +77,17 @@ class Template:
     """
 
     pieces: tuple[str | tuple[str, Any], ...]
+
+    def __and__(self, condition: Condition) -> NoReturn:
+        """TypeError: a template is no grammar before it has a vocabulary; the message says what to write."""
+        if not isinstance(condition, Condition):
+            return NotImplemented
+        raise TypeError(
+            "a condition is met by grammars, and a template is none before it has a vocabulary: pass "
+            "condition= beside it to sg.generate, or write template.compile(compiler) & condition"
+        )
+
+    __rand__ = __and__
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -211,6 +211,12 @@ CONSTRAINTS: list[tuple[str, Any]] = [
                      "if": {"properties": {"kind": {"const": "a"}}}, "then": {"required": ["n"]}}),
     ("json_schema", {"type": "array", "contains": {"const": 7}, "maxItems": 4}),
     ("json_schema", {"type": "string", "format": "date"}),
+    ("gbnf", 'root ::= "a" [^b]{1,4} root? | "yes" item*\nitem[capture="i"] ::= "," [0-9]+'),
+    ("lark", 'start: (NAME | "if")+ %json {"type": "array", "items": {"const": 1}}\n'
+     'NAME: /[a-z]+/\n%ignore " "'),
+    ("structural_tag", {"type": "structural_tag", "format": {
+        "type": "triggered_tags", "triggers": ["ab"], "tags": [{"begin": "ab", "end": ";", "content": {
+            "type": "json_schema", "json_schema": {"type": "integer"}}}]}}),
 ]  # fmt: skip
 
 
@@ -263,8 +269,12 @@ def test_every_call_is_that_of_python(
         mirrored = {"whitespace": b"flexible", "any_numbers": 1, "any_strings": 1, "any_property_order": 1}
     elif seed % 4 == 2 and kind.startswith("json"):
         options, mirrored = {"numbers": "canonical"}, {"any_numbers": 2}
-    ours = c.grammar(compiler, kind, text, **mirrored)
     theirs = python.compile(kind, text, **options)
+    if kind in ("gbnf", "lark", "structural_tag"):
+        data = theirs.serialize()
+        ours = c.made("compile_serialized", compiler, Bytes(data, len(data)))
+    else:
+        ours = c.grammar(compiler, kind, text, **mirrored)
     assert c.call("grammar_prepare", ours) == 0
     budget = 40 if seed >= 2 else 0
     ends = (c_int32 * 1)(vocab.eos_token_ids[0])
@@ -335,6 +345,15 @@ def test_documents_and_errors(c: C, pair: tuple[c_void_p, sg.Compiler]) -> None:
     assert bytes_of(c, "matcher_shortest_completion", matcher) == b"7"
     for handle, kind in ((matcher, "matcher"), (made, "grammar")):
         getattr(c.lib, f"structgen_{kind}_free")(handle)
+
+
+def test_bytes_that_are_no_grammar(c: C, pair: tuple[c_void_p, sg.Compiler]) -> None:
+    compiler, python = pair
+    data = python.gbnf('root ::= "a"').serialize()
+    for wrong, words in ((b"", "it begins otherwise"), (data[:-1] + b"!", "so it is damaged")):
+        with pytest.raises(Failed, match=words) as caught:
+            c.made("compile_serialized", compiler, Bytes(wrong, len(wrong)))
+        assert caught.value.status == 2
 
 
 def test_a_saved_vocabulary(c: C, pair: tuple[c_void_p, sg.Compiler], tmp_path: Path) -> None:

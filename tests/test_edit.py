@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
+import numpy as np
 import pytest
 
 import structgen as sg
+from oracles.speculative import RandomModel
 from structgen.cli import main
 from structgen.generation.editing import span_of
 
@@ -60,6 +63,65 @@ def test_a_span_of_a_text_of_a_grammar_is_edited() -> None:
     assert sg.edit("embedded", "ab", (1, 2), regex="a[bc]", max_tokens=3).text in ("ab", "ac")
 
 
+class Odd(RandomModel):
+    """Likes exponents, escapes, blanks, zeros."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(
+            seed, sg.Vocabulary.from_bytes([*(bytes([b]) for b in range(256)), b""], 256), sharp=0.5
+        )
+
+    def logprobs(self, contexts):
+        liked = np.zeros(257, np.float32)
+        liked[list(b"eE\\u \n0+")] = 3
+        return super().logprobs(contexts) + liked
+
+
+PAIR = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 3}
+ANY = {
+    "type": "object",
+    "properties": {"n": {"type": "number", "maximum": 9e9}, "s": {"type": "string"}, "o": PAIR},
+}
+PLAIN = re.compile(r'-?(0|[1-9][0-9]*)(\.[0-9]+)?|"([^"\\\x00-\x1f]|\\["\\bfnrt]|\\u00[01][0-9a-f])*"')
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "document",
+    [
+        '{"n":1.5,"s":"a","o":[1,2]}', '{"n": 1.5, "s": "a", "o": [1, 2]}',
+        '{"s":"a","o":[1,2],"n":4.288888e6}',
+        '{"n": 1.5,"s":"\\u0041", "o": [1, 2e1]}', json.dumps({"n": 1, "s": "", "o": [1, 2]}, indent=2),
+    ],
+)  # fmt: skip
+def test_a_value_is_written_as_programs_write_it(document, seed) -> None:
+    for pointer in ("/n", "/s"):
+        done = sg.edit(Odd(seed), document, pointer, ANY, max_tokens=60, temperature=1.0, seed=seed)
+        assert PLAIN.fullmatch(done.written), done.written
+        begin, end = done.span
+        assert done.text == document[:begin] + done.written + document[end:]
+    done = sg.edit(Odd(seed), document, "/o", ANY, max_tokens=90, temperature=1.0, seed=seed)
+    value = json.loads(done.written)
+    assert len(value) in (2, 3)
+    if "\\u" in document or "2e1" in document:
+        return  # arrays of such a document may be written in every spelling
+    if "\n" in document:  # the layout of the document
+        assert re.fullmatch(r"\[(\n    [^\s,]+,)+\n    [^\s,]+\n  \]", done.written)
+    elif ": " not in document:
+        assert " " not in done.written
+    elif ',"' not in document:
+        assert re.fullmatch(r"\[[^ ]+(, [^ ]+)+\]", done.written)
+
+
+def test_another_spelling_where_the_text_around_leaves_no_plain_one() -> None:
+    done = sg.edit(Odd(0), '{"n":1.5e2,"s":"a"}', (5, 8), ANY, max_tokens=8)  # in front of e2
+    assert done.text.endswith('e2,"s":"a"}') and json.loads(done.text)["n"] <= 9e9
+    done = sg.edit(Odd(0), '{"n":1,"s":"\\u0041"}', (13, 14), ANY, max_tokens=8)  # behind a backslash
+    assert json.loads(done.text)["s"] is not None
+    wild = [sg.edit(Odd(seed), '{"n":1.5}', "/n", ANY, max_tokens=60, numbers="any") for seed in range(8)]
+    assert any("e" in done.written.lower() for done in wild)  # the options still say so
+
+
 @pytest.mark.parametrize(
     ("document", "where", "error", "line"),
     [
@@ -96,6 +158,8 @@ def test_on_the_command_line(tmp_path, capsys) -> None:
     assert main([*given, "--at", "/customer/city", "--instruction", "Rome"]) == 0
     out = capsys.readouterr().out
     assert out.startswith('\n{"n": 1.0e1 , "customer": {"name":"Ann",   "city": "') and out.endswith("}\n")
+    assert main([*given, "--at", "/n", "--numbers", "plain"]) == 2
+    assert "breaks the constraint at byte" in capsys.readouterr().err  # 1.0e1 is no plain number
     assert main([*given, "--at", "/x"]) == 2
     assert "the document has no 'x'" in capsys.readouterr().err
     assert main([*given, "--span", "x"]) == 2

@@ -69,6 +69,38 @@ TOLD: list[tuple[Any, str]] = [
         {"$defs": {"n": {"maximum": 3}}, "allOf": [{"$ref": "#/$defs/n"}], "minimum": 5, "type": "integer"},
         '#/$defs/n/maximum: 3 and #/allOf/0/$ref: "#/$defs/n" and #/minimum: 5 exclude each other',
     ),
+    (
+        {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
+        'with #/properties/a/$ref: "#" and #/required: ["a"], every value would hold another value of #, '
+        "without an end",
+    ),
+    (
+        {
+            "$ref": "#/$defs/n",
+            "$defs": {
+                "n": {"type": "array", "items": {"$ref": "#/$defs/m~1"}, "minItems": 1},
+                "m/": {"type": "array", "items": {"$ref": "#/$defs/n"}, "minItems": 1},
+            },
+        },
+        "every value would hold another value of #/$defs/m~1, without an end",
+    ),
+    (  # the reference leads back to itself, but it is a bound that excludes every value
+        {
+            "$ref": "#/$defs/n/properties/a",
+            "$defs": {
+                "n": {
+                    "maximum": 3,
+                    "properties": {"a": {"$ref": "#/$defs/n", "minimum": 5, "type": "integer"}},
+                }
+            },
+        },
+        "exclude each other",
+    ),
+    (  # a chain of references that ends
+        {"$ref": "#/$defs/x", "$defs": {"x": {"$ref": "#/$defs/y"}, "y": {"$ref": "#/$defs/z"},
+                                        "z": {"type": "integer", "minimum": 3, "maximum": 1}}},
+        "exclude each other",
+    ),
 ]  # fmt: skip
 
 
@@ -262,6 +294,10 @@ def test_calls_warn() -> None:
 def test_a_schema_without_a_value_says_why() -> None:
     with pytest.raises(sg.UnsatisfiableSchema, match=r"#/minimum: 5 and #/maximum: 3 exclude each other"):
         sg.generate(TableModel(), "go", {"type": "integer", "minimum": 5, "maximum": 3})
+    with pytest.raises(
+        sg.UnsatisfiableSchema, match=r"every value would hold another value of #, without an end"
+    ):
+        sg.generate(TableModel(), "go", {"type": "array", "items": {"$ref": "#"}, "minItems": 1})
 
 
 @pytest.mark.parametrize("wrong", [3, None, [1], object()])

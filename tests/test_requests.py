@@ -346,6 +346,10 @@ def test_a_warm_grammar_knows_the_masks_of_texts_that_it_read() -> None:
     assert grammar.warm(texts, seconds=0.0) == 0
     with pytest.raises(TypeError, match="list of texts"):
         grammar.warm("{}")
+    with pytest.raises(TypeError, match="a text is str or bytes, as the model writes it, not 5"):
+        grammar.warm([5])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="a list of texts, not 5"):
+        grammar.warm(5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ["lark", "grammar", "structural_tag"])

@@ -234,17 +234,16 @@ CALLS = {
     "harmony": "<|channel|>commentary to=functions.weather <|constrain|>json<|message|>%s" % J,
 }  # fmt: skip
 CALLS |= {"ernie": CALLS["hermes"], "nemotron-v3": CALLS["qwen3-coder"], "gpt-oss": CALLS["harmony"]}
+CALLS |= {"pythonic": '[weather(city="Rome", days=2)]', "llama4-json": CALLS["llama3"]}
+CALLS["llama4"] = CALLS["pythonic"]
 
 
 @pytest.mark.parametrize("style", tool_styles.STYLES)
 def test_tools(style) -> None:
     call = CALLS[style]
     auto = BYTES.tools(TOOLS, style=style)
-    assert (
-        harness.verdict(auto, "no call")
-        and harness.verdict(auto, call)
-        and harness.verdict(auto, "so: " + call)
-    )
+    assert harness.verdict(auto, "no call") and harness.verdict(auto, call)
+    assert harness.verdict(auto, "so: " + call)  # in Python it is text then
     assert not harness.verdict(auto, call.replace("weather", "wether"))
     assert not harness.verdict(auto, call.replace("city", "town"))
     required = BYTES.tools(TOOLS, "required", style=style)

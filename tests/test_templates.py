@@ -195,6 +195,9 @@ def test_a_model_fills_the_gaps(speculate: Any) -> None:
         (lambda: sg.gen(max_tokens=0), ValueError, "at least 1"),
         (lambda: sg.each(int, least=3, most=2), ValueError, "leave nothing"),
         (lambda: sg.each(int, separator=3), TypeError, "separator is a text"),  # type: ignore[arg-type]
+        (lambda: sg.template("{a}", a=int) & sg.without("1"), TypeError, "pass condition= beside it"),
+        (lambda: sg.without("1") & sg.template("{a}", a=int), TypeError, "pass condition= beside it"),
+        (lambda: sg.template("{a}", a=int) & 3, TypeError, "unsupported operand"),  # type: ignore[operator]
         (lambda: sg.select("one"), ValueError, "two parts or more"),
         (lambda: values(sg.template("{a}", a=sg.gen(regex="(")), ""), sg.GrammarError, "the gap a: .*not"),
     ],

@@ -26,6 +26,7 @@
 #include "engine/compile.h"
 #include "engine/holes.h"
 #include "engine/matcher.h"
+#include "engine/written_grammar.h"
 #include "mask/artefact.h"
 
 namespace nb = nanobind;
@@ -518,6 +519,23 @@ NB_MODULE(_core, m) {
             return released([&] { return c.grammar(source, start, schemas, subset); });
           },
           nb::arg("builder").lock(), "start"_a, "subset"_a)
+      .def(
+          "write_grammar",
+          [](Compiler& c, const BoundGrammar& g, uint32_t start) {
+            const std::string out = write_grammar(g.source, g.schemas, start, c.vocabulary());
+            return nb::bytes(out.data(), out.size());
+          },
+          nb::arg("builder").lock(), "start"_a, "What read_grammar() makes the same grammar of.")
+      .def(
+          "read_grammar",
+          [](Compiler& c, const nb::bytes& written, bool subset) {
+            const std::string_view text(written.c_str(), written.size());
+            return released([&] {
+              WrittenGrammar g = read_grammar(text, c.vocabulary());
+              return c.grammar(std::move(g.source), g.start, g.schemas, subset);
+            });
+          },
+          "written"_a, "subset"_a)
       .def(
           "choice",
           [](Compiler& c, const std::vector<std::string>& texts, bool subset) {

@@ -4,6 +4,7 @@
 
 #include "base/utf8.h"
 #include "capi/handles.h"
+#include "engine/written_grammar.h"
 #include "mask/artefact.h"
 
 using namespace structgen;
@@ -260,6 +261,16 @@ structgen_status structgen_compile_choice(structgen_compiler* compiler, const st
       all.emplace_back(utf8(text, "a text of the choice"));
     if (all.empty()) throw Error(ErrorKind::kGrammar, "a choice needs at least one text");
     *out = handle(c.compiler->choice(all, c.subset));
+  });
+}
+
+structgen_status structgen_compile_serialized(structgen_compiler* compiler, structgen_bytes serialized,
+                                              structgen_grammar** out, structgen_error** error) {
+  return guarded(error, [&] {
+    structgen_compiler& c = given(compiler, "the compiler is NULL");
+    given(out, "out is NULL");
+    WrittenGrammar g = read_grammar(bytes(serialized), c.compiler->vocabulary());
+    *out = handle(c.compiler->grammar(std::move(g.source), g.start, g.schemas, c.subset));
   });
 }
 

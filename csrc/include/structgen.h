@@ -168,6 +168,12 @@ STRUCTGEN_API structgen_status structgen_compile_regex(structgen_compiler* compi
 STRUCTGEN_API structgen_status structgen_compile_choice(structgen_compiler* compiler,
                                                         const structgen_bytes* texts, size_t n_texts,
                                                         structgen_grammar** out, structgen_error** error);
+/* What CompiledGrammar.serialize() wrote in Python: GBNF, Lark, structural tags, tools, templates. The bytes
+ * are checked, and fit every vocabulary unless the grammar names tokens by their ids: then it must be the
+ * same (STRUCTGEN_ERROR_VOCABULARY). */
+STRUCTGEN_API structgen_status structgen_compile_serialized(structgen_compiler* compiler,
+                                                            structgen_bytes serialized,
+                                                            structgen_grammar** out, structgen_error** error);
 
 /* ---- grammar ---- */
 

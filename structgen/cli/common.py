@@ -90,7 +90,10 @@ def add_model_option(parser: argparse.ArgumentParser) -> None:
 
 
 def add_constraint_options(
-    parser: argparse.ArgumentParser, whitespace: str = "flexible", numbers: str = "any", strings: str = "any"
+    parser: argparse.ArgumentParser,
+    whitespace: str | None = "flexible",
+    numbers: str | None = "any",
+    strings: str | None = "any",
 ) -> None:
     """What a text must be: one of these, with the options of JSON. `constraint` reads them."""
     group = parser.add_argument_group("what the text must be (one of these)")
@@ -250,9 +253,15 @@ def registry(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def add_schema_options(
-    parser: argparse.ArgumentParser, whitespace: str = "flexible", numbers: str = "any", strings: str = "any"
+    parser: argparse.ArgumentParser,
+    whitespace: str | None = "flexible",
+    numbers: str | None = "any",
+    strings: str | None = "any",
 ) -> None:
-    """The options of `Compiler.json_schema`, but for those that only a program needs."""
+    """The options of `Compiler.json_schema`, but for those that only a program needs.
+
+    None as a default: the command chooses, as `sg.edit` does from the document.
+    """
     group = parser.add_argument_group("schema options")
     group.add_argument(
         "--order", choices=("schema", "any"), default="schema", help="order of keys (default: the schema's)"
@@ -274,20 +283,21 @@ def add_schema_options(
         choices=("any", "plain", "canonical"),
         default=numbers,
         help="every spelling, none with exponents, or also none with zeros at the end of a fraction "
-        f"(default: {numbers})",
+        f"(default: {numbers or 'plain where the document lets it'})",
     )
     group.add_argument(
         "--strings",
         choices=("any", "plain"),
         default=strings,
-        help=f"every escape, or only those that JSON writers write (default: {strings})",
+        help="every escape, or only those that JSON writers write "
+        f"(default: {strings or 'plain where the document lets it'})",
     )
     group.add_argument(
         "--whitespace",
         default=whitespace,
         metavar="MODE",
         help="flexible, compact, one-blank, spaced, pretty, or a regex of what may stand in a gap "
-        f"(default: {whitespace})",
+        f"(default: {whitespace or 'as the document has it'})",
     )
 
 

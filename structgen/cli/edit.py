@@ -40,7 +40,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument("--max-tokens", type=int, default=64, metavar="N", help="(default: 64)")
     parser.add_argument("--temperature", type=float, metavar="T", help="0 is greedy (default: 0)")
     parser.add_argument("--seed", type=int, help="repeats the draws")
-    add_constraint_options(parser)
+    add_constraint_options(parser, whitespace=None, numbers=None, strings=None)
     parser.set_defaults(run=run)
 
 
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     more = {} if options.temperature is None else {"temperature": options.temperature}
     if options.seed is not None:
         more["seed"] = options.seed
-    how = json_options(options)
+    how = {name: value for name, value in json_options(options).items() if value is not None}
     if how["property_order"] == "schema":
         del how["property_order"]  # the order of the document counts, whichever it is
     wanted.warn()

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .flat_xml import STYLES as FLAT
+from .python_calls import calls_of
 from .tools import STYLES, Style
 
 __all__ = ["Begun", "Call", "CallReader", "Item", "Part", "style_of_template"]
@@ -56,6 +57,7 @@ Item = str | Call | Begun | Part
 
 # What a chat template contains, and the style that its model then writes; the first that fits counts.
 _TEMPLATES = (
+    ("func_name1(params_name1", "pythonic"),
     ("]<]minimax[>[", "minimax-m3"),
     ("<minimax:tool_call>", "minimax"),
     ("｜DSML｜", "deepseek-v3.2"),
@@ -104,6 +106,7 @@ class CallReader:
         self._names = None if names is None else tuple(sorted(names, key=len, reverse=True))
         self._text = ""
         self._inside = False  # of a section
+        self._words = False  # free text of a style of which a whole answer is calls or text
         self._stream = stream and row.parameters == "json"
         self._open: _Growing | None = None
         self.calls: int = 0
@@ -120,7 +123,24 @@ class CallReader:
             rest, self._text = self._text, ""
             yield rest
 
+    def _python(self, last: bool) -> Iterator[Item]:
+        """Calls as Python writes them: a whole answer, or none."""
+        begins = self._text.lstrip()[:1]
+        self._words = self._words or begins not in ("", "[")
+        if self._words:
+            out, self._text = self._text, ""
+            if out:
+                yield out
+        elif last and (found := calls_of(self._text, self._names)) is not None:
+            self._text = ""
+            for name, arguments in found:
+                self.calls += 1
+                yield Call(name, arguments)
+
     def _read(self, last: bool) -> Iterator[Item]:
+        if self._style.parameters == "python":
+            yield from self._python(last)
+            return
         while self._text or self._open is not None:
             if self._open is not None:
                 yield from self._grow(last)

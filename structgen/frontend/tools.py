@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import GrammarError
-from . import source
+from . import python_calls, source
 from .python_types import schema_of
 
 
@@ -137,6 +137,8 @@ STYLES = {
         separator=",\n    ",
         think=("<|START_THINKING|>", "<|END_THINKING|>"),
     ),
+    # Llama 3.2 and 4 and others that write Python: frontend/python_calls.py.
+    "pythonic": Style("{name}(", ")", open="[", close="]", separator=", ", parameters="python"),
     # A call ends with <|call|>, which is one of the model's end tokens: it is not part of the text.
     "harmony": Style(
         "<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>",
@@ -150,6 +152,8 @@ for _other, _same in {
     "ernie": "hermes",
     "nemotron-v3": "qwen3-coder",
     "gpt-oss": "harmony",
+    "llama4": "pythonic",
+    "llama4-json": "llama3",
 }.items():
     STYLES[_other] = STYLES[_same]
 
@@ -189,10 +193,14 @@ def structural_tag(
     must = forced is not None or tool_choice == "required"
     if must and not functions:
         raise GrammarError("a tool call is required, but there are no tools")
-    tags = [_tag(row, name, schema) for name, schema in functions]
+    python = row.parameters == "python"
+    tags = [] if python else [_tag(row, name, schema) for name, schema in functions]
     single = not parallel or forced is not None
     body: dict[str, Any]
-    if not tags or tool_choice == "none":
+    if python:
+        calls_too = bool(functions) and tool_choice != "none"
+        body = python_calls.format_of(functions, must, single) if calls_too else python_calls.no_call
+    elif not tags or tool_choice == "none":
         body = {"type": "any_text", "excludes": [row.open or row.trigger]}
     elif row.open:
         calls = {

@@ -11,6 +11,8 @@ reads both sides in its own form.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import re
 from dataclasses import dataclass, field
@@ -19,8 +21,15 @@ from typing import Any
 
 import numpy as np
 
+from ..conditions import Regex
 from ..constraints import JSON_OPTIONS, constraint_of
-from ..errors import BudgetExceeded, GrammarError, UnsatisfiableBudget
+from ..errors import (
+    BudgetExceeded,
+    SchemaTooComplex,
+    UnsatisfiableBudget,
+    UnsatisfiableCondition,
+    UnsatisfiableInfill,
+)
 from ..grammar import CompiledGrammar, Matcher
 from ..lm.base import LanguageModel
 from ..lm.load import compiler_of, language_model
@@ -38,6 +47,12 @@ _MARKS = (
     ("<|fim_begin|>", "<|fim_hole|>", "<|fim_end|>"),
     ("<PRE>", "<SUF>", "<MID>"),
 )
+#: A value that is no array and no object, with plain numbers and strings.
+_PLAIN = Regex(
+    r'true|false|null|-?(0|[1-9][0-9]*)(\.[0-9]+)?|"([^"\\\x00-\x1f]|\\["\\bfnrt]|\\u00[01][0-9a-f])*"'
+)
+#: How blanks of a document may stand, the narrowest first.
+_LAYOUTS = ("compact", "spaced", "one-blank", "pretty", "flexible")
 
 
 @dataclass
@@ -109,27 +124,72 @@ def _member(text: str, at: int, name: str) -> tuple[int, int] | None:
     return found
 
 
-def _grammar_of(wanted: Any, lm: LanguageModel, document: bytes, given: dict[str, Any]) -> CompiledGrammar:
-    """The constraint over texts as people write them, in the order of keys that the document has.
+def _grammars(
+    wanted: Any, lm: LanguageModel, document: bytes, given: dict[str, Any]
+) -> list[CompiledGrammar]:
+    """The constraint as grammars, the one to write with first; all of them belong to the constraint.
 
-    `given` holds options of JSON; without an order, the schema's is tried before any order.
+    A document is read in every spelling of JSON, and a model writes numbers and strings plainly, in the order
+    of keys and with the blanks that the document has. What stands around the hole may need more spellings:
+    then one of the later grammars has the middle. `given` holds options of JSON, which are kept to.
 
     Raises:
         ValueError: the document is no text of the grammar.
     """
-    how = {"whitespace": "flexible", "numbers": "any", "strings": "any", **given}
-    matcher = None
-    orders = (given["property_order"],) if "property_order" in given else ("schema", "any")
-    for order in orders:
-        grammar: CompiledGrammar = wanted.compile(compiler_of(lm), {**how, "property_order": order})
+
+    def compiled(**how: str) -> CompiledGrammar:
+        made: CompiledGrammar = wanted.compile(compiler_of(lm), {**how, **given})
+        return made
+
+    def reads(grammar: CompiledGrammar) -> bool:
         matcher = grammar.matcher()
-        if matcher.accept_bytes(document) and matcher.is_accepting():
-            return grammar
-    assert matcher is not None
-    read = grammar.matcher().validate_bytes(document)
-    line = document[:read].count(b"\n") + 1
-    what = "ends too early" if read == len(document) else f"breaks the constraint at byte {read}, line {line}"
-    raise ValueError(f"edit: the document is not valid to begin with: it {what}")
+        return matcher.accept_bytes(document) and matcher.is_accepting()
+
+    every = {"whitespace": "flexible", "numbers": "any", "strings": "any"}
+    orders = [given["property_order"]] if "property_order" in given else ["schema", "any"]
+    order = next((order for order in orders if reads(compiled(**every, property_order=order))), None)
+    if order is None:
+        read = compiled(**every, property_order=orders[-1]).matcher().validate_bytes(document)
+        line = document[:read].count(b"\n") + 1
+        early = read == len(document)
+        what = "ends too early" if early else f"breaks the constraint at byte {read}, line {line}"
+        raise ValueError(f"edit: the document is not valid to begin with: it {what}")
+    every["property_order"] = order
+    layout = next(mode for mode in _LAYOUTS if reads(compiled(**{**every, "whitespace": mode})))
+    found: list[CompiledGrammar] = []
+    for numbers, strings in itertools.product(("plain", "any"), ("plain", "any")):
+        how = {**every, "whitespace": layout, "numbers": numbers, "strings": strings}
+        grammar = compiled(**how)
+        if grammar not in found:
+            found.append(grammar)
+    return found
+
+
+def _middle(
+    grammars: list[CompiledGrammar], before: str, after: str, scalar: bool
+) -> tuple[CompiledGrammar, CompiledGrammar]:
+    """The first of the grammars that has a middle, and the middle.
+
+    Where the text around needs more spellings and the hole is a whole `scalar`, the middle is still written
+    plainly if it can be (`_PLAIN`). Arrays and objects are not: a budget searches the product of the grammar
+    and the condition, which took seconds a token for an object of any members.
+
+    Raises:
+        GrammarError: none has one.
+    """
+    for last, grammar in enumerate(grammars, 1 - len(grammars)):
+        try:
+            middle = grammar.infill(before, after)
+        except (UnsatisfiableInfill, SchemaTooComplex) as error:
+            if last == 0:
+                error.add_note("edit: of the place that is to be written")
+                raise
+            continue
+        if scalar and grammar is not grammars[0]:
+            with contextlib.suppress(UnsatisfiableCondition, SchemaTooComplex, BudgetExceeded):
+                return grammar, middle & _PLAIN
+        return grammar, middle
+    raise AssertionError("there is a grammar")
 
 
 def _prompt(lm: LanguageModel, instruction: str, before: str, old: str, after: str, schema: Any) -> str:
@@ -224,7 +284,10 @@ def edit(
         instruction: what is to become of it, in words.
         max_tokens: of what is written. temperature: 0 is greedy. seed: of the draws.
         options: of JSON Schemas (`draft`, `formats`, `registry`, `extra_keys`), and of how JSON is written
-            (`whitespace`, `numbers`, `strings`, `property_order`). Every JSON text is taken by default.
+            (`whitespace`, `numbers`, `strings`, `property_order`). By default every JSON text is taken, and
+            the value is written with plain numbers and strings, in the order of keys and with the blanks that
+            the document has (`generate`'s are compact). Other spellings are written where the text around the
+            place leaves no plain one, and in arrays and objects of a document that has them elsewhere.
 
     Raises:
         LookupError: the pointer leads nowhere. ValueError: the document does not fit the constraint, and
@@ -246,7 +309,7 @@ def edit(
     core = document.strip(" \t\r\n") if isinstance(where, str) else document
     lead = document.index(core) if core else 0
     tail = document[lead + len(core) :]
-    grammar = _grammar_of(wanted, lm, core.encode(), how)
+    grammars = _grammars(wanted, lm, core.encode(), how)
     if isinstance(where, str):
         try:
             begin, end = span_of(document, where)
@@ -258,11 +321,8 @@ def edit(
             raise ValueError(f"edit: the span {begin}:{end} is not within {len(document)} characters")
     before, old, after = document[:begin], document[begin:end], document[end:]
     inside = after[: len(after) - len(tail)]
-    try:
-        middle = grammar.infill(before[lead:], inside)
-    except GrammarError as error:
-        error.add_note("edit: of the place that is to be written")
-        raise
+    scalar = isinstance(where, str) and old[:1] not in ("{", "[")
+    grammar, middle = _middle(grammars, before[lead:], inside, scalar)
     prompt = _prompt(lm, instruction, before, old, after, schema)
     one = None
     if isinstance(where, str):

@@ -53,6 +53,13 @@ static structgen_vocabulary* vocabulary(void) {
   return out;
 }
 
+/* What Python wrote of the GBNF `root ::= "ab" | "yes"`. A new form needs it written again:
+ * compiler.gbnf(...).serialize(). */
+static const unsigned char serialized[] = {
+    115, 116, 114, 117, 99,  116, 103, 101, 110, 71, 1, 0, 3,  4, 0,   0,   2,   97,  98,  0,   0,   0, 0, 1,
+    4,   0,   0,   3,   121, 101, 115, 0,   0,   0,  0, 1, 14, 0, 0,   0,   2,   0,   2,   0,   0,   0, 1, 1,
+    4,   114, 111, 111, 116, 4,   2,   0,   0,   0,  0, 0, 0,  0, 177, 191, 246, 207, 209, 124, 223, 69};
+
 static int count(const int32_t* row) {
   int i, n = 0;
   for (i = 0; i < IDS; ++i) n += (int)STRUCTGEN_ALLOWS(row, i);
@@ -269,6 +276,23 @@ int main(void) {
   CHECK(strcmp(keyword, "format") == 0 && strlen(reason) > 0 && pointer != NULL);
   CHECK(structgen_grammar_report(grammar, 1, NULL, NULL, NULL) == STRUCTGEN_REFUSED);
   structgen_grammar_free(grammar);
+  {
+    structgen_bytes written;
+    structgen_matcher* matcher;
+    int32_t row[WORDS];
+    written.data = serialized;
+    written.size = sizeof(serialized);
+    OK(structgen_compile_serialized(compiler, written, &grammar, &error));
+    OK(structgen_matcher_new(grammar, NULL, &matcher, &error));
+    OK(structgen_matcher_fill(matcher, row, WORDS, &error));
+    CHECK(count(row) == 4 && STRUCTGEN_ALLOWS(row, YES) && STRUCTGEN_ALLOWS(row, AB));
+    structgen_matcher_free(matcher);
+    structgen_grammar_free(grammar);
+    --written.size;
+    CHECK(structgen_compile_serialized(compiler, written, &grammar, NULL) == STRUCTGEN_ERROR_GRAMMAR);
+    CHECK(structgen_compile_serialized(compiler, text(""), &grammar, NULL) == STRUCTGEN_ERROR_GRAMMAR);
+    CHECK(structgen_compile_serialized(NULL, written, &grammar, NULL) == STRUCTGEN_ERROR_VALUE);
+  }
   shared = compiler;
   for (i = 0; i < 4; ++i) {
     seeds[i] = i;

@@ -16,8 +16,9 @@ from typing import Any
 
 from training import templates, words
 from training import values as v
+from training.tasks.distractors import distractor
 from training.tasks.example import Example, object_schema
-from training.tasks.records import _distractor, case_style, cased, joined, nullable
+from training.tasks.records import case_style, cased, joined, nullable
 
 
 def _number(low: int, high: int) -> v.Draw:
@@ -200,7 +201,7 @@ def write(rng: random.Random, split: str) -> Example:
             groups.append(_sentence(said[:size], rng))
             said = said[size:]
         if rng.random() < 0.25:
-            groups.insert(rng.randrange(len(groups) + 1), _distractor(rng, split))
+            groups.insert(rng.randrange(len(groups) + 1), distractor(rng, split))
         up = rng.random() < 0.75
         text = ". ".join(g[:1].upper() + g[1:] if up and g[0] not in '"' else g for g in groups) + rng.choice(
             (".", ".", "")
@@ -257,7 +258,7 @@ def pairs(rng: random.Random, split: str) -> Example:
     text = templates.choose(rng.choice(forms), rng)
     text = text.replace("{a}", one).replace("{b}", two).replace("{x}", shown[0]).replace("{y}", shown[1])
     if rng.random() < 0.3:
-        text = rng.choice((_distractor(rng, split) + ". " + text, text + ". " + _distractor(rng, split)))
+        text = rng.choice((distractor(rng, split) + ". " + text, text + ". " + distractor(rng, split)))
     end = rng.choice(("", "_address", "_address")) if "street" in keys else ""
     style = case_style(rng)
     names = [cased(one + end, style), cased(two + end, style)]

@@ -1,0 +1,351 @@
+// See written_grammar.h.
+#include "engine/written_grammar.h"
+
+#include <algorithm>
+#include <concepts>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "mask/vocabulary.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr std::string_view kMagic = "structgenG";
+constexpr uint8_t kVersion = 1;
+constexpr std::size_t kSum = 8;
+constexpr uint32_t kMostRepeats = 1u << 30;
+
+[[noreturn]] void broken(const char* why) {
+  throw Error(ErrorKind::kGrammar, std::string("no grammar that serialize() wrote: ") + why);
+}
+
+struct Hash {
+  uint64_t value = 0xcbf29ce484222325u;
+  void add(std::string_view text) {
+    for (const char c : text) value = (value ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  }
+};
+
+// The texts of the tokens that a grammar names by id; 0: it names none.
+uint64_t tokens_of(const GrammarSource& source, const Vocabulary& vocabulary) {
+  Hash hash;
+  bool any = false;
+  for (const GrammarNode& n : source.nodes)
+    for (const TokenId t : n.ids) {
+      any = true;
+      hash.add(std::to_string(t));
+      hash.add(" ");
+      hash.add(vocabulary.bytes(t));
+    }
+  return any ? std::max<uint64_t>(hash.value, 1) : 0;
+}
+
+// One description of the form serves both ways: a `Form` is a Writer or a Reader, and each field is passed
+// to it by reference.
+class Writer {
+ public:
+  static constexpr bool kReads = false;
+  std::string out;
+  void number(uint64_t n) {
+    for (; n >= 0x80; n >>= 7) out.push_back(static_cast<char>(n | 0x80));
+    out.push_back(static_cast<char>(n));
+  }
+  template <std::integral T>
+  void field(T& value) {  // zigzag, so that -1 is short
+    const int64_t n = static_cast<int64_t>(value);
+    number((static_cast<uint64_t>(n) << 1) ^ static_cast<uint64_t>(n >> 63));
+  }
+  void field(std::string& text) {
+    number(text.size());
+    out += text;
+  }
+  template <class T, class Each>
+  void list(std::vector<T>& items, Each&& each) {
+    number(items.size());
+    for (T& item : items) each(item);
+  }
+};
+
+class Reader {
+ public:
+  static constexpr bool kReads = true;
+  explicit Reader(std::string_view in) : in_(in) {}
+  uint64_t number() {
+    uint64_t n = 0;
+    for (uint32_t shift = 0; shift < 64; shift += 7) {
+      if (in_.empty()) broken("it ends too early");
+      const auto byte = static_cast<uint8_t>(in_.front());
+      in_.remove_prefix(1);
+      n |= static_cast<uint64_t>(byte & 0x7F) << shift;
+      if (byte < 0x80) return n;
+    }
+    broken("a number is too long");
+  }
+  template <std::integral T>
+  void field(T& value) {
+    const uint64_t n = number();
+    const int64_t out = static_cast<int64_t>(n >> 1) ^ -static_cast<int64_t>(n & 1);
+    value = static_cast<T>(out);
+    if (static_cast<int64_t>(value) != out) broken("a number is out of range");
+  }
+  void field(std::string& text) {
+    const uint64_t n = number();
+    if (n > in_.size()) broken("it ends too early");
+    text.assign(in_.substr(0, n));
+    in_.remove_prefix(n);
+  }
+  template <class T, class Each>
+  void list(std::vector<T>& items, Each&& each) {
+    const uint64_t n = number();
+    if (n > in_.size()) broken("it ends too early");  // an item has a byte at least
+    items.clear();
+    for (uint64_t i = 0; i < n; ++i) each(items.emplace_back());
+  }
+  bool done() const { return in_.empty(); }
+
+ private:
+  std::string_view in_;
+};
+
+template <class Form, class Enum>
+void choice(Form& form, Enum& value, Enum last) {
+  uint32_t n = static_cast<uint32_t>(value);
+  form.field(n);
+  if (n > static_cast<uint32_t>(last)) broken("an unknown kind");
+  value = static_cast<Enum>(n);
+}
+
+template <class Form>
+void flag(Form& form, bool& value) {
+  uint32_t n = value;
+  form.field(n);
+  value = n != 0;
+}
+
+template <class Form>
+void node(Form& form, GrammarNode& n) {
+  choice(form, n.op, NodeOp::kGap);
+  form.field(n.a);
+  form.field(n.b);
+  form.field(n.text);
+  form.list(n.kids, [&](uint32_t& k) { form.field(k); });
+  form.list(n.ranges, [&](CodepointRange& r) {
+    form.field(r.lo);
+    form.field(r.hi);
+  });
+  TokenId last = 0;
+  form.list(n.ids, [&](TokenId& t) {  // mostly in order, so steps are short
+    int64_t step = static_cast<int64_t>(t) - last;
+    form.field(step);
+    if (Form::kReads) {
+      const int64_t id = std::clamp<int64_t>(step, -(int64_t{1} << 32), int64_t{1} << 32) + last;
+      if (id < 0 || id > INT32_MAX) broken("a token is out of range");
+      t = static_cast<TokenId>(id);
+    }
+    last = t;
+  });
+  form.list(n.units, [&](std::string& u) { form.field(u); });
+  form.field(n.place);
+}
+
+template <class Form>
+void schema(Form& form, JsonPart& p) {
+  form.field(p.schema);
+  form.list(p.registry, [&](std::pair<std::string, std::string>& document) {
+    form.field(document.first);
+    form.field(document.second);
+  });
+  JsonOptions& o = p.options;
+  uint32_t draft = static_cast<uint32_t>(o.schema.draft);
+  form.field(draft);
+  if (draft != 4 && draft != 6 && draft != 7 && draft != 19 && draft != 20) broken("an unknown draft");
+  o.schema.draft = static_cast<Draft>(draft);
+  flag(form, o.schema.force_draft);
+  flag(form, o.schema.enforce_formats);
+  choice(form, o.layout.mode, JsonLayout::kPattern);
+  form.field(o.layout.pattern);
+  form.list(o.layout.excludes, [&](std::string& text) { form.field(text); });
+  choice(form, o.order, PropertyOrder::kAny);
+  choice(form, o.numbers, NumberSpelling::kCanonical);
+  flag(form, o.plain_strings);
+  bool marked = p.marks.has_value();
+  flag(form, marked);
+  if (!marked) return;
+  if (Form::kReads) p.marks.emplace();
+  for (uint32_t* mark : {&p.marks->before, &p.marks->middle, &p.marks->close, &p.marks->blank})
+    form.field(*mark);
+  for (uint32_t& mark : p.marks->after) form.field(mark);
+  form.field(p.text.middle);
+  form.field(p.text.close);
+  form.list(p.text.key_never, [&](std::string& text) { form.field(text); });
+  bool entities = p.text.keys == Spelling::kAttribute;
+  flag(form, entities);
+  p.text.keys = entities ? Spelling::kAttribute : Spelling::kUtf8;
+  flag(form, p.text.newlines);
+}
+
+template <class Form>
+void all(Form& form, WrittenGrammar& g, uint64_t& tokens) {
+  form.field(tokens);
+  form.list(g.source.nodes, [&](GrammarNode& n) { node(form, n); });
+  form.list(g.source.rules, [&](GrammarRule& r) {
+    form.field(r.name);
+    form.field(r.node);
+    flag(form, r.defined);
+  });
+  form.list(g.source.lexemes, [&](Lexeme& l) {
+    form.field(l.name);
+    form.field(l.node);
+    form.field(l.priority);
+    flag(form, l.literal);
+    flag(form, l.alone);
+    flag(form, l.lazy);
+    form.field(l.whole);
+  });
+  form.list(g.source.captures, [&](std::string& name) { form.field(name); });
+  form.list(g.source.gaps, [&](std::vector<uint32_t>& gap) {
+    form.list(gap, [&](uint32_t& lexeme) { form.field(lexeme); });
+  });
+  form.list(g.source.warnings, [&](std::string& text) { form.field(text); });
+  flag(form, g.source.edged);
+  form.list(g.schemas, [&](JsonPart& p) { schema(form, p); });
+  form.field(g.start);
+}
+
+void below(uint64_t number, std::size_t count) {
+  if (number >= count) broken("a number leads to nothing");
+}
+
+// What the binding of GrammarBuilder sees to, node by node.
+void check(GrammarSource& source, uint32_t i, std::size_t schemas) {
+  GrammarNode& n = source.nodes[i];
+  for (const uint32_t k : n.kids) below(k, i);
+  std::size_t kids = 0;
+  switch (n.op) {
+    case NodeOp::kSequence:
+    case NodeOp::kChoice:
+    case NodeOp::kBoth: kids = n.kids.size(); break;
+    case NodeOp::kRepeat: {
+      kids = 1;
+      const bool endless = n.b == 0xFFFFFFFFu;
+      if (n.a > kMostRepeats || (!endless && (n.b > kMostRepeats || n.b < n.a))) broken("a repetition");
+      break;
+    }
+    case NodeOp::kNot:
+    case NodeOp::kShortest: kids = 1; break;
+    case NodeOp::kCapture:
+      kids = 1;
+      below(n.a, source.captures.size());
+      break;
+    case NodeOp::kSplit:
+      kids = 2;
+      below(n.a, source.captures.size());
+      below(n.b, source.captures.size());
+      break;
+    case NodeOp::kLimit:
+      kids = 1;
+      if (n.a > kMaxNumber) broken("a limit");
+      break;
+    case NodeOp::kByte:
+      if (n.text.empty()) broken("no byte to choose from");
+      break;
+    case NodeOp::kChars: {
+      for (const CodepointRange& r : n.ranges)
+        if (r.lo > r.hi || r.hi > kMaxCodepoint) broken("a class of characters");
+      n.ranges = CodepointSet(std::move(n.ranges)).ranges();
+      break;
+    }
+    case NodeOp::kRule: below(n.a, source.rules.size()); break;
+    case NodeOp::kLexeme: {
+      below(n.a, source.lexemes.size());
+      const Lexeme& l = source.lexemes[n.a];
+      below(l.node, i);
+      if (l.whole >= 0) below(static_cast<uint64_t>(l.whole), i);
+      break;
+    }
+    case NodeOp::kGap: below(n.a, source.gaps.size()); break;
+    case NodeOp::kPart: below(n.a, schemas); break;
+    case NodeOp::kPattern:
+      if (!valid_utf8(n.text)) broken("a pattern that is not UTF-8");
+      break;
+    default: break;
+  }
+  if (n.kids.size() != kids) broken("a node of another shape");
+  if (n.op != NodeOp::kTokens && !n.ids.empty()) broken("a node of another shape");
+  if (n.op != NodeOp::kSubstring && !n.units.empty()) broken("a node of another shape");
+}
+
+void check(WrittenGrammar& g) {
+  GrammarSource& s = g.source;
+  for (uint32_t i = 0; i < s.nodes.size(); ++i) check(s, i, g.schemas.size());
+  for (const GrammarRule& r : s.rules) {
+    below(r.node, s.nodes.size());
+    if (!r.defined) broken("a rule that is not defined");
+  }
+  for (const Lexeme& l : s.lexemes) {
+    below(l.node, s.nodes.size());
+    if (l.whole < -1 || (l.whole >= 0 && static_cast<uint64_t>(l.whole) >= s.nodes.size()))
+      broken("a number leads to nothing");
+  }
+  for (const std::vector<uint32_t>& gap : s.gaps)
+    for (const uint32_t l : gap) below(l, s.lexemes.size());
+  for (const JsonPart& p : g.schemas) {
+    if (!valid_utf8(p.schema) || !valid_utf8(p.options.layout.pattern)) broken("a text that is not UTF-8");
+    for (const auto& [uri, text] : p.registry)
+      if (!valid_utf8(uri) || !valid_utf8(text)) broken("a text that is not UTF-8");
+    if (!p.marks) continue;
+    for (const uint32_t mark : {p.marks->before, p.marks->middle, p.marks->close, p.marks->blank})
+      below(mark, s.nodes.size());
+    for (const uint32_t mark : p.marks->after) below(mark, s.nodes.size());
+  }
+  below(g.start, s.rules.size());
+  s.parts = static_cast<uint32_t>(g.schemas.size());
+}
+
+std::string sum_of(std::string_view text) {
+  Hash hash;
+  hash.add(text);
+  std::string out;
+  for (std::size_t i = 0; i < kSum; ++i) out.push_back(static_cast<char>(hash.value >> (8 * i)));
+  return out;
+}
+
+}  // namespace
+
+std::string write_grammar(const GrammarSource& source, const std::vector<JsonPart>& schemas, uint32_t start,
+                          const Vocabulary& vocabulary) {
+  WrittenGrammar g{source, schemas, start};
+  uint64_t tokens = tokens_of(source, vocabulary);
+  Writer form;
+  all(form, g, tokens);
+  std::string out(kMagic);
+  out.push_back(static_cast<char>(kVersion));
+  return out + form.out + sum_of(form.out);
+}
+
+WrittenGrammar read_grammar(std::string_view bytes, const Vocabulary& vocabulary) {
+  if (!bytes.starts_with(kMagic) || bytes.size() < kMagic.size() + 1 + kSum) broken("it begins otherwise");
+  const auto version = static_cast<uint8_t>(bytes[kMagic.size()]);
+  if (version != kVersion)
+    throw Error(ErrorKind::kGrammar, "the grammar was written in form " + std::to_string(version) +
+                                         ", and this release reads form " + std::to_string(kVersion) +
+                                         ": write it again with this release");
+  bytes.remove_prefix(kMagic.size() + 1);
+  const std::string_view body = bytes.substr(0, bytes.size() - kSum);
+  if (sum_of(body) != bytes.substr(body.size())) broken("its checksum is another one, so it is damaged");
+  Reader form(body);
+  WrittenGrammar out;
+  uint64_t tokens = 0;
+  all(form, out, tokens);
+  if (!form.done()) broken("something stands behind it");
+  check(out);
+  if (tokens != tokens_of(out.source, vocabulary))
+    throw Error(ErrorKind::kVocabulary,
+                "the grammar names tokens by their ids, and this vocabulary has other texts there: write it "
+                "again with this vocabulary");
+  return out;
+}
+
+}  // namespace structgen

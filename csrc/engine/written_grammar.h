@@ -1,0 +1,30 @@
+// Grammars as front ends wrote them, as bytes: for programs that have the engine and not the front ends.
+//
+// In: a GrammarSource with its schemas. Out: bytes, and from them the same again. Cost: linear. The bytes are
+// not trusted: whatever Compiler::grammar relies on is checked, and kGrammar says what is wrong.
+//
+// The form: "structgenG", one byte of version, the payload, its FNV-1a as 8 bytes. Numbers are LEB128, texts
+// a length and bytes. Children stand before parents. A grammar that names tokens by id holds a hash of their
+// texts, so that it is refused with another vocabulary (kVocabulary); others fit every vocabulary.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/compile.h"
+#include "grammar/source.h"
+
+namespace structgen {
+
+struct WrittenGrammar {
+  GrammarSource source;
+  std::vector<JsonPart> schemas;
+  uint32_t start = 0;
+};
+
+std::string write_grammar(const GrammarSource& source, const std::vector<JsonPart>& schemas, uint32_t start,
+                          const Vocabulary& vocabulary);
+WrittenGrammar read_grammar(std::string_view bytes, const Vocabulary& vocabulary);
+
+}  // namespace structgen

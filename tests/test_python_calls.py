@@ -1,0 +1,207 @@
+"""Tool calls as Python writes them: what the grammar takes, `parse_tool_calls` and Python itself read."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import random
+from typing import Any
+
+import pytest
+
+import structgen as sg
+from oracles.differential import instances
+from oracles.strategies import Seeded
+from structgen.frontend.tool_calls import style_of_template
+
+jsonschema = pytest.importorskip("jsonschema")
+BYTES = sg.Compiler(sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), None], 256))
+INNER = {"type": "object", "properties": {"x": {"type": "string"}, "next": {"$ref": "#/$defs/inner"}}}
+PARAMETERS = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "maxLength": 9},
+        "days": {"type": "integer", "minimum": 1, "maximum": 20},
+        "hot": {"type": "boolean", "description": "or not"},
+        "some": {"anyOf": [{"type": "array", "items": {"type": "number"}, "maxItems": 3}, {"type": "null"}]},
+        "mixed": {"enum": ["a", 3, True, None]},
+        "either": {"type": ["string", "boolean"], "maxLength": 3},
+        "inner": {"$ref": "#/$defs/inner"},
+        "unit": {"anyOf": [{"$ref": "#/properties/hot"}, {"const": "none"}]},
+    },
+    "required": ["hot", "days"],
+    "$defs": {"inner": INNER},
+}
+FREE = {"type": "object", "properties": {k: PARAMETERS["properties"][k] for k in ("city", "days", "hot")}}  # type: ignore[index]
+SCHEMAS = {"weather": PARAMETERS, "look": FREE, "time": {"type": "object", "properties": {}}}
+TOOLS = [{"type": "function", "function": {"name": n, "parameters": s}} for n, s in SCHEMAS.items()]
+GRAMMAR = BYTES.tools(TOOLS, "required", style="pythonic")
+AUTO = BYTES.tools(TOOLS, "auto", style="llama4")
+
+
+def accepted(grammar: sg.CompiledGrammar, text: str) -> bool:
+    matcher = grammar.matcher()
+    return matcher.accept_bytes(text.encode()) and matcher.is_accepting()
+
+
+def written(calls: list[tuple[str, dict[str, Any]]]) -> str:
+    """As Python writes them: JSON where that is Python."""
+
+    def value(v: Any) -> str:
+        return str(v) if v is None or isinstance(v, bool) else json.dumps(v, ensure_ascii=False)
+
+    texts = [f"{name}({', '.join(f'{k}={value(v)}' for k, v in a.items())})" for name, a in calls]
+    return f"[{', '.join(texts)}]"
+
+
+def test_texts_of_the_grammar_are_python_and_instances() -> None:
+    calls = 0
+    for seed in range(120):
+        text = instances.walk(Seeded(seed), GRAMMAR.matcher(), 60).decode()
+        reply = sg.parse_tool_calls(text, style="pythonic", tools=TOOLS)
+        tree: Any = ast.parse(text, mode="eval").body
+        assert len(tree.elts) == len(reply.calls) > 0 and not reply.text
+        for node, call in zip(tree.elts, reply.calls, strict=True):
+            # Python's own reader: no name but True, False and None is left
+            values = {word.arg: ast.literal_eval(word.value) for word in node.keywords}
+            assert (node.func.id, values) == (call.name, call.arguments)
+            jsonschema.Draft202012Validator(SCHEMAS[call.name]).validate(call.arguments)
+            calls += 1
+    assert calls > 150
+
+
+def test_calls_that_are_written_are_read_and_taken_exactly_if_they_are_valid() -> None:
+    """Against jsonschema, over every choice of parameters and values right and wrong."""
+    chance = random.Random(5)
+    values: dict[str, list[Any]] = {
+        "city": ["", 'R"\\o\n', "é€🙂", "far too long", 3],
+        "days": [1, 20, 0, 21, "3", True],
+        "hot": [True, False, None, "True"],
+        "some": [[], [1, 2.5], None, [1, 2, 3, 4], [None], True],
+        "mixed": ["a", 3, True, None, False, 4],
+        "either": ["abc", True, False, "abcd", None],
+        "inner": [{}, {"x": "a", "next": {"x": ""}}, {"x": 3}, {"next": []}],
+        "unit": [True, "none", None, "some"],
+    }
+    order = ["days", "hot", *(k for k in values if k not in ("days", "hot"))]
+    good = bad = 0
+    for _ in range(1500):
+        keys = [key for key in order if chance.random() < (0.9 if key in ("days", "hot") else 0.3)]
+        arguments = {key: chance.choice(values[key][: chance.choice([2, 9])]) for key in keys}
+        text = written([("weather", arguments)])
+        (call,) = sg.parse_tool_calls(text, style="pythonic", tools=TOOLS).calls
+        assert call.arguments == arguments
+        valid = jsonschema.Draft202012Validator(PARAMETERS).is_valid(arguments)
+        assert accepted(GRAMMAR, text) == valid, text
+        good, bad = good + valid, bad + (not valid)
+    assert good > 200 and bad > 200
+
+
+def test_parameters_of_which_none_is_required() -> None:
+    for keys in itertools.chain.from_iterable(
+        itertools.permutations(("city", "days", "hot"), n) for n in range(4)
+    ):
+        text = written([("look", {k: {"city": "a", "days": 2, "hot": True}[k] for k in keys})])
+        assert accepted(GRAMMAR, text) == (sorted(keys) == list(keys)), text
+
+
+def test_a_whole_answer_is_calls_or_text() -> None:
+    for text in ("", "It is [x] hot.", "no\n[time()]"):
+        assert accepted(AUTO, text) and not accepted(GRAMMAR, text)
+        assert sg.parse_tool_calls(text, style="pythonic") == sg.ToolReply(text, [])
+    for text in ("[time()]", "[time(), time()]"):
+        assert accepted(AUTO, text) and accepted(GRAMMAR, text)
+    for text in ("[", "[]", "[x]", "[time()] and", "[time()", "[ time()]", "[time(),time()]", "[time(1)]"):
+        assert not accepted(AUTO, text) and not accepted(GRAMMAR, text)
+    one = BYTES.tools(TOOLS, "auto", style="pythonic", parallel=False)
+    assert accepted(one, "[time()]") and not accepted(one, "[time(), time()]")
+    none = BYTES.tools(TOOLS, "none", style="pythonic")
+    assert accepted(none, "hot [x]") and not accepted(none, "[time()]")
+    only = BYTES.tools(TOOLS, "time", style="pythonic")
+    assert accepted(only, "[time()]") and not accepted(only, "[look()]") and not accepted(only, "a")
+
+
+def test_texts_that_are_no_calls_stay_text() -> None:
+    chance = random.Random(1)
+    pieces = [
+        "[",
+        "]",
+        "time(",
+        "look(",
+        ")",
+        ", ",
+        "days=",
+        "3",
+        '"',
+        "'",
+        "\\d",
+        "None",
+        "true",
+        "{",
+        "}",
+        "é",
+        "\n",
+    ]
+    for _ in range(2000):
+        text = "".join(chance.choices(pieces, k=chance.randint(0, 9)))
+        for tools in (TOOLS, None):
+            reply = sg.parse_tool_calls(text, style="pythonic", tools=tools)
+            assert reply.calls or reply.text == text
+    for text in (
+        "[f(*a)]",
+        "[f(**a)]",
+        "[f(a=b)]",
+        "[f.g()]",
+        "[f(a=1+1)]",
+        "[f(a={1: f()})]",
+        "[" * 5000,
+        "[f(a=1j)]",
+    ):
+        assert not sg.parse_tool_calls(text, style="pythonic").calls, text
+    assert sg.parse_tool_calls("[f(a=[true, null], b=-1)]", style="pythonic").calls[0].arguments == {
+        "a": [True, None], "b": -1
+    }  # fmt: skip
+    for end in range(len("[time(), look()]")):
+        assert not sg.parse_tool_calls("[time(), look()]"[:end], style="pythonic").calls
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"type": "object", "properties": {"a": {}}}, "'a' may hold true, false or null inside"),
+        ({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "boolean"}}}}, "inside"),
+        ({"type": "object", "properties": {"a": {"type": "object"}}}, "inside"),
+        ({"type": "object", "properties": {"a": {"type": "boolean", "not": {"const": True}}}}, "inside"),
+        ({"properties": {"a": {"type": "string"}}, "minProperties": 1}, "`minProperties` of all"),
+        ({"type": "object", "properties": {"a b": {"type": "string"}}}, "'a b' is no name of Python"),
+        ({"type": "object", "properties": {"if": {"type": "string"}}}, "'if' is no name of Python"),
+        ({"type": "array"}, "no schema of an object"),
+        ({"type": "object", "required": ["a"]}, "'a' is not in `properties`"),
+    ],
+)  # fmt: skip
+def test_functions_that_cannot_be_written_are_refused(parameters: Any, words: str) -> None:
+    with pytest.raises(sg.UnsupportedSchema, match=words):
+        BYTES.tools([{"function": {"name": "f", "parameters": parameters}}], style="pythonic")
+
+
+def test_denials_are_not_widened() -> None:
+    """Where an object without further members would be *more*, nothing is closed."""
+    inner = {
+        "type": "object",
+        "properties": {"x": {"type": "string"}},
+        "additionalProperties": {"type": "string"},
+    }
+    part = {**inner, "not": {"type": "object", "properties": {"x": {"const": "a"}}, "required": ["x"]}}
+    grammar = BYTES.tools(
+        [{"function": {"name": "f", "parameters": {"type": "object", "properties": {"a": part}}}}],
+        "required", style="pythonic",
+    )  # fmt: skip
+    assert accepted(grammar, '[f(a={"x":"b","y":"c"})]')
+    assert not accepted(grammar, '[f(a={"x":"a","y":"c"})]')
+
+
+def test_templates_and_names() -> None:
+    assert style_of_template("... [func_name1(params_name1=params_value1, ...)] <|python_tag|>") == "pythonic"
+    with pytest.raises(sg.UnsupportedSchema, match="is no name of Python"):
+        BYTES.tools([{"function": {"name": "a-b"}}], style="pythonic")
