@@ -30,6 +30,7 @@ from .errors import (
 from .holes import Completion, Gap, core_parts, hole_text
 from .logits import allocate_bitmask
 
+_NOTED = 256  # texts of a grammar that `Compiler.save` writes
 _HIDDEN = ("", "\0")  # captures that nobody asked for: what is ignored, an end without a name
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class CompiledGrammar:
         "_recipe",
         "_report",
         "_source",
+        "_texts",
         "vocabulary",
     )
 
@@ -93,6 +95,7 @@ class CompiledGrammar:
         self.vocabulary: Vocabulary = vocabulary
         self._source = source
         self._parse = parse
+        self._texts: dict[tuple[int, ...], None] | None = None  # tokens of what `warm` read, for Compiler.save
         self._report: tuple[ReportEntry, ...] | None = None
         self._options: tuple[Any, ...] | None = None  # a JSON Schema's text and arguments
         self._infill: tuple[CompiledGrammar, bytes, bytes] | None = None  # whose middles its texts are
@@ -198,21 +201,33 @@ class CompiledGrammar:
         """
         if isinstance(texts, (str, bytes)):
             raise TypeError("warm: texts is a list of texts, not one text")
-        end = None if seconds is None else time.monotonic() + seconds
+        encoded = (self.vocabulary.encode(text) for text in texts)
+        return self._read(encoded, None if seconds is None else time.monotonic() + seconds)
+
+    def _read(
+        self, texts: Iterable[Sequence[int]], end: float | None, stop: Callable[[], bool] | None = None
+    ) -> int:
+        """Makes the masks of texts, given as tokens; how many of these were read. No text is begun behind the
+        time `end`, nor once stop() is true."""
         mask = allocate_bitmask(1, self.vocabulary.vocab_size)
         read = 0
-        for text in texts:
-            if end is not None and time.monotonic() >= end:
+        if self._texts is None:
+            self._texts = {}
+        for tokens in texts:
+            if (end is not None and time.monotonic() >= end) or (stop is not None and stop()):
                 break
             matcher = self.matcher()
+            before = read
             with contextlib.suppress(BudgetExceeded, SchemaTooComplex):
-                for token in self.vocabulary.encode(text):
+                for token in tokens:
                     matcher.fill_bitmask(mask)
                     if not matcher.accept_token(token):
                         break
                     read += 1
                 else:
                     matcher.fill_bitmask(mask)
+            if read > before and len(self._texts) < _NOTED:
+                self._texts[tuple(tokens[: read - before])] = None
         return read
 
     def can_complete(self, parts: Iterable[str | bytes | Gap]) -> Completion:

@@ -67,7 +67,7 @@ struct SearchCost {
     std::vector<Open> path;
     const auto enter = [&](uint32_t node, StateId s) {
       const TokenTrie::Kids& kids = trie.kids(node);
-      const auto n = static_cast<uint64_t>(kids.set.count());
+      const uint64_t n = trie.count(kids);
       charge(1 + static_cast<int64_t>(n / 8));
       spent += n;
       path.push_back({&kids, s, kids.set & parser.live(s)});
