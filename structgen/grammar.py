@@ -95,7 +95,7 @@ class CompiledGrammar:
         self.vocabulary: Vocabulary = vocabulary
         self._source = source
         self._parse = parse
-        self._texts: dict[tuple[int, ...], None] | None = None  # tokens of what `warm` read, for Compiler.save
+        self._texts: dict[tuple[int, ...], None] | None = None  # tokens that `warm` read, for Compiler.save
         self._report: tuple[ReportEntry, ...] | None = None
         self._options: tuple[Any, ...] | None = None  # a JSON Schema's text and arguments
         self._infill: tuple[CompiledGrammar, bytes, bytes] | None = None  # whose middles its texts are

@@ -707,8 +707,8 @@ std::size_t Budget::staying(StateId s) {
   const Item item = epoch_.parser.items(s)[0];
   const uint32_t bytes = epoch_.lengths.characters(item.regex);
   if (bytes >= Lengths::kFar) return kTooMany;
-  const StateId behind = epoch_.masks.blind(epoch_.parser.continuation(
-      item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()));
+  const StateId behind = epoch_.masks.blind(
+      epoch_.parser.continuation(item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()));
   if (behind == Parser::dead() || epoch_.parser.state(behind).poisoned) return kTooMany;
   return std::min(kTooMany, needed(behind) + bytes + 1);
 }

@@ -153,17 +153,18 @@ void Outline::expand_string(StateId left, Place& out, uint64_t& spent) {
 bool Outline::expand_state(StateId from, Place& out, uint64_t& spent) {
   const TokenTrie& trie = world_.vocabulary->trie();
   StateId last = Parser::unknown();
-  return SearchCost::walk(
-      parser_, trie, from, work_, spent, [&](uint32_t node, StateId before, StateId next) {
-        if (next != before) next = masks_.blind(next);
-        if (parser_.state(next).poisoned) out.to.push_back(kUnsure);  // longer tokens lead on from here
-        if (next != last && !trie.tokens(node).empty()) {
-          last = next;
-          const std::vector<PlaceId>& there = places(next);
-          out.to.insert(out.to.end(), there.begin(), there.end());
-        }
-        return next;
-      });
+  return SearchCost::walk(parser_, trie, from, work_, spent,
+                          [&](uint32_t node, StateId before, StateId next) {
+                            if (next != before) next = masks_.blind(next);
+                            if (parser_.state(next).poisoned)
+                              out.to.push_back(kUnsure);  // longer tokens lead on from here
+                            if (next != last && !trie.tokens(node).empty()) {
+                              last = next;
+                              const std::vector<PlaceId>& there = places(next);
+                              out.to.insert(out.to.end(), there.begin(), there.end());
+                            }
+                            return next;
+                          });
 }
 
 // Finds the places that one token leads to. False: that is too much.

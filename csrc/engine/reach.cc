@@ -91,25 +91,24 @@ bool Reach::edges_by_walk(StateId s, Edges& out, uint64_t& spent, uint64_t work)
   const StateId from = limited_ ? parser_.begin_token(s) : s;
   StateId last = Parser::unknown();
   bool many = false;
-  return SearchCost::walk(
-      parser_, trie, from == Parser::dead() ? from : begin(from), work, spent,
-      [&](uint32_t node, StateId before, StateId next) {
-        if (many) return Parser::dead();
-        if (next != before) next = begin(next);
-        if (ends_in_text(next, out)) return Parser::dead();
-        if (next != last && !trie.tokens(node).empty()) {
-          last = next;
-          if (seen.insert(next.v).second) {
-            if (out.to.size() == kAlike) {
-              out.all = false;
-              many = true;
-              return Parser::dead();
-            }
-            out.to.emplace_back(next, trie.tokens(node)[0]);
-          }
-        }
-        return next;
-      });
+  return SearchCost::walk(parser_, trie, from == Parser::dead() ? from : begin(from), work, spent,
+                          [&](uint32_t node, StateId before, StateId next) {
+                            if (many) return Parser::dead();
+                            if (next != before) next = begin(next);
+                            if (ends_in_text(next, out)) return Parser::dead();
+                            if (next != last && !trie.tokens(node).empty()) {
+                              last = next;
+                              if (seen.insert(next.v).second) {
+                                if (out.to.size() == kAlike) {
+                                  out.all = false;
+                                  many = true;
+                                  return Parser::dead();
+                                }
+                                out.to.emplace_back(next, trie.tokens(node)[0]);
+                              }
+                            }
+                            return next;
+                          });
 }
 
 std::size_t Reach::known(StateId s) const {
