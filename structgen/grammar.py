@@ -30,6 +30,7 @@ from .errors import (
 from .holes import Completion, Gap, core_parts, hole_text
 from .logits import allocate_bitmask
 
+_NOTED = 256  # texts of a grammar that `Compiler.save` writes
 _HIDDEN = ("", "\0")  # captures that nobody asked for: what is ignored, an end without a name
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class CompiledGrammar:
         "_recipe",
         "_report",
         "_source",
+        "_texts",
         "_written",
         "vocabulary",
     )
@@ -95,6 +97,7 @@ class CompiledGrammar:
         self._source = source
         self._written: bytes | None = None
         self._parse = parse
+        self._texts: dict[tuple[int, ...], None] | None = None  # tokens that `warm` read, for Compiler.save
         self._report: tuple[ReportEntry, ...] | None = None
         self._options: tuple[Any, ...] | None = None  # a JSON Schema's text and arguments
         self._infill: tuple[CompiledGrammar, bytes, bytes] | None = None  # whose middles its texts are
@@ -201,23 +204,38 @@ class CompiledGrammar:
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
             given = "one text" if isinstance(texts, (str, bytes)) else f"{texts!r:.60}"
             raise TypeError(f"warm: texts is a list of texts, not {given}")
-        end = None if seconds is None else time.monotonic() + seconds
+        encoded = (self._encoded(text) for text in texts)
+        return self._read(encoded, None if seconds is None else time.monotonic() + seconds)
+
+    def _encoded(self, text: str | bytes) -> Sequence[int]:
+        if not isinstance(text, (str, bytes)):
+            raise TypeError(f"warm: a text is str or bytes, as the model writes it, not {text!r:.60}")
+        return self.vocabulary.encode(text)
+
+    def _read(
+        self, texts: Iterable[Sequence[int]], end: float | None, stop: Callable[[], bool] | None = None
+    ) -> int:
+        """Makes the masks of texts, given as tokens; how many of these were read. No text is begun behind the
+        time `end`, nor once stop() is true."""
         mask = allocate_bitmask(1, self.vocabulary.vocab_size)
         read = 0
-        for text in texts:
-            if end is not None and time.monotonic() >= end:
+        if self._texts is None:
+            self._texts = {}
+        for tokens in texts:
+            if (end is not None and time.monotonic() >= end) or (stop is not None and stop()):
                 break
-            if not isinstance(text, (str, bytes)):
-                raise TypeError(f"warm: a text is str or bytes, as the model writes it, not {text!r:.60}")
             matcher = self.matcher()
+            before = read
             with contextlib.suppress(BudgetExceeded, SchemaTooComplex):
-                for token in self.vocabulary.encode(text):
+                for token in tokens:
                     matcher.fill_bitmask(mask)
                     if not matcher.accept_token(token):
                         break
                     read += 1
                 else:
                     matcher.fill_bitmask(mask)
+            if read > before and len(self._texts) < _NOTED:
+                self._texts[tuple(tokens[: read - before])] = None
         return read
 
     def serialize(self) -> bytes:

@@ -409,3 +409,34 @@ def test_any_token_may_stand(schema: dict[str, Any], tekken_vocabulary: structge
     assert seconds < 2.0
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - held < 100 << 10
     assert compiler._core.byte_size < 100 << 20
+
+
+def test_a_pattern_beside_a_length_limit(tekken_vocabulary: structgen.Vocabulary) -> None:
+    """One bound tells of all tokens that stay in such a string (Budget::staying). A token is allowed exactly
+    if the state that it leads to is shown to be finished by what is left."""
+    words = {"type": "string", "pattern": r"^$|^(?:\S+\s+){0,99}\S+$", "minLength": 1, "maxLength": 5_000}
+    schema = {"type": "object", "properties": {"a": words, "b": words}, "required": ["a", "b"]}
+    grammar = structgen.Compiler(tekken_vocabulary).json_schema(schema | {"additionalProperties": False})
+    size, source = tekken_vocabulary.vocab_size, np.random.default_rng(0)
+    refused = kept = 0
+    for text in (b'{"a":"some words', b'{"a":"some words ', b'{"a":"x","b":"a\\u00e9 b'):
+        matcher = grammar.matcher()
+        assert matcher.accept_bytes(text)
+        plain = oracle.mask_of(matcher, size)
+        for left in (18, 11, 9, 8, 7, 6):
+            within, whole = oracle.mask_of(matcher, size, left), matcher.mask_exact
+            assert not (within & ~plain).any()
+            some = {
+                int(t)
+                for row in (within, plain & ~within)
+                for t in np.flatnonzero(row)[:: max(1, row.sum() // 20)]
+            }
+            for token in some | {int(t) for t in source.choice(np.flatnonzero(plain), 20)}:
+                fork = matcher.fork()
+                assert fork.accept_token(token)
+                fits = fork._core.fits(left - 1)
+                shown = (text, left, tekken_vocabulary.tokens[token])
+                assert within[token] or not fits or not whole, shown
+                assert not within[token] or fits or oracle.mask_of(fork, size, left - 1).any(), shown
+                refused, kept = refused + (not fits), kept + fits
+    assert refused > 10 and kept > 200

@@ -466,32 +466,67 @@ bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
   return true;
 }
 
-// Down the trie in depth-first order, with the state of each depth at hand.
+// Down the trie in depth-first order, with the state of each depth at hand. The states that are met get
+// numbers of this walk: a step that was taken before is a load, and so is what a state's tokens become once
+// that is certain.
 void Budget::Trial::judge_all(StateId from) {
+  enum Verdict : uint8_t { kAsk, kTake, kRefuse, kPoison };
+  struct Met {
+    StateId state;
+    bool blind;
+    Verdict verdict;
+  };
+  constexpr uint32_t kDead = 0, kUnknown = 0xFFFFFFFFu;
   const TokenTrie& trie = of.grammar_.vocabulary().trie();
-  std::vector<std::pair<StateId, bool>> at(of.grammar_.vocabulary().longest() + 2);
-  at[0] = {from, from != of.here_};
+  std::vector<Met> met{{Parser::dead(), false, kAsk}};
+  std::vector<uint32_t> rows(256, kDead);
+  FlatMap<uint64_t, uint32_t> numbers;
+  const auto number = [&](StateId s, bool blind) {
+    if (s == Parser::dead()) return kDead;
+    const uint64_t key = static_cast<uint64_t>(s.v) * 2 + blind;
+    const auto [slot, fresh] = numbers.emplace(key, static_cast<uint32_t>(met.size()));
+    if (fresh) {
+      met.push_back({s, blind, judge_poison(s, {}) ? kPoison : kAsk});
+      rows.resize(rows.size() + 256, kUnknown);
+    }
+    return slot;
+  };
+  std::vector<uint32_t> at(of.grammar_.vocabulary().longest() + 2);
+  at[0] = number(from, from != of.here_);
   for (uint32_t i = 1; i < trie.size();) {
     if (i % 8 == 0) charge();
     const TokenTrie::Node& node = trie.node(i);
-    const auto [before, was_blind] = at[node.depth - 1];
-    const StateId next = of.epoch_.parser.step(before, static_cast<uint8_t>(node.byte));
-    if (next == Parser::dead()) {
+    const uint32_t before = at[node.depth - 1];
+    uint32_t to = rows[before * std::size_t{256} + static_cast<uint8_t>(node.byte)];
+    if (to == kUnknown) {
+      const StateId next = of.epoch_.parser.step(met[before].state, static_cast<uint8_t>(node.byte));
+      const StateId into = next == Parser::dead() ? next : of.epoch_.masks.blind(next);
+      to = number(into, met[before].blind || into != next);
+      rows[before * std::size_t{256} + static_cast<uint8_t>(node.byte)] = to;
+    }
+    if (to == kDead) {
       i = node.end;
       continue;
     }
-    if (next == before) {
-      at[node.depth] = at[node.depth - 1];
-    } else {
-      const StateId into = of.epoch_.masks.blind(next);
-      at[node.depth] = {into, was_blind || into != next};
-      if (judge_poison(into, trie.subtree_tokens(i))) {
-        i = node.end;
-        continue;
+    const Met now = met[to];
+    if (now.verdict == kPoison) {
+      judge_poison(now.state, trie.subtree_tokens(i));
+      i = node.end;
+      continue;
+    }
+    at[node.depth] = to;
+    if (const auto tokens = trie.tokens(i); !tokens.empty()) {
+      if (now.verdict == kTake) {
+        for (TokenId t : tokens)
+          if (asks(t)) take(t);
+      } else if (now.verdict == kAsk) {
+        judge(tokens, now.state, now.blind);
+        if (last_needed <= budget)
+          met[to].verdict = kTake;
+        else if (!now.blind && of.epoch_.reach.least(now.state) >= budget)
+          met[to].verdict = kRefuse;
       }
     }
-    if (const auto tokens = trie.tokens(i); !tokens.empty())
-      judge(tokens, at[node.depth].first, at[node.depth].second);
     ++i;
   }
 }
@@ -671,6 +706,22 @@ void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
     epoch_.parser.state(blind).loose.store(loose, std::memory_order_release);
 }
 
+// Of a state inside one string, between its characters: how many tokens suffice after any token of whole
+// characters that stays in it, this token included. kTooMany: it is no such state, or that is not told. The
+// string is closed byte by byte, and goes on as the state behind it does.
+std::size_t Budget::staying(StateId s) {
+  if (!epoch_.fast || grammar_.narrowed() || epoch_.spelling) return kTooMany;
+  const State& st = epoch_.parser.state(s);
+  if (st.n != 1 || st.accepting) return kTooMany;
+  const Item item = epoch_.parser.items(s)[0];
+  const uint32_t bytes = epoch_.lengths.characters(item.regex);
+  if (bytes >= Lengths::kFar) return kTooMany;
+  const StateId behind = epoch_.masks.blind(
+      epoch_.parser.continuation(item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()));
+  if (behind == Parser::dead() || epoch_.parser.state(behind).poisoned) return kTooMany;
+  return std::min(kTooMany, needed(behind) + bytes + 1);
+}
+
 // Takes out the tokens that leave too little with the text that they write. What was left out of a grammar for
 // a text that was captured is not left out without it, so what completes the blind state need not complete the
 // real one. Where nothing is being captured, those are the tokens that begin to.
@@ -738,6 +789,15 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   const Mask* m = grammar_.world().cache ? epoch_.masks.peek(here_) : nullptr;
   const uint32_t* skip =
       m && m->inside_run && !epoch_.spelling && budget > needed(from) + kSpare ? m->dense : nullptr;
+  // Nor do those that stay inside a pattern, by a bound for all of them.
+  std::size_t most = skip ? needed(from) + kSpare + 1 : 0;
+  if (!skip && m && m->dense) {
+    RunClass* const characters = epoch_.masks.characters();
+    if (const std::size_t suffice = characters ? staying(from) : kTooMany; suffice <= budget) {
+      skip = characters->cuts().whole.data();
+      most = suffice;
+    }
+  }
   // A mask that is a list is looked at as one.
   const bool listed = m && !m->dense && epoch_.fast && !grammar_.narrowed();
   std::vector<uint32_t> open;
@@ -780,7 +840,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
     }
     if (trial.alike.empty() && trial.alone.empty()) {
       // Whatever the budget is, from here on no token needs more than the worst of these.
-      const std::size_t most = skip ? std::max(trial.most, needed(from) + kSpare + 1) : trial.most;
+      most = std::max(trial.most, most);
       if (!trial.tired && most < kTooMany) set_loose(from, row, most);
     } else {
       trial.judge_texts();

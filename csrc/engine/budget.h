@@ -57,6 +57,7 @@ class Budget {
   Reach::Answer sought_within(std::size_t budget);
   bool descends(StateId s, std::size_t budget, uint64_t& work);
   Reach::Answer few(StateId s, std::size_t budget, uint64_t& work);
+  std::size_t staying(StateId s);
   void keep_finished(uint32_t* row, std::size_t budget);
   void set_loose(StateId blind, const uint32_t* row, std::size_t most);
 

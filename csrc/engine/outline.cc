@@ -149,33 +149,22 @@ void Outline::expand_string(StateId left, Place& out, uint64_t& spent) {
   }
 }
 
-// Depth first over the trie, likewise. False: it takes more work than there is.
+// Over the trie, likewise. False: it takes more work than there is.
 bool Outline::expand_state(StateId from, Place& out, uint64_t& spent) {
   const TokenTrie& trie = world_.vocabulary->trie();
-  std::vector<StateId> at(world_.vocabulary->longest() + 2);
-  at[0] = from;
   StateId last = Parser::unknown();
-  for (uint32_t i = 1; i < trie.size();) {
-    if (i % 8 == 0) charge();
-    if (++spent > work_) return false;
-    const TokenTrie::Node& node = trie.node(i);
-    const StateId before = at[node.depth - 1];
-    StateId next = SearchCost::step(parser_, before, static_cast<uint8_t>(node.byte), spent);
-    if (next == Parser::dead()) {
-      i = node.end;
-      continue;
-    }
-    if (next != before) next = masks_.blind(next);
-    at[node.depth] = next;
-    if (parser_.state(next).poisoned) out.to.push_back(kUnsure);  // longer tokens lead on from here
-    if (next != last && !trie.tokens(i).empty()) {
-      last = next;
-      const std::vector<PlaceId>& there = places(next);
-      out.to.insert(out.to.end(), there.begin(), there.end());
-    }
-    ++i;
-  }
-  return true;
+  return SearchCost::walk(parser_, trie, from, work_, spent,
+                          [&](uint32_t node, StateId before, StateId next) {
+                            if (next != before) next = masks_.blind(next);
+                            if (parser_.state(next).poisoned)
+                              out.to.push_back(kUnsure);  // longer tokens lead on from here
+                            if (next != last && !trie.tokens(node).empty()) {
+                              last = next;
+                              const std::vector<PlaceId>& there = places(next);
+                              out.to.insert(out.to.end(), there.begin(), there.end());
+                            }
+                            return next;
+                          });
 }
 
 // Finds the places that one token leads to. False: that is too much.

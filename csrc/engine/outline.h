@@ -32,6 +32,7 @@
 #include "engine/world.h"
 #include "mask/fill.h"
 #include "mask/suffixes.h"
+#include "mask/token_trie.h"
 #include "parse/state.h"
 
 namespace structgen {
@@ -50,6 +51,45 @@ struct SearchCost {
     const StateId next = parser.step(from, byte);
     spent += kNewState + kUnit * static_cast<uint64_t>(std::max<int64_t>(0, left - meter.left()));
     return next;
+  }
+
+  // Down the trie in depth-first order, where the bytes may stand. `arrive(node, before, after)` returns the
+  // state that the walk goes on with, dead() where it does not go below the node. False: it takes more than
+  // `work`.
+  template <class Arrive>
+  static bool walk(Parser& parser, const TokenTrie& trie, StateId from, uint64_t work, uint64_t& spent,
+                   Arrive&& arrive) {
+    struct Open {
+      const TokenTrie::Kids* kids;
+      StateId state;
+      ByteSet left;
+    };
+    std::vector<Open> path;
+    const auto enter = [&](uint32_t node, StateId s) {
+      const TokenTrie::Kids& kids = trie.kids(node);
+      const uint64_t n = trie.count(kids);
+      charge(1 + static_cast<int64_t>(n / 8));
+      spent += n;
+      path.push_back({&kids, s, kids.set & parser.live(s)});
+    };
+    if (from != Parser::dead() && !trie.leaf(0)) enter(0, from);
+    while (!path.empty()) {
+      if (spent > work) return false;
+      Open& at = path.back();
+      if (at.left.none()) {
+        path.pop_back();
+        continue;
+      }
+      const uint8_t byte = static_cast<uint8_t>(at.left.first());
+      at.left.remove(byte);
+      const StateId before = at.state;
+      const uint32_t node = trie.child(*at.kids, byte);
+      StateId next = step(parser, before, byte, spent);
+      if (next == Parser::dead()) continue;
+      next = arrive(node, before, next);
+      if (next != Parser::dead() && !trie.leaf(node)) enter(node, next);
+    }
+    return true;
   }
 };
 

@@ -84,43 +84,31 @@ const Reach::Edges* Reach::edges(StateId s, uint64_t& work) {
   return &edges_.emplace(s.v, std::move(out)).first->second;
 }
 
-// Depth first over the trie, with the state of each depth at hand. False: it takes more than `work`.
+// False: it takes more than `work`.
 bool Reach::edges_by_walk(StateId s, Edges& out, uint64_t& spent, uint64_t work) {
   const TokenTrie& trie = vocabulary_.trie();
   std::unordered_set<uint32_t> seen;
-  std::vector<StateId> at(vocabulary_.longest() + 2);
   const StateId from = limited_ ? parser_.begin_token(s) : s;
-  at[0] = begin(from);
   StateId last = Parser::unknown();
-  for (uint32_t i = from == Parser::dead() ? trie.size() : 1; i < trie.size();) {
-    if (i % 8 == 0) charge();
-    if (++spent > work) return false;
-    const TokenTrie::Node& node = trie.node(i);
-    const StateId before = at[node.depth - 1];
-    StateId next = SearchCost::step(parser_, before, static_cast<uint8_t>(node.byte), spent);
-    if (next == Parser::dead()) {
-      i = node.end;
-      continue;
-    }
-    if (next != before) next = begin(next);
-    at[node.depth] = next;
-    if (ends_in_text(next, out)) {
-      i = node.end;
-      continue;
-    }
-    if (next != last && !trie.tokens(i).empty()) {
-      last = next;
-      if (seen.insert(next.v).second) {
-        if (out.to.size() == kAlike) {
-          out.all = false;
-          break;
-        }
-        out.to.emplace_back(next, trie.tokens(i)[0]);
-      }
-    }
-    ++i;
-  }
-  return true;
+  bool many = false;
+  return SearchCost::walk(parser_, trie, from == Parser::dead() ? from : begin(from), work, spent,
+                          [&](uint32_t node, StateId before, StateId next) {
+                            if (many) return Parser::dead();
+                            if (next != before) next = begin(next);
+                            if (ends_in_text(next, out)) return Parser::dead();
+                            if (next != last && !trie.tokens(node).empty()) {
+                              last = next;
+                              if (seen.insert(next.v).second) {
+                                if (out.to.size() == kAlike) {
+                                  out.all = false;
+                                  many = true;
+                                  return Parser::dead();
+                                }
+                                out.to.emplace_back(next, trie.tokens(node)[0]);
+                              }
+                            }
+                            return next;
+                          });
 }
 
 std::size_t Reach::known(StateId s) const {

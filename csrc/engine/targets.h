@@ -110,7 +110,8 @@ class Targets {
   }
   static TokenId first(const Words& row);
 
-  // A token may begin with what is not yet the run: a name that may not stand, a first character.
+  // A token may begin with what is not yet the run: a name that may not stand, a first character. Where it is
+  // in the state that the run would be in after the same bytes, what follows is the run's.
   template <class Visitor>
   void walk_to_run(StateId from, const Run& run, Visitor& visitor) {
     const TokenTrie& trie = vocabulary_.trie();
@@ -118,16 +119,22 @@ class Targets {
     const auto mark = [&](std::span<const TokenId> tokens) {
       for (TokenId t : tokens) set_bit(done, t);
     };
-    std::vector<std::pair<uint32_t, StateId>> todo{{0, from}};
+    struct Open {
+      uint32_t node;
+      StateId state, as_run;  // dead: the run would not read this
+    };
+    std::vector<Open> todo{{0, from, run.inside}};
     while (!todo.empty()) {
-      const auto [at, state] = todo.back();
+      const auto [at, state, as_run] = todo.back();
       todo.pop_back();
       const TokenTrie::Kids& kids = trie.kids(at);
       charge(2);
       (kids.set & parser_.live(state)).for_each([&](uint8_t b) {
         const StateId next = step(state, b);
         const uint32_t child = trie.child(kids, b);
-        if (next == Parser::dead() || (next == run.inside && run.of->boundary(child))) return;
+        if (next == Parser::dead()) return;
+        const StateId same = as_run == Parser::dead() || b == '"' ? Parser::dead() : step(as_run, b);
+        if (next == same) return;
         if (visitor.stops(next)) {
           visitor.stopped(trie.subtree_tokens(child));
           return mark(trie.subtree_tokens(child));
@@ -136,7 +143,7 @@ class Targets {
           visitor.reach(next, tokens);
           mark(tokens);
         }
-        if (!trie.leaf(child)) todo.emplace_back(child, next);
+        if (!trie.leaf(child)) todo.push_back({child, next, same});
       });
     }
     visitor.done(std::move(done));

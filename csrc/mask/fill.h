@@ -70,6 +70,11 @@ class MaskBuilder {
   // there is one: for a mask that was too much. A step that is too much is left out. Where no token was found
   // it throws what stopped it.
   void some(StateId s, uint32_t* row);
+  // The run of all characters of JSON strings; null where no such strings were made.
+  RunClass* characters() {
+    const RegexId any = parser_.regexes().remembered(1);
+    return any == RegexArena::empty() ? nullptr : slices_.run(any);
+  }
   // A state reached inside a walk, without the text it captures: texts would make every step a new state.
   StateId blind(StateId s);
   std::size_t byte_size() const {

@@ -188,20 +188,18 @@ template <class F>
 void RunClass::for_each_cut(F&& f) {
   const TokenTrie& trie = vocabulary_.trie();
   const Words& all = row(longest());
-  std::string path;
+  std::string path(vocabulary_.longest(), '\0');
   struct End {
     uint32_t bytes, elements;
   };
-  std::vector<End> ends{{0, 0}};  // by depth: where the last element ended
+  std::vector<End> ends(vocabulary_.longest() + 1, End{0, 0});  // by depth: where the last element ended
   for (uint32_t i = 1; i < trie.size(); ++i) {
     const TokenTrie::Node& node = trie.node(i);
-    path.resize(node.depth - 1);
-    path.push_back(static_cast<char>(node.byte));
-    ends.resize(node.depth);
-    ends.push_back(boundary(i) ? End{node.depth, boundary_[i]} : ends.back());
-    const std::string_view begun = std::string_view(path).substr(ends.back().bytes);
+    path[node.depth - 1] = static_cast<char>(node.byte);
+    const End end = ends[node.depth] = boundary(i) ? End{node.depth, boundary_[i]} : ends[node.depth - 1];
+    const std::string_view begun(path.data() + end.bytes, node.depth - end.bytes);
     for (TokenId t : trie.tokens(i))
-      if (get_bit(all, t)) f(t, ends.back().elements, begun);
+      if (get_bit(all, t)) f(t, end.elements, begun);
   }
 }
 
@@ -228,19 +226,22 @@ const RunCounts& RunClass::counts() {
   if (const RunCounts* known = counts_.made.load(std::memory_order_acquire)) return *known;
   std::lock_guard hold(lock_);
   if (const RunCounts* known = counts_.made.load(std::memory_order_relaxed)) return *known;
-  std::map<std::pair<uint32_t, std::string>, std::vector<TokenId>> known;
+  std::vector<std::vector<TokenId>> ends(longest() + 1);  // nearly all of them
+  std::map<std::pair<uint32_t, std::string>, std::vector<TokenId>> cut;
   for_each_cut([&](TokenId t, uint32_t count, std::string_view begun) {
-    known[{count, std::string(begun)}].push_back(t);
+    (begun.empty() ? ends[count] : cut[{count, std::string(begun)}]).push_back(t);
   });
   auto out = std::make_unique<RunCounts>();
   const std::size_t words = row(longest()).size();
-  for (auto& [key, tokens] : known) {
+  for (auto& [key, tokens] : cut) {
+    bytes_ += 96 + tokens.size() * 4;
+    out->parts.push_back({key.first, key.second, std::move(tokens)});
+  }
+  for (uint32_t count = 0; count < ends.size(); ++count) {
+    std::vector<TokenId>& tokens = ends[count];
+    if (tokens.empty()) continue;
     bytes_ += 96 + (tokens.size() > kSparseLimit ? words : tokens.size()) * 4;
-    if (!key.second.empty()) {
-      out->parts.push_back({key.first, key.second, std::move(tokens)});
-      continue;
-    }
-    RunCounts::Whole whole{key.first, {}, {}};
+    RunCounts::Whole whole{count, {}, {}};
     if (tokens.size() > kSparseLimit) {
       whole.row.resize(words);
       for (TokenId t : tokens) set_bit(whole.row, t);

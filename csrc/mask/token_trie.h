@@ -57,6 +57,9 @@ class TokenTrie {
     const uint32_t below = static_cast<uint32_t>(std::popcount(k.set.w[w] & ((1ull << (b & 63)) - 1)));
     return children_[k.first + (w ? k.before[w - 1] : 0) + below];
   }
+  static uint32_t count(const Kids& k) {
+    return k.before[2] + (k.set.w[3] ? static_cast<uint32_t>(std::popcount(k.set.w[3])) : 0);
+  }
   // Tokens that end exactly at the node / anywhere in its subtree.
   std::span<const TokenId> tokens(uint32_t i) const {
     return {order_.data() + nodes_[i].rank, nodes_[i + 1].rank - nodes_[i].rank};

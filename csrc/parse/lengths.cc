@@ -206,6 +206,45 @@ uint32_t Lengths::begun(RegexId r) {
   return out;
 }
 
+// As begun(), where tokens end with a character.
+uint32_t Lengths::left(RegexId r) {
+  check_depth();
+  if (parser_.regexes().is_character(r)) return 0;
+  if (const uint32_t* known = left_.find(r.v)) return *known;
+  const RegexNode n = parser_.regexes().node(r);
+  uint32_t out = 0;
+  switch (n.kind) {
+    case RegexKind::kCat:
+      out = std::max(sum(left(RegexId{n.a}), regex(RegexId{n.b})), left(RegexId{n.b}));
+      break;
+    case RegexKind::kRepeat:
+      out = sum(left(RegexId{n.a}), n.min < 2 ? 0 : times(regex(RegexId{n.a}), n.min - 1));
+      break;
+    case RegexKind::kAlt:
+      for (uint32_t i = 0; i < n.n; ++i) out = std::max(out, left(RegexId{n.kids[i]}));
+      break;
+    default: return begun(r);
+  }
+  left_.emplace(r.v, out);
+  return out;
+}
+
+// A pattern of string bodies beside so many characters of any kind, which stand between two of them where
+// nothing is in front. While more of them may come than a token and the rest of the pattern hold, the number
+// denies nothing.
+uint32_t Lengths::characters(RegexId r) {
+  const RegexArena& regexes = parser_.regexes();
+  const RegexNode n = regexes.node(r);
+  if (n.kind != RegexKind::kAnd || n.n != 2) return kFar;
+  const RegexId a{n.kids[0]}, b{n.kids[1]};
+  const RegexId count = is_length(a) ? a : b, pattern = is_length(a) ? b : a;
+  const RegexNode p = regexes.node(pattern);
+  if (!is_length(count) || !p.body || p.boolean || p.lazy || p.labelled) return kFar;
+  const RegexNode repeat = regexes.node(RegexId{regexes.node(count).a});
+  const uint32_t bytes = left(pattern);
+  return bytes < kFar && repeat.min == 0 && repeat.max >= sum(bytes, reach_) ? bytes : kFar;
+}
+
 // ---- rules and stacks ----
 
 uint32_t Lengths::symbol(Symbol s) {

@@ -29,13 +29,16 @@ class Lengths {
   // Of some text of r; of one that completes a text of r of which any one token was read.
   uint32_t regex(RegexId r);
   uint32_t begun(RegexId r);
+  // Of r between characters of a string of which any token of whole characters was read that does not end
+  // it: some text that completes it. kFar: not told, or not between characters.
+  uint32_t characters(RegexId r);
   // Of some text that finishes a stack.
   uint32_t stack(StackId s);
   // Which entry of a stack that has not ended has the least bound.
   std::size_t nearest(StackId s);
   std::size_t byte_size() const {
     return states_.byte_size() + stacks_.byte_size() + rules_.byte_size() + regexes_.byte_size() +
-           begun_.byte_size();
+           begun_.byte_size() + left_.byte_size();
   }
 
  private:
@@ -45,6 +48,7 @@ class Lengths {
   template <class Id>
   uint32_t searched(Id of);
   uint32_t boolean(RegexId r, bool begun);
+  uint32_t left(RegexId r);
   bool is_run(RegexId r) const;
   bool is_length(RegexId r) const;
   uint32_t longest(RegexId r);
@@ -55,7 +59,7 @@ class Lengths {
   Productions& productions_;
   Completion& completion_;
   const uint32_t reach_;
-  FlatMap<uint32_t, uint32_t> states_, stacks_, rules_, regexes_, begun_;
+  FlatMap<uint32_t, uint32_t> states_, stacks_, rules_, regexes_, begun_, left_;
   uint32_t met_open_ = 0;  // rules in progress that were asked for, and those that were given up
   uint32_t depth_ = 0, steps_ = 0;
 };
