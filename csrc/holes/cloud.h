@@ -77,7 +77,7 @@ class Clouds {
   std::size_t byte_size() const;
 
  private:
-  static constexpr uint32_t kManyEntries = 20'000;
+  static constexpr uint32_t kManyEntries = 100'000;
   using Set = uint32_t;
   struct Gathered {
     std::vector<Group> groups;
