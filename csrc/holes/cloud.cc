@@ -441,6 +441,7 @@ bool Clouds::alive(Id c) {
 bool Clouds::ways(const Entry& e, uint32_t places, const Way& f) {
   check_depth();
   const Stride& s = strides_.stride(e.regex, places);
+  charge(static_cast<int64_t>(s.left.size()));
   for (std::size_t i = 0; i < s.left.size(); ++i)
     if (!f(closed({s.left[i].regex, e.stack}), e.regex, places, i)) return false;
   for (const Stride::Exit& x : s.exits) {
