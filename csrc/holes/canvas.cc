@@ -11,7 +11,8 @@ namespace structgen {
 namespace {
 constexpr std::size_t kTries = 400;     // of one filling, beyond two a slot
 constexpr std::size_t kReplayed = 256;  // tokens of one way that are tried by reading all that follows
-constexpr std::size_t kWidths[] = {1, 4, 12};  // slots on each side of a change that are written anew
+constexpr std::size_t kWidths[] = {1, 4, 16, 64};  // slots on each side of a change that are written anew
+constexpr uint32_t kDeeper = 6;  // symbols that stacks may have there beyond those of the filling
 constexpr std::size_t kDies = 12;              // slots that are read to show that nothing leads on
 constexpr std::size_t kBuilt = 24;      // ways of a slot for which a filling is looked for
 }  // namespace
@@ -174,7 +175,7 @@ bool Canvas::leads_near(std::size_t i, Id c) {
       out = i == slots_.size() && open_ ? clouds_->alive(c) : clouds_->cloud(c).accepting;
     if (out || i >= range_.hi || (out = meets_filling(i, c))) break;
     const TokenId t = at(i);
-    c = t == kMasked ? clouds_->any(c) : clouds_->token(c, t);
+    c = t == kMasked ? clouds_->shallow(clouds_->any(c), deep_) : clouds_->token(c, t);
   }
   for (std::size_t k = 0; k < path.size(); ++k) leads_near_[from + k].emplace(path[k], out);
   return out;
@@ -188,12 +189,16 @@ bool Canvas::nearby(std::size_t width) {
   near_ = std::min(changed_ + 1 + width, slots_.size());
   for (auto& known : leads_near_) known.clear();
   Undo anew([&] { near_ = kNowhere; });
-  if (!leads_near(from, clouds_->of(filling_->states[from]))) return false;
+  if (thin_.empty()) thin_.push_back(before_[0]);
+  while (thin_.size() <= from)
+    thin_.push_back(clouds_->token(thin_.back(), filling_->tokens[thin_.size() - 1]));
+  deep_ = clouds_->depth(thin_[from]) + kDeeper;
+  if (!leads_near(from, thin_[from])) return false;
   Filling found;
   found.tokens.assign(filling_->tokens.begin(), filling_->tokens.begin() + static_cast<std::ptrdiff_t>(from));
   found.states.assign(filling_->states.begin(),
                       filling_->states.begin() + static_cast<std::ptrdiff_t>(from) + 1);
-  if (!build(from, found)) return false;
+  if (!build(from, found)) return !clouds_->seen_blind();
   shown_ = std::move(found);
   return true;
 }

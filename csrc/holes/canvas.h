@@ -109,6 +109,7 @@ class Canvas {
   // The same of what meets the filling before slot near_; kNowhere: no bound.
   std::vector<FlatMap<uint32_t, bool>> leads_near_;
   std::size_t near_ = kNowhere;
+  uint32_t deep_ = 0;  // symbols of stacks that are followed there
   std::optional<Filling> filling_;
   std::vector<Id> thin_;          // the clouds along it
   std::optional<Filling> shown_;  // of the change that was asked for last
