@@ -12,9 +12,9 @@ namespace {
 constexpr std::size_t kTries = 400;     // of one filling, beyond two a slot
 constexpr std::size_t kReplayed = 256;  // tokens of one way that are tried by reading all that follows
 constexpr std::size_t kWidths[] = {1, 4, 16, 64};  // slots on each side of a change that are written anew
-constexpr uint32_t kDeeper = 6;  // symbols that stacks may have there beyond those of the filling
-constexpr std::size_t kDies = 12;              // slots that are read to show that nothing leads on
-constexpr std::size_t kBuilt = 24;      // ways of a slot for which a filling is looked for
+constexpr uint32_t kDeeper = 6;    // symbols that stacks may have there beyond those of the filling, at least
+constexpr std::size_t kDies = 12;  // slots that are read to show that nothing leads on
+constexpr std::size_t kBuilt = 24;  // ways of a slot for which a filling is looked for
 }  // namespace
 
 Canvas::Canvas(std::shared_ptr<Clouds> clouds, const Vocabulary& vocabulary, StateId start, std::size_t slots,
@@ -192,7 +192,7 @@ bool Canvas::nearby(std::size_t width) {
   if (thin_.empty()) thin_.push_back(before_[0]);
   while (thin_.size() <= from)
     thin_.push_back(clouds_->token(thin_.back(), filling_->tokens[thin_.size() - 1]));
-  deep_ = clouds_->depth(thin_[from]) + kDeeper;
+  deep_ = (clouds_->depth(thin_[from]) / kDeeper + 2) * kDeeper;  // few bounds, whose clouds are shared
   if (!leads_near(from, thin_[from])) return false;
   Filling found;
   found.tokens.assign(filling_->tokens.begin(), filling_->tokens.begin() + static_cast<std::ptrdiff_t>(from));

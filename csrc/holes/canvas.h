@@ -9,9 +9,10 @@
 // can be read on through the other slots to an end. That is exact but where clouds are blind: then "no" is
 // still a proof, and "yes" is said only of a *filling*, tokens for all slots that the parser has read, text
 // captured and all. One is kept, of what was said yes to last: a token that leads back to its states, or
-// whose rest it can still read, needs no search. Else it is looked for near the slot first: from the filling a few
-// slots before it back to the filling a few slots behind it. What is read on from such a part of F shows "yes";
-// what is read on from a cloud that holds more than F, as it was when fewer slots were known, shows "no".
+// whose rest it can still read, needs no search. Else it is looked for near the slot first: from the filling
+// a few slots before it back to the filling a few slots behind it. What is read on from such a part of F
+// shows "yes"; what is read on from a cloud that holds more than F, as it was when fewer slots were known,
+// shows "no".
 #pragma once
 
 #include <cstdint>
@@ -100,7 +101,7 @@ class Canvas {
   const TokenId pad_;
   std::vector<TokenId> slots_;
   std::vector<Id> before_;  // those of F that are known
-  std::vector<Id> wider_;    // F when fewer slots were known: it holds all that F does; kUntold: not known
+  std::vector<Id> wider_;   // F when fewer slots were known: it holds all that F does; kUntold: not known
   std::size_t changed_ = kNowhere;
   TokenId to_ = kMasked;
   Range range_;

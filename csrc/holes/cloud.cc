@@ -368,7 +368,8 @@ Clouds::Id Clouds::any(Id c) {
 StackId Clouds::shallow(StackId s, uint32_t symbols) {
   check_depth();
   const StackArena& stacks = parser_.stacks();
-  if (s == StackArena::none() || symbols == 0) return stacks.has_end(s) ? StackArena::end() : StackArena::none();
+  if (s == StackArena::none() || symbols == 0)
+    return stacks.has_end(s) ? StackArena::end() : StackArena::none();
   if (s == StackArena::end()) return s;
   const uint64_t at = pair_key(s.v, symbols);
   if (const StackId* known = shallow_stacks_.find(at)) return *known;
@@ -393,7 +394,8 @@ Clouds::Id Clouds::shallow(Id c, uint32_t symbols) {
   out.blind = clouds_[c].blind;
   const std::vector<Group> groups = clouds_[c].groups;
   for (const Group& e : groups)
-    if (const StackId s = shallow(e.stack, symbols); s != StackArena::none()) out.groups.push_back({e.set, s});
+    if (const StackId s = shallow(e.stack, symbols); s != StackArena::none())
+      out.groups.push_back({e.set, s});
   const Id made = intern(out);
   shallow_.emplace(at, made);
   return made;
@@ -404,7 +406,8 @@ uint32_t Clouds::depth(StackId s) {
   if (parser_.stacks().has_end(s)) return 0;
   if (const uint32_t* known = depths_.find(s.v)) return *known;
   uint32_t out = 1u << 20;
-  const std::vector<StackEntry> entries(parser_.stacks().entries(s).begin(), parser_.stacks().entries(s).end());
+  const std::vector<StackEntry> entries(parser_.stacks().entries(s).begin(),
+                                        parser_.stacks().entries(s).end());
   for (const StackEntry& e : entries) out = std::min(out, depth(e.rest) + 1);
   depths_.emplace(s.v, out);
   return out;

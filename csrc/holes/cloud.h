@@ -58,8 +58,8 @@ class Clouds {
   Id of(StateId s);
   Id token(Id c, TokenId t);
   Id any(Id c);
-  // What of a cloud has stacks of at most so many symbols: a part of it. Clouds after ever more unknown tokens
-  // are ever new ones, these are few.
+  // What of a cloud has stacks of at most so many symbols: a part of it. Clouds after ever more unknown
+  // tokens are ever new ones, these are few.
   Id shallow(Id c, uint32_t symbols);
   // Symbols of the least of its stacks.
   uint32_t depth(Id c);
@@ -141,9 +141,9 @@ class Clouds {
   FlatMap<uint64_t, Id> tokens_;   // by cloud and token
   FlatMap<uint32_t, Id> any_, of_;
   FlatMap<uint32_t, bool> alive_;
-  FlatMap<uint64_t, StackId> shallow_stacks_;  // by stacks and symbols
-  FlatMap<uint64_t, Id> shallow_;              // by cloud and symbols
-  FlatMap<uint32_t, uint32_t> depths_;         // of stacks
+  FlatMap<uint64_t, StackId> shallow_stacks_;                 // by stacks and symbols
+  FlatMap<uint64_t, Id> shallow_;                             // by cloud and symbols
+  FlatMap<uint32_t, uint32_t> depths_;                        // of stacks
   std::unordered_map<uint64_t, FlatMap<uint32_t, Id>> left_;  // by stacks and label, then places
   std::unordered_map<uint64_t, Alternatives> expansions_;
   FlatMap<uint64_t, bool> visited_;  // while stacks are entered

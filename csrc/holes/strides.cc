@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/depth.h"
 #include "base/work.h"
@@ -9,9 +10,10 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kStrides = 42;  // of RegexArena::attached
-constexpr uint32_t kLarge = 64;     // nodes of a branch of which it is remembered what it does
-}
+constexpr std::size_t kMostBranches = std::size_t{64} << 20;  // bytes of what is remembered of branches
+constexpr uint32_t kStrides = 42;                             // of RegexArena::attached
+constexpr uint32_t kLarge = 64;  // nodes of a branch of which it is remembered what it does
+}  // namespace
 
 Strides& Strides::of(RegexArena& regexes, const Vocabulary& vocabulary) {
   return regexes.attached<Strides>(kStrides, [&] { return std::make_shared<Strides>(regexes, vocabulary); });
@@ -74,7 +76,9 @@ const Strides::Branch& Strides::branch(uint32_t node, RegexId r) {
   auto made = std::make_unique<Branch>();
   Gathering all{*made, {}};
   gather(node, r, all);
-  bytes_ += sizeof(Branch) + made->left.size() * 64 + made->exits.size() * 8;
+  const std::size_t more = sizeof(Branch) + made->left.size() * 64 + made->exits.size() * 8;
+  bytes_ += more;
+  branch_bytes_ += more;
   branches_.push_back(std::move(made));
   branch_index_.emplace(key, static_cast<uint32_t>(branches_.size() - 1));
   return *branches_.back();
@@ -84,7 +88,8 @@ void Strides::Gathering::add(RegexId to, std::span<const TokenId> tokens) {
   const auto [i, fresh] = number.emplace(to.v, static_cast<uint32_t>(out.left.size()));
   if (fresh) out.left.push_back({to, {}});
   std::vector<TokenId>& some = out.left[i].examples;
-  for (std::size_t k = 0; k < tokens.size() && some.size() < Stride::kExamples; ++k) some.push_back(tokens[k]);
+  for (std::size_t k = 0; k < tokens.size() && some.size() < Stride::kExamples; ++k)
+    some.push_back(tokens[k]);
 }
 
 // Everything below a node that the regex reads from there.
@@ -119,6 +124,11 @@ void Strides::gather(uint32_t from, RegexId r, Gathering& out) {
 const Stride& Strides::stride(RegexId r, uint32_t places) {
   const uint64_t key = (static_cast<uint64_t>(r.v) << 32) | places;
   if (const uint32_t* known = known_.find(key)) return *strides_[*known];
+  if (branch_bytes_ > kMostBranches) {
+    branches_.clear();
+    branch_index_.clear();
+    bytes_ -= std::exchange(branch_bytes_, 0);
+  }
   Branch all;
   Gathering gathering{all, {}};
   const std::vector<uint32_t> from = sets_[places];

@@ -3,8 +3,8 @@
 // In: a regex, and the places of the trie at which tokens go on with it: the root, or where a terminal in
 // front of it ended. Out: the derivatives in which tokens end inside it, and the places at which it ends
 // within tokens. Cost: a walk of the trie below those places, once for each pair, but for large branches in
-// which the derivative is one that was met there before; what stands behind the regex does not matter to it, so
-// all grammars of a world share the answers.
+// which the derivative is one that was met there before; what stands behind the regex does not matter to it,
+// so all grammars of a world share the answers.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,7 @@ class Strides {
   std::vector<std::unique_ptr<Stride>> strides_;
   FlatMap<uint64_t, uint32_t> branch_index_;
   std::vector<std::unique_ptr<Branch>> branches_;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0, branch_bytes_ = 0;
 };
 
 }  // namespace structgen
