@@ -1,10 +1,10 @@
 """Random schemas whose items are compared (uniqueItems), with holes, against enumeration.
 
-The texts of such a schema are finitely many: arrays of a few values, up to two levels deep, of which the
-plain matcher says which are instances. The law of `infill` is checked on all of them: a middle belongs to it
-exactly where prefix, middle and suffix are one of these texts, and what is live is the beginning of a middle.
-Where an answer says that something was too much to decide (`mask_exact`, an error of a limit), it may miss
-middles, and all that it takes is a beginning of one nevertheless.
+The texts of such a schema are finitely many: arrays of a few values and objects, up to two levels deep, of
+which the plain matcher says which are instances. The law of `infill` is checked on all of them: a middle
+belongs to it exactly where prefix, middle and suffix are one of these texts, and what is live is the
+beginning of a middle. Where an answer says that something was too much to decide (`mask_exact`, an error of
+a limit), it may miss middles, and all that it takes is a beginning of one nevertheless.
 
 `python -m oracles.random_items FIRST COUNT` checks seeds and prints a line a failure.
 """
@@ -22,6 +22,7 @@ from oracles.random_holes import json_compiler
 from oracles.strategies import Seeded, Source
 from structgen import errors
 
+NAMES = ("k", "kk")
 ATOMS: tuple[Any, ...] = (1, 11, 2, True, False, "a", "aa")
 HOW = {"whitespace": "compact", "numbers": "canonical", "strings": "plain"}
 MOST = 3  # items of an array
@@ -42,7 +43,33 @@ def items(source: Source, depth: int) -> Any:
         return array(source, depth - 1)
     if source.chance(15):
         return {"type": "boolean"}
+    if source.chance(25):
+        return members(source)
     return {"enum": values(source, depth)}
+
+
+def members(source: Source) -> dict[str, Any]:
+    """A schema of objects, of which there are few."""
+    names = NAMES[: source.integer(1, len(NAMES))]
+    out: dict[str, Any] = {
+        "type": "object",
+        "properties": {n: {"enum": values(source, 0)[:2]} for n in names},
+        "additionalProperties": False,
+    }
+    if source.chance(40):
+        out["required"] = [source.pick(names)]
+    return out
+
+
+def objects(properties: dict[str, Any]) -> set[str]:
+    """The texts of objects that have some of the members, in their order."""
+    ways = [[None, *part["enum"]] for part in properties.values()]
+    return {
+        json.dumps(
+            {k: v for k, v in zip(properties, row, strict=True) if v is not None}, separators=(",", ":")
+        )
+        for row in itertools.product(*ways)
+    }
 
 
 def array(source: Source, depth: int) -> dict[str, Any]:
@@ -68,9 +95,10 @@ def array(source: Source, depth: int) -> dict[str, Any]:
 
 
 def instances(schema: Any, inside: Any) -> list[bytes]:
-    """Every text of a schema: arrays of the values that are named in it, as far as the matcher agrees."""
+    """Every text of a schema: arrays of the values that it has in them, as far as the matcher agrees."""
     atoms: list[Any] = []
     arrays: list[Any] = []
+    written: set[str] = set()
 
     def look(part: Any) -> None:
         if isinstance(part, dict):
@@ -80,6 +108,8 @@ def instances(schema: Any, inside: Any) -> list[bytes]:
                         (arrays if isinstance(v, list) else atoms).append(v)
                 elif key == "type" and value == "boolean":
                     atoms.extend((True, False))
+                elif key == "properties":
+                    written.update(objects(value))
                 else:
                     look(value)
         elif isinstance(part, list):
@@ -88,6 +118,7 @@ def instances(schema: Any, inside: Any) -> list[bytes]:
 
     look(schema)
     leaves = sorted({json.dumps(a) for a in atoms})
+    leaves = sorted({*leaves, *written})
     inner = set(leaves) | {json.dumps(a, separators=(",", ":")) for a in arrays} | {"[]"}
     if depth_of(schema) > 1:
         for n in range(1, MOST + 1):

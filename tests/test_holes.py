@@ -467,6 +467,7 @@ ENUMS = [
 ]
 SETS = {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True}
 INTEGERS = {"items": {"type": "integer"}, "uniqueItems": True}
+KEYED = {"type": "object", "properties": {"k": {"enum": [1, 2]}}, "additionalProperties": False}
 
 
 @pytest.mark.parametrize(
@@ -487,12 +488,29 @@ INTEGERS = {"items": {"type": "integer"}, "uniqueItems": True}
         ({"items": {"anyOf": [{"const": [1]}, {"type": "integer"}]}, "uniqueItems": True},
          "[", "1]]", ["[", "5,["], ["[1],["]),
         ({"items": {"enum": [[1], [2]]}, "uniqueItems": True}, "[[", "],[1]]", ["2"], ["1"]),
+        ({"items": KEYED, "uniqueItems": True}, '[{"k', '{"k":1}]', ['":2},', '":2},{},'], ['":1},']),
+        ({"items": KEYED, "uniqueItems": True}, '[{"k":', '{"k":1}]', ["2},", "2},{},"], ["1", "1},"]),
     ],
     ids=str,
 )  # fmt: skip
 def test_what_the_suffix_repeats(schema, prefix, suffix, right, wrong):
     """Which items may stand in the hole is told by those behind it, and by those of other branches."""
     middles_are(COMPILER.json_schema(schema, whitespace="compact"), prefix, suffix, right, wrong)
+
+
+def test_an_item_begun_in_a_name_that_the_suffix_repeats_later():
+    """Two objects of the suffix are equal, whatever stands in the hole."""
+    whole = COMPILER.json_schema({"items": KEYED, "uniqueItems": True}, whitespace="compact")
+    with pytest.raises(errors.UnsatisfiableInfill):
+        whole.infill('[{"k":2},{"k', ':1},{},{"k":1}]')
+
+
+@pytest.mark.parametrize("suffix", ['","cd"]', '"]'])
+def test_the_shortest_middle_is_found_before_an_item_that_is_not_needed(suffix):
+    schema = {"items": {"type": "string"}, "uniqueItems": True}
+    matcher = COMPILER.json_schema(schema, whitespace="compact").infill("[", suffix).matcher()
+    assert matcher.shortest_completion() == b'"'
+    assert matcher.tokens_needed() == 2
 
 
 def test_what_was_too_much_to_decide_is_left_out_and_said():

@@ -156,7 +156,9 @@ class Middles : public Productions {
     CaptureId outer = i.capture;
     if (outer.v <= 1) return false;
     parser.captures().innermost(outer);
-    if (outer.v > 1) return true;
+    // What stands above a label's reader is the name of a member: the captured text is that of the item
+    // around.
+    if (outer.v > 1 || parser.regexes().node(i.regex).labelled) return true;
     for (const StackEntry& e : parser.stacks().entries(i.stack))
       if (e.top.kind() != Symbol::kReader || grammar_->productions().compares(e.top.rule_id())) return true;
     return false;

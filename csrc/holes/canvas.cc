@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/undo.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -10,7 +11,10 @@ namespace structgen {
 namespace {
 constexpr std::size_t kTries = 400;     // of one filling, beyond two a slot
 constexpr std::size_t kReplayed = 256;  // tokens of one way that are tried by reading all that follows
-constexpr std::size_t kBuilt = 24;      // ways of a slot for which a filling is looked for
+constexpr std::size_t kWidths[] = {1, 4, 16, 64};  // slots on each side of a change that are written anew
+constexpr uint32_t kDeeper = 6;    // symbols that stacks may have there beyond those of the filling, at least
+constexpr std::size_t kDies = 12;  // slots that are read to show that nothing leads on
+constexpr std::size_t kBuilt = 24;  // ways of a slot for which a filling is looked for
 }  // namespace
 
 Canvas::Canvas(std::shared_ptr<Clouds> clouds, const Vocabulary& vocabulary, StateId start, std::size_t slots,
@@ -22,8 +26,10 @@ Canvas::Canvas(std::shared_ptr<Clouds> clouds, const Vocabulary& vocabulary, Sta
       pad_(pad),
       slots_(slots, kMasked),
       before_{clouds_->of(start)},
+      wider_(slots + 1, kUntold),
       leads_(slots + 1),
-      leads_changed_(slots + 1) {}
+      leads_changed_(slots + 1),
+      leads_near_(slots + 1) {}
 
 Canvas::Canvas(const Canvas& o)
     : clouds_(o.clouds_),
@@ -33,8 +39,10 @@ Canvas::Canvas(const Canvas& o)
       pad_(o.pad_),
       slots_(o.slots_),
       before_(o.before_),
+      wider_(o.wider_),
       leads_(o.slots_.size() + 1),
       leads_changed_(o.slots_.size() + 1),
+      leads_near_(o.slots_.size() + 1),
       filling_(o.filling_) {}
 
 std::size_t Canvas::byte_size() const {
@@ -151,6 +159,73 @@ bool Canvas::leads(std::size_t i, Id c) {
   return out;
 }
 
+// The same as far as it is told by the filling, or an end, in front of slot near_.
+bool Canvas::leads_near(std::size_t i, Id c) {
+  const std::size_t from = i;
+  std::vector<Id> path;
+  bool out = false;
+  for (; c != Clouds::kNone && i <= near_; ++i) {
+    if (const bool* told = leads_near_[i].find(c)) {
+      out = *told;
+      break;
+    }
+    path.push_back(c);
+    charge();
+    if (i >= range_.lo && i <= range_.hi)
+      out = i == slots_.size() && open_ ? clouds_->alive(c) : clouds_->cloud(c).accepting;
+    if (out || i >= range_.hi || (out = meets_filling(i, c))) break;
+    const TokenId t = at(i);
+    c = t == kMasked ? clouds_->shallow(clouds_->any(c), deep_) : clouds_->token(c, t);
+  }
+  for (std::size_t k = 0; k < path.size(); ++k) leads_near_[from + k].emplace(path[k], out);
+  return out;
+}
+
+// Whether the change fits if only so many slots on each side of it are written anew; shown_ then says how.
+bool Canvas::nearby(std::size_t width) {
+  const std::size_t length = filling_->tokens.size();
+  if (changed_ > length + width || changed_ + 1 > range_.hi) return false;
+  const std::size_t from = std::min(changed_ - std::min(changed_, width), length);
+  near_ = std::min(changed_ + 1 + width, slots_.size());
+  for (auto& known : leads_near_) known.clear();
+  Undo anew([&] { near_ = kNowhere; });
+  if (thin_.empty()) thin_.push_back(before_[0]);
+  while (thin_.size() <= from)
+    thin_.push_back(clouds_->token(thin_.back(), filling_->tokens[thin_.size() - 1]));
+  deep_ = (clouds_->depth(thin_[from]) / kDeeper + 2) * kDeeper;  // few bounds, whose clouds are shared
+  if (!leads_near(from, thin_[from])) return false;
+  Filling found;
+  found.tokens.assign(filling_->tokens.begin(), filling_->tokens.begin() + static_cast<std::ptrdiff_t>(from));
+  found.states.assign(filling_->states.begin(),
+                      filling_->states.begin() + static_cast<std::ptrdiff_t>(from) + 1);
+  if (!build(from, found)) return !clouds_->seen_blind();
+  shown_ = std::move(found);
+  return true;
+}
+
+// Whether the change is ruled out by what was possible when fewer slots were known.
+bool Canvas::dies() {
+  if (changed_ >= wider_.size() || wider_[changed_] == kUntold) return false;
+  Id c = clouds_->token(wider_[changed_], to_);
+  for (std::size_t i = changed_ + 1; c != Clouds::kNone; ++i) {
+    if (i > changed_ + kDies || i >= range_.hi) return false;
+    if (i >= range_.lo && clouds_->cloud(c).accepting) return false;
+    c = at(i) == kMasked ? clouds_->any(c) : clouds_->token(c, at(i));
+  }
+  return true;
+}
+
+// A filling of the slots as they are.
+void Canvas::begin_filling() {
+  if (filling_) return;
+  const std::size_t changed = changed_;
+  const TokenId to = to_;
+  change(kNowhere, kMasked);
+  Filling found;
+  if (range_.any && leads(0, before(0)) && show(found)) keep(std::move(found));
+  change(changed, to);
+}
+
 StateId Canvas::walk(StateId s, TokenId t) {
   for (char c : vocabulary_.bytes(t)) {
     s = clouds_->parser().step(s, static_cast<uint8_t>(c));
@@ -163,12 +238,12 @@ StateId Canvas::walk(StateId s, TokenId t) {
 bool Canvas::next_way(std::size_t i, StateId s, std::size_t skip, Try& out) {
   bool found = false;
   clouds_->ways(clouds_->of(s), [&](Id c, RegexId r, uint32_t places, std::size_t left) {
-    if (!leads(i + 1, c)) return true;
+    if (!reaches(i + 1, c)) return true;
     const std::vector<TokenId> some = clouds_->strides().stride(r, places).left[left].examples;
     for (std::size_t k = 0; k < some.size(); ++k) {
       const TokenId t = some[(k + i) % some.size()];  // texts that are captured differ, then
       const StateId to = walk(s, t);
-      if (to == Parser::dead() || !leads(i + 1, clouds_->of(to))) continue;
+      if (to == Parser::dead() || !reaches(i + 1, clouds_->of(to))) continue;
       if (skip-- > 0) continue;
       out = {t, to};
       found = true;
@@ -319,11 +394,15 @@ Verdict Canvas::decide() {
       shown_ = std::move(quick);
       return Verdict::kYes;
     }
+    if (to_ >= 0) {
+      if (dies()) return Verdict::kNo;
+      for (std::size_t k = 0; filling_ && k < std::size(kWidths); ++k)
+        if (nearby(kWidths[k])) return Verdict::kYes;
+    }
   }
   if (!somewhere()) return Verdict::kNo;
-  if (!clouds_->seen_blind()) return Verdict::kYes;
   Filling found;
-  if (!show(found)) return Verdict::kUnknown;
+  if (!show(found)) return clouds_->seen_blind() ? Verdict::kUnknown : Verdict::kYes;
   shown_ = std::move(found);
   return Verdict::kYes;
 }
@@ -345,6 +424,7 @@ Verdict Canvas::allows(std::size_t slot, TokenId t) {
     without.clear(slot);
     return without.allows(slot, t);
   }
+  begin_filling();
   change(slot, t);
   if (filling_ && range_.any) {
     const std::size_t length = filling_->tokens.size();
@@ -376,7 +456,9 @@ Verdict Canvas::set(std::size_t slot, TokenId t) {
 }
 
 void Canvas::put(std::size_t slot, TokenId t) {
+  if (slots_[slot] != kMasked) clear(slot);
   slots_[slot] = t;
+  for (std::size_t i = slot + 1; i < before_.size(); ++i) wider_[i] = before_[i];
   if (before_.size() > slot + 1) before_.resize(slot + 1);
   for (std::size_t i = 0; i <= slot; ++i) leads_[i].clear();
   keep(std::nullopt);
@@ -386,6 +468,7 @@ void Canvas::put(std::size_t slot, TokenId t) {
 void Canvas::clear(std::size_t slot) {
   if (slots_[slot] == kMasked) return;
   slots_[slot] = kMasked;
+  std::fill(wider_.begin() + static_cast<std::ptrdiff_t>(slot), wider_.end(), kUntold);
   if (before_.size() > slot + 1) before_.resize(slot + 1);
   for (std::size_t i = 0; i <= slot; ++i) leads_[i].clear();
   change(kNowhere, kMasked);

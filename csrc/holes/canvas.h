@@ -9,7 +9,10 @@
 // can be read on through the other slots to an end. That is exact but where clouds are blind: then "no" is
 // still a proof, and "yes" is said only of a *filling*, tokens for all slots that the parser has read, text
 // captured and all. One is kept, of what was said yes to last: a token that leads back to its states, or
-// whose rest it can still read, needs no search.
+// whose rest it can still read, needs no search. Else it is looked for near the slot first: from the filling
+// a few slots before it back to the filling a few slots behind it. What is read on from such a part of F
+// shows "yes"; what is read on from a cloud that holds more than F, as it was when fewer slots were known,
+// shows "no".
 #pragma once
 
 #include <cstdint>
@@ -52,6 +55,7 @@ class Canvas {
  private:
   using Id = Clouds::Id;
   static constexpr std::size_t kNowhere = ~std::size_t{0};
+  static constexpr Id kUntold = ~Id{0};
   static constexpr TokenId kText = -2;  // some token that is text
   // The text ends before slot i for some i of these; where i is the number of slots, behind all of them.
   struct Range {
@@ -74,6 +78,11 @@ class Canvas {
   bool over(std::size_t i, bool accepting) const { return i >= range_.lo && i <= range_.hi && accepting; }
   Id before(std::size_t i);  // F
   bool leads(std::size_t i, Id c);
+  bool reaches(std::size_t i, Id c) { return near_ == kNowhere ? leads(i, c) : leads_near(i, c); }
+  bool leads_near(std::size_t i, Id c);
+  bool nearby(std::size_t width);
+  bool dies();
+  void begin_filling();
   bool somewhere();
   bool meets_filling(std::size_t i, Id c);
   bool free_behind(std::size_t i) const;
@@ -92,11 +101,16 @@ class Canvas {
   const TokenId pad_;
   std::vector<TokenId> slots_;
   std::vector<Id> before_;  // those of F that are known
+  std::vector<Id> wider_;   // F when fewer slots were known: it holds all that F does; kUntold: not known
   std::size_t changed_ = kNowhere;
   TokenId to_ = kMasked;
   Range range_;
   // What leads to an end from a cloud before a slot: of the slots as they are, and with the change.
   std::vector<FlatMap<uint32_t, bool>> leads_, leads_changed_;
+  // The same of what meets the filling before slot near_; kNowhere: no bound.
+  std::vector<FlatMap<uint32_t, bool>> leads_near_;
+  std::size_t near_ = kNowhere;
+  uint32_t deep_ = 0;  // symbols of stacks that are followed there
   std::optional<Filling> filling_;
   std::vector<Id> thin_;          // the clouds along it
   std::optional<Filling> shown_;  // of the change that was asked for last

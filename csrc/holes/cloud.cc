@@ -365,6 +365,60 @@ Clouds::Id Clouds::any(Id c) {
   return made;
 }
 
+StackId Clouds::shallow(StackId s, uint32_t symbols) {
+  check_depth();
+  const StackArena& stacks = parser_.stacks();
+  if (s == StackArena::none() || symbols == 0)
+    return stacks.has_end(s) ? StackArena::end() : StackArena::none();
+  if (s == StackArena::end()) return s;
+  const uint64_t at = pair_key(s.v, symbols);
+  if (const StackId* known = shallow_stacks_.find(at)) return *known;
+  charge();
+  std::vector<StackId> kept;
+  if (stacks.has_end(s)) kept.push_back(StackArena::end());
+  const std::vector<StackEntry> entries(stacks.entries(s).begin(), stacks.entries(s).end());
+  for (const StackEntry& e : entries)
+    if (const StackId rest = shallow(e.rest, symbols - 1); rest != StackArena::none())
+      kept.push_back(parser_.stacks().push(e.top, rest));
+  const StackId out = kept.empty() ? StackArena::none() : parser_.stacks().unite(std::span(kept));
+  shallow_stacks_.emplace(at, out);
+  return out;
+}
+
+Clouds::Id Clouds::shallow(Id c, uint32_t symbols) {
+  if (c == kNone || clouds_[c].open) return c;
+  const uint64_t at = pair_key(c, symbols);
+  if (const Id* known = shallow_.find(at)) return *known;
+  Gathered out;
+  out.accepting = clouds_[c].accepting;
+  out.blind = clouds_[c].blind;
+  const std::vector<Group> groups = clouds_[c].groups;
+  for (const Group& e : groups)
+    if (const StackId s = shallow(e.stack, symbols); s != StackArena::none())
+      out.groups.push_back({e.set, s});
+  const Id made = intern(out);
+  shallow_.emplace(at, made);
+  return made;
+}
+
+uint32_t Clouds::depth(StackId s) {
+  check_depth();
+  if (parser_.stacks().has_end(s)) return 0;
+  if (const uint32_t* known = depths_.find(s.v)) return *known;
+  uint32_t out = 1u << 20;
+  const std::vector<StackEntry> entries(parser_.stacks().entries(s).begin(),
+                                        parser_.stacks().entries(s).end());
+  for (const StackEntry& e : entries) out = std::min(out, depth(e.rest) + 1);
+  depths_.emplace(s.v, out);
+  return out;
+}
+
+uint32_t Clouds::depth(Id c) {
+  uint32_t out = 0;
+  for (const Group& e : clouds_[c].groups) out = std::max(out, depth(e.stack));
+  return out;
+}
+
 bool Clouds::holds(Id c, Id part) {
   if (c == part) return true;
   const Cloud &whole = clouds_[c], &some = clouds_[part];
@@ -441,6 +495,7 @@ bool Clouds::alive(Id c) {
 bool Clouds::ways(const Entry& e, uint32_t places, const Way& f) {
   check_depth();
   const Stride& s = strides_.stride(e.regex, places);
+  charge(static_cast<int64_t>(s.left.size()));
   for (std::size_t i = 0; i < s.left.size(); ++i)
     if (!f(closed({s.left[i].regex, e.stack}), e.regex, places, i)) return false;
   for (const Stride::Exit& x : s.exits) {

@@ -58,6 +58,11 @@ class Clouds {
   Id of(StateId s);
   Id token(Id c, TokenId t);
   Id any(Id c);
+  // What of a cloud has stacks of at most so many symbols: a part of it. Clouds after ever more unknown
+  // tokens are ever new ones, these are few.
+  Id shallow(Id c, uint32_t symbols);
+  // Symbols of the least of its stacks.
+  uint32_t depth(Id c);
   // Whether some text goes on from here.
   bool alive(Id c);
   // Whether everything that can be read from `part` can be read from c.
@@ -77,7 +82,7 @@ class Clouds {
   std::size_t byte_size() const;
 
  private:
-  static constexpr uint32_t kManyEntries = 20'000;
+  static constexpr uint32_t kManyEntries = 100'000;
   using Set = uint32_t;
   struct Gathered {
     std::vector<Group> groups;
@@ -110,6 +115,8 @@ class Clouds {
   Id leave(StackId s, uint32_t label, uint32_t places);
   std::vector<Entry> entries(Id c) const;
   bool ways(const Entry& e, uint32_t places, const Way& f);
+  StackId shallow(StackId s, uint32_t symbols);
+  uint32_t depth(StackId s);
   bool ends_at_edge(const std::vector<Group>& groups, uint32_t depth);
 
   RegexArena& regexes_;
@@ -134,6 +141,9 @@ class Clouds {
   FlatMap<uint64_t, Id> tokens_;   // by cloud and token
   FlatMap<uint32_t, Id> any_, of_;
   FlatMap<uint32_t, bool> alive_;
+  FlatMap<uint64_t, StackId> shallow_stacks_;                 // by stacks and symbols
+  FlatMap<uint64_t, Id> shallow_;                             // by cloud and symbols
+  FlatMap<uint32_t, uint32_t> depths_;                        // of stacks
   std::unordered_map<uint64_t, FlatMap<uint32_t, Id>> left_;  // by stacks and label, then places
   std::unordered_map<uint64_t, Alternatives> expansions_;
   FlatMap<uint64_t, bool> visited_;  // while stacks are entered

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
+#include "base/depth.h"
 #include "base/work.h"
 
 namespace structgen {
 
 namespace {
-constexpr uint32_t kStrides = 42;  // of RegexArena::attached
-}
+constexpr std::size_t kMostBranches = std::size_t{64} << 20;  // bytes of what is remembered of branches
+constexpr uint32_t kStrides = 42;                             // of RegexArena::attached
+constexpr uint32_t kLarge = 64;  // nodes of a branch of which it is remembered what it does
+}  // namespace
 
 Strides& Strides::of(RegexArena& regexes, const Vocabulary& vocabulary) {
   return regexes.attached<Strides>(kStrides, [&] { return std::make_shared<Strides>(regexes, vocabulary); });
@@ -63,22 +67,76 @@ void Strides::walk(RegexId r, uint32_t places, Token&& token, Out&& out) {
   }
 }
 
+// What a branch of the trie does to a regex, with what large branches below it do, which are told apart: most
+// regexes of one grammar differ along a few tokens only, as all texts but one of an object's names do.
+const Strides::Branch& Strides::branch(uint32_t node, RegexId r) {
+  check_depth();
+  const uint64_t key = (static_cast<uint64_t>(node) << 32) | r.v;
+  if (const uint32_t* known = branch_index_.find(key)) return *branches_[*known];
+  auto made = std::make_unique<Branch>();
+  Gathering all{*made, {}};
+  gather(node, r, all);
+  const std::size_t more = sizeof(Branch) + made->left.size() * 64 + made->exits.size() * 8;
+  bytes_ += more;
+  branch_bytes_ += more;
+  branches_.push_back(std::move(made));
+  branch_index_.emplace(key, static_cast<uint32_t>(branches_.size() - 1));
+  return *branches_.back();
+}
+
+void Strides::Gathering::add(RegexId to, std::span<const TokenId> tokens) {
+  const auto [i, fresh] = number.emplace(to.v, static_cast<uint32_t>(out.left.size()));
+  if (fresh) out.left.push_back({to, {}});
+  std::vector<TokenId>& some = out.left[i].examples;
+  for (std::size_t k = 0; k < tokens.size() && some.size() < Stride::kExamples; ++k)
+    some.push_back(tokens[k]);
+}
+
+// Everything below a node that the regex reads from there.
+void Strides::gather(uint32_t from, RegexId r, Gathering& out) {
+  const TokenTrie& trie = vocabulary_.trie();
+  std::vector<std::pair<uint32_t, RegexId>> todo{{from, r}};
+  while (!todo.empty()) {
+    const auto [node, d] = todo.back();
+    todo.pop_back();
+    if (node != from && trie.node(node).end - node >= kLarge) {
+      const Branch& below = branch(node, d);
+      charge(static_cast<int64_t>(1 + below.left.size() + below.exits.size() / 8));
+      for (const Stride::Left& l : below.left) out.add(l.regex, l.examples);
+      out.out.exits.insert(out.out.exits.end(), below.exits.begin(), below.exits.end());
+      continue;
+    }
+    const TokenTrie::Kids& kids = trie.kids(node);
+    (kids.set & regexes_.steps(d)).for_each([&](uint8_t b) {
+      charge();
+      const RegexId to = regexes_.step(d, b);
+      if (to == RegexArena::empty()) return;
+      const uint32_t child = trie.child(kids, b);
+      const RegexNode& n = regexes_.node(to);
+      if (const auto here = trie.tokens(child); !here.empty()) out.add(to, here.first(1));
+      if (trie.leaf(child)) return;
+      if (n.nullable) out.out.exits.push_back({n.kind == RegexKind::kDone ? n.min + 1 : 0, child});
+      if (n.kind != RegexKind::kEpsilon && n.kind != RegexKind::kDone) todo.push_back({child, to});
+    });
+  }
+}
+
 const Stride& Strides::stride(RegexId r, uint32_t places) {
   const uint64_t key = (static_cast<uint64_t>(r.v) << 32) | places;
   if (const uint32_t* known = known_.find(key)) return *strides_[*known];
+  if (branch_bytes_ > kMostBranches) {
+    branches_.clear();
+    branch_index_.clear();
+    bytes_ -= std::exchange(branch_bytes_, 0);
+  }
+  Branch all;
+  Gathering gathering{all, {}};
+  const std::vector<uint32_t> from = sets_[places];
+  for (uint32_t place : from) gather(place, r, gathering);
   auto made = std::make_unique<Stride>();
-  FlatMap<uint32_t, uint32_t> number;
+  made->left = std::move(all.left);
   std::map<uint32_t, std::vector<uint32_t>> exits;
-  const TokenTrie& trie = vocabulary_.trie();
-  walk(
-      r, places,
-      [&](uint32_t node, RegexId to) {
-        const auto [i, fresh] = number.emplace(to.v, static_cast<uint32_t>(made->left.size()));
-        if (fresh) made->left.push_back({to, {}});
-        std::vector<TokenId>& some = made->left[i].examples;
-        if (some.size() < Stride::kExamples) some.push_back(trie.tokens(node)[0]);
-      },
-      [&](uint32_t node, uint32_t label) { exits[label].push_back(node); });
+  for (const auto& [label, node] : all.exits) exits[label].push_back(node);
   for (auto& [label, at] : exits) made->exits.push_back({label, intern(at)});
   bytes_ += sizeof(Stride) + made->left.size() * 64 + made->exits.size() * 8;
   strides_.push_back(std::move(made));

@@ -83,6 +83,14 @@ uint32_t Completion::floor(std::span<const Symbol> symbols, uint32_t depth) {
   return static_cast<uint32_t>(std::min<uint64_t>(out, kMaxText));
 }
 
+// The same of the rules among them, of which one expansion is looked at.
+uint64_t Completion::floor_of_rules(std::span<const Symbol> symbols) {
+  uint64_t out = 0;
+  for (const Symbol s : symbols)
+    if (s.kind() == Symbol::kRule) out += floor(s.rule_id(), Reading{}, kFloorDepth);
+  return out;
+}
+
 uint32_t Completion::floor(RuleId r, const Reading& reading, uint32_t depth) {
   if (depth > kFloorDepth || parser_.marked()) return 0;
   const uint64_t key = rule_key(r, reading);
@@ -287,6 +295,8 @@ Completion::Ways Completion::rule(RuleId r, const Reading& reading, Pending from
   for (const auto& [least, symbols] : order) {
     // Past the budget the first way found is good enough.
     if (!best.empty() && ((one && least >= best[0].text.size() + least_) || steps_ > kMaxSteps)) break;
+    // One more item in front of a suffix is longer than none, however many may follow it.
+    if (!best.empty() && one && least + floor_of_rules(symbols) >= best[0].text.size() + least_) continue;
     for (Way& w : sequence(symbols, from, {})) keep(best, w.to, std::move(w.text), {});
   }
   if (memo) open_.erase(key);

@@ -66,6 +66,7 @@ class Completion {
   const std::string& shortest(RegexId r);
   uint32_t floor(RegexId r);
   uint32_t floor(std::span<const Symbol> symbols, uint32_t depth);
+  uint64_t floor_of_rules(std::span<const Symbol> symbols);
   uint32_t floor(RuleId r, const Reading& reading, uint32_t depth);
   // Memory of what is remembered: texts may be long, and a mask under a budget asks for one a token.
   static std::size_t size_of(const std::string& text) {
