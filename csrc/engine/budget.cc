@@ -722,9 +722,9 @@ std::size_t Budget::staying(StateId s) {
   return std::min(kTooMany, needed(behind) + bytes + 1);
 }
 
-// Takes out the tokens that leave too little with the text that they write. What was left out of a grammar for
-// a text that was captured is not left out without it, so what completes the blind state need not complete the
-// real one. Where nothing is being captured, those are the tokens that begin to.
+// Takes out the tokens that leave too little with the text that they write. What was left out of a grammar
+// for a text that was captured is not left out without it, so what completes the blind state need not
+// complete the real one. Where nothing is being captured, those are the tokens that begin to.
 void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = grammar_.vocabulary();
   const bool capturing = epoch_.masks.blind(here_) != here_;
