@@ -159,8 +159,8 @@ BUGS = (
     Bug(
         "a blind cloud's yes is a promise: captured text in other slots may be the same",
         "csrc/holes/canvas.cc",
-        "if (!clouds_->seen_blind()) return Verdict::kYes;",
-        "return Verdict::kYes;",
+        "if (!show(found)) return clouds_->seen_blind() ? Verdict::kUnknown : Verdict::kYes;",
+        "if (!show(found)) return Verdict::kYes;",
     ),
     Bug(
         "the end of a text may stand behind the slot that has it",
