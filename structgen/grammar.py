@@ -619,8 +619,8 @@ class Matcher:
             return self._bounds(False)
 
     def _bounds(self, search: bool) -> tuple[int, int]:
-        """`token_bounds`; without `search` its high bound is that of a completion shortest in bytes, or of
-        the fewest tokens found so far: microseconds."""
+        """`token_bounds`; without `search` its high bound is that of a completion shortest in bytes:
+        microseconds."""
         least, enough = self._core.tokens_needed(search)
         if least < 0:
             raise UnsatisfiableBudget("no tokens of the vocabulary complete the text")

@@ -9,20 +9,27 @@
 // The problem. With 5 tokens left, a token that begins a long value is allowed by the grammar and must not be
 // written. Deciding that takes a completion for each of the states that the tokens lead to.
 //
-// The idea. The tokens that finish from a state are counted along a shortest completion's text, cut into as
-// few tokens as it takes. After `{"a":` with 4 tokens left, a an integer, b a required boolean:
+// The idea. The tokens that finish from a state are counted along its shortest completion, cut into as few
+// tokens as it takes. After `{"a":` with 4 tokens left, a an integer, b a required boolean:
 //
 //     needed(s)     the shortest completion is `0,"b":true}`: say 4 tokens, and the end token makes 5. More
 //                   than 4, so no text is known that ends in time
 //     with 5 left   `1` leads to a state that needs 4: `,"b":true}` in 3 tokens, and the end. It is kept
 //     judged()      `12` and `13` lead to one state, which is looked at once
-//     promise()     the states along the text learn what they need and the token that keeps to it, so that
-//                   a later mask offers this token: what was promised is kept
+//     plan(s)       the tokens that needed() counted; the first of them is in every mask
+//     planned()     the next state may have another completion, equally short, that takes more tokens. Then
+//                   the plan that the text has followed so far is followed on
 //
 // The count is an upper bound: another text may be longer and take fewer tokens. Where it does not fit, and
 // few tokens are left (kExact), or nothing else would be, fewer are looked for (engine/reach.h); so is a way
 // where the vocabulary cannot spell that text. Two bounds spare most of both: bytes that complete the state
 // (parse/lengths.h) and a byte a token say that the budget suffices, engine/outline.h that it does not.
+//
+// One answer. needed() and plan() are functions of a state, planned() of the text and the budget: it looks
+// back to the last place where needed() was no more than what was left there, and follows that plan, or the
+// one that a search finds where the text left it. So a second matcher, a draft that was rolled back and a
+// replay get the same mask. Only a search that meets its limit of work may tell more where parts of it were
+// searched before; then the mask is not exact, and says so.
 //
 // Inside a captured key or item every token would make states of its own, so the walk uses blind states
 // (mask/fill.h). A completion from a blind state that meets no poison holds for every text. Where the text
@@ -32,11 +39,11 @@
 // undecided after kTrials are refused.
 //
 // Invariants. A mask under a budget is a subset of the plain mask. After a token of it the budget suffices
-// again. It is not empty where needed() was at most the budget, because the promised token is always in it.
+// again. It is not empty where needed() was at most the budget, because the plan's token is always in it.
 //
 // Rejected. A shortest path in tokens for each state: exact, but a search over the vocabulary at each step;
-// reach.h does it where it decides something. Completions without promises: another text of equal length,
-// found from the next state, may take more tokens, and the mask would be empty.
+// reach.h does it where it decides something. Promises kept in the epoch (each state along a completion
+// learns that it can be finished by it): a mask then depended on the texts that were asked about earlier.
 #include "engine/budget.h"
 
 #include <algorithm>
@@ -59,11 +66,8 @@ constexpr uint64_t kAskedReach = 20'000'000;    // of one that was asked for, a 
 constexpr uint64_t kTextReach = 100'000;        // the same where captured text decides
 constexpr uint64_t kSpellReach = 200'000;       // for one state whose shortest text cannot be spelled
 constexpr std::size_t kDeep = 64;               // tokens up to which fewer are looked for
-constexpr std::size_t kPromised = 1 << 16;      // bytes of a completion whose states are remembered
 constexpr std::size_t kTrialBytes = 16u << 20;  // that their states and regexes may take
 constexpr uint64_t kWork = 1'000'000;           // of one mask's completions, about a second
-constexpr std::size_t kLikely = 4;              // completions remembered for a state whose text is not known
-constexpr TokenId kUnproved = -2;               // no tokens are known that finish, and some may
 constexpr std::size_t kAttempts = 3;            // of tokens alike, to find one
 
 // Whether the string that a token writes a piece of differs from every string in the text for certain. It
@@ -99,47 +103,14 @@ bool more_than(std::span<const uint32_t> row, std::size_t n) {
 }
 }  // namespace
 
-// Takes a text that is said to complete s; the tokens it takes, or kTooMany where it does not. The states
-// along it learn what they need: another completion of the same length, found from one of them, may take
-// more.
-std::size_t Budget::promise(StateId s, std::string_view text) {
+// Tokens that a text takes from s, the end token included; kTooMany where it does not complete s, or the
+// vocabulary cannot spell it.
+std::size_t Budget::tokens_of(StateId s, std::string_view text) {
   std::vector<Piece> pieces;
   if (!spell(grammar_.vocabulary().trie(), text, pieces)) return kTooMany;
-  Parser& parser = epoch_.parser;
-  std::vector<StateId> on;
-  StateId state = s;
-  std::size_t at = 0, left = pieces.size() + 1;
-  for (std::size_t i = 0;; ++i, --left) {
-    const auto known = epoch_.needed.find(state.v);
-    if (known != epoch_.needed.end() && known->second.tokens <= left) {  // what follows was shown before
-      if (i == 0) return known->second.tokens;
-      break;
-    }
-    on.push_back(state);
-    if (i == pieces.size() || at >= kPromised) {
-      if (at == text.size() && !parser.state(state).accepting) return kTooMany;
-      break;
-    }
-    for (; at < pieces[i].end; ++at) state = parser.step(state, static_cast<uint8_t>(text[at]));
-    if (state == Parser::dead()) return kTooMany;
-  }
-  left = pieces.size() + 1;
-  for (std::size_t i = 0; i < on.size(); ++i, --left)
-    epoch_.needed[on[i].v] = {left, i < pieces.size() ? pieces[i].token : -1};
-  return pieces.size() + 1;
-}
-
-// The text that keeps what is promised to s.
-std::string Budget::promised(StateId s) {
-  std::string out;
-  for (;;) {
-    const auto it = epoch_.needed.find(s.v);
-    if (it == epoch_.needed.end() || it->second.tokens >= kTooMany) return out + epoch_.completion.of(s);
-    if (it->second.next < 0) return out;
-    const std::string_view bytes = grammar_.vocabulary().bytes(it->second.next);
-    for (char b : bytes) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
-    out += bytes;
-  }
+  for (char b : text)
+    if (s != Parser::dead()) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
+  return s != Parser::dead() && epoch_.parser.state(s).accepting ? pieces.size() + 1 : kTooMany;
 }
 
 // Whether what completes s, which is without its captured text, is as short as with any text.
@@ -153,103 +124,153 @@ bool Budget::any_text(StateId s) {
   return !epoch_.completion.text_matters(s);
 }
 
-// Upper bound on the tokens that finish from s, EOS included.
-std::size_t Budget::needed(StateId s) {
+// What the shortest completion of s takes, or that of s without its captured text.
+Finish Budget::spelled(StateId s) {
   check_depth();
+  if (parser().state(s).accepting) return {1, Finish::kOwn};
+  if (const auto it = epoch_.needed.find(s.v); it != epoch_.needed.end()) {
+    const bool sought = it->second.from != Finish::kOwn && it->second.from != Finish::kBlind;
+    return sought ? Finish{kTooMany, Finish::kNone} : it->second;
+  }
+  Finish best{kTooMany, Finish::kNone};
+  if (const StateId blind = epoch_.masks.blind(s); blind != s) {
+    if (const Finish any = spelled(blind);
+        any.tokens < kTooMany && tokens_of(s, epoch_.completion.of(blind)) < kTooMany)
+      best = {any.tokens, Finish::kBlind};
+    if (best.tokens < kTooMany && !grammar_.subset() && any_text(blind)) return best;
+  }
+  try {
+    if (const std::size_t own = tokens_of(s, epoch_.completion.of(s)); own < best.tokens)
+      best = {own, Finish::kOwn};
+  } catch (const Error& e) {
+    if (!e.is_limit() || (best.tokens == kTooMany && s == here())) throw;
+  }
+  return best;
+}
+
+// Upper bound on the tokens that finish from s, EOS included. A function of s: see the opening.
+std::size_t Budget::needed(StateId s) {
   if (epoch_.limits) {
     const uint32_t tokens = epoch_.limits->way(s).tokens;
     return tokens == Limits::kNever ? kTooMany : tokens + 1;
   }
   if (const auto it = epoch_.needed.find(s.v); it != epoch_.needed.end()) {
-    unproved_ = unproved_ || it->second.next == kUnproved;
+    unproved_ = unproved_ || it->second.from == Finish::kUnproved;
     return it->second.tokens;
   }
-  std::size_t best = kTooMany;
-  const StateId blind = epoch_.masks.blind(s);
-  if (blind != s) {
-    if (needed(blind) < kTooMany) best = promise(s, promised(blind));
-    if (const auto it = epoch_.likely.find(blind.v); it != epoch_.likely.end())
-      for (const std::string& text : it->second) best = std::min(best, promise(s, text));
-    if (best < kTooMany && !grammar_.subset() && any_text(blind)) return best;
-  }
-  try {
-    const std::string text = epoch_.completion.of(s);
-    best = std::min(best, promise(s, text));
-  } catch (const Error& e) {
-    if (!e.is_limit() || (best == kTooMany && s == here_)) throw;
-  }
-  if (best == kTooMany) {
+  Finish best = spelled(s);
+  if (best.tokens == kTooMany) {
     const Reach::Answer found = find(s, false);
-    if (found == Reach::Answer::kYes) return epoch_.needed.at(s.v).tokens;
-    // Not shown to fit, so not offered.
-    epoch_.needed[s.v] = {kTooMany, found == Reach::Answer::kNo ? -1 : kUnproved};
-    unproved_ = unproved_ || found != Reach::Answer::kNo;
+    unproved_ = unproved_ || found == Reach::Answer::kUnknown;
+    if (found == Reach::Answer::kYes)
+      best = {epoch_.found.at(s.v).size() + 1, Finish::kFound};
+    else if (found == Reach::Answer::kUnknown)  // not shown to fit, so not offered
+      best.from = Finish::kUnproved;
   }
-  return best;
+  epoch_.needed[s.v] = best;
+  return best.tokens;
 }
 
-// Whether any tokens can be found that complete s, whose shortest text cannot be spelled. `asked`: at more
-// cost.
+// The tokens by which needed() counted, without the end token.
+std::vector<TokenId> Budget::plan(StateId s) {
+  std::vector<TokenId> out;
+  if (parser().state(s).accepting || needed(s) == kTooMany) return out;
+  const Finish::From from = epoch_.needed.at(s.v).from;
+  if (from == Finish::kFound) return epoch_.found.at(s.v);
+  std::vector<Piece> pieces;
+  spell(grammar_.vocabulary().trie(),
+        epoch_.completion.of(from == Finish::kBlind ? epoch_.masks.blind(s) : s), pieces);
+  for (const Piece& p : pieces) out.push_back(p.token);
+  return out;
+}
+
+std::string Budget::bytes_of(std::span<const TokenId> tokens) const {
+  std::string out;
+  for (const TokenId t : tokens) out += grammar_.vocabulary().bytes(t);
+  return out;
+}
+
+// Whether tokens complete s.
+bool Budget::follow(StateId s, std::span<const TokenId> tokens) {
+  for (const TokenId t : tokens)
+    for (char b : grammar_.vocabulary().bytes(t))
+      if (s != Parser::dead()) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
+  return s != Parser::dead() && parser().state(s).accepting;
+}
+
+// Whether any tokens can be found that complete s, whose shortest text cannot be spelled; then they are in
+// Epoch::found. `asked`: at more cost.
 Reach::Answer Budget::find(StateId s, bool asked) {
+  if (epoch_.found.contains(s.v)) return Reach::Answer::kYes;
   uint64_t work = asked ? kAskedReach : std::min(kSpellReach, spelling_), exact_work = kTextReach;
   const uint64_t before = work;
-  const StateId any = epoch_.masks.blind(s);
-  Reach::Answer found = epoch_.reach.find(any, work);
+  std::vector<TokenId> tokens;
+  const auto ends = [&](StateId at) { return spelled(at).tokens < kTooMany; };
+  const auto search = [&](Reach& reach, StateId at, uint64_t& left) {
+    const Reach::Answer found = reach.find(at, ends, tokens, left);
+    if (found != Reach::Answer::kYes) return found;
+    const std::vector<TokenId> rest = plan(at);
+    tokens.insert(tokens.end(), rest.begin(), rest.end());
+    return follow(s, tokens) ? found : Reach::Answer::kUnknown;
+  };
+  Reach::Answer out = search(epoch_.reach, epoch_.masks.blind(s), work);
   if (!asked) spelling_ -= before - work;
-  if (found == Reach::Answer::kYes && !follow(s, any)) found = Reach::Answer::kUnknown;
-  if (found == Reach::Answer::kUnknown && asked) found = epoch_.exact_reach.find(s, exact_work);
-  return found;
+  if (out == Reach::Answer::kUnknown && asked) out = search(epoch_.exact_reach, s, exact_work);
+  if (out == Reach::Answer::kYes) epoch_.found.emplace(s.v, std::move(tokens));
+  return out;
 }
 
-// Takes the tokens that complete `blind`, which is s without its captured text, as a promise to s; false
-// where the text is in the way.
-bool Budget::follow(StateId s, StateId blind) {
-  if (s == blind) return true;
-  std::vector<std::pair<StateId, TokenId>> on;
-  while (!epoch_.parser.state(s).accepting) {
-    const auto it = epoch_.needed.find(blind.v);
-    if (it == epoch_.needed.end() || it->second.next < 0) return false;
-    on.emplace_back(s, it->second.next);
-    for (char b : grammar_.vocabulary().bytes(it->second.next)) {
-      s = epoch_.parser.step(s, static_cast<uint8_t>(b));
-      blind = epoch_.masks.blind(epoch_.parser.step(blind, static_cast<uint8_t>(b)));
-    }
-    if (s == Parser::dead()) return false;
+// Whether `budget` tokens can complete s, known or looked for. `way`: takes the tokens after a yes.
+Reach::Answer Budget::within(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way) {
+  if (const auto it = epoch_.needed.find(s.v); it != epoch_.needed.end() && it->second.tokens <= budget) {
+    if (way) *way = plan(s);
+    return Reach::Answer::kYes;
   }
-  std::size_t left = 1;
-  epoch_.needed[s.v] = {left, -1};
-  while (!on.empty()) {
-    const auto [at, token] = on.back();
-    on.pop_back();
-    const auto [known, fresh] = epoch_.needed.try_emplace(at.v, Finish{left + 1, token});
-    if (!fresh && known->second.tokens > left + 1) known->second = {left + 1, token};
-    left = known->second.tokens;
+  const StateId any = epoch_.masks.blind(s);
+  if (epoch_.reach.least(any) > budget) return Reach::Answer::kNo;
+  if (budget > kDeep) return Reach::Answer::kUnknown;
+  const Reach::Answer out = epoch_.reach.within(any, budget, work);
+  if (out != Reach::Answer::kYes || (any == s && !way)) return out;
+  std::vector<TokenId> tokens;
+  if (!first_way(epoch_.reach, any, budget, tokens, work) || (any != s && !follow(s, tokens)))
+    return Reach::Answer::kUnknown;
+  if (way) *way = std::move(tokens);
+  return out;
+}
+
+// Of the ways from s that take at most k tokens, the end token included, the first in the order of edges;
+// there is one. False: too much work.
+bool Budget::first_way(Reach& search, StateId s, std::size_t k, std::vector<TokenId>& out, uint64_t& work) {
+  for (out.clear(); !parser().state(s).accepting; --k) {
+    if (needed(s) <= k) {
+      const std::vector<TokenId> rest = plan(s);
+      out.insert(out.end(), rest.begin(), rest.end());
+      return true;
+    }
+    const std::vector<std::pair<StateId, TokenId>>* edges = search.next(s, work);
+    if (!edges) return false;
+    const auto edge = std::ranges::find_if(
+        *edges, [&](const auto& e) { return search.within(e.first, k - 1, work) == Reach::Answer::kYes; });
+    if (edge == edges->end()) return false;
+    out.push_back(edge->second);
+    s = edge->first;
   }
   return true;
 }
 
-// Whether `budget` tokens can complete s, known or looked for. After a yes that is promised to s.
-Reach::Answer Budget::within(StateId s, std::size_t budget, uint64_t& work) {
-  if (const auto it = epoch_.needed.find(s.v); it != epoch_.needed.end() && it->second.tokens <= budget)
-    return Reach::Answer::kYes;
-  const StateId any = epoch_.masks.blind(s);
-  if (epoch_.reach.least(any) > budget) return Reach::Answer::kNo;
-  if (budget > kDeep) return Reach::Answer::kUnknown;
-  const Reach::Answer found = epoch_.reach.within(any, budget, work);
-  return found == Reach::Answer::kYes && !follow(s, any) ? Reach::Answer::kUnknown : found;
-}
-
-// The same for the current state, at more cost.
-Reach::Answer Budget::asked_within(std::size_t budget) {
-  const StateId s = here_;
+// The same as within(), at more cost.
+Reach::Answer Budget::asked_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
   allow_outline(kAskedReach);
   uint64_t work = kAskedReach, exact_work = kTextReach;
   Reach::Answer found = Reach::Answer::kUnknown;
   if (!epoch_.limits) {
-    found = within(s, budget, work);
-    if (found == Reach::Answer::kUnknown && work > 0 && budget <= kDeep)
+    found = within(s, budget, work, way);
+    if (found == Reach::Answer::kUnknown && work > 0 && budget <= kDeep) {
       found = epoch_.exact_reach.least(s) > budget ? Reach::Answer::kNo
                                                    : epoch_.exact_reach.within(s, budget, exact_work);
+      if (found == Reach::Answer::kYes && way && !first_way(epoch_.exact_reach, s, budget, *way, exact_work))
+        found = Reach::Answer::kUnknown;
+    }
   } else if (budget <= kDeep) {
     found = epoch_.reach.within(epoch_.masks.blind(s), budget, work);
     if (found == Reach::Answer::kYes) {
@@ -261,64 +282,132 @@ Reach::Answer Budget::asked_within(std::size_t budget) {
 }
 
 // The same where more work is due: how few tokens suffice may be told where it is not told of many.
-Reach::Answer Budget::sought_within(std::size_t budget) {
-  const StateId s = here_;
-  const Reach::Answer found = asked_within(budget);
+Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way) {
+  const Reach::Answer found = asked_within(s, budget, way);
   if (found != Reach::Answer::kUnknown) return found;
-  if (uint64_t work = kAskedReach; descends(s, budget, work) && needed(s) <= budget)
+  if (uint64_t work = kAskedReach; descends(s, budget, work, way, false) < kTooMany)
     return Reach::Answer::kYes;
-  const std::size_t least = std::max(epoch_.reach.least(epoch_.masks.blind(s)), epoch_.exact_reach.least(s));
-  for (std::size_t k = least; k < std::min(budget, kDeep); ++k) {
-    const Reach::Answer fewer = asked_within(k);
+  for (std::size_t k = least(s); k < std::min(budget, kDeep); ++k) {
+    const Reach::Answer fewer = asked_within(s, k, way);
     if (fewer == Reach::Answer::kUnknown) break;
-    if (fewer == Reach::Answer::kYes)
-      return needed(s) <= budget ? Reach::Answer::kYes : Reach::Answer::kUnknown;
+    if (fewer == Reach::Answer::kYes) return fewer;
   }
   return Reach::Answer::kUnknown;
 }
 
-// Whether `budget` tokens are shown to complete s, where a mask looks.
-Reach::Answer Budget::few(StateId s, std::size_t budget, uint64_t& work) {
-  return budget < kExact && !epoch_.limits ? within(s, budget, work) : Reach::Answer::kNo;
+// No fewer tokens complete s.
+std::size_t Budget::least(StateId s) const {
+  return std::max(epoch_.reach.least(epoch_.masks.blind(s)), epoch_.exact_reach.least(s));
 }
 
-// Whether the longest steps that there are complete s in time.
-bool Budget::descends(StateId s, std::size_t budget, uint64_t& work) {
-  if (!epoch_.fast || epoch_.limits) return false;
-  const StateId any = epoch_.masks.blind(s);
+// Whether `budget` tokens are shown to complete s, where a mask looks.
+Reach::Answer Budget::few(StateId s, std::size_t budget, uint64_t& work) {
+  return budget < kExact && !epoch_.limits ? within(s, budget, work, nullptr) : Reach::Answer::kNo;
+}
+
+// The tokens with which the longest steps that there are complete s, at most `budget`; kTooMany: they do not.
+// `to_the_end`: such steps alone; else until what is needed() is little enough.
+std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
+                             bool to_the_end) {
+  if (!epoch_.fast || epoch_.limits) return kTooMany;
   const auto bytes = [&](StateId to) { return epoch_.lengths.of(to); };
+  const auto rest = [&](StateId to) {
+    return to_the_end ? (parser().state(to).accepting ? 1 : kTooMany) : needed(to);
+  };
   const auto next = [&](StateId from) -> TokenId {
     std::vector<Piece> pieces;
     if (!spell(grammar_.vocabulary().trie(), epoch_.completion.of(from), pieces) || pieces.empty()) return -1;
     return pieces[0].token;
   };
-  return epoch_.reach.descend(any, budget, bytes, next, work) == Reach::Answer::kYes && follow(s, any);
+  std::vector<TokenId> tokens;
+  StateId to = epoch_.masks.blind(s);
+  if (epoch_.reach.descend(to, budget, bytes, rest, next, tokens, work) != Reach::Answer::kYes)
+    return kTooMany;
+  const std::vector<TokenId> last = plan(to);
+  tokens.insert(tokens.end(), last.begin(), last.end());
+  if (!follow(s, tokens)) return kTooMany;
+  const std::size_t out = tokens.size() + 1;
+  if (way) *way = std::move(tokens);
+  return out;
+}
+
+// The token that keeps the text completable in `budget` tokens where needed() is more: see the opening.
+Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
+  const std::size_t n = past_.size() - 1;
+  const auto left = [&](std::size_t i) { return budget + (n - i); };
+  const auto goes_back = [&](std::size_t i) {
+    return i > 0 && n - i < kDeep && tokens_[i - 1] >= 0 && !grammar_.vocabulary().is_eos(tokens_[i - 1]);
+  };
+  std::size_t from = n;
+  while (goes_back(from) && needed(past_[from - 1]) > left(from - 1)) --from;
+  std::vector<TokenId> way;
+  if (goes_back(from))
+    way = plan(past_[--from]);
+  else if (const Reach::Answer found = sought_within(past_[from], left(from), &way);
+           found != Reach::Answer::kYes && from == n)
+    return found;
+  for (std::size_t k = from;; ++k) {
+    const bool on = k - from < way.size();
+    if (k == n && on) {
+      next = way[k - from];
+      return Reach::Answer::kYes;
+    }
+    if (on && tokens_[k] == way[k - from]) continue;
+    if (k == n) return Reach::Answer::kUnknown;  // the way ends here, where the text does not
+    from = k + 1;                                // the text left the way
+    way.clear();
+    const Reach::Answer found = sought_within(past_[from], left(from), &way);
+    if (found != Reach::Answer::kYes && from == n) return found;
+    k = from - 1;
+  }
 }
 
 Budget::Bounds Budget::bounds(bool search) {
-  std::size_t enough = needed(here_);
-  if (enough == kTooMany && !epoch_.limits && find(here_, true) == Reach::Answer::kYes)
-    enough = epoch_.needed.at(here_.v).tokens;
-  if (uint64_t work = kAskedReach; search && enough > kDeep && descends(here_, enough - 1, work))
-    enough = needed(here_);
-  std::size_t least =
-      std::max(epoch_.reach.least(epoch_.masks.blind(here_)), epoch_.exact_reach.least(here_));
-  for (std::size_t k = least; search && k < std::min(enough, kDeep); ++k) {
-    const Reach::Answer found = asked_within(k);
+  const StateId s = here();
+  const auto known = epoch_.bounds.find(s.v);
+  if (search && known != epoch_.bounds.end() && !grammar_.subset()) return known->second;
+  std::size_t enough = needed(s);
+  if (enough == kTooMany && !epoch_.limits && find(s, true) == Reach::Answer::kYes)
+    enough = epoch_.found.at(s.v).size() + 1;
+  if (uint64_t work = kAskedReach; search && enough > kDeep)
+    enough = std::min(enough, descends(s, enough - 1, work, nullptr, true));
+  std::size_t most = least(s);
+  for (std::size_t k = most; search && k < std::min(enough, kDeep); ++k) {
+    const Reach::Answer found = asked_within(s, k, nullptr);
     if (found == Reach::Answer::kUnknown) break;
     if (found == Reach::Answer::kYes) {
-      enough = needed(here_);
+      enough = k;
       break;
     }
-    least = k + 1;
+    most = k + 1;
   }
-  return {std::min(least, enough), enough};
+  const Bounds out{std::min(most, enough), enough};
+  if (search) epoch_.bounds[s.v] = out;
+  return out;
 }
 
-bool Budget::fits(std::size_t budget) {
+std::optional<bool> Budget::fits(std::size_t budget) {
+  const std::size_t n = past_.size() - 1;
+  if (n > 0 && !epoch_.limits) {
+    if (tokens_[n - 1] < 0) return std::nullopt;
+    StateId s = past_[n - 1];
+    const uint32_t loose = parser().state(epoch_.masks.blind(s)).loose.load(std::memory_order_relaxed);
+    if (epoch_.fast && loose != 0 && budget + 1 >= loose && !grammar_.narrowed()) return true;
+    // A mask looks at a few tokens of those alike whose text is captured.
+    bool captured = epoch_.masks.blind(s) != s;
+    for (char b : grammar_.vocabulary().bytes(tokens_[n - 1])) {
+      s = epoch_.parser.step(s, static_cast<uint8_t>(b));
+      captured = captured || epoch_.masks.blind(s) != s;
+    }
+    if (captured) return std::nullopt;
+  }
+  if (needed(here()) <= budget) return true;
+  if (n > 0 && needed(past_[n - 1]) > budget + 1) return std::nullopt;  // planned() may have the token
   uint64_t work = kMaskReach;
   allow_outline(kMaskOutline);
-  return needed(here_) <= budget || few(here_, budget, work) == Reach::Answer::kYes;
+  const Reach::Answer found = few(here(), budget, work);
+  if (found == Reach::Answer::kUnknown) return std::nullopt;
+  return found == Reach::Answer::kYes;
 }
 
 // Where something was left out of a grammar, a larger language may lack what a smaller one has.
@@ -344,13 +433,13 @@ struct Budget::Trial {
   std::vector<TokenId> taken;      // where tokens are shown one by one
   std::size_t most = 0;            // tokens that the worst of them needs, itself included
   bool tired = false;
-  bool cut = false;  // some token was looked at in vain, because that was too much
+  bool cut = false;     // some token was looked at in vain, because that was too much
+  bool sought = false;  // some token was shown to fit by a search, which only masks near the end make
   uint64_t reach = kMaskReach;
   StateId last = Parser::unknown();
   std::size_t last_needed = 0;
   StateId run = Parser::dead();  // inside a string, and what a token into it needs; dead: none
   std::size_t run_needed = 0;
-  std::vector<StateId> unasked;  // states of which a bound said enough
   std::unordered_map<uint32_t, std::vector<TokenId>>
       alike;  // by the state that they lead to without their text
   std::vector<TokenId> alone;
@@ -394,31 +483,22 @@ std::size_t Budget::Trial::judged(StateId s) {
   return last_needed;
 }
 
-// At most, where the budget suffices.
+// At most, where the budget suffices; after a search, the budget.
 std::size_t Budget::Trial::tokens_into(StateId s) {
   Epoch& epoch = of.epoch_;
   if (epoch.parser.state(s).accepting) return 2;
   if (budget == 2) return kTooMany;
   if (epoch.fast && !of.grammar_.narrowed()) {
-    if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) {
-      unasked.push_back(s);
-      return bytes + 2;
-    }
+    if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) return bytes + 2;
     if (const std::size_t back = by_way_of_run(s); back <= budget) return back;
     if (epoch.outline.known_too_few(s, budget - 1)) return kTooMany;
   }
-  std::size_t out = skips(s) ? kTooMany : of.needed(s) + 1;
-  if (out > kTooMany && !unasked.empty()) {
-    // Too much to tell by itself: the completion of another state may lead through it.
-    for (const StateId other : std::exchange(unasked, {}))
-      if (!skips(other)) of.needed(other);
-    if (const auto now = epoch.needed.find(s.v); now != epoch.needed.end()) out = now->second.tokens + 1;
-  }
+  const std::size_t out = skips(s) ? kTooMany : of.needed(s) + 1;
   if (out <= budget) return out;
   const Reach::Answer found = of.few(s, budget - 1, reach);
-  if (found == Reach::Answer::kYes) out = epoch.needed.at(s.v).tokens + 1;
   cut = cut || found == Reach::Answer::kUnknown;
-  return out;
+  sought = sought || found == Reach::Answer::kYes;
+  return found == Reach::Answer::kYes ? budget : out;
 }
 
 // The same where s is inside a character of the run that was looked at: its bytes one by one, and on from
@@ -492,7 +572,7 @@ void Budget::Trial::judge_all(StateId from) {
     return slot;
   };
   std::vector<uint32_t> at(of.grammar_.vocabulary().longest() + 2);
-  at[0] = number(from, from != of.here_);
+  at[0] = number(from, from != of.here());
   for (uint32_t i = 1; i < trie.size();) {
     if (i % 8 == 0) charge();
     const TokenTrie::Node& node = trie.node(i);
@@ -532,7 +612,7 @@ void Budget::Trial::judge_all(StateId from) {
 }
 
 void Budget::Trial::judge_one(TokenId t, StateId from) {
-  bool blind = from != of.here_;
+  bool blind = from != of.here();
   StateId s = from;
   for (char b : of.grammar_.vocabulary().bytes(t)) {
     const StateId next = of.epoch_.parser.step(s, static_cast<uint8_t>(b));
@@ -582,70 +662,77 @@ void Budget::Trial::judge_texts() {
   const std::size_t before = size();
   const bool alike_asked = of.grammar_.productions().asks_alike();
   std::size_t trials = world.byte_size() > world.policy.no_trials() ? kTrials : 0;
+  std::vector<TokenId> way;  // what completes the text after the token that fits() looked at last
   const auto fits = [&](TokenId t) {
-    if (trials >= kTrials) return Parser::dead();
+    if (trials >= kTrials) return false;
     if (of.epoch_.completion.work() > until || (trials++ % 16 == 15 && size() > before + kTrialBytes)) {
       trials = kTrials;
-      return Parser::dead();
+      return false;
     }
-    StateId s = of.here_;
+    StateId s = of.here();
     for (char b : of.grammar_.vocabulary().bytes(t)) s = of.epoch_.parser.step(s, static_cast<uint8_t>(b));
-    if (s == Parser::dead()) return s;
-    if (budget == 2) return of.epoch_.parser.state(s).accepting ? s : Parser::dead();
-    if (of.needed(s) + 1 <= budget) return s;
-    const Reach::Answer found = of.few(s, budget - 1, reach);
+    if (s == Parser::dead()) return false;
+    way.clear();
+    if (budget == 2) return of.parser().state(s).accepting;
+    if (of.needed(s) + 1 <= budget) {
+      way = of.plan(s);
+      return true;
+    }
+    if (budget > kExact) return false;
+    const Reach::Answer found = of.within(s, budget - 1, reach, &way);
     cut = cut || found == Reach::Answer::kUnknown;
-    return found == Reach::Answer::kYes ? s : Parser::dead();
+    return found == Reach::Answer::kYes;
   };
-  std::vector<uint32_t> order;  // of the states; the same in every run
-  for (const auto& [state, tokens] : alike) order.push_back(state);
-  std::sort(order.begin(), order.end());
-  for (const uint32_t state : order) {
-    const std::vector<TokenId>& tokens = alike[state];
-    std::vector<std::string>& likely = of.epoch_.likely[state];
+  // In the order of the tokens: states have numbers in the order in which they were met.
+  std::vector<const std::vector<TokenId>*> groups;
+  for (const auto& [state, tokens] : alike) groups.push_back(&tokens);
+  std::ranges::sort(groups, {}, [](const std::vector<TokenId>* tokens) { return tokens->front(); });
+  for (const std::vector<TokenId>* tokens : groups) {
     std::size_t i = 0;
     bool any = false;
-    for (; i < tokens.size() && !any && i < kAttempts; ++i) {
-      const StateId s = fits(tokens[i]);
-      if (s == Parser::dead()) continue;
-      any = true;
-      take(tokens[i]);
-      std::string text = of.promised(s);
-      if (likely.size() < kLikely && std::find(likely.begin(), likely.end(), text) == likely.end())
-        likely.push_back(std::move(text));
-    }
+    for (; i < tokens->size() && !any && i < kAttempts; ++i) any = fits((*tokens)[i]);
     if (!any) continue;
-    std::vector<const std::string*> usable;
-    std::vector<Piece> pieces;
-    for (const std::string& text : likely)
-      if (spell(of.grammar_.vocabulary().trie(), text, pieces) && pieces.size() + 2 <= budget)
-        usable.push_back(&text);
-    for (; i < tokens.size(); ++i) {
-      const std::string_view bytes = of.grammar_.vocabulary().bytes(tokens[i]);
-      const auto apart = [&](const std::string* text) { return differs(bytes, *text); };
-      if ((!alike_asked && std::ranges::any_of(usable, apart)) || fits(tokens[i]) != Parser::dead())
-        take(tokens[i]);
+    take((*tokens)[i - 1]);
+    const std::string text = of.bytes_of(way);
+    for (; i < tokens->size(); ++i) {
+      const TokenId t = (*tokens)[i];
+      if ((!alike_asked && differs(of.grammar_.vocabulary().bytes(t), text)) || fits(t)) take(t);
     }
   }
   for (TokenId t : alone)
-    if (fits(t) != Parser::dead()) take(t);
+    if (fits(t)) take(t);
 }
 
-// The tokens that keep what is promised to the current state, and no other: where what else may stand is too
-// much to tell. False: nothing is promised, or not within the budget.
+// Whether needed() of a state of the past was asked for, and is at most so much.
+bool Budget::known_within(std::size_t at, std::size_t budget) const {
+  const auto known = epoch_.needed.find(past_[at].v);
+  return known != epoch_.needed.end() && known->second.tokens <= budget;
+}
+
+void Budget::set_only(uint32_t* row, TokenId t) const {
+  std::fill(row, row + grammar_.vocabulary().words(), 0u);
+  row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+}
+
+// The token that needed() counted, and no other: where what else may stand is too much to tell. False:
+// nothing is known, or not within the budget.
 bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
-  if (epoch_.parser.state(here_).accepting && budget > 0) {
+  if (epoch_.parser.state(here()).accepting && budget > 0) {
     exact_ = false;
     std::fill(row, row + grammar_.vocabulary().words(), 0u);
     set_ends(grammar_.vocabulary(), row);
     return true;
   }
-  const auto known = epoch_.needed.find(here_.v);
-  if (known == epoch_.needed.end() || known->second.next < 0 || known->second.tokens > budget) return false;
+  if (!known_within(past_.size() - 1, budget)) {
+    const std::size_t n = past_.size() - 1;
+    if (n == 0 || tokens_[n - 1] < 0 || !known_within(n - 1, budget + 1)) return false;
+    const std::vector<TokenId> way = plan(past_[n - 1]);
+    if (way.size() < 2 || way[0] != tokens_[n - 1]) return false;
+    set_only(row, way[1]);
+  } else {
+    set_only(row, plan(here()).at(0));
+  }
   exact_ = false;
-  const uint32_t next = static_cast<uint32_t>(known->second.next);
-  std::fill(row, row + grammar_.vocabulary().words(), 0u);
-  row[next >> 5] |= 1u << (next & 31);
   return true;
 }
 
@@ -662,9 +749,9 @@ bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t b
     for (uint32_t w = 0; w < v.words(); ++w)
       for (uint32_t bits = plain[w]; bits; bits &= bits - 1) {
         const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
-        StateId s = here_;
+        StateId s = here();
         for (char b : v.bytes(static_cast<TokenId>(t))) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
-        if (s == Parser::dead() || s == here_) continue;
+        if (s == Parser::dead() || s == here()) continue;
         const std::size_t bytes = epoch_.lengths.of(epoch_.masks.blind(s));
         if (bytes >= Lengths::kFar || bytes + 2 > budget) continue;  // this token, the bytes, the end
         row[w] |= 1u << (t & 31);
@@ -678,8 +765,8 @@ bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t b
 
 // Where tokens are limited, the ways out of the limits are those that budgets count.
 bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
-  if (needed(here_) > budget) {
-    if (sought_within(budget) != Reach::Answer::kNo) unknown(budget);
+  if (needed(here()) > budget) {
+    if (sought_within(here(), budget, nullptr) != Reach::Answer::kNo) unknown(budget);
     return false;
   }
   const Vocabulary& v = grammar_.vocabulary();
@@ -688,7 +775,7 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
     set_ends(v, row);
   } else {
     const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
-    epoch_.limits->fill(here_, row, static_cast<uint32_t>(room));
+    epoch_.limits->fill(here(), row, static_cast<uint32_t>(room));
   }
   return true;
 }
@@ -697,8 +784,8 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
 // state, so does none of theirs, if they allow no other tokens.
 void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
   const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, Lengths::kFar));
-  epoch_.parser.state(here_).loose.store(loose, std::memory_order_release);
-  if (blind == here_ || !grammar_.world().cache || epoch_.spelling) return;
+  epoch_.parser.state(here()).loose.store(loose, std::memory_order_release);
+  if (blind == here() || !grammar_.world().cache || epoch_.spelling) return;
   const Vocabulary& v = grammar_.vocabulary();
   std::vector<uint32_t> any(v.words());
   write_row(*epoch_.masks.mask(blind), v, any.data());
@@ -727,11 +814,11 @@ std::size_t Budget::staying(StateId s) {
 // complete the real one. Where nothing is being captured, those are the tokens that begin to.
 void Budget::keep_finished(uint32_t* row, std::size_t budget) {
   const Vocabulary& v = grammar_.vocabulary();
-  const bool capturing = epoch_.masks.blind(here_) != here_;
-  const Mask* m = grammar_.world().cache && !capturing ? epoch_.masks.peek(here_) : nullptr;
+  const bool capturing = epoch_.masks.blind(here()) != here();
+  const Mask* m = grammar_.world().cache && !capturing ? epoch_.masks.peek(here()) : nullptr;
   const uint32_t* inside = m && m->inside_run && !epoch_.spelling ? m->dense : nullptr;
   const auto fits = [&](std::string_view bytes) {
-    StateId s = here_;
+    StateId s = here();
     bool text = capturing;
     for (char b : bytes) {
       s = epoch_.parser.step(s, static_cast<uint8_t>(b));
@@ -758,12 +845,12 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
 // Of a mask the tokens that leave enough of the budget.
 bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   const Vocabulary& v = grammar_.vocabulary();
-  if (budget == 1 && epoch_.parser.state(here_).accepting) {
+  if (budget == 1 && epoch_.parser.state(here()).accepting) {
     std::fill(row, row + v.words(), 0u);
     set_ends(v, row);
     return true;
   }
-  const StateId from = epoch_.masks.blind(here_);
+  const StateId from = epoch_.masks.blind(here());
   if (epoch_.fast && epoch_.parser.state(from).loose.load(std::memory_order_relaxed) == 0) {
     epoch_.masks.measure_with(&epoch_.lengths);
     try {
@@ -776,17 +863,20 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   }
   const uint32_t loose = epoch_.parser.state(from).loose.load(std::memory_order_relaxed);
   if (loose != 0 && budget >= loose && !grammar_.narrowed()) {
-    epoch_.parser.state(here_).loose.store(loose, std::memory_order_release);
+    epoch_.parser.state(here()).loose.store(loose, std::memory_order_release);
     return true;
   }
-  if (needed(here_) > budget) {
-    const Reach::Answer found = sought_within(budget);
+  TokenId next = -1;  // what leaves enough for certain
+  if (needed(here()) <= budget) {
+    if (const std::vector<TokenId> way = plan(here()); !way.empty()) next = way[0];
+  } else {
+    const Reach::Answer found = planned(budget, next);
     if (found == Reach::Answer::kUnknown) unknown(budget);
     if (found == Reach::Answer::kNo) return false;
   }
   // With tokens to spare, those that stay inside a run of characters need no look: they leave the rest as it
   // is, whatever was captured, and a character begun takes at most kSpare more bytes.
-  const Mask* m = grammar_.world().cache ? epoch_.masks.peek(here_) : nullptr;
+  const Mask* m = grammar_.world().cache ? epoch_.masks.peek(here()) : nullptr;
   const uint32_t* skip =
       m && m->inside_run && !epoch_.spelling && budget > needed(from) + kSpare ? m->dense : nullptr;
   // Nor do those that stay inside a pattern, by a bound for all of them.
@@ -841,7 +931,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
     if (trial.alike.empty() && trial.alone.empty()) {
       // Whatever the budget is, from here on no token needs more than the worst of these.
       most = std::max(trial.most, most);
-      if (!trial.tired && most < kTooMany) set_loose(from, row, most);
+      if (!trial.tired && !trial.sought && most < kTooMany) set_loose(from, row, most);
     } else {
       trial.judge_texts();
     }
@@ -857,13 +947,13 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   } else {
     if (leaves) {
       std::fill(row, row + v.words(), 0u);
-      if (epoch_.parser.state(here_).accepting) set_ends(v, row);
+      if (epoch_.parser.state(here()).accepting) set_ends(v, row);
     }
     for (uint32_t w = 0; w < v.words(); ++w) row[w] = (row[w] & ~open[w]) | trial.keep[w];
   }
   if (by_text) keep_finished(row, budget);
-  if (const TokenId next = epoch_.needed.at(here_.v).next; next >= 0)
-    row[static_cast<uint32_t>(next) >> 5] |= 1u << (next & 31);  // as was promised, whatever part the row was
+  if (next >= 0)  // whatever part the row was
+    row[static_cast<uint32_t>(next) >> 5] |= 1u << (next & 31);
   return true;
 }
 

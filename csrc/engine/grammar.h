@@ -30,6 +30,11 @@
 
 namespace structgen {
 
+// No fewer than `least` tokens complete a text, and `enough` do; the end token is one of them.
+struct TokenBounds {
+  std::size_t least, enough;
+};
+
 struct Epoch {
   Epoch(World& of, Productions& productions, bool limited)
       : world(of),
@@ -52,7 +57,7 @@ struct Epoch {
   std::size_t byte_size() const {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
            lengths.byte_size() + outline.byte_size() + reach.byte_size() + exact_reach.byte_size() +
-           needed.size() * 56 + likely.size() * 400 + (limits ? limits->byte_size() : 0) +
+           needed.size() * 56 + found.size() * 200 + bounds.size() * 56 + (limits ? limits->byte_size() : 0) +
            (spelling ? spelling->byte_size() : 0);
   }
   // Under the world's lock: adds what was allocated since to the world's account.
@@ -69,15 +74,17 @@ struct Epoch {
   Lengths lengths;
   const bool fast;                 // a state's mask is that of its matcher
   std::unique_ptr<Limits> limits;  // where the grammar limits tokens
-  // What budgets asked for (engine/budget.cc), by state.
+  // What budgets asked for (engine/budget.cc), by state: how many tokens suffice, tokens that a search found,
+  // bounds that were asked for.
   std::unordered_map<uint32_t, Finish> needed;
+  std::unordered_map<uint32_t, std::vector<TokenId>> found;
+  std::unordered_map<uint32_t, TokenBounds> bounds;
   Targets targets;
   Outline outline;
   Reach reach, exact_reach;  // fewer tokens than a shortest text takes; the second keeps captured text
   std::unique_ptr<Spellable>
-      spelling;  // where the vocabulary may be unable to spell what the grammar asks for
-  std::unordered_map<uint32_t, std::vector<std::string>> likely;  // completions for most captured texts
-  std::size_t limit = 0;                                          // size at which the next epoch starts
+      spelling;           // where the vocabulary may be unable to spell what the grammar asks for
+  std::size_t limit = 0;  // size at which the next epoch starts
 };
 
 class Grammar : public std::enable_shared_from_this<Grammar> {

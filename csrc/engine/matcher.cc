@@ -44,19 +44,9 @@ Matcher::Matcher(std::shared_ptr<Grammar> grammar, Request request)
 void Matcher::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
-  std::optional<std::string> kept;  // what is known to suffice here still has to
   std::vector<TokenId> way;
   if (epoch_->limits && !is_terminated()) way = epoch_->limits->remembered(current());
   if (epoch_->spelling && !is_terminated()) way = epoch_->spelling->way(current());
-  if (budgeted_ && !epoch_->limits && !is_terminated()) {
-    try {
-      Budget budget(*grammar_, *epoch_, current());
-      budget.needed(current());
-      kept = budget.promised(current());
-    } catch (const Error& e) {
-      if (e.kind() != ErrorKind::kBudgetExceeded) throw;
-    }
-  }
   std::unordered_map<uint32_t, StateId> moved;
   Parser::ImportMemo stacks;
   const auto take = [&](StateId& s) {
@@ -83,7 +73,6 @@ void Matcher::migrate() {
   if (!way.empty() && next->limits) next->limits->keep(current(), way);
   if (!way.empty() && next->spelling) next->spelling->keep(current(), way);
   next->limit = std::max(next->limit, 2 * next->byte_size());
-  if (kept) Budget(*grammar_, *epoch_, current()).promise(current(), *kept);
   back.keep();
 }
 
@@ -651,7 +640,7 @@ std::vector<std::size_t> Matcher::open_places(std::string_view text, std::string
 Budget Matcher::budget() {
   refresh();
   budgeted_ = true;
-  return Budget(*grammar_, *epoch_, current());
+  return Budget(*grammar_, *epoch_, history_, tokens_);
 }
 
 Matcher::Bounds Matcher::tokens_needed(bool search) {
@@ -661,7 +650,7 @@ Matcher::Bounds Matcher::tokens_needed(bool search) {
   return budget().bounds(search);
 }
 
-bool Matcher::fits(std::size_t tokens) {
+std::optional<bool> Matcher::fits(std::size_t tokens) {
   if (is_terminated()) return true;
   std::lock_guard hold(grammar_->world().lock);
   const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, ending_work());
@@ -683,7 +672,7 @@ std::string Matcher::shortest_completion() {
 template <class F>
 bool Matcher::budgeted(const F& f) {
   std::lock_guard hold(grammar_->world().lock);
-  Budget now(*grammar_, *epoch_, current());
+  Budget now(*grammar_, *epoch_, history_, tokens_);
   const bool found = f(now);
   if (!now.exact()) exact_ = false;
   return found;
@@ -736,7 +725,7 @@ bool Matcher::row_within(uint32_t* row, std::size_t budget) {
     std::lock_guard hold(grammar_->world().lock);
     const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, ending_work());
     refresh();
-    return Budget(*grammar_, *epoch_, current()).fill_limited(row, budget);
+    return Budget(*grammar_, *epoch_, history_, tokens_).fill_limited(row, budget);
   }
   exact_ = true;
   try {

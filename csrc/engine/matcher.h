@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -51,8 +52,9 @@ class Matcher {
   using Bounds = Budget::Bounds;
   static constexpr std::size_t kFar = Budget::kFar;
   Bounds tokens_needed(bool search);
-  // Whether fill_row_within() allows a token that leads here and leaves `budget` tokens.
-  bool fits(std::size_t budget);
+  // Whether fill_row_within() allows the last token where it leaves `budget` tokens; none: only the mask
+  // tells.
+  std::optional<bool> fits(std::size_t budget);
   std::string shortest_completion();
   bool fill_row_fast(uint32_t* row);  // only when the mask is known: takes no lock
   // Of the mask filled last: false where tokens may be missing, because it was too much to tell of some.
@@ -132,7 +134,7 @@ class Matcher {
   std::size_t terminated_ = 0;  // entries at the end that are EOS or padding
   bool exact_ = true;           // see mask_exact()
   bool stays_ = false;          // states are held by number: they are not moved to another epoch meanwhile
-  bool budgeted_ = false;       // a budget was asked for: what was promised goes with the states
+  bool budgeted_ = false;       // a budget was asked for: of several ways those that end soon are taken
 };
 
 }  // namespace structgen

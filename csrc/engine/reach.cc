@@ -114,7 +114,9 @@ bool Reach::edges_by_walk(StateId s, Edges& out, uint64_t& spent, uint64_t work)
 std::size_t Reach::known(StateId s) const {
   if (parser_.state(s).accepting) return 1;
   const auto it = needed_.find(s.v);
-  return it == needed_.end() ? kFar : it->second.tokens;
+  const auto found = found_.find(s.v);
+  return std::min(it == needed_.end() ? kFar : it->second.tokens,
+                  found == found_.end() ? kFar : found->second.tokens);
 }
 
 std::size_t Reach::least(StateId s) const {
@@ -132,14 +134,14 @@ void Reach::raise(StateId s, std::size_t least) {
 bool Reach::take(StateId s, StateId to, TokenId token) {
   const std::size_t tokens = known(to) + 1;
   if (known(s) <= tokens) return false;
-  needed_[s.v] = {tokens, token};
+  found_[s.v] = {tokens, token};
   return true;
 }
 
 std::vector<TokenId> Reach::way(StateId s) {
   std::vector<TokenId> out;
   while (!parser_.state(s).accepting) {
-    const TokenId token = needed_.at(s.v).next;
+    const TokenId token = found_.at(s.v).next;
     out.push_back(token);
     if (limited_) s = parser_.begin_token(s);
     for (char b : vocabulary_.bytes(token)) s = begin(parser_.step(s, static_cast<uint8_t>(b)));
@@ -216,45 +218,43 @@ Reach::Answer Reach::within(StateId s, std::size_t k, uint64_t& work) {
   return Answer::kNo;
 }
 
-Reach::Answer Reach::descend(StateId s, std::size_t most, const std::function<uint32_t(StateId)>& bytes,
-                             const std::function<TokenId(StateId)>& next, uint64_t& work) {
-  struct Step {
-    StateId from, to;
-    TokenId token;
-  };
-  std::vector<Step> path;
+Reach::Answer Reach::descend(StateId& s, std::size_t most, const std::function<uint32_t(StateId)>& bytes,
+                             const std::function<std::size_t(StateId)>& rest,
+                             const std::function<TokenId(StateId)>& next, std::vector<TokenId>& out,
+                             uint64_t& work) {
   std::unordered_set<uint32_t> seen{s.v};
-  while (known(s) == kFar || path.size() + known(s) > most) {
-    if (path.size() + 1 >= most) return Answer::kUnknown;
+  while (out.size() + rest(s) > most) {
+    if (out.size() + 1 >= most) return Answer::kUnknown;
     const Edges* e = edges(s, work);
     if (!e || work < e->to.size()) return Answer::kUnknown;
     work -= e->to.size();
     charge(4 * static_cast<int64_t>(e->to.size()));
-    Step best{s, Parser::dead(), -1};
+    StateId best = Parser::dead();
+    TokenId by = -1;
     uint32_t left = bytes(s);
     for (const auto& [to, token] : e->to)
       if (const uint32_t after = bytes(to); after < left && !seen.contains(to.v)) {
-        best = {s, to, token};
+        best = to;
+        by = token;
         left = after;
       }
-    if (best.token < 0) {  // between values, where bounds do not compare well
-      best.token = next(s);
-      if (best.token < 0) return Answer::kUnknown;
-      best.to = s;
-      for (char b : vocabulary_.bytes(best.token))
-        best.to = begin(parser_.step(best.to, static_cast<uint8_t>(b)));
-      if (best.to == Parser::dead() || seen.contains(best.to.v)) return Answer::kUnknown;
+    if (by < 0) {  // between values, where bounds do not compare well
+      by = next(s);
+      if (by < 0) return Answer::kUnknown;
+      best = s;
+      for (char b : vocabulary_.bytes(by)) best = begin(parser_.step(best, static_cast<uint8_t>(b)));
+      if (best == Parser::dead() || seen.contains(best.v)) return Answer::kUnknown;
     }
-    path.push_back(best);
-    s = best.to;
+    out.push_back(by);
+    s = best;
     seen.insert(s.v);
   }
-  for (; !path.empty(); path.pop_back()) take(path.back().from, path.back().to, path.back().token);
   return Answer::kYes;
 }
 
-Reach::Answer Reach::find(StateId s, uint64_t& work) {
-  if (known(s) < kFar) return Answer::kYes;
+Reach::Answer Reach::find(StateId& s, const std::function<bool(StateId)>& ends, std::vector<TokenId>& out,
+                          uint64_t& work) {
+  out.clear();
   if (least(s) == kFar) return Answer::kNo;
   struct Met {
     StateId state;
@@ -265,20 +265,17 @@ Reach::Answer Reach::find(StateId s, uint64_t& work) {
   std::unordered_set<uint32_t> seen{s.v};
   bool all = true;
   for (std::size_t i = 0; i < met.size(); ++i) {
-    const StateId here = met[i].state;
-    const Edges* e = edges(here, work);
+    if (parser_.state(met[i].state).accepting || (i > 0 && ends(met[i].state))) {
+      for (std::size_t at = i; at > 0; at = met[at].from) out.insert(out.begin(), met[at].token);
+      s = met[i].state;
+      return Answer::kYes;
+    }
+    const Edges* e = edges(met[i].state, work);
     if (!e || met.size() > kMet) return Answer::kUnknown;
     all = all && e->all;
     work -= std::min<uint64_t>(work, e->to.size());
-    for (const auto& [to, token] : e->to) {
-      if (known(to) < kFar) {
-        take(here, to, token);
-        for (std::size_t at = i; at > 0; at = met[at].from)
-          take(met[met[at].from].state, met[at].state, met[at].token);
-        return Answer::kYes;
-      }
+    for (const auto& [to, token] : e->to)
       if (least(to) < kFar && seen.insert(to.v).second) met.push_back({to, i, token});
-    }
   }
   if (!all) return Answer::kUnknown;
   for (const Met& m : met) raise(m.state, kFar);

@@ -31,20 +31,27 @@
 
 namespace structgen {
 
-// How a text is finished: the tokens that it takes, EOS included, and the next one of them (EOS: -1).
+// How many tokens are known to finish a text, EOS included, and which text was counted (engine/budget.cc).
 struct Finish {
+  enum From : uint8_t {
+    kOwn,       // the state's shortest completion
+    kBlind,     // that of the state without its captured text
+    kFound,     // tokens that Reach::find() found
+    kNone,      // none: nothing completes it
+    kUnproved,  // none is known, and some may
+  };
   std::size_t tokens;
-  TokenId next;
+  From from;
 };
 
 class Reach {
  public:
   enum class Answer : uint8_t { kNo, kYes, kUnknown };
-  // `needed`: what is known to suffice, by state; takes what is found.
+  // `needed`: what is known to suffice, by state: it spares searches.
   // `limited`: the grammar limits tokens (parse/limits.h). `exact`: captured text is kept. `outline`: what
   // proves that tokens are too few at less cost; null: nothing does.
   Reach(Parser& parser, MaskBuilder& masks, Targets& targets, const Vocabulary& vocabulary,
-        std::unordered_map<uint32_t, Finish>& needed, bool limited, bool exact, Outline* outline)
+        const std::unordered_map<uint32_t, Finish>& needed, bool limited, bool exact, Outline* outline)
       : parser_(parser),
         masks_(masks),
         targets_(targets),
@@ -59,25 +66,36 @@ class Reach {
 
   // Both from a state that begin() gave.
   // Whether k tokens, the end-of-sequence token included, can complete s. `work` is what may be spent (nodes
-  // of the trie and edges), and what is left of it. After a yes `needed` leads from s to the end.
+  // of the trie and edges), and what is left of it.
   Answer within(StateId s, std::size_t k, uint64_t& work);
-  // Whether any tokens can. `needed` likewise.
-  Answer find(StateId s, uint64_t& work);
+  // Whether any tokens can. After a yes `out` leads from s to a state of which `ends` says so, which s
+  // becomes: the nearest, and of those the first in the order of edges.
+  Answer find(StateId& s, const std::function<bool(StateId)>& ends, std::vector<TokenId>& out,
+              uint64_t& work);
   // Whether `most` tokens complete s: at each state the one that leaves the fewest bytes by `bytes` (an upper
   // bound of the bytes that complete a state), and where none leaves fewer, `next`, the first of the shortest
-  // text (-1: there is none). Yes or unknown: one way is tried. For long values, where within() would have to
-  // look at every length.
-  Answer descend(StateId s, std::size_t most, const std::function<uint32_t(StateId)>& bytes,
-                 const std::function<TokenId(StateId)>& next, uint64_t& work);
-  // Whether some tokens are known to complete s, by any search.
+  // text (-1: there is none), until `rest` tokens are few enough. Yes or unknown: one way is tried. For long
+  // values, where within() would have to look at every length. Puts the tokens into `out`; s becomes the
+  // state that they lead to.
+  Answer descend(StateId& s, std::size_t most, const std::function<uint32_t(StateId)>& bytes,
+                 const std::function<std::size_t(StateId)>& rest, const std::function<TokenId(StateId)>& next,
+                 std::vector<TokenId>& out, uint64_t& work);
+  // Distinct states that one token leads to, each with such a token, the same whatever was asked before.
+  // Null: too much work.
+  const std::vector<std::pair<StateId, TokenId>>* next(StateId s, uint64_t& work) {
+    const Edges* e = edges(s, work);
+    return e ? &e->to : nullptr;
+  }
+  // Whether some tokens are known to complete s.
   bool finished(StateId s) const { return known(s) < kFar; }
-  // The tokens to the end after a yes.
+  // The tokens to the end after a yes of within().
   std::vector<TokenId> way(StateId s);
   // No fewer tokens can complete s; kFar: none can.
   static constexpr std::size_t kFar = static_cast<std::size_t>(-1) / 2;
   std::size_t least(StateId s) const;
   std::size_t byte_size() const {
-    return bytes_ + least_.byte_size() + too_little_.byte_size() + undecided_.byte_size();
+    return bytes_ + found_.size() * 56 + least_.byte_size() + too_little_.byte_size() +
+           undecided_.byte_size();
   }
 
  private:
@@ -98,9 +116,14 @@ class Reach {
   MaskBuilder& masks_;
   Targets& targets_;
   const Vocabulary& vocabulary_;
-  std::unordered_map<uint32_t, Finish>& needed_;
+  const std::unordered_map<uint32_t, Finish>& needed_;
   const bool limited_, exact_;
   Outline* const outline_;
+  struct Step {
+    std::size_t tokens;
+    TokenId next;
+  };
+  std::unordered_map<uint32_t, Step> found_;
   std::unordered_map<uint32_t, Edges> edges_;
   FlatMap<uint32_t, std::size_t> least_;
   // A search for so many tokens, with so much work, told nothing: a search for no more tells no more.

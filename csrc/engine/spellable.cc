@@ -370,11 +370,12 @@ Reach::Answer Spellable::searched(StateId s) {
   for (Reach* search : {&reach_, &exact_reach_}) {  // without captured text first: those states are fewer
     uint64_t work = std::min(kReach, mask_work_);
     const uint64_t before = work;
-    const StateId from = search->begin(s);
-    found = search->find(from, work);
+    StateId at = search->begin(s);
+    std::vector<TokenId> tokens;
+    found = search->find(at, [](StateId) { return false; }, tokens, work);
     mask_work_ -= std::min(mask_work_, 4 * (before - work));
     if (found == Reach::Answer::kYes) {
-      keep(s, search->way(from));
+      keep(s, tokens);
       if (!known_.contains(s.v)) found = Reach::Answer::kUnknown;  // its text is in the way
     }
     if (found != Reach::Answer::kUnknown) break;

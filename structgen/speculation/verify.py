@@ -131,27 +131,30 @@ class Drawer:
                 return None
             if how.top_k is not None and int((vector >= vector[token]).sum()) > how.top_k:
                 return None
-            if self._accepts(matcher, token, budget):
+            accepted = self._accepts(matcher, token, budget)
+            if accepted:
                 return token
+            if accepted is None:
+                return None
             if attempt == 0 and scores is vector:
                 scores = vector.copy()
             scores[token] = -np.inf
         return None
 
-    def _accepts(self, matcher: Matcher, token: int, budget: int | None) -> bool:
-        """Accept a token if the mask, with its budget, would have its bit."""
+    def _accepts(self, matcher: Matcher, token: int, budget: int | None) -> bool | None:
+        """Accept a token if the mask, with its budget, would have its bit; None: only the mask can tell."""
         self._stats.checks += 1
         if not matcher.accept_token(token):
             return False
         if budget is None or matcher.is_terminated():
             return True
         try:
-            if matcher._core.fits(budget - 1):
-                return True
+            fits: bool | None = matcher._core.fits(budget - 1)
         except BudgetExceeded:
-            pass
-        matcher.rollback(1)
-        return False
+            fits = None
+        if not fits:
+            matcher.rollback(1)
+        return fits
 
     def _few(self, scores: Scores, place: int, position: int, mask: npt.NDArray[np.int32]) -> int:
         """The draw from the allowed rows of the head, or from all where many are allowed."""

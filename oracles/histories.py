@@ -1,0 +1,89 @@
+"""A mask is a function of the grammar, the text, the budget and the limits, and not of what was asked before.
+
+The oracle is a compiler of its own for every question. Cost: a compile and a mask a question, milliseconds
+where the vocabulary is small.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import structgen as sg
+
+from . import oracle
+
+PIECES = [
+    *(bytes([i]) for i in range(256)),
+    *b'{"|":|","|"]|"}|",|ab|abc|a"|b"|ab":|b","|[[|["|":"|true|12|]}|{}|""|"a"|"a":|,"a|a","b'.split(b"|"),
+]
+END = len(PIECES)
+VOCABULARY = sg.Vocabulary.from_bytes([*PIECES, b""], eos_token_ids=[END])
+# No byte but those in these: texts that others could write are not to be had.
+FEW = [bytes([b]) for b in range(32, 127)] + [t for t in PIECES if len(t) > 1]
+LACKING = sg.Vocabulary.from_bytes([*FEW, b""], eos_token_ids=[len(FEW)])
+
+
+class Question(NamedTuple):
+    tokens: tuple[int, ...]
+    left: int | None  # the budget
+
+
+class Told(NamedTuple):
+    """An error's name or the tokens of a mask, and whether the engine says that it lacks none."""
+
+    answer: Any
+    exact: bool
+
+
+def told(grammar: Any, question: Question) -> Told:
+    matcher = grammar.matcher()
+    if not matcher.accept_tokens(list(question.tokens)):
+        return Told("refused", True)
+    try:
+        row = oracle.mask_of(matcher, grammar.vocabulary.vocab_size, question.left)
+    except sg.StructgenError as error:
+        return Told(type(error).__name__, isinstance(error, sg.UnsatisfiableBudget))
+    return Told(frozenset(np.flatnonzero(row).tolist()), matcher.mask_exact)
+
+
+def questions(compiled: Callable[[], Any], source: random.Random, walks: int) -> Iterator[Question]:
+    """Along random texts, each with a compiler of its own; budgets begin near the least that suffices."""
+    least = compiled().matcher().tokens_needed()
+    for _ in range(walks):
+        grammar, tokens = compiled(), ()
+        left = least + source.choice([0, 0, 1, 2, 3, 5, 8, 12])
+        while left > 0:
+            question = Question(tokens, left)
+            yield question
+            yield Question(tokens, None)
+            answer = told(grammar, question).answer
+            allowed = sorted(answer) if isinstance(answer, frozenset) else []
+            if not allowed or (token := source.choice(allowed)) in grammar.vocabulary.eos_token_ids:
+                break
+            tokens, left = (*tokens, token), left - 1
+
+
+def differing(compiled: Callable[[], Any], seed: int, walks: int = 2, orders: int = 1) -> tuple[int, int]:
+    """Asks fresh compilers, and used ones in shuffled orders; raises where two differ, if no search met its
+    limit of work (the mask is not exact). Returns the questions, and how many differed so."""
+    source = random.Random(seed)
+    try:
+        asked = list(dict.fromkeys(questions(compiled, source, walks)))
+    except sg.StructgenError:  # no text of it can be spelled, or none is known
+        return 0, 0
+    fresh = {question: told(compiled(), question) for question in asked}
+    limited = set()
+    for _ in range(orders):
+        source.shuffle(asked)
+        used = compiled()
+        for question in asked:
+            now, first = told(used, question), fresh[question]
+            if now.answer == first.answer:
+                continue
+            assert not (now.exact and first.exact), (seed, question, first, now)
+            limited.add(question)
+    return len(asked), len(limited)
