@@ -103,14 +103,17 @@ bool more_than(std::span<const uint32_t> row, std::size_t n) {
 }
 }  // namespace
 
-// Tokens that a text takes from s, the end token included; kTooMany where it does not complete s, or the
-// vocabulary cannot spell it.
-std::size_t Budget::tokens_of(StateId s, std::string_view text) {
+// What a text takes that completes s; kTooMany where the vocabulary cannot spell it.
+Finish Budget::cut(std::string_view text, Finish::From from) const {
   std::vector<Piece> pieces;
-  if (!spell(grammar_.vocabulary().trie(), text, pieces)) return kTooMany;
+  if (!spell(grammar_.vocabulary().trie(), text, pieces)) return {kTooMany, Finish::kNone};
+  return {pieces.size() + 1, from, pieces.empty() ? -1 : pieces[0].token};
+}
+
+bool Budget::completes(StateId s, std::string_view text) {
   for (char b : text)
     if (s != Parser::dead()) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
-  return s != Parser::dead() && epoch_.parser.state(s).accepting ? pieces.size() + 1 : kTooMany;
+  return s != Parser::dead() && parser().state(s).accepting;
 }
 
 // Whether what completes s, which is without its captured text, is as short as with any text.
@@ -134,14 +137,16 @@ Finish Budget::spelled(StateId s) {
   }
   Finish best{kTooMany, Finish::kNone};
   if (const StateId blind = epoch_.masks.blind(s); blind != s) {
-    if (const Finish any = spelled(blind);
-        any.tokens < kTooMany && tokens_of(s, epoch_.completion.of(blind)) < kTooMany)
-      best = {any.tokens, Finish::kBlind};
+    const Finish any = spelled(blind);
+    if (any.tokens < kTooMany && completes(s, epoch_.completion.of(blind)))
+      best = {any.tokens, Finish::kBlind, any.next};
     if (best.tokens < kTooMany && !grammar_.subset() && any_text(blind)) return best;
   }
   try {
-    if (const std::size_t own = tokens_of(s, epoch_.completion.of(s)); own < best.tokens)
-      best = {own, Finish::kOwn};
+    const std::string& text = epoch_.completion.of(s);
+    // Of what was left out of a grammar another part may be left out here.
+    if (!grammar_.subset() || completes(s, text))
+      if (const Finish own = cut(text, Finish::kOwn); own.tokens < best.tokens) best = own;
   } catch (const Error& e) {
     if (!e.is_limit() || (best.tokens == kTooMany && s == here())) throw;
   }
@@ -163,7 +168,7 @@ std::size_t Budget::needed(StateId s) {
     const Reach::Answer found = find(s, false);
     unproved_ = unproved_ || found == Reach::Answer::kUnknown;
     if (found == Reach::Answer::kYes)
-      best = {epoch_.found.at(s.v).size() + 1, Finish::kFound};
+      best = {epoch_.found.at(s.v).size() + 1, Finish::kFound, epoch_.found.at(s.v)[0]};
     else if (found == Reach::Answer::kUnknown)  // not shown to fit, so not offered
       best.from = Finish::kUnproved;
   }
@@ -730,7 +735,7 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
     if (way.size() < 2 || way[0] != tokens_[n - 1]) return false;
     set_only(row, way[1]);
   } else {
-    set_only(row, plan(here()).at(0));
+    set_only(row, epoch_.needed.at(here().v).next);
   }
   exact_ = false;
   return true;
@@ -868,7 +873,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   }
   TokenId next = -1;  // what leaves enough for certain
   if (needed(here()) <= budget) {
-    if (const std::vector<TokenId> way = plan(here()); !way.empty()) next = way[0];
+    next = epoch_.needed.at(here().v).next;
   } else {
     const Reach::Answer found = planned(budget, next);
     if (found == Reach::Answer::kUnknown) unknown(budget);

@@ -53,7 +53,8 @@ class Budget {
   void allow_outline(uint64_t work);
   bool any_text(StateId s);
   bool leaving(StateId s, std::size_t budget, std::vector<TokenId>& out);
-  std::size_t tokens_of(StateId s, std::string_view text);
+  Finish cut(std::string_view text, Finish::From from) const;
+  bool completes(StateId s, std::string_view text);
   Finish spelled(StateId s);
   std::string bytes_of(std::span<const TokenId> tokens) const;
   std::vector<TokenId> plan(StateId s);

@@ -42,6 +42,7 @@ struct Finish {
   };
   std::size_t tokens;
   From from;
+  TokenId next = -1;  // the first of them; -1: EOS, or there are none
 };
 
 class Reach {
