@@ -150,6 +150,13 @@ Finish Budget::spelled(StateId s) {
   } catch (const Error& e) {
     if (!e.is_limit() || (best.tokens == kTooMany && s == here())) throw;
   }
+  if (best.from == Finish::kOwn && best.tokens <= 2 * kExact && epoch_.masks.blind(s) == s) {
+    std::vector<Piece> pieces;
+    std::vector<TokenId> tokens;
+    spell(grammar_.vocabulary().trie(), epoch_.completion.of(s), pieces);
+    for (const Piece& p : pieces) tokens.push_back(p.token);
+    epoch_.reach.learn(s, tokens);
+  }
   return best;
 }
 
@@ -237,6 +244,13 @@ Reach::Answer Budget::within(StateId s, std::size_t budget, uint64_t& work, std:
   const Reach::Answer out = epoch_.reach.within(any, budget, work);
   if (out != Reach::Answer::kYes || (any == s && !way)) return out;
   std::vector<TokenId> tokens;
+  if (!way) {
+    StateId to = any;
+    tokens = epoch_.reach.way(to);
+    const std::vector<TokenId> rest = plan(to);
+    tokens.insert(tokens.end(), rest.begin(), rest.end());
+    if (follow(s, tokens)) return out;
+  }
   if (!first_way(epoch_.reach, any, budget, tokens, work) || (any != s && !follow(s, tokens)))
     return Reach::Answer::kUnknown;
   if (way) *way = std::move(tokens);
@@ -279,7 +293,8 @@ Reach::Answer Budget::asked_within(StateId s, std::size_t budget, std::vector<To
   } else if (budget <= kDeep) {
     found = epoch_.reach.within(epoch_.masks.blind(s), budget, work);
     if (found == Reach::Answer::kYes) {
-      epoch_.limits->keep(s, epoch_.reach.way(epoch_.masks.blind(s)));
+      StateId from = epoch_.masks.blind(s);
+      epoch_.limits->keep(s, epoch_.reach.way(from));
       if (needed(s) > budget) found = Reach::Answer::kUnknown;  // captured text was in the way
     }
   }
@@ -872,11 +887,14 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
     return true;
   }
   TokenId next = -1;  // what leaves enough for certain
-  if (needed(here()) <= budget) {
+  const bool enough = needed(here()) <= budget;
+  // Near the end each token is searched for, so the plan is wanted only where none of them is found.
+  const bool exact = !enough && budget <= kExact;
+  if (enough) {
     next = epoch_.needed.at(here().v).next;
   } else {
-    const Reach::Answer found = planned(budget, next);
-    if (found == Reach::Answer::kUnknown) unknown(budget);
+    const Reach::Answer found = exact ? asked_within(here(), budget, nullptr) : planned(budget, next);
+    if (found == Reach::Answer::kUnknown && !exact) unknown(budget);
     if (found == Reach::Answer::kNo) return false;
   }
   // With tokens to spare, those that stay inside a run of characters need no look: they leave the rest as it
@@ -957,6 +975,11 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
     for (uint32_t w = 0; w < v.words(); ++w) row[w] = (row[w] & ~open[w]) | trial.keep[w];
   }
   if (by_text) keep_finished(row, budget);
+  if (exact && std::all_of(row, row + v.words(), [](uint32_t word) { return word == 0; })) {
+    const Reach::Answer found = planned(budget, next);
+    if (found == Reach::Answer::kUnknown) unknown(budget);
+    if (found == Reach::Answer::kNo) return false;
+  }
   if (next >= 0)  // whatever part the row was
     row[static_cast<uint32_t>(next) >> 5] |= 1u << (next & 31);
   return true;

@@ -138,13 +138,20 @@ bool Reach::take(StateId s, StateId to, TokenId token) {
   return true;
 }
 
-std::vector<TokenId> Reach::way(StateId s) {
+void Reach::learn(StateId s, std::span<const TokenId> tokens) {
+  for (std::size_t i = 0; i < tokens.size() && s != Parser::dead(); ++i) {
+    Step& slot = found_.try_emplace(s.v, Step{kFar, -1}).first->second;
+    if (tokens.size() - i + 1 < slot.tokens) slot = {tokens.size() - i + 1, tokens[i]};
+    for (char b : vocabulary_.bytes(tokens[i])) s = begin(parser_.step(s, static_cast<uint8_t>(b)));
+  }
+}
+
+std::vector<TokenId> Reach::way(StateId& s) {
   std::vector<TokenId> out;
-  while (!parser_.state(s).accepting) {
-    const TokenId token = found_.at(s.v).next;
-    out.push_back(token);
+  for (auto it = found_.find(s.v); !parser_.state(s).accepting && it != found_.end(); it = found_.find(s.v)) {
+    out.push_back(it->second.next);
     if (limited_) s = parser_.begin_token(s);
-    for (char b : vocabulary_.bytes(token)) s = begin(parser_.step(s, static_cast<uint8_t>(b)));
+    for (char b : vocabulary_.bytes(it->second.next)) s = begin(parser_.step(s, static_cast<uint8_t>(b)));
   }
   return out;
 }

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -87,10 +88,13 @@ class Reach {
     const Edges* e = edges(s, work);
     return e ? &e->to : nullptr;
   }
+  // Takes tokens that complete s, which begin() gave, as known to every state along them: searches end there.
+  void learn(StateId s, std::span<const TokenId> tokens);
   // Whether some tokens are known to complete s.
   bool finished(StateId s) const { return known(s) < kFar; }
-  // The tokens to the end after a yes of within().
-  std::vector<TokenId> way(StateId s);
+  // Tokens to the end after a yes of within(), up to a state of which `needed` knows the rest, which s
+  // becomes. Which of several ways it is depends on what was searched before.
+  std::vector<TokenId> way(StateId& s);
   // No fewer tokens can complete s; kFar: none can.
   static constexpr std::size_t kFar = static_cast<std::size_t>(-1) / 2;
   std::size_t least(StateId s) const;
