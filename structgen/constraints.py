@@ -142,12 +142,20 @@ class Constraint:
         except GrammarError as error:
             raise error if not self.name else named(error, self.name, self.value) from None
 
-    def warn(self, options: Mapping[str, Any] | None = None) -> None:
-        """Python warnings (`SchemaWarning`) of what is surely not meant in a JSON Schema."""
+    def warn(self, options: Mapping[str, Any] | None = None) -> list[str]:
+        """Python warnings (`SchemaWarning`) of what is surely not meant in a JSON Schema; the sentences."""
         if self.param == "schema" and isinstance(self.value, dict | str):
             from .linting import warn
 
-            warn(self.value, self.name, draft=(options or {}).get("draft"))
+            return warn(self.value, self.name, draft=(options or {}).get("draft"))
+        return []
+
+    def warn_of(self, grammar: CompiledGrammar, told: Sequence[str]) -> None:
+        """The same of keywords that the grammar leaves out, at places that are not told of yet."""
+        if not isinstance(self.value, CompiledGrammar) and grammar.report:
+            from .linting import not_enforced, warned
+
+            warned(not_enforced(grammar.report, told), self.name)
 
     def document(self) -> Any:
         """The schema that a prompt tells the embedded model; None where there is none."""

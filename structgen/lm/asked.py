@@ -65,9 +65,10 @@ def ask(
     """
     if constraint is None:
         return Asked(None, str, lm.start(formatted(lm, prompt, None, format)), {})
-    constraint.warn(json)
+    told = constraint.warn(json)
     style = tool_style(lm)
     grammar = constraint.compile(compiler or compiler_of(lm), json, style=style)
+    constraint.warn_of(grammar, told)
     check_vocabulary(grammar.vocabulary, lm.vocabulary)
     start = lm.start(formatted(lm, prompt, constraint.document(), format, constraint.objects()))
     names = special_names(lm) if constraint.is_tools else {}
