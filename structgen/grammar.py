@@ -434,7 +434,7 @@ class CompiledGrammar:
             document = json.loads(text) if isinstance(text, (str, bytes)) else text
             documents = {uri: getattr(registry[uri], "contents", registry[uri]) for uri in registry or ()}
             spelling = ["any" if one is None else one for one in spelling[:-1]] + spelling[-1:]
-            given = (document, spelling, documents, options.get("extra_keys", "allow"))
+            given = (document, spelling, documents, options.get("extra_keys"))
             options = {"on_limit": options["on_limit"]}
 
         def other(value: Any) -> str:

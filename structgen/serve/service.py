@@ -29,7 +29,7 @@ from ..errors import (
     UnsatisfiableSchema,
 )
 from ..frontend.tool_calls import CallReader
-from ..frontend.tools import STYLES
+from ..frontend.tools import STYLES, callable_tools
 from ..grammar import CompiledGrammar, can_end_within
 from ..limits import Limits
 from ..linting import not_enforced
@@ -46,7 +46,7 @@ from .errors import ApiError, of_constraint, of_prompt, unexpected
 from .memory import LARGE, Memory
 from .metrics import Metrics
 from .options import Options
-from .requests import Constrained, Generation
+from .requests import ChatRequest, Constrained, Generation, ResponsesRequest
 from .sequence import Job, Piece, Plan
 
 __all__ = ["Run", "Service", "Wanted"]
@@ -215,7 +215,8 @@ class Run:
             except (StructgenError, ValueError, RecursionError):
                 return False
 
-        return CallReader(self.tools.style, list(parameters), accepts, stream and not self.either)
+        names = [tool["function"]["name"] for tool in callable_tools(self.tools.tools, self.tools.choice)]
+        return CallReader(self.tools.style, names, accepts, stream and not self.either)
 
 
 class Service:
@@ -272,8 +273,17 @@ class Service:
     ) -> Constraint | None:
         return constraint_of(request, text_format)
 
-    def tools(self, tools: list[dict[str, Any]] | None, choice: Any, parallel: bool | None) -> ToolUse | None:
-        return tool_use(tools, choice, parallel, self.tool_style)
+    def tools(self, request: ChatRequest | ResponsesRequest) -> ToolUse | None:
+        use = tool_use(
+            request.tools,
+            request.tool_choice,
+            request.parallel_tool_calls,
+            self.tool_style,
+            request.structgen.extra_keys,
+        )
+        if use is None or self.options.tool_style is not None:
+            return use
+        return replace(use, style=tool_style(self.lm, use.tools, use.choice))
 
     def drawing(self, request: Generation) -> Sampling:
         """How a request wants its tokens drawn."""
