@@ -361,6 +361,8 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
     value, name, documents = given[param], "", {}
     if param == "schema" and isinstance(value, CompiledGrammar | Template):
         param = "grammar"
+    if param == "schema" and isinstance(value, list | tuple) and value and _are_texts(value):
+        param = "choice"
     _CHECK[param](value)
     if isinstance(value, os.PathLike):
         name, value = os.fspath(value), _read(value, param)
@@ -385,6 +387,10 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
         style=style,
         parallel=parallel is not False,
     )
+
+
+def _are_texts(value: Sequence[Any]) -> bool:
+    return all(isinstance(text, str) for text in value)
 
 
 def _read(path: Any, param: str) -> str:
@@ -597,11 +603,15 @@ def _pattern_text(pattern: re.Pattern[Any]) -> str:
     if pattern.flags & (re.VERBOSE | re.MULTILINE | re.LOCALE):
         raise ValueError("regex= takes no pattern with the flags VERBOSE, MULTILINE or LOCALE")
     flags = "".join(
-        letter
-        for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL), ("a", re.ASCII))
-        if pattern.flags & flag
+        letter for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL)) if pattern.flags & flag
     )
-    return f"(?{flags}:{pattern.pattern})" if flags else str(pattern.pattern)
+    # What its ASCII reading matches it matches, too, where classes are asked for and none is excluded.
+    if not pattern.flags & re.ASCII and _EXCLUDES.search(pattern.pattern):
+        flags += "u"
+    return f"(?{flags}){pattern.pattern}" if flags else str(pattern.pattern)
+
+
+_EXCLUDES = re.compile(r"\\[DWSbB]|\[\^|\(\?<?!")
 
 
 def _is_free(value: Any) -> bool:

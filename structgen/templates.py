@@ -339,7 +339,7 @@ class _Builder:
     def gap(self, part: Gen, after: str) -> int:
         b = self.b
         if part.regex is not None:
-            return b.pattern(part.regex)
+            return b.pattern(part.regex, ascii=True)
         if part.choice:
             return b.choice([b.literal(text.encode()) for text in part.choice])
         if part.schema is not None:

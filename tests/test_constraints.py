@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import json
 import random
 import re
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 import structgen as sg
 from oracles.harness import compiler
 from oracles.speculative import TableModel
+from structgen.checking import bytes_compiler
 from structgen.constraints import KINDS, constraint_of
 from structgen.generation.options import Options, Settings
 from structgen.sampling.methods import METHODS
@@ -68,7 +70,9 @@ def test_every_kind_gives_its_value(call: str, tmp_path: Path) -> None:
     assert made(schema=tmp_path / "bom.json") == 4
     assert re.fullmatch("[0-9]{3}", made(regex="[0-9]{3}"))
     assert re.fullmatch("[abc]{2}", made(regex=re.compile("[ABC]{2}", re.IGNORECASE)).lower())
+    assert re.fullmatch("(?i)ab", made(regex=re.compile("(?i)AB")))
     assert made(choice=["yes", "no"]) in ("yes", "no")
+    assert made(schema=["yes", "no"]) in ("yes", "no") and made(schema=("yes",)) == "yes"
     assert made(choice=Size) in Size
     assert made(choice=Literal["red", "blue"]) in ("red", "blue")
     assert (
@@ -86,6 +90,50 @@ def test_every_kind_gives_its_value(call: str, tmp_path: Path) -> None:
     reply = made(tools=[weather], tool_choice="required")
     assert isinstance(reply, sg.ToolReply) and reply.text == ""
     assert reply.calls[0].name == "weather" and isinstance(reply.calls[0].arguments["city"], str)
+
+
+DIGIT, ARABIC = r"\d", "\u0663"  # the digit three
+UNICODE: list[tuple[Any, str, bool]] = [  # a pattern, a text, whether it matches
+    *((rf"{DIGIT}{{2}}", text, text == "33") for text in ("33", ARABIC * 2, "3" + ARABIC)),
+    (rf"(?u){DIGIT}+", ARABIC, True),
+    (rf"(?i){DIGIT}+", ARABIC, False),
+    (rf"(?u:{DIGIT}){DIGIT}", ARABIC + "3", True),
+    (rf"(?u:{DIGIT}){DIGIT}", ARABIC * 2, False),
+    (r"\w+", "\u00e9", False),
+    (r"\W", "\u00e9", True),
+    (r"\s", "\u00a0", False),
+    (r"[^\s]", "\u00a0", True),
+    (r"a\b.b", "a\u00e9b", True),
+    (r"(?u)a\b.b", "a\u00e9b", False),
+    # A compiled pattern has no text that it does not match in Python.
+    (re.compile(DIGIT), ARABIC, False),
+    (re.compile(DIGIT), "3", True),
+    (re.compile(r"\W"), "\u00e9", False),
+    (re.compile(r"\W", re.ASCII), "\u00e9", True),
+    (re.compile(rf"(?!{DIGIT})."), ARABIC, False),
+]
+
+
+@pytest.mark.parametrize(("pattern", "text", "taken"), UNICODE)
+def test_classes_of_patterns_are_ascii(pattern: Any, text: str, taken: bool) -> None:
+    """Wherever a user or a host gives a regex; Lark's terminals are Python's (tests/test_lark.py)."""
+    compiler = bytes_compiler()
+    constraint = constraint_of({"regex": pattern})
+    assert constraint is not None
+    plain = constraint.value
+    grammars = [
+        constraint.compile(compiler),
+        compiler.compile("regex", plain),
+        compiler.regex("(?s:.*)") & sg.Regex(plain),
+        compiler.structural_tag({"type": "structural_tag", "format": {"type": "regex", "pattern": plain}}),
+        compiler.gbnf(f"root ::= Regex({json.dumps(plain)})"),
+        sg.template("{a}", a=sg.gen(regex=plain)).compile(compiler),
+    ]
+    for grammar in grammars:
+        matcher = grammar.matcher()
+        assert (matcher.accept_bytes(text) and matcher.is_accepting()) == taken, grammar
+    if isinstance(pattern, re.Pattern):
+        assert not taken or pattern.fullmatch(text)
 
 
 @pytest.mark.parametrize("style", ["hermes", "llama3", "mistral", "qwen3-coder", "deepseek-v3"])
@@ -152,6 +200,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"lark": ["a"]}, TypeError, "lark= takes the text of a Lark grammar"),
     ({"grammar": {"type": "object"}}, TypeError, "grammar= takes a compiled grammar"),
     ({"schema": 3}, ValueError, "a schema is an object"),
+    ({"schema": ["yes", 3]}, ValueError, "choice="),
     ({"schema": "order.json"}, ValueError, r"give (schema=)?pathlib.Path\('order.json'\)"),
     ({"schema": 'root ::= "a"'}, ValueError, "gbnf= or grammar="),
     ({"schema": re.compile("a")}, TypeError, "give regex="),
