@@ -255,8 +255,8 @@ class Compiler:
     def regex(self, pattern: str, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
         """Texts that match the whole pattern; Python's ``re`` syntax without back-references.
 
-        ``\\d``, ``\\w``, ``\\s`` and ``\\b`` are ASCII; ``(?u)`` in front takes every script, as ``re`` does. Named
-        groups, ``(?P<name>...)``, are the grammar's captures: ``Matcher.captures()``.
+        ``\\d``, ``\\w``, ``\\s`` and ``\\b`` are ASCII; ``(?u)`` in front takes every script, as ``re`` does.
+        Named groups, ``(?P<name>...)``, are the grammar's captures: ``Matcher.captures()``.
         """
         subset = self._subset(on_limit)
         key = ("regex", text_of(pattern, "a pattern"), subset)
