@@ -24,6 +24,7 @@ from .grammar import CompiledGrammar
 from .limits import Limits, OnLimit, is_subset
 
 if TYPE_CHECKING:
+    from .templates import Template
     from .vocabulary import Vocabulary
 
 _DRAFTS = {
@@ -364,6 +365,9 @@ class Compiler:
 
         text_of(text, "a grammar")
         return self.gbnf(text, on_limit=on_limit) if is_ebnf(text) else self.lark(text, on_limit=on_limit)
+
+    def _template(self, template: Template, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
+        return template.compile(self)  # as pickles of its grammars name it
 
     def structural_tag(
         self,

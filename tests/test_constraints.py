@@ -16,6 +16,7 @@ import pytest
 import structgen as sg
 from oracles.harness import compiler
 from oracles.speculative import TableModel
+from structgen._tokenizers.hub import hub_options
 from structgen.checking import bytes_compiler
 from structgen.constraints import KINDS, constraint_of
 from structgen.generation.options import Options, Settings
@@ -330,3 +331,67 @@ def test_a_choice_of_many_texts_is_exactly_those(seed: int) -> None:
 def test_a_hundred_thousand_choices() -> None:
     grammar = compiler().choice(f"k{i}" for i in range(100_000))
     assert grammar.matcher().accept_bytes(b"k99999") and not grammar.matcher().accept_bytes(b"k100000")
+
+
+def test_a_validator_may_raise_what_it_likes() -> None:
+    """It is an invalid value, which can be drawn again."""
+    pydantic = pytest.importorskip("pydantic")
+
+    class Coded(pydantic.BaseModel):
+        code: Literal["a", "b"]
+
+        @pydantic.field_validator("code")
+        @classmethod
+        def known(cls, code: str) -> str:
+            return {"b": "B"}[code]
+
+    class Never(Coded):
+        code: Literal["a"]
+
+    assert sg.generate(TableModel(3), "go", Coded, retries=5, seed=1, temperature=1.0).value.code == "B"
+    with pytest.raises(sg.InvalidValue, match="its validator raised KeyError: 'a' in") as caught:
+        sg.generate(TableModel(3), "go", Never)
+    assert isinstance(caught.value.error, KeyError)
+
+
+def test_a_pair_that_is_swapped() -> None:
+    class Tokenizer:
+        convert_ids_to_tokens = None
+
+    class Model:
+        forward = None
+
+    with pytest.raises(TypeError, match="the tokenizer first: swap them"):
+        sg.generate((Tokenizer(), Model()), "go")
+
+
+def test_messages_for_a_model_without_a_template() -> None:
+    messages = [{"role": "user", "content": "go"}]
+    for format in ("auto", "chat", "plain"):
+        with pytest.raises(ValueError, match="give the prompt as one text"):
+            sg.generate(TableModel(), messages, {"enum": [1]}, format=format)
+    with pytest.raises(ValueError, match="use format='plain'"):
+        sg.generate(TableModel(), "go", {"enum": [1]}, format="chat")
+
+
+def test_a_hub_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked once, and not for a minute; a folder, a proxy and offline mode ask nothing."""
+    constants = pytest.importorskip("huggingface_hub.constants")
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    asked: list[Any] = []
+
+    def refuse(address: Any, timeout: float) -> None:
+        asked.append(address)
+        raise OSError("no network")
+
+    monkeypatch.setattr("socket.create_connection", refuse)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", "https://hub.invalid")
+    assert hub_options("some/model") == {"local_files_only": True} and asked == [("hub.invalid", 443)]
+    assert hub_options(str(Path(__file__).parent)) == {} and len(asked) == 1
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert hub_options("some/model") == {} and len(asked) == 1
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.invalid")
+    assert hub_options("some/model") == {} and len(asked) == 1

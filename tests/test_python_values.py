@@ -339,7 +339,9 @@ def thrown_away(kind: Any, compiler: sg.Compiler, walks: int) -> list[str]:
         if not matcher.accept_bytes(json.dumps(junk)) or not matcher.is_accepting():
             continue
         kept = grammar.parse(json.dumps(junk))
-        if JUNK not in [part for part in parts_of(kept) if isinstance(part, str)]:
+        if not any(
+            part in (JUNK, JUNK.encode()) for part in parts_of(kept) if isinstance(part, (str, bytes))
+        ):
             found.append(json.dumps(junk))
     return found
 
@@ -461,7 +463,7 @@ def test_a_multiple_with_a_bound_of_any_size_is_parsed(start: int, compiler: sg.
     for seed in range(start, start + 20):
         kind = Types(seed).floating()
         left = {e.keyword for e in compiler.json_schema(kind).report}
-        found = refusals(kind, compiler, 10)
+        found = refusals(kind, compiler, 4)
         assert not found or "x-validator" in left, (seed, kind, found[0])
 
 
@@ -700,7 +702,7 @@ def test_decimals_beyond_what_a_double_keeps(compiler: sg.Compiler) -> None:
     for text, fits in {"0.12": True, "0.012": False, "0": False, "1": False, '"0.01"': True}.items():
         matcher = small.matcher()
         assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits, text
-    doubles = compiler.json_schema(Annotated[float, Field(multiple_of=3, ge=1e30)])
+    doubles = compiler.json_schema(Annotated[float, Field(multiple_of=0.01, ge=1e5)])
     assert [e.keyword for e in doubles.report] == ["x-validator"]  # rests of doubles of this size
 
 

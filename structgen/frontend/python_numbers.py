@@ -27,6 +27,7 @@ Bound = tuple[Any, bool]  # a number; whether it is excluded
 _EXACT_DIGITS = 15  # of a number that a double gives back
 _DIVISIBLE = 10**27  # the largest quotient that Python's decimals, of 28 digits, divide without rounding
 _FAR = 10**10  # quotients from which on a validator's rests are no use: a third of multiples are refused
+_DIVISOR = 10**6  # of a multiple that a grammar writes without much work
 _WIDEST = 10**4000  # a whole number that pydantic reads
 _ROUNDED_DOWN = decimal.Context(_EXACT_DIGITS, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX)
 _ROUNDED_UP = decimal.Context(_EXACT_DIGITS, decimal.ROUND_CEILING, decimal.MIN_EMIN, decimal.MAX_EMAX)
@@ -91,7 +92,7 @@ def _far_multiples(step: float, size: int, low: Bound | None, high: Bound | None
     top, bottom = step.as_integer_ratio()
     power = max(0, size.bit_length() - 53)
     unit = math.lcm(top, 2**power)
-    if bottom == 1 and unit < min(10**18, size // 10**4):
+    if bottom == 1 and unit < min(_DIVISOR, size // 10**4):
         return {**bounds, "multipleOf": unit}
     doubled = (math.ldexp(step, i) for i in range(2100))
     found = [x for x in itertools.takewhile(lambda x: x < size, doubled) if x >= size // 10**4]

@@ -210,7 +210,8 @@ class Engine:
     """A search that can be stopped and gone on with.
 
     Attributes:
-        root: of the tree. texts: found so far, by their ids. left: texts that left the frontier, in order, each once.
+        root: of the tree. texts: found so far, by their ids. left: texts that left the frontier, in order,
+            each once.
         ordered: texts leave the frontier best first: no child was dropped, and ranks are log-probabilities
             plus an h that is never too low and never above 0 (which is for the caller to know).
         steps, tokens, forwards, seconds: spent so far. Tokens are those of the tree, of looks ahead and of
