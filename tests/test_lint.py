@@ -305,10 +305,11 @@ def test_every_call_names_what_lint_knows() -> None:
         with pytest.raises(sg.GrammarError, match=re.escape(words)):
             wrapped = {"type": "json_schema", "json_schema": {"schema": schema}}
             sg.generate(TableModel(), "go", response_format=wrapped)
-    tool = {"name": "f", "parameters": {"properties": {"a": empty}, "required": ["a"]}}
+    has_none = {"type": "object", "properties": {"a": empty}, "required": ["a"]}
+    tool = {"name": "f", "parameters": has_none}
     with pytest.raises(sg.UnsatisfiableSchema, match="a/minimum: 5 and #/properties/a/maximum: 3 and"):
         sg.generate(TableModel(), "go", tools=[tool], tool_choice="f")
-    tool["parameters"] = {"properties": {"a": {"type": "integer", "minimun": 3}}}
+    tool["parameters"] = {"type": "object", "properties": {"a": {"type": "integer", "minimun": 3}}}
     with pytest.warns(sg.SchemaWarning, match="did you mean `minimum`"):
         sg.generate(None, "a is 3", tools=[tool], tool_choice="f", max_tokens=60)
 
