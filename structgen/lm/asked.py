@@ -64,6 +64,8 @@ def ask(
     Args:
         json: options of JSON Schemas, by the names of `constraints.JSON_OPTIONS`.
     """
+    if compiler is not None and not hasattr(compiler, "json_schema"):
+        raise TypeError(f"compiler is a structgen.Compiler, not {compiler!r:.60}")
     if constraint is None:
         return Asked(None, str, lm.start(formatted(lm, prompt, None, format)), {})
     told = constraint.warn(json)
