@@ -24,6 +24,7 @@ from .grammar import CompiledGrammar
 from .limits import Limits, OnLimit, is_subset
 
 if TYPE_CHECKING:
+    from .templates import Template
     from .vocabulary import Vocabulary
 
 _DRAFTS = {
@@ -115,7 +116,8 @@ class Compiler:
         formats: Literal["enforce", "annotate"] = "enforce",
         draft: str | int | None = None,
         registry: Any = None,
-        extra_keys: Literal["allow", "forbid"] = "allow",
+        extra_keys: Literal["allow", "forbid"] | None = None,
+        digits: int | None = None,
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """Compiles a JSON Schema.
@@ -146,7 +148,13 @@ class Compiler:
                 keys: ``unevaluatedProperties: false`` wherever a schema applies to a whole value, so that
                 ``allOf``, ``anyOf`` and ``$ref`` count together. Names that ``required`` or
                 ``dependentRequired`` ask for are not extra. All texts are instances of the schema as it is.
-                Needs draft 2019-09 or later.
+                Beside ``allOf`` and its like it needs draft 2019-09 or later. Default: a schema is as open as
+                it says. An object of a Python type has the keys that its validator keeps: others only with
+                ``extra="allow"``, ``extra_items=`` and ``**arguments``. A call has the arguments that its
+                function lists.
+            digits: how many a Python ``int`` has at most where its type gives no bound, 1 to 308. Default: it
+                fits 64 bits. A bound of the type counts whatever its size. ``integer`` of a JSON Schema has
+                no limit but that of ``numbers``.
             on_limit: "error" or "subset", as in `Compiler`; None: the compiler's.
 
         Raises:
@@ -166,7 +174,7 @@ class Compiler:
             and formats == "enforce"
             and draft is None
             and registry is None
-            and extra_keys == "allow"
+            and extra_keys != "forbid"
         ):
             short = (schema, "subset") if subset else schema
             known = self._known(short)
@@ -183,8 +191,7 @@ class Compiler:
         _check_spelling(numbers or "any", strings or "any")
         if formats not in ("enforce", "annotate"):
             raise ValueError(f"formats is 'enforce' or 'annotate', not {formats!r}")
-        if extra_keys not in ("allow", "forbid"):
-            raise ValueError(f"extra_keys is 'allow' or 'forbid', not {extra_keys!r}")
+        _check_of_types(extra_keys, digits)
         number = _draft_number(draft)
         parse: Callable[[str | bytes], Any] | None = None
         if isinstance(schema, (str, bytes)):
@@ -195,7 +202,7 @@ class Compiler:
             if schema.get("type") in ("json_schema", "json_object", "function"):
                 from .frontend.python_types import unwrap_openai
 
-                document, parse = unwrap_openai(schema)
+                document, parse = unwrap_openai(schema, extra_keys != "allow", digits)
                 text = _to_text(document)
                 numbers, strings = numbers or "plain", strings or "plain"
             else:
@@ -203,7 +210,7 @@ class Compiler:
         else:
             from .frontend.python_types import schema_of
 
-            document, parse = schema_of(schema)
+            document, parse = schema_of(schema, extra_keys != "allow", digits)
             text = _to_text(document)
             numbers, strings = numbers or "plain", strings or "plain"
         numbers, strings = numbers or "any", strings or "any"
@@ -238,7 +245,8 @@ class Compiler:
             "formats": formats,
             "draft": draft,
             "registry": registry,
-            "extra_keys": extra_keys if parse else "allow",  # the text is closed already
+            "extra_keys": extra_keys if parse else None,  # the text is closed already
+            "digits": digits if parse else None,
         }
         self._made(grammar, "json_schema", (schema if parse else text,), options, subset)
         if registry is None and parse is None:
@@ -248,6 +256,7 @@ class Compiler:
     def regex(self, pattern: str, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
         """Texts that match the whole pattern; Python's ``re`` syntax without back-references.
 
+        ``\\d``, ``\\w``, ``\\s`` and ``\\b`` are ASCII; ``(?u)`` in front takes every script, as ``re`` does.
         Named groups, ``(?P<name>...)``, are the grammar's captures: ``Matcher.captures()``.
         """
         subset = self._subset(on_limit)
@@ -357,6 +366,9 @@ class Compiler:
         text_of(text, "a grammar")
         return self.gbnf(text, on_limit=on_limit) if is_ebnf(text) else self.lark(text, on_limit=on_limit)
 
+    def _template(self, template: Template, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
+        return template.compile(self)  # as pickles of its grammars name it
+
     def structural_tag(
         self,
         spec: Any,
@@ -393,6 +405,8 @@ class Compiler:
         reasoning: bool = False,
         numbers: Literal["any", "plain", "canonical"] = "plain",
         strings: Literal["any", "plain"] = "plain",
+        extra_keys: Literal["allow", "forbid"] | None = None,
+        digits: int | None = None,
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """Text in which tools are called as a family of models writes calls.
@@ -409,10 +423,13 @@ class Compiler:
             parallel: whether several calls may be made.
             reasoning: whether the text begins with a section of reasoning.
             numbers, strings: as in `structural_tag`.
+            extra_keys, digits: as in `json_schema`. By default a call has the arguments that its function
+                lists.
         """
         from .frontend.tools import structural_tag
 
-        spec = structural_tag(tools, tool_choice, style, parallel, reasoning)
+        _check_of_types(extra_keys, digits)
+        spec = structural_tag(tools, tool_choice, style, parallel, reasoning, extra_keys, digits)
         return self.structural_tag(spec, numbers=numbers, strings=strings, on_limit=on_limit)
 
     def substring_of(
@@ -697,6 +714,13 @@ def _check_spelling(numbers: str, strings: str) -> None:
         raise ValueError(f"numbers is 'any', 'plain' or 'canonical', not {numbers!r}")
     if strings not in ("any", "plain"):
         raise ValueError(f"strings is 'any' or 'plain', not {strings!r}")
+
+
+def _check_of_types(extra_keys: str | None, digits: int | None) -> None:
+    if extra_keys not in ("allow", "forbid", None):
+        raise ValueError(f"extra_keys is 'allow' or 'forbid', not {extra_keys!r}")
+    if digits is not None and (type(digits) is not int or not 1 <= digits <= 308):
+        raise ValueError(f"digits is a whole number from 1 to 308, not {digits!r:.60}")
 
 
 def _draft_number(draft: str | int | None) -> int:

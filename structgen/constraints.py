@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ._siblings import beside
 from .conditions import Condition
-from .errors import GrammarError, StructgenError, UnsatisfiableSchema
+from .errors import GrammarError, StructgenError
 from .frontend.source import meant
 from .frontend.tool_calls import Begun, Call, CallReader, Part
 from .grammar import CompiledGrammar
@@ -55,7 +55,8 @@ JSON_OPTIONS: dict[str, Any] = {
     "formats": "enforce",
     "draft": None,
     "registry": None,
-    "extra_keys": "allow",
+    "extra_keys": None,
+    "digits": None,
 }
 TOOL_OPTIONS = ("tool_choice", "tool_style", "parallel_tool_calls")
 # All arguments of a call that say what its text must be.
@@ -131,26 +132,47 @@ class Constraint:
             how["registry"] = {**self.documents, **(how["registry"] or {})}
         try:
             return _COMPILE[self.param](compiler, self, how, style)
-        except UnsatisfiableSchema as error:
-            if self.param == "schema" and isinstance(self.value, dict | str):
-                from .linting import contradiction
-
-                schema = json.loads(self.value) if isinstance(self.value, str) else self.value
-                if why := contradiction(schema, draft=how["draft"], registry=how["registry"]):
-                    error.message += f": {why}"
-            raise error if not self.name else named(error, self.name, self.value) from None
         except GrammarError as error:
+            from .linting import enlarge
+
+            enlarge(error, self.schemas(), draft=how["draft"], registry=how["registry"])
             raise error if not self.name else named(error, self.name, self.value) from None
 
-    def warn(self, options: Mapping[str, Any] | None = None) -> None:
-        """Python warnings (`SchemaWarning`) of what is surely not meant in a JSON Schema."""
-        if self.param == "schema" and isinstance(self.value, dict | str):
-            from .linting import warn
+    def schemas(self) -> list[Any]:
+        """The JSON Schemas that it is made of, as dict, bool or JSON text."""
+        if self.param == "schema":
+            return [self.value] if isinstance(self.value, dict | bool | str) else []
+        if self.param == "response_format" and isinstance(self.value, dict):
+            inner = self.value.get("json_schema", self.value)
+            return [inner.get("schema")] if isinstance(inner, dict) else []
+        if not self.is_tools:
+            return []
+        found = [tool.get("function", tool) for tool in self.value if isinstance(tool, dict)]
+        return [function.get("parameters") for function in found if isinstance(function, dict)]
 
-            warn(self.value, self.name, draft=(options or {}).get("draft"))
+    def warn(self, options: Mapping[str, Any] | None = None) -> list[str]:
+        """Python warnings (`SchemaWarning`) of what is surely not meant in a JSON Schema; the sentences."""
+        schemas = self.schemas()
+        if not schemas:
+            return []
+        from .linting import warn
 
-    def document(self) -> Any:
-        """The schema that a prompt tells the embedded model; None where there is none."""
+        draft = (options or {}).get("draft")
+        return [text for schema in schemas for text in warn(schema, self.name, draft=draft)]
+
+    def warn_of(self, grammar: CompiledGrammar, told: Sequence[str]) -> None:
+        """The same of keywords that the grammar leaves out, at places that are not told of yet."""
+        if not isinstance(self.value, CompiledGrammar) and grammar.report:
+            from .linting import not_enforced, warned
+
+            warned(not_enforced(grammar.report, told), self.name)
+
+    def document(self, style: str = "hermes") -> Any:
+        """The schema that a prompt tells the embedded model; None where there is none.
+
+        Args:
+            style: of tool calls, where the constraint names none.
+        """
         if isinstance(self.value, CompiledGrammar):
             return self.value.source
         if isinstance(self.value, Template):
@@ -164,9 +186,9 @@ class Constraint:
 
             return unwrap_openai(self.value)[0]
         if self.is_tools and self.tool_choice != "none":
-            from .frontend.python_types import tools
+            from .frontend.tools import answer_document
 
-            return tools(list(self.value))[0]
+            return answer_document(self.value, self.tool_choice, self.style or style)
         return None
 
     def objects(self) -> list[dict[str, Any]] | None:
@@ -204,9 +226,10 @@ class Constraint:
         Args:
             arguments: reads the beginning of a call's arguments.
         """
-        from .frontend.tools import described
+        from .frontend.tools import callable_tools, described
 
-        names = [described(tool)["function"]["name"] for tool in self.value]
+        tools = callable_tools(self.value, self.tool_choice)
+        names = [described(tool)["function"]["name"] for tool in tools]
 
         def read(text: str) -> ToolReply:
             words, calls, parts = "", [], ""
@@ -228,12 +251,14 @@ class Constraint:
         return read
 
     def _tool_reader(self, style: str, grammar: CompiledGrammar) -> Callable[[str], ToolReply]:
-        compiler = _compiler_of(grammar)
+        from .frontend.tools import callable_tools
+
+        compiler, tools = _compiler_of(grammar), callable_tools(self.value, self.tool_choice)
 
         def read(text: str) -> ToolReply:
             if self.tool_choice == "none":
                 return ToolReply(text, [])
-            return _reply(text, style, self.value, compiler)
+            return _reply(text, style, tools, compiler)
 
         return read
 
@@ -345,6 +370,8 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
     value, name, documents = given[param], "", {}
     if param == "schema" and isinstance(value, CompiledGrammar | Template):
         param = "grammar"
+    if param == "schema" and isinstance(value, list | tuple) and value and _are_texts(value):
+        param = "choice"
     _CHECK[param](value)
     if isinstance(value, os.PathLike):
         name, value = os.fspath(value), _read(value, param)
@@ -369,6 +396,10 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
         style=style,
         parallel=parallel is not False,
     )
+
+
+def _are_texts(value: Sequence[Any]) -> bool:
+    return all(isinstance(text, str) for text in value)
 
 
 def _read(path: Any, param: str) -> str:
@@ -428,7 +459,14 @@ def _response_format(
 def _tools(compiler: Compiler, self: Constraint, how: dict[str, Any], style: str) -> CompiledGrammar:
     from .frontend.tools import structural_tag
 
-    spec = structural_tag(self.value, self.tool_choice, self.style or style, self.parallel)
+    spec = structural_tag(
+        self.value,
+        self.tool_choice,
+        self.style or style,
+        self.parallel,
+        extra_keys=how["extra_keys"],
+        digits=how["digits"],
+    )
     return compiler.structural_tag(
         _with_gaps(spec, 0 if how["whitespace"] == "compact" else 1),
         numbers=how["numbers"],
@@ -574,11 +612,15 @@ def _pattern_text(pattern: re.Pattern[Any]) -> str:
     if pattern.flags & (re.VERBOSE | re.MULTILINE | re.LOCALE):
         raise ValueError("regex= takes no pattern with the flags VERBOSE, MULTILINE or LOCALE")
     flags = "".join(
-        letter
-        for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL), ("a", re.ASCII))
-        if pattern.flags & flag
+        letter for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL)) if pattern.flags & flag
     )
-    return f"(?{flags}:{pattern.pattern})" if flags else str(pattern.pattern)
+    # What its ASCII reading matches it matches, too, where classes are asked for and none is excluded.
+    if not pattern.flags & re.ASCII and _EXCLUDES.search(pattern.pattern):
+        flags += "u"
+    return f"(?{flags}){pattern.pattern}" if flags else str(pattern.pattern)
+
+
+_EXCLUDES = re.compile(r"\\[DWSbB]|\[\^|\(\?<?!")
 
 
 def _is_free(value: Any) -> bool:

@@ -50,6 +50,12 @@ class ReportEntry:
     def __str__(self) -> str:
         return f"#{self.pointer}: {self.keyword}: {self.reason}"
 
+    @property
+    def dropped(self) -> bool:
+        """Whether the keyword has a value of a wrong kind (``"minItems": "3"``), so that all of it, or a
+        part, constrains nothing. Its author expects a rule that no text is held to."""
+        return self.reason.startswith("ignored")
+
 
 @dataclass(frozen=True, slots=True)
 class Capture:
@@ -428,7 +434,7 @@ class CompiledGrammar:
             document = json.loads(text) if isinstance(text, (str, bytes)) else text
             documents = {uri: getattr(registry[uri], "contents", registry[uri]) for uri in registry or ()}
             spelling = ["any" if one is None else one for one in spelling[:-1]] + spelling[-1:]
-            given = (document, spelling, documents, options.get("extra_keys", "allow"))
+            given = (document, spelling, documents, options.get("extra_keys"))
             options = {"on_limit": options["on_limit"]}
 
         def other(value: Any) -> str:
@@ -440,20 +446,24 @@ class CompiledGrammar:
         if self._condition is not None:
             grammar, condition = self._condition
             return f"<{grammar!r:.200} & {condition!r:.80}>"
-        kind = self._recipe[1] if self._recipe is not None else "grammar"
+        if self._infill is not None:
+            grammar, before, after = self._infill
+            return f"<{grammar!r:.200} between {_cut(before)} and {_cut(after)}>"
+        kind = self._recipe[1].lstrip("_") if self._recipe is not None else "grammar"
         source = self.source if isinstance(self.source, str) else repr(self.source)
         shown = source if len(source) <= 60 else source[:57] + "..."
         return f"<CompiledGrammar of {kind} {shown!r} over {self.vocabulary.vocab_size} tokens>"
 
     def _repr_html_(self) -> str:
-        kind = self._recipe[1] if self._recipe is not None else "grammar"
+        kind = self._recipe[1].lstrip("_") if self._recipe is not None else "grammar"
         rows = {
             "vocabulary": f"{self.vocabulary.vocab_size} tokens",
             "captures": ", ".join(self.capture_names),
         }
         for i, entry in enumerate(self.report, 1):
             rows[f"not enforced {i}"] = str(entry)
-        source = self.source if isinstance(self.source, str) else repr(self.source)
+        source = "" if self.source is None else self.source
+        source = source if isinstance(source, str) else repr(source)
         return table_html(f"CompiledGrammar of {kind}", source[:2000], {k: v for k, v in rows.items() if v})
 
     @property
@@ -464,6 +474,9 @@ class CompiledGrammar:
     @property
     def report(self) -> tuple[ReportEntry, ...]:
         """Keywords that are annotation only, with JSON pointers; empty when everything is enforced."""
+        made_of = self._condition or self._infill
+        if made_of is not None:
+            return made_of[0].report
         if self._report is None:
             entries = [ReportEntry(*e) for e in self._core.report()]
             if self._parse is not None:
@@ -474,6 +487,12 @@ class CompiledGrammar:
                 ]
             self._report = tuple(sorted(entries, key=lambda e: (e.pointer, e.keyword)))
         return self._report
+
+    @property
+    def dropped(self) -> tuple[ReportEntry, ...]:
+        """The entries of `report` whose keywords have a value of a wrong kind: ``"required": "a"``. A host
+        refuses a request that has any."""
+        return tuple(entry for entry in self.report if entry.dropped)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -890,6 +909,10 @@ def _middle(text: str | bytes) -> str | bytes:
         return text.decode() if isinstance(text, bytes) else text
     except UnicodeDecodeError:
         return text
+
+
+def _cut(text: bytes) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + b"...")
 
 
 def _compiled_again(

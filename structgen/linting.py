@@ -17,7 +17,7 @@ import json
 import re
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
@@ -28,6 +28,7 @@ from .frontend.schema_parts import type_of
 
 if TYPE_CHECKING:
     from .compiler import Compiler
+    from .grammar import ReportEntry
 
 __all__ = ["Finding", "SchemaWarning", "contradiction", "lint", "warn"]
 
@@ -36,7 +37,7 @@ _PROBES = 400
 _SECONDS = 2.0
 _SEARCHES, _CANDIDATES, _NAME = 100, 300, 60  # for names that are close; their length
 _LOOKED = 20_000  # schemas in a schema that a call looks at before it generates, and
-_WARNED = 10  # warnings of one call
+_WARNED = 10  # warnings of one call or grammar
 _PATTERN = 2000  # characters of a pattern that is looked at
 _LONG = 2000  # bytes of a shortest text from which on it is told
 _ROOT = "urn:structgen:lint"
@@ -92,6 +93,7 @@ _ODD = (
     "ignored", "below 0", "not a whole number", "reference ", "an empty list", "'any' is",
     "names no known draft",
 )  # fmt: skip
+_IDLE = ("unknown ", "not a keyword of this draft")  # what a client of a server may not expect
 
 
 def not_meant(reason: str) -> bool:
@@ -154,10 +156,40 @@ def lint(
     return sorted(set(found), key=lambda f: (f.pointer, f.keyword, f.message))
 
 
-def warn(schema: Any, name: str = "", *, draft: str | int | None = None, registry: Any = None) -> None:
-    """Python warnings of what is surely not meant, without asking the engine: cheap enough for every call."""
-    for text in surely(schema, draft=draft, registry=registry):
+def not_enforced(
+    report: Iterable[ReportEntry], told: Sequence[str] = (), whose: str = "", *, unknown: bool = False
+) -> list[str]:
+    """Keywords that do not do what their author surely expects, of places that are not told of yet.
+
+    Args:
+        report: `CompiledGrammar.report`. told: sentences of `surely`, each with its place.
+        whose: what stands before a place.
+        unknown: also keywords and formats that the draft does not know.
+    """
+    found: list[str] = []
+    for entry in report:
+        if len(found) > _WARNED:
+            break
+        place, reason = f"{whose}#{entry.pointer}: `{entry.keyword}`: ", entry.reason
+        idle = unknown and reason.startswith(_IDLE)
+        if not (idle or not_meant(reason)) or entry.keyword.startswith("x-"):
+            continue
+        if not any(place in text for text in told):
+            found.append(place + reason + (": it constrains nothing" if idle else ""))
+    return found
+
+
+def warn(schema: Any, name: str = "", *, draft: str | int | None = None, registry: Any = None) -> list[str]:
+    """Python warnings of what is surely not meant, without asking the engine: cheap enough for every call.
+    The sentences of them."""
+    return warned(surely(schema, draft=draft, registry=registry), name)
+
+
+def warned(sentences: list[str], name: str = "") -> list[str]:
+    """The sentences, each given as a Python warning."""
+    for text in sentences:
         warnings.warn(f"{name}: {text}" if name else text, SchemaWarning, stacklevel=outside())
+    return sentences
 
 
 def surely(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> list[str]:
@@ -191,6 +223,49 @@ def outside() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("structgen"):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def enlarge(
+    error: GrammarError,
+    schemas: Iterable[Any],
+    *,
+    draft: str | int | None = None,
+    registry: Any = None,
+    seconds: float = _SECONDS,
+) -> None:
+    """Adds to the message of a compile's error what a look at the schemas tells: the keywords that exclude
+    each other, or the word that is nearest to one that is not known.
+
+    Args:
+        schemas: those of the constraint, as dict, bool or JSON text; others are passed over.
+        seconds: for the search of what excludes each other, at most.
+    """
+    until = time.monotonic() + seconds
+    for schema in schemas:
+        if isinstance(schema, str):
+            try:
+                schema = json.loads(schema)
+            except (ValueError, RecursionError):
+                continue
+        if not isinstance(schema, dict):
+            continue
+        found = _Lint(schema, draft, registry, None)
+        found.until = until
+        try:
+            if isinstance(error, UnsatisfiableSchema):
+                more = found.why()
+            else:
+                near = (f for f in found.walk(_LOOKED) if (f.pointer, f.keyword) == _place(error))
+                more = next((f.message.partition("; ")[2] for f in near if f.level == "error"), "")
+        except RecursionError:
+            continue
+        if more:
+            error.message += f"{': ' if isinstance(error, UnsatisfiableSchema) else '; '}{more}"
+            return
+
+
+def _place(error: GrammarError) -> tuple[str | None, str | None]:
+    return error.pointer, error.keyword
 
 
 def contradiction(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> str:

@@ -15,6 +15,7 @@ import pytest
 import structgen
 from structgen.cli import main
 from structgen.cli.common import place, ranges, visible
+from structgen.cli.main import explain
 from structgen.lm import embedded
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -408,3 +409,21 @@ def test_generate_takes_the_options_of_decoding(run, file, tmp_path, monkeypatch
     assert status == 2 and "must be odd" in err and err.count("structgen: ") == 1
     status, out, err = run("generate", "--type", "picky:Odd", "--prompt", "two lamps, 2, 2", "--retries", "5")
     assert status == 0 and int(out) % 2
+
+
+def test_a_wrong_value_of_a_line_is_no_mistake_of_the_program(run, tmp_path) -> None:
+    """Each is told as what it is; only Python's own errors are unexpected."""
+    prompts = tmp_path / "prompts.jsonl"
+    wrong = [
+        {"temperature": "hot"}, {"prompt": [1, "a"]}, {"choice": [1]}, {"tools": 3}, {"stop": 3},
+        {"prompt": [{"rol": "user"}]}, {"speculate": 3}, {"logit_bias": {"a": 1}}, {"compiler": 3},
+        {"registry": 3},
+    ]  # fmt: skip
+    prompts.write_text("".join(json.dumps({"prompt": "x", **line}) + "\n" for line in wrong))
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"enum": [1]}')
+    _, _, err = run("generate", "--prompts", str(prompts), "--schema", str(schema))
+    assert all(f"prompts.jsonl:{i}: " in err for i in range(1, len(wrong) + 1)) and "unexpected" not in err
+    with pytest.raises(TypeError) as caught:
+        len(3)  # type: ignore[arg-type]
+    assert explain(caught.value)[0].startswith("unexpected TypeError")

@@ -7,6 +7,7 @@ import copy
 import itertools
 import json
 import random
+import re
 import time
 import warnings
 from pathlib import Path
@@ -289,6 +290,70 @@ def test_calls_warn() -> None:
         sg.generate(lm, "go", '{"type": "integer", "colour": 3}')
         with pytest.raises(sg.SchemaWarning):
             sg.sample(lm, "go", {"type": "integer", "minimun": 3}, method="local")
+
+
+def test_every_call_names_what_lint_knows() -> None:
+    """In a schema, in OpenAI's objects and in the parameters of tools."""
+    empty = {"type": "integer", "minimum": 5, "maximum": 3}
+    for schema, words in (
+        (empty, "#/minimum: 5 and #/maximum: 3 exclude each other"),
+        ({"type": "strin"}, "did you mean 'string'?"),
+        ({"type": "object", "properties": {"a": {"type": "nubmer"}}}, "did you mean 'number'?"),
+    ):
+        with pytest.raises(sg.GrammarError, match=re.escape(words)):
+            sg.generate(TableModel(), "go", schema)
+        with pytest.raises(sg.GrammarError, match=re.escape(words)):
+            wrapped = {"type": "json_schema", "json_schema": {"schema": schema}}
+            sg.generate(TableModel(), "go", response_format=wrapped)
+    has_none = {"type": "object", "properties": {"a": empty}, "required": ["a"]}
+    tool = {"name": "f", "parameters": has_none}
+    with pytest.raises(sg.UnsatisfiableSchema, match="a/minimum: 5 and #/properties/a/maximum: 3 and"):
+        sg.generate(TableModel(), "go", tools=[tool], tool_choice="f")
+    tool["parameters"] = {"type": "object", "properties": {"a": {"type": "integer", "minimun": 3}}}
+    with pytest.warns(sg.SchemaWarning, match="did you mean `minimum`"):
+        sg.generate(None, "a is 3", tools=[tool], tool_choice="f", max_tokens=60)
+
+
+def test_a_place_deep_inside_is_shown_in_part() -> None:
+    """The error keeps the pointer; its message had 19,554 characters."""
+    deep: Any = {"type": "nothing"}
+    for _ in range(300):
+        deep = {"properties": {"a": deep}}
+    with pytest.raises(sg.GrammarError) as caught:
+        sg.check("json_schema", deep)
+    assert len(str(caught.value)) < 400 and len(caught.value.pointer or "") > 3000
+    assert "#/properties/a/" in str(caught.value) and "/a)" in str(caught.value)
+
+
+WRONG_KINDS: list[tuple[dict[str, Any], str]] = [
+    ({"items": {"type": "null"}, "type": "array", "maxItems": 1, "minItems": "3"}, "minItems"),
+    ({"additionalProperties": False, "type": "object", "required": "a"}, "required"),
+    ({"type": "boolean", "enum": "abc"}, "enum"),
+    ({"type": "string", "maxLength": 3, "pattern": 5}, "pattern"),
+    ({"additionalProperties": False, "properties": {"a": {"uniqueItems": "yes"}}}, "uniqueItems"),
+    ({"maxProperties": 0, "patternProperties": {"^a": 3}}, "patternProperties"),
+]
+
+
+@pytest.mark.parametrize("schema,keyword", WRONG_KINDS)
+def test_a_keyword_of_a_wrong_kind_is_told(schema: dict[str, Any], keyword: str) -> None:
+    """By the grammar, also beside a condition, and by every call that compiles."""
+    grammar = sg.Compiler(TableModel().vocabulary).json_schema(schema)
+    assert keyword in [entry.keyword for entry in grammar.dropped]
+    assert (grammar & sg.without("#")).dropped == grammar.dropped
+    lm = TableModel()
+    for asked in ({"schema": schema}, {"response_format": {"type": "json_schema", "schema": schema}}):
+        with pytest.warns(sg.SchemaWarning, match=f"`{keyword}`: ignored"):
+            sg.generate(lm, "go", **asked, max_tokens=40)
+        with pytest.warns(sg.SchemaWarning, match=f"`{keyword}`: ignored"):
+            next(iter(sg.stream(lm, "go", **asked, max_tokens=40)))
+    with pytest.warns(sg.SchemaWarning, match=f"`{keyword}`: ignored"):
+        sg.sample(lm, "go", schema, method="local", max_tokens=40)
+
+
+def test_a_keyword_that_says_nothing_by_design_is_no_dropped_one() -> None:
+    schema = {"type": "string", "title": "a", "contentEncoding": "base64", "colour": 3, "minLength": -1}
+    assert not sg.Compiler(TableModel().vocabulary).json_schema(schema).dropped
 
 
 def test_a_schema_without_a_value_says_why() -> None:

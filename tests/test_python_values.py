@@ -7,6 +7,7 @@ cannot be said in a grammar must stand in the report.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import datetime as dt
 import decimal
 import enum
@@ -19,8 +20,8 @@ import pathlib
 import random
 import re
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Optional, Union
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, Union
 
 import annotated_types
 import numpy as np
@@ -28,6 +29,7 @@ import pydantic
 import pydantic_core
 import pytest
 from pydantic import ConfigDict, Field
+from typing_extensions import TypedDict
 
 import structgen as sg
 from oracles.harness import LONG
@@ -127,7 +129,8 @@ class Types:
     def of(self, depth: int) -> Any:
         c = self.chance
         if depth == 0 or c.random() < 0.3:
-            return c.choice([lambda: c.choice(LEAVES)] * 3 + [self.decimal, self.members, self.text])()
+            kinds = [self.decimal, self.floating, self.members, self.text]
+            return c.choice([lambda: c.choice(LEAVES)] * 3 + kinds)()
         inner = lambda: self.of(depth - 1)  # noqa: E731
         shape = c.randrange(12)
         if shape == 0:
@@ -150,7 +153,7 @@ class Types:
             return c.choice([Sequence, collections.deque])[inner()]
         if shape == 9:
             return c.choice([Mapping, collections.OrderedDict])[str, inner()]
-        return self.model(depth)
+        return self.model(depth) if shape < 11 else self.record(depth)
 
     def decimal(self) -> Any:
         """Digits, places, multiples and bounds of every size, that a number satisfies."""
@@ -172,6 +175,15 @@ class Types:
             marks[c.choice(["gt", "ge"])] = c.choice([size, -size])
         return Annotated[decimal.Decimal, Field(**marks)]
 
+    def floating(self) -> Any:
+        """Multiples of every kind, and a bound of every size."""
+        c = self.chance
+        step = c.choice([0.1, 0.01, 0.3, 0.25, 1.5, 3, 2, 0.7, 86400])
+        power = c.choice([c.randrange(6), c.randrange(11, 30), c.randrange(300)])
+        size = step * 10.0**power * c.choice([1, 1.3])
+        marks = {"ge": size} if c.random() < 0.5 else {"le": -size}
+        return Annotated[float, Field(multiple_of=step, **marks)]
+
     def members(self) -> Any:
         """An enum or a literal of values that JSON has, and of others."""
         c = self.chance
@@ -186,6 +198,21 @@ class Types:
         if c.random() < 0.3:
             return Annotated[str, annotated_types.Predicate(Denied(rule))]
         return Annotated[str, annotated_types.Predicate(rule)]
+
+    def record(self, depth: int) -> Any:
+        """A TypedDict, in all the ways of PEP 728, or a dataclass."""
+        c = self.chance
+        fields = {name: self.of(depth - 1) for name in c.sample(NAMES, c.randrange(1, 4))}
+        extra = ConfigDict(extra=c.choice(["ignore", "forbid", "allow"]))
+        form = c.randrange(3)
+        if form == 0:
+            more = c.choice([{}, {"closed": True}, {"closed": False}, {"extra_items": int}])
+            made = TypedDict("Typed", fields, total=c.random() < 0.5, **more)  # type: ignore[misc]
+            if not more and c.random() < 0.5:
+                made.__pydantic_config__ = extra
+            return made
+        plain: Any = dataclasses.make_dataclass("Plain", fields.items())
+        return plain if form == 1 else pydantic.dataclasses.dataclass(plain, config=extra)
 
     def model(self, depth: int) -> type[pydantic.BaseModel]:
         c = self.chance
@@ -275,6 +302,175 @@ def test_what_a_random_type_ends_in_is_parsed(start: int, compiler: sg.Compiler)
             continue
         assert not found, (seed, kind, found[0])
     assert skipped <= 4
+
+
+JUNK = "q-9"
+
+
+def with_junk(value: Any, chance: random.Random) -> Any:
+    """The value with one more key in one of its objects; None where it has no object."""
+    objects = [part for part in parts_of(value) if isinstance(part, dict)]
+    if not objects:
+        return None
+    chance.choice(objects)[JUNK] = chance.choice([None, 1, "x"])
+    return value
+
+
+def parts_of(value: Any) -> Iterator[Any]:
+    """A value and what it holds, also as attributes and extras of a model."""
+    yield value
+    inner: list[Any] = list(value) if isinstance(value, (dict, list, tuple, set, frozenset)) else []
+    inner += value.values() if isinstance(value, dict) else []
+    inner += [vars(value), getattr(value, "__pydantic_extra__", None)] if hasattr(value, "__dict__") else []
+    for part in inner:
+        yield from parts_of(part)
+
+
+def thrown_away(kind: Any, compiler: sg.Compiler, walks: int) -> list[str]:
+    """Texts with a key that the grammar lets a model write and that the validator does not keep."""
+    grammar = compiler.json_schema(kind, property_order="any", numbers="any", strings="any")
+    found = []
+    for seed in range(walks):
+        chance = random.Random(seed)
+        text = walk(grammar, chance, chance.choice([10, 30, 60])).decode("utf-8", "surrogatepass")
+        if (junk := with_junk(json.loads(text), chance)) is None:
+            continue
+        matcher = grammar.matcher()
+        if not matcher.accept_bytes(json.dumps(junk)) or not matcher.is_accepting():
+            continue
+        kept = grammar.parse(json.dumps(junk))
+        if not any(
+            part in (JUNK, JUNK.encode()) for part in parts_of(kept) if isinstance(part, (str, bytes))
+        ):
+            found.append(json.dumps(junk))
+    return found
+
+
+@pytest.mark.parametrize("start", range(0, 60 * LONG, 20))
+def test_a_random_type_throws_no_key_away(start: int, compiler: sg.Compiler) -> None:
+    for seed in range(start, start + 20):
+        types = Types(seed)
+        kind = types.model(2) if seed % 2 else types.record(2)
+        try:
+            found = thrown_away(kind, compiler, 8)
+        except (sg.UnsatisfiableSchema, pydantic.PydanticUserError):
+            continue
+        assert not found, (seed, kind, found[0])
+
+
+class Address(pydantic.BaseModel):
+    city: str
+
+
+@dataclasses.dataclass
+class Parcel:
+    to: Address
+
+
+class Closed(TypedDict, closed=True):
+    to: Address
+
+
+class More(TypedDict, extra_items=int):
+    to: NotRequired[Address]
+
+
+class Keeps(pydantic.BaseModel):
+    model_config = ConfigDict(extra="allow")
+    to: Address
+
+
+class Keyed(NamedTuple):
+    to: Address
+
+
+def send(to: Address) -> None: ...
+
+
+def send_more(to: Address, **more: int) -> None: ...
+
+
+def joined(*members: str) -> str:
+    return "{" + ",".join(members) + "}"
+
+
+# A type; texts that its grammar takes, and does not. `extra_keys="allow"` takes those of the last list, too.
+CITY, Q, TEXT = '"city":"x"', '"q":1', '"q":"x"'
+TO, JUNKED = f'"to":{joined(CITY)}', f'"to":{joined(CITY, Q)}'
+OPEN: list[tuple[Any, list[str], list[str], list[str]]] = [
+    (Parcel, [joined(TO)], [], [joined(TO, Q), joined(JUNKED)]),
+    (Closed, [joined(TO)], [joined(TO, Q)], [joined(JUNKED)]),
+    (send, [joined(TO)], [joined(TO, Q)], [joined(JUNKED)]),
+    (Keeps, [joined(TO), joined(TO, Q)], [], [joined(JUNKED)]),
+    (More, [joined(TO), joined(TO, Q)], [joined(TO, TEXT)], [joined(JUNKED)]),
+    (send_more, [joined(TO), joined(TO, Q)], [joined(TO, TEXT)], [joined(JUNKED)]),
+    (list[Parcel], [f"[{joined(TO)}]"], [], [f"[{joined(JUNKED)}]"]),
+    (dict[str, Address], [joined(TO), joined(f'"q":{joined(CITY)}')], [joined(Q)], [joined(JUNKED)]),
+    (pydantic.RootModel[Address], [joined(CITY)], [], [joined(CITY, Q)]),
+    (Address | int, [joined(CITY), "1"], [], [joined(CITY, Q)]),
+    (Keyed, [f"[{joined(CITY)}]"], [f"[{joined(CITY)},1]"], [f"[{joined(CITY, Q)}]"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "good", "bad", "junk"), OPEN, ids=[str(row[0])[:40] for row in OPEN])
+def test_which_types_are_open(
+    kind: Any, good: list[str], bad: list[str], junk: list[str], compiler: sg.Compiler
+) -> None:
+    def takes(text: str, **options: Any) -> bool:
+        matcher = compiler.json_schema(kind, **options).matcher()
+        return matcher.accept_bytes(text) and matcher.is_accepting()
+
+    assert all(takes(text) for text in good) and not any(takes(text) for text in bad + junk)
+    assert all(takes(text, extra_keys="allow") for text in good + junk)
+    assert not any(takes(text, extra_keys="allow") for text in bad)
+    assert not any(takes(text, extra_keys="forbid") for text in bad + junk)
+
+
+INTEGERS: list[tuple[Any, int, int]] = [  # a type of whole numbers, and those at its ends
+    (int, -(2**63), 2**63 - 1),
+    (Annotated[int, Field(ge=0)], 0, 2**63 - 1),
+    (Annotated[int, Field(lt=5)], -(2**63), 4),
+    (Annotated[int, Field(gt=2, le=2**70)], 3, 2**70),
+    (Annotated[int, Field(multiple_of=7, ge=1)], 7, (2**63 - 1) // 7 * 7),
+    (Annotated[int, Field(ge=2**70)], 2**70, 2**70 * 1000),
+    (Annotated[int, Field(le=-(2**64))], -(2**64) * 1000, -(2**64)),
+    (pydantic.ByteSize, 0, 2**63 - 1),
+]
+
+
+@pytest.mark.parametrize(("kind", "low", "high"), INTEGERS, ids=[str(row[0])[-60:] for row in INTEGERS])
+def test_an_int_fits_64_bits(kind: Any, low: int, high: int, compiler: sg.Compiler) -> None:
+    def takes(value: int, form: str = "%d", **options: Any) -> bool:
+        given = dict[int, None] if form != "%d" else kind
+        matcher = compiler.json_schema(given, **options).matcher()
+        return matcher.accept_bytes(form % value) and matcher.is_accepting()
+
+    assert takes(low) and takes(high) and not takes(low - 1) and not takes(high + 1)
+    if kind is int:
+        assert takes(10**30 - 1, digits=30) and not takes(10**30, digits=30) and takes(-999, digits=3)
+        key = '{"%d":null}'
+        assert takes(high, key) and not takes(high + 1, key) and takes(10**30 - 1, key, digits=30)
+        assert compiler.json_schema({"type": "integer"}).matcher().accept_bytes("1" * 300)
+        for wrong in (0, 309, "3", True):
+            with pytest.raises(ValueError, match="digits is a whole number"):
+                compiler.json_schema(int, digits=wrong)  # type: ignore[arg-type]
+    else:
+        assert takes(low, digits=1) or low not in range(-9, 10)  # a bound of the type counts
+
+
+@pytest.mark.parametrize("start", range(0, 60 * LONG, 20))
+def test_a_multiple_with_a_bound_of_any_size_is_parsed(start: int, compiler: sg.Compiler) -> None:
+    for seed in range(start, start + 20):
+        kind = Types(seed).floating()
+        left = {e.keyword for e in compiler.json_schema(kind).report}
+        found = refusals(kind, compiler, 4)
+        assert not found or "x-validator" in left, (seed, kind, found[0])
+
+
+def test_a_bound_far_beyond_a_multiple(compiler: sg.Compiler) -> None:
+    for marks in ({"le": -1e10, "multiple_of": 0.1}, {"ge": 1e17, "multiple_of": 3}):
+        kind: Any = Annotated[float, Field(**marks)]
+        assert not compiler.json_schema(kind).report and not refusals(kind, compiler, 40)
 
 
 # ---- patterns, against Python's own arithmetic and types ----
@@ -451,7 +647,7 @@ def test_names_that_would_be_read_as_a_field_are_not_written(compiler: sg.Compil
         size: int = Field(default=0, alias="Size")
 
     for text, fits in (('{"Size": 1}', True), ('{"size": "x"}', False), ('{"other": "x"}', True)):
-        matcher = compiler.json_schema(Named).matcher()
+        matcher = compiler.json_schema(Named, extra_keys="allow").matcher()
         assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits
 
     for nothing in (type[int], Literal[b"x"]):
@@ -506,7 +702,7 @@ def test_decimals_beyond_what_a_double_keeps(compiler: sg.Compiler) -> None:
     for text, fits in {"0.12": True, "0.012": False, "0": False, "1": False, '"0.01"': True}.items():
         matcher = small.matcher()
         assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits, text
-    doubles = compiler.json_schema(Annotated[float, Field(multiple_of=3, ge=1e30)])
+    doubles = compiler.json_schema(Annotated[float, Field(multiple_of=0.01, ge=1e5)])
     assert [e.keyword for e in doubles.report] == ["x-validator"]  # rests of doubles of this size
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dis
 import importlib
 import os
 import sys
@@ -95,6 +96,16 @@ def _told_once(strict: bool) -> None:
     warnings.showwarning = show
 
 
+def _said(error: Exception) -> bool:
+    """Whether a statement of this package raised the error, to say what it takes."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or not trace.tb_frame.f_globals.get("__name__", "").startswith("structgen."):
+        return False
+    return trace.tb_frame.f_code.co_code[trace.tb_lasti] == dis.opmap["RAISE_VARARGS"]
+
+
 def explain(error: Exception) -> tuple[str, int]:
     """One line for an exception, and the exit status that it means."""
     if isinstance(error, Failure):
@@ -114,6 +125,7 @@ def explain(error: Exception) -> tuple[str, int]:
     known = isinstance(error, (StructgenError, ValueError, ImportError)) or type(error).__module__.startswith(
         "structgen."
     )
+    known = known or (isinstance(error, TypeError) and _said(error))
     text = one_line(str(error)) or type(error).__name__
     return text if known else f"unexpected {type(error).__name__}: {text}", USAGE
 

@@ -12,6 +12,7 @@ numbers are read exactly, whatever their size; they are what is written beyond t
 from __future__ import annotations
 
 import decimal
+import itertools
 import math
 import sys
 from fractions import Fraction
@@ -25,19 +26,34 @@ Bound = tuple[Any, bool]  # a number; whether it is excluded
 
 _EXACT_DIGITS = 15  # of a number that a double gives back
 _DIVISIBLE = 10**27  # the largest quotient that Python's decimals, of 28 digits, divide without rounding
+_FAR = 10**10  # quotients from which on a validator's rests are no use: a third of multiples are refused
+_DIVISOR = 10**6  # of a multiple that a grammar writes without much work
 _WIDEST = 10**4000  # a whole number that pydantic reads
 _ROUNDED_DOWN = decimal.Context(_EXACT_DIGITS, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX)
 _ROUNDED_UP = decimal.Context(_EXACT_DIGITS, decimal.ROUND_CEILING, decimal.MIN_EMIN, decimal.MAX_EMAX)
 
 
-def integer(base: Document, schema: Any) -> Document:
-    """`base` with bounds beside a multiple, so that numbers end (see ``Numbers::language``)."""
-    if not schema.get("multiple_of"):
-        return base
+def integer(base: Document, schema: Any, digits: int | None) -> Document:
+    """`base` with both bounds, so that numbers end. `digits`: as in `whole`."""
     low, high = _bounds(schema)
-    far = max(10**17, *(abs(int(b[0])) for b in (low, high) if b is not None), int(schema["multiple_of"]))
-    size = min(far * 10, _WIDEST)
-    return {**base, **_written(low or (-size, True), high or (size, True))}
+    least, most = whole(
+        None if low is None else int(low[0]),
+        None if high is None else int(high[0]),
+        int(schema.get("multiple_of") or 1),
+        digits,
+    )
+    return {**base, **_written(low or (least, False), high or (most, False))}
+
+
+def whole(low: int | None, high: int | None, step: int, digits: int | None) -> tuple[int, int]:
+    """The bounds of an `int`: the user's, and in place of one that is missing that of 64 bits, or of so many
+    digits. Where the other bound, or a multiple, lies beyond it, a thousand times that."""
+    least, most = (-(2**63), 2**63 - 1) if digits is None else (1 - 10**digits, 10**digits - 1)
+    far = max(step, low or 0, -(high or 0))
+    if far >= min(-least, most):
+        widest = min(far * 1000, _WIDEST)
+        least, most = -widest, widest
+    return least if low is None else low, most if high is None else high
 
 
 def floating(base: Document, schema: Any) -> Document:
@@ -62,8 +78,32 @@ def floating(base: Document, schema: Any) -> Document:
         size = min(int(far) * 1000, int(sys.float_info.max))
         # powers of two divide every double of that size
         if not binary or math.frexp(step)[0] != 0.5:
+            if far >= step * _FAR:
+                exact.pop("multipleOf")
+                return {**exact, **_far_multiples(step, size, low, high)}
             exact[VALIDATOR] = "multiple_of, of doubles of this size"
     return {**exact, **_written(_narrower((-size, True), low, max), _narrower((size, True), high, min))}
+
+
+def _far_multiples(step: float, size: int, low: Bound | None, high: Bound | None) -> Document:
+    """Numbers below `size` that are doubles and whose rest is 0 without an error: multiples of the step by a
+    power of two, all of them where they are whole and the divisor is small, else the step doubled."""
+    bounds = _written(_narrower((-size, True), low, max), _narrower((size, True), high, min))
+    top, bottom = step.as_integer_ratio()
+    power = max(0, size.bit_length() - 53)
+    unit = math.lcm(top, 2**power)
+    if bottom == 1 and unit < min(_DIVISOR, size // 10**4):
+        return {**bounds, "multipleOf": unit}
+    doubled = (math.ldexp(step, i) for i in range(2100))
+    found = [x for x in itertools.takewhile(lambda x: x < size, doubled) if x >= size // 10**4]
+    fits = [x for y in found for x in (y, -y) if _inside(x, low, high)]
+    rest = {**bounds, "multipleOf": step, VALIDATOR: "multiple_of, of doubles of this size"}
+    return {"enum": fits} if fits else rest
+
+
+def _inside(x: float, low: Bound | None, high: Bound | None) -> bool:
+    above = low is None or x > low[0] or (x == low[0] and not low[1])
+    return above and (high is None or x < high[0] or (x == high[0] and not high[1]))
 
 
 def decimals(base: Document, schema: Any) -> Document:

@@ -35,6 +35,7 @@ class ToolUse:
     choice: str
     parallel: bool
     style: str
+    extra_keys: str | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -118,6 +119,7 @@ class _Found:
                 strings=o.strings,
                 formats=o.formats,
                 draft=o.draft,
+                extra_keys=o.extra_keys,
             )
 
         self.items.append(Constraint(param, build, schema, ["schema", blanks, o.model_dump(), schema]))
@@ -237,7 +239,11 @@ def _response_format(found: _Found, param: str, spec: dict[str, Any]) -> None:
 
 
 def tool_use(
-    tools: list[dict[str, Any]] | None, choice: Any, parallel: bool | None, style: str
+    tools: list[dict[str, Any]] | None,
+    choice: Any,
+    parallel: bool | None,
+    style: str,
+    extra_keys: str | None = None,
 ) -> ToolUse | None:
     """The tools of a request in one form; None: there are none.
 
@@ -287,7 +293,7 @@ def tool_use(
     names = {tool["function"]["name"] for tool in plain}
     if named not in ("auto", "none", "required") and named not in names:
         raise ApiError(f"'tool_choice' names {named!r}, which is no tool", param="tool_choice")
-    return ToolUse(plain, named, parallel is not False, style)
+    return ToolUse(plain, named, parallel is not False, style, extra_keys)
 
 
 def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
@@ -314,7 +320,9 @@ def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
         choice = use.choice
         if text is not None and choice == "auto":
             choice = "required"
-        spec = tool_frontend.structural_tag(use.tools, choice, use.style, use.parallel)
+        spec = tool_frontend.structural_tag(
+            use.tools, choice, use.style, use.parallel, extra_keys=use.extra_keys
+        )
         if text is not None and use.choice == "auto":
             answer = {"type": "json_schema", "json_schema": text.schema, "max_whitespace_cnt": 0}
             spec["format"] = {"type": "or", "elements": [answer, spec["format"]]}
@@ -327,7 +335,7 @@ def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
     if text is not None and text.schema is None:
         raise ApiError("beside 'tools' only a JSON Schema can constrain the text", param=text.param)
     answer = None if text is None else text.schema
-    identity = ["tools", use.tools, use.choice, use.parallel, use.style, answer]
+    identity = ["tools", use.tools, use.choice, use.parallel, use.style, use.extra_keys, answer]
     parameters = use.parameters if answer is None else {**use.parameters, "": answer}
     return Constraint("tools", build, None, identity, parameters)
 
