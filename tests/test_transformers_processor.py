@@ -279,7 +279,7 @@ def test_random_calls_equal_fresh_matchers(grammar: Any, compiler: Any) -> None:
                 allowed = torch.isfinite(row)
                 assert torch.equal(row[allowed], given[allowed])
                 assert set(torch.nonzero(allowed)[:, 0].tolist()) == _expected(grammar, text)
-            if not seed % 2 and rng.random() < 0.1:  # a chat: the prompts, their answers with ends, a question
+            if not seed % 2 and rng.random() < 0.1:  # a chat: prompts, answers with ends, a question
                 question = [rng.randrange(EOS + 1, size) for _ in range(rng.randrange(2, 6))]
                 prompt = [[*p, *t, EOS, *question] for p, t in zip(prompt, texts, strict=True)]
                 texts = [[] for _ in texts]

@@ -205,7 +205,7 @@ class _Pool:
         return best, max(longest, 0)
 
     def _placed(self, best: _Track | None, common: int, free: dict[int, _Track]) -> _Track:
-        """The nearest track at what it shares with the text: itself if the text grew, else a fork rolled back."""
+        """The nearest track at what it shares with the text: itself if it only grows, else a fork of it."""
         if best is None:
             return _Track(self.grammar.matcher())
         if common == len(best.seen) and id(best) in free:

@@ -46,7 +46,7 @@ from .errors import ApiError, of_constraint, of_prompt, unexpected
 from .memory import LARGE, Memory
 from .metrics import Metrics
 from .options import Options
-from .requests import Constrained, Generation
+from .requests import ChatRequest, Constrained, Generation, ResponsesRequest
 from .sequence import Job, Piece, Plan
 
 __all__ = ["Run", "Service", "Wanted"]
@@ -273,8 +273,14 @@ class Service:
     ) -> Constraint | None:
         return constraint_of(request, text_format)
 
-    def tools(self, tools: list[dict[str, Any]] | None, choice: Any, parallel: bool | None) -> ToolUse | None:
-        return tool_use(tools, choice, parallel, self.tool_style)
+    def tools(self, request: ChatRequest | ResponsesRequest) -> ToolUse | None:
+        return tool_use(
+            request.tools,
+            request.tool_choice,
+            request.parallel_tool_calls,
+            self.tool_style,
+            request.structgen,
+        )
 
     def drawing(self, request: Generation) -> Sampling:
         """How a request wants its tokens drawn."""
