@@ -116,7 +116,8 @@ class Compiler:
         formats: Literal["enforce", "annotate"] = "enforce",
         draft: str | int | None = None,
         registry: Any = None,
-        extra_keys: Literal["allow", "forbid"] = "allow",
+        extra_keys: Literal["allow", "forbid"] | None = None,
+        digits: int | None = None,
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """Compiles a JSON Schema.
@@ -147,7 +148,13 @@ class Compiler:
                 keys: ``unevaluatedProperties: false`` wherever a schema applies to a whole value, so that
                 ``allOf``, ``anyOf`` and ``$ref`` count together. Names that ``required`` or
                 ``dependentRequired`` ask for are not extra. All texts are instances of the schema as it is.
-                Needs draft 2019-09 or later.
+                Beside ``allOf`` and its like it needs draft 2019-09 or later. Default: a schema is as open as
+                it says. An object of a Python type has the keys that its validator keeps: others only with
+                ``extra="allow"``, ``extra_items=`` and ``**arguments``. A call has the arguments that its
+                function lists.
+            digits: how many a Python ``int`` has at most where its type gives no bound, 1 to 308. Default: it
+                fits 64 bits. A bound of the type counts whatever its size. ``integer`` of a JSON Schema has
+                no limit but that of ``numbers``.
             on_limit: "error" or "subset", as in `Compiler`; None: the compiler's.
 
         Raises:
@@ -167,7 +174,7 @@ class Compiler:
             and formats == "enforce"
             and draft is None
             and registry is None
-            and extra_keys == "allow"
+            and extra_keys != "forbid"
         ):
             short = (schema, "subset") if subset else schema
             known = self._known(short)
@@ -180,8 +187,7 @@ class Compiler:
                 self._made(grammar, "json_schema", (schema,), {}, subset)
                 return self._remember(short, grammar)
         JsonStyle(whitespace, property_order, numbers or "any", strings or "any", formats)
-        if extra_keys not in ("allow", "forbid"):
-            raise ValueError(f"extra_keys is 'allow' or 'forbid', not {extra_keys!r}")
+        _check_of_types(extra_keys, digits)
         number = _draft_number(draft)
         parse: Callable[[str | bytes], Any] | None = None
         if isinstance(schema, (str, bytes)):
@@ -192,7 +198,7 @@ class Compiler:
             if schema.get("type") in ("json_schema", "json_object", "function"):
                 from .frontend.python_types import unwrap_openai
 
-                document, parse = unwrap_openai(schema)
+                document, parse = unwrap_openai(schema, extra_keys != "allow", digits)
                 text = _to_text(document)
                 numbers, strings = numbers or "plain", strings or "plain"
             else:
@@ -200,7 +206,7 @@ class Compiler:
         else:
             from .frontend.python_types import schema_of
 
-            document, parse = schema_of(schema)
+            document, parse = schema_of(schema, extra_keys != "allow", digits)
             text = _to_text(document)
             numbers, strings = numbers or "plain", strings or "plain"
         numbers, strings = numbers or "any", strings or "any"
@@ -235,7 +241,8 @@ class Compiler:
             "formats": formats,
             "draft": draft,
             "registry": registry,
-            "extra_keys": extra_keys if parse else "allow",  # the text is closed already
+            "extra_keys": extra_keys if parse else None,  # the text is closed already
+            "digits": digits if parse else None,
         }
         self._made(grammar, "json_schema", (schema if parse else text,), options, subset)
         if registry is None and parse is None:
@@ -402,6 +409,8 @@ class Compiler:
         numbers: Literal["any", "plain", "canonical"] = "plain",
         strings: Literal["any", "plain"] = "plain",
         formats: Literal["enforce", "annotate"] = "enforce",
+        extra_keys: Literal["allow", "forbid"] | None = None,
+        digits: int | None = None,
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """Text in which tools are called as a family of models writes calls.
@@ -418,10 +427,13 @@ class Compiler:
             parallel: whether several calls may be made.
             reasoning: whether the text begins with a section of reasoning.
             whitespace, property_order, numbers, strings, formats: of the arguments, as in `structural_tag`.
+            extra_keys, digits: as in `json_schema`. By default a call has the arguments that its function
+                lists.
         """
         from .frontend.tools import structural_tag
 
-        spec = structural_tag(tools, tool_choice, style, parallel, reasoning)
+        _check_of_types(extra_keys, digits)
+        spec = structural_tag(tools, tool_choice, style, parallel, reasoning, extra_keys, digits)
         return self.structural_tag(
             spec,
             whitespace=whitespace,
@@ -707,6 +719,13 @@ def _to_text_deep(schema: Any) -> str:
         else:
             out.append(json.dumps(item, allow_nan=False))
     return "".join(out)
+
+
+def _check_of_types(extra_keys: str | None, digits: int | None) -> None:
+    if extra_keys not in ("allow", "forbid", None):
+        raise ValueError(f"extra_keys is 'allow' or 'forbid', not {extra_keys!r}")
+    if digits is not None and (type(digits) is not int or not 1 <= digits <= 308):
+        raise ValueError(f"digits is a whole number from 1 to 308, not {digits!r:.60}")
 
 
 def _draft_number(draft: str | int | None) -> int:

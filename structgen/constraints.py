@@ -55,7 +55,8 @@ JSON_OPTIONS: dict[str, Any] = {
     "formats": "enforce",
     "draft": None,
     "registry": None,
-    "extra_keys": "allow",
+    "extra_keys": None,
+    "digits": None,
 }
 TOOL_OPTIONS = ("tool_choice", "tool_style", "parallel_tool_calls")
 # All arguments of a call that say what its text must be.
@@ -142,15 +143,27 @@ class Constraint:
         except GrammarError as error:
             raise error if not self.name else named(error, self.name, self.value) from None
 
-    def warn(self, options: Mapping[str, Any] | None = None) -> None:
-        """Python warnings (`SchemaWarning`) of what is surely not meant in a JSON Schema."""
+    def warn(self, options: Mapping[str, Any] | None = None) -> list[str]:
+        """Python warnings (`SchemaWarning`) of what is surely not meant in a JSON Schema; the sentences."""
         if self.param == "schema" and isinstance(self.value, dict | str):
             from .linting import warn
 
-            warn(self.value, self.name, draft=(options or {}).get("draft"))
+            return warn(self.value, self.name, draft=(options or {}).get("draft"))
+        return []
 
-    def document(self) -> Any:
-        """The schema that a prompt tells the embedded model; None where there is none."""
+    def warn_of(self, grammar: CompiledGrammar, told: Sequence[str]) -> None:
+        """The same of keywords that the grammar leaves out, at places that are not told of yet."""
+        if not isinstance(self.value, CompiledGrammar) and grammar.report:
+            from .linting import not_enforced, warned
+
+            warned(not_enforced(grammar.report, told), self.name)
+
+    def document(self, style: str = "hermes") -> Any:
+        """The schema that a prompt tells the embedded model; None where there is none.
+
+        Args:
+            style: of tool calls, where the constraint names none.
+        """
         if isinstance(self.value, CompiledGrammar):
             return self.value.source
         if isinstance(self.value, Template):
@@ -164,9 +177,9 @@ class Constraint:
 
             return unwrap_openai(self.value)[0]
         if self.is_tools and self.tool_choice != "none":
-            from .frontend.python_types import tools
+            from .frontend.tools import answer_document
 
-            return tools(list(self.value))[0]
+            return answer_document(self.value, self.tool_choice, self.style or style)
         return None
 
     def objects(self) -> list[dict[str, Any]] | None:
@@ -204,9 +217,10 @@ class Constraint:
         Args:
             arguments: reads the beginning of a call's arguments.
         """
-        from .frontend.tools import described
+        from .frontend.tools import callable_tools, described
 
-        names = [described(tool)["function"]["name"] for tool in self.value]
+        tools = callable_tools(self.value, self.tool_choice)
+        names = [described(tool)["function"]["name"] for tool in tools]
 
         def read(text: str) -> ToolReply:
             words, calls, parts = "", [], ""
@@ -228,12 +242,14 @@ class Constraint:
         return read
 
     def _tool_reader(self, style: str, grammar: CompiledGrammar) -> Callable[[str], ToolReply]:
-        compiler = _compiler_of(grammar)
+        from .frontend.tools import callable_tools
+
+        compiler, tools = _compiler_of(grammar), callable_tools(self.value, self.tool_choice)
 
         def read(text: str) -> ToolReply:
             if self.tool_choice == "none":
                 return ToolReply(text, [])
-            return _reply(text, style, self.value, compiler)
+            return _reply(text, style, tools, compiler)
 
         return read
 
@@ -428,7 +444,14 @@ def _response_format(
 def _tools(compiler: Compiler, self: Constraint, how: dict[str, Any], style: str) -> CompiledGrammar:
     from .frontend.tools import structural_tag
 
-    spec = structural_tag(self.value, self.tool_choice, self.style or style, self.parallel)
+    spec = structural_tag(
+        self.value,
+        self.tool_choice,
+        self.style or style,
+        self.parallel,
+        extra_keys=how["extra_keys"],
+        digits=how["digits"],
+    )
     return compiler.structural_tag(spec, **_within(how))
 
 

@@ -53,7 +53,7 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
     if request.continue_final_message and request.messages[-1].role != "assistant":
         raise ApiError("only a message of the assistant can be continued", param="continue_final_message")
     tools = service.tools(request)
-    told = None if tools is None or tools.choice == "none" else tools.tools
+    told = None if tools is None or tools.choice == "none" else tools
     constraint = service.constraint(request)
     lm: LanguageModel = service.lm
 

@@ -119,6 +119,7 @@ class _Found:
                 strings=o.strings,
                 formats=o.formats,
                 draft=o.draft,
+                extra_keys=o.extra_keys,
             )
 
         self.items.append(Constraint(param, build, schema, ["schema", blanks, o.model_dump(), schema]))
@@ -324,7 +325,9 @@ def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
         choice = use.choice
         if text is not None and choice == "auto":
             choice = "required"
-        spec = tool_frontend.structural_tag(use.tools, choice, use.style, use.parallel)
+        spec = tool_frontend.structural_tag(
+            use.tools, choice, use.style, use.parallel, extra_keys=use.options.extra_keys
+        )
         if text is not None and use.choice == "auto":
             answer = {"type": "json_schema", "json_schema": text.schema}
             if "whitespace" not in use.options.model_fields_set:
@@ -339,7 +342,16 @@ def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
     if text is not None and text.schema is None:
         raise ApiError("beside 'tools' only a JSON Schema can constrain the text", param=text.param)
     answer = None if text is None else text.schema
-    identity = ["tools", use.tools, use.choice, use.parallel, use.style, style, answer]
+    identity = [
+        "tools",
+        use.tools,
+        use.choice,
+        use.parallel,
+        use.style,
+        style,
+        use.options.extra_keys,
+        answer,
+    ]
     parameters = use.parameters if answer is None else {**use.parameters, "": answer}
     return Constraint("tools", build, None, identity, parameters)
 

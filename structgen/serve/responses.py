@@ -29,7 +29,7 @@ _TEXTS = ("input_text", "output_text", "text", "refusal")
 def wanted(service: Service, request: ResponsesRequest) -> Wanted:
     """ApiError: fields that are refused."""
     tools = service.tools(request)
-    told = None if tools is None or tools.choice == "none" else tools.tools
+    told = None if tools is None or tools.choice == "none" else tools
     messages = messages_of(request)
 
     def prompt(schema: Any) -> str | list[int]:
