@@ -5,6 +5,7 @@ The oracle is a plain matcher that replays what was accepted. tests/hosts/ runs 
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -169,6 +170,30 @@ def test_vocabularies() -> None:
         HostEngine(vocab, 300)
     with pytest.raises(sg.VocabularyError):
         HostEngine(object())
+
+
+DROPPED: list[tuple[dict[str, Any], str]] = [
+    ({"type": "array", "minItems": "3"}, "'minItems' is not a number, so it would constrain nothing (at #)"),
+    ({"type": "object", "required": "a"}, "'required' is not an array of names"),
+    ({"enum": "abc"}, "'enum' is not an array"),
+    (
+        {"properties": {"a/b": {"type": "string", "pattern": 5}}},
+        "(at #/properties/a~1b)",
+    ),
+    ({"type": "array", "minItems": "3", "maxItems": "4"}, ", and so would 1 more"),
+]
+
+
+@pytest.mark.parametrize(("schema", "message"), DROPPED)
+def test_a_keyword_that_would_constrain_nothing_is_refused(schema: dict[str, Any], message: str) -> None:
+    """A schema alone, in a structural tag, as a tool's parameters."""
+    content = {"type": "json_schema", "json_schema": schema}
+    tag = {"type": "structural_tag", "format": {"type": "tag", "begin": "<", "content": content, "end": ">"}}
+    for kind, text in (("json", schema), ("json", json.dumps(schema)), ("structural_tag", tag)):
+        with pytest.raises(sg.UnsupportedSchema) as refused:
+            ENGINE.compile(kind, text)
+        assert message in str(refused.value) and refused.value.keyword
+    assert ENGINE.compile("json", {"minItems": 3, "unknown": 1, "format": "unknown"})
 
 
 def test_errors_of_a_constraint_reach_the_compile_thread() -> None:

@@ -13,6 +13,7 @@ into the host's own. What hosts have in common is here, and tests/test_hosts.py 
   and `accept` then answers False. Nothing is raised in the host's decoding loop, where it would end all
   requests.
 - A row is written whole, whatever stood there.
+- A constraint that has a keyword with a value of a wrong kind is refused, with the keyword and its place.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compiler import Compiler
-from ..errors import StructgenError, UnsatisfiableBudget, VocabularyError
+from ..errors import StructgenError, UnsatisfiableBudget, UnsupportedSchema, VocabularyError
 from ..grammar import CompiledGrammar, Matcher, can_end_within, fill_bitmasks
 from ..limits import SERVING, Limits, OnLimit
 from ..vocabulary import Vocabulary
@@ -31,7 +32,7 @@ from ..vocabulary import Vocabulary
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["HostEngine", "HostRequest", "fill_rows", "request_of", "vocabulary_of"]
+__all__ = ["HostEngine", "HostRequest", "compiled", "fill_rows", "request_of", "vocabulary_of"]
 
 
 class HostEngine:
@@ -72,9 +73,9 @@ class HostEngine:
         """A grammar with its first mask made, for a host's compile threads.
 
         Raises:
-            GrammarError: as `Compiler.compile`.
+            GrammarError: as `compiled`.
         """
-        return self.compiler.compile(kind, text, **{**self.options, **options}).prepare()
+        return compiled(self.compiler, kind, text, **{**self.options, **options}).prepare()
 
     def request(
         self,
@@ -85,6 +86,26 @@ class HostEngine:
     ) -> HostRequest:
         """The state of one request under a grammar; see `request_of`."""
         return request_of(grammar, end_token_ids=end_token_ids, max_tokens=max_tokens)
+
+
+def compiled(compiler: Compiler, kind: str, text: Any, **options: Any) -> CompiledGrammar:
+    """The grammar of a host's constraint, all of whose keywords are kept.
+
+    Raises:
+        GrammarError: as `Compiler.compile`. UnsupportedSchema: a keyword has a value of a wrong kind, such as
+            ``"minItems": "3"``, so that it would constrain nothing.
+    """
+    grammar = compiler.compile(kind, text, **options)
+    if dropped := grammar.dropped:
+        first, more = dropped[0], len(dropped) - 1
+        reason = first.reason.removeprefix("ignored: ")
+        raise UnsupportedSchema(
+            f"'{first.keyword}' is {reason}, so it would constrain nothing"
+            + (f", and so would {more} more" if more else ""),
+            pointer=first.pointer,
+            keyword=first.keyword,
+        )
+    return grammar
 
 
 def request_of(

@@ -41,10 +41,10 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from ..checking import check
+from ..checking import bytes_compiler
 from ..errors import StructgenError
 from ..logits import allocate_bitmask
-from .hosts import HostEngine, HostRequest
+from .hosts import HostEngine, HostRequest, compiled
 
 __all__ = ["NAME", "register"]
 
@@ -190,12 +190,12 @@ def _check(sampling_params: Any, tokenizer: Any, vocab_size: int) -> None:
     kind = _KINDS[option.name]
     try:
         try:
-            check(kind, text)
+            compiled(bytes_compiler(), kind, text)
         except StructgenError:
             # Grammars may name special tokens, which single bytes have none of.
             if kind not in ("grammar", "structural_tag"):
                 raise
-            _front_end(tokenizer, vocab_size).compiler.compile(kind, text)
+            compiled(_front_end(tokenizer, vocab_size).compiler, kind, text)
     except (StructgenError, ValueError) as error:
         raise VLLMValidationError(str(error), parameter="structured_outputs") from error
 

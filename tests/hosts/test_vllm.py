@@ -134,6 +134,8 @@ def llm_vocabulary() -> sg.Vocabulary:
         ({"json": "{"}, "invalid JSON"),
         ({"json": {"type": "integer", "minimum": 2, "maximum": 1}}, "no value satisfies"),
         ({"json": {"$ref": "http://example.com/x"}}, "reference"),
+        ({"json": {"type": "array", "minItems": "3"}}, "'minItems' is not a number"),
+        ({"json": {"type": "object", "required": "a"}}, "'required' is not an array of names"),
         ({"regex": "("}, "not closed"),
         ({"grammar": "root ::= missing"}, "missing"),
         ({"structural_tag": '{"type": "structural_tag", "format": {"type": "nonsense"}}'}, "nonsense"),
