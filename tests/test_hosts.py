@@ -136,6 +136,54 @@ def test_a_request_that_fails_ends_alone(kind: str, batched: bool) -> None:
     assert good.accept([97]) and good.error is None
 
 
+def test_an_operator_sees_what_happens(caplog: pytest.LogCaptureFixture) -> None:
+    """Counters of all that is done, a line of them, and a warning for what a request may suffer from."""
+    engine = HostEngine(ENGINE.vocabulary, log="some.host")
+    caplog.set_level("INFO", "some.host")
+    first = engine.compile("regex", "[ab]+")
+    assert engine.compile("regex", "[ab]+") is first
+    engine.compile("json", {"type": "string", "format": "unknown"})
+    with pytest.raises(sg.GrammarError):
+        engine.compile("regex", "(")
+    requests = [engine.request(first), engine.request(first).fork()]
+    mask = np.zeros((2, WORDS), np.int32)
+    fill_rows(requests, mask)
+    requests[0].fill(mask, 0)
+    bad = engine.request(engine.compile("regex", "[a-z]{50}"))
+    bad.matcher = bad.matcher.grammar.matcher(max_tokens=3)
+    bad.fill(mask, 1)
+    engine.telemetry.filled(1, 0.1, 1)  # of a mask that was slow and is inexact
+    found = engine.telemetry.counters
+    whole = {name: n for name, n in found.items() if "seconds" not in name and name != "cache_bytes"}
+    assert whole == {
+        "compiles": 4, "remembered": 1, "refused": 1, "not_enforced": 1,
+        "masks": 4, "inexact": 1, "failed": 1,
+    }  # fmt: skip
+    assert 0 < found["compile_seconds_most"] <= found["compile_seconds"]
+    assert 0.1 == found["mask_seconds_most"] < found["mask_seconds"] and found["cache_bytes"] > 0
+    said = [(r.levelname, r.getMessage()) for r in caplog.records]
+    for level, words in (
+        ("WARNING", "`format`: unknown"), ("INFO", "refused"), ("WARNING", "UnsatisfiableBudget"),
+        ("WARNING", "took 100 ms"), ("WARNING", "limits are too small"),
+    ):  # fmt: skip
+        assert [a for a, text in said if words in text] == [level], (words, said)
+    assert "4 constraints (1 remembered, 1 refused, 1 not enforced whole)" in engine.telemetry.line()
+
+
+def test_a_mask_under_limits_is_counted_as_inexact() -> None:
+    engine = HostEngine(ENGINE.vocabulary, limits=sg.Limits(mask=300))
+    schema = {"not": {"type": "object", "properties": {f"k{i}": {"uniqueItems": True} for i in range(9)}}}
+    request = engine.request(engine.compile("json", schema))
+    mask = np.zeros((1, WORDS), np.int32)
+    inexact = 0
+    for token in b'{"k1": [{}, ':
+        request.fill(mask, 0)
+        inexact += not request.matcher.mask_exact
+        if not request.accept([token]):
+            break
+    assert engine.telemetry.counters["inexact"] == inexact > 0
+
+
 def test_end_tokens_by_request() -> None:
     grammar = ENGINE.compile("regex", "[a-z]{1,3}")
     request = ENGINE.request(grammar, end_token_ids={ord("q"), EOS, 10**6})

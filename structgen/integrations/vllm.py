@@ -271,7 +271,9 @@ def _backend() -> Any:
             self.finish = bool(options.pop("finish", True)) and not reasons
             memory = int(options.pop("cache_bytes", 256 << 20))
             tokenizer = getattr(self.tokenizer, "mistral", self.tokenizer)
-            self.engine = HostEngine(tokenizer, self.vocab_size, options=options, cache_bytes=memory)
+            self.engine = HostEngine(
+                tokenizer, self.vocab_size, options=options, cache_bytes=memory, log="vllm.structgen"
+            )
 
         def compile_grammar(
             self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
@@ -285,7 +287,8 @@ def _backend() -> Any:
             return torch.from_numpy(allocate_bitmask(max_num_seqs, self.vocab_size))
 
         def destroy(self) -> None:
-            """Nothing: the engine goes with this object."""
+            """Logs what was counted; the engine goes with this object."""
+            logging.getLogger("vllm.structgen").info("%s", self.engine.telemetry.line())
 
     class Grammar(StructuredOutputGrammar):  # type: ignore[misc]
         """Request level."""
