@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from typing import Any
 
 import numpy as np
@@ -134,6 +135,36 @@ def test_a_request_that_fails_ends_alone(kind: str, batched: bool) -> None:
     bad.reset()
     assert bad.error is None
     assert good.accept([97]) and good.error is None
+
+
+@pytest.mark.parametrize(("kind", "text"), [*CONSTRAINTS, ("lark", 'start: /[a-c]+/ "!"')])
+def test_the_compile_thread_makes_the_first_masks(kind: str, text: Any) -> None:
+    """Of every kind, and nothing else: the masks are those of a grammar that nobody prepared."""
+    engine = HostEngine(ENGINE.vocabulary)
+    prepared = engine.compile(kind, text)
+    size = engine.compiler.byte_size
+    prepared.prepare(16)
+    assert engine.compiler.byte_size == size, "the masks of sixteen steps are there"
+    fresh = sg.Compiler(ENGINE.vocabulary).compile(kind, text).matcher()
+    rows = sg.allocate_bitmask(2, len(TOKENS))
+    chance, mine = random.Random(1), prepared.matcher()
+    for _ in range(12):
+        mine.fill_bitmask(rows, 0)
+        fresh.fill_bitmask(rows, 1)
+        assert (rows[0] == rows[1]).all()
+        token = chance.choice(sorted(bits(rows[0])))
+        assert mine.accept_token(token) and fresh.accept_token(token)
+        if mine.is_terminated():
+            break
+
+
+def test_prepare_keeps_to_its_time_and_says_nothing_of_later_steps() -> None:
+    grammar = ENGINE.compiler.regex("[ab]{40}")
+    begun = time.monotonic()
+    assert grammar.prepare(10**9, seconds=0.05) is grammar
+    assert time.monotonic() - begun < 5
+    tight = sg.Compiler(ENGINE.vocabulary, limits=sg.Limits(mask=2000)).regex("(a|b){0,9}[^c]{3,400}x")
+    assert tight.prepare(30) is tight
 
 
 def test_an_operator_sees_what_happens(caplog: pytest.LogCaptureFixture) -> None:

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 __all__ = ["HostEngine", "HostRequest", "compiled", "fill_rows", "request_of", "vocabulary_of"]
 
 
+# What is made of a new grammar in the compile thread beyond its first mask: masks of a random text.
+_FIRST_STEPS, _FIRST_SECONDS = 16, 0.03
+
+
 class HostEngine:
     """One compiler for all requests of a serving engine. Thread-safe.
 
@@ -69,7 +73,7 @@ class HostEngine:
         cache_bytes: int = 256 << 20,
         limits: Limits = SERVING,
         on_limit: OnLimit = "subset",
-        log: str = "structgen.hosts",
+        log: str = "structgen.integrations.hosts",
     ) -> None:
         self.vocabulary: Vocabulary = vocabulary_of(tokenizer, vocab_size, end_token_ids)
         self.compiler: Compiler = Compiler(
@@ -80,18 +84,20 @@ class HostEngine:
         self.telemetry: Telemetry = Telemetry(log, lambda: compiler.byte_size)
 
     def compile(self, kind: str, text: Any, **options: Any) -> CompiledGrammar:
-        """A grammar with its first mask made, for a host's compile threads.
+        """A grammar with the masks of its first tokens made, for a host's compile threads.
 
         Raises:
             GrammarError: as `compiled`.
         """
         begun = time.perf_counter()
         try:
-            grammar = compiled(self.compiler, kind, text, **{**self.options, **options}).prepare()
+            grammar = compiled(self.compiler, kind, text, **{**self.options, **options})
+            new = self.telemetry.is_new(grammar)
+            grammar.prepare(_FIRST_STEPS if new else 0, seconds=_FIRST_SECONDS)
         except (StructgenError, ValueError) as error:
             self.telemetry.refused(error)
             raise
-        self.telemetry.compiled(grammar, time.perf_counter() - begun)
+        self.telemetry.compiled(grammar, time.perf_counter() - begun, known=not new)
         return grammar
 
     def request(

@@ -78,11 +78,15 @@ class Telemetry:
             found = asdict(self._counters)
         return {**found, "cache_bytes": self._cache_bytes()}
 
-    def compiled(self, grammar: CompiledGrammar, seconds: float) -> None:
-        """A constraint was compiled and its first masks were made."""
+    def is_new(self, grammar: CompiledGrammar) -> bool:
+        """Whether this is asked of a grammar for the first time."""
         with self._lock:
             known = grammar in self._seen
             self._seen.add(grammar)
+        return not known
+
+    def compiled(self, grammar: CompiledGrammar, seconds: float, *, known: bool) -> None:
+        """A constraint was compiled, or the cache had it, and its first masks were made."""
         words = [] if known else not_enforced(grammar.report, unknown=True)
         with self._lock:
             c = self._counters

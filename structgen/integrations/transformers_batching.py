@@ -173,7 +173,7 @@ class Processor(host.ContinuousBatchingLogitsProcessor):
 
     def __init__(self, model: Any) -> None:
         self.errors: dict[str, Exception] = {}
-        self.telemetry: Telemetry = Telemetry("structgen.hosts", lambda: 0)
+        self.telemetry: Telemetry = Telemetry("structgen.integrations.hosts", lambda: 0)
         self._width = int(model.config.get_text_config().vocab_size)
         self._kept: dict[str, _Followed] = {}
         self._mask: npt.NDArray[np.int32] = allocate_bitmask(0, self._width)
