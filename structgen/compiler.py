@@ -13,13 +13,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core, _metaschemas
 from ._fork import renew_in_children
 from ._stack import roomy
 from .errors import GrammarError, SchemaTooComplex, StructgenError
-from .frontend.source import sound, text_of
+from .frontend.source import JsonStyle, sound, text_of
 from .grammar import CompiledGrammar
 from .limits import Limits, OnLimit, is_subset
 
@@ -186,11 +187,7 @@ class Compiler:
                 grammar._options = (schema, *_DEFAULTS)
                 self._made(grammar, "json_schema", (schema,), {}, subset)
                 return self._remember(short, grammar)
-        if property_order not in ("schema", "any"):
-            raise ValueError(f"property_order is 'schema' or 'any', not {property_order!r}")
-        _check_spelling(numbers or "any", strings or "any")
-        if formats not in ("enforce", "annotate"):
-            raise ValueError(f"formats is 'enforce' or 'annotate', not {formats!r}")
+        JsonStyle(whitespace, property_order, numbers or "any", strings or "any", formats)
         _check_of_types(extra_keys, digits)
         number = _draft_number(draft)
         parse: Callable[[str | bytes], Any] | None = None
@@ -299,8 +296,11 @@ class Compiler:
         lexer: Literal["contextual", "dynamic", "scannerless"] = "contextual",
         grammars: Mapping[str, Any] | None = None,
         import_paths: Sequence[str | os.PathLike[str]] = (),
+        whitespace: str = "flexible",
+        property_order: Literal["schema", "any"] = "schema",
         numbers: Literal["any", "plain", "canonical"] = "any",
         strings: Literal["any", "plain"] = "any",
+        formats: Literal["enforce", "annotate"] = "enforce",
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """A Lark grammar, with the extensions that llguidance's users know.
@@ -314,7 +314,8 @@ class Compiler:
             import_paths: directories in which ``%import`` looks for grammars, before Lark's own; a relative
                 import (``%import .other``) looks in the directory of the file that it stands in first.
                 Without any no file is read.
-            numbers, strings: how the JSON of schemas in the grammar is spelled, as in `json_schema`.
+            whitespace, property_order, numbers, strings, formats: of the schemas in the grammar, as in
+                `json_schema`.
 
         Raises:
             GrammarError: with line, column and the likely fix.
@@ -322,19 +323,19 @@ class Compiler:
         """
         if lexer not in ("contextual", "dynamic", "scannerless"):
             raise ValueError(f"lexer is 'contextual', 'dynamic' or 'scannerless', not {lexer!r}")
-        _check_spelling(numbers, strings)
+        style = JsonStyle(whitespace, property_order, numbers, strings, formats)
         subset = self._subset(on_limit)
-        key = ("lark", text_of(text, "a grammar"), start, lexer, numbers, strings, subset)
+        key = ("lark", text_of(text, "a grammar"), start, lexer, style, subset)
         alone = not grammars and not import_paths  # else the text is not all there is
         if alone and (known := self._known(key)) is not None:
             return known
         from .frontend import lark
 
         paths = [os.fspath(path) for path in import_paths]
-        builder, rule = lark.build(text, self.vocabulary, start, lexer, grammars, paths, numbers, strings)
+        builder, rule = lark.build(text, self.vocabulary, start, lexer, grammars, paths, style)
         try:
             options = {"start": start, "lexer": lexer, "grammars": grammars, "import_paths": paths}
-            options |= {"numbers": numbers, "strings": strings}
+            options |= asdict(style)
             built = self._built(builder, rule, text, subset, ("lark", (text,), options))
             return self._remember(key, built) if alone else built
         except GrammarError as error:
@@ -373,26 +374,31 @@ class Compiler:
         self,
         spec: Any,
         *,
+        whitespace: str = "flexible",
+        property_order: Literal["schema", "any"] = "schema",
         numbers: Literal["any", "plain", "canonical"] = "plain",
         strings: Literal["any", "plain"] = "plain",
+        formats: Literal["enforce", "annotate"] = "enforce",
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """Free text with tags in it whose content is constrained.
 
         Args:
             spec: what xgrammar and vLLM call a structural tag, as a dict, as JSON text, or their own class.
-            numbers, strings: how JSON is spelled, as in `json_schema`. Programs read it, so "any" is not the
-                default. Strings are "plain" only if no schema of the tag has `excludes` or a style of
-                elements: escapes write there what a string cannot contain as it is.
+            whitespace, property_order, numbers, strings, formats: of the schemas in the tags, as in
+                `json_schema`. A schema's own `max_whitespace_cnt` and `any_order` come first. Programs read
+                the values, so numbers and strings are plain by default. Strings are "plain" only where a
+                schema has neither `excludes` nor a style of elements: escapes write there what a string
+                cannot contain as it is.
 
         Raises:
             GrammarError: with the path to the part at fault, such as ``#/format/tags/0``.
         """
         from .frontend import structural_tag
 
-        _check_spelling(numbers, strings)
-        recipe: _Recipe = ("structural_tag", (spec,), {"numbers": numbers, "strings": strings})
-        built = structural_tag.build(spec, self.vocabulary, numbers, strings)
+        style = JsonStyle(whitespace, property_order, numbers, strings, formats)
+        recipe: _Recipe = ("structural_tag", (spec,), asdict(style))
+        built = structural_tag.build(spec, self.vocabulary, style)
         return self._built(*built, spec, self._subset(on_limit), recipe)
 
     def tools(
@@ -403,8 +409,11 @@ class Compiler:
         style: str = "hermes",
         parallel: bool = True,
         reasoning: bool = False,
+        whitespace: str = "flexible",
+        property_order: Literal["schema", "any"] = "schema",
         numbers: Literal["any", "plain", "canonical"] = "plain",
         strings: Literal["any", "plain"] = "plain",
+        formats: Literal["enforce", "annotate"] = "enforce",
         extra_keys: Literal["allow", "forbid"] | None = None,
         digits: int | None = None,
         on_limit: OnLimit | None = None,
@@ -422,7 +431,7 @@ class Compiler:
                 "json-compact" (the same without blanks). `parse_tool_calls` reads them back.
             parallel: whether several calls may be made.
             reasoning: whether the text begins with a section of reasoning.
-            numbers, strings: as in `structural_tag`.
+            whitespace, property_order, numbers, strings, formats: of the arguments, as in `structural_tag`.
             extra_keys, digits: as in `json_schema`. By default a call has the arguments that its function
                 lists.
         """
@@ -430,7 +439,15 @@ class Compiler:
 
         _check_of_types(extra_keys, digits)
         spec = structural_tag(tools, tool_choice, style, parallel, reasoning, extra_keys, digits)
-        return self.structural_tag(spec, numbers=numbers, strings=strings, on_limit=on_limit)
+        return self.structural_tag(
+            spec,
+            whitespace=whitespace,
+            property_order=property_order,
+            numbers=numbers,
+            strings=strings,
+            formats=formats,
+            on_limit=on_limit,
+        )
 
     def substring_of(
         self, text: str, unit: Literal["words", "chars"] = "words", *, on_limit: OnLimit | None = None
@@ -707,13 +724,6 @@ def _to_text_deep(schema: Any) -> str:
         else:
             out.append(json.dumps(item, allow_nan=False))
     return "".join(out)
-
-
-def _check_spelling(numbers: str, strings: str) -> None:
-    if numbers not in ("any", "plain", "canonical"):
-        raise ValueError(f"numbers is 'any', 'plain' or 'canonical', not {numbers!r}")
-    if strings not in ("any", "plain"):
-        raise ValueError(f"strings is 'any' or 'plain', not {strings!r}")
 
 
 def _check_of_types(extra_keys: str | None, digits: int | None) -> None:

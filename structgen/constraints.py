@@ -440,7 +440,7 @@ def _response_format(
     spec = self.value
     kind = spec.get("type") if isinstance(spec, dict) else None
     if kind == "structural_tag":
-        return compiler.structural_tag(spec, numbers=how["numbers"], strings=how["strings"])
+        return compiler.structural_tag(spec, **_within(how))
     if kind in ("grammar", "regex"):  # as other servers write them
         text = spec.get(kind, spec.get("pattern"))
         if not isinstance(text, str):
@@ -467,21 +467,12 @@ def _tools(compiler: Compiler, self: Constraint, how: dict[str, Any], style: str
         extra_keys=how["extra_keys"],
         digits=how["digits"],
     )
-    return compiler.structural_tag(
-        _with_gaps(spec, 0 if how["whitespace"] == "compact" else 1),
-        numbers=how["numbers"],
-        strings=how["strings"],
-    )
+    return compiler.structural_tag(spec, **_within(how))
 
 
-def _with_gaps(node: Any, blanks: int) -> Any:
-    """The tag with at most so many blanks in a gap of the arguments."""
-    if isinstance(node, dict):
-        if node.get("type") == "json_schema":
-            tight = {"max_whitespace_cnt": blanks} if node.get("style", "json") == "json" else {}
-            return {**tight, **node}
-        return {k: _with_gaps(v, blanks) for k, v in node.items()}
-    return [_with_gaps(v, blanks) for v in node] if isinstance(node, list) else node
+def _within(how: dict[str, Any]) -> dict[str, Any]:
+    """The options of JSON that schemas within a grammar have."""
+    return {name: how[name] for name in ("whitespace", "property_order", "numbers", "strings", "formats")}
 
 
 _COMPILE: dict[str, Callable[[Any, Constraint, dict[str, Any], str], CompiledGrammar]] = {
@@ -489,9 +480,7 @@ _COMPILE: dict[str, Callable[[Any, Constraint, dict[str, Any], str], CompiledGra
     "regex": lambda compiler, self, how, style: compiler.regex(self.value),
     "choice": lambda compiler, self, how, style: compiler.choice(_texts(self.value)),
     "gbnf": lambda compiler, self, how, style: compiler.gbnf(self.value),
-    "lark": lambda compiler, self, how, style: compiler.lark(
-        self.value, numbers=how["numbers"], strings=how["strings"]
-    ),
+    "lark": lambda compiler, self, how, style: compiler.lark(self.value, **_within(how)),
     "grammar": lambda compiler, self, how, style: (
         self.value.compile(compiler) if isinstance(self.value, Template) else compiler.grammar(self.value)
     ),

@@ -280,7 +280,7 @@ class Service:
             request.tool_choice,
             request.parallel_tool_calls,
             self.tool_style,
-            request.structgen.extra_keys,
+            request.structgen,
         )
         if use is None or self.options.tool_style is not None:
             return use
