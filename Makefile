@@ -165,7 +165,8 @@ damage: setup  ## saved files damaged 10,000 times each: refused or harmless?
 
 # The host and the wheel in an environment of their own: vLLM finds the backend by its entry point. Where torch comes
 # from is the machine's business (UV_FIND_LINKS, UV_INDEX, ...). Those three want CUDA, and transformers imports them.
-# The tests are imported as files, so that `structgen` is the wheel's and not the checkout's.
+# The tests run in a folder of their own: pytest and Ray's workers import from where they start, and `structgen` has to
+# be the wheel's and not the checkout's.
 test-hosts: wheel $(if $(filter llama_cpp,$(HOST)),$(CPREFIX)/.installed)  ## the real serving engine HOST (vllm) with the wheel: gigabytes, once
 	@test -f tests/hosts/test_$(HOST).py || { echo "HOST is one of: $(patsubst tests/hosts/test_%.py,%,$(wildcard tests/hosts/test_*.py))" >&2; exit 2; }
 	@$(PIP) uv
@@ -174,8 +175,8 @@ test-hosts: wheel $(if $(filter llama_cpp,$(HOST)),$(CPREFIX)/.installed)  ## th
 	@! test -f tests/hosts/$(HOST).nodeps.txt || $(VENV)/bin/uv pip install -q --no-deps --python $(HOSTS)/bin/python -r tests/hosts/$(HOST).nodeps.txt
 	@$(VENV)/bin/uv pip uninstall -q --python $(HOSTS)/bin/python torchvision torchaudio torchcodec
 	@$(VENV)/bin/uv pip install -q --python $(HOSTS)/bin/python --no-deps --reinstall dist/*.whl
-	@STRUCTGEN_C_PREFIX=$(CPREFIX) $(HOSTS)/bin/python -m pytest -q --noconftest --import-mode=importlib -p no:cacheprovider \
-	  --rootdir tests/hosts tests/hosts/test_$(HOST).py
+	@cd $(HOSTS) && STRUCTGEN_C_PREFIX=$(CPREFIX) bin/python -m pytest -q --noconftest --import-mode=importlib \
+	  -p no:cacheprovider --rootdir $(CURDIR)/tests/hosts $(CURDIR)/tests/hosts/test_$(HOST).py
 
 attack: setup  ## SCHEMAS (2000) hostile schemas with 100 random walks each, then the other hostile inputs: a table
 	@$(PY) -m bench.attack --seeds 0:$(SCHEMAS) --walks 100 --mask 200000 --jobs $(JOBS) --vocabulary tekken

@@ -38,7 +38,7 @@ _METHODS = {
                     "on_limit"},
     "regex": {"on_limit"},
     "gbnf": {"root", "on_limit"},
-    "lark": {"start", "lexer", "numbers", "strings", "on_limit"},
+    "lark": {"start", "lexer", "whitespace", "property_order", "numbers", "strings", "formats", "on_limit"},
 }  # fmt: skip
 
 

@@ -13,13 +13,14 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core, _metaschemas
 from ._fork import renew_in_children
 from ._stack import roomy
 from .errors import GrammarError, SchemaTooComplex, StructgenError
-from .frontend.source import sound, text_of
+from .frontend.source import JsonStyle, sound, text_of
 from .grammar import CompiledGrammar
 from .limits import Limits, OnLimit, is_subset
 
@@ -115,7 +116,8 @@ class Compiler:
         formats: Literal["enforce", "annotate"] = "enforce",
         draft: str | int | None = None,
         registry: Any = None,
-        extra_keys: Literal["allow", "forbid"] = "allow",
+        extra_keys: Literal["allow", "forbid"] | None = None,
+        digits: int | None = None,
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """Compiles a JSON Schema.
@@ -146,7 +148,13 @@ class Compiler:
                 keys: ``unevaluatedProperties: false`` wherever a schema applies to a whole value, so that
                 ``allOf``, ``anyOf`` and ``$ref`` count together. Names that ``required`` or
                 ``dependentRequired`` ask for are not extra. All texts are instances of the schema as it is.
-                Needs draft 2019-09 or later.
+                Beside ``allOf`` and its like it needs draft 2019-09 or later. Default: a schema is as open as
+                it says. An object of a Python type has the keys that its validator keeps: others only with
+                ``extra="allow"``, ``extra_items=`` and ``**arguments``. A call has the arguments that its
+                function lists.
+            digits: how many a Python ``int`` has at most where its type gives no bound, 1 to 308. Default: it
+                fits 64 bits. A bound of the type counts whatever its size. ``integer`` of a JSON Schema has
+                no limit but that of ``numbers``.
             on_limit: "error" or "subset", as in `Compiler`; None: the compiler's.
 
         Raises:
@@ -166,7 +174,7 @@ class Compiler:
             and formats == "enforce"
             and draft is None
             and registry is None
-            and extra_keys == "allow"
+            and extra_keys != "forbid"
         ):
             short = (schema, "subset") if subset else schema
             known = self._known(short)
@@ -178,13 +186,8 @@ class Compiler:
                 grammar._options = (schema, *_DEFAULTS)
                 self._made(grammar, "json_schema", (schema,), {}, subset)
                 return self._remember(short, grammar)
-        if property_order not in ("schema", "any"):
-            raise ValueError(f"property_order is 'schema' or 'any', not {property_order!r}")
-        _check_spelling(numbers or "any", strings or "any")
-        if formats not in ("enforce", "annotate"):
-            raise ValueError(f"formats is 'enforce' or 'annotate', not {formats!r}")
-        if extra_keys not in ("allow", "forbid"):
-            raise ValueError(f"extra_keys is 'allow' or 'forbid', not {extra_keys!r}")
+        JsonStyle(whitespace, property_order, numbers or "any", strings or "any", formats)
+        _check_of_types(extra_keys, digits)
         number = _draft_number(draft)
         parse: Callable[[str | bytes], Any] | None = None
         if isinstance(schema, (str, bytes)):
@@ -195,7 +198,7 @@ class Compiler:
             if schema.get("type") in ("json_schema", "json_object", "function"):
                 from .frontend.python_types import unwrap_openai
 
-                document, parse = unwrap_openai(schema)
+                document, parse = unwrap_openai(schema, extra_keys != "allow", digits)
                 text = _to_text(document)
                 numbers, strings = numbers or "plain", strings or "plain"
             else:
@@ -203,7 +206,7 @@ class Compiler:
         else:
             from .frontend.python_types import schema_of
 
-            document, parse = schema_of(schema)
+            document, parse = schema_of(schema, extra_keys != "allow", digits)
             text = _to_text(document)
             numbers, strings = numbers or "plain", strings or "plain"
         numbers, strings = numbers or "any", strings or "any"
@@ -238,7 +241,8 @@ class Compiler:
             "formats": formats,
             "draft": draft,
             "registry": registry,
-            "extra_keys": extra_keys if parse else "allow",  # the text is closed already
+            "extra_keys": extra_keys if parse else None,  # the text is closed already
+            "digits": digits if parse else None,
         }
         self._made(grammar, "json_schema", (schema if parse else text,), options, subset)
         if registry is None and parse is None:
@@ -290,8 +294,11 @@ class Compiler:
         lexer: Literal["contextual", "dynamic", "scannerless"] = "contextual",
         grammars: Mapping[str, Any] | None = None,
         import_paths: Sequence[str | os.PathLike[str]] = (),
+        whitespace: str = "flexible",
+        property_order: Literal["schema", "any"] = "schema",
         numbers: Literal["any", "plain", "canonical"] = "any",
         strings: Literal["any", "plain"] = "any",
+        formats: Literal["enforce", "annotate"] = "enforce",
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """A Lark grammar, with the extensions that llguidance's users know.
@@ -305,7 +312,8 @@ class Compiler:
             import_paths: directories in which ``%import`` looks for grammars, before Lark's own; a relative
                 import (``%import .other``) looks in the directory of the file that it stands in first.
                 Without any no file is read.
-            numbers, strings: how the JSON of schemas in the grammar is spelled, as in `json_schema`.
+            whitespace, property_order, numbers, strings, formats: of the schemas in the grammar, as in
+                `json_schema`.
 
         Raises:
             GrammarError: with line, column and the likely fix.
@@ -313,19 +321,19 @@ class Compiler:
         """
         if lexer not in ("contextual", "dynamic", "scannerless"):
             raise ValueError(f"lexer is 'contextual', 'dynamic' or 'scannerless', not {lexer!r}")
-        _check_spelling(numbers, strings)
+        style = JsonStyle(whitespace, property_order, numbers, strings, formats)
         subset = self._subset(on_limit)
-        key = ("lark", text_of(text, "a grammar"), start, lexer, numbers, strings, subset)
+        key = ("lark", text_of(text, "a grammar"), start, lexer, style, subset)
         alone = not grammars and not import_paths  # else the text is not all there is
         if alone and (known := self._known(key)) is not None:
             return known
         from .frontend import lark
 
         paths = [os.fspath(path) for path in import_paths]
-        builder, rule = lark.build(text, self.vocabulary, start, lexer, grammars, paths, numbers, strings)
+        builder, rule = lark.build(text, self.vocabulary, start, lexer, grammars, paths, style)
         try:
             options = {"start": start, "lexer": lexer, "grammars": grammars, "import_paths": paths}
-            options |= {"numbers": numbers, "strings": strings}
+            options |= asdict(style)
             built = self._built(builder, rule, text, subset, ("lark", (text,), options))
             return self._remember(key, built) if alone else built
         except GrammarError as error:
@@ -361,26 +369,31 @@ class Compiler:
         self,
         spec: Any,
         *,
+        whitespace: str = "flexible",
+        property_order: Literal["schema", "any"] = "schema",
         numbers: Literal["any", "plain", "canonical"] = "plain",
         strings: Literal["any", "plain"] = "plain",
+        formats: Literal["enforce", "annotate"] = "enforce",
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """Free text with tags in it whose content is constrained.
 
         Args:
             spec: what xgrammar and vLLM call a structural tag, as a dict, as JSON text, or their own class.
-            numbers, strings: how JSON is spelled, as in `json_schema`. Programs read it, so "any" is not the
-                default. Strings are "plain" only if no schema of the tag has `excludes` or a style of
-                elements: escapes write there what a string cannot contain as it is.
+            whitespace, property_order, numbers, strings, formats: of the schemas in the tags, as in
+                `json_schema`. A schema's own `max_whitespace_cnt` and `any_order` come first. Programs read
+                the values, so numbers and strings are plain by default. Strings are "plain" only where a
+                schema has neither `excludes` nor a style of elements: escapes write there what a string
+                cannot contain as it is.
 
         Raises:
             GrammarError: with the path to the part at fault, such as ``#/format/tags/0``.
         """
         from .frontend import structural_tag
 
-        _check_spelling(numbers, strings)
-        recipe: _Recipe = ("structural_tag", (spec,), {"numbers": numbers, "strings": strings})
-        built = structural_tag.build(spec, self.vocabulary, numbers, strings)
+        style = JsonStyle(whitespace, property_order, numbers, strings, formats)
+        recipe: _Recipe = ("structural_tag", (spec,), asdict(style))
+        built = structural_tag.build(spec, self.vocabulary, style)
         return self._built(*built, spec, self._subset(on_limit), recipe)
 
     def tools(
@@ -391,8 +404,13 @@ class Compiler:
         style: str = "hermes",
         parallel: bool = True,
         reasoning: bool = False,
+        whitespace: str = "flexible",
+        property_order: Literal["schema", "any"] = "schema",
         numbers: Literal["any", "plain", "canonical"] = "plain",
         strings: Literal["any", "plain"] = "plain",
+        formats: Literal["enforce", "annotate"] = "enforce",
+        extra_keys: Literal["allow", "forbid"] | None = None,
+        digits: int | None = None,
         on_limit: OnLimit | None = None,
     ) -> CompiledGrammar:
         """Text in which tools are called as a family of models writes calls.
@@ -408,12 +426,23 @@ class Compiler:
                 "json-compact" (the same without blanks). `parse_tool_calls` reads them back.
             parallel: whether several calls may be made.
             reasoning: whether the text begins with a section of reasoning.
-            numbers, strings: as in `structural_tag`.
+            whitespace, property_order, numbers, strings, formats: of the arguments, as in `structural_tag`.
+            extra_keys, digits: as in `json_schema`. By default a call has the arguments that its function
+                lists.
         """
         from .frontend.tools import structural_tag
 
-        spec = structural_tag(tools, tool_choice, style, parallel, reasoning)
-        return self.structural_tag(spec, numbers=numbers, strings=strings, on_limit=on_limit)
+        _check_of_types(extra_keys, digits)
+        spec = structural_tag(tools, tool_choice, style, parallel, reasoning, extra_keys, digits)
+        return self.structural_tag(
+            spec,
+            whitespace=whitespace,
+            property_order=property_order,
+            numbers=numbers,
+            strings=strings,
+            formats=formats,
+            on_limit=on_limit,
+        )
 
     def substring_of(
         self, text: str, unit: Literal["words", "chars"] = "words", *, on_limit: OnLimit | None = None
@@ -692,11 +721,11 @@ def _to_text_deep(schema: Any) -> str:
     return "".join(out)
 
 
-def _check_spelling(numbers: str, strings: str) -> None:
-    if numbers not in ("any", "plain", "canonical"):
-        raise ValueError(f"numbers is 'any', 'plain' or 'canonical', not {numbers!r}")
-    if strings not in ("any", "plain"):
-        raise ValueError(f"strings is 'any' or 'plain', not {strings!r}")
+def _check_of_types(extra_keys: str | None, digits: int | None) -> None:
+    if extra_keys not in ("allow", "forbid", None):
+        raise ValueError(f"extra_keys is 'allow' or 'forbid', not {extra_keys!r}")
+    if digits is not None and (type(digits) is not int or not 1 <= digits <= 308):
+        raise ValueError(f"digits is a whole number from 1 to 308, not {digits!r:.60}")
 
 
 def _draft_number(draft: str | int | None) -> int:

@@ -55,7 +55,8 @@ JSON_OPTIONS: dict[str, Any] = {
     "formats": "enforce",
     "draft": None,
     "registry": None,
-    "extra_keys": "allow",
+    "extra_keys": None,
+    "digits": None,
 }
 TOOL_OPTIONS = ("tool_choice", "tool_style", "parallel_tool_calls")
 # All arguments of a call that say what its text must be.
@@ -142,15 +143,27 @@ class Constraint:
         except GrammarError as error:
             raise error if not self.name else named(error, self.name, self.value) from None
 
-    def warn(self, options: Mapping[str, Any] | None = None) -> None:
-        """Python warnings (`SchemaWarning`) of what is surely not meant in a JSON Schema."""
+    def warn(self, options: Mapping[str, Any] | None = None) -> list[str]:
+        """Python warnings (`SchemaWarning`) of what is surely not meant in a JSON Schema; the sentences."""
         if self.param == "schema" and isinstance(self.value, dict | str):
             from .linting import warn
 
-            warn(self.value, self.name, draft=(options or {}).get("draft"))
+            return warn(self.value, self.name, draft=(options or {}).get("draft"))
+        return []
 
-    def document(self) -> Any:
-        """The schema that a prompt tells the embedded model; None where there is none."""
+    def warn_of(self, grammar: CompiledGrammar, told: Sequence[str]) -> None:
+        """The same of keywords that the grammar leaves out, at places that are not told of yet."""
+        if not isinstance(self.value, CompiledGrammar) and grammar.report:
+            from .linting import not_enforced, warned
+
+            warned(not_enforced(grammar.report, told), self.name)
+
+    def document(self, style: str = "hermes") -> Any:
+        """The schema that a prompt tells the embedded model; None where there is none.
+
+        Args:
+            style: of tool calls, where the constraint names none.
+        """
         if isinstance(self.value, CompiledGrammar):
             return self.value.source
         if isinstance(self.value, Template):
@@ -164,9 +177,9 @@ class Constraint:
 
             return unwrap_openai(self.value)[0]
         if self.is_tools and self.tool_choice != "none":
-            from .frontend.python_types import tools
+            from .frontend.tools import answer_document
 
-            return tools(list(self.value))[0]
+            return answer_document(self.value, self.tool_choice, self.style or style)
         return None
 
     def objects(self) -> list[dict[str, Any]] | None:
@@ -204,9 +217,10 @@ class Constraint:
         Args:
             arguments: reads the beginning of a call's arguments.
         """
-        from .frontend.tools import described
+        from .frontend.tools import callable_tools, described
 
-        names = [described(tool)["function"]["name"] for tool in self.value]
+        tools = callable_tools(self.value, self.tool_choice)
+        names = [described(tool)["function"]["name"] for tool in tools]
 
         def read(text: str) -> ToolReply:
             words, calls, parts = "", [], ""
@@ -228,12 +242,14 @@ class Constraint:
         return read
 
     def _tool_reader(self, style: str, grammar: CompiledGrammar) -> Callable[[str], ToolReply]:
-        compiler = _compiler_of(grammar)
+        from .frontend.tools import callable_tools
+
+        compiler, tools = _compiler_of(grammar), callable_tools(self.value, self.tool_choice)
 
         def read(text: str) -> ToolReply:
             if self.tool_choice == "none":
                 return ToolReply(text, [])
-            return _reply(text, style, self.value, compiler)
+            return _reply(text, style, tools, compiler)
 
         return read
 
@@ -409,7 +425,7 @@ def _response_format(
     spec = self.value
     kind = spec.get("type") if isinstance(spec, dict) else None
     if kind == "structural_tag":
-        return compiler.structural_tag(spec, numbers=how["numbers"], strings=how["strings"])
+        return compiler.structural_tag(spec, **_within(how))
     if kind in ("grammar", "regex"):  # as other servers write them
         text = spec.get(kind, spec.get("pattern"))
         if not isinstance(text, str):
@@ -428,22 +444,20 @@ def _response_format(
 def _tools(compiler: Compiler, self: Constraint, how: dict[str, Any], style: str) -> CompiledGrammar:
     from .frontend.tools import structural_tag
 
-    spec = structural_tag(self.value, self.tool_choice, self.style or style, self.parallel)
-    return compiler.structural_tag(
-        _with_gaps(spec, 0 if how["whitespace"] == "compact" else 1),
-        numbers=how["numbers"],
-        strings=how["strings"],
+    spec = structural_tag(
+        self.value,
+        self.tool_choice,
+        self.style or style,
+        self.parallel,
+        extra_keys=how["extra_keys"],
+        digits=how["digits"],
     )
+    return compiler.structural_tag(spec, **_within(how))
 
 
-def _with_gaps(node: Any, blanks: int) -> Any:
-    """The tag with at most so many blanks in a gap of the arguments."""
-    if isinstance(node, dict):
-        if node.get("type") == "json_schema":
-            tight = {"max_whitespace_cnt": blanks} if node.get("style", "json") == "json" else {}
-            return {**tight, **node}
-        return {k: _with_gaps(v, blanks) for k, v in node.items()}
-    return [_with_gaps(v, blanks) for v in node] if isinstance(node, list) else node
+def _within(how: dict[str, Any]) -> dict[str, Any]:
+    """The options of JSON that schemas within a grammar have."""
+    return {name: how[name] for name in ("whitespace", "property_order", "numbers", "strings", "formats")}
 
 
 _COMPILE: dict[str, Callable[[Any, Constraint, dict[str, Any], str], CompiledGrammar]] = {
@@ -451,9 +465,7 @@ _COMPILE: dict[str, Callable[[Any, Constraint, dict[str, Any], str], CompiledGra
     "regex": lambda compiler, self, how, style: compiler.regex(self.value),
     "choice": lambda compiler, self, how, style: compiler.choice(_texts(self.value)),
     "gbnf": lambda compiler, self, how, style: compiler.gbnf(self.value),
-    "lark": lambda compiler, self, how, style: compiler.lark(
-        self.value, numbers=how["numbers"], strings=how["strings"]
-    ),
+    "lark": lambda compiler, self, how, style: compiler.lark(self.value, **_within(how)),
     "grammar": lambda compiler, self, how, style: (
         self.value.compile(compiler) if isinstance(self.value, Template) else compiler.grammar(self.value)
     ),

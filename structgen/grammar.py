@@ -50,6 +50,12 @@ class ReportEntry:
     def __str__(self) -> str:
         return f"#{self.pointer}: {self.keyword}: {self.reason}"
 
+    @property
+    def dropped(self) -> bool:
+        """Whether the keyword has a value of a wrong kind (``"minItems": "3"``), so that all of it, or a
+        part, constrains nothing. Its author expects a rule that no text is held to."""
+        return self.reason.startswith("ignored")
+
 
 @dataclass(frozen=True, slots=True)
 class Capture:
@@ -428,7 +434,7 @@ class CompiledGrammar:
             document = json.loads(text) if isinstance(text, (str, bytes)) else text
             documents = {uri: getattr(registry[uri], "contents", registry[uri]) for uri in registry or ()}
             spelling = ["any" if one is None else one for one in spelling[:-1]] + spelling[-1:]
-            given = (document, spelling, documents, options.get("extra_keys", "allow"))
+            given = (document, spelling, documents, options.get("extra_keys"))
             options = {"on_limit": options["on_limit"]}
 
         def other(value: Any) -> str:
@@ -464,6 +470,9 @@ class CompiledGrammar:
     @property
     def report(self) -> tuple[ReportEntry, ...]:
         """Keywords that are annotation only, with JSON pointers; empty when everything is enforced."""
+        made_of = self._condition or self._infill
+        if made_of is not None:
+            return made_of[0].report
         if self._report is None:
             entries = [ReportEntry(*e) for e in self._core.report()]
             if self._parse is not None:
@@ -474,6 +483,12 @@ class CompiledGrammar:
                 ]
             self._report = tuple(sorted(entries, key=lambda e: (e.pointer, e.keyword)))
         return self._report
+
+    @property
+    def dropped(self) -> tuple[ReportEntry, ...]:
+        """The entries of `report` whose keywords have a value of a wrong kind: ``"required": "a"``. A host
+        refuses a request that has any."""
+        return tuple(entry for entry in self.report if entry.dropped)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -80,30 +80,27 @@ def _plain(name: str, method: str) -> Callable[[Compiler, Any, dict[str, Any]], 
 
 
 def _with_schemas(name: str) -> Callable[[Compiler, Any, dict[str, Any]], CompiledGrammar]:
-    """A kind that may have JSON Schemas in it, whose numbers and strings are spelled as in `_JSON`."""
+    """A kind that may have JSON Schemas in it, which are written as a schema alone is."""
 
     def made(compiler: Compiler, text: Any, options: dict[str, Any]) -> CompiledGrammar:
         _no_options(name, options)
         if name != "structural_tag" and not isinstance(text, str):
             raise GrammarError(f"a constraint of kind '{name}' is a text, not {type(text).__name__}")
-        limit = options.get("on_limit")
-        spelling = {key: options.get(key, _JSON[key]) for key in ("numbers", "strings")}
-        if name == "structural_tag":
-            return compiler.structural_tag(text, on_limit=limit, **spelling)
         if name == "grammar" and is_ebnf(text):
-            return compiler.gbnf(text, on_limit=limit)
-        return compiler.lark(text, on_limit=limit, **spelling)
+            return compiler.gbnf(text, on_limit=options.get("on_limit"))
+        style = {**_JSON, **options}
+        style.pop("draft", None)  # each schema names its own
+        if name == "structural_tag":
+            return compiler.structural_tag(text, **style)
+        return compiler.lark(text, **style)
 
     return made
 
 
 def _no_options(kind: str, options: dict[str, Any]) -> None:
-    """Hosts pass their JSON options along with every kind: those alone are taken. Of them only
-    numbers and strings mean something, where schemas may stand in a grammar."""
-    unknown = sorted(
-        options.keys()
-        - {"whitespace", "property_order", "numbers", "strings", "formats", "draft", "on_limit"}
-    )
+    """Hosts pass their JSON options along with every kind: those alone are taken. They mean something where
+    schemas may stand in a grammar."""
+    unknown = sorted(options.keys() - _OPTIONS)
     if unknown:
         raise TypeError(f"a constraint of kind '{kind}' takes no option {unknown[0]!r}")
 

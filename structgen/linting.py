@@ -17,7 +17,7 @@ import json
 import re
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
@@ -28,6 +28,7 @@ from .frontend.schema_parts import type_of
 
 if TYPE_CHECKING:
     from .compiler import Compiler
+    from .grammar import ReportEntry
 
 __all__ = ["Finding", "SchemaWarning", "contradiction", "lint", "warn"]
 
@@ -36,7 +37,7 @@ _PROBES = 400
 _SECONDS = 2.0
 _SEARCHES, _CANDIDATES, _NAME = 100, 300, 60  # for names that are close; their length
 _LOOKED = 20_000  # schemas in a schema that a call looks at before it generates, and
-_WARNED = 10  # warnings of one call
+_WARNED = 10  # warnings of one call or grammar
 _PATTERN = 2000  # characters of a pattern that is looked at
 _LONG = 2000  # bytes of a shortest text from which on it is told
 _ROOT = "urn:structgen:lint"
@@ -92,6 +93,7 @@ _ODD = (
     "ignored", "below 0", "not a whole number", "reference ", "an empty list", "'any' is",
     "names no known draft",
 )  # fmt: skip
+_IDLE = ("unknown ", "not a keyword of this draft")  # what a client of a server may not expect
 
 
 def not_meant(reason: str) -> bool:
@@ -154,10 +156,40 @@ def lint(
     return sorted(set(found), key=lambda f: (f.pointer, f.keyword, f.message))
 
 
-def warn(schema: Any, name: str = "", *, draft: str | int | None = None, registry: Any = None) -> None:
-    """Python warnings of what is surely not meant, without asking the engine: cheap enough for every call."""
-    for text in surely(schema, draft=draft, registry=registry):
+def not_enforced(
+    report: Iterable[ReportEntry], told: Sequence[str] = (), whose: str = "", *, unknown: bool = False
+) -> list[str]:
+    """Keywords that do not do what their author surely expects, of places that are not told of yet.
+
+    Args:
+        report: `CompiledGrammar.report`. told: sentences of `surely`, each with its place.
+        whose: what stands before a place.
+        unknown: also keywords and formats that the draft does not know.
+    """
+    found: list[str] = []
+    for entry in report:
+        if len(found) > _WARNED:
+            break
+        place, reason = f"{whose}#{entry.pointer}: `{entry.keyword}`: ", entry.reason
+        idle = unknown and reason.startswith(_IDLE)
+        if not (idle or not_meant(reason)) or entry.keyword.startswith("x-"):
+            continue
+        if not any(place in text for text in told):
+            found.append(place + reason + (": it constrains nothing" if idle else ""))
+    return found
+
+
+def warn(schema: Any, name: str = "", *, draft: str | int | None = None, registry: Any = None) -> list[str]:
+    """Python warnings of what is surely not meant, without asking the engine: cheap enough for every call.
+    The sentences of them."""
+    return warned(surely(schema, draft=draft, registry=registry), name)
+
+
+def warned(sentences: list[str], name: str = "") -> list[str]:
+    """The sentences, each given as a Python warning."""
+    for text in sentences:
         warnings.warn(f"{name}: {text}" if name else text, SchemaWarning, stacklevel=outside())
+    return sentences
 
 
 def surely(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> list[str]:

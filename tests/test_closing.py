@@ -145,6 +145,30 @@ class Schemas:
         return {name: self.value(depth - 1) for name in c.sample(NAMES + "e", c.randrange(3))}
 
 
+def test_calls_have_the_arguments_that_are_listed(compiler: sg.Compiler) -> None:
+    """As JSON and as elements, nested too; where the draft cannot say it, they stay as open as they were."""
+    schema = {"type": "object", "properties": {"to": {"properties": {"city": {"type": "string"}}}}}
+    old = {"$schema": "http://json-schema.org/draft-07/schema#", "allOf": [{"required": ["to"]}]}
+    for parameters, closes in ((schema, True), ({**schema, **old}, False)):
+        tool = {"type": "function", "function": {"name": "f", "parameters": parameters}}
+        for extra_keys in (None, "allow"):
+            open_too = extra_keys == "allow" or not closes
+            call = compiler.tools([tool], "f", style="json-compact", extra_keys=extra_keys)
+            one = compiler.json_schema([tool], extra_keys=extra_keys)
+            for value, taken in (
+                ({"to": {"city": "x"}}, True), ({"to": {"q": 1}}, open_too), ({"to": {}, "q": 1}, open_too),
+            ):  # fmt: skip
+                text = json.dumps({"name": "f", "arguments": value}, separators=(",", ":"))
+                for grammar in (call, one):
+                    matcher = grammar.matcher()
+                    assert (matcher.accept_bytes(text) and matcher.is_accepting()) == taken
+            matcher = compiler.tools([tool], "f", style="qwen3-coder", extra_keys=extra_keys).matcher()
+            begins = "<tool_call>\n<function=f>\n<parameter=to>\n{}\n</parameter>\n<parameter=q>"
+            assert matcher.accept_bytes(begins) == open_too
+    with pytest.raises(ValueError, match="extra_keys"):
+        compiler.tools([], extra_keys="no")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("start", range(0, 300 * LONG, 100))
 def test_the_closed_language_is_a_part_of_the_open_one(start: int, compiler: sg.Compiler) -> None:
     kept = 0
@@ -188,10 +212,12 @@ def test_types_texts_drafts_and_spellings(compiler: sg.Compiler) -> None:
     assert not accepts(grammar, {"items": [{"name": "a", "more": 1}]})
     assert not accepts(grammar, {"more": 1, "items": []})
     assert grammar.parse('{"items": []}') == Order(items=[])
-    with pytest.raises(sg.GrammarError, match="2019-09"):
-        compiler.json_schema(A, draft=7, extra_keys="forbid")
-    with pytest.raises(sg.GrammarError, match="2019-09"):
-        compiler.json_schema({"$schema": "http://json-schema.org/draft-07/schema#", **A}, extra_keys="forbid")
+    old = {"$schema": "http://json-schema.org/draft-07/schema#"}
+    for schema, draft in ((A, 7), ({**old, **A}, None)):
+        grammar = compiler.json_schema(schema, draft=draft, extra_keys="forbid")
+        assert accepts(grammar, {"a": 1}) and not accepts(grammar, {"b": 1})
+        with pytest.raises(sg.GrammarError, match="2019-09"):
+            compiler.json_schema({**schema, "allOf": [B]}, draft=draft, extra_keys="forbid")
     with pytest.raises(ValueError, match="extra_keys"):
         compiler.json_schema(A, extra_keys="no")  # type: ignore[arg-type]
     with pytest.raises(sg.GrammarError, match="more digits"):

@@ -291,6 +291,37 @@ def test_calls_warn() -> None:
             sg.sample(lm, "go", {"type": "integer", "minimun": 3}, method="local")
 
 
+WRONG_KINDS: list[tuple[dict[str, Any], str]] = [
+    ({"items": {"type": "null"}, "type": "array", "maxItems": 1, "minItems": "3"}, "minItems"),
+    ({"additionalProperties": False, "type": "object", "required": "a"}, "required"),
+    ({"type": "boolean", "enum": "abc"}, "enum"),
+    ({"type": "string", "maxLength": 3, "pattern": 5}, "pattern"),
+    ({"additionalProperties": False, "properties": {"a": {"uniqueItems": "yes"}}}, "uniqueItems"),
+    ({"maxProperties": 0, "patternProperties": {"^a": 3}}, "patternProperties"),
+]
+
+
+@pytest.mark.parametrize("schema,keyword", WRONG_KINDS)
+def test_a_keyword_of_a_wrong_kind_is_told(schema: dict[str, Any], keyword: str) -> None:
+    """By the grammar, also beside a condition, and by every call that compiles."""
+    grammar = sg.Compiler(TableModel().vocabulary).json_schema(schema)
+    assert keyword in [entry.keyword for entry in grammar.dropped]
+    assert (grammar & sg.without("#")).dropped == grammar.dropped
+    lm = TableModel()
+    for asked in ({"schema": schema}, {"response_format": {"type": "json_schema", "schema": schema}}):
+        with pytest.warns(sg.SchemaWarning, match=f"`{keyword}`: ignored"):
+            sg.generate(lm, "go", **asked, max_tokens=40)
+        with pytest.warns(sg.SchemaWarning, match=f"`{keyword}`: ignored"):
+            next(iter(sg.stream(lm, "go", **asked, max_tokens=40)))
+    with pytest.warns(sg.SchemaWarning, match=f"`{keyword}`: ignored"):
+        sg.sample(lm, "go", schema, method="local", max_tokens=40)
+
+
+def test_a_keyword_that_says_nothing_by_design_is_no_dropped_one() -> None:
+    schema = {"type": "string", "title": "a", "contentEncoding": "base64", "colour": 3, "minLength": -1}
+    assert not sg.Compiler(TableModel().vocabulary).json_schema(schema).dropped
+
+
 def test_a_schema_without_a_value_says_why() -> None:
     with pytest.raises(sg.UnsatisfiableSchema, match=r"#/minimum: 5 and #/maximum: 3 exclude each other"):
         sg.generate(TableModel(), "go", {"type": "integer", "minimum": 5, "maximum": 3})

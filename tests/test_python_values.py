@@ -7,6 +7,7 @@ cannot be said in a grammar must stand in the report.
 from __future__ import annotations
 
 import collections
+import dataclasses
 import datetime as dt
 import decimal
 import enum
@@ -19,8 +20,8 @@ import pathlib
 import random
 import re
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple, Optional, Union
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, Union
 
 import annotated_types
 import numpy as np
@@ -28,6 +29,7 @@ import pydantic
 import pydantic_core
 import pytest
 from pydantic import ConfigDict, Field
+from typing_extensions import TypedDict
 
 import structgen as sg
 from oracles.harness import LONG
@@ -150,7 +152,7 @@ class Types:
             return c.choice([Sequence, collections.deque])[inner()]
         if shape == 9:
             return c.choice([Mapping, collections.OrderedDict])[str, inner()]
-        return self.model(depth)
+        return self.model(depth) if shape < 11 else self.record(depth)
 
     def decimal(self) -> Any:
         """Digits, places, multiples and bounds of every size, that a number satisfies."""
@@ -186,6 +188,21 @@ class Types:
         if c.random() < 0.3:
             return Annotated[str, annotated_types.Predicate(Denied(rule))]
         return Annotated[str, annotated_types.Predicate(rule)]
+
+    def record(self, depth: int) -> Any:
+        """A TypedDict, in all the ways of PEP 728, or a dataclass."""
+        c = self.chance
+        fields = {name: self.of(depth - 1) for name in c.sample(NAMES, c.randrange(1, 4))}
+        extra = ConfigDict(extra=c.choice(["ignore", "forbid", "allow"]))
+        form = c.randrange(3)
+        if form == 0:
+            more = c.choice([{}, {"closed": True}, {"closed": False}, {"extra_items": int}])
+            made = TypedDict("Typed", fields, total=c.random() < 0.5, **more)  # type: ignore[misc]
+            if not more and c.random() < 0.5:
+                made.__pydantic_config__ = extra
+            return made
+        plain: Any = dataclasses.make_dataclass("Plain", fields.items())
+        return plain if form == 1 else pydantic.dataclasses.dataclass(plain, config=extra)
 
     def model(self, depth: int) -> type[pydantic.BaseModel]:
         c = self.chance
@@ -275,6 +292,158 @@ def test_what_a_random_type_ends_in_is_parsed(start: int, compiler: sg.Compiler)
             continue
         assert not found, (seed, kind, found[0])
     assert skipped <= 4
+
+
+JUNK = "q-9"
+
+
+def with_junk(value: Any, chance: random.Random) -> Any:
+    """The value with one more key in one of its objects; None where it has no object."""
+    objects = [part for part in parts_of(value) if isinstance(part, dict)]
+    if not objects:
+        return None
+    chance.choice(objects)[JUNK] = chance.choice([None, 1, "x"])
+    return value
+
+
+def parts_of(value: Any) -> Iterator[Any]:
+    """A value and what it holds, also as attributes and extras of a model."""
+    yield value
+    inner: list[Any] = list(value) if isinstance(value, (dict, list, tuple, set, frozenset)) else []
+    inner += value.values() if isinstance(value, dict) else []
+    inner += [vars(value), getattr(value, "__pydantic_extra__", None)] if hasattr(value, "__dict__") else []
+    for part in inner:
+        yield from parts_of(part)
+
+
+def thrown_away(kind: Any, compiler: sg.Compiler, walks: int) -> list[str]:
+    """Texts with a key that the grammar lets a model write and that the validator does not keep."""
+    grammar = compiler.json_schema(kind, property_order="any", numbers="any", strings="any")
+    found = []
+    for seed in range(walks):
+        chance = random.Random(seed)
+        text = walk(grammar, chance, chance.choice([10, 30, 60])).decode("utf-8", "surrogatepass")
+        if (junk := with_junk(json.loads(text), chance)) is None:
+            continue
+        matcher = grammar.matcher()
+        if not matcher.accept_bytes(json.dumps(junk)) or not matcher.is_accepting():
+            continue
+        kept = grammar.parse(json.dumps(junk))
+        if JUNK not in [part for part in parts_of(kept) if isinstance(part, str)]:
+            found.append(json.dumps(junk))
+    return found
+
+
+@pytest.mark.parametrize("start", range(0, 60 * LONG, 20))
+def test_a_random_type_throws_no_key_away(start: int, compiler: sg.Compiler) -> None:
+    for seed in range(start, start + 20):
+        types = Types(seed)
+        kind = types.model(2) if seed % 2 else types.record(2)
+        try:
+            found = thrown_away(kind, compiler, 8)
+        except (sg.UnsatisfiableSchema, pydantic.PydanticUserError):
+            continue
+        assert not found, (seed, kind, found[0])
+
+
+class Address(pydantic.BaseModel):
+    city: str
+
+
+@dataclasses.dataclass
+class Parcel:
+    to: Address
+
+
+class Closed(TypedDict, closed=True):
+    to: Address
+
+
+class More(TypedDict, extra_items=int):
+    to: NotRequired[Address]
+
+
+class Keeps(pydantic.BaseModel):
+    model_config = ConfigDict(extra="allow")
+    to: Address
+
+
+class Keyed(NamedTuple):
+    to: Address
+
+
+def send(to: Address) -> None: ...
+
+
+def send_more(to: Address, **more: int) -> None: ...
+
+
+def joined(*members: str) -> str:
+    return "{" + ",".join(members) + "}"
+
+
+# A type; texts that its grammar takes, and does not. `extra_keys="allow"` takes those of the last list, too.
+CITY, Q, TEXT = '"city":"x"', '"q":1', '"q":"x"'
+TO, JUNKED = f'"to":{joined(CITY)}', f'"to":{joined(CITY, Q)}'
+OPEN: list[tuple[Any, list[str], list[str], list[str]]] = [
+    (Parcel, [joined(TO)], [], [joined(TO, Q), joined(JUNKED)]),
+    (Closed, [joined(TO)], [joined(TO, Q)], [joined(JUNKED)]),
+    (send, [joined(TO)], [joined(TO, Q)], [joined(JUNKED)]),
+    (Keeps, [joined(TO), joined(TO, Q)], [], [joined(JUNKED)]),
+    (More, [joined(TO), joined(TO, Q)], [joined(TO, TEXT)], [joined(JUNKED)]),
+    (send_more, [joined(TO), joined(TO, Q)], [joined(TO, TEXT)], [joined(JUNKED)]),
+    (list[Parcel], [f"[{joined(TO)}]"], [], [f"[{joined(JUNKED)}]"]),
+    (dict[str, Address], [joined(TO), joined(f'"q":{joined(CITY)}')], [joined(Q)], [joined(JUNKED)]),
+    (pydantic.RootModel[Address], [joined(CITY)], [], [joined(CITY, Q)]),
+    (Address | int, [joined(CITY), "1"], [], [joined(CITY, Q)]),
+    (Keyed, [f"[{joined(CITY)}]"], [f"[{joined(CITY)},1]"], [f"[{joined(CITY, Q)}]"]),
+]
+
+
+@pytest.mark.parametrize(("kind", "good", "bad", "junk"), OPEN, ids=[str(row[0])[:40] for row in OPEN])
+def test_which_types_are_open(
+    kind: Any, good: list[str], bad: list[str], junk: list[str], compiler: sg.Compiler
+) -> None:
+    def takes(text: str, **options: Any) -> bool:
+        matcher = compiler.json_schema(kind, **options).matcher()
+        return matcher.accept_bytes(text) and matcher.is_accepting()
+
+    assert all(takes(text) for text in good) and not any(takes(text) for text in bad + junk)
+    assert all(takes(text, extra_keys="allow") for text in good + junk)
+    assert not any(takes(text, extra_keys="allow") for text in bad)
+    assert not any(takes(text, extra_keys="forbid") for text in bad + junk)
+
+
+INTEGERS: list[tuple[Any, int, int]] = [  # a type of whole numbers, and those at its ends
+    (int, -(2**63), 2**63 - 1),
+    (Annotated[int, Field(ge=0)], 0, 2**63 - 1),
+    (Annotated[int, Field(lt=5)], -(2**63), 4),
+    (Annotated[int, Field(gt=2, le=2**70)], 3, 2**70),
+    (Annotated[int, Field(multiple_of=7, ge=1)], 7, (2**63 - 1) // 7 * 7),
+    (Annotated[int, Field(ge=2**70)], 2**70, 2**70 * 1000),
+    (Annotated[int, Field(le=-(2**64))], -(2**64) * 1000, -(2**64)),
+    (pydantic.ByteSize, 0, 2**63 - 1),
+]
+
+
+@pytest.mark.parametrize(("kind", "low", "high"), INTEGERS, ids=[str(row[0])[-60:] for row in INTEGERS])
+def test_an_int_fits_64_bits(kind: Any, low: int, high: int, compiler: sg.Compiler) -> None:
+    def takes(value: int, form: str = "%d", **options: Any) -> bool:
+        given = dict[int, None] if form != "%d" else kind
+        matcher = compiler.json_schema(given, **options).matcher()
+        return matcher.accept_bytes(form % value) and matcher.is_accepting()
+
+    assert takes(low) and takes(high) and not takes(low - 1) and not takes(high + 1)
+    if kind is int:
+        assert takes(10**30 - 1, digits=30) and not takes(10**30, digits=30) and takes(-999, digits=3)
+        key = '{"%d":null}'
+        assert takes(high, key) and not takes(high + 1, key) and takes(10**30 - 1, key, digits=30)
+        assert compiler.json_schema({"type": "integer"}).matcher().accept_bytes("1" * 300)
+        for wrong in (0, 309, "3", True):
+            with pytest.raises(ValueError, match="digits is a whole number"):
+                compiler.json_schema(int, digits=wrong)  # type: ignore[arg-type]
+    else:
+        assert takes(low, digits=1) or low not in range(-9, 10)  # a bound of the type counts
 
 
 # ---- patterns, against Python's own arithmetic and types ----

@@ -21,10 +21,14 @@ pytest.importorskip("sse_starlette", reason="sse-starlette is not installed: it 
 
 from starlette.testclient import TestClient
 
+import structgen as sg
+from oracles import harness
 from oracles.serving import Script, asked, served
 from structgen.cli import serve as cli_serve
 from structgen.serve.app import create_app
+from structgen.serve.constraints import constraint_of, tool_use, with_tools
 from structgen.serve.options import Options
+from structgen.serve.requests import Constrained, Extension
 
 ROOT = Path(__file__).resolve().parents[1]
 ORDER = json.loads((ROOT / "examples" / "order.schema.json").read_text())
@@ -425,6 +429,35 @@ def test_tool_calls_come_back_parsed(choice, stream) -> None:
     assert call["type"] == "function" and call["id"].startswith("call_")
     assert call["function"] == {"name": "get_weather", "arguments": '{"city": "Rome"}'}
     assert (text.strip(), reason) == (said.strip(), "tool_calls")
+
+
+@pytest.mark.parametrize(
+    ("asked", "inside", "outside"),
+    [
+        ({}, ['{"a": 1, "b": 2}', '{"a":1,"b":2}'], ['{\n\t"a": 1}', '{"b": 2, "a": 1}', '{"a":1e2}']),
+        ({"whitespace": "compact"}, ['{"a":1}'], ['{"a": 1}']),
+        ({"whitespace": "flexible", "numbers": "any"}, ['{\n\t"a":1e2}'], ["{"]),
+        ({"property_order": "any"}, ['{"b": 2, "a": 1}'], ['{  "a":1}']),
+    ],
+)
+def test_the_options_of_json_reach_calls_tags_and_grammars(asked, inside, outside) -> None:
+    schema = {"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "type": "object"}
+    tag = {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": schema}}
+    tool = {"type": "function", "function": {"name": "f", "parameters": schema}}
+    choice = {"type": "function", "function": {"name": "f"}}
+    use = tool_use([tool], choice, None, "json-compact", Extension(**asked))
+    assert use is not None
+    made = {'{"name":"f","arguments":%s}': with_tools(use, None)}
+    for spec in ({"response_format": tag}, {"guided_grammar": f"start: %json {json.dumps(schema)}"}):
+        found = constraint_of(Constrained(structgen=asked, **spec))
+        assert found is not None
+        made[next(iter(spec)) + "%s"] = found
+    compiler = sg.Compiler(sg.Vocabulary.from_bytes([bytes([i]) for i in range(256)] + [b""], 256))
+    for form, constraint in made.items():
+        grammar = constraint.build(compiler)
+        form = "%s" if form.startswith(("response", "guided")) else form
+        assert [t for t in inside if not harness.verdict(grammar, form % t)] == []
+        assert [t for t in outside if harness.verdict(grammar, form % t)] == []
 
 
 def joined(parts: list[dict]) -> dict:

@@ -12,6 +12,7 @@ pytest.importorskip("fastapi", reason="fastapi is not installed: it is in the ex
 from oracles import tool_styles
 from structgen._text import TextStream
 from structgen.frontend.tool_calls import Begun, Call, CallReader, Part, style_of_template
+from structgen.frontend.tools import ARGUMENTS as ALONE
 from structgen.frontend.tools import STYLES as ALL
 
 # Calls in Python are whole answers: tests/test_python_calls.py.
@@ -212,6 +213,21 @@ def test_a_call_that_is_cut_off_stays_text(style: str) -> None:
             assert "".join(items).strip() in whole
         else:
             assert json.loads(calls[0].arguments) == {"city": "Rome"}
+
+
+def test_arguments_alone() -> None:
+    """They are the whole answer, of the only function; what is cut off is told as for other styles."""
+    text = json.dumps({"city": 'a "}" {', "days": [{}]})
+    for size in (1, 3, len(text)):
+        reader = CallReader(ALONE, ["weather"], accepts, stream=True)
+        items = [item for i in range(0, len(text), size) for item in reader.feed(text[i : i + size])]
+        items += reader.finish()
+        assert items[0] == Begun("weather") and items[-1] == Call("weather", text)
+        assert "".join(item.text for item in items if isinstance(item, Part)) == text
+    for end in range(len(text) + 1):
+        reader = CallReader(ALONE, ["weather"], accepts)
+        items = [*reader.feed(text[:end]), *reader.finish()]
+        assert items == ([Call("weather", text)] if end == len(text) else [text[:end]] if end else [])
 
 
 def test_free_text_streams_up_to_a_mark() -> None:

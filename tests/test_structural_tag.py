@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
+import pickle
+import random
 import re
 from typing import Any
 
@@ -452,6 +455,59 @@ def test_what_programs_read_is_spelled_in_one_way() -> None:
         assert [t for t in (*in_order, *SPELLED) if not verdict(found, t)] == []
 
 
+STYLES: dict[str, tuple[str, ...]] = {
+    "whitespace": ("flexible", "compact", "one-blank", "spaced", "pretty", r"[ \t]{0,2}"),
+    "property_order": ("schema", "any"),
+    "numbers": ("any", "plain", "canonical"),
+    "strings": ("any", "plain"),
+    "formats": ("enforce", "annotate"),
+}
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_schemas_within_are_written_as_a_schema_alone(seed: int) -> None:
+    """Under any options: tags, tools, Lark, the kinds of hosts, and what is serialized."""
+    chance = random.Random(seed)
+    how: Any = {name: chance.choice(values) for name, values in STYLES.items()}
+    schema = {
+        "type": "object",
+        "properties": {"d": {"type": "string", "format": "date"}, "n": {"type": "number"}},
+        "additionalProperties": False,
+    }
+    alone = BYTES.json_schema(schema, **how)
+    tag = wrapped(
+        {"type": "tag", "begin": "<", "content": {"type": "json_schema", "json_schema": schema}, "end": ">"}
+    )
+    tool = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    call = '{"name":"f","arguments":%s}'
+    within = [
+        (BYTES.structural_tag(tag, **how), "<%s>"),
+        (BYTES.compile("structural_tag", json.dumps(tag), **how), "<%s>"),
+        (BYTES.tools(tool, "f", style="json-compact", **how), call),
+        (BYTES.deserialize(BYTES.structural_tag(tag, **how).serialize()), "<%s>"),
+        (pickle.loads(pickle.dumps(BYTES.tools(tool, "f", style="json-compact", **how))), call),
+    ]
+    if importlib.util.find_spec("lark") is not None:
+        lark = f'start: "<" %json {json.dumps(schema)} ">"'
+        within += [(BYTES.lark(lark, **how), "<%s>"), (BYTES.compile("lark", lark, **how), "<%s>")]
+    members = ['"d"%s"2026-01-31"', '"d"%s"x"', '"n"%s1.0', '"n"%s-1', '"n"%s1e2', '"\\u006e"%s5']
+    texts = []
+    for gap, colon, comma in (
+        ("", ":", ","),
+        ("", ": ", ", "),
+        (" ", ":", ","),
+        ("\n  ", ": ", ",\n  "),
+        ("\t\t", ":", ","),
+    ):
+        for some in ([], *itertools.permutations(members, 1), *itertools.permutations(members, 2)):
+            inner = comma.join(member % colon for member in some)
+            texts.append("{" + (gap + inner + gap.rstrip(" ") if some else gap) + "}")
+    taken = [harness.verdict(alone, text) for text in texts]
+    assert any(taken) and not all(taken)
+    for found, around in within:
+        assert [harness.verdict(found, around % text) for text in texts] == taken
+
+
 @pytest.mark.parametrize("field", [{"style": "qwen_xml"}, {"excludes": ["bad"]}])
 def test_strings_have_escapes_where_a_text_is_kept_out_of_them(field) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "array"}}}
@@ -466,6 +522,8 @@ def test_a_spelling_that_is_none() -> None:
         BYTES.tools(TOOLS, numbers="all")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="strings is 'any' or 'plain', not 'all'"):
         BYTES.structural_tag({"type": "any_text"}, strings="all")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="property_order is 'schema' or 'any', not 'all'"):
+        BYTES.tools(TOOLS, property_order="all")  # type: ignore[arg-type]
 
 
 def test_excluded_texts_of_a_schema() -> None:

@@ -258,7 +258,7 @@ def test_assisted_decoding(model: Any, assistant: Any, tokenizer: Any, grammar: 
 
 
 def test_random_calls_equal_fresh_matchers(grammar: Any, compiler: Any) -> None:
-    """Rows grow, swap, shrink, end, and leave the language; scores stay as they are."""
+    """Rows grow, swap, shrink, end, leave the language and are asked again; scores stay as they are."""
     size = grammar.vocabulary.vocab_size
     for seed in range(8):
         rng = random.Random(seed)
@@ -279,7 +279,11 @@ def test_random_calls_equal_fresh_matchers(grammar: Any, compiler: Any) -> None:
                 allowed = torch.isfinite(row)
                 assert torch.equal(row[allowed], given[allowed])
                 assert set(torch.nonzero(allowed)[:, 0].tolist()) == _expected(grammar, text)
-            if rng.random() < 0.2 and texts[0]:
+            if not seed % 2 and rng.random() < 0.1:  # a chat: prompts, answers with ends, a question
+                question = [rng.randrange(EOS + 1, size) for _ in range(rng.randrange(2, 6))]
+                prompt = [[*p, *t, EOS, *question] for p, t in zip(prompt, texts, strict=True)]
+                texts = [[] for _ in texts]
+            elif rng.random() < 0.2 and texts[0]:
                 cut = rng.randrange(len(texts[0]))
                 texts = [t[:cut] for t in texts]
             elif beams:
@@ -329,6 +333,21 @@ def test_a_new_prompt_is_noticed(grammar: Any, tokenizer: Any) -> None:
     processor(torch.tensor([[5, 6, opening]]), zeros)
     processor.reset()
     assert torch.equal(processor(torch.tensor([[5, 6, opening]]), zeros), first)
+
+
+def test_a_chat_with_one_processor(model: Any, tokenizer: Any, grammar: Any) -> None:
+    """Each prompt is the one before, its answer with the end token, and a new question."""
+    processor = LogitsProcessor(grammar)
+    prompt = ids(tokenizer, "hello")["input_ids"]
+    for question in ("", "and you?", "b", "tr"):
+        prompt = torch.cat([prompt, ids(tokenizer, question)["input_ids"].long()], 1)
+        output = model.generate(
+            prompt, logits_processor=[processor], max_new_tokens=60, do_sample=False, pad_token_id=PAD
+        )
+        want = masked_loop(model, prompt[0].tolist(), grammar, 60)
+        assert answers(output, prompt.shape[1]) == [want]
+        assert len(want) > 1 and want[-1] == EOS
+        prompt = output
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

@@ -225,7 +225,7 @@ def python_type(name: str) -> Any:
 
 def json_options(options: argparse.Namespace) -> dict[str, Any]:
     """The options of JSON by the names of `Compiler.json_schema`."""
-    names = ("draft", "formats", "whitespace", "numbers", "strings", "extra_keys")
+    names = ("draft", "formats", "whitespace", "numbers", "strings", "extra_keys", "digits")
     found = {name: getattr(options, name) for name in names}
     return {"property_order": options.order, "registry": registry(options), **found}
 
@@ -275,8 +275,14 @@ def add_schema_options(
     group.add_argument(
         "--extra-keys",
         choices=("allow", "forbid"),
-        default="allow",
-        help="forbid closes objects whose schema names members and says nothing of others (default: allow)",
+        help="forbid closes objects whose schema names members and says nothing of others; allow opens those "
+        "of Python types and of functions' arguments (default: as the schema or the type says)",
+    )
+    group.add_argument(
+        "--digits",
+        type=int,
+        metavar="N",
+        help="of an int of a Python type without bounds (default: what 64 bits hold)",
     )
     group.add_argument(
         "--numbers",

@@ -57,8 +57,9 @@ def run(options: argparse.Namespace) -> int:
     parts = text.split(options.mark)
     if len(parts) < 2:
         raise Failure(f"{called(options.file)} has no {options.mark}")
-    wanted.warn()
+    told = wanted.warn()
     grammar = wanted.compile(Compiler(vocabulary(None)), json_options(options))
+    wanted.warn_of(grammar, told)
     return one(grammar, *parts) if len(parts) == 2 else several(grammar, parts)
 
 

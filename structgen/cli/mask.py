@@ -58,8 +58,9 @@ def run(options: argparse.Namespace) -> int:
     wanted = constraint(options, Inputs(), options.file)
     if wanted is None:
         raise Failure("mask needs a schema: a file, or an option such as --regex")
-    wanted.warn()
+    told = wanted.warn()
     grammar = wanted.compile(Compiler(tokens), json_options(options))
+    wanted.warn_of(grammar, told)
     data = options.after.encode("utf-8", "surrogateescape")
     matcher, length = stand_at(grammar, data)
     if length < len(data):

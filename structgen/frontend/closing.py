@@ -3,11 +3,11 @@
 In: a schema document. Out: one whose instances are among its own. Cost: linear in the document.
 
 JSON Schema leaves objects open, and a model may fill the room with keys of its own. Closing adds
-``unevaluatedProperties: false`` wherever a schema applies to a value as a whole: at the root, to the value
-of a member, to an item; not in the branches of ``allOf``, ``anyOf``, ``oneOf`` or behind ``$ref``, whose
-``properties`` count together. An object is closed if they have ``properties``, also empty ones, or
-``patternProperties``; what these and ``additionalProperties`` allow stays. Names that ``required`` or
-``dependentRequired`` ask for count as named.
+``additionalProperties: false``, or ``unevaluatedProperties: false`` beside ``allOf`` and its like, wherever
+a schema applies to a value as a whole: at the root, to the value of a member, to an item; not in the branches
+of ``allOf``, ``anyOf``, ``oneOf`` or behind ``$ref``, whose ``properties`` count together. An object is
+closed if they have ``properties``, also empty ones, or ``patternProperties``; what these and
+``additionalProperties`` allow stays. Names that ``required`` or ``dependentRequired`` ask for count as named.
 
 Narrowing one part of a schema narrows the whole, but not under ``not``, ``if``, ``oneOf`` and
 ``maxContains``, and a name that counts as named is no longer one that an ``unevaluatedProperties`` of the
@@ -35,6 +35,8 @@ _PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _PLACES = ("then", "else")
 _TURNING = ("not", "if", "oneOf", "maxContains", "$dynamicRef", "$recursiveRef", "unevaluatedProperties")
 _OLD = ("draft-03", "draft-04", "draft-06", "draft-07")
+# Keywords whose schemas apply beside others to the same value. Without any, `additionalProperties` closes.
+_BESIDE = (*_PLACE_LISTS, "$ref", "$dynamicRef", "$recursiveRef", "if", "dependentSchemas", "dependencies")
 
 
 def closed(document: Any, draft: int = 0) -> Any:
@@ -44,15 +46,12 @@ def closed(document: Any, draft: int = 0) -> Any:
         draft: 4, 6, 7, 2019 or 2020; 0: what ``$schema`` says.
 
     Raises:
-        GrammarError: a draft before 2019-09, which has no ``unevaluatedProperties``.
+        GrammarError: ``unevaluatedProperties`` is needed, and the draft is one before 2019-09.
     """
     if not isinstance(document, dict):
         return document
-    if 0 < draft < 2019 or (not draft and any(name in str(document.get("$schema")) for name in _OLD)):
-        raise GrammarError(
-            "extra_keys='forbid' needs draft 2019-09 or later: older drafts have no unevaluatedProperties"
-        )
-    closer = _Closer(document)
+    old = 0 < draft < 2019 or (not draft and any(name in str(document.get("$schema")) for name in _OLD))
+    closer = _Closer(document, old)
     copy = closer.child(document)
     if not closer.turning:
         return copy
@@ -64,9 +63,19 @@ def closed(document: Any, draft: int = 0) -> Any:
     return {"$schema": document["$schema"], **both} if "$schema" in document else both
 
 
+def closed_parameters(document: Any) -> Any:
+    """The parameters of a function with no others than it lists; as they are where their draft cannot say
+    that. A function is called with nothing else."""
+    try:
+        return closed(document)
+    except (GrammarError, RecursionError):
+        return document
+
+
 class _Closer:
-    def __init__(self, root: Document) -> None:
+    def __init__(self, root: Document, old: bool) -> None:
         self._root = root
+        self._old = old
         self.turning = False
 
     def child(self, schema: Any) -> Any:
@@ -74,7 +83,16 @@ class _Closer:
         if not isinstance(schema, dict):
             return schema
         out = self.place(schema)
-        if "unevaluatedProperties" not in schema and self._names(schema, set()):
+        if "unevaluatedProperties" in schema or not self._names(schema, set()):
+            return out
+        if not any(word in out for word in _BESIDE):
+            out.setdefault("additionalProperties", False)
+        elif self._old:
+            raise GrammarError(
+                "extra_keys='forbid' beside $ref, allOf and their like needs draft 2019-09 or later: older "
+                "drafts have no unevaluatedProperties"
+            )
+        else:
             out["unevaluatedProperties"] = False
         return out
 

@@ -30,14 +30,27 @@ _ROUNDED_DOWN = decimal.Context(_EXACT_DIGITS, decimal.ROUND_FLOOR, decimal.MIN_
 _ROUNDED_UP = decimal.Context(_EXACT_DIGITS, decimal.ROUND_CEILING, decimal.MIN_EMIN, decimal.MAX_EMAX)
 
 
-def integer(base: Document, schema: Any) -> Document:
-    """`base` with bounds beside a multiple, so that numbers end (see ``Numbers::language``)."""
-    if not schema.get("multiple_of"):
-        return base
+def integer(base: Document, schema: Any, digits: int | None) -> Document:
+    """`base` with both bounds, so that numbers end. `digits`: as in `whole`."""
     low, high = _bounds(schema)
-    far = max(10**17, *(abs(int(b[0])) for b in (low, high) if b is not None), int(schema["multiple_of"]))
-    size = min(far * 10, _WIDEST)
-    return {**base, **_written(low or (-size, True), high or (size, True))}
+    least, most = whole(
+        None if low is None else int(low[0]),
+        None if high is None else int(high[0]),
+        int(schema.get("multiple_of") or 1),
+        digits,
+    )
+    return {**base, **_written(low or (least, False), high or (most, False))}
+
+
+def whole(low: int | None, high: int | None, step: int, digits: int | None) -> tuple[int, int]:
+    """The bounds of an `int`: the user's, and in place of one that is missing that of 64 bits, or of so many
+    digits. Where the other bound, or a multiple, lies beyond it, a thousand times that."""
+    least, most = (-(2**63), 2**63 - 1) if digits is None else (1 - 10**digits, 10**digits - 1)
+    far = max(step, low or 0, -(high or 0))
+    if far >= min(-least, most):
+        widest = min(far * 1000, _WIDEST)
+        least, most = -widest, widest
+    return least if low is None else low, most if high is None else high
 
 
 def floating(base: Document, schema: Any) -> Document:

@@ -19,6 +19,7 @@ from typing import Any
 from .._extras import missing
 from .._stack import roomy
 from ..errors import GrammarError
+from .closing import closed_parameters
 
 Parser = Callable[[str | bytes], Any]
 
@@ -30,17 +31,20 @@ def _schema_error() -> type[Exception]:
 
 
 @roomy
-def schema_of(kind: Any) -> tuple[dict[str, Any] | bool, Parser]:
+def schema_of(
+    kind: Any, closed: bool = True, digits: int | None = None
+) -> tuple[dict[str, Any] | bool, Parser]:
     """The schema of a Python type (or of a list of tools) and the function that parses a text into it.
 
-    A function stands for the arguments of a call: the parser gives them as a dict by parameter name,
-    converted to the types of the signature; the function is not called.
+    Objects have no keys that their validator throws away, unless `closed` is false. A function stands for the
+    arguments of a call: the parser gives them as a dict by parameter name, converted to the types of the
+    signature; the function is not called. An `int` has at most `digits` digits, by default what 64 bits hold.
 
     Raises:
         GrammarError: not a type, or a type without a schema.
     """
     if isinstance(kind, list | tuple) and kind:
-        return tools(list(kind))
+        return tools(list(kind), closed, digits)
     if kind is None:  # as annotations write it
         kind = type(None)
     if not _is_type(kind):
@@ -56,7 +60,7 @@ def schema_of(kind: Any) -> tuple[dict[str, Any] | bool, Parser]:
             adapter = pydantic.TypeAdapter(_arguments_of(kind) if _is_function(kind) else _readable(kind))
         from . import python_values
 
-        document = python_values.document(adapter)
+        document = python_values.document(adapter, closed, digits)
     except ImportError as e:  # EmailStr: pydantic names the package and the command that installs it
         raise GrammarError(f"no JSON Schema for {_name(kind)}: {e}") from None
     except (pydantic.PydanticUserError, NameError) as e:  # NameError: an annotation that is not defined yet
@@ -69,7 +73,9 @@ def schema_of(kind: Any) -> tuple[dict[str, Any] | bool, Parser]:
     return document, adapter.validate_json
 
 
-def unwrap_openai(schema: dict[str, Any]) -> tuple[dict[str, Any] | bool, Parser | None]:
+def unwrap_openai(
+    schema: dict[str, Any], closed: bool = True, digits: int | None = None
+) -> tuple[dict[str, Any] | bool, Parser | None]:
     """The schema inside OpenAI's ``response_format`` or of one of its tools; any other dict unchanged.
 
     ``{"type": "json_schema", ...}`` (with or without an inner ``json_schema`` object), ``{"type":
@@ -81,7 +87,7 @@ def unwrap_openai(schema: dict[str, Any]) -> tuple[dict[str, Any] | bool, Parser
     if kind == "json_object":
         return {"type": "object"}, None
     if kind == "function":
-        return tools([schema])
+        return tools([schema], closed, digits)
     if kind != "json_schema":
         return schema, None
     inner = schema.get("json_schema", schema)
@@ -91,12 +97,13 @@ def unwrap_openai(schema: dict[str, Any]) -> tuple[dict[str, Any] | bool, Parser
     return document, None
 
 
-def tools(given: list[Any]) -> tuple[dict[str, Any], Parser]:
+def tools(given: list[Any], closed: bool = True, digits: int | None = None) -> tuple[dict[str, Any], Parser]:
     """A call of one of these tools: ``{"name": ..., "arguments": {...}}``.
 
     A tool is a Python function, OpenAI's ``{"type": "function", "function": {"name", "parameters"}}``, the
     same without the inner object, or the older ``{"name", "parameters"}``. The parser gives a dict with the
-    name and the arguments (of a Python function: converted to the types of its signature).
+    name and the arguments (of a Python function: converted to the types of its signature). A call has the
+    arguments that its function lists, unless `closed` is false.
 
     Raises:
         GrammarError: something else, a tool without a name, or two of one name.
@@ -104,7 +111,7 @@ def tools(given: list[Any]) -> tuple[dict[str, Any], Parser]:
     branches: list[dict[str, Any]] = []
     parsers: dict[str, Parser | None] = {}
     for tool in given:
-        name, parameters, parse = _tool(tool)
+        name, parameters, parse = _tool(tool, closed, digits)
         if name in parsers:
             raise GrammarError(f"two tools are called {name!r}")
         parsers[name] = parse
@@ -126,9 +133,9 @@ def parser_of_arguments(tool: Any) -> Parser:
     return schema_of(tool)[1] if _is_function(tool) else _parse_json
 
 
-def _tool(tool: Any) -> tuple[str, Any, Parser | None]:
+def _tool(tool: Any, closed: bool, digits: int | None) -> tuple[str, Any, Parser | None]:
     if _is_function(tool):
-        document, parse = schema_of(tool)
+        document, parse = schema_of(tool, closed, digits)
         return tool.__name__, document, parse
     if not isinstance(tool, dict):
         raise GrammarError(f"a tool is a function or an object with a name, not {type(tool).__name__}")
@@ -141,7 +148,7 @@ def _tool(tool: Any) -> tuple[str, Any, Parser | None]:
         parameters = {"type": "object", "properties": {}, "additionalProperties": False}
     if not isinstance(parameters, dict | bool):
         raise GrammarError(f"the 'parameters' of the tool {name!r} are no schema")
-    return name, parameters, None
+    return name, closed_parameters(parameters) if closed else parameters, None
 
 
 def _call(name: str, parameters: Any, index: int) -> dict[str, Any]:

@@ -75,13 +75,18 @@ _WRITTEN = {
 _NOTES = ("password", "path")
 
 
-def document(adapter: Any) -> Document:
+def document(adapter: Any, closed: bool = True, digits: int | None = None) -> Document:
     """The schema whose texts `adapter` parses; see ``remarks.REMARKS`` for what is left to parsing.
+
+    Args:
+        closed: keys that a validator throws away may not be written.
+        digits: of an `int` without bounds; None: what 64 bits hold.
 
     Raises:
         GrammarError: a field that is read from a path inside other fields (``AliasPath``).
     """
-    written = adapter.json_schema(schema_generator=_Generator)
+    generator = type("_Chosen", (_Generator,), {"closed": closed, "digits": digits})
+    written = adapter.json_schema(schema_generator=generator)
     found = _settled(written, written.get("$defs", {}))
     if not isinstance(found, dict):
         raise GrammarError("the type has no schema")
@@ -204,11 +209,14 @@ _CHECKED = {"import_string", "PaymentCardNumber"}
 class _Generator(GenerateJsonSchema):
     """Pydantic's schemas with what the validators take beside them."""
 
+    closed = True
+    digits: int | None = None
+
     # ---- numbers ----
 
     def int_schema(self, schema: Any) -> Document:
         base = super().int_schema(schema)
-        return _exact(base, python_numbers.integer(base, schema))
+        return _exact(base, python_numbers.integer(base, schema, self.digits))
 
     def float_schema(self, schema: Any) -> Document:
         base = super().float_schema(schema)
@@ -461,6 +469,7 @@ class _Generator(GenerateJsonSchema):
                 return _text("(?!)", "never written: no key is such a value")
             low = _highest(schema.get("ge"), None if schema.get("gt") is None else schema["gt"] + 1)
             high = _lowest(schema.get("le"), None if schema.get("lt") is None else schema["lt"] - 1)
+            low, high = python_numbers.whole(low, high, 1, self.digits)
             out = _text(
                 text_patterns.anchored(text_patterns.integers(low, high)), "a whole number of the type"
             )
@@ -486,16 +495,23 @@ class _Generator(GenerateJsonSchema):
         return self.generate_inner(schema)
 
     def model_fields_schema(self, schema: Any) -> Document:
-        out = super().model_fields_schema(schema)
+        out = self._closed(super().model_fields_schema(schema), schema, self._config.extra)
         return self._other_names(out, schema["fields"])
 
     def dataclass_args_schema(self, schema: Any) -> Document:
-        out = super().dataclass_args_schema(schema)
+        out = self._closed(super().dataclass_args_schema(schema), schema, self._config.extra)
         return self._other_names(out, {f["name"]: f for f in schema["fields"]})
 
     def typed_dict_schema(self, schema: Any) -> Document:
-        out = super().typed_dict_schema(schema)
+        given = getattr(schema.get("cls"), "__pydantic_config__", None) or {}
+        extra = given.get("extra") or (schema.get("config") or {}).get("extra_fields_behavior")
+        out = self._closed(super().typed_dict_schema(schema), schema, extra)
         return self._other_names(out, schema["fields"])
+
+    def _closed(self, out: Document, schema: Any, configured: str | None) -> Document:
+        """An object without the keys that its validator throws away."""
+        kept = (schema.get("extra_behavior") or configured) == "allow"
+        return out if kept or not self.closed else {"additionalProperties": False, **out}
 
     def _other_names(self, out: Document, fields: Any) -> Document:
         """Names that would be read as a field and are not its name in the schema may not be written."""
@@ -545,7 +561,11 @@ class _Generator(GenerateJsonSchema):
 
     def function_after_schema(self, schema: Any) -> Document:
         if schema.get("schema", {}).get("custom_error_type") == "byte_size":
-            return {"type": "integer", "minimum": 0}
+            return {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": python_numbers.whole(0, None, 1, self.digits)[1],
+            }
         encoded = getattr(schema["function"]["function"], "__self__", None)
         if isinstance(encoded, EncodedBytes | EncodedStr):
             letters = {Base64Encoder: "+/", Base64UrlEncoder: "-_"}.get(encoded.encoder)

@@ -10,6 +10,7 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 from .. import _core
@@ -24,6 +25,43 @@ NO_NAME = "\0"  # of a capture that nobody asked for
 NO_LIMIT = (1 << 28) - 1  # of tokens, of characters: more than any text has
 TOO_MANY = f"the bound of a repetition is at most {MOST}"
 _TOKEN_RANGE = re.compile(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class JsonStyle:
+    """How the JSON of schemas in a grammar is written: options of `Compiler.json_schema`.
+
+    Raises:
+        ValueError: a value that an option does not have.
+    """
+
+    whitespace: str = "flexible"
+    property_order: str = "schema"
+    numbers: str = "any"
+    strings: str = "any"
+    formats: str = "enforce"
+
+    def __post_init__(self) -> None:
+        for name, known in _VALUES.items():
+            value = getattr(self, name)
+            if value not in known:
+                listed = ", ".join(map(repr, known[:-1]))
+                raise ValueError(f"{name} is {listed} or {known[-1]!r}, not {value!r}")
+
+    def node(self, b: _core.GrammarBuilder, schema: str, excludes: Sequence[str] = ()) -> int:
+        """The JSON of a schema, without any of the texts in its strings."""
+        return b.json(
+            schema, [], self.whitespace, self.property_order == "any", self.numbers, self.strings == "plain",
+            self.formats == "enforce", 0, list(excludes),
+        )  # fmt: skip
+
+
+_VALUES = {
+    "property_order": ("schema", "any"),
+    "numbers": ("any", "plain", "canonical"),
+    "strings": ("any", "plain"),
+    "formats": ("enforce", "annotate"),
+}
 
 
 def fail(message: str, text: str, at: int) -> NoReturn:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import _core
@@ -26,18 +27,19 @@ if TYPE_CHECKING:
 
 _MOST = source.NO_LIMIT  # a larger bound says nothing
 BLANKS = 4  # at most, between elements, where nothing else is said
+PLAIN = source.JsonStyle(numbers="plain", strings="plain")
 
 
 @roomy
 def build(
-    spec: Any, vocabulary: Vocabulary, numbers: str = "plain", strings: str = "plain"
+    spec: Any, vocabulary: Vocabulary, style: source.JsonStyle = PLAIN
 ) -> tuple[_core.GrammarBuilder, int]:
     """The grammar's nodes and the number of its first rule.
 
     Args:
-        numbers: "plain", "canonical" or "any", see `Compiler.json_schema`.
-        strings: "plain" or "any". Where a text is kept out of strings (`excludes`, styles of elements),
-            escapes are how such a text is written, so strings have them there.
+        style: how JSON is written where a format does not say otherwise (`any_order`, `max_whitespace_cnt`).
+            Where a text is kept out of strings (`excludes`, styles of elements), escapes are how such a
+            text is written, so strings have them there.
 
     Raises:
         GrammarError: with the path to the part at fault, as in ``#/format/tags/0``.
@@ -59,7 +61,7 @@ def build(
         path = ""
     b = _core.GrammarBuilder()
     rule = b.rule("structural_tag")
-    b.define(rule, _Formats(b, vocabulary, numbers, strings).format(spec, path))
+    b.define(rule, _Formats(b, vocabulary, style).format(spec, path))
     return b, rule
 
 
@@ -79,9 +81,9 @@ def _modern(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Formats:
-    def __init__(self, b: _core.GrammarBuilder, vocabulary: Vocabulary, numbers: str, strings: str) -> None:
+    def __init__(self, b: _core.GrammarBuilder, vocabulary: Vocabulary, style: source.JsonStyle) -> None:
         self.b = b
-        self.numbers, self.plain = numbers, strings == "plain"
+        self.style = style
         self.vocabulary = vocabulary
         self.tokens = WholeTokens(b, vocabulary)
         self.spell = source.spelled(b, vocabulary)
@@ -170,9 +172,11 @@ class _Formats:
             self.fail("'max_whitespace_cnt' is a number of blanks", path)
         style = "qwen_xml" if spec.get("type") == "qwen_xml_parameter" else spec.get("style", "json")
         blanks = BLANKS if most is None else min(most, _MOST)
-        whitespace = "flexible"
+        how = self.style
         if most is not None:
-            whitespace = rf"[ \n\t\r]{{0,{most}}}" if most < _MOST else r"[ \n\t\r]*"
+            how = replace(how, whitespace=rf"[ \n\t\r]{{0,{most}}}" if most < _MOST else r"[ \n\t\r]*")
+        if spec.get("any_order") is not None:
+            how = replace(how, property_order="any" if spec["any_order"] else "schema")
         if not isinstance(style, str):
             self.fail("'style' must be a text", path)
         excludes = self.texts(spec, "excludes", path)
@@ -180,12 +184,16 @@ class _Formats:
             if excludes:
                 self.fail(f"'excludes' cannot be kept in {style}", path)
             at = f"{path}/{'json_schema' if 'json_schema' in spec else 'schema'}"
-            return nested_xml.build(self.b, schema, style, at, self.spell, blanks, self.schema)
+            scalar = replace(how, strings="any")
+            return nested_xml.build(
+                self.b, schema, style, at, self.spell, blanks, lambda part: self.schema(part, scalar)
+            )
         if style != "json" and style not in flat_xml.STYLES:
             known = ", ".join(("json", *flat_xml.STYLES, *nested_xml.STYLES))
             self.fail(f"style '{style}' is not supported; known: {known}", path)
-        plain = self.plain and style == "json" and not excludes
-        part = self.schema(schema, bool(spec.get("any_order", False)), whitespace, excludes, plain)
+        if style != "json" or excludes:
+            how = replace(how, strings="any")
+        part = self.schema(schema, how, excludes)
         if style == "json":
             return part
         row = flat_xml.STYLES[style]
@@ -196,19 +204,12 @@ class _Formats:
                 self.fail(f"{text!r} occurs in entities and cannot be excluded in {style}", path)
         return flat_xml.build(self.b, part, row, self.spell, blanks)
 
-    def schema(
-        self,
-        schema: Any,
-        any_order: bool = False,
-        whitespace: str = "flexible",
-        excludes: list[str] | None = None,
-        plain: bool = False,
-    ) -> int:
+    def schema(self, schema: Any, how: source.JsonStyle, excludes: list[str] | None = None) -> int:
         try:
             text = json.dumps(schema)
         except RecursionError:
             raise GrammarError("the schema nests too deeply") from None
-        return self.b.json(text, [], whitespace, any_order, self.numbers, plain, True, 0, excludes or [])
+        return how.node(self.b, text, excludes or [])
 
     def grammar(self, spec: dict[str, Any], path: str) -> int:
         text = self.text(spec, "grammar", path)
@@ -216,7 +217,7 @@ class _Formats:
             return self.b.call(gbnf.Parser(text, self.vocabulary, self.b).rules("root"))
         from . import lark
 
-        front = lark.Frontend(self.b, self.vocabulary, numbers=self.numbers, plain=self.plain)
+        front = lark.Frontend(self.b, self.vocabulary, style=self.style)
         return self.b.call(front.grammar(text, "start"))
 
     def regex(self, spec: dict[str, Any], path: str) -> int:

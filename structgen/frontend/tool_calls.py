@@ -21,7 +21,7 @@ from typing import Any
 
 from .flat_xml import STYLES as FLAT
 from .python_calls import calls_of
-from .tools import STYLES, Style
+from .tools import ARGUMENTS, STYLES, Style
 
 __all__ = ["Begun", "Call", "CallReader", "Item", "Part", "style_of_template"]
 
@@ -92,14 +92,15 @@ class CallReader:
     """Reads a growing text.
 
     Args:
-        style: a key of `tools.STYLES`.
+        style: a key of `tools.STYLES`; or `tools.ARGUMENTS`, where `names` has one name.
         names: of the functions that may be called; None: whatever stands where a name does.
         accepts: decides between the readings of a text that has several.
         stream: tell calls whose arguments are a JSON object as they grow. What is cut off is then no text.
     """
 
     def __init__(self, style: str, names: list[str] | None, accepts: Accepts, stream: bool = False) -> None:
-        self._style: Style = STYLES[style]
+        self._alone = style == ARGUMENTS
+        self._style: Style = Style("", "") if self._alone else STYLES[style]
         self._accepts = accepts
         row = self._style
         self._mark = row.open or row.trigger
@@ -137,7 +138,23 @@ class CallReader:
                 self.calls += 1
                 yield Call(name, arguments)
 
+    def _arguments(self, last: bool) -> Iterator[Item]:
+        """The arguments of the only function, which are the whole answer."""
+        if self._open is None and not self.calls and self._names is not None and len(self._names) == 1:
+            self._open = _Growing(self._names[0])
+        if self._open is None:
+            return
+        if self._stream:
+            yield from self._grow(last)
+        elif last and isinstance(_json(self._text)[0], dict):
+            text, self._text = self._text, ""
+            self.calls += 1
+            yield Call(self._open.name, text)
+
     def _read(self, last: bool) -> Iterator[Item]:
+        if self._alone:
+            yield from self._arguments(last)
+            return
         if self._style.parameters == "python":
             yield from self._python(last)
             return

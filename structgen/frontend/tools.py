@@ -13,7 +13,9 @@ from typing import Any
 
 from ..errors import GrammarError
 from . import python_calls, source
+from .closing import closed_parameters
 from .python_types import schema_of
+from .python_types import tools as tools_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,10 @@ for _other, _same in {
 }.items():
     STYLES[_other] = STYLES[_same]
 
+# Not one of them: the arguments of the one function that must be called, and nothing around them. A model
+# that was trained to write values, and no calls, writes that.
+ARGUMENTS = "arguments"
+
 
 def structural_tag(
     tools: list[dict[str, Any]],
@@ -164,22 +170,27 @@ def structural_tag(
     style: str = "hermes",
     parallel: bool = True,
     reasoning: bool = False,
+    extra_keys: str | None = None,
+    digits: int | None = None,
 ) -> dict[str, Any]:
     """The structural tag for a request with tools.
 
     Args:
         tools: ``[{"type": "function", "function": {"name", "parameters"}}, ...]``, or the functions alone.
         tool_choice: "auto", "none", "required", a name, or ``{"type": "function", "function": {"name"}}``.
-        style: a key of `STYLES`.
+        style: a key of `STYLES`; or `ARGUMENTS`, where a function is named whose parameters are an object.
         parallel: whether several calls may be made.
         reasoning: whether a section of reasoning comes first; the constraint starts after it.
+        extra_keys: "allow" leaves the parameters as open as their schema is; else a call has the arguments
+            that its function lists.
+        digits: of an `int` of Python functions, as in `Compiler.json_schema`.
     """
-    row = STYLES.get(style)
+    row = Style("", "") if style == ARGUMENTS else STYLES.get(style)
     if row is None:
         raise GrammarError(f"'{style}' is no style{source.meant(style, STYLES)}; known: {', '.join(STYLES)}")
     if not isinstance(tools, list | tuple):
         raise GrammarError(f"tools are a list of objects, not {tools!r:.60}")
-    functions = [_function(tool, i) for i, tool in enumerate(tools)]
+    functions = [_function(tool, i, extra_keys != "allow", digits) for i, tool in enumerate(tools)]
     names = [name for name, _ in functions]
     if len(set(names)) != len(names):
         raise GrammarError("two tools have the same name")
@@ -193,6 +204,8 @@ def structural_tag(
     must = forced is not None or tool_choice == "required"
     if must and not functions:
         raise GrammarError("a tool call is required, but there are no tools")
+    if style == ARGUMENTS:
+        return {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": functions[0][1]}}
     python = row.parameters == "python"
     tags = [] if python else [_tag(row, name, schema) for name, schema in functions]
     single = not parallel or forced is not None
@@ -250,16 +263,18 @@ def _tag(row: Style, name: str, schema: Any) -> dict[str, Any]:
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
-def _function(tool: Any, i: int) -> tuple[str, Any]:
+def _function(tool: Any, i: int, closed: bool, digits: int | None = None) -> tuple[str, Any]:
     if isinstance(tool, types.FunctionType | types.MethodType):
-        return tool.__name__, schema_of(tool)[0]
+        return tool.__name__, schema_of(tool, closed, digits)[0]
     function = tool.get("function", tool) if isinstance(tool, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not function["name"]:
         raise GrammarError(f"tool {i} has no function with a name")
     if re.search(r'["\\\x00-\x1f]', function["name"]):
         raise GrammarError(f"the name of tool {i}, {function['name']!r}, has a character that JSON escapes")
     parameters = function.get("parameters")
-    return function["name"], NOTHING if parameters is None else parameters
+    if parameters is None:
+        return function["name"], NOTHING
+    return function["name"], closed_parameters(parameters) if closed else parameters
 
 
 def _forced(choice: Any) -> str | None:
@@ -276,9 +291,39 @@ def _forced(choice: Any) -> str | None:
     raise GrammarError(f"tool_choice is 'auto', 'none', 'required' or a function, not {choice!r}")
 
 
+def callable_tools(tools: list[Any], tool_choice: Any) -> list[Any]:
+    """The tools that may be called: the one that is named, or all."""
+    forced = _forced(tool_choice)
+    if forced is None:
+        return tools
+    return [tool for tool in tools if described(tool)["function"]["name"] == forced]
+
+
+def arguments_alone(tools: list[Any], tool_choice: Any) -> bool:
+    """Whether the answer may be written as the arguments: one function must be called, and they are an
+    object."""
+    if _forced(tool_choice) is None:
+        return False
+    called = callable_tools(tools, tool_choice)
+    return len(called) == 1 and _is_object(described(called[0])["function"]["parameters"])
+
+
+def _is_object(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "object"
+
+
+def answer_document(tools: list[Any], tool_choice: Any, style: str) -> Any:
+    """The schema that a prompt tells the embedded model: a call of one of the tools, or the arguments of the
+    one that must be called where they are written alone."""
+    called = callable_tools(tools, tool_choice)
+    if style == ARGUMENTS:
+        return described(called[0])["function"]["parameters"] if called else None
+    return tools_document(list(called or tools))[0]
+
+
 def described(tool: Any) -> dict[str, Any]:
     """OpenAI's object of a tool, with the function's documentation where it is one of Python."""
-    name, parameters = _function(tool, 0)
+    name, parameters = _function(tool, 0, False)
     if isinstance(tool, dict):
         inner = tool.get("function", tool)
         about = inner.get("description")

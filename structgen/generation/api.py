@@ -191,8 +191,8 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
         complete: allow only tokens after which the text can still be completed within `max_tokens`.
 
     What else:
-        whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys: of JSON, as in
-            `Compiler.json_schema`.
+        whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys, digits: of JSON,
+            as in `Compiler.json_schema`.
         format: "plain" gives the prompt to the model as it is; "chat" puts it into the tokenizer's chat
             template, "embedded" into the form that the embedded model was trained on; "auto" is "embedded"
             for that model, "chat" for messages, else "plain".

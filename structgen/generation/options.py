@@ -110,7 +110,8 @@ class Settings:
     formats: Literal["enforce", "annotate"] = "enforce"
     draft: str | int | None = None
     registry: Any = None
-    extra_keys: Literal["allow", "forbid"] = "allow"
+    extra_keys: Literal["allow", "forbid"] | None = None
+    digits: int | None = None
     format: Format = "auto"
     complete: bool = True
     speculate: Speculate = None

@@ -20,9 +20,9 @@ from ..constraints import Constraint
 from ..errors import DoubtfulAnswer
 from ..grammar import CompiledGrammar, can_end_within
 from ..linting import outside
-from ..lm.asked import ask
+from ..lm.asked import ask, style_of
 from ..lm.doubt import doubt
-from ..lm.load import room_after, tool_style
+from ..lm.load import room_after
 from .options import Settings
 from .partial import IncompleteString, Unknown, partial_arguments, partial_json, plain, typed
 from .results import InvalidValue, Result
@@ -160,7 +160,7 @@ class Plan:
         if constraint is None or self.grammar is None:
             return IncompleteString
         if constraint.is_tools:
-            return constraint.partial_reader(tool_style(self.lm), partial_arguments)
+            return constraint.partial_reader(style_of(self.lm, constraint), partial_arguments)
         if self.grammar._options is None:
             return IncompleteString
         make = typed(constraint.python_type) if constraint.python_type is not None else None
@@ -226,7 +226,7 @@ def opened(plan: Plan, texts: list[Text], clock: Clock) -> Run | SpeculativeRun:
 
             again = None
             if plan.constraint is not None and not isinstance(plan.constraint.value, CompiledGrammar):
-                again = partial(_compiled, plan.constraint, settings, tool_style(plan.lm))
+                again = partial(_compiled, plan.constraint, settings, style_of(plan.lm, plan.constraint))
             return SpeculativeRun(
                 plan.lm,
                 texts,

@@ -74,7 +74,8 @@ class Rows:
     def follow(self, texts: Sequence[list[int]]) -> bool:
         """Brings a matcher to each text; `fill` is about these texts. False: a text came unexpectedly.
 
-        A text is expected if all of it but the last token was seen before, or if the grammar accepts it.
+        A text is expected if all of it but the last token was seen before, or if the grammar accepts it and
+        nothing stands behind an end: hosts pad a row that ended by one token a call.
         """
         share = len(texts) // len(self._pools)
         self._tracks: list[_Track] = []
@@ -140,8 +141,11 @@ class _Track:
         other.matcher.rollback(self.taken - other.taken)
         return other
 
-    def grow(self, text: list[int]) -> None:
-        """On to a text that begins with what was seen, as far as the grammar goes."""
+    def grow(self, text: list[int]) -> bool:
+        """On to a text that begins with what was seen, as far as the grammar goes.
+
+        False: the grammar refuses a token, or tokens stand behind an end.
+        """
         self.error = None
         if not self.dead:
             rest = text[self.taken :]
@@ -153,6 +157,9 @@ class _Track:
             except (StructgenError, MemoryError) as error:
                 self.error = error
         self.seen = text
+        if self.matcher.is_terminated():
+            return not any(token in text[:-1] for token in self.matcher.grammar.vocabulary.eos_token_ids)
+        return not self.dead
 
     @property
     def dead(self) -> bool:
@@ -170,15 +177,16 @@ class _Pool:
     def follow(self, texts: Sequence[list[int]]) -> tuple[list[_Track], bool]:
         """A track for each text, each with a matcher of its own, and whether each text was expected.
 
-        A text is expected if all of it but the last token was seen before, or if the grammar accepts it.
+        `Rows.follow` says which texts are expected.
         """
         old, free = self.tracks, {id(t): t for t in self.tracks}
         used: list[_Track] = []
         expected = True
         for i, text in enumerate(texts):
             best, common = self._nearest(text, old, i)
-            track = self._moved(best, common, text, free)
-            expected = expected and (common >= len(text) - 1 or not track.dead)
+            track = self._placed(best, common, free)
+            taken = track.grow(text)
+            expected = expected and (taken or common >= len(text) - 1)
             used.append(track)
         spare = [t for t in old if id(t) in free][: max(_SPARE_TRACKS, len(used))]
         self.tracks = used + spare
@@ -196,17 +204,14 @@ class _Pool:
                 break
         return best, max(longest, 0)
 
-    def _moved(self, best: _Track | None, common: int, text: list[int], free: dict[int, _Track]) -> _Track:
-        """The nearest track brought to the text: itself if it only grows, else a fork rolled back."""
+    def _placed(self, best: _Track | None, common: int, free: dict[int, _Track]) -> _Track:
+        """The nearest track at what it shares with the text: itself if it only grows, else a fork of it."""
         if best is None:
-            track = _Track(self.grammar.matcher())
-        elif common == len(best.seen) and id(best) in free:
-            track = best
+            return _Track(self.grammar.matcher())
+        if common == len(best.seen) and id(best) in free:
             del free[id(best)]
-        else:
-            track = best.branch(common)
-        track.grow(text)
-        return track
+            return best
+        return best.branch(common)
 
 
 def listed(grammars: CompiledGrammar | Sequence[CompiledGrammar]) -> list[CompiledGrammar]:

@@ -13,8 +13,9 @@ Nothing is written into the scores: prompt lookup probes a processor with one te
 
 **Where the text begins.** Without `prompt_lengths` the first call's width is the prompt's. A later call
 belongs to the same text as long as its rows begin with that prompt and add to what was seen one token at a
-time, or several that the grammar accepts. Anything else is a new prompt. A new prompt that repeats the old
-one together with its answer, and goes on as the grammar would, cannot be told apart: call `reset()` first.
+time, or several that the grammar accepts. Anything else is a new prompt, as in a chat: the old prompt, its
+answer with the end token, and a new question. Only a prompt that repeats the old one and then goes on as the
+grammar would, or by one token behind the end, cannot be told apart: call `reset()` first.
 
 **Rows that left the language** (drafts that will be refused, beams of probability zero, tokens that somebody
 else forced) allow the end-of-sequence tokens alone, or with `on_dead="all"` everything. Nothing is raised.

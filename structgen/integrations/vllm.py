@@ -4,29 +4,39 @@ Enters: vLLM's requests (`structured_outputs` of every kind) and tokens. Leaves:
 errors. Cost: structgen's; compiling runs in vLLM's own threads, masks while the forward runs.
 
     vllm serve MODEL --structured-outputs-config '{"backend": "structgen"}'
-
-    import structgen.integrations.vllm as plugin
-    plugin.register()  # before `LLM(...)`, which checks the name before it loads plug-ins
     LLM(MODEL, structured_outputs_config={"backend": "structgen"})
 
-vLLM has no registry of backends: the configuration takes five names, and an if-chain makes the classes. The
-entry point `vllm.general_plugins`, which vLLM loads in each of its processes, calls `register`. It adds the
-name to the configuration and wraps the two methods that look at it. All checks of vLLM's front end stay,
-because the wrapped validation runs as for xgrammar, whose own validator then asks structgen.
+vLLM has no registry of backends: the configuration takes five names, and an if-chain makes the classes. vLLM
+loads two entry points in each of its processes:
+
+- `vllm.platform_plugins`, when `vllm.config` is imported: `name_plugin` names no platform, and adds the name
+  to the configuration as soon as its module is there. `LLM(...)` makes that configuration before it loads the
+  other entry point.
+- `vllm.general_plugins`, before an engine is made: `plugin` calls `register`, which wraps the methods that
+  look at the name. All checks of vLLM's front end stay, because the wrapped validation runs as for xgrammar,
+  whose own validator then asks structgen.
+
+The engine's configuration alone chooses the backend, so that a front end which leaves Python's validation out
+reaches it too.
 
 `VllmConfig.additional_config["structgen"]` has options: those of JSON (`whitespace`, `property_order`, ...),
 `finish` (finish within `max_tokens`; the default), `cache_bytes`. vLLM allows `disable_any_whitespace` for
 its own names alone: `{"whitespace": "compact"}` is the same here.
 
-Written for vLLM 0.32; what changes between versions is in `register` alone.
+Written for vLLM 0.32 and 0.33; what changes between versions is in `register` alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import copy
 import functools
+import importlib.abc
+import importlib.util
 import logging
+import sys
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import torch
@@ -39,6 +49,7 @@ from .hosts import HostEngine, HostRequest
 __all__ = ["NAME", "register"]
 
 NAME = "structgen"
+_CONFIGURATION = "vllm.config.structured_outputs"
 _KINDS = {
     "JSON": "json_schema",
     "JSON_OBJECT": "json_object",
@@ -53,19 +64,54 @@ _request: contextvars.ContextVar[Any] = contextvars.ContextVar("request", defaul
 _checking: contextvars.ContextVar[tuple[Any, int] | None] = contextvars.ContextVar("checking", default=None)
 
 
+def name_plugin() -> None:
+    """The name in the configuration, as vLLM's entry point for platforms: None, which is no platform.
+
+    vLLM asks for platforms while it imports `vllm.config`, of which the module of this name is a part.
+    """
+    if _CONFIGURATION in sys.modules:
+        _or_warn(lambda: _allow_name(sys.modules[_CONFIGURATION]))
+    elif not any(isinstance(finder, _NameFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _NameFinder())
+
+
 def plugin() -> None:
     """`register` as vLLM's entry point: in a vLLM that it does not fit, a warning and nothing else.
 
     Whoever has structgen installed runs this in every vLLM, also with another backend.
     """
+    _or_warn(register)
+
+
+def _or_warn(action: Callable[[], None]) -> None:
     try:
-        register()
+        action()
     except Exception as error:
         logging.getLogger("vllm.structgen").warning(
             "the backend 'structgen' is not available: structgen does not know this version of vLLM (%s: %s)",
             type(error).__name__,
             error,
         )
+
+
+class _NameFinder(importlib.abc.MetaPathFinder):
+    """Finds the configuration's module once, as the other finders do, and adds the name when it has run."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        if fullname != _CONFIGURATION:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is None or spec.loader is None:
+            return spec
+        run = spec.loader.exec_module
+
+        def run_and_allow(module: Any) -> None:
+            run(module)
+            _or_warn(lambda: _allow_name(module))
+
+        spec.loader.exec_module = run_and_allow  # type: ignore[method-assign]
+        return spec
 
 
 def register() -> None:
@@ -78,16 +124,20 @@ def register() -> None:
     from vllm.sampling_params import SamplingParams
     from vllm.v1.structured_output import StructuredOutputManager, backend_xgrammar
 
-    if NAME in get_args(configuration.StructuredOutputsBackend):
-        return
     _allow_name(configuration)
+    if hasattr(StructuredOutputManager.grammar_init, "__wrapped__"):
+        return
     _wrap_validation(SamplingParams, backend_xgrammar)
     _wrap_manager(StructuredOutputManager)
+    with contextlib.suppress(ImportError, AttributeError):  # all else works without it
+        _wrap_beam_search()
 
 
 def _allow_name(configuration: Any) -> None:
     from pydantic.dataclasses import rebuild_dataclass
 
+    if NAME in get_args(configuration.StructuredOutputsBackend):
+        return
     names = Literal[(*get_args(configuration.StructuredOutputsBackend), NAME)]  # type: ignore[valid-type]
     config = configuration.StructuredOutputsConfig
     configuration.StructuredOutputsBackend = names
@@ -161,17 +211,11 @@ def _wrap_manager(manager: Any) -> None:
     @functools.wraps(init)
     def grammar_init(self: Any, request: Any) -> None:
         asked = request.structured_output_request
-        params = request.sampling_params
-        if (
-            self.backend is None
-            and asked is not None
-            and params is not None
-            and params.structured_outputs is not None
-            and params.structured_outputs._backend == NAME
-        ):
-            self.backend = _backend()(
-                self.vllm_config, self.tokenizer, self.vllm_config.model_config.get_vocab_size()
-            )
+        if asked is not None and self.vllm_config.structured_outputs_config.backend == NAME:
+            asked.params._backend = NAME  # a front end may leave it out
+            if self.backend is None:
+                self.backend = _made(self.vllm_config, self.tokenizer)
+                self.backend_name = NAME
         init(self, request)
 
     @functools.wraps(create)
@@ -184,6 +228,30 @@ def _wrap_manager(manager: Any) -> None:
 
     manager.grammar_init = grammar_init
     manager._create_grammar = create_grammar
+
+
+def _wrap_beam_search() -> None:
+    """`LLM.beam_search` makes a backend of its own; beams replay their texts through grammars of it."""
+    from vllm.entrypoints.generate.beam_search.offline import BeamSearchOfflineMixin
+
+    start = BeamSearchOfflineMixin._init_beam_search_structured_output
+
+    @functools.wraps(start)
+    def wrapped(self: Any, structured_outputs: Any, tokenizer: Any) -> Any:
+        from vllm.v1.structured_output.request import get_structured_output_key
+
+        config = self.llm_engine.vllm_config
+        if config.structured_outputs_config.backend != NAME:
+            return start(self, structured_outputs, tokenizer)
+        backend = _made(config, tokenizer)
+        return backend, get_structured_output_key(structured_outputs), backend.allocate_token_bitmask(1)
+
+    BeamSearchOfflineMixin._init_beam_search_structured_output = wrapped
+
+
+def _made(vllm_config: Any, tokenizer: Any) -> Any:
+    """A backend for an engine."""
+    return _backend()(vllm_config, tokenizer, vllm_config.model_config.get_vocab_size())
 
 
 @functools.cache

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..conditions import Condition
     from .base import Context, LanguageModel
 
-__all__ = ["AskOptions", "Asked", "ask"]
+__all__ = ["AskOptions", "Asked", "ask", "style_of"]
 
 
 class AskOptions(TypedDict, total=False):
@@ -34,7 +34,8 @@ class AskOptions(TypedDict, total=False):
     formats: Literal["enforce", "annotate"]
     draft: str | int | None
     registry: Any
-    extra_keys: Literal["allow", "forbid"]
+    extra_keys: Literal["allow", "forbid"] | None
+    digits: int | None
     format: Format
     condition: Condition | None
 
@@ -65,10 +66,16 @@ def ask(
     """
     if constraint is None:
         return Asked(None, str, lm.start(formatted(lm, prompt, None, format)), {})
-    constraint.warn(json)
-    style = tool_style(lm)
+    told = constraint.warn(json)
+    style = style_of(lm, constraint)
     grammar = constraint.compile(compiler or compiler_of(lm), json, style=style)
+    constraint.warn_of(grammar, told)
     check_vocabulary(grammar.vocabulary, lm.vocabulary)
-    start = lm.start(formatted(lm, prompt, constraint.document(), format, constraint.objects()))
+    start = lm.start(formatted(lm, prompt, constraint.document(style), format, constraint.objects()))
     names = special_names(lm) if constraint.is_tools else {}
     return Asked(grammar, constraint.reader(grammar, style), start, names)
+
+
+def style_of(lm: LanguageModel, constraint: Constraint) -> str:
+    """The style in which the model writes the constraint's tool calls, if it has any."""
+    return tool_style(lm, constraint.value, constraint.tool_choice) if constraint.is_tools else tool_style(lm)

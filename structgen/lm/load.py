@@ -21,6 +21,7 @@ from .._fork import renew_in_children
 from ..compiler import Compiler
 from ..errors import VocabularyError
 from ..frontend.tool_calls import style_of_template
+from ..frontend.tools import ARGUMENTS, arguments_alone
 from . import embedded
 from .prompts import chat_template, is_embedded
 
@@ -105,9 +106,12 @@ def _forget() -> None:
         _compilers.clear()
 
 
-def tool_style(lm: LanguageModel) -> str:
-    """The style in which the model writes tool calls, a key of `frontend.tools.STYLES`."""
-    return "json-compact" if is_embedded(lm) else style_of_template(chat_template(lm))
+def tool_style(lm: LanguageModel, tools: list[Any] | None = None, tool_choice: Any = "auto") -> str:
+    """The style in which the model writes tool calls, a key of `frontend.tools.STYLES`. The embedded model
+    was trained to write values, so it writes the arguments alone where one function must be called."""
+    if not is_embedded(lm):
+        return style_of_template(chat_template(lm))
+    return ARGUMENTS if tools and arguments_alone(tools, tool_choice) else "json-compact"
 
 
 def special_names(lm: LanguageModel) -> dict[int, bytes]:

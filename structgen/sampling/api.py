@@ -34,7 +34,8 @@ def sample(model: Any, prompt: Any, schema: Any = None, **options: Unpack[Sample
         schema, regex, choice, gbnf, lark, grammar, tools, tool_choice, tool_style, parallel_tool_calls,
             response_format, condition: what the text must be, as in `sg.generate`; `schema` takes compiled
             grammars too.
-        whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys: of JSON, as there.
+        whitespace, property_order, numbers, strings, formats, draft, registry, extra_keys, digits: of JSON,
+            as there.
             By default each value is written in one way, which is the language that P is restricted to.
         method: "cars": exact independent draws by rejection that learns. "smc": a population of n weighted
             particles. "awrs": the same, named for what matters with a `potential`: tokens are tested

@@ -107,7 +107,8 @@ class TargetRequest:
     formats: Literal["enforce", "annotate"] = "enforce"
     draft: str | int | None = None
     registry: Any = None
-    extra_keys: Literal["allow", "forbid"] = "allow"
+    extra_keys: Literal["allow", "forbid"] | None = None
+    digits: int | None = None
     format: Format = "auto"
     thin: ClassVar[bool] = False  # searches look at more than the best tokens
 

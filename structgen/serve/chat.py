@@ -52,8 +52,8 @@ def wanted(service: Service, request: ChatRequest) -> Wanted:
         raise ApiError("'top_logprobs' needs 'logprobs'", param="top_logprobs")
     if request.continue_final_message and request.messages[-1].role != "assistant":
         raise ApiError("only a message of the assistant can be continued", param="continue_final_message")
-    tools = service.tools(request.tools, request.tool_choice, request.parallel_tool_calls)
-    told = None if tools is None or tools.choice == "none" else tools.tools
+    tools = service.tools(request)
+    told = None if tools is None or tools.choice == "none" else tools
     constraint = service.constraint(request)
     lm: LanguageModel = service.lm
 

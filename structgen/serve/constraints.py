@@ -35,6 +35,7 @@ class ToolUse:
     choice: str
     parallel: bool
     style: str
+    options: Extension = field(default_factory=Extension)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -118,6 +119,7 @@ class _Found:
                 strings=o.strings,
                 formats=o.formats,
                 draft=o.draft,
+                extra_keys=o.extra_keys,
             )
 
         self.items.append(Constraint(param, build, schema, ["schema", blanks, o.model_dump(), schema]))
@@ -131,8 +133,9 @@ class _Found:
         self.items.append(Constraint(param, lambda c: c.choice(texts), None, ["choice", texts]))
 
     def grammar(self, param: str, text: Any) -> None:
-        build: Build = lambda c: c.grammar(_text(text, param))  # noqa: E731
-        self.items.append(Constraint(param, build, None, ["grammar", text]))
+        style = _within(self.options)
+        build: Build = lambda c: c.compile("grammar", _text(text, param), **style)  # noqa: E731
+        self.items.append(Constraint(param, build, None, ["grammar", text, style]))
 
     def tag(self, param: str, spec: Any) -> None:
         if isinstance(spec, str):
@@ -140,7 +143,9 @@ class _Found:
                 spec = json.loads(spec)
             except (ValueError, RecursionError) as error:
                 raise ApiError(f"the structural tag is not JSON: {error}", param=param) from None
-        self.items.append(Constraint(param, lambda c: c.structural_tag(spec), None, ["tag", spec]))
+        style = _within(self.options)
+        build: Build = lambda c: c.structural_tag(spec, **style)  # noqa: E731
+        self.items.append(Constraint(param, build, None, ["tag", spec, style]))
 
 
 def _no_schema(param: str, message: str, reason: str | None = None, **place: Any) -> ApiError:
@@ -237,7 +242,11 @@ def _response_format(found: _Found, param: str, spec: dict[str, Any]) -> None:
 
 
 def tool_use(
-    tools: list[dict[str, Any]] | None, choice: Any, parallel: bool | None, style: str
+    tools: list[dict[str, Any]] | None,
+    choice: Any,
+    parallel: bool | None,
+    style: str,
+    options: Extension | None = None,
 ) -> ToolUse | None:
     """The tools of a request in one form; None: there are none.
 
@@ -287,7 +296,7 @@ def tool_use(
     names = {tool["function"]["name"] for tool in plain}
     if named not in ("auto", "none", "required") and named not in names:
         raise ApiError(f"'tool_choice' names {named!r}, which is no tool", param="tool_choice")
-    return ToolUse(plain, named, parallel is not False, style)
+    return ToolUse(plain, named, parallel is not False, style, options or Extension())
 
 
 def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
@@ -310,15 +319,21 @@ def _allowed_tools(tools: list[dict[str, Any]], choice: dict[str, Any]) -> tuple
 def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
     """Tool calls in the model's style, or the text that the request asks for where calls may be left out."""
 
+    style = _within(use.options)
+
     def build(compiler: Compiler) -> CompiledGrammar:
         choice = use.choice
         if text is not None and choice == "auto":
             choice = "required"
-        spec = tool_frontend.structural_tag(use.tools, choice, use.style, use.parallel)
+        spec = tool_frontend.structural_tag(
+            use.tools, choice, use.style, use.parallel, extra_keys=use.options.extra_keys
+        )
         if text is not None and use.choice == "auto":
-            answer = {"type": "json_schema", "json_schema": text.schema, "max_whitespace_cnt": 0}
+            answer = {"type": "json_schema", "json_schema": text.schema}
+            if "whitespace" not in use.options.model_fields_set:
+                answer["max_whitespace_cnt"] = 0  # as that schema alone
             spec["format"] = {"type": "or", "elements": [answer, spec["format"]]}
-        return compiler.structural_tag(_tight(spec), numbers="plain", strings="plain")
+        return compiler.structural_tag(spec, **style)
 
     if text is not None and use.choice == "none":
         return text
@@ -327,18 +342,22 @@ def with_tools(use: ToolUse, text: Constraint | None) -> Constraint:
     if text is not None and text.schema is None:
         raise ApiError("beside 'tools' only a JSON Schema can constrain the text", param=text.param)
     answer = None if text is None else text.schema
-    identity = ["tools", use.tools, use.choice, use.parallel, use.style, answer]
+    identity = [
+        "tools",
+        use.tools,
+        use.choice,
+        use.parallel,
+        use.style,
+        style,
+        use.options.extra_keys,
+        answer,
+    ]
     parameters = use.parameters if answer is None else {**use.parameters, "": answer}
     return Constraint("tools", build, None, identity, parameters)
 
 
-def _tight(node: Any) -> Any:
-    """At most one blank in a gap of the arguments: models write `{"a": 1, "b": 2}`."""
-    if isinstance(node, dict):
-        if node.get("type") == "json_schema":
-            tight = {"max_whitespace_cnt": 1} if node.get("style", "json") == "json" else {}
-            return {**tight, **node}
-        return {k: _tight(v) for k, v in node.items()}
-    if isinstance(node, list):
-        return [_tight(v) for v in node]
-    return node
+def _within(options: Extension) -> dict[str, Any]:
+    """How schemas within tags and grammars are written: with at most one blank in a gap unless the request
+    names another `whitespace`, since models write `{"a": 1, "b": 2}` there."""
+    found = options.model_dump(include={"whitespace", "property_order", "numbers", "strings", "formats"})
+    return found if "whitespace" in options.model_fields_set else {**found, "whitespace": "one-blank"}

@@ -13,10 +13,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from ..frontend import tools as tool_frontend
+from ..frontend.tools import answer_document
 from ..lm import embedded
 from ..lm.base import LanguageModel
 from ..lm.prompts import chat_template, formatted, is_embedded, request_of
+from .constraints import ToolUse
 from .requests import Message
 
 __all__ = ["messages_as_prompt", "plain_prompt"]
@@ -28,7 +29,7 @@ def messages_as_prompt(
     lm: LanguageModel,
     messages: Sequence[Message],
     *,
-    tools: list[dict[str, Any]] | None = None,
+    tools: ToolUse | None = None,
     schema: Any = None,
     extra: dict[str, Any] | None = None,
     generation_prompt: bool = True,
@@ -37,7 +38,7 @@ def messages_as_prompt(
     """The prompt of a chat.
 
     Args:
-        tools: OpenAI's, told to the model.
+        tools: told to the model; None: it may call none.
         schema: of the answer, told to the embedded model.
         extra: arguments of the template (`chat_template_kwargs`).
         generation_prompt: whether the beginning of an answer is written.
@@ -55,7 +56,7 @@ def messages_as_prompt(
         tokenizer: Any = lm.tokenizer  # type: ignore[attr-defined]
         ids = tokenizer.apply_chat_template(
             written,
-            tools=tools or None,
+            tools=None if tools is None else tools.tools,
             add_generation_prompt=generation_prompt and not go_on,
             continue_final_message=go_on,
             return_dict=False,
@@ -63,8 +64,8 @@ def messages_as_prompt(
         )
         return [int(i) for i in ids]
     if is_embedded(lm):
-        if tools and schema is None:
-            schema = _calls(tools)
+        if tools is not None and schema is None:
+            schema = answer_document(tools.tools, tools.choice, tools.style)
         said = messages[:-1] if go_on else messages
         request = request_of([(message.role, message.text()) for message in said])
         prompt = embedded.format_prompt(request, schema if isinstance(schema, dict) else None)
@@ -105,18 +106,3 @@ def _call(call: dict[str, Any]) -> dict[str, Any]:
         except (ValueError, RecursionError):
             return call
     return {**call, "function": {**function, "arguments": arguments}}
-
-
-def _calls(tools: list[dict[str, Any]]) -> dict[str, Any]:
-    """The schema of a call of one of the tools, as the embedded model was trained on."""
-    branches = [
-        {
-            "type": "object",
-            "properties": {
-                "name": {"const": tool["function"]["name"]},
-                "arguments": tool["function"].get("parameters") or tool_frontend.NOTHING,
-            },
-        }
-        for tool in tools
-    ]
-    return branches[0] if len(branches) == 1 else {"anyOf": branches}

@@ -195,6 +195,7 @@ class Extension(Closed):
     strings: Literal["any", "plain"] = "plain"
     formats: Literal["enforce", "annotate"] = "enforce"
     draft: str | int | None = None
+    extra_keys: Literal["allow", "forbid"] | None = None
     masked_logprobs: bool = False
     complete: bool = True
 

@@ -28,8 +28,8 @@ _TEXTS = ("input_text", "output_text", "text", "refusal")
 
 def wanted(service: Service, request: ResponsesRequest) -> Wanted:
     """ApiError: fields that are refused."""
-    tools = service.tools(request.tools, request.tool_choice, request.parallel_tool_calls)
-    told = None if tools is None or tools.choice == "none" else tools.tools
+    tools = service.tools(request)
+    told = None if tools is None or tools.choice == "none" else tools
     messages = messages_of(request)
 
     def prompt(schema: Any) -> str | list[int]:

@@ -13,7 +13,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -29,10 +29,10 @@ from ..errors import (
     UnsatisfiableSchema,
 )
 from ..frontend.tool_calls import CallReader
-from ..frontend.tools import STYLES
+from ..frontend.tools import STYLES, callable_tools
 from ..grammar import CompiledGrammar, can_end_within
 from ..limits import Limits
-from ..linting import not_meant
+from ..linting import not_enforced
 from ..lm.base import Context, ContextTooLong, LanguageModel
 from ..lm.doubt import doubt
 from ..lm.load import special_names, tool_style
@@ -46,13 +46,12 @@ from .errors import ApiError, of_constraint, of_prompt, unexpected
 from .memory import LARGE, Memory
 from .metrics import Metrics
 from .options import Options
-from .requests import Constrained, Generation
+from .requests import ChatRequest, Constrained, Generation, ResponsesRequest
 from .sequence import Job, Piece, Plan
 
 __all__ = ["Run", "Service", "Wanted"]
 
 _WARNED = 10  # what is told of a grammar
-_IDLE = ("unknown ", "not a keyword of this draft")  # reasons of a report that a client may not expect
 _KNOWN = 256  # grammars that are ready at once
 _KEY = 100_000  # characters of a constraint that is remembered
 _QUICK = 0.05  # seconds
@@ -216,7 +215,8 @@ class Run:
             except (StructgenError, ValueError, RecursionError):
                 return False
 
-        return CallReader(self.tools.style, list(parameters), accepts, stream and not self.either)
+        names = [tool["function"]["name"] for tool in callable_tools(self.tools.tools, self.tools.choice)]
+        return CallReader(self.tools.style, names, accepts, stream and not self.either)
 
 
 class Service:
@@ -273,8 +273,17 @@ class Service:
     ) -> Constraint | None:
         return constraint_of(request, text_format)
 
-    def tools(self, tools: list[dict[str, Any]] | None, choice: Any, parallel: bool | None) -> ToolUse | None:
-        return tool_use(tools, choice, parallel, self.tool_style)
+    def tools(self, request: ChatRequest | ResponsesRequest) -> ToolUse | None:
+        use = tool_use(
+            request.tools,
+            request.tool_choice,
+            request.parallel_tool_calls,
+            self.tool_style,
+            request.structgen,
+        )
+        if use is None or self.options.tool_style is not None:
+            return use
+        return replace(use, style=tool_style(self.lm, use.tools, use.choice))
 
     def drawing(self, request: Generation) -> Sampling:
         """How a request wants its tokens drawn."""
@@ -492,12 +501,13 @@ class Service:
             raise told from None
         words = [*constraint.warnings(), *grammar.warnings]
         if not constraint.parameters:
-            words += _not_enforced(grammar, words)
-        elif _not_enforced(grammar, ()):  # whose schema it is, the report of them together does not say
+            words += not_enforced(grammar.report, words, unknown=True)
+        elif not_enforced(grammar.report, unknown=True):
+            # whose schema it is, the report of them together does not say
             for name, schema in constraint.parameters.items():
                 alone = _compiled_alone(compiler, schema)
                 if isinstance(alone, CompiledGrammar):
-                    words += _not_enforced(alone, words, f"{name}: " if name else "")
+                    words += not_enforced(alone.report, words, f"{name}: " if name else "", unknown=True)
         more = ["there are more warnings than these"] if len(words) > _WARNED else []
         return _Compiled(grammar, compiler, (*words[:_WARNED], *more))
 
@@ -611,21 +621,6 @@ def _compiled_alone(compiler: Compiler, schema: Any) -> CompiledGrammar | Except
         return compiler.json_schema(schema)
     except (StructgenError, RecursionError, ValueError) as error:
         return error
-
-
-def _not_enforced(grammar: CompiledGrammar, told: Sequence[str], whose: str = "") -> list[str]:
-    """Keywords that do not do what a client may think, of places that are not told of yet."""
-    found: list[str] = []
-    for entry in grammar.report:
-        if len(found) > _WARNED:
-            break
-        place, reason = f"{whose}#{entry.pointer}: `{entry.keyword}`: ", entry.reason
-        idle = reason.startswith(_IDLE)
-        if not (idle or not_meant(reason)) or entry.keyword.startswith("x-"):
-            continue
-        if not any(place in text for text in told):
-            found.append(place + reason + (": it constrains nothing" if idle else ""))
-    return found
 
 
 def _name(source: str | None, embedded: bool) -> str:

@@ -47,7 +47,7 @@ async def generation(
     if asked.n > 1 and not sampling:
         raise ApiError("several texts need a sampling method", param="n")
     messages = [Message(role="user", content=asked.prompt)]
-    told = None if tools is None or tools.choice == "none" else tools.tools
+    told = None if tools is None or tools.choice == "none" else tools
 
     told_schema = None if constraint is None else constraint.schema
     if not asked.masked:

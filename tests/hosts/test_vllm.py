@@ -33,7 +33,7 @@ import jsonschema  # noqa: E402
 from contract import EXPECTED, HARD, MODEL, ORDER, PROMPT, TAG  # noqa: E402
 from vllm import LLM, SamplingParams  # noqa: E402
 from vllm.exceptions import VLLMValidationError  # noqa: E402
-from vllm.sampling_params import StructuredOutputsParams  # noqa: E402
+from vllm.sampling_params import BeamSearchParams, StructuredOutputsParams  # noqa: E402
 
 import structgen as sg  # noqa: E402
 from structgen.integrations import vllm as plugin  # noqa: E402
@@ -55,8 +55,6 @@ def params(max_tokens: int = 120, temperature: float = 0, n: int = 1, **asked: A
 @pytest.fixture(scope="module")
 def llm() -> Iterator[LLM]:
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
-    plugin.register()
-    plugin.register()  # nothing happens
     made = LLM(
         model=MODEL,
         dtype="float32",
@@ -148,6 +146,36 @@ def test_refusals_come_before_the_engine(llm: LLM, asked: dict[str, Any], messag
     assert answers(llm, params(json=ORDER))[0].text == EXPECTED, "the engine goes on"
 
 
+def test_the_engine_chooses_by_its_own_configuration(llm: LLM, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A front end that leaves out Python's validation names no backend, or the wrong one."""
+    monkeypatch.setattr(SamplingParams, "_validate_structured_outputs", lambda *_: None)
+    asked = [params(json=ORDER), params(json=ORDER), params(choice=["yes", "no"])]
+    assert asked[1].structured_outputs is not None
+    asked[1].structured_outputs._backend = "xgrammar"
+    found = [answer.text for answer in answers(llm, *asked)]
+    assert found[:2] == [EXPECTED] * 2 and found[2] in ("yes", "no")
+    (failed,) = answers(llm, params(regex="("))
+    assert failed.finish_reason == "error"
+    assert answers(llm, params(json=ORDER))[0].text == EXPECTED, "the engine goes on"
+
+
+def test_beam_search(llm: LLM) -> None:
+    asked = BeamSearchParams(
+        beam_width=2, max_tokens=8, structured_outputs=StructuredOutputsParams(choice=["yes", "no", "maybe"])
+    )
+    (found,) = llm.beam_search([{"prompt": PROMPT}], asked)
+    assert len(found.sequences) == 2
+    for beam in found.sequences:
+        assert beam.text.endswith(("yes", "no", "maybe")), beam.text
+
+
+def test_registering_again_changes_nothing(llm: LLM) -> None:
+    before = SamplingParams._validate_structured_outputs
+    plugin.register()
+    plugin.name_plugin()
+    assert SamplingParams._validate_structured_outputs is before
+
+
 def test_other_backends_are_as_they_were(llm: LLM) -> None:
     from vllm.config.structured_outputs import StructuredOutputsConfig
 
@@ -164,8 +192,7 @@ def test_other_backends_are_as_they_were(llm: LLM) -> None:
 
 DRAFTS = """
 import json, sys
-import structgen.integrations.vllm as plugin
-plugin.register()
+
 from vllm import LLM, SamplingParams
 from vllm.sampling_params import StructuredOutputsParams
 

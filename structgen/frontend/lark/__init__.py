@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Frontend", "build"]
 
+ANY = source.JsonStyle()
+
 
 @roomy
 def build(
@@ -44,24 +46,21 @@ def build(
     lexer: str = "contextual",
     grammars: Mapping[str, Any] | None = None,
     import_paths: Sequence[str] = (),
-    numbers: str = "any",
-    strings: str = "any",
+    style: source.JsonStyle = ANY,
 ) -> tuple[Any, int]:
     """The grammar's nodes and the number of the rule to start with.
 
     Args:
         grammars: what ``@name`` stands for: the text of a Lark grammar, or a JSON Schema.
         import_paths: directories in which ``%import`` looks for grammars.
-        numbers, strings: how the JSON of schemas in the grammar is spelled, see `Compiler.json_schema`.
+        style: how the JSON of schemas in the grammar is written.
 
     Raises:
         GrammarError: with line, column and the likely fix.
         MissingDependency: the ``lark`` package is not installed.
     """
     b = _core.GrammarBuilder()
-    frontend = Frontend(
-        b, vocabulary, lexer, grammars, import_paths, numbers=numbers, plain=strings == "plain"
-    )
+    frontend = Frontend(b, vocabulary, lexer, grammars, import_paths, style=style)
     return b, frontend.grammar(text, start)
 
 
@@ -76,8 +75,7 @@ class Frontend:
         grammars: Mapping[str, Any] | None = None,
         import_paths: Sequence[str] = (),
         *,
-        numbers: str = "any",
-        plain: bool = False,
+        style: source.JsonStyle = ANY,
     ) -> None:
         self.b = b
         self.vocabulary = vocabulary
@@ -85,8 +83,7 @@ class Frontend:
         self.lexer = lexer
         self.grammars: Mapping[str, Any] = grammars or {}
         self.import_paths = import_paths
-        self.numbers: str = numbers
-        self.plain: bool = plain
+        self.style: source.JsonStyle = style
         self.named: dict[str, int] = {}  # grammars of other texts -> their rules
         self.open: list[str] = []  # those that are being read
         self.depth: int = 0
@@ -113,7 +110,7 @@ class Frontend:
 
     def schema(self, text: str) -> int:
         """The node of a JSON Schema."""
-        return self.b.json(text, [], "flexible", False, self.numbers, self.plain, True, 0)
+        return self.style.node(self.b, text)
 
     def grammar(self, text: str, start: str) -> int:
         self.depth += 1
