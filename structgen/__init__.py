@@ -11,7 +11,19 @@ Nothing heavy is imported here: torch and transformers load where they are used.
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
+
+try:
+    from . import _core as _core
+except ImportError:
+    if importlib.util.find_spec("._core", __name__) is not None:
+        raise  # it is there and does not load
+    raise ImportError(
+        f"structgen's core is not built in {__path__[0]}: in a checkout run `make core`; to use the "
+        "installed package, start Python in another folder"
+    ) from None
 
 from .canvas import Canvas
 from .checking import check
@@ -165,4 +177,6 @@ def __getattr__(name: str) -> Any:
         from . import sampling
 
         return getattr(sampling, name)
+    if name in ("generation", "integrations", "lm", "sampling", "speculation"):
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'structgen' has no attribute {name!r}")

@@ -25,6 +25,7 @@ from .grammar import CompiledGrammar
 from .limits import Limits, OnLimit, is_subset
 
 if TYPE_CHECKING:
+    from .templates import Template
     from .vocabulary import Vocabulary
 
 _DRAFTS = {
@@ -252,6 +253,7 @@ class Compiler:
     def regex(self, pattern: str, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
         """Texts that match the whole pattern; Python's ``re`` syntax without back-references.
 
+        ``\\d``, ``\\w``, ``\\s`` and ``\\b`` are ASCII; ``(?u)`` in front takes every script, as ``re`` does.
         Named groups, ``(?P<name>...)``, are the grammar's captures: ``Matcher.captures()``.
         """
         subset = self._subset(on_limit)
@@ -364,6 +366,9 @@ class Compiler:
 
         text_of(text, "a grammar")
         return self.gbnf(text, on_limit=on_limit) if is_ebnf(text) else self.lark(text, on_limit=on_limit)
+
+    def _template(self, template: Template, *, on_limit: OnLimit | None = None) -> CompiledGrammar:
+        return template.compile(self)  # as pickles of its grammars name it
 
     def structural_tag(
         self,

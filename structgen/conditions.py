@@ -56,7 +56,7 @@ class Condition:
 
 
 def Regex(pattern: str) -> Condition:  # noqa: N802, a kind of value and no action
-    """The whole text matches a pattern (Python's ``re`` syntax without back-references).
+    """The whole text matches a pattern, as in `Compiler.regex`.
 
     Raises:
         TypeError: a pattern that is no text. A pattern that cannot be read is a `GrammarError` of ``&``.

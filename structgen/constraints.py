@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ._siblings import beside
 from .conditions import Condition
-from .errors import GrammarError, StructgenError, UnsatisfiableSchema
+from .errors import GrammarError, StructgenError
 from .frontend.source import meant
 from .frontend.tool_calls import Begun, Call, CallReader, Part
 from .grammar import CompiledGrammar
@@ -132,24 +132,33 @@ class Constraint:
             how["registry"] = {**self.documents, **(how["registry"] or {})}
         try:
             return _COMPILE[self.param](compiler, self, how, style)
-        except UnsatisfiableSchema as error:
-            if self.param == "schema" and isinstance(self.value, dict | str):
-                from .linting import contradiction
-
-                schema = json.loads(self.value) if isinstance(self.value, str) else self.value
-                if why := contradiction(schema, draft=how["draft"], registry=how["registry"]):
-                    error.message += f": {why}"
-            raise error if not self.name else named(error, self.name, self.value) from None
         except GrammarError as error:
+            from .linting import enlarge
+
+            enlarge(error, self.schemas(), draft=how["draft"], registry=how["registry"])
             raise error if not self.name else named(error, self.name, self.value) from None
+
+    def schemas(self) -> list[Any]:
+        """The JSON Schemas that it is made of, as dict, bool or JSON text."""
+        if self.param == "schema":
+            return [self.value] if isinstance(self.value, dict | bool | str) else []
+        if self.param == "response_format" and isinstance(self.value, dict):
+            inner = self.value.get("json_schema", self.value)
+            return [inner.get("schema")] if isinstance(inner, dict) else []
+        if not self.is_tools:
+            return []
+        found = [tool.get("function", tool) for tool in self.value if isinstance(tool, dict)]
+        return [function.get("parameters") for function in found if isinstance(function, dict)]
 
     def warn(self, options: Mapping[str, Any] | None = None) -> list[str]:
         """Python warnings (`SchemaWarning`) of what is surely not meant in a JSON Schema; the sentences."""
-        if self.param == "schema" and isinstance(self.value, dict | str):
-            from .linting import warn
+        schemas = self.schemas()
+        if not schemas:
+            return []
+        from .linting import warn
 
-            return warn(self.value, self.name, draft=(options or {}).get("draft"))
-        return []
+        draft = (options or {}).get("draft")
+        return [text for schema in schemas for text in warn(schema, self.name, draft=draft)]
 
     def warn_of(self, grammar: CompiledGrammar, told: Sequence[str]) -> None:
         """The same of keywords that the grammar leaves out, at places that are not told of yet."""
@@ -361,6 +370,8 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
     value, name, documents = given[param], "", {}
     if param == "schema" and isinstance(value, CompiledGrammar | Template):
         param = "grammar"
+    if param == "schema" and isinstance(value, list | tuple) and value and _are_texts(value):
+        param = "choice"
     _CHECK[param](value)
     if isinstance(value, os.PathLike):
         name, value = os.fspath(value), _read(value, param)
@@ -385,6 +396,10 @@ def _constraint_of(given: Mapping[str, Any]) -> Constraint | None:
         style=style,
         parallel=parallel is not False,
     )
+
+
+def _are_texts(value: Sequence[Any]) -> bool:
+    return all(isinstance(text, str) for text in value)
 
 
 def _read(path: Any, param: str) -> str:
@@ -586,11 +601,15 @@ def _pattern_text(pattern: re.Pattern[Any]) -> str:
     if pattern.flags & (re.VERBOSE | re.MULTILINE | re.LOCALE):
         raise ValueError("regex= takes no pattern with the flags VERBOSE, MULTILINE or LOCALE")
     flags = "".join(
-        letter
-        for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL), ("a", re.ASCII))
-        if pattern.flags & flag
+        letter for letter, flag in (("i", re.IGNORECASE), ("s", re.DOTALL)) if pattern.flags & flag
     )
-    return f"(?{flags}:{pattern.pattern})" if flags else str(pattern.pattern)
+    # What its ASCII reading matches it matches, too, where classes are asked for and none is excluded.
+    if not pattern.flags & re.ASCII and _EXCLUDES.search(pattern.pattern):
+        flags += "u"
+    return f"(?{flags}){pattern.pattern}" if flags else str(pattern.pattern)
+
+
+_EXCLUDES = re.compile(r"\\[DWSbB]|\[\^|\(\?<?!")
 
 
 def _is_free(value: Any) -> bool:

@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _SHOWN = 120  # characters of a line that an error message repeats
+_POINTER = 200  # characters of a JSON pointer
 
 
 class StructgenError(Exception):
@@ -116,7 +117,7 @@ class _SchemaError(GrammarError):
         self.keyword = keyword
 
     def __str__(self) -> str:
-        where = f"#{self.pointer}"
+        where = f"#{short_pointer(self.pointer)}"
         if self.keyword and not self.message.startswith(f"'{self.keyword}'"):
             return f"{self.message} (keyword '{self.keyword}' at {where})"
         return f"{self.message} (at {where})"
@@ -229,8 +230,14 @@ def from_core(kind: str, message: str, pointer: str, keyword: str, offset: int) 
 def _where(pointer: str | None, keyword: str | None) -> str:
     """The place in a schema, for behind a message; the root alone is not worth telling."""
     if keyword:
-        return f" (keyword '{keyword}' at #{pointer})"
-    return f" (at #{pointer})" if pointer else ""
+        return f" (keyword '{keyword}' at #{short_pointer(pointer or '')})"
+    return f" (at #{short_pointer(pointer)})" if pointer else ""
+
+
+def short_pointer(pointer: str) -> str:
+    """A JSON pointer as messages show it: of one into deep schemas, where it begins and where it ends."""
+    half = _POINTER // 2
+    return pointer if len(pointer) <= _POINTER else f"{pointer[:half]}...{pointer[-half:]}"
 
 
 def _lines(text: str) -> list[str]:

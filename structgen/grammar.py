@@ -446,20 +446,24 @@ class CompiledGrammar:
         if self._condition is not None:
             grammar, condition = self._condition
             return f"<{grammar!r:.200} & {condition!r:.80}>"
-        kind = self._recipe[1] if self._recipe is not None else "grammar"
+        if self._infill is not None:
+            grammar, before, after = self._infill
+            return f"<{grammar!r:.200} between {_cut(before)} and {_cut(after)}>"
+        kind = self._recipe[1].lstrip("_") if self._recipe is not None else "grammar"
         source = self.source if isinstance(self.source, str) else repr(self.source)
         shown = source if len(source) <= 60 else source[:57] + "..."
         return f"<CompiledGrammar of {kind} {shown!r} over {self.vocabulary.vocab_size} tokens>"
 
     def _repr_html_(self) -> str:
-        kind = self._recipe[1] if self._recipe is not None else "grammar"
+        kind = self._recipe[1].lstrip("_") if self._recipe is not None else "grammar"
         rows = {
             "vocabulary": f"{self.vocabulary.vocab_size} tokens",
             "captures": ", ".join(self.capture_names),
         }
         for i, entry in enumerate(self.report, 1):
             rows[f"not enforced {i}"] = str(entry)
-        source = self.source if isinstance(self.source, str) else repr(self.source)
+        source = "" if self.source is None else self.source
+        source = source if isinstance(source, str) else repr(source)
         return table_html(f"CompiledGrammar of {kind}", source[:2000], {k: v for k, v in rows.items() if v})
 
     @property
@@ -905,6 +909,10 @@ def _middle(text: str | bytes) -> str | bytes:
         return text.decode() if isinstance(text, bytes) else text
     except UnicodeDecodeError:
         return text
+
+
+def _cut(text: bytes) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + b"...")
 
 
 def _compiled_again(

@@ -225,6 +225,49 @@ def outside() -> int:
     return level
 
 
+def enlarge(
+    error: GrammarError,
+    schemas: Iterable[Any],
+    *,
+    draft: str | int | None = None,
+    registry: Any = None,
+    seconds: float = _SECONDS,
+) -> None:
+    """Adds to the message of a compile's error what a look at the schemas tells: the keywords that exclude
+    each other, or the word that is nearest to one that is not known.
+
+    Args:
+        schemas: those of the constraint, as dict, bool or JSON text; others are passed over.
+        seconds: for the search of what excludes each other, at most.
+    """
+    until = time.monotonic() + seconds
+    for schema in schemas:
+        if isinstance(schema, str):
+            try:
+                schema = json.loads(schema)
+            except (ValueError, RecursionError):
+                continue
+        if not isinstance(schema, dict):
+            continue
+        found = _Lint(schema, draft, registry, None)
+        found.until = until
+        try:
+            if isinstance(error, UnsatisfiableSchema):
+                more = found.why()
+            else:
+                near = (f for f in found.walk(_LOOKED) if (f.pointer, f.keyword) == _place(error))
+                more = next((f.message.partition("; ")[2] for f in near if f.level == "error"), "")
+        except RecursionError:
+            continue
+        if more:
+            error.message += f"{': ' if isinstance(error, UnsatisfiableSchema) else '; '}{more}"
+            return
+
+
+def _place(error: GrammarError) -> tuple[str | None, str | None]:
+    return error.pointer, error.keyword
+
+
 def contradiction(schema: Any, *, draft: str | int | None = None, registry: Any = None) -> str:
     """Why a schema has no value, as one clause; empty where it has one or nothing was found in time.
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Each", "Gen", "Select", "Template", "each", "gen", "select", "template"]
 
-_INTEGER = "-?(0|[1-9][0-9]{0,17})"
-_NUMBER = r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?"
+_INTEGER = "0|-?[1-9][0-9]{0,17}"
+_NUMBER = r"(?!-0(\.0+)?$)-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?"
 _LINE = r"[^\n\r]+"
 _MOST_RULES = 2000  # parts of a template, all in all
 
@@ -99,7 +99,7 @@ class Template:
         build = _Builder()
         rule = build.b.rule("template")
         build.b.define(rule, build.template(self, ""))
-        return compiler._built(build.b, rule, self)
+        return compiler._built(build.b, rule, self, recipe=("_template", (self,), {}))
 
     def read(self, grammar: CompiledGrammar, text: str) -> dict[str, Any]:
         """The values of a finished text."""
@@ -252,7 +252,7 @@ def _of_type(kind: Any) -> Gen:
     if kind is float:
         return Gen(regex=_NUMBER, read=float)
     if kind is bool:
-        return Gen(choice=("true", "false"), read=lambda text: text == "true")
+        return Gen(choice=("true", "false"), read="true".__eq__)
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         members = {member.value: member for member in kind}
         if all(isinstance(value, str) for value in members):
@@ -264,7 +264,24 @@ def _of_type(kind: Any) -> Gen:
     from .frontend.python_types import schema_of
 
     document, parse = schema_of(kind)
-    return Gen(schema=document, read=parse)
+    return Gen(schema=document, read=_OfType(kind, parse))
+
+
+class _OfType:
+    """Reads a text into a type. Validators cannot be pickled, so a copy makes its own."""
+
+    def __init__(self, kind: Any, parse: Callable[[str], Any] | None = None) -> None:
+        self._kind, self._parse = kind, parse
+
+    def __call__(self, text: str) -> Any:
+        if self._parse is None:
+            from .frontend.python_types import schema_of
+
+            self._parse = schema_of(self._kind)[1]
+        return self._parse(text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _OfType, (self._kind,)
 
 
 def _pairs(owner: Template) -> list[tuple[str, Any]]:
@@ -339,7 +356,7 @@ class _Builder:
     def gap(self, part: Gen, after: str) -> int:
         b = self.b
         if part.regex is not None:
-            return b.pattern(part.regex)
+            return b.pattern(part.regex, ascii=True)
         if part.choice:
             return b.choice([b.literal(text.encode()) for text in part.choice])
         if part.schema is not None:

@@ -23,6 +23,7 @@ from . import _tokenizers
 from ._extras import missing
 from ._fork import renew_in_children
 from ._tokenizers import ends
+from ._tokenizers.hub import hub_options
 from .errors import VocabularyError
 
 if TYPE_CHECKING:
@@ -450,6 +451,6 @@ def _load(name: str) -> Any:
     except ImportError as error:
         raise missing(error, f"tokenizers by name ({name!r}), unlike Vocabulary.from_file,") from None
     try:
-        return AutoTokenizer.from_pretrained(name)
+        return AutoTokenizer.from_pretrained(name, **hub_options(name))
     except (OSError, ValueError) as error:
         raise VocabularyError(f"cannot load the tokenizer {name!r}: {error}") from None

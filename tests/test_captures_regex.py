@@ -74,7 +74,7 @@ def as_re(source: Source) -> str | None:
     pattern = next((p for p in patterns if "(?P<" in p), None)
     if pattern is None:
         return harness.SKIPPED
-    known = re.compile(pattern)
+    known = re.compile(pattern, re.ASCII)
     try:
         grammar = COMPILER.regex(pattern)
     except errors.StructgenError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import json
 import random
 import re
 from pathlib import Path
@@ -15,6 +16,8 @@ import pytest
 import structgen as sg
 from oracles.harness import compiler
 from oracles.speculative import TableModel
+from structgen._tokenizers.hub import hub_options
+from structgen.checking import bytes_compiler
 from structgen.constraints import KINDS, constraint_of
 from structgen.generation.options import Options, Settings
 from structgen.sampling.methods import METHODS
@@ -68,7 +71,9 @@ def test_every_kind_gives_its_value(call: str, tmp_path: Path) -> None:
     assert made(schema=tmp_path / "bom.json") == 4
     assert re.fullmatch("[0-9]{3}", made(regex="[0-9]{3}"))
     assert re.fullmatch("[abc]{2}", made(regex=re.compile("[ABC]{2}", re.IGNORECASE)).lower())
+    assert re.fullmatch("(?i)ab", made(regex=re.compile("(?i)AB")))
     assert made(choice=["yes", "no"]) in ("yes", "no")
+    assert made(schema=["yes", "no"]) in ("yes", "no") and made(schema=("yes",)) == "yes"
     assert made(choice=Size) in Size
     assert made(choice=Literal["red", "blue"]) in ("red", "blue")
     assert (
@@ -86,6 +91,50 @@ def test_every_kind_gives_its_value(call: str, tmp_path: Path) -> None:
     reply = made(tools=[weather], tool_choice="required")
     assert isinstance(reply, sg.ToolReply) and reply.text == ""
     assert reply.calls[0].name == "weather" and isinstance(reply.calls[0].arguments["city"], str)
+
+
+DIGIT, ARABIC = r"\d", "\u0663"  # the digit three
+UNICODE: list[tuple[Any, str, bool]] = [  # a pattern, a text, whether it matches
+    *((rf"{DIGIT}{{2}}", text, text == "33") for text in ("33", ARABIC * 2, "3" + ARABIC)),
+    (rf"(?u){DIGIT}+", ARABIC, True),
+    (rf"(?i){DIGIT}+", ARABIC, False),
+    (rf"(?u:{DIGIT}){DIGIT}", ARABIC + "3", True),
+    (rf"(?u:{DIGIT}){DIGIT}", ARABIC * 2, False),
+    (r"\w+", "\u00e9", False),
+    (r"\W", "\u00e9", True),
+    (r"\s", "\u00a0", False),
+    (r"[^\s]", "\u00a0", True),
+    (r"a\b.b", "a\u00e9b", True),
+    (r"(?u)a\b.b", "a\u00e9b", False),
+    # A compiled pattern has no text that it does not match in Python.
+    (re.compile(DIGIT), ARABIC, False),
+    (re.compile(DIGIT), "3", True),
+    (re.compile(r"\W"), "\u00e9", False),
+    (re.compile(r"\W", re.ASCII), "\u00e9", True),
+    (re.compile(rf"(?!{DIGIT})."), ARABIC, False),
+]
+
+
+@pytest.mark.parametrize(("pattern", "text", "taken"), UNICODE)
+def test_classes_of_patterns_are_ascii(pattern: Any, text: str, taken: bool) -> None:
+    """Wherever a user or a host gives a regex; Lark's terminals are Python's (tests/test_lark.py)."""
+    compiler = bytes_compiler()
+    constraint = constraint_of({"regex": pattern})
+    assert constraint is not None
+    plain = constraint.value
+    grammars = [
+        constraint.compile(compiler),
+        compiler.compile("regex", plain),
+        compiler.regex("(?s:.*)") & sg.Regex(plain),
+        compiler.structural_tag({"type": "structural_tag", "format": {"type": "regex", "pattern": plain}}),
+        compiler.gbnf(f"root ::= Regex({json.dumps(plain)})"),
+        sg.template("{a}", a=sg.gen(regex=plain)).compile(compiler),
+    ]
+    for grammar in grammars:
+        matcher = grammar.matcher()
+        assert (matcher.accept_bytes(text) and matcher.is_accepting()) == taken, grammar
+    if isinstance(pattern, re.Pattern):
+        assert not taken or pattern.fullmatch(text)
 
 
 @pytest.mark.parametrize("style", ["hermes", "llama3", "mistral", "qwen3-coder", "deepseek-v3"])
@@ -152,6 +201,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"lark": ["a"]}, TypeError, "lark= takes the text of a Lark grammar"),
     ({"grammar": {"type": "object"}}, TypeError, "grammar= takes a compiled grammar"),
     ({"schema": 3}, ValueError, "a schema is an object"),
+    ({"schema": ["yes", 3]}, ValueError, "choice="),
     ({"schema": "order.json"}, ValueError, r"give (schema=)?pathlib.Path\('order.json'\)"),
     ({"schema": 'root ::= "a"'}, ValueError, "gbnf= or grammar="),
     ({"schema": re.compile("a")}, TypeError, "give regex="),
@@ -281,3 +331,67 @@ def test_a_choice_of_many_texts_is_exactly_those(seed: int) -> None:
 def test_a_hundred_thousand_choices() -> None:
     grammar = compiler().choice(f"k{i}" for i in range(100_000))
     assert grammar.matcher().accept_bytes(b"k99999") and not grammar.matcher().accept_bytes(b"k100000")
+
+
+def test_a_validator_may_raise_what_it_likes() -> None:
+    """It is an invalid value, which can be drawn again."""
+    pydantic = pytest.importorskip("pydantic")
+
+    class Coded(pydantic.BaseModel):
+        code: Literal["a", "b"]
+
+        @pydantic.field_validator("code")
+        @classmethod
+        def known(cls, code: str) -> str:
+            return {"b": "B"}[code]
+
+    class Never(Coded):
+        code: Literal["a"]
+
+    assert sg.generate(TableModel(3), "go", Coded, retries=5, seed=1, temperature=1.0).value.code == "B"
+    with pytest.raises(sg.InvalidValue, match="its validator raised KeyError: 'a' in") as caught:
+        sg.generate(TableModel(3), "go", Never)
+    assert isinstance(caught.value.error, KeyError)
+
+
+def test_a_pair_that_is_swapped() -> None:
+    class Tokenizer:
+        convert_ids_to_tokens = None
+
+    class Model:
+        forward = None
+
+    with pytest.raises(TypeError, match="the tokenizer first: swap them"):
+        sg.generate((Tokenizer(), Model()), "go")
+
+
+def test_messages_for_a_model_without_a_template() -> None:
+    messages = [{"role": "user", "content": "go"}]
+    for format in ("auto", "chat", "plain"):
+        with pytest.raises(ValueError, match="give the prompt as one text"):
+            sg.generate(TableModel(), messages, {"enum": [1]}, format=format)
+    with pytest.raises(ValueError, match="use format='plain'"):
+        sg.generate(TableModel(), "go", {"enum": [1]}, format="chat")
+
+
+def test_a_hub_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked once, and not for a minute; a folder, a proxy and offline mode ask nothing."""
+    constants = pytest.importorskip("huggingface_hub.constants")
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    asked: list[Any] = []
+
+    def refuse(address: Any, timeout: float) -> None:
+        asked.append(address)
+        raise OSError("no network")
+
+    monkeypatch.setattr("socket.create_connection", refuse)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", "https://hub.invalid")
+    assert hub_options("some/model") == {"local_files_only": True} and asked == [("hub.invalid", 443)]
+    assert hub_options(str(Path(__file__).parent)) == {} and len(asked) == 1
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert hub_options("some/model") == {} and len(asked) == 1
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.invalid")
+    assert hub_options("some/model") == {} and len(asked) == 1

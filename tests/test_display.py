@@ -91,6 +91,8 @@ def test_a_matcher_tells_where_it_stands() -> None:
     assert repr(matcher) == "<Matcher after 1 steps, may end here>" and "`b`" in matcher._repr_html_()
     matcher.accept_token(2)
     assert "ended" in repr(matcher) and matcher._repr_html_()
+    middle = compiler.regex("ab?").infill("a", "")  # it has no source of its own
+    assert "between b'a' and b''" in repr(middle) and "None" not in repr(middle) + middle._repr_html_()
 
 
 def test_a_trace_is_what_the_masks_did() -> None:

@@ -7,6 +7,7 @@ import copy
 import itertools
 import json
 import random
+import re
 import time
 import warnings
 from pathlib import Path
@@ -289,6 +290,39 @@ def test_calls_warn() -> None:
         sg.generate(lm, "go", '{"type": "integer", "colour": 3}')
         with pytest.raises(sg.SchemaWarning):
             sg.sample(lm, "go", {"type": "integer", "minimun": 3}, method="local")
+
+
+def test_every_call_names_what_lint_knows() -> None:
+    """In a schema, in OpenAI's objects and in the parameters of tools."""
+    empty = {"type": "integer", "minimum": 5, "maximum": 3}
+    for schema, words in (
+        (empty, "#/minimum: 5 and #/maximum: 3 exclude each other"),
+        ({"type": "strin"}, "did you mean 'string'?"),
+        ({"type": "object", "properties": {"a": {"type": "nubmer"}}}, "did you mean 'number'?"),
+    ):
+        with pytest.raises(sg.GrammarError, match=re.escape(words)):
+            sg.generate(TableModel(), "go", schema)
+        with pytest.raises(sg.GrammarError, match=re.escape(words)):
+            wrapped = {"type": "json_schema", "json_schema": {"schema": schema}}
+            sg.generate(TableModel(), "go", response_format=wrapped)
+    has_none = {"type": "object", "properties": {"a": empty}, "required": ["a"]}
+    tool = {"name": "f", "parameters": has_none}
+    with pytest.raises(sg.UnsatisfiableSchema, match="a/minimum: 5 and #/properties/a/maximum: 3 and"):
+        sg.generate(TableModel(), "go", tools=[tool], tool_choice="f")
+    tool["parameters"] = {"type": "object", "properties": {"a": {"type": "integer", "minimun": 3}}}
+    with pytest.warns(sg.SchemaWarning, match="did you mean `minimum`"):
+        sg.generate(None, "a is 3", tools=[tool], tool_choice="f", max_tokens=60)
+
+
+def test_a_place_deep_inside_is_shown_in_part() -> None:
+    """The error keeps the pointer; its message had 19,554 characters."""
+    deep: Any = {"type": "nothing"}
+    for _ in range(300):
+        deep = {"properties": {"a": deep}}
+    with pytest.raises(sg.GrammarError) as caught:
+        sg.check("json_schema", deep)
+    assert len(str(caught.value)) < 400 and len(caught.value.pointer or "") > 3000
+    assert "#/properties/a/" in str(caught.value) and "/a)" in str(caught.value)
 
 
 WRONG_KINDS: list[tuple[dict[str, Any], str]] = [

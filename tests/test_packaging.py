@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -180,3 +181,20 @@ def test_every_requirement_is_pinned() -> None:
     names = {"".join(c if c.isalnum() or c == "-" else " " for c in r).split()[0].lower() for r in asked}
     names.discard("structgen-engine")  # an extra of other extras
     assert names <= pinned, sorted(names - pinned)
+
+
+def test_a_checkout_without_the_core_says_so(tmp_path: Path) -> None:
+    """It said "circular import"."""
+    folder = tmp_path / "structgen"
+    folder.mkdir()
+    shutil.copy(Path(structgen.__file__), folder)
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", "import structgen"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert "core is not built" in done.stderr and "make core" in done.stderr
+    assert "circular" not in done.stderr
+
+
+def test_sub_packages_are_there_without_an_import() -> None:
+    program = "import structgen as sg; print(sg.sampling.Predicate, sg.speculation.Speculation, sg.lm.base)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0

@@ -13,6 +13,7 @@ import pytest
 import structgen as sg
 from oracles.differential import instances
 from oracles.strategies import Seeded
+from structgen.frontend.python_calls import calls_of
 from structgen.frontend.tool_calls import style_of_template
 
 jsonschema = pytest.importorskip("jsonschema")
@@ -205,3 +206,29 @@ def test_templates_and_names() -> None:
     assert style_of_template("... [func_name1(params_name1=params_value1, ...)] <|python_tag|>") == "pythonic"
     with pytest.raises(sg.UnsupportedSchema, match="is no name of Python"):
         BYTES.tools([{"function": {"name": "a-b"}}], style="pythonic")
+
+
+def test_names_come_back_as_they_are_written() -> None:
+    """Python reads the normal form (NFKC) of a name: `size_\u03bcm` for `size_\u00b5m`."""
+    names = ("size_\u00b5m", "\ufb01nd", "x\u0301", "\U0001d49c")
+    for name in names:
+        schema = {"type": "object", "properties": {other: {"type": "integer"} for other in names}}
+        tool = {"type": "function", "function": {"name": name, "parameters": schema}}
+        text = f"[{name}({', '.join(f'{other}={i}' for i, other in enumerate(names))}), \n {name}()]"
+        found = sg.parse_tool_calls(text, style="pythonic", tools=[tool]).calls
+        assert [call.name for call in found] == [name, name]
+        assert found[0].arguments == {other: i for i, other in enumerate(names)}
+        matcher = BYTES.tools([tool], "required", style="pythonic").matcher()
+        assert matcher.accept_bytes(text.replace("\n ", "")) and matcher.is_accepting()
+    one = {"type": "object", "properties": {"size_\u00b5m": {}, "size_\u03bcm": {}}}
+    with pytest.raises(sg.UnsupportedSchema, match="one name of Python"):
+        tool = {"type": "function", "function": {"name": "f", "parameters": one}}
+        BYTES.tools([tool], style="pythonic")
+
+
+def test_halves_of_characters_can_be_sent() -> None:
+    """Escapes of JSON in pairs are one character there; a half alone stays an escape."""
+    (call,) = sg.parse_tool_calls(r'[f(a="\ud83d\ude00", b="\ud800", c="\u00e9")]', style="pythonic").calls
+    assert call.arguments == {"a": "\U0001f600", "b": "\ud800", "c": "\u00e9"}
+    (_, arguments) = calls_of(r'[f(a="\ud800")]', None)[0]
+    assert arguments.encode() and json.loads(arguments) == {"a": "\ud800"}

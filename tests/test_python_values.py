@@ -129,7 +129,8 @@ class Types:
     def of(self, depth: int) -> Any:
         c = self.chance
         if depth == 0 or c.random() < 0.3:
-            return c.choice([lambda: c.choice(LEAVES)] * 3 + [self.decimal, self.members, self.text])()
+            kinds = [self.decimal, self.floating, self.members, self.text]
+            return c.choice([lambda: c.choice(LEAVES)] * 3 + kinds)()
         inner = lambda: self.of(depth - 1)  # noqa: E731
         shape = c.randrange(12)
         if shape == 0:
@@ -173,6 +174,15 @@ class Types:
         ):
             marks[c.choice(["gt", "ge"])] = c.choice([size, -size])
         return Annotated[decimal.Decimal, Field(**marks)]
+
+    def floating(self) -> Any:
+        """Multiples of every kind, and a bound of every size."""
+        c = self.chance
+        step = c.choice([0.1, 0.01, 0.3, 0.25, 1.5, 3, 2, 0.7, 86400])
+        power = c.choice([c.randrange(6), c.randrange(11, 30), c.randrange(300)])
+        size = step * 10.0**power * c.choice([1, 1.3])
+        marks = {"ge": size} if c.random() < 0.5 else {"le": -size}
+        return Annotated[float, Field(multiple_of=step, **marks)]
 
     def members(self) -> Any:
         """An enum or a literal of values that JSON has, and of others."""
@@ -329,7 +339,9 @@ def thrown_away(kind: Any, compiler: sg.Compiler, walks: int) -> list[str]:
         if not matcher.accept_bytes(json.dumps(junk)) or not matcher.is_accepting():
             continue
         kept = grammar.parse(json.dumps(junk))
-        if JUNK not in [part for part in parts_of(kept) if isinstance(part, str)]:
+        if not any(
+            part in (JUNK, JUNK.encode()) for part in parts_of(kept) if isinstance(part, (str, bytes))
+        ):
             found.append(json.dumps(junk))
     return found
 
@@ -444,6 +456,21 @@ def test_an_int_fits_64_bits(kind: Any, low: int, high: int, compiler: sg.Compil
                 compiler.json_schema(int, digits=wrong)  # type: ignore[arg-type]
     else:
         assert takes(low, digits=1) or low not in range(-9, 10)  # a bound of the type counts
+
+
+@pytest.mark.parametrize("start", range(0, 60 * LONG, 20))
+def test_a_multiple_with_a_bound_of_any_size_is_parsed(start: int, compiler: sg.Compiler) -> None:
+    for seed in range(start, start + 20):
+        kind = Types(seed).floating()
+        left = {e.keyword for e in compiler.json_schema(kind).report}
+        found = refusals(kind, compiler, 4)
+        assert not found or "x-validator" in left, (seed, kind, found[0])
+
+
+def test_a_bound_far_beyond_a_multiple(compiler: sg.Compiler) -> None:
+    for marks in ({"le": -1e10, "multiple_of": 0.1}, {"ge": 1e17, "multiple_of": 3}):
+        kind: Any = Annotated[float, Field(**marks)]
+        assert not compiler.json_schema(kind).report and not refusals(kind, compiler, 40)
 
 
 # ---- patterns, against Python's own arithmetic and types ----
@@ -620,7 +647,7 @@ def test_names_that_would_be_read_as_a_field_are_not_written(compiler: sg.Compil
         size: int = Field(default=0, alias="Size")
 
     for text, fits in (('{"Size": 1}', True), ('{"size": "x"}', False), ('{"other": "x"}', True)):
-        matcher = compiler.json_schema(Named).matcher()
+        matcher = compiler.json_schema(Named, extra_keys="allow").matcher()
         assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits
 
     for nothing in (type[int], Literal[b"x"]):
@@ -675,7 +702,7 @@ def test_decimals_beyond_what_a_double_keeps(compiler: sg.Compiler) -> None:
     for text, fits in {"0.12": True, "0.012": False, "0": False, "1": False, '"0.01"': True}.items():
         matcher = small.matcher()
         assert (matcher.accept_bytes(text) and matcher.is_accepting()) == fits, text
-    doubles = compiler.json_schema(Annotated[float, Field(multiple_of=3, ge=1e30)])
+    doubles = compiler.json_schema(Annotated[float, Field(multiple_of=0.01, ge=1e5)])
     assert [e.keyword for e in doubles.report] == ["x-validator"]  # rests of doubles of this size
 
 

@@ -21,9 +21,13 @@ TEXTS = ["", "a", "ab", "abc", "b", "ca", "cab", "ccc", "bb", "bca"]
 
 
 def language(lm: TableModel, texts: list[str] = TEXTS) -> list[tuple[float, tuple[int, ...]]]:
-    """Every token string of the texts, most probable first."""
+    """Every text, most probable first, in the most probable of its token strings."""
     found = brute_force(lm, {t.encode() for t in texts}.__contains__, 6)
-    return sorted(((math.log(p), s) for s, p in found.items()), key=lambda item: (-item[0], item[1]))
+    ranked = sorted(((math.log(p), s) for s, p in found.items()), key=lambda item: (-item[0], item[1]))
+    best: dict[bytes, tuple[float, tuple[int, ...]]] = {}
+    for one in ranked:
+        best.setdefault(lm.vocabulary.decode(list(one[1][:-1])), one)
+    return list(best.values())
 
 
 def search(lm: TableModel, texts: list[str] = TEXTS, **how: Any) -> Searched:

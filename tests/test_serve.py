@@ -199,6 +199,40 @@ def test_every_form_of_a_constraint(client, fields, path) -> None:
     assert (text, choice["finish_reason"]) == ("7", "stop")
 
 
+def test_a_function_that_is_forced_has_the_arguments_that_it_lists(client) -> None:
+    """Parameters as pydantic writes a model's schema, which instructor sends: open, with references. The
+    embedded model answers with the arguments alone, and it is a call all the same; also as it streams."""
+    item = {"type": "object", "properties": {"product": {"type": "string"}, "quantity": {"type": "integer"}}}
+    item["required"] = ["product", "quantity"]
+    order = {
+        "$defs": {"Item": item},
+        "type": "object",
+        "properties": {
+            "customer": {"type": "string"},
+            "items": {"type": "array", "items": {"$ref": "#/$defs/Item"}},
+        },
+        "required": ["customer", "items"],
+    }
+    tools = [
+        {"type": "function", "function": {"name": name, "parameters": order}} for name in ("Other", "Order")
+    ]
+    request = {
+        "messages": [{"role": "user", "content": "Order for Ms Chen: two lamps and one chair."}],
+        "tools": tools,
+        "tool_choice": {"type": "function", "function": {"name": "Order"}},
+    }
+    body = ok(client.post(CHAT, json=request))
+    (call,) = body["choices"][0]["message"]["tool_calls"]
+    wanted = [{"product": "lamps", "quantity": 2}, {"product": "chair", "quantity": 1}]
+    assert call["function"]["name"] == "Order" and body["usage"]["completion_tokens"] < 50
+    assert json.loads(call["function"]["arguments"]) == {"customer": "Ms Chen", "items": wanted}
+    text = client.post(CHAT, json={**request, "stream": True}).text
+    pieces = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
+    calls = [c for p in pieces for x in p["choices"] for c in x["delta"].get("tool_calls") or ()]
+    assert "".join(c["function"].get("arguments") or "" for c in calls) == call["function"]["arguments"]
+    assert [c["function"]["name"] for c in calls if c["function"].get("name")] == ["Order"]
+
+
 def test_json_object_is_an_object(client) -> None:
     request = {"messages": MESSAGES, "response_format": {"type": "json_object"}, "max_tokens": 30}
     (choice,) = ok(client.post(CHAT, json=request))["choices"]
@@ -221,7 +255,8 @@ def test_a_budget_is_kept_or_refused_at_once(client) -> None:
     [
         ({"guided_json": {"type": "objct"}}, "invalid_grammar", "objct"),
         ({"guided_json": {"properties": {"a": {"pattern": "(a)\\1"}}}}, "invalid_grammar", "pattern"),
-        ({"guided_json": {"type": "string", "const": 5}}, "unsatisfiable_schema", ""),
+        ({"guided_json": {"type": "string", "const": 5}}, "unsatisfiable_schema", "exclude each other"),
+        ({"guided_json": {"type": "strin"}}, "invalid_grammar", "did you mean 'string'?"),
         ({"guided_json": {"$ref": "http://127.0.0.1:1/x.json"}}, "unsupported_schema", "x.json"),
         ({"guided_json": {"$ref": "file:///etc/passwd"}}, "unsupported_schema", "passwd"),
         ({"guided_grammar": 'start: "a"\n%import ..secrets.X'}, "invalid_grammar", ""),

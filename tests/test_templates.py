@@ -6,6 +6,7 @@ import datetime
 import enum
 import itertools
 import json
+import pickle
 import random
 import re
 from dataclasses import dataclass
@@ -217,3 +218,29 @@ def test_what_a_model_that_reads_schemas_is_told() -> None:
         "c": {"type": "array", "items": {"type": "object", "properties": {"d": {"type": "string"}}}},
     }
     assert made.names == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("kind", [int, float])
+def test_a_number_has_no_minus_nought(kind: type) -> None:
+    """As in plain JSON, beside a text and alone."""
+    for around in ("{a}", "<{a}>"):
+        made = sg.template(around, a=kind)
+        for text in ("-0", "-0.0", "-0.00"):
+            assert not accepts(made, around.replace("{a}", text))
+        for text in ("0", "-1", "10") if kind is int else ("0", "-0.05", "0.0", "-1.0"):
+            assert accepts(made, around.replace("{a}", text))
+
+
+def test_a_template_and_its_grammar_are_pickled() -> None:
+    pytest.importorskip("pydantic")
+    made = sg.template(
+        "{n} {b} {m} {p} {e} {s}", n=int, b=bool, m=Mood, p=Point, e=sg.each(sg.gen(regex="[0-9]"), most=3),
+        s=sg.select("a", sg.template("b{c}", c=list[int])),
+    )  # fmt: skip
+    text = '-3 true good {"x":1,"y":2} 4\n5 b[1]'
+    for copy in (pickle.loads(pickle.dumps(made)), made):
+        assert values(copy, text) == values(made, text)
+    grammar = made.compile(COMPILER)
+    again = pickle.loads(pickle.dumps(grammar))
+    matcher = again.matcher()
+    assert matcher.accept_bytes(text) and matcher.is_accepting() and "template" in repr(again)

@@ -97,14 +97,14 @@ void bind_grammar(nb::module_& m) {
           "ranges"_a, "negated"_a = false)
       .def(
           "pattern",
-          [](BoundGrammar& self, std::string_view text) {
-            released([&] { parse_pattern(text, Flavor::kPython); });
+          [](BoundGrammar& self, std::string_view text, bool ascii) {
+            released([&] { parse_pattern(text, Flavor::kPython, ascii); });
             GrammarNode n;
             n.op = NodeOp::kPattern;
-            n.text = text;
+            n.text = (ascii ? "(?a)" : "") + std::string(text);
             return self.source.add(std::move(n));
           },
-          "text"_a)
+          "text"_a, "ascii"_a = false)
       .def(
           "sequence",
           [](BoundGrammar& self, std::vector<uint32_t> kids) {

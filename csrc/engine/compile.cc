@@ -151,7 +151,7 @@ std::shared_ptr<Grammar> Compiler::terminal(std::shared_ptr<World> world, RegexI
 std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern, bool subset) {
   const ForkSection whole;
   const WorkScope scope(Task::kCompile, limits_.compile);
-  Pattern p = parse_pattern(pattern, Flavor::kPython);
+  Pattern p = parse_pattern(pattern, Flavor::kPython, true);
   const auto [w, hold] = enter(false, subset);
   std::shared_ptr<Grammar> grammar = terminal(w, lower_utf8(w->regexes, p, Match::kFull));
   if (!p.groups.empty()) grammar->set_groups(std::move(p));

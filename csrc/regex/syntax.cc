@@ -22,9 +22,10 @@ constexpr uint32_t kMaxCount = 1'000'000'000;  // {n}
 
 class Parser {
  public:
-  Parser(std::string_view text, Flavor flavor) {
+  Parser(std::string_view text, Flavor flavor, bool ascii) {
     in_.text = text;
     in_.flavor = flavor;
+    in_.flags.ascii = ascii;
   }
 
   Pattern run() {
@@ -270,7 +271,7 @@ bool Parser::inline_flags(std::size_t start, bool& scoped) {
     else if (c == 'a' && in_.flavor == Flavor::kPython)
       flags.ascii = value;
     else if (c == 'u')
-      any = true;  // Unicode is what we do anyway
+      flags.ascii = !value;
     else if (c == '-' && value)
       value = false;
     else
@@ -376,6 +377,8 @@ bool Parser::number(uint32_t& value) {
 
 }  // namespace
 
-Pattern parse_pattern(std::string_view text, Flavor flavor) { return Parser(text, flavor).run(); }
+Pattern parse_pattern(std::string_view text, Flavor flavor, bool ascii) {
+  return Parser(text, flavor, ascii).run();
+}
 
 }  // namespace structgen

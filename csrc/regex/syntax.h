@@ -80,7 +80,8 @@ struct Pattern {
   uint32_t add_look(PatternKind kind, uint32_t child, bool negated);
 };
 
-Pattern parse_pattern(std::string_view text, Flavor flavor = Flavor::kEcma);
+// `ascii`: \d, \w, \s and \b of Python's patterns are ASCII until (?u) says otherwise. ECMA's always are.
+Pattern parse_pattern(std::string_view text, Flavor flavor = Flavor::kEcma, bool ascii = false);
 
 // The texts in which the pattern matches, in UTF-8.
 RegexId lower_utf8(RegexArena& arena, const Pattern& pattern, Match match);

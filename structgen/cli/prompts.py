@@ -122,7 +122,9 @@ class _Reader:
             return Request(None, {}, Failure('expected a string or an object with "prompt"'), tag)
         try:
             return Request(prompt, self.arguments(item), tag=tag)
-        except (TypeError, ValueError, OSError, Failure) as error:
+        except TypeError as error:  # a value of a line, and no mistake of the program
+            return Request(prompt, {}, Failure(str(error)), tag)
+        except (ValueError, OSError, Failure) as error:
             return Request(prompt, {}, error, tag)
 
     def arguments(self, item: dict[str, Any]) -> dict[str, Any]:

@@ -421,7 +421,7 @@ class Parser:
             if name == "Substring":
                 return self.b.substring([source.sound(t) for t in texts], 0)
             try:
-                return self.b.pattern(source.sound(texts[0]))
+                return self.b.pattern(source.sound(texts[0]), ascii=True)
             except GrammarError as error:
                 source.fail(f"in the pattern {texts[0]}: {error.message}", self.text, start)
         try:

@@ -16,6 +16,7 @@ import ast
 import copy
 import json
 import keyword
+import unicodedata
 import warnings
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -40,6 +41,7 @@ _WHOLE = (
     *_ABOUT,
 )
 _LITERAL = {"True": True, "False": False, "None": None}
+_NAME = 1000  # bytes of a name
 _FIRST_PARAMETERS = 64  # of a function without required ones: each may be the first
 
 #: Text that is no list of calls.
@@ -77,9 +79,12 @@ def _call(name: str, schema: Any) -> dict[str, Any]:
     for key in schema.get("required", []):
         if key not in properties:
             fail(f"the required parameter {key!r} is not in `properties`", "", "required")
+    as_python: dict[str, str] = {}
     for key in properties:
         if not key.isidentifier() or keyword.iskeyword(key):
             fail(f"the parameter {key!r} is no name of Python", f"/properties/{key}")
+        if (other := as_python.setdefault(unicodedata.normalize("NFKC", key), key)) != key:
+            fail(f"the parameters {other!r} and {key!r} are one name of Python", f"/properties/{key}")
     root = _closed(schema)
     written: dict[str, dict[str, Any]] = {}
     for key, part in root.get("properties", {}).items():
@@ -257,6 +262,7 @@ def calls_of(text: str, names: tuple[str, ...] | None) -> list[tuple[str, str]] 
     `true`, `false` and `null` are read as well. names: of the functions; None: every name is one.
     """
     try:
+        lines = [line.encode() for line in text.strip().splitlines(keepends=True)]
         with warnings.catch_warnings():  # of Python's about escapes that it does not know
             warnings.simplefilter("ignore")
             tree = ast.parse(text.strip(), mode="eval").body
@@ -266,14 +272,30 @@ def calls_of(text: str, names: tuple[str, ...] | None) -> list[tuple[str, str]] 
         for call in tree.elts:
             if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
                 return None
-            keys = [word.arg for word in call.keywords]
-            if (names is not None and call.func.id not in names) or None in keys:
+            name = _as_written(call.func, call.func.id, lines)
+            if (names is not None and name not in names) or None in [word.arg for word in call.keywords]:
                 return None
-            values = {str(word.arg): _value(word.value) for word in call.keywords}
-            found.append((call.func.id, json.dumps(values, ensure_ascii=False)))
+            values = {_as_written(word, str(word.arg), lines): _value(word.value) for word in call.keywords}
+            found.append((name, _json_text(values)))
         return found
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         return None
+
+
+def _as_written(node: ast.expr | ast.keyword, name: str, lines: list[bytes]) -> str:
+    """A name as the text has it: Python reads its normal form, `size_μm` for `size_µm`."""
+    line = lines[node.lineno - 1]
+    if line.isascii():
+        return name
+    written = line[node.col_offset : node.col_offset + _NAME].decode(errors="ignore")
+    end = next((i for i in range(1, len(written)) if not written[: i + 1].isidentifier()), len(written))
+    return written[:end]
+
+
+def _json_text(value: Any) -> str:
+    """JSON that can be sent. Two escapes of Python that JSON reads as one character, or half of one, stay."""
+    text = json.dumps(value, ensure_ascii=False)
+    return json.dumps(value) if any("\ud800" <= char <= "\udfff" for char in text) else text
 
 
 _NAMES = {"true": True, "false": False, "null": None}

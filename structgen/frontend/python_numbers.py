@@ -12,6 +12,7 @@ numbers are read exactly, whatever their size; they are what is written beyond t
 from __future__ import annotations
 
 import decimal
+import itertools
 import math
 import sys
 from fractions import Fraction
@@ -25,6 +26,8 @@ Bound = tuple[Any, bool]  # a number; whether it is excluded
 
 _EXACT_DIGITS = 15  # of a number that a double gives back
 _DIVISIBLE = 10**27  # the largest quotient that Python's decimals, of 28 digits, divide without rounding
+_FAR = 10**10  # quotients from which on a validator's rests are no use: a third of multiples are refused
+_DIVISOR = 10**6  # of a multiple that a grammar writes without much work
 _WIDEST = 10**4000  # a whole number that pydantic reads
 _ROUNDED_DOWN = decimal.Context(_EXACT_DIGITS, decimal.ROUND_FLOOR, decimal.MIN_EMIN, decimal.MAX_EMAX)
 _ROUNDED_UP = decimal.Context(_EXACT_DIGITS, decimal.ROUND_CEILING, decimal.MIN_EMIN, decimal.MAX_EMAX)
@@ -75,8 +78,32 @@ def floating(base: Document, schema: Any) -> Document:
         size = min(int(far) * 1000, int(sys.float_info.max))
         # powers of two divide every double of that size
         if not binary or math.frexp(step)[0] != 0.5:
+            if far >= step * _FAR:
+                exact.pop("multipleOf")
+                return {**exact, **_far_multiples(step, size, low, high)}
             exact[VALIDATOR] = "multiple_of, of doubles of this size"
     return {**exact, **_written(_narrower((-size, True), low, max), _narrower((size, True), high, min))}
+
+
+def _far_multiples(step: float, size: int, low: Bound | None, high: Bound | None) -> Document:
+    """Numbers below `size` that are doubles and whose rest is 0 without an error: multiples of the step by a
+    power of two, all of them where they are whole and the divisor is small, else the step doubled."""
+    bounds = _written(_narrower((-size, True), low, max), _narrower((size, True), high, min))
+    top, bottom = step.as_integer_ratio()
+    power = max(0, size.bit_length() - 53)
+    unit = math.lcm(top, 2**power)
+    if bottom == 1 and unit < min(_DIVISOR, size // 10**4):
+        return {**bounds, "multipleOf": unit}
+    doubled = (math.ldexp(step, i) for i in range(2100))
+    found = [x for x in itertools.takewhile(lambda x: x < size, doubled) if x >= size // 10**4]
+    fits = [x for y in found for x in (y, -y) if _inside(x, low, high)]
+    rest = {**bounds, "multipleOf": step, VALIDATOR: "multiple_of, of doubles of this size"}
+    return {"enum": fits} if fits else rest
+
+
+def _inside(x: float, low: Bound | None, high: Bound | None) -> bool:
+    above = low is None or x > low[0] or (x == low[0] and not low[1])
+    return above and (high is None or x < high[0] or (x == high[0] and not high[1]))
 
 
 def decimals(base: Document, schema: Any) -> Document:

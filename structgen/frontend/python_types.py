@@ -138,7 +138,8 @@ def _tool(tool: Any, closed: bool, digits: int | None) -> tuple[str, Any, Parser
         document, parse = schema_of(tool, closed, digits)
         return tool.__name__, document, parse
     if not isinstance(tool, dict):
-        raise GrammarError(f"a tool is a function or an object with a name, not {type(tool).__name__}")
+        hint = "; texts to choose from are choice=" if isinstance(tool, str) else ""
+        raise GrammarError(f"a tool is a function or an object with a name, not {tool!r:.60}{hint}")
     inner = tool.get("function", tool)
     name = inner.get("name") if isinstance(inner, dict) else None
     if not isinstance(name, str) or not name:

@@ -10,7 +10,6 @@ trigger. Where a mark contains the name of a special token of the vocabulary, th
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -221,10 +220,7 @@ class _Formats:
         return self.b.call(front.grammar(text, "start"))
 
     def regex(self, spec: dict[str, Any], path: str) -> int:
-        pattern = self.text(spec, "pattern", path)
-        node = self.b.pattern(pattern)
-        with contextlib.suppress(GrammarError, ValueError):  # flags in front stand nowhere else
-            node = self.b.pattern(f"(?a:{pattern})")
+        node = self.b.pattern(self.text(spec, "pattern", path), ascii=True)
         excludes = self.texts(spec, "excludes", path)
         return self.b.both([node, source.without(self.b, excludes)]) if excludes else node
 

@@ -190,7 +190,9 @@ def structural_tag(
         raise GrammarError(f"'{style}' is no style{source.meant(style, STYLES)}; known: {', '.join(STYLES)}")
     if not isinstance(tools, list | tuple):
         raise GrammarError(f"tools are a list of objects, not {tools!r:.60}")
-    functions = [_function(tool, i, extra_keys != "allow", digits) for i, tool in enumerate(tools)]
+    python = row.parameters == "python"  # which writes no others in any case
+    closed = extra_keys != "allow" and not python
+    functions = [_function(tool, i, closed, digits) for i, tool in enumerate(tools)]
     names = [name for name, _ in functions]
     if len(set(names)) != len(names):
         raise GrammarError("two tools have the same name")
@@ -206,7 +208,6 @@ def structural_tag(
         raise GrammarError("a tool call is required, but there are no tools")
     if style == ARGUMENTS:
         return {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": functions[0][1]}}
-    python = row.parameters == "python"
     tags = [] if python else [_tag(row, name, schema) for name, schema in functions]
     single = not parallel or forced is not None
     body: dict[str, Any]

@@ -155,8 +155,9 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
 
     One of these says what the text must be; without any it may be everything:
         schema: a JSON Schema as dict, bool, JSON text or `pathlib.Path`, or a Python type; also a function,
-            which stands for the arguments of a call. Numbers and strings are written in the plain way
-            (`Compiler.json_schema`), unless `numbers` and `strings` say otherwise.
+            which stands for the arguments of a call, or a list of texts, which is a choice. Numbers and
+            strings are written in the plain way (`Compiler.json_schema`), unless `numbers` and `strings` say
+            otherwise.
         regex: a pattern that the whole text matches, or a compiled one of `re`.
         choice: a list of texts, a Literal of texts, or an Enum of texts, whose member is the value.
         gbnf, lark: the text of a grammar, or a Path to one.
@@ -187,7 +188,8 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
 
     Where the text ends:
         max_tokens: ids drawn at most, end-of-sequence included; less where the model's context ends.
-        stop: a text or several; the result ends before the one that comes first.
+        stop: a text or several; the result ends before the one that is whole first: of "ab" and "b" both end
+            with the same character, and the text before the longer one is left.
         complete: allow only tokens after which the text can still be completed within `max_tokens`.
 
     What else:

@@ -136,7 +136,7 @@ class Plan:
             return None
         try:
             return self.read(said)
-        except ValueError as error:
+        except Exception as error:  # a validator written in Python may raise what it likes
             raise InvalidValue(said, error, [(said, error)]) from error
 
     def _whole(self, said: str) -> bool:

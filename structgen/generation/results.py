@@ -127,6 +127,8 @@ class InvalidValue(StructgenError, ValueError):
         tried = f" after {len(attempts)} attempts" if len(attempts) > 1 else ""
         hint = "" if len(attempts) > 1 else "; retries=3 tries again"
         what = " ".join(line.strip() for line in str(error).splitlines() if "errors.pydantic.dev" not in line)
+        if not isinstance(error, ValueError):  # which alone says what it is about
+            what = f"its validator raised {type(error).__name__}: {what}"
         shown = text if len(text) <= 80 else text[:77] + "..."
         super().__init__(f"the text is valid and its value is refused{tried}: {what} in {shown}{hint}")
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._extras import missing
+from .._tokenizers.hub import hub_options
 from ..errors import VocabularyError
 from ..vocabulary import Vocabulary
 from .base import ContextTooLong, LanguageModelError
@@ -129,7 +130,8 @@ class TransformersDiffusionLM:
         except ImportError as error:
             raise missing(error, "diffusion models") from None
         where = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        more = {**arguments, **({} if dtype is None else {"dtype": dtype})}
+        reach = hub_options(os.fspath(path_or_id))
+        more = {**reach, **arguments, **({} if dtype is None else {"dtype": dtype})}
         refused: list[str] = []
         for kind in (transformers.AutoModelForMaskedLM, transformers.AutoModel):
             try:
@@ -141,7 +143,7 @@ class TransformersDiffusionLM:
                 refused.append(f"{type(model).__name__} predicts no tokens")
                 continue
             tokenizer = transformers.AutoTokenizer.from_pretrained(
-                path_or_id, **{k: v for k, v in arguments.items() if k == "trust_remote_code"}
+                path_or_id, **reach, **{k: v for k, v in arguments.items() if k == "trust_remote_code"}
             )
             return cls(model.to(where), tokenizer, mask_token_id=mask_token_id, shifted=shifted)
         raise LanguageModelError(f"{path_or_id} cannot be loaded as a masked-diffusion model: {refused[0]}")

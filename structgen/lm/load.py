@@ -53,6 +53,8 @@ def language_model(model: Any) -> LanguageModel:
     if isinstance(model, tuple) and len(model) == 2:
         from .transformers import TransformersLM
 
+        if hasattr(model[0], "convert_ids_to_tokens") and hasattr(model[1], "forward"):
+            raise TypeError("a pair is (model, tokenizer), and this one has the tokenizer first: swap them")
         return TransformersLM(*model)
     if all(hasattr(model, name) for name in ("start", "logprobs", "vocabulary")):
         return cast("LanguageModel", model)

@@ -67,10 +67,15 @@ def formatted(
         likely: Format = "chat" if messages is not None else "plain"
         format = "embedded" if is_embedded(lm) else likely
     if format == "chat":
+        if chat_template(lm) is None:
+            instead = "give the prompt as one text" if messages is not None else "use format='plain'"
+            raise ValueError(f"the model's tokenizer has no chat template: {instead}")
         return _chat(lm, messages or [{"role": "user", "content": prompt}], tools)
     if format == "plain":
         if messages is not None:
-            raise ValueError("chat messages cannot be put into the plain format")
+            raise ValueError(
+                "chat messages need a chat template, and plain prompts have none: give the prompt as one text"
+            )
         return cast(str, prompt)
     if messages is None:
         return embedded.format_prompt(cast(str, prompt), _document(schema))
@@ -124,8 +129,6 @@ def _ids(lm: LanguageModel, prompt: Sequence[Any], format: Format) -> list[int]:
 
 
 def _chat(lm: LanguageModel, messages: list[Any], tools: list[dict[str, Any]] | None) -> list[int]:
-    if chat_template(lm) is None:
-        raise ValueError("the model's tokenizer has no chat template: use format='plain'")
     tokenizer: Any = lm.tokenizer  # type: ignore[attr-defined]
     more = {"tools": tools} if tools else {}
     ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False, **more)

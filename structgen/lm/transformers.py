@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._extras import missing
+from .._tokenizers.hub import hub_options
 from ..errors import VocabularyError
 from ..vocabulary import Vocabulary
 from .base import Context, LanguageModelError
@@ -133,8 +134,9 @@ class TransformersLM(PrefixTreeLM):
         elif os.path.isdir(name) and not os.path.exists(os.path.join(name, "config.json")):
             raise LanguageModelError(f"cannot load the model {name!r}: the folder has no config.json")
         try:
+            files |= hub_options(source)
             tokenizer = AutoTokenizer.from_pretrained(source, **files)
-            model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **files, **arguments)
+            model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **{**files, **arguments})
         except Exception as error:  # transformers and safetensors raise of many kinds
             reason = str(error).strip().splitlines()
             raise LanguageModelError(

@@ -210,7 +210,8 @@ class Engine:
     """A search that can be stopped and gone on with.
 
     Attributes:
-        root: of the tree. texts: found so far, by their ids. left: texts that left the frontier, in order.
+        root: of the tree. texts: found so far, by their ids. left: texts that left the frontier, in order,
+            each once.
         ordered: texts leave the frontier best first: no child was dropped, and ranks are log-probabilities
             plus an h that is never too low and never above 0 (which is for the caller to know).
         steps, tokens, forwards, seconds: spent so far. Tokens are those of the tree, of looks ahead and of
@@ -305,6 +306,19 @@ class Engine:
             self.tokens += self._written
         return done
 
+    def found(self, wanted: int) -> list[Written]:
+        """The best texts so far, each once: in the tokens of its best rank."""
+        best: dict[Any, Written] = {}
+        for text in order(list(self.texts.values())):
+            best.setdefault(self.spelling(text), text)
+        return list(best.values())[:wanted]
+
+    def spelling(self, text: Written) -> tuple[bytes, tuple[int, ...]]:
+        """What two cuts of one text into tokens share: its bytes, and its special tokens."""
+        target = self.walker.target
+        special = (t for t in text.tokens if t not in target.ends and not target.vocabulary.tokens[t])
+        return target.text(text.tokens), tuple(special)
+
     # Best first
 
     def _push(self, place: Place, rank: float, siblings: int) -> None:
@@ -320,7 +334,10 @@ class Engine:
         place = self.places[number]
         if place.ended:
             heapq.heappop(self.frontier)
-            self.left.append(self.texts[place.path])
+            text = self.texts[place.path]
+            # Its tokens may spell one that was more probable in others.
+            if self.spelling(text) not in map(self.spelling, self.left):
+                self.left.append(text)
             return True
         opening = self._open(place)
         self._check()

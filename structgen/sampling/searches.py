@@ -31,7 +31,7 @@ from .._checks import function, number, one_of, whole
 from .._readable import table_html
 from ..errors import StructgenError
 from ..lm.asked import Asked
-from .best_first import Engine, Limits, Partial, Plan, Scores, Standing, Written, order
+from .best_first import Engine, Limits, Partial, Plan, Scores, Standing, Written
 from .request import TargetOptions, TargetRequest, checked
 from .results import text_of
 from .search_file import check_model, load_search, other_parts, probes, save_search
@@ -189,7 +189,7 @@ class Searched(Sequence[Candidate]):
         self.forwards: int = engine.forwards
         self.seconds: float = engine.seconds
         self.bound: float = engine.bound
-        self._found = [self._candidate(text) for text in order(list(engine.texts.values()))[:n]]
+        self._found = [self._candidate(text) for text in engine.found(n)]
         self.reasons: list[str] = _reasons(engine, stopped, len(self._found) < n)
 
     def _candidate(self, text: Written) -> Candidate:

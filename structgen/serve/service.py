@@ -32,7 +32,7 @@ from ..frontend.tool_calls import CallReader
 from ..frontend.tools import STYLES, callable_tools
 from ..grammar import CompiledGrammar, can_end_within
 from ..limits import Limits
-from ..linting import not_enforced
+from ..linting import enlarge, not_enforced
 from ..lm.base import Context, ContextTooLong, LanguageModel
 from ..lm.doubt import doubt
 from ..lm.load import special_names, tool_style
@@ -52,6 +52,7 @@ from .sequence import Job, Piece, Plan
 __all__ = ["Run", "Service", "Wanted"]
 
 _WARNED = 10  # what is told of a grammar
+_LINT = 0.25  # seconds that a look for two keywords that exclude each other may take
 _KNOWN = 256  # grammars that are ready at once
 _KEY = 100_000  # characters of a constraint that is remembered
 _QUICK = 0.05  # seconds
@@ -492,6 +493,8 @@ class Service:
         except Exception as error:
             if look and isinstance(error, _MORE_MAY_TELL):
                 raise _TooMuch from None
+            if isinstance(error, GrammarError):
+                enlarge(error, [constraint.schema, *constraint.parameters.values()], seconds=_LINT)
             told = of_constraint(error, constraint.param)
             if isinstance(error, GrammarError):
                 for name, schema in constraint.parameters.items():

@@ -1,0 +1,39 @@
+"""Whether the hub of models can be asked.
+
+Enters: a folder or a model's name. Leaves: options of `from_pretrained`. Cost: one connection.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+__all__ = ["hub_options"]
+
+_HUB_SECONDS = 3.0
+
+
+def hub_options(name: str) -> dict[str, Any]:
+    """Options of `from_pretrained`: without a network it looks at the files that are there, and no further.
+
+    Left to itself it asks the hub six times, for a minute. A proxy may know a way: then nothing is assumed.
+    """
+    import socket
+    import urllib.parse
+    import urllib.request
+
+    if os.path.exists(name) or urllib.request.getproxies():
+        return {}
+    try:
+        from huggingface_hub import constants
+    except ImportError:
+        return {}
+    if constants.HF_HUB_OFFLINE:
+        return {}
+    place = urllib.parse.urlsplit(constants.ENDPOINT)
+    port = place.port or (80 if place.scheme == "http" else 443)
+    try:
+        socket.create_connection((place.hostname or "", port), timeout=_HUB_SECONDS).close()
+    except OSError:
+        return {"local_files_only": True}
+    return {}
