@@ -48,6 +48,7 @@ HOSTS = {
     "outlines": "outlines",
     "genlm": "genlm-control",
     "lm_eval": "lm-eval",
+    "mlx": "mlx-lm",
     "onnxruntime_genai": "onnxruntime-genai",
     "sglang": "sglang",
 }

@@ -9,11 +9,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 import operator
+import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, overload
+
+import numpy as np
 
 from . import _core
 from ._readable import allowed_here, table_html
@@ -175,15 +179,30 @@ class CompiledGrammar:
             pass
         return self._core
 
-    def prepare(self) -> CompiledGrammar:
+    def prepare(self, steps: int = 0, *, seconds: float | None = None) -> CompiledGrammar:
         """Makes the first mask, so that whoever decodes need not wait for it; the grammar itself.
 
         For a host's compile threads: the GIL is released meanwhile.
 
+        Args:
+            steps: makes the masks of so many tokens of a random text as well. Other texts share most of what
+                they need: automata, rows of the vocabulary, and states near the start.
+            seconds: no further mask is begun behind so many; None makes them all.
+
         Raises:
             SchemaTooComplex, BudgetExceeded: what is allowed first is too much to tell.
         """
-        self.matcher().fill_bitmask(allocate_bitmask(1, self.vocabulary.vocab_size))
+        matcher, row = self.matcher(), allocate_bitmask(1, self.vocabulary.vocab_size)
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        matcher.fill_bitmask(row)
+        chance = random.Random(0)
+        with contextlib.suppress(StructgenError):  # a text that gets there is told
+            for _ in range(steps):
+                if time.monotonic() >= end or not matcher.accept_token(_some_token(row[0], chance)):
+                    break
+                if matcher.is_terminated():
+                    matcher = self.matcher()
+                matcher.fill_bitmask(row)
         return self
 
     def warm(self, texts: Iterable[str | bytes], *, seconds: float | None = None) -> int:
@@ -949,3 +968,11 @@ def _bytes(text: bytes | str) -> bytes:
 
 def _no_ids(tokens: Any) -> TypeError:
     return TypeError(f"tokens are a list of ids, not {tokens!r:.60}; text goes to accept_bytes")
+
+
+def _some_token(row: Any, chance: random.Random) -> int:
+    """One of the tokens that a row of a mask allows, without a look at all of them."""
+    words = row.view(np.uint32)
+    word = int(chance.choice(np.flatnonzero(words)))
+    bits = int(words[word])
+    return 32 * word + chance.choice([i for i in range(32) if bits >> i & 1])

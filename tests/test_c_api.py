@@ -88,6 +88,41 @@ def test_the_program_of_the_manual(flags: list[str], tmp_path: Path) -> None:
     assert run.stdout.split("\n") == ["token 0", "token 1", "token 3", ""]
 
 
+def test_a_cmake_project_finds_it(tmp_path: Path) -> None:
+    """Installed, `find_package` gives the target; within another project, `add_subdirectory` does."""
+    cmake, ninja = (
+        shutil.which(tool, path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+        for tool in ("cmake", "ninja")
+    )
+    if not INSTALLED or cmake is None or ninja is None:
+        pytest.skip("needs the library installed: make test-c")
+    (tmp_path / "CMakeLists.txt").write_text(f"""
+cmake_minimum_required(VERSION 3.24)
+project(host LANGUAGES C)
+find_package(structgen {sg.__version__} REQUIRED)
+find_package(Threads REQUIRED)
+add_executable(host "{ROOT / "tests" / "c" / "api_test.c"}")
+target_compile_definitions(host PRIVATE _POSIX_C_SOURCE=200809L)
+target_link_libraries(host PRIVATE structgen::structgen Threads::Threads)
+""")
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.24)\nproject(old LANGUAGES C)\n"
+        "find_package(structgen 99.0 REQUIRED)\n"
+    )
+    for source, good in ((tmp_path, True), (tmp_path / "old", False)):
+        configured = [
+            cmake, "-S", str(source), "-B", str(source / "build"), "-G", "Ninja",
+            f"-DCMAKE_MAKE_PROGRAM={ninja}", f"-DCMAKE_PREFIX_PATH={INSTALLED}",
+        ]  # fmt: skip
+        done = subprocess.run(configured, capture_output=True, text=True, timeout=120)
+        assert (done.returncode == 0) == good, done.stderr
+    built = [cmake, "--build", str(tmp_path / "build")]
+    assert subprocess.run(built, capture_output=True, text=True, timeout=120).returncode == 0
+    run = subprocess.run([tmp_path / "build" / "host"], capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stdout) == (0, "ok\n"), run.stderr
+
+
 def path_of(flags: list[str]) -> str:
     folder = next(flag.removeprefix("-L") for flag in flags if flag.startswith("-L"))
     return next(str(p) for p in Path(folder).glob("libstructgen.*") if p.suffix in (".so", ".dylib"))

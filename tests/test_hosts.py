@@ -5,7 +5,9 @@ The oracle is a plain matcher that replays what was accepted. tests/hosts/ runs 
 
 from __future__ import annotations
 
+import json
 import random
+import time
 from typing import Any
 
 import numpy as np
@@ -135,6 +137,84 @@ def test_a_request_that_fails_ends_alone(kind: str, batched: bool) -> None:
     assert good.accept([97]) and good.error is None
 
 
+@pytest.mark.parametrize(("kind", "text"), [*CONSTRAINTS, ("lark", 'start: /[a-c]+/ "!"')])
+def test_the_compile_thread_makes_the_first_masks(kind: str, text: Any) -> None:
+    """Of every kind, and nothing else: the masks are those of a grammar that nobody prepared."""
+    engine = HostEngine(ENGINE.vocabulary)
+    prepared = engine.compile(kind, text)
+    size = engine.compiler.byte_size
+    prepared.prepare(16)
+    assert engine.compiler.byte_size == size, "the masks of sixteen steps are there"
+    fresh = sg.Compiler(ENGINE.vocabulary).compile(kind, text).matcher()
+    rows = sg.allocate_bitmask(2, len(TOKENS))
+    chance, mine = random.Random(1), prepared.matcher()
+    for _ in range(12):
+        mine.fill_bitmask(rows, 0)
+        fresh.fill_bitmask(rows, 1)
+        assert (rows[0] == rows[1]).all()
+        token = chance.choice(sorted(bits(rows[0])))
+        assert mine.accept_token(token) and fresh.accept_token(token)
+        if mine.is_terminated():
+            break
+
+
+def test_prepare_keeps_to_its_time_and_says_nothing_of_later_steps() -> None:
+    grammar = ENGINE.compiler.regex("[ab]{40}")
+    begun = time.monotonic()
+    assert grammar.prepare(10**9, seconds=0.05) is grammar
+    assert time.monotonic() - begun < 5
+    tight = sg.Compiler(ENGINE.vocabulary, limits=sg.Limits(mask=2000)).regex("(a|b){0,9}[^c]{3,400}x")
+    assert tight.prepare(30) is tight
+
+
+def test_an_operator_sees_what_happens(caplog: pytest.LogCaptureFixture) -> None:
+    """Counters of all that is done, a line of them, and a warning for what a request may suffer from."""
+    engine = HostEngine(ENGINE.vocabulary, log="some.host")
+    caplog.set_level("INFO", "some.host")
+    first = engine.compile("regex", "[ab]+")
+    assert engine.compile("regex", "[ab]+") is first
+    engine.compile("json", {"type": "string", "format": "unknown"})
+    with pytest.raises(sg.GrammarError):
+        engine.compile("regex", "(")
+    requests = [engine.request(first), engine.request(first).fork()]
+    mask = np.zeros((2, WORDS), np.int32)
+    fill_rows(requests, mask)
+    requests[0].fill(mask, 0)
+    bad = engine.request(engine.compile("regex", "[a-z]{50}"))
+    bad.matcher = bad.matcher.grammar.matcher(max_tokens=3)
+    bad.fill(mask, 1)
+    engine.telemetry.filled(1, 0.1, 1)  # of a mask that was slow and is inexact
+    found = engine.telemetry.counters
+    whole = {name: n for name, n in found.items() if "seconds" not in name and name != "cache_bytes"}
+    assert whole == {
+        "compiles": 4, "remembered": 1, "refused": 1, "not_enforced": 1,
+        "masks": 4, "inexact": 1, "failed": 1,
+    }  # fmt: skip
+    assert 0 < found["compile_seconds_most"] <= found["compile_seconds"]
+    assert 0.1 == found["mask_seconds_most"] < found["mask_seconds"] and found["cache_bytes"] > 0
+    said = [(r.levelname, r.getMessage()) for r in caplog.records]
+    for level, words in (
+        ("WARNING", "`format`: unknown"), ("INFO", "refused"), ("WARNING", "UnsatisfiableBudget"),
+        ("WARNING", "took 100 ms"), ("WARNING", "limits are too small"),
+    ):  # fmt: skip
+        assert [a for a, text in said if words in text] == [level], (words, said)
+    assert "4 constraints (1 remembered, 1 refused, 1 not enforced whole)" in engine.telemetry.line()
+
+
+def test_a_mask_under_limits_is_counted_as_inexact() -> None:
+    engine = HostEngine(ENGINE.vocabulary, limits=sg.Limits(mask=300))
+    schema = {"not": {"type": "object", "properties": {f"k{i}": {"uniqueItems": True} for i in range(9)}}}
+    request = engine.request(engine.compile("json", schema))
+    mask = np.zeros((1, WORDS), np.int32)
+    inexact = 0
+    for token in b'{"k1": [{}, ':
+        request.fill(mask, 0)
+        inexact += not request.matcher.mask_exact
+        if not request.accept([token]):
+            break
+    assert engine.telemetry.counters["inexact"] == inexact > 0
+
+
 def test_end_tokens_by_request() -> None:
     grammar = ENGINE.compile("regex", "[a-z]{1,3}")
     request = ENGINE.request(grammar, end_token_ids={ord("q"), EOS, 10**6})
@@ -169,6 +249,30 @@ def test_vocabularies() -> None:
         HostEngine(vocab, 300)
     with pytest.raises(sg.VocabularyError):
         HostEngine(object())
+
+
+DROPPED: list[tuple[dict[str, Any], str]] = [
+    ({"type": "array", "minItems": "3"}, "'minItems' is not a number, so it would constrain nothing (at #)"),
+    ({"type": "object", "required": "a"}, "'required' is not an array of names"),
+    ({"enum": "abc"}, "'enum' is not an array"),
+    (
+        {"properties": {"a/b": {"type": "string", "pattern": 5}}},
+        "(at #/properties/a~1b)",
+    ),
+    ({"type": "array", "minItems": "3", "maxItems": "4"}, ", and so would 1 more"),
+]
+
+
+@pytest.mark.parametrize(("schema", "message"), DROPPED)
+def test_a_keyword_that_would_constrain_nothing_is_refused(schema: dict[str, Any], message: str) -> None:
+    """A schema alone, in a structural tag, as a tool's parameters."""
+    content = {"type": "json_schema", "json_schema": schema}
+    tag = {"type": "structural_tag", "format": {"type": "tag", "begin": "<", "content": content, "end": ">"}}
+    for kind, text in (("json", schema), ("json", json.dumps(schema)), ("structural_tag", tag)):
+        with pytest.raises(sg.UnsupportedSchema) as refused:
+            ENGINE.compile(kind, text)
+        assert message in str(refused.value) and refused.value.keyword
+    assert ENGINE.compile("json", {"minItems": 3, "unknown": 1, "format": "unknown"})
 
 
 def test_errors_of_a_constraint_reach_the_compile_thread() -> None:

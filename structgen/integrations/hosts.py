@@ -13,25 +13,33 @@ into the host's own. What hosts have in common is here, and tests/test_hosts.py 
   and `accept` then answers False. Nothing is raised in the host's decoding loop, where it would end all
   requests.
 - A row is written whole, whatever stood there.
+- What an operator should know is counted and logged (telemetry.py).
+- A constraint that has a keyword with a value of a wrong kind is refused, with the keyword and its place.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..compiler import Compiler
-from ..errors import StructgenError, UnsatisfiableBudget, VocabularyError
+from ..errors import StructgenError, UnsatisfiableBudget, UnsupportedSchema, VocabularyError
 from ..grammar import CompiledGrammar, Matcher, can_end_within, fill_bitmasks
 from ..limits import SERVING, Limits, OnLimit
 from ..vocabulary import Vocabulary
+from .telemetry import Telemetry
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["HostEngine", "HostRequest", "fill_rows", "request_of", "vocabulary_of"]
+__all__ = ["HostEngine", "HostRequest", "compiled", "fill_rows", "request_of", "vocabulary_of"]
+
+
+# What is made of a new grammar in the compile thread beyond its first mask: masks of a random text.
+_FIRST_STEPS, _FIRST_SECONDS = 16, 0.03
 
 
 class HostEngine:
@@ -46,6 +54,10 @@ class HostEngine:
         cache_bytes: as in `Compiler`.
         limits, on_limit: as in `Compiler`. By default a mask takes about 20 ms at most, and what is too much
             to tell is left out of it, so that no request holds up or ends the others.
+        log: the name of a logger that the host prints.
+
+    Attributes:
+        telemetry: counts compiles, masks and what went wrong, and logs them.
 
     Raises:
         VocabularyError: the tokenizer cannot be read, or does not belong to the logits.
@@ -61,20 +73,32 @@ class HostEngine:
         cache_bytes: int = 256 << 20,
         limits: Limits = SERVING,
         on_limit: OnLimit = "subset",
+        log: str = "structgen.integrations.hosts",
     ) -> None:
         self.vocabulary: Vocabulary = vocabulary_of(tokenizer, vocab_size, end_token_ids)
         self.compiler: Compiler = Compiler(
             self.vocabulary, cache_bytes=cache_bytes, limits=limits, on_limit=on_limit
         )
         self.options: dict[str, Any] = dict(options or {})
+        compiler = self.compiler
+        self.telemetry: Telemetry = Telemetry(log, lambda: compiler.byte_size)
 
     def compile(self, kind: str, text: Any, **options: Any) -> CompiledGrammar:
-        """A grammar with its first mask made, for a host's compile threads.
+        """A grammar with the masks of its first tokens made, for a host's compile threads.
 
         Raises:
-            GrammarError: as `Compiler.compile`.
+            GrammarError: as `compiled`.
         """
-        return self.compiler.compile(kind, text, **{**self.options, **options}).prepare()
+        begun = time.perf_counter()
+        try:
+            grammar = compiled(self.compiler, kind, text, **{**self.options, **options})
+            new = self.telemetry.is_new(grammar)
+            grammar.prepare(_FIRST_STEPS if new else 0, seconds=_FIRST_SECONDS)
+        except (StructgenError, ValueError) as error:
+            self.telemetry.refused(error)
+            raise
+        self.telemetry.compiled(grammar, time.perf_counter() - begun, known=not new)
+        return grammar
 
     def request(
         self,
@@ -84,7 +108,29 @@ class HostEngine:
         max_tokens: int | None = None,
     ) -> HostRequest:
         """The state of one request under a grammar; see `request_of`."""
-        return request_of(grammar, end_token_ids=end_token_ids, max_tokens=max_tokens)
+        return request_of(
+            grammar, end_token_ids=end_token_ids, max_tokens=max_tokens, telemetry=self.telemetry
+        )
+
+
+def compiled(compiler: Compiler, kind: str, text: Any, **options: Any) -> CompiledGrammar:
+    """The grammar of a host's constraint, all of whose keywords are kept.
+
+    Raises:
+        GrammarError: as `Compiler.compile`. UnsupportedSchema: a keyword has a value of a wrong kind, such as
+            ``"minItems": "3"``, so that it would constrain nothing.
+    """
+    grammar = compiler.compile(kind, text, **options)
+    if dropped := grammar.dropped:
+        first, more = dropped[0], len(dropped) - 1
+        reason = first.reason.removeprefix("ignored: ")
+        raise UnsupportedSchema(
+            f"'{first.keyword}' is {reason}, so it would constrain nothing"
+            + (f", and so would {more} more" if more else ""),
+            pointer=first.pointer,
+            keyword=first.keyword,
+        )
+    return grammar
 
 
 def request_of(
@@ -92,6 +138,7 @@ def request_of(
     *,
     end_token_ids: Iterable[int] | None = None,
     max_tokens: int | None = None,
+    telemetry: Telemetry | None = None,
 ) -> HostRequest:
     """The state of one request under a grammar, as `CompiledGrammar.matcher` has it for hosts.
 
@@ -110,7 +157,7 @@ def request_of(
         except UnsatisfiableBudget:
             max_tokens = None
     matcher = grammar.matcher(end_token_ids=ends, max_tokens=max_tokens, after_end="ignore")
-    return HostRequest(matcher, ends or vocabulary.eos_token_ids)
+    return HostRequest(matcher, ends or vocabulary.eos_token_ids, telemetry)
 
 
 class HostRequest:
@@ -121,10 +168,13 @@ class HostRequest:
         end_token_ids: the tokens that end its text.
     """
 
-    __slots__ = ("end_token_ids", "error", "matcher")
+    __slots__ = ("end_token_ids", "error", "matcher", "telemetry")
 
-    def __init__(self, matcher: Matcher, end_token_ids: Sequence[int]) -> None:
+    def __init__(
+        self, matcher: Matcher, end_token_ids: Sequence[int], telemetry: Telemetry | None = None
+    ) -> None:
         self.matcher: Matcher = matcher
+        self.telemetry: Telemetry | None = telemetry
         self.error: Exception | None = None
         self.end_token_ids: tuple[int, ...] = tuple(end_token_ids)
 
@@ -135,7 +185,7 @@ class HostRequest:
         try:
             return self.matcher.accept_tokens(tokens)
         except StructgenError as error:
-            self.error = error
+            self.fail(error)
             return False
 
     def validate(self, draft: Sequence[int]) -> int:
@@ -155,12 +205,23 @@ class HostRequest:
     def fill(self, mask: Any, row: int) -> None:
         """Writes the row, int32, (rows, ceil(V / 32)). Raises nothing but for a mask of the wrong shape."""
         if self.error is None:
+            begun = time.perf_counter()
             try:
                 self.matcher.fill_bitmask(mask, row)
-                return
             except StructgenError as error:
-                self.error = error
+                self.fail(error)
+            else:
+                if self.telemetry is not None:
+                    inexact = not self.matcher.mask_exact
+                    self.telemetry.filled(1, time.perf_counter() - begun, inexact)
+                return
         self.end_alone(mask, row)
+
+    def fail(self, error: Exception) -> None:
+        """The request ends here."""
+        self.error = error
+        if self.telemetry is not None:
+            self.telemetry.failed(error)
 
     def is_terminated(self) -> bool:
         """After an end token."""
@@ -168,7 +229,7 @@ class HostRequest:
 
     def fork(self) -> HostRequest:
         """A request of its own at the same place."""
-        other = HostRequest(self.matcher.fork(), self.end_token_ids)
+        other = HostRequest(self.matcher.fork(), self.end_token_ids, self.telemetry)
         other.error = self.error
         return other
 
@@ -213,11 +274,18 @@ def fill_rows(requests: Sequence[HostRequest | None], mask: Any, rows: Sequence[
             where.append(row)
     if not going:
         return
+    begun = time.perf_counter()
     errors = fill_bitmasks([request.matcher for request in going], mask, rows=where, skip_errors=True)
+    seconds = time.perf_counter() - begun
+    inexact = 0
     for request, row, error in zip(going, where, errors, strict=True):
         if error is not None:
-            request.error = error
+            request.fail(error)
             request.end_alone(mask, row)
+        else:
+            inexact += not request.matcher.mask_exact
+    if going[0].telemetry is not None:  # one engine has all of them
+        going[0].telemetry.filled(len(going), seconds, inexact)
 
 
 def vocabulary_of(

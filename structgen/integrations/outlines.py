@@ -26,7 +26,7 @@ except ImportError as _missing:
 
     raise missing(_missing, "structgen's backend") from None
 
-from .hosts import HostEngine, request_of
+from .hosts import HostEngine
 
 __all__ = ["NAME", "Backend", "register"]
 
@@ -106,7 +106,7 @@ class Backend(backends.BaseBackend):  # type: ignore[misc]
         if self._is_llama:
             from .llama_cpp import LogitsProcessor as ForLlama
 
-            return ForLlama(self._model, request_of(grammar, max_tokens=_most))
+            return ForLlama(self._model, self._host.request(grammar, max_tokens=_most))
         from .transformers import LogitsProcessor
 
         return LogitsProcessor(grammar, max_new_tokens=_most)

@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import StructgenError
 from ..generation import generate
 from ..lm.load import compiler_of, language_model
+from .hosts import compiled
 
 __all__ = ["Texts"]
 
@@ -51,7 +52,7 @@ class Texts:
         return {**batch, "text": np.array(texts, object), "error": np.array(errors, object)}
 
     def _text(self, prompt: str, kind: str, constraint: Any) -> str:
-        grammar = self._compiler.compile(kind, constraint)
+        grammar = compiled(self._compiler, kind, constraint)
         made = generate(
             self._lm, prompt, grammar=grammar, max_tokens=self._max_tokens, logprobs=False, **self._options
         )

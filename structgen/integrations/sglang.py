@@ -29,7 +29,7 @@ import torch
 from ..errors import StructgenError
 from ..grammar import CompiledGrammar
 from ..logits import allocate_bitmask, apply_bitmask
-from .hosts import HostEngine, fill_rows, request_of
+from .hosts import HostEngine, fill_rows
 
 __all__ = ["NAME", "register"]
 
@@ -116,7 +116,12 @@ def _classes() -> tuple[Any, Any]:
             memory = int(options.pop("cache_bytes", 256 << 20))
             found = [ends] if isinstance(ends, int) else list(ends or ())
             self.engine = HostEngine(
-                tokenizer, vocab_size, end_token_ids=found or None, options=options, cache_bytes=memory
+                tokenizer,
+                vocab_size,
+                end_token_ids=found or None,
+                options=options,
+                cache_bytes=memory,
+                log="sglang.structgen",
             )
 
         def set_cache(self, key: tuple[str, str], value: Any) -> None:
@@ -140,7 +145,7 @@ def _classes() -> tuple[Any, Any]:
 
         def _compiled(self, kind: str, text: str) -> Any:
             try:
-                return Grammar(self.engine.compile(kind, text), self.finish)
+                return Grammar(self.engine, self.engine.compile(kind, text), self.finish)
             except (StructgenError, ValueError) as error:
                 return InvalidGrammarObject(str(error))
 
@@ -186,16 +191,17 @@ def _classes() -> tuple[Any, Any]:
         move_vocab_mask = staticmethod(Backend.move_vocab_mask)
         apply_vocab_mask = staticmethod(Backend.apply_vocab_mask)
 
-        def __init__(self, compiled: CompiledGrammar, finish: bool) -> None:
+        def __init__(self, engine: HostEngine, compiled: CompiledGrammar, finish: bool) -> None:
             super().__init__()
+            self.engine = engine
             self.compiled = compiled
             self.finish = finish
-            self.request = request_of(compiled)
+            self.request = engine.request(compiled)
 
         def limit(self, max_tokens: int | None) -> None:
             """Before the first token: how many tokens the text may have."""
             if self.finish and max_tokens is not None and self.request.matcher.num_steps == 0:
-                self.request = request_of(self.compiled, max_tokens=max_tokens)
+                self.request = self.engine.request(self.compiled, max_tokens=max_tokens)
 
         def accept_token(self, token: int) -> None:
             self.current_token = token
@@ -226,7 +232,7 @@ def _classes() -> tuple[Any, Any]:
             vocab_mask.fill_(-1)
 
         def copy(self) -> Any:
-            return Grammar(self.compiled, self.finish)
+            return Grammar(self.engine, self.compiled, self.finish)
 
         def try_jump_forward(self, tokenizer: Any) -> None:
             """Nothing: see the head of this file."""

@@ -49,6 +49,7 @@ from ..errors import VocabularyError
 from ..grammar import CompiledGrammar
 from ..logits import allocate_bitmask, apply_bitmask
 from .hosts import HostRequest, fill_rows, request_of
+from .telemetry import Telemetry
 
 _Followed = tuple[CompiledGrammar, HostRequest, list[int]]  # and the text that the request has read
 
@@ -164,6 +165,7 @@ class Processor(host.ContinuousBatchingLogitsProcessor):
 
     Attributes:
         errors: by request id, why a text ended before its time.
+        telemetry: counts and logs masks and what went wrong; grammars are compiled elsewhere.
     """
 
     supported_kwargs: dict[str, type] = {"grammar": CompiledGrammar}
@@ -171,6 +173,7 @@ class Processor(host.ContinuousBatchingLogitsProcessor):
 
     def __init__(self, model: Any) -> None:
         self.errors: dict[str, Exception] = {}
+        self.telemetry: Telemetry = Telemetry("structgen.integrations.hosts", lambda: 0)
         self._width = int(model.config.get_text_config().vocab_size)
         self._kept: dict[str, _Followed] = {}
         self._mask: npt.NDArray[np.int32] = allocate_bitmask(0, self._width)
@@ -215,7 +218,8 @@ class Processor(host.ContinuousBatchingLogitsProcessor):
         else:
             left = state.max_new_tokens
             most = None if left is None else left + len(text) - len(state.generated_tokens)
-            request = request_of(grammar, end_token_ids=state._eos_token_ids or None, max_tokens=most)
+            ends = state._eos_token_ids or None
+            request = request_of(grammar, end_token_ids=ends, max_tokens=most, telemetry=self.telemetry)
             new = text
             vocabulary = grammar.vocabulary
             if vocabulary.vocab_size > self._width and any(vocabulary.tokens[self._width :]):

@@ -41,10 +41,10 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from ..checking import check
+from ..checking import bytes_compiler
 from ..errors import StructgenError
 from ..logits import allocate_bitmask
-from .hosts import HostEngine, HostRequest
+from .hosts import HostEngine, HostRequest, compiled
 
 __all__ = ["NAME", "register"]
 
@@ -190,12 +190,12 @@ def _check(sampling_params: Any, tokenizer: Any, vocab_size: int) -> None:
     kind = _KINDS[option.name]
     try:
         try:
-            check(kind, text)
+            compiled(bytes_compiler(), kind, text)
         except StructgenError:
             # Grammars may name special tokens, which single bytes have none of.
             if kind not in ("grammar", "structural_tag"):
                 raise
-            _front_end(tokenizer, vocab_size).compiler.compile(kind, text)
+            compiled(_front_end(tokenizer, vocab_size).compiler, kind, text)
     except (StructgenError, ValueError) as error:
         raise VLLMValidationError(str(error), parameter="structured_outputs") from error
 
@@ -271,7 +271,9 @@ def _backend() -> Any:
             self.finish = bool(options.pop("finish", True)) and not reasons
             memory = int(options.pop("cache_bytes", 256 << 20))
             tokenizer = getattr(self.tokenizer, "mistral", self.tokenizer)
-            self.engine = HostEngine(tokenizer, self.vocab_size, options=options, cache_bytes=memory)
+            self.engine = HostEngine(
+                tokenizer, self.vocab_size, options=options, cache_bytes=memory, log="vllm.structgen"
+            )
 
         def compile_grammar(
             self, request_type: Any, grammar_spec: str, stop_token_ids: set[int] | None = None
@@ -285,7 +287,8 @@ def _backend() -> Any:
             return torch.from_numpy(allocate_bitmask(max_num_seqs, self.vocab_size))
 
         def destroy(self) -> None:
-            """Nothing: the engine goes with this object."""
+            """Logs what was counted; the engine goes with this object."""
+            logging.getLogger("vllm.structgen").info("%s", self.engine.telemetry.line())
 
     class Grammar(StructuredOutputGrammar):  # type: ignore[misc]
         """Request level."""

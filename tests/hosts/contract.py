@@ -97,6 +97,7 @@ REFUSED = [
     ("json_schema", "{", "invalid JSON|Expecting"),
     ("json_schema", '{"type": "integer", "minimum": 2, "maximum": 1}', "no value satisfies"),
     ("json_schema", '{"$ref": "http://example.com/x"}', "reference"),
+    ("json_schema", '{"type": "array", "minItems": "3"}', "'minItems' is not a number"),
     ("regex", "(", "not closed"),
 ]
 

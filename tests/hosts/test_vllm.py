@@ -116,6 +116,17 @@ def test_texts_end_within_max_tokens(llm: LLM) -> None:
     assert cut.finish_reason == "length"
 
 
+def test_allowed_token_ids_are_a_second_mask(llm: LLM) -> None:
+    tokens = llm_vocabulary().tokens
+    asked = params(regex="[0-9]{3}", max_tokens=9), params(regex="[0-9]{3}", max_tokens=9)
+    asked[0].allowed_token_ids = [*(tokens.index(b"%d" % i) for i in (1, 2)), *llm_vocabulary().eos_token_ids]
+    asked[1].allowed_token_ids = [tokens.index(b"x")]
+    both, none = answers(llm, *asked)
+    assert both.finish_reason == "stop" and set(both.text) <= {"1", "2"} and len(both.text) == 3
+    assert none.finish_reason == "error"
+    assert answers(llm, params(json=ORDER))[0].text == EXPECTED, "the engine goes on"
+
+
 def test_stop_tokens_of_a_request(llm: LLM) -> None:
     word = next(i for i, text in enumerate(llm_vocabulary().tokens) if text == b"items")
     (answer,) = answers(llm, params(json=ORDER, stop_token_ids=[word]))
@@ -134,6 +145,8 @@ def llm_vocabulary() -> sg.Vocabulary:
         ({"json": "{"}, "invalid JSON"),
         ({"json": {"type": "integer", "minimum": 2, "maximum": 1}}, "no value satisfies"),
         ({"json": {"$ref": "http://example.com/x"}}, "reference"),
+        ({"json": {"type": "array", "minItems": "3"}}, "'minItems' is not a number"),
+        ({"json": {"type": "object", "required": "a"}}, "'required' is not an array of names"),
         ({"regex": "("}, "not closed"),
         ({"grammar": "root ::= missing"}, "missing"),
         ({"structural_tag": '{"type": "structural_tag", "format": {"type": "nonsense"}}'}, "nonsense"),

@@ -1,0 +1,76 @@
+"""Grammars in mlx-lm's `generate` and `stream_generate`: a logits processor.
+
+Enters: the ids of prompt and text so far and the logits, each call. Leaves: new logits with -inf where a
+token is not allowed. Cost: a mask, and the copies of the ids and of a mask between MLX and numpy.
+
+    model, tokenizer = mlx_lm.load(name)
+    vocabulary = Vocabulary.from_huggingface(tokenizer._tokenizer, vocab_size=width_of(model))
+    grammar = Compiler(vocabulary).compile("json_schema", schema)
+    mlx_lm.generate(model, tokenizer, prompt, logits_processors=[LogitsProcessor(grammar)])
+
+The first call's ids are the prompt. A later call belongs to the same text where it begins with that prompt
+and goes on as rows.py expects; anything else is a new prompt. Drafts of `draft_model` come back shorter and
+are asked about again, which rows.py follows. Written for mlx-lm 0.32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+try:
+    import mlx.core as mx
+except ImportError as _missing:
+    from .._extras import missing
+
+    raise missing(_missing, "logits processors of mlx-lm") from None
+
+from ..errors import VocabularyError
+from ..grammar import CompiledGrammar
+from .rows import Rows, listed
+
+__all__ = ["LogitsProcessor", "width_of"]
+
+
+def width_of(model: Any) -> int:
+    """The columns of a model's logits, which its tokenizer may have fewer tokens than."""
+    return int(model(mx.array([[0]])).shape[-1])
+
+
+class LogitsProcessor:
+    """Constrains the texts of one model, one at a time, each from the start of the grammar.
+
+    Args:
+        grammar: over a vocabulary as wide as the model's logits.
+        max_new_tokens: with it, only tokens are allowed after which the text can be completed in time.
+
+    Raises:
+        VocabularyError: when called: the vocabulary has another width than the logits.
+    """
+
+    def __init__(self, grammar: CompiledGrammar, *, max_new_tokens: int | None = None) -> None:
+        self._rows = Rows(listed(grammar), max_new_tokens, "eos", "raise")
+        self._prompt: list[int] | None = None
+
+    def __call__(self, tokens: Any, logits: Any) -> Any:
+        """New logits, shape (1, V); `logits` stay as they are."""
+        size = self._rows.vocabulary.vocab_size
+        if size != logits.shape[-1]:
+            raise VocabularyError(
+                f"the grammar's vocabulary has {size} ids and the model {logits.shape[-1]} logits: make it "
+                "with vocab_size=width_of(model)"
+            )
+        ids: list[int] = tokens.tolist()
+        known = self._prompt
+        if known is None or ids[: len(known)] != known or not self._rows.follow([ids[len(known) :]]):
+            self.reset()
+            self._prompt = ids
+            self._rows.follow([[]])
+        bits = np.unpackbits(self._rows.fill().view(np.uint8), axis=1, bitorder="little")[:, :size]
+        return mx.where(mx.array(bits.astype(bool)), logits, -mx.inf)
+
+    def reset(self) -> None:
+        """The next call begins a new text, whatever its prompt."""
+        self._prompt = None
+        self._rows.reset()
