@@ -7,6 +7,7 @@ green run there means that the corpus really was read.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -23,6 +24,23 @@ def need(condition: bool, reason: str) -> None:
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+ROOT = Path(__file__).resolve().parents[1]
+_TOOLS = {
+    "build",
+    "dist",
+    "__pycache__",
+}  # what builds and imports leave; names that begin with a dot are caches
+
+
+@pytest.fixture(autouse=True)
+def tidy() -> Iterator[None]:
+    """Tests write into folders of their own: a file left in the checkout fails the test."""
+    before = set(os.listdir(ROOT))
+    yield
+    left = [n for n in set(os.listdir(ROOT)) - before - _TOOLS if not n.startswith((".", "build"))]
+    assert not left, f"the tests left {', '.join(sorted(left))} in the checkout"
 
 
 @pytest.fixture(scope="session")

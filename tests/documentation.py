@@ -220,9 +220,9 @@ def _wrong_install(words: list[str]) -> str | None:
     project, extras = _extras()
     for word in words:
         named = re.fullmatch(r"([\w.-]+)(?:\[([\w,-]+)\])?(?:[=<>~!].*)?", word)
-        if named is None or not named[1].startswith("structgen"):
+        if named is None or not (named[1] == "." or named[1].startswith("structgen")):
             continue
-        if named[1] != project:
+        if named[1] not in (project, "."):
             return f"{named[1]} is not this package: it is {project}"
         unknown = set((named[2] or "").split(",")) - extras - {""}
         if unknown:
@@ -264,6 +264,12 @@ def spans(tokens: list[Token]) -> Iterator[tuple[int, str]]:
                 yield (token.map[0] + 1 if token.map else 0), child.content
 
 
+def names_above(tokens: list[Token], line: int) -> set[str]:
+    """The names that sentences above a line say in code: `model`, or `(model, tokenizer)`."""
+    named = (span for at, span in spans(tokens) if at < line and re.fullmatch(r"\(?\w+(, \w+)*\)?", span))
+    return {name for span in named for name in re.findall(r"\w+", span)}
+
+
 def links(tokens: list[Token]) -> Iterator[tuple[int, str]]:
     for token in tokens:
         for child in token.children or ():
@@ -285,26 +291,65 @@ def anchors(text: str) -> set[str]:
 # ---- outputs ----
 
 
-def same_output(shown: str, printed: str) -> bool:
-    """Whether the lines shown stand in what was printed, one below the other. `...` stands for any text."""
+def same_output(shown: str, printed: str, whole: bool = False) -> bool:
+    """Whether the lines shown stand in what was printed, one below the other, and are all of it if `whole`.
+    `...` stands for any text."""
     wanted, there = ([line.rstrip() for line in text.strip("\n").splitlines()] for text in (shown, printed))
     patterns = [re.compile(".*".join(map(re.escape, line.split("...")))) for line in wanted]
+    if whole and len(wanted) != len(there):
+        return False
     return any(
         all(p.fullmatch(line) for p, line in zip(patterns, there[at:], strict=False))
         for at in range(len(there) - len(patterns) + 1)
     )
 
 
-def statements(text: str) -> Iterator[tuple[ast.stmt, str | None]]:
-    """Top-level statements; of one that calls `print`, what the comment behind it says is printed."""
-    comments = {
-        token.start[0]: token.string.removeprefix("#").strip()
-        for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type == tokenize.COMMENT and token.line[: token.start[1]].strip()
-    }
-    for statement in ast.parse(text).body:
-        match statement:
-            case ast.Expr(ast.Call(ast.Name("print"))):
-                yield statement, comments.get(statement.end_lineno or 0)
-            case _:
-                yield statement, None
+@dataclass(frozen=True, slots=True)
+class Statement:
+    node: ast.stmt
+    behind: str | None  # the comment on its last line, or those behind the `print` calls within it
+    below: str | None  # the comment lines right below it
+
+    def wrong_output(self, value: object, printed: str) -> str | None:
+        """What is wrong with the output that the page shows. A comment behind an expression, or right below
+        it, is its output, as at Python's prompt; what is printed must be shown. Other comments are prose."""
+        if not printed and value is None:
+            return None
+        shown = self.below if self.below is not None else self.behind
+        if shown is None:
+            return (
+                f"it prints {printed!r}, and no comment behind it or below it shows that" if printed else None
+            )
+        if printed:
+            return (
+                None if same_output(shown, printed, whole=True) else f"it prints {printed!r}, not {shown!r}"
+            )
+        if self.behind is None:
+            return None  # a value that is not printed, and prose for what follows
+        return (
+            None if same_output(shown, repr(value), whole=True) else f"its value is {value!r}, not {shown!r}"
+        )
+
+
+def statements(text: str) -> Iterator[Statement]:
+    """Top-level statements with the comments that show their outputs."""
+    behind, alone = {}, {}
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            words = token.string.removeprefix("#").removeprefix(" ")
+            if token.line[: token.start[1]].strip():
+                behind[token.start[0]] = words
+            elif token.start[1] == 0:
+                alone[token.start[0]] = words
+    for node in ast.parse(text).body:
+        last = node.end_lineno or node.lineno
+        below, line = [], last + 1
+        while line in alone:
+            below.append(alone[line])
+            line += 1
+        calls = [n for n in ast.walk(node) if isinstance(n, ast.Call) and ast.unparse(n.func) == "print"]
+        inner = [
+            behind[n.end_lineno or 0] for n in sorted(calls, key=lambda n: n.lineno) if n.end_lineno in behind
+        ]
+        shown = behind.get(last) if isinstance(node, ast.Expr) else "\n".join(inner) or None
+        yield Statement(node, shown, "\n".join(below) if below else None)

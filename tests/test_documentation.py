@@ -9,12 +9,20 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
+import datetime
+import decimal
+import enum
+import functools
 import glob
 import io
+import ipaddress
 import json
 import re
 import subprocess
 import sys
+import typing
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +32,8 @@ import pytest
 
 import structgen as sg
 from structgen.cli import main
+from structgen.constraints import NAMED
+from structgen.generation.options import Settings
 from structgen.lm import embedded
 from tests import documentation
 from tests.conftest import need
@@ -35,12 +45,13 @@ PAGES = [
         "README.md",
         "CONTRIBUTING.md",
         "SECURITY.md",
-        "docs/*.md",
+        "docs/**/*.md",
         "fuzz/README.md",
         "structgen/lm/embedded/*.md",
     )
     for path in sorted(ROOT.glob(pattern))
 ]
+REFERENCE = "docs/reference/generating.md"
 OPTIONAL = ("torch", "transformers", "lark", "pydantic", "matplotlib")
 
 
@@ -50,89 +61,63 @@ def text_of(page: str) -> str:
 
 # ---- what a page takes from its reader ----
 
-Names = dict[str, Any]
+
+class Names(dict[str, Any]):
+    """A page's namespace. What a reader has is made at its first use, if a sentence above names it."""
+
+    def __init__(self) -> None:
+        super().__init__(__name__="__main__")
+        self.named: set[str] = set()
+
+    def __missing__(self, name: str) -> Any:
+        if name not in self.named or name not in READER:
+            raise KeyError(name)  # which Python makes a NameError
+        self[name] = READER[name]()
+        return self[name]
 
 
-def given(names: Names, name: str) -> Any:
-    if name not in names:
-        names[name] = READER[name](names)
-    return names[name]
-
-
-def _transformers(names: Names) -> None:
+@functools.cache
+def _transformers() -> tuple[Any, Any]:
     import transformers
 
-    names["tokenizer"] = transformers.AutoTokenizer.from_pretrained(embedded.path("target"))
-    names["model"] = transformers.AutoModelForCausalLM.from_pretrained(embedded.path("target"))
-    names["model"].generation_config.max_new_tokens = 60
+    model = transformers.AutoModelForCausalLM.from_pretrained(embedded.path("target"))
+    model.generation_config.max_new_tokens = 60
+    return model, transformers.AutoTokenizer.from_pretrained(embedded.path("target"))
 
 
-def _one_of(name: str) -> Callable[[Names], Any]:
-    def made(names: Names) -> Any:
-        _transformers(names)
-        return names[name]
-
-    return made
+def _inputs() -> Any:
+    schema = json.loads((ROOT / "examples" / "order.schema.json").read_text(encoding="utf-8"))
+    return _transformers()[1](embedded.format_prompt(PROMPT, schema), return_tensors="pt")
 
 
-def _inputs(names: Names) -> Any:
-    text = embedded.format_prompt(given(names, "prompt"), _schema(names))
-    return given(names, "tokenizer")(text, return_tensors="pt")
-
-
-def _schema(names: Names) -> Any:
-    return json.loads((ROOT / "examples" / "order.schema.json").read_text(encoding="utf-8"))
-
-
-def _logits(names: Names) -> np.ndarray:
+def _logits() -> np.ndarray:
     """Scores of a model that is in a hurry: what ends a text or a value comes first."""
-    vocab = given(names, "vocab")
+    vocab = sg.Vocabulary.from_file(embedded.path())
     first = {b'"': 2.0, b"}": 1.0, b"]": 1.0}
     scores = np.array([[first.get(text, 0.0) for text in vocab.tokens]], np.float32)
     scores[0, vocab.eos_token_ids] = 3.0
     return scores
 
 
-READER: dict[str, Callable[[Names], Any]] = {
-    "sg": lambda _: sg,
-    "model": _one_of("model"),
-    "tokenizer": _one_of("tokenizer"),
+PROMPT = "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon by 5 March 2027"
+READER: dict[str, Callable[[], Any]] = {
+    "model": lambda: _transformers()[0],
+    "tokenizer": lambda: _transformers()[1],
     "inputs": _inputs,
-    "prompt": lambda _: "Maria Lopez ordered 3 oak chairs and 2 desk lamps, ship to Lisbon by 5 March 2027",
-    "schema": _schema,
-    "lm": lambda _: None,
-    "vocab": lambda _: sg.Vocabulary.from_file(embedded.path()),
-    "tokenizer_encode": lambda names: given(names, "vocab").encode,
-    "compiler": lambda names: sg.Compiler(given(names, "vocab")),
-    "grammar": lambda names: given(names, "compiler").json_schema(_schema(names), whitespace="compact"),
-    "matcher": lambda names: given(names, "grammar").matcher(),
+    "prompt": lambda: PROMPT,
     "logits": _logits,
-    "pick": lambda _: lambda scores: int(np.argmax(scores)),
-    "tools": lambda _: [
-        {
-            "type": "function",
-            "function": {
-                "name": "weather",
-                "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
-            },
-        }
-    ],
-    "spec": lambda _: {"type": "structural_tag", "format": {"type": "const_string", "value": "yes"}},
-    "context": lambda _: "The quick brown fox jumps over the lazy dog.",
-}
-# What docs/sampling.md samples: few texts, so that a hundred draws take a second.
-SHIRTS = {
-    "type": "object",
-    "properties": {
-        "product": {"enum": ["blue shirt", "blue shirts", "shirt", "shirts"]},
-        "quantity": {"type": "integer", "minimum": 1, "maximum": 9},
-    },
-    "required": ["product", "quantity"],
-    "additionalProperties": False,
+    "pick": lambda: lambda scores: int(np.argmax(scores)),
 }
 FILES = {
     "answer.json": '{"customer":"A","items":[{"product":"x","quantity":"two"}]}',
-    "order.json": json.dumps(SHIRTS),
+    "order.json": json.dumps(
+        {
+            "type": "object",
+            "properties": {"product": {"enum": ["blue shirt", "shirts"]}, "quantity": {"enum": [1, 2, 3]}},
+            "required": ["product", "quantity"],
+            "additionalProperties": False,
+        }
+    ),
     "greeting.gbnf": 'root ::= "Hello" | "Good " ("morning" | "evening")',
 }
 
@@ -164,18 +149,19 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 
 def run_python(block: Block, names: Names) -> None:
-    tree = ast.parse(block.text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id in READER and isinstance(node.ctx, ast.Load):
-            given(names, node.id)
-    for statement, expected in documentation.statements(block.text):
-        ast.increment_lineno(statement, block.line - 1)
-        said = io.StringIO()
+    for statement in documentation.statements(block.text):
+        ast.increment_lineno(statement.node, block.line - 1)
+        said, value = io.StringIO(), None
         with contextlib.redirect_stdout(said):
-            exec(compile(ast.Module([statement], []), block.page, "exec"), names)
-        place = f"{block.page}:{statement.lineno}"
-        if expected is not None and not documentation.same_output(expected, said.getvalue()):
-            raise DocumentationError(f"{place}: it prints {said.getvalue()!r}, not {expected!r}")
+            if isinstance(statement.node, ast.Expr):
+                value = eval(
+                    compile(ast.Expression(statement.node.value), block.page, "eval", dont_inherit=True),
+                    names,
+                )
+            else:
+                exec(compile(ast.Module([statement.node], []), block.page, "exec", dont_inherit=True), names)
+        if wrong := statement.wrong_output(value, said.getvalue()):
+            raise DocumentationError(f"{block.page}:{statement.node.lineno}: {wrong}")
 
 
 def run_command(place: str, words: list[str]) -> str:
@@ -214,11 +200,10 @@ def run_block(block: Block, names: Names) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_snippets_run(page: str, folder: Path) -> None:
-    names: Names = {"__name__": "__main__"}
-    if page == "docs/sampling.md":
-        names |= {"schema": SHIRTS, "prompt": "I would like two blue shirts"}
-        names["grammar"] = given(names, "compiler").json_schema(SHIRTS, whitespace="compact")
+    names = Names()
+    tokens = documentation.parsed(text_of(page))
     for block in documentation.blocks(page, text_of(page)):
+        names.named = documentation.names_above(tokens, block.line)
         try:
             run_block(block, names)
         except ModuleNotFoundError as error:
@@ -239,7 +224,9 @@ def test_snippets_run(page: str, folder: Path) -> None:
 def test_commands_that_are_not_run_exist(page: str) -> None:
     wrong = []
     for block in documentation.blocks(page, text_of(page)):
-        if block.kind in ("slow", "network", "gpu"):
+        if block.kind in ("slow", "network", "gpu") and block.language in ("python", "py"):
+            ast.parse(block.text)
+        elif block.kind in ("slow", "network", "gpu"):
             for words in documentation.commands(block.text):
                 if problem := documentation.wrong_command(words):
                     wrong.append(f"{block.place}: {' '.join(words)}: {problem}")
@@ -298,6 +285,65 @@ def test_names_exist(page: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+# ---- tables that say what the code does ----
+
+
+def _rows(page: str, heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading."""
+    below = text_of(page).partition(f"\n## {heading}\n")[2]
+    lines = re.search(r"(?:^\|.*\n)+", below, re.MULTILINE)
+    assert lines is not None, f"{page} has no table below {heading!r}"
+    cells = [re.split(r"(?<!\\)\|", line.strip().strip("|")) for line in lines[0].splitlines()[2:]]
+    return [[cell.strip().replace("\\|", "|") for cell in row] for row in cells]
+
+
+def _code(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_the_table_of_types() -> None:
+    """Of each row, the texts in "for example" are taken and those in "not" are refused."""
+    pydantic = pytest.importorskip("pydantic")
+    names: dict[str, Any] = {"Color": enum.Enum("Color", {"RED": "red", "BLUE": "blue"})}
+    names["Stay"] = dataclasses.make_dataclass(
+        "Stay", [("guest", str), ("nights", int), ("arrival", datetime.date)]
+    )
+    names |= {name: getattr(typing, name) for name in ("Annotated", "Any", "Literal")}
+    names |= {name: getattr(pydantic, name) for name in ("Field", "HttpUrl", "Json")}
+    names |= {"datetime": datetime, "decimal": decimal, "ipaddress": ipaddress, "uuid": uuid}
+
+    def book(guest: str) -> None: ...
+
+    names["book"] = book
+    compiler, checked = sg.Compiler(sg.Vocabulary.from_file(embedded.path())), 0
+    for kinds, _, taken, refused in _rows("docs/types.md", "What is written"):
+        for kind in _code(kinds):
+            grammar = compiler.json_schema(eval(kind, names), whitespace="compact")
+            for text in _code(taken) + _code(refused):
+                matcher = grammar.matcher()
+                fits = matcher.accept_bytes(text) and matcher.is_accepting()
+                assert fits == (text in _code(taken)), f"{kind}: {text} is {'' if fits else 'not '}taken"
+                checked += 1
+    assert checked > 50
+
+
+def test_the_table_of_options() -> None:
+    """Every option of a call stands in it, with its default."""
+    shown = {name: default for names, _, default, _ in _rows(REFERENCE, "Options") for name in _code(names)}
+    wanted = {one.name: one.default for one in dataclasses.fields(Settings) if one.init}
+    wanted |= dict.fromkeys(NAMED)
+    assert set(shown) == set(wanted)
+    assert {name: ast.literal_eval(_code(text)[0]) for name, text in shown.items()} == wanted
+
+
+def test_the_reference_is_whole() -> None:
+    pages = [page for page in PAGES if page.startswith("docs/reference/")]
+    named = [
+        name for page in pages for name in re.findall(r"^::: structgen\.(\w+)$", text_of(page), re.MULTILINE)
+    ]
+    assert sorted(named) == sorted(name for name in sg.__all__ if not name.startswith("__"))
+
+
 # ---- the harness itself ----
 
 
@@ -322,6 +368,11 @@ def test_a_mark_that_says_nothing_fails(text: str, problem: str) -> None:
         ("    rm -rf build", "no test runs 'rm': give the block a mark"),
         ("    structgen check examples/none.json", "ends with 2"),
         ("```python\nprint(1 + 1)  # 3\n```", r"page:2: it prints '2\\n', not '3'"),
+        ("```python\nprint(1 + 1)\n# 3\n```", r"page:2: it prints '2\\n', not '3'"),
+        ("```python\n1 + 1  # the sum\n```", "page:2: its value is 2, not 'the sum'"),
+        ("```python\nprint(1 + 1)\n\n# prose\n```", "no comment behind it or below it shows that"),
+        ("```python\nfor i in (1, 2):\n    print(i)  # 1\n```", r"page:2: it prints '1\\n2\\n'"),
+        ("```python\nx = 1\nfor i in (1, 2):\n    print(i)\n# 1\n# 3\n```", "page:3: it prints"),
         ("<!-- doctest: output of structgen --version -->\n\n    structgen 0", "prints"),
         ("- one\n\n      structgen no-such-command", "ends with 2"),
     ],
@@ -329,7 +380,7 @@ def test_a_mark_that_says_nothing_fails(text: str, problem: str) -> None:
 def test_what_is_not_so_fails(text: str, problem: str, folder: Path) -> None:
     with pytest.raises((DocumentationError, SystemExit)) as caught:
         for block in documentation.blocks("page", text):
-            run_block(block, {})
+            run_block(block, Names())
     assert isinstance(caught.value, SystemExit) or re.search(problem, str(caught.value))
 
 
@@ -347,6 +398,7 @@ def test_what_is_not_so_fails(text: str, problem: str, folder: Path) -> None:
         ("python -m bench.sweet", "bench.sweet"),
         ("python -m pytest tests/test_none.py", "tests/test_none.py does not exist"),
         ("pip install structgen-motor", "not this package"),
+        ("pip install '.[huggingface]'", "no extra huggingface"),
         ("bench/none.sh --now", "does not exist"),
     ],
 )
@@ -354,6 +406,16 @@ def test_wrong_commands_are_found(command: str, problem: str | None) -> None:
     (words,) = documentation.commands(command)
     found = documentation.wrong_command(words)
     assert found is None if problem is None else found and problem in found, found
+
+
+def test_what_a_reader_has_must_be_named(folder: Path) -> None:
+    text = "Your scores are `logits`.\n\n```python\nlogits.shape[0]  # 1\nprompt\n```"
+    (block,) = documentation.blocks("page", text)
+    names = Names()
+    names.named = documentation.names_above(documentation.parsed(text), block.line)
+    with pytest.raises(NameError, match="prompt"):
+        run_block(block, names)
+    assert "logits" in names
 
 
 def test_marks_and_places() -> None:

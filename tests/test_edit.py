@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -149,6 +150,22 @@ def test_a_constraint_is_needed() -> None:
         sg.edit("embedded", "{}", "")
     with pytest.raises(TypeError, match="has no argument 'steps'"):
         sg.edit("embedded", "{}", "", {}, steps=3)
+
+
+def test_a_doubtful_value_is_told(tmp_path, capsys) -> None:
+    """The embedded model was not trained to edit: it wrote `}],` for a name, without a word."""
+    document = '{"name": "Maria Lopez", "city": "Lisbon"}'
+    schema = {"properties": {"name": {"type": "string"}, "city": {"type": "string"}}}
+    with pytest.warns(sg.DoubtfulAnswer, match="outside what the embedded model knows"):
+        done = sg.edit(None, document, "/name", schema, instruction="She is Ana")
+    assert len(done.warnings) == 1
+    (tmp_path / "d.json").write_text(document)
+    given = ["edit", str(tmp_path / "d.json"), "--schema", json.dumps(schema)]
+    assert main([*given, "--at", "/name", "--instruction", "She is Ana"]) == 0
+    assert "warning: the request is probably outside" in capsys.readouterr().err
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sg.edit(Odd(1), "ab", (1, 2), regex="a[bc]", max_tokens=3).warnings == []
 
 
 def test_on_the_command_line(tmp_path, capsys) -> None:

@@ -303,6 +303,31 @@ def test_the_command_takes_other_marks_and_grammars(tmp_path, capsys) -> None:
     assert main(["infill", str(tmp_path / "text"), "--regex", "a", "--mark", ""]) == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "constraint", "out"),
+    [
+        (
+            '{"a":<HOLE>,"b":<HOLE>}',
+            ["--schema", '{"properties": {"b": {"type": "string", "minLength": 2}}}'],
+            '{"a":0,"b":"  "}',
+        ),
+        (
+            '{"a": [<HOLE>], "b":<HOLE>}',
+            ["--schema", '{"properties": {"a": {"type": "array"}}}'],
+            '{"a": [], "b":0}',
+        ),
+        ("a<HOLE>b", ["--regex", "a.+b"], "a b"),
+        ("a<HOLE>b<HOLE>", ["--regex", r"a\s+b\s+c"], "a b c"),
+        ("a<HOLE>b", ["--regex", "a\tb"], "a\tb"),
+    ],
+)
+def test_the_command_writes_what_can_be_read(tmp_path, capsys, text, constraint, out) -> None:
+    """It filled holes with tabs and zeros, which are first in the order of bytes, and not always shortest."""
+    (tmp_path / "text").write_text(text)
+    assert main(["infill", str(tmp_path / "text"), *constraint]) == 0
+    assert capsys.readouterr().out == out + "\n"
+
+
 # ---- against enumeration ----
 
 

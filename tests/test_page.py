@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -64,7 +66,9 @@ def opened(browser: Browser, address: str, path: str = "/", **options) -> Iterat
     page = context.new_page()
     page.goto(address + path)
     if path.partition("#")[0] == "/" and "extra_http_headers" not in options and expected == r"(?!)":
-        expect(page.locator("html[data-ready]")).to_be_attached()
+        expect(page.locator("html[data-ready]")).to_be_attached(
+            timeout=30_000
+        )  # what it does by itself is over
     yield page
     # A 4xx that the test provokes is logged by the browser as a failed resource.
     left = [text for text in wrong if not re.search(expected + r"|status of 400", text)]
@@ -98,10 +102,29 @@ def test_loading(browser, address) -> None:
         expect(page.locator("#enforced")).to_contain_text("Every keyword.")
 
 
-def test_generating(browser, address) -> None:
-    wanted = sg.generate(None, TEXT, json.loads(examples()[0]["text"]))
+def test_arriving(browser, address) -> None:
+    """The page shows its point by itself: a limit against the model's will, and the model without it."""
     with opened(browser, address) as page:
+        expect(page.locator("#status")).to_contain_text("complete and valid")
+        found = json.loads(page.locator("#whole").inner_text())
+        assert found["quantity"] >= 10 and found["city"] != "Lisbon"
+        free = json.loads(page.locator("#free").inner_text())
+        assert free["quantity"] == 3 and free["city"] == "Lisbon"  # it reads the same prompt
+        expect(page.locator("#free-verdict")).to_contain_text("rejected")
+        expect(page.locator("#free-verdict")).to_contain_text("#/properties/customer/maxLength")
+        assert page.evaluate("scrollY") == 0
+        page.uncheck("#compare")
         generate(page)
+        expect(page.locator("#whole")).to_be_visible()
+        expect(page.locator("#free-part")).to_be_hidden()
+
+
+def test_generating(browser, address) -> None:
+    wanted = sg.generate(None, TEXT, json.loads(examples()[1]["text"]))
+    with opened(browser, address) as page:
+        choose(page, "Order")
+        generate(page)
+        expect(page.locator("#free-verdict")).to_have_text("it fits as well")
         expect(page.locator("#whole")).to_have_text(wanted.text)
         assert len(tokens(page)) == len(wanted.tokens)
         expect(page.locator("#status")).to_contain_text("complete and valid")
@@ -117,7 +140,10 @@ def test_a_verdict_is_about_what_was_asked(browser, address) -> None:
         expect(page.locator("#status")).to_contain_text("complete and valid")
         page.fill("#constraint", '{"type": "null"}')
         expect(page.locator("#status")).to_contain_text("changed since")
+        expect(page.locator("#tokens")).to_have_class(re.compile("old"))
+        assert float(page.locator("#beside").evaluate("e => getComputedStyle(e).opacity")) < 0.6
         page.click("#generate")
+        expect(page.locator(".old")).to_have_count(0)
         expect(page.locator("#whole")).to_have_text("null")
         expect(page.locator("#status")).to_contain_text("complete and valid")
         page.fill("#prompt", "other words")
@@ -149,6 +175,7 @@ def test_tokens_appear_as_they_are_drawn_and_escape_stops(browser) -> None:
 
 def test_looking_at_a_token(browser, address) -> None:
     with opened(browser, address) as page:
+        choose(page, "Order")
         generate(page)
         number = tokens(page).index("3")
         page.hover(f"#tokens button >> nth={number}")
@@ -203,6 +230,7 @@ def test_the_coloured_copy_is_the_text(browser, address) -> None:
 
 def test_checking_a_document(browser, address) -> None:
     with opened(browser, address) as page:
+        choose(page, "Order")
         mark = page.locator("#document-editor mark.error")
         expect(mark).to_have_text('"')
         verdict = page.locator("#document-verdict")
@@ -218,6 +246,50 @@ def test_checking_a_document(browser, address) -> None:
         expect(verdict).to_contain_text("incomplete at line 1, column 14")
         choose(page, "url")
         expect(verdict).to_contain_text("Could stand there: `http`")
+
+
+def copied(browser, address, name, **settings) -> str:
+    options = {"permissions": ["clipboard-read", "clipboard-write"]}
+    with opened(browser, address, **options) as page:
+        for field, value in settings.items():
+            page.fill(f"#{field}", value)
+        page.click(f"#copy-{name}")
+        expect(page.locator("#status")).to_contain_text("is in the clipboard")
+        return page.evaluate("navigator.clipboard.readText()")
+
+
+@pytest.mark.parametrize("prompt", ["Ana ordered 12 lamps, ship to Faro", 'it\'s "quoted" \\ \n"""'])
+def test_copying_as_python(browser, address, prompt, capsys) -> None:
+    """The program writes the text that the page shows."""
+    program = copied(browser, address, "python", prompt=prompt)
+    exec(compile(program, "copied", "exec"), {})
+    schema = examples()[0]["text"]
+    assert capsys.readouterr().out == sg.generate(None, prompt, schema, max_tokens=64).text + "\n"
+
+
+def test_copying_every_example(browser, address, capsys) -> None:
+    """Every example's program compiles, and its request is taken."""
+    with opened(browser, address, permissions=["clipboard-read", "clipboard-write"]) as page:
+        for one in examples()[:12]:
+            choose(page, one["name"])
+            page.click("#copy-python")
+            compile(page.evaluate("navigator.clipboard.readText()"), one["name"], "exec")
+            page.click("#copy-curl")
+            program, path, *rest = shlex.split(page.evaluate("navigator.clipboard.readText()"))
+            assert program == "curl" and "Authorization" not in rest
+            body = json.loads(rest[rest.index("-d") + 1])
+            data = json.dumps(body | {"max_tokens": 64, "n": 1}).encode()
+            asked = urllib.request.Request(path, data, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(asked, timeout=60) as answer:  # HTTPError where it is refused
+                assert json.load(answer)["choices"], one["name"]
+
+
+def test_copying_where_there_is_no_clipboard(browser, address) -> None:
+    with opened(browser, address) as page:
+        page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+        page.click("#copy-python")
+        expect(page.locator("#status")).to_contain_text("no clipboard")
+        assert page.input_value("#document").startswith("import structgen as sg")
 
 
 def test_sharing_a_link(browser, address) -> None:
@@ -317,7 +389,7 @@ def test_an_error_before_the_first_token(browser, address) -> None:
     with opened(browser, address) as page:
         page.fill("#max-tokens", "3")
         generate(page)
-        expect(page.locator("#status")).to_contain_text("it takes 19 at least")
+        expect(page.locator("#status")).to_contain_text("it takes 28 at least")
         expect(page.locator("#status")).to_have_class("bad")
 
 
@@ -358,6 +430,7 @@ def test_hostile_strings_stay_text(browser) -> None:
         page.check("input[value=none]")
         page.uncheck("#chat")
         page.fill("#prompt", "x\x02")
+        page.fill("#max-tokens", "256")
         generate(page)
         expect(page.locator("#whole")).to_have_text(HOSTILE)
         page.hover("#tokens button >> nth=2")
@@ -383,11 +456,12 @@ def test_the_keyboard_is_enough(browser, address) -> None:
         seen = []
         for _ in range(40):
             page.keyboard.press("Tab")
-            name = page.evaluate("document.activeElement.id || document.activeElement.name")
+            name = page.evaluate("(e => e.id || e.name || e.tagName)(document.activeElement)")
             seen.append(name)
             if name == "document":
                 break
-        # No editor keeps the key for itself.
+        # No editor keeps the key for itself, and each is one stop.
+        assert "PRE" not in seen
         wanted = [
             "share",
             "theme",
@@ -400,7 +474,16 @@ def test_the_keyboard_is_enough(browser, address) -> None:
             "chat",
             "method",
         ]
-        wanted += ["temperature", "seed", "max-tokens", "generate", "document"]
+        wanted += [
+            "temperature",
+            "seed",
+            "max-tokens",
+            "compare",
+            "copy-python",
+            "copy-curl",
+            "generate",
+            "document",
+        ]
         assert [name for name in seen if name in wanted] == wanted
         page.locator("#prompt").focus()
         page.keyboard.press("Control+Enter")
@@ -419,8 +502,11 @@ def test_the_keyboard_is_enough(browser, address) -> None:
 @pytest.mark.parametrize("width", [320, 390, 768])
 def test_narrow_screens(browser, address, width) -> None:
     with opened(browser, address, viewport={"width": width, "height": 740}) as page:
+        assert page.evaluate("scrollY") == 0  # what the page does by itself moves nothing
         choose(page, "Order, several tokens a forward")
         generate(page)
+        expect(page.locator("#output-title")).to_be_in_viewport()
+        expect(page.locator("#tokens")).to_be_in_viewport()
         page.locator("#tokens button").nth(5).focus()
         expect(page.locator("#details table").first).to_be_visible()
         choose(page, "The model's own distribution (cars)")

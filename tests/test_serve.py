@@ -158,12 +158,12 @@ def test_bias_decides(client) -> None:
 
 
 def test_the_requests_of_the_documentation(client) -> None:
-    """What docs/server.md and README.md hand to curl."""
+    """What docs/server.md hands to curl."""
     page = (ROOT / "docs" / "server.md").read_text()
     body = json.loads(page.split("-d @- <<'EOF'\n")[1].split("    EOF\n")[0])
     text = ok(client.post(CHAT, json=body))["choices"][0]["message"]["content"]
     assert f"`{text}`" in page
-    body = json.loads((ROOT / "README.md").read_text().split("-d '")[1].split("'\n")[0])
+    body = json.loads(page.split("-d '")[1].split("'\n")[0])
     assert ok(client.post(COMPLETIONS, json=body))["choices"][0]["text"] in ("sunny", "cloudy")
 
 

@@ -347,6 +347,26 @@ def test_a_document_is_checked_with_place_reason_and_what_could_stand_there(clie
     assert "`-`" in found["allowed"] and found["instance"] == "/items/0/quantity"
 
 
+def test_without_the_mask_the_prompt_is_the_same(client) -> None:
+    asked = {"constraint": SCHEMA, "prompt": TEXT, "temperature": 0}
+    masked, free = (generated(client, **asked, masked=masked) for masked in (True, False))
+    assert masked[0]["prompt_tokens"] == free[0]["prompt_tokens"] and free[0]["compiled"] is None
+    assert free[-1]["text"] == masked[-1]["text"]  # the model needs no mask here
+    limits = {"kind": "schema", "text": examples()[0]["text"]}
+    (*_, end) = generated(
+        client, constraint=limits, prompt=examples()[0]["prompt"], masked=False, temperature=0
+    )
+    assert json.loads(end["text"])["city"] == "Lisbon"
+    tools = {"kind": "tools", "text": next(e["text"] for e in examples() if e["kind"] == "tools")}
+    masked, free = (
+        generated(
+            client, constraint=tools, prompt="Start a timer for 12 minutes", masked=masked, temperature=0
+        )
+        for masked in (True, False)
+    )
+    assert masked[0]["prompt_tokens"] == free[0]["prompt_tokens"] and not free[-1]["calls"]
+
+
 @pytest.mark.parametrize("number", range(len(examples())))
 def test_examples_compile_and_their_documents_are_told_about(client, number) -> None:
     one = examples()[number]

@@ -79,5 +79,7 @@ def run(options: argparse.Namespace) -> int:
             raise Failure(f"{called(options.file)}: {error.args[0].removeprefix('edit: ')}") from None
         raise
     note(f"{done.old} -> {done.written}")
+    for warning in done.warnings:
+        note(f"structgen: warning: {warning}")
     sys.stdout.write(done.text)
     return OK

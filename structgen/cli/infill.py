@@ -1,15 +1,27 @@
 """`structgen infill TEXT --schema FILE`: what fits into the holes of a text?
 
-In: a constraint, and a text with one `<HOLE>` or more. Out: a whole text, for one hole the shortest,
-and on standard error what may come first in it; or that nothing fits, and the byte. No model is asked:
+In: a constraint, and a text with one `<HOLE>` or more. Out: a whole text, each hole as short as the others
+leave it and without control characters where that is possible; of one hole, on standard error, what may come
+first in it; or that nothing fits, and the byte. No model is asked:
 `sg.generate(grammar=grammar.infill(prefix, suffix))` is for that. Cost: a compile, then milliseconds.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import re
 
-from structgen import CompiledGrammar, Compiler, Gap, UnsatisfiableInfill
+from structgen import (
+    BudgetExceeded,
+    CompiledGrammar,
+    Compiler,
+    Gap,
+    Regex,
+    SchemaTooComplex,
+    UnsatisfiableCondition,
+    UnsatisfiableInfill,
+)
 
 from .common import (
     OK,
@@ -29,6 +41,8 @@ from .common import (
 )
 
 _MARK = "<HOLE>"
+_CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
+_READABLE = Regex(r"[^\x00-\x1f\x7f]*")
 
 
 def add_parser(commands: Commands) -> None:
@@ -63,9 +77,18 @@ def run(options: argparse.Namespace) -> int:
     return one(grammar, *parts) if len(parts) == 2 else several(grammar, parts)
 
 
+def _shortest(middle: CompiledGrammar) -> bytes:
+    """A shortest text of a hole; a shortest one without control characters, if there is one."""
+    found = middle.matcher().shortest_completion()
+    if _CONTROL.search(found):
+        with contextlib.suppress(UnsatisfiableCondition, SchemaTooComplex, BudgetExceeded):
+            return (middle & _READABLE).matcher().shortest_completion()
+    return found
+
+
 def one(grammar: CompiledGrammar, prefix: str, suffix: str) -> int:
     try:
-        matcher = grammar.infill(prefix, suffix).matcher()
+        middle = grammar.infill(prefix, suffix)
     except UnsatisfiableInfill as error:
         part = (prefix if error.part == "prefix" else suffix).encode()
         at = place(part, error.offset or 0)
@@ -73,8 +96,8 @@ def one(grammar: CompiledGrammar, prefix: str, suffix: str) -> int:
         print(f"  after    {at.before}" if at.before else f"  after    (the start of the {error.part})")
         print(f"  found    {at.after}" if at.after else f"  found    (the end of the {error.part})")
         return REJECTED
-    shortest = matcher.shortest_completion()
-    note(f"allowed  {allowed_here(matcher)}")
+    shortest = _shortest(middle)
+    note(f"allowed  {allowed_here(middle.matcher())}")
     note(f"shortest {quoted(shortest)}")
     print((prefix.encode() + shortest + suffix.encode()).decode("utf-8", "replace"))
     return OK
@@ -84,5 +107,20 @@ def several(grammar: CompiledGrammar, parts: list[str]) -> int:
     found = grammar.can_complete([part for text in parts for part in (Gap(), text)][1:])
     if found.verdict is None:
         raise Failure("whether a text fits is too much to tell")
-    print(found.text.decode("utf-8", "replace") if found else "nothing fits")
-    return OK if found else REJECTED
+    if not found:
+        print("nothing fits")
+        return REJECTED
+    # `can_complete` finds some text: each hole of it is written anew, beside what stands in the others.
+    fixed = [part.encode() for part in parts]
+    cut = re.fullmatch(b"(.*?)".join(map(re.escape, fixed)), found.text, re.DOTALL)
+    assert cut is not None
+    holes = list(cut.groups())
+
+    def written(start: int, end: int) -> bytes:
+        return fixed[start] + b"".join(map(bytes.__add__, holes[start:end], fixed[start + 1 : end + 1]))
+
+    for at in range(len(holes)):
+        with contextlib.suppress(SchemaTooComplex, BudgetExceeded):
+            holes[at] = _shortest(grammar.infill(written(0, at), written(at + 1, len(holes))))
+    print(written(0, len(holes)).decode("utf-8", "replace"))
+    return OK

@@ -15,6 +15,7 @@ import contextlib
 import itertools
 import json
 import re
+import warnings
 from dataclasses import dataclass, field
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
@@ -25,13 +26,16 @@ from ..conditions import Regex
 from ..constraints import JSON_OPTIONS, constraint_of
 from ..errors import (
     BudgetExceeded,
+    DoubtfulAnswer,
     SchemaTooComplex,
     UnsatisfiableBudget,
     UnsatisfiableCondition,
     UnsatisfiableInfill,
 )
 from ..grammar import CompiledGrammar, Matcher
+from ..linting import outside
 from ..lm.base import LanguageModel
+from ..lm.doubt import doubt
 from ..lm.load import compiler_of, language_model
 from ..lm.prompts import formatted, is_embedded
 from ..logits import allocate_bitmask
@@ -64,6 +68,7 @@ class Edited:
         written: what stands in the hole now. old: what stood there.
         span: where the hole is in the old document, in characters.
         tokens: of what is written.
+        warnings: what was doubtful, each also a Python warning.
     """
 
     text: str
@@ -72,6 +77,7 @@ class Edited:
     old: str
     span: tuple[int, int]
     tokens: list[int] = field(repr=False)
+    warnings: list[str] = field(default_factory=list)
 
 
 def _at(text: str, at: int) -> int:
@@ -223,8 +229,9 @@ def _written(
     max_tokens: int,
     temperature: float,
     seed: int,
-) -> list[int]:
-    """The tokens of a middle, and of one JSON value where that is what is edited.
+) -> tuple[list[int], float]:
+    """The tokens of a middle and of one JSON value where that is what is edited, and the model's
+    log-probability of them and the end.
 
     A middle alone might go on behind the value, with further members that the rest of the document leaves
     room for. So a second matcher reads one value, and a token needs both. That is decided token by token: a
@@ -236,6 +243,7 @@ def _written(
     source = np.random.default_rng(seed)
     context = lm.start(prompt)
     out: list[int] = []
+    total = 0.0
     while len(out) <= max_tokens:
         for matcher, mask in zip(matchers, masks, strict=True):
             _fill(matcher, mask, max_tokens + 1 - len(out))
@@ -249,8 +257,9 @@ def _written(
             token = int(source.choice(allowed, p=weights / weights.sum()))
         else:
             token = int(allowed[scores.argmax()])
+        total += float(scores[np.searchsorted(allowed, token)])
         if token in ends:
-            return out
+            return out, total
         for matcher in matchers:
             matcher.accept_token(token)
         out.append(token)
@@ -327,7 +336,11 @@ def edit(
     one = None
     if isinstance(where, str):
         one = compiler_of(lm).json_schema({}, whitespace="flexible")
-    tokens = _written(lm, prompt, middle, one, max_tokens, temperature, seed)
+    tokens, total = _written(lm, prompt, middle, one, max_tokens, temperature, seed)
+    told = doubt(lm, total, len(tokens) + 1)
+    if told is not None:
+        warnings.warn(told, DoubtfulAnswer, stacklevel=outside())
     written = middle.vocabulary.decode(tokens).decode("utf-8", "replace")
     value = wanted.reader(grammar)(before[lead:] + written + inside)
-    return Edited(before + written + after, value, written, old, (begin, end), tokens)
+    doubts = [] if told is None else [told]
+    return Edited(before + written + after, value, written, old, (begin, end), tokens, doubts)

@@ -140,8 +140,17 @@ def folder() -> Traversable:
 
 @cache
 def examples() -> list[dict[str, Any]]:
-    """Each has `name`, `group`, `kind`, `text`, `prompt`, `document`, and settings where they matter."""
-    return [*_schemas(), *({"group": "More", **one} for one in _WRITTEN), *_library()]
+    """Each has `name`, `group`, `kind`, `text`, `prompt`, `document`, and settings where they matter.
+
+    The page begins with the first, and generates from it.
+    """
+    first, *more = _WRITTEN
+    return [
+        {"group": "What this is about", **first},
+        *_schemas(),
+        *({"group": "More", **one} for one in more),
+        *_library(),
+    ]
 
 
 def _schemas() -> list[dict[str, Any]]:

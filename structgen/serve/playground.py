@@ -75,6 +75,7 @@ class Asked(Closed):
     constraint: Typed
     prompt: Text
     chat: bool = True
+    masked: bool = True  # False: the same prompt to the same model, and any text
     method: Literal["plain", Method] = "plain"
     speculate: Literal["auto"] | Annotated[list[str], Field(min_length=1, max_length=16)] | None = None
     n: Annotated[int, Field(ge=1, le=_SAMPLES)] = 1

@@ -49,7 +49,12 @@ async def generation(
     messages = [Message(role="user", content=asked.prompt)]
     told = None if tools is None or tools.choice == "none" else tools
 
+    told_schema = None if constraint is None else constraint.schema
+    if not asked.masked:
+        constraint, tools = None, None
+
     def prompt(schema: Any) -> str | list[int]:
+        schema = told_schema if schema is None else schema
         if not asked.chat:
             return plain_prompt(service.lm, asked.prompt, schema)
         return messages_as_prompt(service.lm, messages, tools=told, schema=schema)

@@ -12,6 +12,8 @@ export class ServerError extends Error {
   }
 }
 
+export const hasKey = () => key !== "";
+
 export function useKey(value) {
   key = value;
   sessionStorage.setItem("structgen-key", value);

@@ -17,7 +17,8 @@ export class Editor {
       autocomplete: "off",
       "aria-describedby": options.describedby,
     });
-    this.copy = h("pre", { "aria-hidden": "true" });
+    // It scrolls with the field: without the tabindex browsers make what scrolls a stop of the Tab key.
+    this.copy = h("pre", { "aria-hidden": "true", tabindex: -1 });
     parent.classList.add("editor");
     parent.append(this.copy, this.field);
     this.field.addEventListener("input", () => {

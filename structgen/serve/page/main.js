@@ -1,6 +1,7 @@
 // The playground. Enters: what a person types and chooses. Leaves: requests, and what comes back on the page.
 
-import { get, post, ServerError, stream, useKey } from "./api.js";
+import { get, hasKey, post, ServerError, stream, useKey } from "./api.js";
+import { curlOf, pythonOf } from "./code.js";
 import { by, debounced, h, percent } from "./dom.js";
 import { Editor } from "./editor.js";
 import { language } from "./highlight.js";
@@ -19,6 +20,7 @@ let examples = [];
 let running = null; // the AbortController of the generation
 let looks = new Map(); // of the present text: number of a token -> a promise
 let generated = null; // what was asked for the present text
+let complete = false; // the present text is; the one beside it may still come
 let drafts = []; // {emitted, nodes, first}: `first` is the number of its first token
 let traces = new Map(); // text -> tokens
 
@@ -42,6 +44,7 @@ const state = () => ({
   choice: by("choice").value,
   prompt: by("prompt").value,
   chat: by("chat").checked,
+  compare: by("compare").checked,
   method: by("method").value,
   count: Number(by("count").value) || 1,
   temperature: Number(by("temperature").value) || 0,
@@ -64,7 +67,7 @@ function restore(saved) {
   set("temperature", saved.temperature);
   set("seed", saved.seed);
   set("max-tokens", saved.max_tokens);
-  if (saved.chat !== undefined) by("chat").checked = saved.chat;
+  for (const id of ["chat", "compare"]) if (saved[id] !== undefined) by(id).checked = saved[id];
   arrange();
   compileSoon.now();
 }
@@ -113,8 +116,12 @@ function changed() {
 
 // A verdict such as "complete and valid" is about what was asked then.
 function outdated() {
-  if (generated && !running) say("changed since: the text shown was generated from what stood here before");
+  if (!generated || (running && !complete)) return;
+  say("changed since: the text shown was generated from what stood here before");
+  for (const result of results()) result.classList.add("old");
 }
+
+const results = () => document.querySelectorAll("#output > :not(h2, .legend), #samples-body, #drafts > :not(h2), #timings");
 
 async function compileNow() {
   compiling?.abort();
@@ -223,8 +230,10 @@ function causes(list) {
 
 // ---- a generation ----
 
-async function generate() {
+async function generate(arriving = false) {
   running?.abort();
+  // On a narrow screen the result stands below the form, out of sight.
+  if (!arriving && matchMedia("(max-width: 900px)").matches) by("output").scrollIntoView();
   const mine = (running = new AbortController());
   const chosen = state();
   const sampling = SAMPLING.has(chosen.method);
@@ -242,13 +251,13 @@ async function generate() {
   const masks = [];
   const counts = { forced: 0, constrained: 0, free: 0, drafted: 0 };
   let compiled = null;
+  complete = false;
   reset();
   busy(true);
   say(sampling ? "sampling..." : "generating...");
   try {
     // The seed goes as it was typed: a number here would lose digits.
-    const seed = /^-?\d+$/.test(chosen.seed) ? chosen.seed : null;
-    for await (const event of stream("generate", { ...body, seed }, mine.signal)) {
+    for await (const event of stream("generate", { ...body, seed: seedOf(chosen.seed) }, mine.signal)) {
       if (running !== mine) return;
       if (event.type === "start") {
         compiled = event.compiled;
@@ -274,6 +283,7 @@ async function generate() {
         }
       } else if (event.type === "end") {
         finished(event, counts);
+        complete = true;
       }
     }
   } catch (error) {
@@ -284,6 +294,9 @@ async function generate() {
     }
   } finally {
     if (running === mine) {
+      if (complete && !sampling && by("compare").checked) await compare({ ...body, seed: chosen.seed }, mine);
+    }
+    if (running === mine) {
       running = null;
       busy(false);
       by("timings").replaceChildren(...timings(compiled, masks));
@@ -292,12 +305,40 @@ async function generate() {
   }
 }
 
+const seedOf = (typed) => (/^-?\d+$/.test(typed) ? typed : null);
+
+// The answer of the same prompt to the same model, without a mask, and what is wrong with it.
+async function compare(body, mine) {
+  if (body.constraint.kind === "none") return;
+  by("free").textContent = "...";
+  by("free-part").hidden = false;
+  try {
+    const free = { ...body, seed: seedOf(body.seed), speculate: null, masked: false };
+    for await (const event of stream("generate", free, mine.signal)) {
+      if (running !== mine) return;
+      if (event.type === "end") by("free").textContent = event.text;
+    }
+    const found = await post("check", { constraint: body.constraint, document: by("free").textContent }, mine.signal);
+    if (running !== mine) return;
+    const fits = found.verdict === "accepted";
+    by("free-verdict").className = fits ? "verdict good" : "verdict bad";
+    by("free-verdict").textContent = fits ? "it fits as well" : `${found.verdict}: ${found.problem}`;
+    const cause = found.causes?.[0];
+    if (cause) by("free-verdict").append(` (#${cause.pointer}: ${cause.message})`);
+  } catch (error) {
+    if (error.name === "AbortError") by("free-part").hidden = true;
+    else by("free").textContent = error.message;
+  }
+}
+
 function reset() {
+  for (const result of results()) result.classList.remove("old");
   tokens.clear();
   looks = new Map();
   drafts = [];
   traces = new Map();
-  for (const id of ["samples", "drafts", "which", "calls"]) by(id).hidden = true;
+  for (const id of ["samples", "drafts", "which", "calls", "beside", "free-part"]) by(id).hidden = true;
+  for (const id of ["whole", "free", "free-verdict"]) by(id).textContent = "";
   by("summary").textContent = "";
   by("timings").replaceChildren();
   by("sample").replaceChildren();
@@ -316,7 +357,8 @@ function finished(event, counts) {
   if (drafts.length) parts.push(`${counts.drafted} drafted`, `${(total / drafts.length).toFixed(1)} tokens a forward`);
   const end = event.finish === "length" ? "cut off at the limit" : generated.constraint.kind === "none" ? "done" : "complete and valid";
   say(`${end}: ${parts.join(", ")}`);
-  by("summary").append(h("br"), h("span", { class: "mono", id: "whole" }, event.text));
+  by("beside").hidden = false;
+  by("whole").textContent = event.text;
   if (event.calls.length) {
     by("calls").hidden = false;
     by("calls").replaceChildren(
@@ -457,12 +499,22 @@ function listExamples() {
 async function share() {
   const address = await addressOf(state());
   history.replaceState(null, "", address);
+  say((await copied(address)) ? "the link is in the clipboard and in the address bar" : "the link is in the address bar");
+}
+
+async function copied(text) {
   try {
-    await navigator.clipboard.writeText(address);
-    say("the link is in the clipboard and in the address bar");
+    await navigator.clipboard.writeText(text);
+    return true;
   } catch {
-    say("the link is in the address bar");
+    return false; // without TLS on another machine's address there is no clipboard
   }
+}
+
+async function copy(name, text) {
+  if (await copied(text)) return say(`${name} is in the clipboard`);
+  typed.value = text;
+  say(`this browser has no clipboard here: ${name} stands under "Check a text"`, true);
 }
 
 function theme(name) {
@@ -484,7 +536,11 @@ async function begin() {
   say("");
   const saved = await stateOf(location.hash);
   if (saved) restore(saved);
-  else showExample(0);
+  else {
+    // A link generates nothing by itself: what it asks for is a stranger's choice.
+    showExample(0);
+    await generate(true);
+  }
   document.documentElement.dataset.ready = "yes";
 }
 
@@ -511,6 +567,8 @@ by("example").addEventListener("change", () => by("example").value !== "" && sho
 by("sample").addEventListener("change", () => traces.has(by("sample").value) && showTrace(by("sample").value));
 by("forward").addEventListener("input", () => showForward(Number(by("forward").value) - 1));
 by("share").addEventListener("click", share);
+by("copy-python").addEventListener("click", () => copy("the program", pythonOf(state(), info)));
+by("copy-curl").addEventListener("click", () => copy("the command", curlOf(state(), info, location.origin, hasKey())));
 by("theme").addEventListener("change", () => theme(by("theme").value));
 by("key-form").addEventListener("submit", (event) => {
   event.preventDefault();

@@ -9,6 +9,7 @@ const FIELDS = {
   choice: (v) => typeof v === "string" && v.length <= 200,
   prompt: (v) => typeof v === "string" && v.length <= 1_000_000,
   chat: (v) => typeof v === "boolean",
+  compare: (v) => typeof v === "boolean",
   method: (v) =>
     ["plain", "speculate", "auto", "cars", "importance", "smc", "awrs", "asap", "mcmc", "local"].includes(v),
   count: (v) => Number.isInteger(v) && v >= 1 && v <= 500,
