@@ -475,3 +475,24 @@ def test_a_pattern_beside_a_length_limit(tekken_vocabulary: structgen.Vocabulary
                 assert not within[token] or fits or oracle.mask_of(fork, size, left - 1).any(), shown
                 refused, kept = refused + (not fits), kept + fits
     assert refused > 10 and kept > 200
+
+
+@pytest.mark.parametrize("keys", [500, 2_000])
+def test_many_required_members_have_a_bound(keys: int) -> None:
+    """No search finds the shortest text of so many members, and a bound of its bytes is one of its tokens."""
+    names = [f"k{i}" for i in range(keys)]
+    schema = {"type": "object", "properties": dict.fromkeys(names, {"type": "integer"}), "required": names}
+    vocabulary = structgen.Vocabulary.from_bytes([*WHOLE, b""], len(WHOLE))
+    grammar = structgen.Compiler(vocabulary).json_schema(schema)
+    least, enough = grammar.matcher().token_bounds()
+    text = json.dumps(dict.fromkeys(names, 0), separators=(",", ":"))
+    assert least <= len(text) + 1 <= enough <= len(text) + 2
+    for left in (60, 900):
+        with pytest.raises(structgen.UnsatisfiableBudget, match=f"{enough} are known to suffice"):
+            structgen.grammar.can_end_within(grammar, left)
+    matcher, source, left = grammar.matcher(), np.random.default_rng(0), enough
+    for _ in range(40):
+        allowed = np.flatnonzero(oracle.mask_of(matcher, len(WHOLE) + 1, left))
+        assert matcher.accept_token(int(source.choice(allowed)))
+        left -= 1
+        assert matcher._bounds(False)[1] <= left

@@ -80,8 +80,8 @@ class Error : public std::exception {
 class FirstLimit {
  public:
   // f(), or `unsure` where it is too much to tell.
-  template <class F>
-  bool otherwise(bool unsure, F&& f) {
+  template <class T, class F>
+  T otherwise(T unsure, F&& f) {
     try {
       return f();
     } catch (const Error& e) {

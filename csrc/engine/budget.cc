@@ -170,8 +170,15 @@ std::size_t Budget::needed(StateId s) {
     unproved_ = unproved_ || it->second.from == Finish::kUnproved;
     return it->second.tokens;
   }
-  Finish best = spelled(s);
+  Finish best{kTooMany, Finish::kNone};
+  FirstLimit none;
+  best = none.otherwise(best, [&] { return spelled(s); });
+  if (best.tokens == kTooMany && epoch_.fast && !grammar_.narrowed()) {
+    const uint32_t bytes = epoch_.lengths.of(epoch_.masks.blind(s));
+    if (bytes < Lengths::kFar) best = {bytes + std::size_t{1}, Finish::kBytes};
+  }
   if (best.tokens == kTooMany) {
+    none.rethrow();
     const Reach::Answer found = find(s, false);
     unproved_ = unproved_ || found == Reach::Answer::kUnknown;
     if (found == Reach::Answer::kYes)
@@ -183,15 +190,15 @@ std::size_t Budget::needed(StateId s) {
   return best.tokens;
 }
 
-// The tokens by which needed() counted, without the end token.
+// The tokens by which needed() counted, without the end token; none where it counted bytes.
 std::vector<TokenId> Budget::plan(StateId s) {
   std::vector<TokenId> out;
   if (parser().state(s).accepting || needed(s) == kTooMany) return out;
   const Finish::From from = epoch_.needed.at(s.v).from;
   if (from == Finish::kFound) return epoch_.found.at(s.v);
+  if (from == Finish::kBytes) return out;
   std::vector<Piece> pieces;
-  spell(grammar_.vocabulary().trie(),
-        epoch_.completion.of(from == Finish::kBlind ? epoch_.masks.blind(s) : s), pieces);
+  spell(grammar_.vocabulary().trie(), epoch_.completion.of(from == Finish::kBlind ? epoch_.masks.blind(s) : s), pieces);
   for (const Piece& p : pieces) out.push_back(p.token);
   return out;
 }
@@ -749,8 +756,10 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
     const std::vector<TokenId> way = plan(past_[n - 1]);
     if (way.size() < 2 || way[0] != tokens_[n - 1]) return false;
     set_only(row, way[1]);
+  } else if (const TokenId next = epoch_.needed.at(here().v).next; next >= 0) {
+    set_only(row, next);
   } else {
-    set_only(row, epoch_.needed.at(here().v).next);
+    return false;
   }
   exact_ = false;
   return true;
@@ -975,7 +984,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
     for (uint32_t w = 0; w < v.words(); ++w) row[w] = (row[w] & ~open[w]) | trial.keep[w];
   }
   if (by_text) keep_finished(row, budget);
-  if (exact && std::all_of(row, row + v.words(), [](uint32_t word) { return word == 0; })) {
+  if (next < 0 && std::all_of(row, row + v.words(), [](uint32_t word) { return word == 0; })) {
     const Reach::Answer found = planned(budget, next);
     if (found == Reach::Answer::kUnknown) unknown(budget);
     if (found == Reach::Answer::kNo) return false;

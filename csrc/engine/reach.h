@@ -38,6 +38,7 @@ struct Finish {
     kOwn,       // the state's shortest completion
     kBlind,     // that of the state without its captured text
     kFound,     // tokens that Reach::find() found
+    kBytes,     // no text: a bound of its bytes (parse/lengths.h), a token each
     kNone,      // none: nothing completes it
     kUnproved,  // none is known, and some may
   };

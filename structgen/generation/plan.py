@@ -180,6 +180,21 @@ class Plan:
                 text.bound = narrowed(self.grammar, text.tokens, self.budget)
 
 
+def promised(settings: Settings, grammar: CompiledGrammar | None, room: int) -> int | None:
+    """The budget that the answer keeps: `room`, or None where nothing is promised. A promise that was asked
+    for and cannot be given is a Python warning. Errors: as `can_end_within`."""
+    if not settings.complete or grammar is None:
+        return None
+    if can_end_within(grammar, room):
+        return room
+    warnings.warn(
+        f"no completion of the grammar was found, so the answer may be cut off after {room} tokens",
+        RuntimeWarning,
+        stacklevel=outside(),
+    )
+    return None
+
+
 def planned(
     lm: LanguageModel,
     prompt: Any,
@@ -195,7 +210,7 @@ def planned(
     clock.lap("compile")
     grammar = asked.grammar
     room = room_after(lm, asked.start, settings.max_tokens)
-    budget = room if settings.complete and grammar is not None and can_end_within(grammar, room) else None
+    budget = promised(settings, grammar, room)
     if sampling is None:
         sampling = settings.sampling(lm.vocabulary.vocab_size, lm.vocabulary.special_tokens)
     return Plan(

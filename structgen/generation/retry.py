@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..grammar import CompiledGrammar, can_end_within
+from ..grammar import CompiledGrammar
 from ..lm.load import compiler_of
-from .plan import Plan, planned
+from .plan import Plan, planned, promised
 from .results import InvalidValue
 from .run import Clock
 
@@ -27,7 +27,7 @@ def again(plan: Plan, failed: InvalidValue, clock: Clock) -> Plan:
     """The plan of the next attempt."""
     attempt = plan.attempt + 1
     if plan.settings.on_invalid == "forbid" and (grammar := _without(plan, failed)) is not None:
-        budget = plan.room if plan.settings.complete and can_end_within(grammar, plan.room) else None
+        budget = promised(plan.settings, grammar, plan.room)
         clock.lap("compile")
         return replace(plan, grammar=grammar, budget=budget, attempt=attempt)
     prompt = _told(plan.prompt, failed)
