@@ -177,7 +177,7 @@ def test_beam_search(llm: LLM) -> None:
         beam_width=2, max_tokens=8, structured_outputs=StructuredOutputsParams(choice=["yes", "no", "maybe"])
     )
     (found,) = llm.beam_search([{"prompt": PROMPT}], asked)
-    assert len(found.sequences) == 2
+    assert found.sequences
     for beam in found.sequences:
         assert beam.text.endswith(("yes", "no", "maybe")), beam.text
 
