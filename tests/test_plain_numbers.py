@@ -266,3 +266,47 @@ def test_every_reader_has_a_finite_number(digits: int) -> None:
         grammar = COMPILER.json_schema(schema, numbers="plain")
         for text in ("9" * digits, "9" * digits + ".00"):
             assert takes(grammar, text) == (digits <= 308)
+
+
+LARGE = [2.5, 1e20, 3e25, 7, 123456789, 0.1, 1.5e-7, 1e300]
+FAR = [1e308, 1e307, 5e299, 1.7e308]
+
+
+@pytest.mark.parametrize("spelling", ["plain", "canonical"])
+@pytest.mark.parametrize("seed", range(12))
+def test_no_condition_writes_a_number_that_is_infinite(seed: int, spelling: Any) -> None:
+    """Random conditions on far numbers, read to their longest texts: each is a finite double and satisfies them,
+    by exact fractions. A multiple of 2.5, and numbers from 1e308 on, had 320 digits and more."""
+    source = random.Random(seed)
+    schema: dict[str, Any] = {"type": source.choice(["number", "integer"])}
+    if source.random() < 0.8:
+        schema["multipleOf"] = source.choice(LARGE)
+    if source.random() < 0.4:
+        schema[source.choice(["minimum", "exclusiveMinimum"])] = source.choice(FAR)
+    if "multipleOf" in schema and "e" not in str(schema["multipleOf"]) and len(schema) > 2:
+        schema[list(schema)[-1]] = source.choice([1e18, 12345.5, 1e40])
+    try:
+        grammar = COMPILER.json_schema(schema, numbers=spelling)
+    except sg.SchemaTooComplex:  # a bound of 40 digits beside a divisor of nine
+        return
+    for first in "1-9":
+        matcher, text = grammar.matcher(), first
+        if not matcher.accept_bytes(first.encode()):
+            continue
+        longest = ""
+        while True:
+            if matcher.is_accepting():
+                longest = text
+            digits = [d for d in "0123456789" if matcher.validate_bytes(d.encode())]
+            if not digits:
+                break
+            digit = source.choice(digits)
+            assert matcher.accept_bytes(digit.encode())
+            text += digit
+            assert len(text) < 320, schema
+        longest = longest or text + matcher.shortest_completion().decode()
+        value = Fraction(longest)
+        assert abs(value) <= Fraction(1.7976931348623157e308), (schema, longest)
+        assert value % Fraction(str(schema.get("multipleOf", value or 1))) == 0, (schema, longest)
+        for key in ("minimum", "exclusiveMinimum"):
+            assert value >= Fraction(str(schema.get(key, value))), (schema, longest)

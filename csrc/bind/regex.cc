@@ -74,7 +74,8 @@ void bind_regex(nb::module_& m) {
             auto l = std::make_unique<Language>();
             const auto value = [&] { return Decimal::parse(argument); };
             NumberLanguage n(l->arena, number_spelling(numbers),
-                             condition == "multipleOf" && NumberLanguage::is_hard(value()));
+                             condition == "multipleOf" && NumberLanguage::is_hard(value()),
+                             NumberLanguage::kUnlimited);
             if (condition == "any")
               l->root = n.any();
             else if (condition == "integer")

@@ -1,6 +1,7 @@
 // A divisor as the automata of multipleOf see it.
 //
-// In: an exact decimal. Out: c / 10^s in whole numbers. Cost: linear in its digits.
+// In: an exact decimal. Out: c / 10^s in whole numbers; s is below 0 where c * 10^-s has more than 18 digits.
+// Cost: linear in its digits.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +16,10 @@ namespace structgen {
 
 struct NumberLanguage::Divisor {
   uint64_t c = 1, odd = 1;  // odd = c without its factors 2 and 5
-  uint32_t s = 0;
+  int64_t s = 0;
   int64_t twos = 0;  // smallest t with c / odd | 10^t
 
-  explicit Divisor(const Decimal& d);  // kSchemaTooComplex above 18 digits or 40 decimals
+  explicit Divisor(const Decimal& d);  // kSchemaTooComplex, see NumberLanguage::multiple_of()
 };
 
 // What completes a decimal number, shortest first: `whole` digits, then `fraction` digits behind a point that

@@ -5,7 +5,8 @@
 // lexemes are states of automata unfolded as digits are read: a state holds N mod c, and whether some
 // continuation exists is arithmetic (a multiple of c lies below 10^m), so no state is a dead end and
 // nothing is searched.
-// Cost: one node per remainder that the text meets, for divisors of up to 18 digits.
+// Cost: one node per remainder and number of digits that the text meets, for divisors of up to 18 digits.
+// Where d = c * 10^z has more, a multiple is a multiple of c and z zeros.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -123,12 +124,15 @@ class DigitLanguage : public LazyLanguage {
 };
 
 // Unsigned plain decimals that are multiples of c / 10^s. A fraction of at most `zeros_until` digits may end
-// in zeros.
+// in zeros; kNoPoint: there is no fraction.
 class PlainMultiples : public DigitLanguage {
  public:
-  PlainMultiples(uint64_t c, uint32_t s, uint32_t zeros_until, bool with_zero)
+  static constexpr uint32_t kNoPoint = kUnbounded - 1;
+  // `most_whole`: digits before the point, at most; kUnlimited.
+  PlainMultiples(uint64_t c, uint32_t s, uint32_t most_whole, uint32_t zeros_until, bool with_zero)
       : c_(c),
         s_(s),
+        most_whole_(most_whole),
         zeros_until_(zeros_until),
         most_digits_(std::max(s + 1, zeros_until == kUnbounded ? 0 : zeros_until)),
         with_zero_(with_zero) {}
@@ -139,7 +143,7 @@ class PlainMultiples : public DigitLanguage {
 
   bool step(State& q, char c) const override {
     if (c == '.') {
-      if (q.phase != kZero && q.phase != kWhole) return false;
+      if ((q.phase != kZero && q.phase != kWhole) || zeros_until_ == kNoPoint) return false;
       q.phase = q.phase == kZero && !with_zero_ ? kZeroFraction : kFraction;
       q.digits = 0;
       return true;
@@ -147,6 +151,8 @@ class PlainMultiples : public DigitLanguage {
     const auto d = static_cast<uint32_t>(c - '0');
     if (q.phase == kZero) return false;
     if (q.phase == kBegin) q.phase = d == 0 ? kZero : kWhole;
+    if (q.phase == kWhole && most_whole_ != NumberLanguage::kUnlimited && q.digits++ == most_whole_)
+      return false;
     const bool beyond = fraction(q) && q.digits >= s_;
     if (beyond && (d != 0 || q.digits >= zeros_until_)) return false;
     if (!beyond) q.r = static_cast<uint64_t>((static_cast<Wide>(q.r) * 10 + d) % c_);
@@ -169,7 +175,11 @@ class PlainMultiples : public DigitLanguage {
   }
 
   bool alive(const State& q) const override {
-    if (q.phase == kBegin || q.phase == kWhole || accepts(q)) return true;
+    if (q.phase == kBegin || accepts(q)) return true;
+    if (q.phase == kWhole) {
+      std::string text;
+      return most_whole_ - q.digits >= kEnough || completed(q, text);
+    }
     const uint32_t digits = fraction(q) ? q.digits : 0;
     const uint32_t left = s_ - std::min(digits, s_);
     if (zeros_until_ == kUnbounded) return completes(q.r, left, c_, false);
@@ -187,7 +197,7 @@ class PlainMultiples : public DigitLanguage {
     return complete(q.phase == kWhole, fraction(q), [&](const Completing& way) {
       Wide y = 0;
       const uint32_t places = read + way.fraction;
-      if (places > s_) return false;
+      if (places > s_ || (q.phase == kWhole && way.whole > most_whole_ - q.digits)) return false;
       const bool nonzero = way.fraction > 0 && (not_zero || places > zeros_until_);
       if (!least_digits(q.r, way.digits(), s_ - places, c_, nonzero, y)) return false;
       text = way.text(y);
@@ -195,9 +205,10 @@ class PlainMultiples : public DigitLanguage {
     });
   }
 
+  static constexpr uint32_t kEnough = 20;  // digits that complete any multiple, and more
   const uint64_t c_;
-  const uint32_t s_, zeros_until_;
-  const uint32_t most_digits_;  // that are counted
+  const uint32_t s_, most_whole_, zeros_until_;
+  const uint32_t most_digits_;  // that are counted, of a fraction
   const bool with_zero_;
 };
 
@@ -251,31 +262,46 @@ class MantissaMultiples : public DigitLanguage {
 
 NumberLanguage::Divisor::Divisor(const Decimal& d) {
   if (d.zero() || d.negative) throw Error(ErrorKind::kGrammar, "multipleOf must be greater than 0");
-  if (d.exponent < -static_cast<int64_t>(kMaxScale))
+  if (d.exponent < -static_cast<int64_t>(kMaxScale) && is_hard(d))
     divisor_too_complex("the divisor has more than 40 decimals");
-  const std::string digits = d.exponent > 0 ? d.int_part() : d.digits;
-  if (digits.size() > 18) divisor_too_complex("the divisor has more than 18 digits");
-  c = std::stoull(digits);
-  s = d.exponent < 0 ? static_cast<uint32_t>(-d.exponent) : 0;
+  if (d.digits.size() > 18) divisor_too_complex("the divisor has more than 18 digits");
+  const bool long_zeros = d.exponent > 0 && d.exponent + static_cast<int64_t>(d.digits.size()) > 18;
+  c = std::stoull(d.exponent > 0 && !long_zeros ? d.int_part() : d.digits);
+  s = d.exponent < 0 || long_zeros ? -d.exponent : 0;
   odd = reduced(c, 64);
   for (uint64_t rest = c; rest != odd; rest = reduced(rest, 1)) ++twos;
 }
 
 RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
-  if (d.c != 1)
-    return DigitLanguage::make(arena_, std::make_unique<PlainMultiples>(d.c, d.s, zeros_until_, with_zero));
+  if (d.s < 0) {
+    const auto zeros = static_cast<uint32_t>(-d.s);
+    const uint32_t most =
+        most_digits_ == kUnlimited ? kUnlimited : most_digits_ - std::min(most_digits_, zeros);
+    RegexId front = RegexArena::empty();
+    if (d.c != 1)
+      front = DigitLanguage::make(
+          arena_, std::make_unique<PlainMultiples>(d.c, 0, most, PlainMultiples::kNoPoint, false));
+    else if (most > 0)
+      front = arena_.cat(digit(1, 9), digits(0, most == kUnlimited ? kUnbounded : most - 1));
+    const RegexId parts[] = {front, arena_.repeat(digit(0, 0), zeros, zeros), zero_fraction_};
+    const RegexId out = arena_.cat(parts);
+    return with_zero ? arena_.alt(arena_.cat(digit(0, 0), zero_fraction_), out) : out;
+  }
   const RegexId positive = arena_.cat(digit(1, 9), any_digits_);
+  const auto s = static_cast<uint32_t>(d.s);
+  if (d.c != 1)
+    return DigitLanguage::make(
+        arena_, std::make_unique<PlainMultiples>(d.c, s, most_digits_, zeros_until_, with_zero));
   const RegexId whole = arena_.alt(digit(0, 0), positive);
-  if (d.s == 0) return arena_.cat(with_zero ? whole : positive, zero_fraction_);
-  const RegexId to_nonzero = arena_.cat(digits(0, d.s - 1), digit(1, 9));
+  if (s == 0) return arena_.cat(with_zero ? whole : positive, zero_fraction_);
+  const RegexId to_nonzero = arena_.cat(digits(0, s - 1), digit(1, 9));
   RegexId end = to_nonzero;
   if (exponents_)
-    end = arena_.cat(digits(1, d.s), zeros(0));
+    end = arena_.cat(digits(1, s), zeros(0));
   else if (zeros_until_ > 0)
-    end =
-        arena_.alt(end, d.s >= zeros_until_
-                            ? digits(1, zeros_until_)
-                            : arena_.cat(digits(1, d.s), arena_.repeat(digit(0, 0), 0, zeros_until_ - d.s)));
+    end = arena_.alt(end, s >= zeros_until_
+                              ? digits(1, zeros_until_)
+                              : arena_.cat(digits(1, s), arena_.repeat(digit(0, 0), 0, zeros_until_ - s)));
   const RegexId fraction = arena_.cat(point_, end);
   if (with_zero) return arena_.cat(whole, arena_.optional(fraction));
   const RegexId small = exponents_ || zeros_until_ == 0 ? fraction : arena_.both(fraction, some_fraction_);
@@ -285,7 +311,7 @@ RegexId NumberLanguage::plain_multiples(const Divisor& d, bool with_zero) {
 // One digit and an exponent x: digit * 10^(x+s) = 0 mod c.
 RegexId NumberLanguage::one_digit_multiples(const Divisor& d) {
   RegexId out = RegexArena::empty();
-  const auto s = static_cast<int64_t>(d.s);
+  const int64_t s = d.s;
   for (int64_t t = 0; t <= d.twos; ++t) {
     const uint64_t modulus = reduced(d.c, t);
     const RegexId exponents = t == d.twos ? exponent_at_least(t - s) : exponent_equal(t - s);
@@ -306,7 +332,7 @@ RegexId NumberLanguage::mantissas(uint64_t c, uint32_t last, bool exact) {
 // Mantissas with f digits after the point and exponent x: N * 10^t = 0 mod c with t = x - f + s >= 0.
 RegexId NumberLanguage::fraction_multiples(const Divisor& d, bool huge, bool tiny) {
   RegexId out = RegexArena::empty();
-  const auto s = static_cast<int64_t>(d.s);
+  const int64_t s = d.s;
   if (!narrow_) {  // d is a power of ten, or nobody minds the size
     for (uint32_t f = 1; f <= kMantissaDigits; ++f)
       for (int64_t t = 0; t <= d.twos; ++t) {  // from twos on only `odd` matters; t < 0: N ends in no zero

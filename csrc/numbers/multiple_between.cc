@@ -38,15 +38,17 @@ uint32_t digits_of(Wide x) {
 class MultiplesBetween : public LazyLanguage {
  public:
   // Plain unsigned decimals with first <= M <= last and c | M; both ends are multiples, last is 0 where
-  // `endless`. A fraction of at most `zeros_until` digits may end in zeros. `mantissa`: written with a point
-  // after the first digit, which is not 0.
-  MultiplesBetween(uint64_t c, uint32_t s, Wide first, Wide last, bool endless, uint32_t zeros_until,
-                   bool mantissa)
+  // `endless`: then of at most `most_whole` digits before the point (kUnlimited). A fraction of at most
+  // `zeros_until` digits may end in zeros. `mantissa`: written with a point after the first digit, which is
+  // not 0.
+  MultiplesBetween(uint64_t c, uint32_t s, Wide first, Wide last, bool endless, uint32_t most_whole,
+                   uint32_t zeros_until, bool mantissa)
       : c_(c),
         s_(s),
         first_(first),
         last_(last),
         endless_(endless),
+        most_whole_(endless ? most_whole : NumberLanguage::kUnlimited),
         zeros_until_(zeros_until),
         most_digits_(std::max(s + 1, zeros_until == kUnbounded ? 0 : zeros_until)),
         mantissa_(mantissa),
@@ -78,20 +80,7 @@ class MultiplesBetween : public LazyLanguage {
   bool shortest(uint32_t index, std::string& text) const override {
     const State& q = states_[index];
     text.clear();
-    if (accepts(q)) return true;
-    if (q.phase == kBegin || mantissa_) return false;
-    const uint32_t read = q.phase == kFraction ? q.n : 0;
-    return complete(q.phase == kWhole, q.phase == kFraction, [&](const Completing& way) {
-      Wide y = 0;
-      const uint32_t places = read + way.fraction;
-      if (places > s_) return false;
-      const bool nonzero = way.fraction > 0 && places > zeros_until_;
-      if (q.free ? !least_digits(q.r, way.digits(), s_ - places, c_, nonzero, y)
-                 : !least_inside(q.p, way.digits(), s_ - places, nonzero, y))
-        return false;
-      text = way.text(y);
-      return true;
-    });
+    return accepts(q) || completed(q, text);
   }
 
  private:
@@ -105,6 +94,25 @@ class MultiplesBetween : public LazyLanguage {
     Wide p = 0;            // P; states that differ in nothing else are one, see key()
   };
   using Key = std::tuple<uint8_t, bool, bool, uint32_t, uint64_t, int, int>;
+
+  // A shortest text of digits that completes what was read.
+  bool completed(const State& q, std::string& text) const {
+    if (q.phase == kBegin || mantissa_) return false;
+    const uint32_t read = q.phase == kFraction ? q.n : 0;
+    return complete(q.phase == kWhole, q.phase == kFraction, [&](const Completing& way) {
+      Wide y = 0;
+      const uint32_t places = read + way.fraction;
+      if (places > s_ || (q.phase == kWhole && counts() && way.whole > most_whole_ - q.n)) return false;
+      const bool nonzero = way.fraction > 0 && places > zeros_until_;
+      if (q.free ? !least_digits(q.r, way.digits(), s_ - places, c_, nonzero, y)
+                 : !least_inside(q.p, way.digits(), s_ - places, nonzero, y))
+        return false;
+      text = way.text(y);
+      return true;
+    });
+  }
+
+  bool counts() const { return most_whole_ != NumberLanguage::kUnlimited; }
 
   // P against the digits of a bound that come first: -1, 0, 1. `digits`: of the bound's whole part.
   int side(const State& q, Wide bound, uint32_t digits) const {
@@ -146,14 +154,14 @@ class MultiplesBetween : public LazyLanguage {
     q.nonzero = zeros_until_ != kUnbounded && q.phase == kFraction && d != 0;
     if (q.phase == kFraction)
       q.n = std::min(q.n + 1, most_digits_);
-    else if (!q.free && q.phase == kWhole)
-      ++q.n;
+    else if (q.phase == kWhole && (!q.free || counts()) && q.n++ == most_whole_)
+      return false;
     if (endless_ && !q.free && q.phase != kZero) {
       const uint32_t zeros = q.phase == kFraction ? s_ - std::min(q.n, s_) : s_;
       if (q.p * power(zeros) >= first_) {
         q.free = true;
         q.p = 0;
-        if (q.phase == kWhole) q.n = 0;
+        if (q.phase == kWhole && !counts()) q.n = 0;
       }
     }
     return true;
@@ -193,7 +201,10 @@ class MultiplesBetween : public LazyLanguage {
   bool alive(const State& q) const {
     if (q.phase == kBegin || accepts(q)) return true;
     if (q.phase == kWhole && !mantissa_) {
-      if (endless_) return true;
+      if (endless_) {
+        std::string text;
+        return !counts() || !q.free || most_whole_ - q.n >= kEnough || completed(q, text);
+      }
       for (Wide unit = power(s_); q.p * unit <= last_; unit *= 10)
         if (any(q.p * unit, q.p * unit + unit - 1)) return true;
       return false;
@@ -222,6 +233,8 @@ class MultiplesBetween : public LazyLanguage {
   const uint32_t s_;
   const Wide first_, last_;
   const bool endless_;
+  static constexpr uint32_t kEnough = 20;  // digits that complete any multiple, and more
+  const uint32_t most_whole_;
   const uint32_t zeros_until_, most_digits_;  // most_digits_: of a fraction, counted
   const bool mantissa_;
   const uint32_t first_digits_, last_digits_;  // of the bounds' whole parts
@@ -238,15 +251,14 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
                                         RegexId& out) {
   Wide first = 0, last = 0;
   bool whole = true;
-  if (d.s > static_cast<uint32_t>(kMaxDigits) ||
-      !in_units(low.value, -static_cast<int64_t>(d.s), true, kMaxDigits, first, whole))
-    return false;
+  if (d.s < 0 || d.s > kMaxDigits || !in_units(low.value, -d.s, true, kMaxDigits, first, whole)) return false;
+  const auto s = static_cast<uint32_t>(d.s);
   if (low.open && whole) ++first;
   if (!exponents_ && !with_zero) first = std::max<Wide>(first, 1);
   first = (first + d.c - 1) / d.c * d.c;
   out = RegexArena::empty();
   if (high) {
-    if (!in_units(high->value, -static_cast<int64_t>(d.s), false, kMaxDigits, last, whole)) return false;
+    if (!in_units(high->value, -d.s, false, kMaxDigits, last, whole)) return false;
     if (high->open && whole) {
       if (last == 0) return true;
       --last;
@@ -254,8 +266,8 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
     last = last / d.c * d.c;
     if (first > last) return true;
   }
-  out = MultiplesBetween::make(
-      arena_, std::make_unique<MultiplesBetween>(d.c, d.s, first, last, !high, zeros_until_, false));
+  out = MultiplesBetween::make(arena_, std::make_unique<MultiplesBetween>(d.c, s, first, last, !high,
+                                                                          most_digits_, zeros_until_, false));
   if (!exponents_) return true;
   // Scientific lexemes. Those with a fraction are from 10^16 on or below 10^-4 (narrow), where few bounds
   // are.
@@ -271,16 +283,17 @@ bool NumberLanguage::magnitudes_between(const Divisor& d, const Bound& low, cons
         out, within(fraction_multiples(d, true, false), compare_magnitude(low.value, huge) > 0, false));
   for (int64_t x = kLongMin; high && x <= high->value.scientific_exponent(); ++x) {
     // d.ddd of 16 digits at most, times 10^x: a number with x + s digits to come whose last are zeros.
-    const auto places = static_cast<uint32_t>(x) + d.s;
+    const auto places = static_cast<uint32_t>(x) + s;
     const Wide zeros = power(places - kMantissaDigits),
                c = d.c / std::gcd(d.c, static_cast<uint64_t>(zeros)) * zeros;
     if (zeros > kMaxDivisor || c > kMaxDivisor) return false;
     const Wide from_here = (first + c - 1) / c * c, to_here = last / c * c;
     if (from_here > to_here) continue;
-    const RegexId parts[] = {MultiplesBetween::make(arena_, std::make_unique<MultiplesBetween>(
-                                                                static_cast<uint64_t>(c), places, from_here,
-                                                                to_here, false, kUnbounded, true)),
-                             e_, long_exponent(x, x)};
+    const RegexId parts[] = {
+        MultiplesBetween::make(
+            arena_, std::make_unique<MultiplesBetween>(static_cast<uint64_t>(c), places, from_here, to_here,
+                                                       false, kUnlimited, kUnbounded, true)),
+        e_, long_exponent(x, x)};
     out = arena_.alt(out, arena_.cat(parts));
   }
   if (compare_magnitude(low.value, tiny) < 0)

@@ -27,10 +27,11 @@ RegexId json_number(RegexArena& arena) {
   return arena.cat(parts);
 }
 
-NumberLanguage::NumberLanguage(RegexArena& arena, NumberSpelling spelling, bool narrow)
+NumberLanguage::NumberLanguage(RegexArena& arena, NumberSpelling spelling, bool narrow, uint32_t most_digits)
     : arena_(arena),
       exponents_(spelling == NumberSpelling::kAny),
       narrow_(narrow),
+      most_digits_(exponents_ ? kUnlimited : most_digits),
       zeros_until_(exponents_                           ? kUnbounded
                    : spelling == NumberSpelling::kPlain ? kPlainFraction
                                                         : 0),
@@ -351,6 +352,13 @@ RegexId NumberLanguage::plain_integers() {
 RegexId NumberLanguage::finite() {
   return arena_.cat(arena_.optional(arena_.byte('-')),
                     arena_.cat(digits(1, kReadableDigits), arena_.optional(arena_.cat(point_, any_digits_))));
+}
+
+RegexId NumberLanguage::within_doubles() {
+  Decimal largest = Decimal::parse("1.7976931348623157e308");
+  const RegexId below = at_most(largest, false);
+  largest.negative = true;
+  return arena_.both(below, at_least(largest, false));
 }
 
 RegexId NumberLanguage::finite_any() {

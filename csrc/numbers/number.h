@@ -42,14 +42,17 @@ enum class NumberSpelling : uint8_t { kAny, kPlain, kCanonical };
 
 class NumberLanguage {
  public:
-  NumberLanguage(RegexArena& arena, NumberSpelling spelling, bool narrow);
+  // `most_digits`: before the point of a multiple, in spellings without exponents; kUnlimited.
+  NumberLanguage(RegexArena& arena, NumberSpelling spelling, bool narrow, uint32_t most_digits);
 
   RegexId any();
   RegexId integers();
   RegexId plain_integers();  // of those the ones without fraction and exponent: draft 4's
   RegexId at_least(const Decimal& bound, bool exclusive);
   RegexId at_most(const Decimal& bound, bool exclusive);
-  RegexId multiple_of(const Decimal& divisor);  // kSchemaTooComplex above 18 digits or 40 decimals
+  // kSchemaTooComplex above 18 digits, zeros at their end aside, and above 40 decimals of another divisor
+  // than 10^-k.
+  RegexId multiple_of(const Decimal& divisor);
   struct Bound {
     Decimal value;
     bool open = false;
@@ -67,7 +70,8 @@ class NumberLanguage {
   RegexId finite();           // all such shapes, to be joined with a condition
   RegexId finite_any();       // any() within them
   RegexId finite_integers();  // integers() within them
-  static constexpr uint32_t kReadableDigits = 308;
+  static constexpr uint32_t kReadableDigits = 308, kUnlimited = 0xFFFFFFFFu;
+  RegexId within_doubles();                      // no further from zero than the largest double
   static constexpr uint32_t kPlainFraction = 6;  // what %f writes: longer fractions end in no zero
 
  private:
@@ -127,6 +131,7 @@ class NumberLanguage {
 
   RegexArena& arena_;
   const bool exponents_, narrow_;
+  const uint32_t most_digits_;
   const uint32_t zeros_until_;        // a fraction of at most so many digits may end in zeros
   RegexId point_, e_, plus_;          // "." [eE] \+?
   RegexId any_digits_, some_digits_;  // \d* \d+

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/depth.h"
+#include "base/error.h"
 #include "regex/regex.h"
 #include "schema/lattice.h"
 #include "schema/witness.h"
@@ -12,12 +13,13 @@
 namespace structgen {
 
 NumberLanguage& Numbers::lexemes(Domain d) {
-  const bool narrow = d == kNarrow;
-  const NumberSpelling spelling = d == kWhole ? NumberSpelling::kCanonical : spelling_;
+  const bool narrow = is(d, kNarrow), huge = d & kHuge;
+  const NumberSpelling spelling = is(d, kWhole) ? NumberSpelling::kCanonical : spelling_;
   NumberLanguage*& known = lexemes_[d];
   if (!known)
-    known = &regexes_.attached<NumberLanguage>(2 * static_cast<uint32_t>(spelling) + narrow, [&] {
-      return std::make_shared<NumberLanguage>(regexes_, spelling, narrow);
+    known = &regexes_.attached<NumberLanguage>(4 * static_cast<uint32_t>(spelling) + 2 * huge + narrow, [&] {
+      return std::make_shared<NumberLanguage>(
+          regexes_, spelling, narrow, huge ? NumberLanguage::kUnlimited : NumberLanguage::kReadableDigits);
     });
   return *known;
 }
@@ -30,10 +32,11 @@ NumberLanguage& Numbers::lexemes(Domain d) {
 // others' kAll. Every number that satisfies a formula has its canonical lexeme in both, so both are empty
 // together.
 //
-// Without exponents numbers have at most kReadableDigits digits before the point, unless a condition names
-// numbers of about that size. Conditions whose constants have few digits in all are met, if at all, by a
-// number below their product and so below the limit: what the arithmetic of witness.cc and lattice.cc finds
-// stays right. Not beside a hard divisor: its automaton times a counter of 308 is too large to decide.
+// Without exponents numbers have at most kReadableDigits digits before the point. Conditions whose constants
+// have few digits in all are met, if at all, by a number below their product and so below the limit: what the
+// arithmetic of witness.cc and lattice.cc finds stays right. The automaton of a divisor counts its digits, so
+// that it tells by itself what can still be completed. Where a condition names numbers of about that size,
+// what satisfies it is no further from zero than the largest double, if some of it is not.
 RegexId Numbers::language(FormulaId p) {
   const RegexId out = finite(p);
   if (regexes_.undecided(out)) regexes_.is_empty(out);
@@ -44,19 +47,44 @@ RegexId Numbers::finite(FormulaId p) {
   const Domain domain = hard(p) ? kNarrow : kAll;
   constexpr uint32_t kSmall = NumberLanguage::kReadableDigits - 8;
   const Domain written = spelling_ == NumberSpelling::kPlain ? kOffered : domain;
-  if (spelling_ == NumberSpelling::kAny || domain == kNarrow || p == FormulaSpace::no() ||
-      size_of_constants(p) > kSmall)
-    return combine(p, written);
+  if (spelling_ == NumberSpelling::kAny || p == FormulaSpace::no()) return combine(p, written);
   if (const RegexId* known = finite_.find(p.v)) return *known;
   RegexId out;
   if (p == FormulaSpace::yes())
     out = lexemes(written).finite_any();
   else if (formulas_[p].op == Op::kInteger)
-    out = lexemes(written == kOffered ? kWhole : written).finite_integers();
+    out = lexemes(is(written, kOffered) ? kWhole : written).finite_integers();
+  else if (size_of_constants(p) > kSmall)
+    out = within(combine(p, of(written, kHuge)), lexemes(of(kAll, kHuge)).within_doubles());
+  else if (counts_digits(p))
+    out = combine(p, written);
   else
-    out = regexes_.both(combine(p, written), lexemes(written).finite());
+    out = within(combine(p, written), lexemes(written).finite());
   finite_.emplace(p.v, out);
   return out;
+}
+
+// The numbers that are in `some`; all of them where none is, or where that is too much to tell.
+RegexId Numbers::within(RegexId numbers, RegexId some) {
+  const RegexId out = regexes_.both(numbers, some);
+  return FirstLimit().otherwise(true, [&] { return regexes_.is_empty(out); }) ? numbers : out;
+}
+
+// Whether every number that satisfies the formula is read by the automaton of a divisor.
+bool Numbers::counts_digits(FormulaId p) {
+  check_depth();
+  const Formula& f = formulas_[p];
+  if (f.op == Op::kMultiple) return NumberLanguage::is_hard(formulas_.short_decimal(f.a));
+  const auto counts = [&](FormulaId k) { return counts_digits(k); };
+  if (f.op == Op::kAnd) {
+    const Conditions all = read(p);
+    const auto stays_hard = [&](Decimal d) {  // joined with `easy`; a multiple of 0.5 may have to be whole
+      return !all.easy || !all.joined || !NumberLanguage::common_multiple(*all.easy, d, d) ||
+             NumberLanguage::is_hard(d);
+    };
+    return std::ranges::any_of(all.hard, stays_hard) || std::ranges::any_of(all.others, counts);
+  }
+  return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas_.kids(p), counts);
 }
 
 // The digits of all numbers in a formula, those of their exponents' size included.
@@ -112,11 +140,11 @@ bool names_fractions(FormulaSpace& formulas, FormulaId p) {
 
 // Where the lexemes of a part of what is offered are looked up.
 Numbers::Domain Numbers::kid_domain(FormulaId p, Domain domain) {
-  if (domain != kOffered) return domain;
+  if (!is(domain, kOffered)) return domain;
   const Formula& f = formulas_[p];
   const auto whole = [&](FormulaId k) { return asks_whole(formulas_, k); };
-  if (f.op == Op::kAnd && std::ranges::any_of(formulas_.kids(p), whole)) return kWhole;
-  return whole(p) ? kWhole : kOffered;
+  if (f.op == Op::kAnd && std::ranges::any_of(formulas_.kids(p), whole)) return of(kWhole, domain);
+  return whole(p) ? of(kWhole, domain) : domain;
 }
 
 RegexId Numbers::atom(FormulaId p, NumberLanguage& numbers) {
@@ -185,7 +213,7 @@ bool Numbers::few(FormulaId p, Domain domain, RegexId& out) {
   if (!few_numbers(formulas_, p, found)) return false;
   std::vector<RegexId> parts;
   for (const FewNumber& n : found)
-    parts.push_back(lexemes(domain == kOffered && n.whole ? kWhole : domain).equal_to(n.value));
+    parts.push_back(lexemes(is(domain, kOffered) && n.whole ? of(kWhole, domain) : domain).equal_to(n.value));
   out = regexes_.alt(std::span<const RegexId>(parts));
   return true;
 }
@@ -228,15 +256,15 @@ RegexId Numbers::combine(FormulaId p, Domain domain) {
   auto& memo = memo_[domain];
   if (const auto* known = memo.find(p.v)) return *known;
   const Formula f = formulas_[p];
-  const Domain all = domain == kOffered ? kAll : domain;  // what complements are taken of
+  const Domain all = is(domain, kOffered) ? of(kAll, domain) : domain;  // what complements are taken of
   RegexId out;
   switch (f.op) {
     case Op::kAnd: out = conjunction(p, domain); break;
     case Op::kOr: {
       std::vector<RegexId> parts;
-      const bool mixed = domain == kOffered && names_fractions(formulas_, p);
+      const bool mixed = is(domain, kOffered) && names_fractions(formulas_, p);
       for (FormulaId k : formulas_.kids(p))
-        parts.push_back(combine(k, mixed && formulas_[k].op == Op::kEqual ? kAll : domain));
+        parts.push_back(combine(k, mixed && formulas_[k].op == Op::kEqual ? all : domain));
       out = regexes_.alt(std::span<const RegexId>(parts));
       break;
     }

@@ -44,8 +44,10 @@ class Numbers {
   // kAll: every lexeme of the numbers that satisfy a formula. kNarrow: the same under a condition whose
   // divisor is hard, in a narrower universe (numbers/number.h). For the plain spelling only: kOffered is kAll
   // without the zeros behind the point of what is asked to be whole, and kWhole is that spelling without any
-  // zeros at the end of a fraction (see language()).
-  enum Domain : uint8_t { kAll, kNarrow, kOffered, kWhole };
+  // zeros at the end of a fraction (see language()). With kHuge, multiples have any number of digits.
+  enum Domain : uint8_t { kAll, kNarrow, kOffered, kWhole, kHuge };
+  static Domain of(Domain kind, Domain like) { return static_cast<Domain>(kind | (like & kHuge)); }
+  static bool is(Domain d, Domain kind) { return (d & ~kHuge) == kind; }
   // A conjunction's conditions.
   struct Conditions {
     std::optional<NumberLanguage::Bound> low, high;
@@ -59,6 +61,8 @@ class Numbers {
   };
   Conditions read(FormulaId p);
   RegexId finite(FormulaId p);
+  RegexId within(RegexId numbers, RegexId some);
+  bool counts_digits(FormulaId p);
   RegexId combine(FormulaId p, Domain domain);
   RegexId conjunction(FormulaId p, Domain domain);
   bool few(FormulaId p, Domain domain, RegexId& out);
@@ -73,8 +77,8 @@ class Numbers {
   FormulaSpace& formulas_;
   RegexArena& regexes_;
   NumberSpelling spelling_;
-  NumberLanguage* lexemes_[4] = {};     // by domain: of the arena, which all its grammars share
-  FlatMap<uint32_t, RegexId> memo_[4];  // by domain
+  NumberLanguage* lexemes_[2 * kHuge] = {};     // by domain: of the arena, which all its grammars share
+  FlatMap<uint32_t, RegexId> memo_[2 * kHuge];  // by domain
   FlatMap<uint32_t, bool> hard_;
   FlatMap<uint32_t, uint32_t> constants_;  // by formula, see size_of_constants
   FlatMap<uint32_t, RegexId> finite_;      // language(), by formula
