@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 import structgen
-from oracles.harness import compiler
+from oracles.harness import compiler, verdict
 from structgen import _core, errors
 
 LEXEME = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?")
@@ -385,3 +385,15 @@ def test_a_multiple_is_completed_with_the_fewest_digits() -> None:
                         first = int(begun) * 10**n
                         found = -(-first // int(step)) * int(step)
                         assert found >= first + 10**n or found > bounds.get("maximum", found)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("draft", ["04", "06"])
+def test_a_whole_multiple_of_a_long_fraction_is_decided(draft: str) -> None:
+    """The next multiple is at hand; a search for it went through a billion texts, in the middle of a text."""
+    where = {"$schema": f"http://json-schema.org/draft-{draft}/schema#"}
+    schema = where | {"type": "integer", "multipleOf": 0.123456789}
+    for spelling in ("any", "plain", "canonical"):
+        grammar = compiler().json_schema(schema, numbers=spelling)
+        assert not verdict(grammar, "1e308")
+        assert verdict(grammar, "246913578")
+        assert not verdict(grammar, "246913579")

@@ -275,7 +275,7 @@ FAR = [1e308, 1e307, 5e299, 1.7e308]
 @pytest.mark.parametrize("spelling", ["plain", "canonical"])
 @pytest.mark.parametrize("seed", range(12))
 def test_no_condition_writes_a_number_that_is_infinite(seed: int, spelling: Any) -> None:
-    """Random conditions on far numbers, read to their longest texts: each is a finite double and satisfies them,
+    """Random conditions on far numbers, read to their longest texts: each is a finite double and meets them,
     by exact fractions. A multiple of 2.5, and numbers from 1e308 on, had 320 digits and more."""
     source = random.Random(seed)
     schema: dict[str, Any] = {"type": source.choice(["number", "integer"])}

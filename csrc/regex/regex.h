@@ -247,6 +247,7 @@ class RegexArena {
   static constexpr uint8_t kEmpty = 1, kUndecided = 3;
   bool search_empty(RegexId r);
   bool has_known_text(RegexId r) const;
+  bool has_lazy_text(RegexId r);
   bool settled_empty(RegexId r);
   RegexId derived(RegexId r, uint8_t b);
   bool plenty(RegexId r, uint64_t limit);

@@ -53,7 +53,7 @@ bool RegexArena::is_empty(RegexId r) {
     }
     case RegexKind::kRepeat: result = n.min > 0 && is_empty(RegexId{n.a}); break;
     default:
-      if (!plainly_infinite(r) && !has_short_text(r)) return search_empty(r);
+      if (!plainly_infinite(r) && !has_short_text(r) && !has_lazy_text(r)) return search_empty(r);
   }
   nodes_[r.v].emptiness = result ? 1 : 2;
   return result;
@@ -67,6 +67,22 @@ bool RegexArena::has_known_text(RegexId r) const {
   for (uint32_t i = 0; i < n.n; ++i) {
     const RegexNode& k = nodes_[n.kids[i]];
     if (k.nullable || !k.boolean || k.emptiness == 2) return true;
+  }
+  return false;
+}
+
+// Whether a text that a lazy part of a conjunction knows is one of the whole. A divisor of nine digits has its next
+// multiple at hand, which a search would have to find among a billion texts.
+bool RegexArena::has_lazy_text(RegexId r) {
+  const RegexNode n = nodes_[r.v];
+  if (n.kind != RegexKind::kAnd) return false;
+  for (uint32_t i = 0; i < n.n; ++i) {
+    const RegexNode kid = nodes_[n.kids[i]];
+    std::string text;
+    if (kid.kind != RegexKind::kLazy || !lazies_[kid.a]->shortest(kid.min, text)) continue;
+    RegexId at = r;
+    for (char c : text) at = derived(at, static_cast<uint8_t>(c));
+    if (nodes_[at.v].nullable && promise(r, text)) return true;
   }
   return false;
 }
@@ -316,7 +332,7 @@ bool RegexArena::search_empty(RegexId start) {
       const RegexNode& n = nodes_[d.v];
       if (n.nullable || (!n.boolean && d != empty()) || n.emptiness == 2) return found(at);
       if (d == empty() || n.emptiness == 1) continue;
-      if (has_known_text(d)) return found(at);
+      if (has_known_text(d) || has_lazy_text(d)) return found(at);
       if (n.emptiness == kUndecided && !insists_) {
         unsure = true;
         continue;
