@@ -150,12 +150,8 @@ def check(seed: int, compiler: sg.Compiler) -> tuple[int, int, int]:
     except errors.GrammarError:
         return 0, 0, 0
 
-    def inside(text: bytes, whole: bool) -> bool:
-        matcher = grammar.matcher()
-        return matcher.accept_bytes(text) and (not whole or matcher.is_accepting())
-
     try:
-        texts = instances(schema, inside)
+        texts = instances(schema, lambda text, whole: taken(grammar, text, whole))
     except OverflowError:
         return 0, 0, 0
     if not texts:
@@ -176,6 +172,69 @@ def check(seed: int, compiler: sg.Compiler) -> tuple[int, int, int]:
         exact = check_hole(grammar, prefix, suffix, right, f"{json.dumps(schema)}: {prefix!r} | {suffix!r}")
         fit, empty, unknown = fit + bool(right), empty + (not right), unknown + (not exact)
     return fit, empty, unknown
+
+
+CONDITIONS = (
+    (sg.containing(","), lambda t: b"," in t),
+    (sg.containing("1", "aa"), lambda t: b"1" in t or b"aa" in t),
+    (sg.without("a"), lambda t: b"a" not in t),
+    (sg.without("11") & sg.min_bytes(6), lambda t: b"11" not in t and len(t) >= 6),
+    (sg.Regex(r".*1,.*"), lambda t: b"1," in t),
+)
+
+
+def check_conditions(seed: int, compiler: sg.Compiler) -> tuple[int, int]:
+    """(conditions decided, refused as too complex) of one schema: what is live is the beginning of a
+    text that meets the condition, and such a text is accepted."""
+    source = Seeded(seed)
+    schema = array(source, source.integer(0, 1))
+    try:
+        grammar = compiler.json_schema(schema, **HOW)
+        texts = instances(schema, lambda text, whole: taken(grammar, text, whole))
+    except (errors.GrammarError, OverflowError):
+        return 0, 0
+    decided = refused = 0
+    for condition, meets in CONDITIONS:
+        right = {t for t in texts if meets(t)}
+        where = f"{json.dumps(schema)} & {condition}"
+        try:
+            both = grammar & condition
+        except errors.UnsatisfiableCondition:
+            if right:
+                raise Mismatch("refused", f"{where}: {min(right)!r} fits") from None
+            decided += 1
+            continue
+        except errors.SchemaTooComplex:
+            refused += 1
+            continue
+        try:
+            check_texts(both, right, where)
+        except (errors.SchemaTooComplex, errors.BudgetExceeded):
+            refused += 1
+            continue
+        decided += 1
+    return decided, refused
+
+
+def taken(grammar: sg.CompiledGrammar, text: bytes, whole: bool) -> bool:
+    matcher = grammar.matcher()
+    return matcher.accept_bytes(text) and (not whole or matcher.is_accepting())
+
+
+def check_texts(grammar: sg.CompiledGrammar, right: set[bytes], where: str) -> None:
+    """The grammar's texts are these, and every byte that is live leads to one."""
+    todo = [b""]
+    while todo:
+        text = todo.pop()
+        matcher = grammar.matcher()
+        matcher.accept_bytes(text)
+        if matcher.is_accepting() != (text in right):
+            raise Mismatch("ends", f"{where}: {text!r}")
+        after = {t[len(text)] for t in right if t.startswith(text) and len(t) > len(text)}
+        live = {b for b in range(256) if matcher.validate_bytes(bytes([b]))}
+        if live != after:
+            raise Mismatch("live", f"{where}: {text!r}, {bytes(sorted(live ^ after))!r}")
+        todo += [text + bytes([b]) for b in after]
 
 
 def check_hole(

@@ -15,7 +15,7 @@ import re
 import pytest
 
 import structgen as sg
-from oracles import oracle, random_grammars
+from oracles import oracle, random_grammars, random_items
 from oracles.random_grammars import DIALECTS, compiled, compilers, draw
 from oracles.strategies import Seeded
 
@@ -257,7 +257,6 @@ def test_what_does_not_meet_a_condition_is_explained() -> None:
     "schema",
     [
         {"type": "array", "not": {"uniqueItems": True}},
-        {"type": "array", "items": {"enum": [1, 2]}, "maxItems": 2, "not": {"uniqueItems": True}},
         {"oneOf": [{}, {"type": "array", "uniqueItems": True, "maxItems": 2}]},
     ],
 )
@@ -265,3 +264,41 @@ def test_items_that_have_to_be_equal_are_refused(schema) -> None:
     """Which of them could be written before the condition can no longer be met is not decided."""
     with pytest.raises(sg.errors.SchemaTooComplex, match="two items have to be equal"):
         COMPILER.json_schema(schema, whitespace="compact") & sg.min_bytes(4)
+
+
+def test_few_values_in_many_spellings_that_have_to_differ_are_refused() -> None:
+    schema = {"type": "array", "items": {"enum": [[1], [2]]}, "uniqueItems": True}
+    with pytest.raises(sg.errors.SchemaTooComplex, match="few values in many spellings"):
+        COMPILER.json_schema(schema) & sg.min_bytes(4)
+
+
+def test_items_that_are_compared_against_enumeration() -> None:
+    """A captured item was taken to differ from all others where it could not: `["b","b"` was begun."""
+    compiler, decided = random_items.json_compiler(), 0
+    for seed in range(60):
+        decided += random_items.check_conditions(seed, compiler)[0]
+    assert decided > 100
+
+
+@pytest.mark.parametrize("rest", ["", '%ignore "."\n'])
+def test_conditions_on_middles_against_enumeration(rest: str) -> None:
+    """The border of the suffix is part of a middle's texts, and no byte of a condition."""
+    for terminals in (("/a/", "/[b]/"), ("/a+/", "/b+/"), ('"a"', '"b"'), ("/[ab]/", '"b"')):
+        grammar = COMPILER.lark(f"start: A B A B\nA: {terminals[0]}\nB: {terminals[1]}\n{rest}")
+        for prefix, suffix in [("aba", "b"), ("ab", "b"), ("a", "ab"), ("ab", "ab"), ("", "b"), ("ab", "")]:
+            middles = grammar.infill(prefix, suffix)
+            for condition, meets in CONDITIONS[:4]:
+                right = set()
+                for n in range(5):
+                    for letters in itertools.product(b"ab.", repeat=n):
+                        if meets(bytes(letters)) and inside(middles, bytes(letters)):
+                            right.add(bytes(letters))
+                try:
+                    both = middles & condition
+                except sg.UnsatisfiableCondition:
+                    assert not right, (terminals, prefix, suffix, condition)
+                    continue
+                for n in range(5):
+                    for letters in itertools.product(b"ab.", repeat=n):
+                        text = bytes(letters)
+                        assert inside(both, text) == (text in right), (terminals, prefix, suffix, text)

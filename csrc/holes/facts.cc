@@ -16,6 +16,13 @@ constexpr std::size_t kTriedSteps = 4096;  // of the search for those
 constexpr std::size_t kMaxWitness = 1u << 20;
 constexpr std::size_t kMaxVaried = 4096;  // texts of one terminal that a witness chooses among
 constexpr uint64_t key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
+
+[[noreturn]] void few_values() {
+  throw Error(
+      ErrorKind::kSchemaTooComplex,
+      "a condition cannot be decided where items have to differ (uniqueItems) that have few values in "
+      "many spellings; strings=\"plain\" has one spelling of a string");
+}
 }  // namespace
 
 Facts::Facts(RegexArena& regexes, Productions& productions, Alive& alive, Path& path, bool asked_again,
@@ -321,7 +328,8 @@ bool Facts::texts(RegexId r, Spot from, Spot to, std::size_t most, std::vector<s
 
 // ---- captured text ----
 
-std::vector<Reading> Facts::readings(uint32_t captures, At here, RegexId terminal) {
+std::vector<Reading> Facts::readings(uint32_t captures, At here, Captured captured) {
+  const RegexId terminal = captured.regex;
   Reading out;
   if (captures == 0) {
     out.kind = Reading::kUnknown;
@@ -347,8 +355,29 @@ std::vector<Reading> Facts::readings(uint32_t captures, At here, RegexId termina
       return all;
     }
   }
+  if (captured.few) few_values();
   out.kind = Reading::kFresh;
   return {out};
+}
+
+Facts::Captured Facts::captured(const Symbol* reader, const Symbol* begin) {
+  const RegexId unknown = RegexArena::poison();
+  if (!refuses_repeats_ || reader - begin < 2 || reader[-2].kind() != Symbol::kCapture) return {unknown};
+  if (reader[-1].kind() == Symbol::kTerminal) return {reader[-1].regex()};
+  if (reader[-1].kind() != Symbol::kRule) return {unknown};
+  const RuleId rule = reader[-1].rule_id();
+  std::vector<std::string> values;
+  const bool few = productions_.values(rule, kTried, values);
+  const Alternatives& all = alternatives(head(rule));
+  std::vector<RegexId> parts;
+  for (std::size_t i = 0, first = 0; i < all.ends.size(); first = all.ends[i++]) {
+    const Symbol s = all.symbols[first];
+    if (all.ends[i] - first != 1 || s.kind() != Symbol::kTerminal || s.regex() == unknown ||
+        regexes_.node(s.regex()).labelled)
+      return {unknown, few};
+    parts.push_back(s.regex());
+  }
+  return {regexes_.alt(std::span<const RegexId>(parts)), few};
 }
 
 // ---- the worklist ----
@@ -542,7 +571,9 @@ void Facts::proceed(uint32_t id) {
         last.to == spot(s.at))
       terminal = last.regex;
   }
-  for (const Reading& told : readings(s.captures, s.at, terminal)) call(reader(rule, told), id);
+  Captured text = captured(s.symbol, alternatives(facts_[s.fact].head).symbols.data());
+  if (terminal != RegexArena::poison()) text.regex = terminal;
+  for (const Reading& told : readings(s.captures, s.at, text)) call(reader(rule, told), id);
 }
 
 void Facts::run() {

@@ -43,7 +43,8 @@ class Facts {
   Facts(RegexArena& regexes, Productions& productions, Alive& alive, Path& path, bool asked_again = false,
         bool marked = false);
 
-  // From here on it throws kSchemaTooComplex where two items have to be equal of which one is not known.
+  // From here on captured text is never guessed: it throws kSchemaTooComplex where two items have to be equal
+  // of which one is not known, and where items have to differ that have few values in too many spellings.
   void refuse_repeats() { refuses_repeats_ = true; }
 
   At at(Spot spot, Alive::Pending pending, bool assumed = false);
@@ -61,8 +62,15 @@ class Facts {
   const Alternatives& alternatives(Head h);
   // A list of captures that are open, with one more, that begins here. 0: none are.
   uint32_t opened(uint32_t captures, At here);
-  // What a reader is told whose captured text lies between two places; `terminal`: all of it, or poison.
-  std::vector<Reading> readings(uint32_t captures, At here, RegexId terminal);
+  // What is captured: all of it as one regex, or poison; and whether it has few values.
+  struct Captured {
+    RegexId regex;
+    bool few = false;
+  };
+  // What a reader is told whose captured text lies between two places.
+  std::vector<Reading> readings(uint32_t captures, At here, Captured text);
+  // What stands in front of a reader; `begin`: of its alternative.
+  Captured captured(const Symbol* reader, const Symbol* begin);
   uint32_t outer(uint32_t captures) const { return captures_[captures].outer; }
 
   // Every place behind what is read from `from`. `unsure`: there may be more.

@@ -62,14 +62,18 @@ Path::Path(const std::vector<Part>& parts, const Vocabulary* vocabulary) : vocab
   }
 }
 
-Path::Path(RegexArena& regexes, RegexId whole) : vocabulary_(nullptr), regexes_(&regexes) {
+Path::Path(RegexArena& regexes, RegexId whole, bool bordered)
+    : vocabulary_(nullptr), bordered_(bordered), regexes_(&regexes) {
+  if (bordered)
+    whole = regexes.cat(regexes.both(whole, regexes.star(regexes.bytes(made_text()))),
+                        regexes.optional(regexes.byte(kEdge)));
   nodes_.push_back({kState});
   states_.push_back(whole);
   index_.emplace(whole.v, 0);
 }
 
 ByteSet Path::bytes(Spot s) const {
-  if (regexes_) return regexes_->live(states_[s]) & made_text();
+  if (regexes_) return regexes_->live(states_[s]) & (bordered_ ? ByteSet::all() : made_text());
   if (s >= nodes_.size()) {
     const uint32_t node = inside_[s - nodes_.size()].node;
     return vocabulary_->trie().leaf(node) ? ByteSet{} : vocabulary_->trie().kids(node).set;

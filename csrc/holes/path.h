@@ -34,7 +34,8 @@ class Path {
   using Spot = uint32_t;
   // Throws kValue where the parts are too long. `vocabulary`: of the tokens.
   Path(const std::vector<Part>& parts, const Vocabulary* vocabulary);
-  Path(RegexArena& regexes, RegexId whole);
+  // `bordered`: kEdge may stand where the regex ends (Productions::bordered()); else nowhere.
+  Path(RegexArena& regexes, RegexId whole, bool bordered);
   static constexpr std::size_t kMostNodes = 4u << 20;
   // Of a regex: the derivative that a spot is.
   RegexId state(Spot s) const { return states_[s]; }
@@ -107,6 +108,7 @@ class Path {
     uint32_t node;  // of the trie
   };
   const Vocabulary* vocabulary_;
+  const bool bordered_ = false;
   std::vector<Node> nodes_;
   std::vector<uint32_t> holes_;  // nodes of holes before each
   std::vector<Spot> begins_;     // of each part

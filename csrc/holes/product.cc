@@ -71,7 +71,7 @@ RegexId leads(RegexArena& regexes, RegexId from, RegexId to) {
 Product::Product(RegexArena& regexes, Productions& base, RuleId root, bool lexed, RegexId whole)
     : regexes_(regexes), base_(base), root_(root), lexed_(lexed), whole_(whole) {
   alive_ = std::make_unique<Alive>(regexes_, base_, stacks_);
-  path_ = std::make_unique<Path>(regexes_, whole_);
+  path_ = std::make_unique<Path>(regexes_, whole_, base_.bordered());
   begin_anew();
   own({Own::kRule, root_.v, facts_->at(path_->first(), Alive::kClear), kEnd});
 }
@@ -356,9 +356,27 @@ void Product::go_rule(const Symbol* s, At at, uint32_t captures, Walk& walk) {
     ask(facts_->head(s->rule_id()));
     return put_rule(s, at, exits, captures, walk);
   }
-  for (const Reading& told : facts_->readings(captures, at, RegexArena::poison()))
+  const Own reader{Own::kReader, s->rule_id().v, at, 0};
+  const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
+  const Facts::Captured text = facts_->captured(s, walk.begin);
+  const std::vector<Reading> readings = facts_->readings(captures, at, text);
+  std::map<At, std::vector<RegexId>> by;  // the texts after which the reader leads to an exit
+  for (const Reading& told : readings) {
     ask(facts_->reader(s->rule_id(), told));
-  put(s, {Own::kReader, s->rule_id().v, at, 0}, exits, captures == 0 ? 0 : facts_->outer(captures), walk);
+    if (told.kind != Reading::kText) continue;
+    const Facts::Found found = facts_->ask(facts_->reader(s->rule_id(), told), at);
+    for (At e : found.exits) by[e].push_back(regexes_.literal(told.text));
+  }
+  if (text.regex == RegexArena::poison() || readings.size() < 2 || walk.made.empty())
+    return put(s, reader, exits, open, walk);
+  // Not every text of what is captured leads on: those that do stand in its place.
+  for (auto& [e, literals] : by) {
+    const Symbol all = walk.made.back();
+    if (literals.size() < readings.size())
+      walk.made.back() = Symbol::terminal(regexes_.alt(std::span<const RegexId>(literals)));
+    put(s, reader, {&e, 1}, open, walk);
+    walk.made.back() = all;
+  }
 }
 
 void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
@@ -376,7 +394,7 @@ void Product::expand(RuleId rule, const Reading& reading, Alternatives& out) {
   unsure_ = false;
   uint32_t begin = 0;
   for (uint32_t end : all.ends) {
-    Walk walk{all.symbols.data() + end, o.to, {}, out};
+    Walk walk{all.symbols.data() + begin, all.symbols.data() + end, o.to, {}, out};
     go(all.symbols.data() + begin, o.from, 0, walk);
     begin = end;
   }

@@ -40,6 +40,7 @@ class Product : public Productions {
   uint64_t left_out() const override { return base_.left_out(); }
   bool asks_alike() const override { return base_.asks_alike(); }
   bool plain(RuleId) const override { return lexed_; }
+  bool bordered() const override { return base_.bordered(); }
   bool doubtful() const override { return true; }
   std::size_t byte_size() const override {
     return sizeof(Product) + facts_->byte_size() + own_.size() * 64 + own_index_.byte_size();
@@ -60,7 +61,7 @@ class Product : public Productions {
     bool whole = false;
   };
   struct Walk {
-    const Symbol* end;
+    const Symbol *begin, *end;
     At to;
     std::vector<Symbol> made;
     Alternatives& out;

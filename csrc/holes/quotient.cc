@@ -640,7 +640,7 @@ void Quotient::cross_alternative(std::span<const Symbol> all, Alive::Pending fro
             s - all.data() >= 2 && s[-1].kind() == Symbol::kRule && s[-2].kind() == Symbol::kCapture;
         const uint32_t open = captures == 0 ? 0 : facts_->outer(captures);
         for (At a : here)
-          for (const Reading& reading : facts_->readings(captures, a, read)) {
+          for (const Reading& reading : facts_->readings(captures, a, {read})) {
             const Facts::Head head = facts_->reader(s->rule_id(), reading);
             const bool fits = ruled && reading.kind == Reading::kFresh && base_.compares(s->rule_id());
             for (At e : exits(head, a)) {
