@@ -8,7 +8,7 @@
 
 #include "base/depth.h"
 #include "numbers/fixed.h"
-#include "schema/numbers.h"
+#include "schema/witness.h"
 
 namespace structgen {
 

@@ -123,21 +123,6 @@ bool Numbers::hard(FormulaId p) {
   return out;
 }
 
-bool asks_whole(FormulaSpace& formulas, FormulaId p) {
-  const Formula& f = formulas[p];
-  if (f.op == Op::kInteger) return true;
-  if (f.op == Op::kEqual) return formulas.decimal(f.a).integer();
-  return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas.kids(p), [&](FormulaId k) {
-           return formulas[k].op == Op::kEqual && asks_whole(formulas, k);
-         });
-}
-
-bool names_fractions(FormulaSpace& formulas, FormulaId p) {
-  return std::ranges::any_of(formulas.kids(p), [&](FormulaId k) {
-    return formulas[k].op == Op::kEqual && !asks_whole(formulas, k);
-  });
-}
-
 // Where the lexemes of a part of what is offered are looked up.
 Numbers::Domain Numbers::kid_domain(FormulaId p, Domain domain) {
   if (!is(domain, kOffered)) return domain;

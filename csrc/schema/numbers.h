@@ -29,11 +29,6 @@
 
 namespace structgen {
 
-// `integer`, and constants that are all whole: what is written without a point in the plain spelling.
-bool asks_whole(FormulaSpace& formulas, FormulaId p);
-// Constants among which one has a fraction: where 0.5 may be written, 1 may be 1.0.
-bool names_fractions(FormulaSpace& formulas, FormulaId p);
-
 class Numbers {
  public:
   Numbers(FormulaSpace& formulas, RegexArena& regexes, NumberSpelling spelling)

@@ -1,6 +1,7 @@
-// Typed formulas that plainly hold for some text or number: seen without an automaton. See witness.cc.
+// What is seen of a typed formula without an automaton: that it holds for some text or number, that its
+// numbers are whole.
 //
-// In: a formula restricted to strings or numbers. Out: true where a value is seen at once. Cost: linear in
+// In: a formula restricted to strings or numbers. Out: true where that is seen at once. Cost: linear in
 // its atoms.
 #pragma once
 
@@ -9,5 +10,10 @@
 namespace structgen {
 
 bool plainly_nonempty(FormulaSpace& formulas, FormulaId p);
+
+// `integer`, and constants that are all whole: what is written without a point in the plain spelling.
+bool asks_whole(FormulaSpace& formulas, FormulaId p);
+// Constants among which one has a fraction: where 0.5 may be written, 1 may be 1.0.
+bool names_fractions(FormulaSpace& formulas, FormulaId p);
 
 }  // namespace structgen
