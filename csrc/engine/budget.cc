@@ -198,7 +198,8 @@ std::vector<TokenId> Budget::plan(StateId s) {
   if (from == Finish::kFound) return epoch_.found.at(s.v);
   if (from == Finish::kBytes) return out;
   std::vector<Piece> pieces;
-  spell(grammar_.vocabulary().trie(), epoch_.completion.of(from == Finish::kBlind ? epoch_.masks.blind(s) : s), pieces);
+  spell(grammar_.vocabulary().trie(),
+        epoch_.completion.of(from == Finish::kBlind ? epoch_.masks.blind(s) : s), pieces);
   for (const Piece& p : pieces) out.push_back(p.token);
   return out;
 }

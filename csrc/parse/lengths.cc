@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kOpen = Lengths::kFar + 1;  // of a rule in progress
 constexpr uint32_t kEscaped = 6;               // bytes of an escape
 constexpr uint32_t kSpelled = 12;              // that an escape begun may still take
-constexpr uint32_t kSteps = 5'000;             // rules that one question looks at: an object has one a property
+constexpr uint32_t kSteps = 5'000;  // rules that one question looks at: an object has one a property
 
 uint32_t sum(uint64_t a, uint64_t b) {
   return static_cast<uint32_t>(std::min<uint64_t>(a + b, Lengths::kFar));

@@ -71,8 +71,8 @@ bool RegexArena::has_known_text(RegexId r) const {
   return false;
 }
 
-// Whether a text that a lazy part of a conjunction knows is one of the whole. A divisor of nine digits has its next
-// multiple at hand, which a search would have to find among a billion texts.
+// Whether a text that a lazy part of a conjunction knows is one of the whole. A divisor of nine digits has
+// its next multiple at hand, which a search would have to find among a billion texts.
 bool RegexArena::has_lazy_text(RegexId r) {
   const RegexNode n = nodes_[r.v];
   if (n.kind != RegexKind::kAnd) return false;
