@@ -412,7 +412,9 @@ OPEN: list[tuple[Any, list[str], list[str], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "good", "bad", "junk"), OPEN, ids=[str(row[0])[:40] for row in OPEN])
+@pytest.mark.parametrize(
+    ("kind", "good", "bad", "junk"), OPEN, ids=[getattr(row[0], "__name__", str(row[0]))[:40] for row in OPEN]
+)
 def test_which_types_are_open(
     kind: Any, good: list[str], bad: list[str], junk: list[str], compiler: sg.Compiler
 ) -> None:

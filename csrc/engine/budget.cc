@@ -433,9 +433,8 @@ std::optional<bool> Budget::fits(std::size_t budget) {
   if (n > 0 && needed(past_[n - 1]) > budget + 1) return std::nullopt;  // planned() may have the token
   uint64_t work = kMaskReach;
   allow_outline(kMaskOutline);
-  const Reach::Answer found = few(here(), budget, work);
-  if (found == Reach::Answer::kUnknown) return std::nullopt;
-  return found == Reach::Answer::kYes;
+  // A mask looks for all its tokens with the work that there is here for one.
+  return few(here(), budget, work) == Reach::Answer::kNo ? std::optional(false) : std::nullopt;
 }
 
 // Where something was left out of a grammar, a larger language may lack what a smaller one has.

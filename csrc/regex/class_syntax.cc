@@ -118,7 +118,9 @@ std::optional<CodepointSet> shorthand(const PatternCursor& in, char letter) {
   const bool unicode = in.flavor == Flavor::kPython && !in.flags.ascii;
   switch (letter) {
     case 'd': return unicode ? python_digit() : ascii_digit();
-    case 'w': return unicode ? python_word() : ascii_word();
+    case 'w':  // with the flag i, ECMA's also takes what folds to a letter of it; Python's does not
+      if (in.flavor == Flavor::kEcma && in.flags.ignore_case) return case_closure(ascii_word());
+      return unicode ? python_word() : ascii_word();
     case 's':
       if (in.flavor == Flavor::kEcma) return ecma_space();
       return unicode ? python_space() : ascii_space();
@@ -203,7 +205,8 @@ EscapeResult read_escape(PatternCursor& in, std::size_t start, bool in_brackets)
     case 'P': {
       if (in.flavor == Flavor::kPython) in.fail("\\p is not Python's re", start);
       CodepointSet set = property(in, start);
-      return {true, 0, c == 'P' ? set.complement() : std::move(set)};
+      if (c == 'P') set = set.complement();
+      return {true, 0, in.flags.ignore_case ? case_closure(set) : std::move(set)};
     }
     default: break;
   }
@@ -228,7 +231,7 @@ CodepointSet dot_class(const PatternCursor& in) {
 
 CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
   const bool negated = in.eat("^");
-  std::vector<CodepointRange> ranges;
+  std::vector<CodepointRange> ranges, sets;  // characters that are written, and classes
   const auto item = [&]() -> EscapeResult {
     const std::size_t at = in.at;
     if (in.eat("\\")) return read_escape(in, at, true);
@@ -236,7 +239,7 @@ CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
   };
   const auto take = [&](const EscapeResult& e) {
     if (e.is_set) {
-      ranges.insert(ranges.end(), e.set.ranges().begin(), e.set.ranges().end());
+      sets.insert(sets.end(), e.set.ranges().begin(), e.set.ranges().end());
     } else {
       ranges.push_back({e.c, e.c});
     }
@@ -267,6 +270,8 @@ CodepointSet read_brackets(PatternCursor& in, std::size_t start) {
   ++in.at;
   CodepointSet set(std::move(ranges));
   if (in.flags.ignore_case) set = case_closure(set);
+  sets.insert(sets.end(), set.ranges().begin(), set.ranges().end());
+  set = CodepointSet(std::move(sets));
   return negated ? set.complement() : set;
 }
 

@@ -48,7 +48,8 @@ struct EscapeResult {
   uint32_t c = 0;
   CodepointSet set;
 };
-// `start` is the offset of the backslash, which has been read.
+// `start` is the offset of the backslash, which has been read. Flags (case) are applied to sets: Python's \w,
+// \d and \s and their complements are what they are without the flag.
 EscapeResult read_escape(PatternCursor& in, std::size_t start, bool in_brackets);
 
 // A bracket class whose '[' has been read; flags (case) applied.

@@ -154,7 +154,6 @@ uint32_t Parser::escape(std::size_t start) {
   if (c == 'k') in_.fail("back-references are not regular and cannot be enforced", start);
   EscapeResult e = read_escape(in_, start, false);
   if (!e.is_set) return character(e.c);
-  if (in_.flags.ignore_case && (c == 'p' || c == 'P' || c == 'w')) e.set = case_closure(e.set);
   return out_.add_class(std::move(e.set));
 }
 

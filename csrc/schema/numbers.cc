@@ -12,6 +12,11 @@
 
 namespace structgen {
 
+namespace {
+constexpr int64_t kFarBound = 30;         // digits of a bound
+constexpr std::size_t kShortDivisor = 3;  // digits of a divisor that is decided beside it
+}  // namespace
+
 NumberLanguage& Numbers::lexemes(Domain d) {
   const bool narrow = is(d, kNarrow), huge = d & kHuge;
   const NumberSpelling spelling = is(d, kWhole) ? NumberSpelling::kCanonical : spelling_;
@@ -211,6 +216,12 @@ bool Numbers::between(const Conditions& all, Domain domain, std::vector<RegexId>
       divisor = d;
     else if (!NumberLanguage::common_multiple(*divisor, d, *divisor))
       return false;
+  // What is left of such a number is decided by a search through all multiples beyond the bound.
+  const auto far = [](const std::optional<NumberLanguage::Bound>& b, bool beyond) {
+    return b && b->value.negative == beyond && b->value.scientific_exponent() >= kFarBound;
+  };
+  if (divisor->digits.size() > kShortDivisor && (far(all.low, false) || far(all.high, true)))
+    too_complex("multipleOf: a divisor of more than three digits beside a bound of more than 30 digits");
   RegexId out;
   if (!lexemes(domain).multiples_between(*divisor, all.low ? &*all.low : nullptr,
                                          all.high ? &*all.high : nullptr, out))
