@@ -221,6 +221,7 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"temprature": 1}, TypeError, "did you mean temperature="),
     ({"max_tokens": "3"}, TypeError, "max_tokens is a whole number, not '3'"),
     ({"max_tokens": True}, TypeError, "max_tokens is a whole number"),
+    ({"max_tokens": None}, TypeError, "max_tokens is a whole number, not None"),
     ({"top_k": 1.5}, TypeError, "top_k is a whole number"),
     ({"temperature": "hot"}, TypeError, "temperature is a number"),
     ({"stop": 3}, TypeError, "stop is a text or a list of texts"),
