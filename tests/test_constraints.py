@@ -202,6 +202,8 @@ MISTAKES: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"grammar": {"type": "object"}}, TypeError, "grammar= takes a compiled grammar"),
     ({"schema": 3}, ValueError, "a schema is an object"),
     ({"schema": ["yes", 3]}, ValueError, "choice="),
+    ({"schema": [1, 2]}, ValueError, r'values to choose from are \{"enum": \[...\]\}, texts are choice='),
+    ({"schema": []}, ValueError, "an empty list is no schema"),
     ({"schema": "order.json"}, ValueError, r"give (schema=)?pathlib.Path\('order.json'\)"),
     ({"schema": 'root ::= "a"'}, ValueError, "gbnf= or grammar="),
     ({"schema": re.compile("a")}, TypeError, "give regex="),
