@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ._siblings import beside
 from .conditions import Condition
-from .errors import GrammarError, StructgenError
+from .errors import GrammarError, StructgenError, UnsatisfiableSchema
 from .frontend.source import meant
 from .frontend.tool_calls import Begun, Call, CallReader, Part
 from .grammar import CompiledGrammar
@@ -135,7 +135,12 @@ class Constraint:
         except GrammarError as error:
             from .linting import enlarge
 
-            enlarge(error, self.schemas(), draft=how["draft"], registry=how["registry"])
+            schemas = self.schemas()
+            if self.python_type is not None and isinstance(error, UnsatisfiableSchema):
+                from .frontend.python_types import schema_of
+
+                schemas = [schema_of(self.value, how["extra_keys"] != "allow", how["digits"])[0]]
+            enlarge(error, schemas, draft=how["draft"], registry=how["registry"])
             raise error if not self.name else named(error, self.name, self.value) from None
 
     def schemas(self) -> list[Any]:

@@ -620,13 +620,17 @@ class Matcher:
             return
         if not self._core.fill_within(mask, row, max(0, max_tokens)):
             raise UnsatisfiableBudget(
-                f"the text cannot be completed within {max_tokens} tokens; {self._takes()}"
+                f"the text cannot be completed within {max_tokens} tokens; {self._takes(False)}"
             )
 
-    def _takes(self) -> str:
-        least, enough = self._core.tokens_needed(False)
-        if enough < 0:
+    def _takes(self, search: bool) -> str:
+        """What the text takes, in words; `search` as `_bounds` has it."""
+        try:
+            least, enough = self.token_bounds() if search else self._bounds(False)
+        except UnsatisfiableBudget:
             return "no tokens of the vocabulary complete it"
+        except BudgetExceeded:
+            return "no tokens of the vocabulary were found to complete it"
         return f"it takes {'' if least == enough else 'at most '}{enough}, end of sequence included"
 
     def tokens_needed(self) -> int:
@@ -875,14 +879,15 @@ def fill_bitmasks(
     return None
 
 
-def can_end_within(grammar: CompiledGrammar, tokens: int) -> bool:
+def can_end_within(grammar: CompiledGrammar, tokens: int, whose: str = "") -> bool:
     """Whether the grammar can promise an end within so many tokens; about the cost of a mask at most.
 
-    False: no completion was found at all, and none was ruled out.
+    False: no completion was found at all, and none was ruled out. `whose` stands behind the number of tokens
+    in an error, and says what leaves so few.
 
     Raises:
         UnsatisfiableBudget: it is proved that nothing fits, or nothing that fits was found and more tokens
-            are known to suffice. Going on without a promise would cut most of those texts off.
+            are known to suffice; it names them. Going on without a promise would cut most of those texts off.
         SchemaTooComplex: what is allowed first is too much to tell.
         ValueError: a negative number.
     """
@@ -891,14 +896,16 @@ def can_end_within(grammar: CompiledGrammar, tokens: int) -> bool:
     try:
         enough = matcher._bounds(False)[1]
         if enough > tokens:
-            matcher.fill_bitmask(allocate_bitmask(1, grammar.vocabulary.vocab_size))
+            matcher.fill_bitmask(allocate_bitmask(1, grammar.vocabulary.vocab_size), max_tokens=tokens)
     except UnsatisfiableBudget:
-        raise
+        raise UnsatisfiableBudget(
+            f"the text cannot be completed within {tokens} tokens{whose}; {matcher._takes(True)}"
+        ) from None
     except BudgetExceeded:
         if enough is None:
             return False
         raise UnsatisfiableBudget(
-            f"no text of the grammar is known to fit {tokens} tokens; {enough} are known to suffice"
+            f"no text of the grammar is known to fit {tokens} tokens{whose}; {enough} are known to suffice"
         ) from None
     return True
 

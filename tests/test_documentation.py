@@ -315,6 +315,7 @@ def test_the_table_of_types() -> None:
     def book(guest: str) -> None: ...
 
     names["book"] = book
+    names["Place"] = typing.NamedTuple("Place", [("row", int), ("seat", str)])
     compiler, checked = sg.Compiler(sg.Vocabulary.from_file(embedded.path())), 0
     for kinds, _, taken, refused in _rows("docs/types.md", "What is written"):
         for kind in _code(kinds):

@@ -17,6 +17,7 @@ import structgen as sg
 from oracles.speculative import TOKENS, TableModel
 from oracles.tasks import Context
 from structgen._draws import Noise, draw
+from structgen.constraints import constraint_of
 from structgen.generation import Sampling, generate
 from structgen.lm.base import ContextTooLong, LanguageModelError
 
@@ -143,8 +144,30 @@ def test_a_budget_completes_the_text() -> None:
     for seed in range(10):
         result = generate(TableModel(seed), "go", SCHEMA, max_tokens=30, temperature=1.0, seed=seed)
         assert result.finish_reason == "stop" and len(result.tokens) <= 30
-    with pytest.raises(sg.UnsatisfiableBudget):
-        generate(TableModel(), "go", SCHEMA, max_tokens=3)
+
+
+CONSTRAINTS: list[dict[str, Any]] = [
+    {"schema": SCHEMA}, {"regex": "[a-d]{20,40}x"}, {"choice": ["a long answer", "a longer answer"]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_too_few_tokens_are_refused_with_the_number_it_takes(constraint: dict[str, Any]) -> None:
+    lm = TableModel()
+    made = constraint_of(constraint)
+    assert made is not None
+    takes = made.compile(sg.Compiler(lm.vocabulary)).matcher().tokens_needed()
+    said = f"cannot be completed within 3 tokens; it takes {takes}, end of sequence included"
+    how = {**constraint, "max_tokens": 3}
+    with pytest.raises(sg.UnsatisfiableBudget, match=said):
+        generate(lm, "go", **how)
+    with pytest.raises(sg.UnsatisfiableBudget, match=said):
+        list(sg.stream(lm, "go", **how))
+    (failed,) = sg.generate_many(lm, ["go"], **how)
+    assert isinstance(failed, sg.Failed) and said in str(failed.error)
+    short = "within 4 tokens, which the prompt leaves of the model's context of 6; it takes"
+    with pytest.raises(sg.UnsatisfiableBudget, match=short):
+        generate(TableModel(max_context=6), "go", **constraint)
 
 
 @pytest.mark.parametrize("speculate", [None, "auto"])

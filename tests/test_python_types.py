@@ -314,5 +314,24 @@ def test_what_only_parsing_tells_is_reported_for_new_paths_too(compiler: sg.Comp
 
 
 def test_a_pattern_that_pydantic_refuses_is_an_error_of_structgens(compiler: sg.Compiler) -> None:
-    with pytest.raises(sg.GrammarError, match="no JSON Schema"):
+    with pytest.raises(sg.GrammarError, match="no JSON Schema.*: look-around, .* is not supported$"):
         compiler.json_schema(Annotated[str, pydantic.Field(pattern=r"^(?=a).*z$")])
+
+
+def test_bounds_of_a_type_that_exclude_each_other_are_named() -> None:
+    with pytest.raises(sg.UnsatisfiableSchema, match="#/maximum: 3 and #/minimum: 5 exclude each other"):
+        sg.generate(None, "x", Annotated[int, pydantic.Field(ge=5, le=3)])
+
+
+@pytest.mark.parametrize("make", [dataclasses.dataclass, pydantic.dataclasses.dataclass])
+def test_a_field_that_is_not_given_is_not_written(compiler: sg.Compiler, make: Any) -> None:
+    class Box:
+        width: int
+        area: int = dataclasses.field(init=False)
+
+        def __post_init__(self) -> None:
+            self.area = self.width**2
+
+    grammar = compiler.json_schema(make(Box), whitespace="compact")
+    assert grammar.parse('{"width":3}').area == 9
+    assert not grammar.matcher().accept_bytes('{"width":3,')

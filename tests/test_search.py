@@ -415,7 +415,8 @@ def changed(state: Any, random: np.random.Generator) -> None:
 
 def test_a_limit_that_cut_texts_off_is_named() -> None:
     compiler = sg.Compiler(TableModel(0).vocabulary)
-    found = sg.search(TableModel(0), [], compiler.regex("a{7,9}"), max_tokens=3)
+    with pytest.warns(RuntimeWarning, match="no text has weight"):
+        found = sg.search(TableModel(0), [], compiler.regex("a{7,9}"), max_tokens=3)
     assert not len(found) and found.stopped == "exhausted"
     assert len(found.reasons) == 1
     assert "cannot be completed within 3 tokens; it takes at most 8" in found.reasons[0]

@@ -45,6 +45,8 @@ def schema_of(
     """
     if isinstance(kind, list | tuple) and kind:
         return tools(list(kind), closed, digits)
+    if isinstance(kind, list | tuple):
+        raise GrammarError("an empty list is no schema: choice= and tools= take lists that hold something")
     if kind is None:  # as annotations write it
         kind = type(None)
     if not _is_type(kind):
@@ -63,13 +65,13 @@ def schema_of(
         document = python_values.document(adapter, closed, digits)
     except ImportError as e:  # EmailStr: pydantic names the package and the command that installs it
         raise GrammarError(f"no JSON Schema for {_name(kind)}: {e}") from None
-    except (pydantic.PydanticUserError, NameError) as e:  # NameError: an annotation that is not defined yet
-        raise GrammarError(f"no JSON Schema for {_name(kind)}: {str(e).splitlines()[0]}") from None
     except (
+        pydantic.PydanticUserError,
+        NameError,  # an annotation that is not defined yet
         pydantic.errors.PydanticSchemaGenerationError,
-        _schema_error(),
-    ) as e:  # a pattern that Rust refuses
-        raise GrammarError(f"no JSON Schema for {_name(kind)}: {str(e).splitlines()[0]}") from None
+        _schema_error(),  # a pattern that Rust refuses
+    ) as e:
+        raise GrammarError(f"no JSON Schema for {_name(kind)}: {_reason(e)}") from None
     return document, adapter.validate_json
 
 
@@ -139,6 +141,8 @@ def _tool(tool: Any, closed: bool, digits: int | None) -> tuple[str, Any, Parser
         return tool.__name__, document, parse
     if not isinstance(tool, dict):
         hint = "; texts to choose from are choice=" if isinstance(tool, str) else ""
+        if tool is None or isinstance(tool, bool | int | float):
+            hint = '; values to choose from are {"enum": [...]}, texts are choice='
         raise GrammarError(f"a tool is a function or an object with a name, not {tool!r:.60}{hint}")
     inner = tool.get("function", tool)
     name = inner.get("name") if isinstance(inner, dict) else None
@@ -210,6 +214,12 @@ def _pydantic() -> Any:
 
 def _parse_json(text: str | bytes) -> Any:
     return json.loads(text)
+
+
+def _reason(error: Exception) -> str:
+    """The first line of pydantic's message; with the last one, which has the reason, where it ends open."""
+    first, *more = str(error).splitlines()
+    return f"{first} {more[-1].strip().removeprefix('error: ')}" if first.endswith(":") and more else first
 
 
 def _name(kind: Any) -> str:

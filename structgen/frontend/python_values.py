@@ -499,6 +499,8 @@ class _Generator(GenerateJsonSchema):
         return self._other_names(out, schema["fields"])
 
     def dataclass_args_schema(self, schema: Any) -> Document:
+        """Without fields of `init=False`: the validator drops what is written for them."""
+        schema = {**schema, "fields": [f for f in schema["fields"] if f.get("init", True)]}
         out = self._closed(super().dataclass_args_schema(schema), schema, self._config.extra)
         return self._other_names(out, {f["name"]: f for f in schema["fields"]})
 

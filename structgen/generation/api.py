@@ -188,8 +188,8 @@ def generate(model: Any, prompt: Any, schema: Any = None, **options: Any) -> Any
 
     Where the text ends:
         max_tokens: ids drawn at most, end-of-sequence included; less where the model's context ends.
-        stop: a text or several; the result ends before the one that is whole first: of "ab" and "b" both end
-            with the same character, and the text before the longer one is left.
+        stop: a text or several; the result ends where the stop text begins that is complete first. "ab" and
+            "b" are complete with the same character; then it ends before the longer one.
         complete: allow only tokens after which the text can still be completed within `max_tokens`.
 
     What else:

@@ -119,10 +119,10 @@ class Settings:
     stops: tuple[str, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
-        for name in ("max_tokens", "n", "top_k"):
-            value = getattr(self, name)
-            if value is not None:
-                whole(name, value, 1)
+        whole("max_tokens", self.max_tokens, 1)
+        whole("n", self.n, 1)
+        if self.top_k is not None:
+            whole("top_k", self.top_k, 1)
         for name in ("top_logprobs", "retries", "seed"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 0)

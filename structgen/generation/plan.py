@@ -180,15 +180,18 @@ class Plan:
                 text.bound = narrowed(self.grammar, text.tokens, self.budget)
 
 
-def promised(settings: Settings, grammar: CompiledGrammar | None, room: int) -> int | None:
+def promised(lm: LanguageModel, settings: Settings, grammar: CompiledGrammar | None, room: int) -> int | None:
     """The budget that the answer keeps: `room`, or None where nothing is promised. A promise that was asked
     for and cannot be given is a Python warning. Errors: as `can_end_within`."""
     if not settings.complete or grammar is None:
         return None
-    if can_end_within(grammar, room):
+    whose = ""
+    if room < settings.max_tokens:
+        whose = f", which the prompt leaves of the model's context of {lm.max_context}"
+    if can_end_within(grammar, room, whose):
         return room
     warnings.warn(
-        f"no completion of the grammar was found, so the answer may be cut off after {room} tokens",
+        f"no completion of the grammar was found, so the answer may be cut off after {room} tokens{whose}",
         RuntimeWarning,
         stacklevel=outside(),
     )
@@ -210,7 +213,7 @@ def planned(
     clock.lap("compile")
     grammar = asked.grammar
     room = room_after(lm, asked.start, settings.max_tokens)
-    budget = promised(settings, grammar, room)
+    budget = promised(lm, settings, grammar, room)
     if sampling is None:
         sampling = settings.sampling(lm.vocabulary.vocab_size, lm.vocabulary.special_tokens)
     return Plan(

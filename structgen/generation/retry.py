@@ -27,7 +27,7 @@ def again(plan: Plan, failed: InvalidValue, clock: Clock) -> Plan:
     """The plan of the next attempt."""
     attempt = plan.attempt + 1
     if plan.settings.on_invalid == "forbid" and (grammar := _without(plan, failed)) is not None:
-        budget = promised(plan.settings, grammar, plan.room)
+        budget = promised(plan.lm, plan.settings, grammar, plan.room)
         clock.lap("compile")
         return replace(plan, grammar=grammar, budget=budget, attempt=attempt)
     prompt = _told(plan.prompt, failed)

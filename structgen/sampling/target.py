@@ -25,6 +25,7 @@ import hashlib
 import json
 import math
 import threading
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -37,6 +38,7 @@ from .._array_file import vocabulary_digest
 from .._checks import number, whole
 from ..errors import BudgetExceeded, StructgenError, UnsatisfiableBudget
 from ..grammar import fill_bitmasks
+from ..linting import outside
 from ..lm.base import check_logprobs
 from ..logits import Brief, allocate_bitmask, brief_row, masked_logsumexp
 from . import vector as vectors
@@ -489,6 +491,7 @@ class Target:
             self.grammar.matcher().fill_bitmask(mask, max_tokens=self.max_tokens)
         except UnsatisfiableBudget as error:
             self.remark = f"no text has weight: {error}"
+            warnings.warn(self.remark, RuntimeWarning, stacklevel=outside())
         except BudgetExceeded:
             if self.budget == "reject":
                 return
