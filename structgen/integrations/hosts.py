@@ -19,6 +19,7 @@ into the host's own. What hosts have in common is here, and tests/test_hosts.py 
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,9 @@ __all__ = ["HostEngine", "HostRequest", "compiled", "fill_rows", "request_of", "
 
 # What is made of a new grammar in the compile thread beyond its first mask: masks of a random text.
 _FIRST_STEPS, _FIRST_SECONDS = 16, 0.03
+
+
+_READERS = ("structgen.frontend.gbnf", "structgen.frontend.structural_tag", "structgen.frontend.lark")
 
 
 class HostEngine:
@@ -82,6 +86,8 @@ class HostEngine:
         self.options: dict[str, Any] = dict(options or {})
         compiler = self.compiler
         self.telemetry: Telemetry = Telemetry(log, lambda: compiler.byte_size)
+        for reader in _READERS:  # the first request of a kind does not wait for its reader to be imported
+            importlib.import_module(reader)
 
     def compile(self, kind: str, text: Any, **options: Any) -> CompiledGrammar:
         """A grammar with the masks of its first tokens made, for a host's compile threads.
