@@ -291,7 +291,8 @@ def test_an_engine_has_its_readers_when_it_starts() -> None:
     code = (
         "import sys, structgen as sg\n"
         "from structgen.integrations.hosts import HostEngine\n"
-        "HostEngine(sg.Vocabulary.from_bytes([*(bytes([b]) for b in range(256)), b''], eos_token_ids=[256]))\n"
+        "texts = [*(bytes([b]) for b in range(256)), b'']\n"
+        "HostEngine(sg.Vocabulary.from_bytes(texts, eos_token_ids=[256]))\n"
         "assert 'structgen.frontend.gbnf' in sys.modules and 'lark' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
