@@ -214,7 +214,7 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 
 
 def test_include_knots_stay_small() -> None:
-    """A header and its `.cc` are one unit. Units that include each other in a circle can only be read together.
+    """A header and its `.cc` are one unit. Units that include each other in a circle are only read together.
     The largest is the solver with objects, plans and arrays. It had nine; it may only shrink."""
     graph: dict[str, set[str]] = {}
     for file, _, name in includes():
