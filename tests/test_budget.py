@@ -327,7 +327,7 @@ def test_allowed_iff_it_can_be_finished(index: int) -> None:
                 assert within[token] or not fits or not whole, (shown, left)
                 if within[token] and not fits:
                     assert oracle.mask_of(fork, SIZE, left - 1).any(), (shown, left)
-                assert not fits or fork.is_terminated() or fork.tokens_needed() <= left - 1
+                assert not fits or fork.is_terminated() or enough(fork) <= left - 1
             assert matcher.accept_token(int(source.choice(np.flatnonzero(within))))
             left -= 1
         assert left >= 0

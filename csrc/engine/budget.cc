@@ -251,17 +251,20 @@ Reach::Answer Budget::within(StateId s, std::size_t budget, uint64_t& work, std:
   if (budget > kDeep) return Reach::Answer::kUnknown;
   const Reach::Answer out = epoch_.reach.within(any, budget, work);
   if (out != Reach::Answer::kYes || (any == s && !way)) return out;
+  // The first way of all where that is told in time: which one the search met depends on earlier ones.
   std::vector<TokenId> tokens;
-  if (!way) {
-    StateId to = any;
-    tokens = epoch_.reach.way(to);
-    const std::vector<TokenId> rest = plan(to);
-    tokens.insert(tokens.end(), rest.begin(), rest.end());
-    if (follow(s, tokens)) return out;
-  }
-  if (!first_way(epoch_.reach, any, budget, tokens, work) || (any != s && !follow(s, tokens)))
-    return Reach::Answer::kUnknown;
+  uint64_t first = std::min(work, kMaskReach);
+  if (!way || !first_way(epoch_.reach, any, budget, tokens, first)) tokens = met_way(epoch_.reach, any);
+  if (any != s && !follow(s, tokens)) return Reach::Answer::kUnknown;
   if (way) *way = std::move(tokens);
+  return out;
+}
+
+// The way that a search met.
+std::vector<TokenId> Budget::met_way(Reach& search, StateId s) {
+  std::vector<TokenId> out = search.way(s);
+  const std::vector<TokenId> rest = plan(s);
+  out.insert(out.end(), rest.begin(), rest.end());
   return out;
 }
 
@@ -296,7 +299,7 @@ Reach::Answer Budget::asked_within(StateId s, std::size_t budget, std::vector<To
       found = epoch_.exact_reach.least(s) > budget ? Reach::Answer::kNo
                                                    : epoch_.exact_reach.within(s, budget, exact_work);
       if (found == Reach::Answer::kYes && way && !first_way(epoch_.exact_reach, s, budget, *way, exact_work))
-        found = Reach::Answer::kUnknown;
+        *way = met_way(epoch_.exact_reach, s);
     }
   } else if (budget <= kDeep) {
     found = epoch_.reach.within(epoch_.masks.blind(s), budget, work);
@@ -359,6 +362,30 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
   return out;
 }
 
+// Of a mask with few tokens the one that leaves the fewest bytes, by their bound; -1: there are many. Bounds
+// of states that follow each other may differ by more than what was read: with a name begun, the dearest
+// counts.
+TokenId Budget::nearest() {
+  const Vocabulary& v = grammar_.vocabulary();
+  std::vector<uint32_t> row(v.words());
+  write_row(*epoch_.masks.mask(here()), v, row.data());
+  if (more_than(row, kFew)) return -1;
+  TokenId out = -1;
+  uint32_t least = Lengths::kFar;
+  for (uint32_t w = 0; w < row.size(); ++w)
+    for (uint32_t bits = row[w]; bits; bits &= bits - 1) {
+      const auto t = static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits)));
+      StateId s = here();
+      for (char b : v.bytes(t)) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
+      if (s == Parser::dead() || s == here()) continue;
+      if (const uint32_t bytes = epoch_.lengths.of(epoch_.masks.blind(s)); bytes < least) {
+        least = bytes;
+        out = t;
+      }
+    }
+  return out;
+}
+
 // The token that keeps the text completable in `budget` tokens where needed() is more: see the opening.
 Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
   const std::size_t n = past_.size() - 1;
@@ -369,11 +396,16 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
   std::size_t from = n;
   while (goes_back(from) && needed(past_[from - 1]) > left(from - 1)) --from;
   std::vector<TokenId> way;
-  if (goes_back(from))
+  if (goes_back(from)) {
     way = plan(past_[--from]);
-  else if (const Reach::Answer found = sought_within(past_[from], left(from), &way);
-           found != Reach::Answer::kYes && from == n)
+    if (epoch_.needed.at(past_[from].v).from == Finish::kBytes) {
+      next = nearest();
+      return next < 0 ? Reach::Answer::kUnknown : Reach::Answer::kYes;
+    }
+  } else if (const Reach::Answer found = sought_within(past_[from], left(from), &way);
+             found != Reach::Answer::kYes && from == n) {
     return found;
+  }
   for (std::size_t k = from;; ++k) {
     const bool on = k - from < way.size();
     if (k == n && on) {
@@ -901,9 +933,9 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   const bool exact = !enough && budget <= kExact;
   if (enough) {
     next = epoch_.needed.at(here().v).next;
-  } else {
-    const Reach::Answer found = exact ? asked_within(here(), budget, nullptr) : planned(budget, next);
-    if (found == Reach::Answer::kUnknown && !exact) unknown(budget);
+  } else if (!exact) {
+    const Reach::Answer found = planned(budget, next);
+    if (found == Reach::Answer::kUnknown) unknown(budget);
     if (found == Reach::Answer::kNo) return false;
   }
   // With tokens to spare, those that stay inside a run of characters need no look: they leave the rest as it
@@ -985,7 +1017,9 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   }
   if (by_text) keep_finished(row, budget);
   if (next < 0 && std::all_of(row, row + v.words(), [](uint32_t word) { return word == 0; })) {
-    const Reach::Answer found = planned(budget, next);
+    const bool bytes = enough && epoch_.needed.at(here().v).from == Finish::kBytes;
+    if (bytes) next = nearest();
+    const Reach::Answer found = bytes && next >= 0 ? Reach::Answer::kYes : planned(budget, next);
     if (found == Reach::Answer::kUnknown) unknown(budget);
     if (found == Reach::Answer::kNo) return false;
   }

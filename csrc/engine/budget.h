@@ -65,6 +65,8 @@ class Budget {
   Reach::Answer find(StateId s, bool asked);
   Reach::Answer within(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way);
   bool first_way(Reach& search, StateId s, std::size_t k, std::vector<TokenId>& out, uint64_t& work);
+  TokenId nearest();
+  std::vector<TokenId> met_way(Reach& search, StateId s);
   Reach::Answer asked_within(StateId s, std::size_t budget, std::vector<TokenId>* way);
   Reach::Answer sought_within(StateId s, std::size_t budget, std::vector<TokenId>* way);
   std::size_t least(StateId s) const;
