@@ -251,11 +251,16 @@ Reach::Answer Budget::within(StateId s, std::size_t budget, uint64_t& work, std:
   if (budget > kDeep) return Reach::Answer::kUnknown;
   const Reach::Answer out = epoch_.reach.within(any, budget, work);
   if (out != Reach::Answer::kYes || (any == s && !way)) return out;
-  // The first way of all where that is told in time: which one the search met depends on earlier ones.
-  std::vector<TokenId> tokens;
+  // Any way does where no way is asked for. Else the first of all, where that is told in time: which one the
+  // search met depends on earlier ones.
+  std::vector<TokenId> tokens = met_way(epoch_.reach, any);
+  const bool met = follow(s, tokens);
+  if (met && !way) return out;
   uint64_t first = std::min(work, kMaskReach);
-  if (!way || !first_way(epoch_.reach, any, budget, tokens, first)) tokens = met_way(epoch_.reach, any);
-  if (any != s && !follow(s, tokens)) return Reach::Answer::kUnknown;
+  if (std::vector<TokenId> best; first_way(epoch_.reach, any, budget, best, first) && follow(s, best))
+    tokens = std::move(best);
+  else if (!met)
+    return Reach::Answer::kUnknown;
   if (way) *way = std::move(tokens);
   return out;
 }

@@ -146,12 +146,17 @@ void Reach::learn(StateId s, std::span<const TokenId> tokens) {
   }
 }
 
+// Every step leaves a token less: what `needed` knows of a state is followed where it is less, and a way that
+// grows is none.
 std::vector<TokenId> Reach::way(StateId& s) {
   std::vector<TokenId> out;
-  for (auto it = found_.find(s.v); !parser_.state(s).accepting && it != found_.end(); it = found_.find(s.v)) {
-    out.push_back(it->second.next);
+  for (std::size_t left = known(s); left < kFar && known(s) <= left && !parser_.state(s).accepting; --left) {
+    const auto found = found_.find(s.v);
+    const auto it = needed_.find(s.v);
+    if (found == found_.end() || (it != needed_.end() && it->second.tokens <= found->second.tokens)) break;
+    out.push_back(found->second.next);
     if (limited_) s = parser_.begin_token(s);
-    for (char b : vocabulary_.bytes(it->second.next)) s = begin(parser_.step(s, static_cast<uint8_t>(b)));
+    for (char b : vocabulary_.bytes(found->second.next)) s = begin(parser_.step(s, static_cast<uint8_t>(b)));
   }
   return out;
 }
