@@ -70,13 +70,13 @@ BUGS = (
     Bug(
         "plain numbers: a whole number may be written with a point",
         "csrc/schema/numbers.cc",
-        "return whole(p) ? kWhole : kOffered;",
-        "return kOffered;",
+        "return whole(p) ? of(kWhole, domain) : domain;",
+        "return domain;",
     ),
     Bug(
         "plain numbers: a complement is taken from what is offered, so that 1.0 is no 1",
         "csrc/schema/numbers.cc",
-        "const Domain all = domain == kOffered ? kAll : domain;",
+        "const Domain all = is(domain, kOffered) ? of(kAll, domain) : domain;",
         "const Domain all = domain;",
     ),
     Bug(
