@@ -620,13 +620,13 @@ class Matcher:
             return
         if not self._core.fill_within(mask, row, max(0, max_tokens)):
             raise UnsatisfiableBudget(
-                f"the text cannot be completed within {max_tokens} tokens; {self._takes(False)}"
+                f"the text cannot be completed within {max_tokens} tokens; {self._takes()}"
             )
 
-    def _takes(self, search: bool) -> str:
-        """What the text takes, in words; `search` as `_bounds` has it."""
+    def _takes(self) -> str:
+        """What the text takes, in words. Costs as much as `token_bounds`."""
         try:
-            least, enough = self.token_bounds() if search else self._bounds(False)
+            least, enough = self.token_bounds()
         except UnsatisfiableBudget:
             return "no tokens of the vocabulary complete it"
         except BudgetExceeded:
@@ -899,7 +899,7 @@ def can_end_within(grammar: CompiledGrammar, tokens: int, whose: str = "") -> bo
             matcher.fill_bitmask(allocate_bitmask(1, grammar.vocabulary.vocab_size), max_tokens=tokens)
     except UnsatisfiableBudget:
         raise UnsatisfiableBudget(
-            f"the text cannot be completed within {tokens} tokens{whose}; {matcher._takes(True)}"
+            f"the text cannot be completed within {tokens} tokens{whose}; {matcher._takes()}"
         ) from None
     except BudgetExceeded:
         if enough is None:

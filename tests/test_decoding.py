@@ -395,7 +395,7 @@ def test_the_embedded_model_reads_messages() -> None:
         {"role": "user", "content": [{"type": "text", "text": "She lives in Oslo"}]},
     ]
     assert sg.generate(None, messages, schema).tokens == want
-    with pytest.raises(ValueError, match="plain format"):
+    with pytest.raises(ValueError, match="plain prompts have none"):
         sg.generate(None, messages, schema, format="plain")
 
 

@@ -910,6 +910,7 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
 
 // Of a mask the tokens that leave enough of the budget.
 bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
+  if (budget == 0) return false;
   const Vocabulary& v = grammar_.vocabulary();
   if (budget == 1 && epoch_.parser.state(here()).accepting) {
     std::fill(row, row + v.words(), 0u);
