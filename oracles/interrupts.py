@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ALLOWED = 0.1  # seconds
 # Processor time of three threads; time on the clock of a machine that may be busy. The calls would take ten.
-# Lark: 76 ms of Python in one piece on an idle machine, 121 ms measured once beside other tests. A vocabulary:
+# Lark: 76 ms of Python in one piece on an idle machine, 121 ms once beside other tests. A vocabulary:
 # a list of six million tokens is copied in one piece, 70 ms on an idle machine and 268 ms on a slower one.
 MORE = {"batch": 0.4, "a lock that another thread holds": 2.0, "Lark": 0.2, "a vocabulary": 0.6}
 
