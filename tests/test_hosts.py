@@ -6,10 +6,12 @@ The oracle is a plain matcher that replays what was accepted. tests/hosts/ runs 
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -201,6 +203,41 @@ def test_an_operator_sees_what_happens(caplog: pytest.LogCaptureFixture) -> None
     ):  # fmt: skip
         assert [a for a, text in said if words in text] == [level], (words, said)
     assert "4 constraints (1 remembered, 1 refused, 1 not enforced whole)" in engine.telemetry.line()
+
+
+def test_prometheus_sums_the_counters_of_several_processes(tmp_path: Path) -> None:
+    """As SGLang's and vLLM's `/metrics` do: engines count in processes of their own."""
+    engine = """
+import numpy as np
+from oracles.harness import WORDS, vocabulary
+from structgen.integrations.hosts import HostEngine
+
+for _ in range(2):  # both count into one metric
+    engine = HostEngine(vocabulary(WORDS), log="some.host")
+    request = engine.request(engine.compile("regex", "[ab]+"))
+    request.fill(np.zeros((1, (WORDS.size + 31) // 32), np.int32), 0)
+"""
+    front = """
+from prometheus_client import CollectorRegistry, generate_latest, multiprocess
+
+registry = CollectorRegistry()
+multiprocess.MultiProcessCollector(registry)
+print(generate_latest(registry).decode())
+"""
+    said = ""
+    for script in (engine, engine, front):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)},
+            cwd=Path(__file__).parents[1],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        said = done.stdout
+    values = dict(line.rsplit(" ", 1) for line in said.splitlines() if line and not line.startswith("#"))
+    assert values["structgen_masks_total"] == values["structgen_compiles_total"] == "4.0"
+    assert float(values["structgen_mask_seconds_total"]) > 0 and values["structgen_inexact_total"] == "0.0"
 
 
 def test_a_mask_under_limits_is_counted_as_inexact() -> None:

@@ -399,3 +399,16 @@ def test_a_long_text_costs_one_accept_a_step(compiler: Any) -> None:
     tracks = processor._batch.rows._pools[0].tracks
     assert len(tracks) == 1 and tracks[0].matcher.num_steps == 299
     assert np.isfinite(processor(torch.tensor([[7] + [a] * 5]), scores)[0, a].item())
+
+
+def test_masks_and_failed_rows_are_counted() -> None:
+    """A row that stays without a mask has failed once."""
+    vocabulary = sg.Vocabulary.from_bytes([None, b"", *(bytes([b]) for b in range(256))], EOS)
+    good = sg.Compiler(vocabulary).regex("[ab]+")
+    bad = sg.Compiler(vocabulary).regex("[ab]{9}")
+    processor = LogitsProcessor([good, bad], prompt_lengths=0, max_new_tokens=4, on_error="eos")
+    for _ in range(2):
+        processor(torch.zeros(2, 0, dtype=torch.long), torch.zeros(2, WIDTH))
+        assert set(processor.errors) == {1}
+    found = processor.telemetry.counters
+    assert (found["masks"], found["inexact"], found["failed"]) == (4, 0, 1)

@@ -10,6 +10,7 @@ drafts may be asked about, come back shorter and be asked about again.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from ..errors import StructgenError, UnsatisfiableBudget
 from ..grammar import CompiledGrammar, Matcher, error_of_rows, fill_bitmasks
 from ..logits import allocate_bitmask
+from .telemetry import Telemetry
 
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
@@ -41,6 +43,7 @@ class Rows:
 
     Attributes:
         errors: with ``on_error="eos"``, the exception of each row of the last call without a mask, by row.
+        telemetry: counts and logs masks and what went wrong; grammars are compiled elsewhere.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Rows:
             raise ValueError(f"on_dead is 'eos' or 'all', not {on_dead!r}")
         self.vocabulary: Vocabulary = grammars[0].vocabulary
         self.errors: dict[int, Exception] = {}
+        self.telemetry: Telemetry = Telemetry("structgen.integrations.hosts", lambda: 0)
         self._pools = [_Pool(g) for g in grammars]
         self._max_new_tokens = max_new_tokens
         self._on_error = on_error
@@ -89,6 +93,7 @@ class Rows:
     def fill(self) -> Mask:
         """The masks after the texts of the last `follow`: int32, shape (rows, ceil(V/32))."""
         tracks = self._tracks
+        begun = time.perf_counter()
         mask = allocate_bitmask(len(tracks), self.vocabulary.vocab_size)
         errors: list[Exception | None] = [None] * len(tracks)
         if self._max_new_tokens is None:
@@ -103,7 +108,12 @@ class Rows:
                     self._fill_within(mask, row, track, self._max_new_tokens - len(track.seen))
                 except (StructgenError, MemoryError) as error:
                     errors[row] = error
+        before = self.errors
         self.errors = {row: error for row, error in enumerate(errors) if error is not None}
+        inexact = sum(not (t.dead or t.matcher.mask_exact) for t in tracks)
+        self.telemetry.filled(len(tracks), time.perf_counter() - begun, inexact)
+        for row in self.errors.keys() - before.keys():
+            self.telemetry.failed(self.errors[row])
         if self.errors and self._on_error == "raise":
             raise error_of_rows(errors)
         for row in self.errors:

@@ -46,6 +46,7 @@ from .rows import Mask, Rows, listed
 
 if TYPE_CHECKING:
     from ..vocabulary import Vocabulary
+    from .telemetry import Telemetry
 
 __all__ = ["LogitsProcessor", "prefix_allowed_tokens_fn"]
 
@@ -66,6 +67,7 @@ class LogitsProcessor(transformers.LogitsProcessor):
     Attributes:
         errors: with ``on_error="eos"``, the exception of each row of the last call that had none of its own
             mask, by row. What such a row holds is no text of the grammar.
+        telemetry: counts and logs masks and what went wrong.
 
     Raises:
         ValueError: no grammar, or grammars of different vocabularies; when called: rows that do not divide
@@ -88,6 +90,10 @@ class LogitsProcessor(transformers.LogitsProcessor):
     @property
     def errors(self) -> dict[int, Exception]:
         return self._batch.rows.errors
+
+    @property
+    def telemetry(self) -> Telemetry:
+        return self._batch.rows.telemetry
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.Tensor) -> torch.Tensor:
         """New scores, shape (rows, logits), any float type and device; `scores` stays as it is."""
