@@ -14,7 +14,7 @@
 #include "regex/charset.h"
 #include "regex/regex.h"
 #include "regex/syntax.h"
-#include "schema/format.h"
+#include "strings/format.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;

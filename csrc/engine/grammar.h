@@ -26,7 +26,7 @@
 #include "parse/productions.h"
 #include "parse/state.h"
 #include "regex/syntax.h"
-#include "schema/resolve.h"
+#include "schema/read/resolve.h"
 
 namespace structgen {
 
