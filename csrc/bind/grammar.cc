@@ -305,7 +305,7 @@ void bind_grammar(nb::module_& m) {
             marks = {before, middle, close, {}, blank};
             std::ranges::copy(after, marks.after.begin());
             p.text = {std::move(middle_text), std::move(close_text), std::move(key_never),
-                      entities ? Spelling::kAttribute : Spelling::kUtf8, newlines};
+                      entities ? &kEntities : &kUtf8, newlines};
             return part;
           },
           "part"_a, "before"_a, "middle"_a, "after"_a, "close"_a, "blank"_a, "middle_text"_a, "close_text"_a,

@@ -240,7 +240,7 @@ RegexId regex_of(RegexArena& r, const std::vector<ConditionStep>& condition) {
     charge();
     switch (c.kind) {
       case ConditionStep::kRegex:
-        stack.push_back(lower_utf8(r, parse_pattern(c.texts.at(0), Flavor::kPython, true), Match::kFull));
+        stack.push_back(lower(r, parse_pattern(c.texts.at(0), Flavor::kPython, true), Match::kFull));
         break;
       case ConditionStep::kContains: {
         std::vector<RegexId> parts;

@@ -180,9 +180,9 @@ void schema(Form& form, JsonPart& p) {
   form.field(p.text.middle);
   form.field(p.text.close);
   form.list(p.text.key_never, [&](std::string& text) { form.field(text); });
-  bool entities = p.text.keys == Spelling::kAttribute;
+  bool entities = p.text.keys == &kEntities;
   flag(form, entities);
-  p.text.keys = entities ? Spelling::kAttribute : Spelling::kUtf8;
+  p.text.keys = entities ? &kEntities : &kUtf8;
   flag(form, p.text.newlines);
 }
 

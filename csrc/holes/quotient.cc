@@ -478,8 +478,8 @@ void Quotient::cross_set(const Symbol* s, const Symbol* end, uint32_t captures, 
                          const std::vector<Symbol>& before, std::vector<At>& next, Alternatives& out) {
   const RegexId set = s->regex();
   const RuleId reader = s[1].rule_id();
-  if (regexes_.node(set).kind != RegexKind::kJsonSet) too_complex("a label that is no literal's");
-  const JsonSet of = regexes_.json_set_of(set);
+  if (regexes_.node(set).kind != RegexKind::kLiteralSet) too_complex("a label that is no literal's");
+  const LiteralSet of = regexes_.literal_set_of(set);
   const LiteralTable& table = regexes_.tables().table(of.table);
   const std::size_t words = (table.texts.size() + 63) / 64;
   const auto bits = [&](uint32_t label, std::vector<uint64_t>& to_bits) {

@@ -11,12 +11,11 @@ namespace structgen {
 
 namespace {
 constexpr std::size_t kMostBranches = std::size_t{64} << 20;  // bytes of what is remembered of branches
-constexpr uint32_t kStrides = 42;                             // of RegexArena::attached
 constexpr uint32_t kLarge = 64;  // nodes of a branch of which it is remembered what it does
 }  // namespace
 
 Strides& Strides::of(RegexArena& regexes, const Vocabulary& vocabulary) {
-  return regexes.attached<Strides>(kStrides, [&] { return std::make_shared<Strides>(regexes, vocabulary); });
+  return regexes.cache<Strides>(regexes, vocabulary);
 }
 
 Strides::Strides(RegexArena& regexes, const Vocabulary& vocabulary)

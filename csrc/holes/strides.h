@@ -37,7 +37,7 @@ struct Stride {
   mutable bool listed = false;
 };
 
-class Strides {
+class Strides : public RegexCache {
  public:
   // The table of a world, made on first use: `vocabulary` is the world's.
   static Strides& of(RegexArena& regexes, const Vocabulary& vocabulary);
@@ -45,7 +45,7 @@ class Strides {
   static constexpr uint32_t kRoot = 0;  // the set of places where a token begins
   const Stride& stride(RegexId r, uint32_t places);
   const std::vector<TokenId>& tokens(RegexId r, uint32_t places, std::size_t left);
-  std::size_t byte_size() const {
+  std::size_t byte_size() const override {
     return bytes_ + index_.byte_size() + known_.byte_size() + branch_index_.byte_size();
   }
   // The number of a set of places.

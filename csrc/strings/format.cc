@@ -284,15 +284,18 @@ static const Pattern& parsed(const FormatInfo& format) {
   return patterns[i];
 }
 
-RegexId format_json(RegexArena& arena, const FormatInfo& format) {
-  const uint32_t key = 100 + static_cast<uint32_t>(&format - kFormats);
-  if (const RegexId known = arena.remembered(key); known != RegexArena::empty()) return known;
-  const RegexId made = lower_json(arena, parsed(format), Match::kFull);  // remembers others
-  return arena.remembered(key) = made;
-}
+namespace {
+struct FormatLanguages : RegexCache {
+  std::array<RegexId, std::size(kFormats)> of{};  // empty(): not yet
+  std::size_t byte_size() const override { return sizeof(*this); }
+};
+}  // namespace
 
-RegexId format_text(RegexArena& arena, const FormatInfo& format, Spelling spelling) {
-  return lower_text(arena, parsed(format), Match::kFull, spelling);
+RegexId lower(RegexArena& arena, const FormatInfo& format, const Spelling& spelling) {
+  if (&spelling != &arena.spelling()) return lower(arena, parsed(format), Match::kFull, spelling);
+  const auto i = static_cast<std::size_t>(&format - kFormats);
+  if (const RegexId known = arena.cache<FormatLanguages>().of[i]; known != RegexArena::empty()) return known;
+  return arena.cache<FormatLanguages>().of[i] = lower(arena, parsed(format), Match::kFull, spelling);
 }
 
 }  // namespace structgen

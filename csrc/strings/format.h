@@ -1,6 +1,6 @@
 // The formats of JSON Schema as regular languages.
 //
-// In: a format name. Out: its language as a JSON string body (closing quote included, opening not).
+// In: a format name. Out: its language in any spelling.
 // Cost: a name is a linear search in kFormats (format.cc); a pattern is parsed once a process; lowering takes
 // from 10 us (uuid) to 300 (date-time) and 5 ms (idn-hostname), so callers keep the RegexId per arena.
 // Sources: RFC 3339, 5321, 6531, 1123, 5890-5893, 2673, 4291, 3986, 3987, 6570, 6901, ECMA-262.
@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "base/ids.h"
-#include "regex/charset.h"
+#include "regex/spelling.h"
 
 namespace structgen {
 
@@ -28,8 +28,7 @@ struct FormatInfo {
 const FormatInfo* find_format(std::string_view name);
 std::span<const FormatInfo> all_formats();
 
-RegexId format_json(RegexArena& arena, const FormatInfo& format);
-// The whole text in another spelling than JSON's; not remembered.
-RegexId format_text(RegexArena& arena, const FormatInfo& format, Spelling spelling);
+// The texts of a format, with what ends a text. In the arena's own spelling it is remembered.
+RegexId lower(RegexArena& arena, const FormatInfo& format, const Spelling& spelling);
 
 }  // namespace structgen

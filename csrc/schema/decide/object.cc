@@ -579,13 +579,11 @@ RegexId Objects::free_language(uint32_t s, uint32_t cls) {
   const Plan& plan = plans_[st.plan];
   RegexArena& regexes = solver_.regexes();
   std::vector<RegexId> taken;
-  if (!plan.names.empty()) taken.push_back(regexes.json_set(plan.table, {}, false));
-  for (uint32_t t : written_[st.written]) taken.push_back(regexes.json_set(t, {}, false));
+  if (!plan.names.empty()) taken.push_back(regexes.literal_set(plan.table, {}, false));
+  for (uint32_t t : written_[st.written]) taken.push_back(regexes.literal_set(t, {}, false));
   const RegexId language = plan.classes[cls].language;
   // Names and written keys exclude every spelling, so the rest is a language of bodies again.
-  return taken.empty()
-             ? language
-             : regexes.mark_body(regexes.minus(language, regexes.alt(std::span<const RegexId>(taken))));
+  return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));
 }
 
 RegexId Objects::free_texts(uint32_t s, uint32_t cls, RawStrings& spelling) {

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "base/work.h"
 #include "regex/charset.h"
+#include "strings/json_spelling.h"
 
 namespace structgen {
 
@@ -158,7 +159,7 @@ void Plans::expand_finite(Plan& plan) {
     const bool all = solver_.attempt(
         false, [&] { return regexes.enumerate(regexes.both(c.language, canonical), kFiniteClass, texts); });
     if (!all) return false;
-    for (std::string& t : texts) plan.names.push_back(formulas_.intern_text(Scalars::unspell(t)));
+    for (std::string& t : texts) plan.names.push_back(formulas_.intern_text(from_json_body(t)));
     return true;
   });
 }
@@ -170,7 +171,7 @@ void Plans::find_classes(Plan& plan) {
   if (plan.classes_known) return;
   RegexArena& regexes = solver_.regexes();
   std::vector<KeyClass> classes(1);
-  classes[0].language = json_string_body(regexes);
+  classes[0].language = any_body(regexes, regexes.spelling());
   for (uint32_t leaf : plan.leaves) {
     const RegexId language =
         solver_.attempt(RegexArena::poison(), [&] { return solver_.strings(FormulaId{leaf}); });
@@ -212,7 +213,7 @@ void Plans::count_keys(Plan& plan) {
     if (c.keys == kEndless) continue;
     plan.limited = true;
     for (const std::string& t : plan.texts)
-      if (c.keys > 0 && regexes.matches(c.language, Scalars::spell(t))) --c.keys;
+      if (c.keys > 0 && regexes.matches(c.language, json_body(t))) --c.keys;
   }
 }
 
@@ -307,7 +308,7 @@ bool Plans::hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls) {
   const uint64_t key = (static_cast<uint64_t>(x.language) << 32) | plan.names[name];
   if (const bool* known = region_names_.find(key)) return *known;
   const RegexId language = solver_.strings(FormulaId{x.language});
-  const bool out = solver_.regexes().matches(language, Scalars::spell(plan.texts[name]));
+  const bool out = solver_.regexes().matches(language, json_body(plan.texts[name]));
   region_names_.emplace(key, out);
   return out;
 }

@@ -45,6 +45,7 @@
 #include "numbers/decimal.h"
 #include "schema/decide/object.h"
 #include "schema/decide/solve.h"
+#include "strings/json_spelling.h"
 
 namespace structgen {
 
@@ -154,7 +155,7 @@ std::string Unique::canonical(const Json& j, JsonRef node) const {
     case JsonType::kNull: return "null";
     case JsonType::kTrue: return "true";
     case JsonType::kFalse: return "false";
-    case JsonType::kString: return "\"" + Scalars::spell(j.text(node));
+    case JsonType::kString: return "\"" + json_body(j.text(node));
     case JsonType::kNumber: {
       const Decimal d = Decimal::parse_any(j.text(node));
       if (d.zero()) return "0";
@@ -171,7 +172,7 @@ std::string Unique::canonical(const Json& j, JsonRef node) const {
     case JsonType::kObject: {
       std::map<std::string, std::string> members;
       for (uint32_t i = 0; i < j.size(node); ++i)
-        members["\"" + Scalars::spell(j.key(node, i))] = canonical(j, j.item(node, i));
+        members["\"" + json_body(j.key(node, i))] = canonical(j, j.item(node, i));
       std::string out = "{";
       for (const auto& [key, value] : members) out += (out.size() > 1 ? "," : "") + key + ":" + value;
       return out + "}";
@@ -321,19 +322,19 @@ void Unique::enumerate(FormulaId value, uint32_t cap, Domain& out) {
   if (solver_.scalars().constants(solver_.restrict(value, Kind::kString), constants)) {
     solver_.spend(static_cast<uint32_t>(constants.size()));
     for (const std::string& t : constants)
-      if (valid_utf8(t)) out.values.push_back(canonical(Json::parse("\"" + Scalars::spell(t)), 0));
+      if (valid_utf8(t)) out.values.push_back(canonical(Json::parse("\"" + json_body(t)), 0));
   } else {
     texts(solver_.strings(value), solver_.scalars().canonical_body(), "\"");
   }
   // Numbers in plain form: one lexeme a value (and -0, which is 0 again).
-  RegexId& plain = regexes.remembered(21);
-  if (plain == RegexArena::empty()) {
+  if (plain_numbers_ == RegexArena::empty()) {
     const RegexId digit = regexes.range('0', '9'), first = regexes.range('1', '9');
     const RegexId whole = regexes.alt(regexes.byte('0'), regexes.cat(first, regexes.star(digit)));
     const RegexId fraction = regexes.cat(regexes.byte('.'), regexes.cat(regexes.star(digit), first));
-    plain = regexes.cat(regexes.optional(regexes.byte('-')), regexes.cat(whole, regexes.optional(fraction)));
+    plain_numbers_ =
+        regexes.cat(regexes.optional(regexes.byte('-')), regexes.cat(whole, regexes.optional(fraction)));
   }
-  texts(solver_.numbers(value), plain, "");
+  texts(solver_.numbers(value), plain_numbers_, "");
   if (!out.abundant) enumerate_array(solver_.restrict(value, Kind::kArray), cap, out);
   if (!out.abundant) enumerate_object(solver_.restrict(value, Kind::kObject), cap, out);
   if (out.values.size() >= cap) out.abundant = true;
@@ -412,7 +413,7 @@ void Unique::enumerate_object(FormulaId p, uint32_t cap, Domain& out) {
       if (!regexes.enumerate(free, cap, keys))
         throw Error(ErrorKind::kSchemaTooComplex, "too many keys to tell items apart");
       for (const std::string& k : keys) {
-        const std::string key = Scalars::unspell(k);
+        const std::string key = from_json_body(k);
         for (const Objects::Step& step : objects.take_free(state, c, &key)) steps.emplace_back(key, step);
       }
     }
@@ -426,7 +427,7 @@ void Unique::enumerate_object(FormulaId p, uint32_t cap, Domain& out) {
       const Texts values = d.values;
       for (const std::string& v : values) {
         Members more = members;
-        more["\"" + Scalars::spell(name)] = v;
+        more["\"" + json_body(name)] = v;
         std::pair<uint32_t, Members> entry{step.next, std::move(more)};
         if (seen.insert(entry).second) todo.push_back(std::move(entry));
       }

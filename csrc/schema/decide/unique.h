@@ -125,6 +125,7 @@ class Unique {
   std::unordered_map<uint32_t, std::vector<struct Cell>> plain_cells_;
   std::unordered_map<uint32_t, std::vector<FormulaId>> reachable_;
   FlatMap<uint32_t, FormulaId> repeats_;
+  RegexId plain_numbers_{};  // one lexeme a number; empty(): not made yet
   mutable bool asked_alike_ = false;
   std::size_t held_ = 0;  // bytes of values, lists and cells, about
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "base/depth.h"
 #include "base/error.h"
@@ -15,17 +16,25 @@ namespace structgen {
 namespace {
 constexpr int64_t kFarBound = 30;         // digits of a bound
 constexpr std::size_t kShortDivisor = 3;  // digits of a divisor that is decided beside it
+
+// All grammars of an arena share them.
+struct NumberLanguages : RegexCache {
+  std::optional<NumberLanguage> of[3][2][2];  // by spelling, huge, narrow
+  std::size_t byte_size() const override { return sizeof(*this); }
+};
 }  // namespace
 
 NumberLanguage& Numbers::lexemes(Domain d) {
   const bool narrow = is(d, kNarrow), huge = d & kHuge;
   const NumberSpelling spelling = is(d, kWhole) ? NumberSpelling::kCanonical : spelling_;
   NumberLanguage*& known = lexemes_[d];
-  if (!known)
-    known = &regexes_.attached<NumberLanguage>(4 * static_cast<uint32_t>(spelling) + 2 * huge + narrow, [&] {
-      return std::make_shared<NumberLanguage>(
-          regexes_, spelling, narrow, huge ? NumberLanguage::kUnlimited : NumberLanguage::kReadableDigits);
-    });
+  if (!known) {
+    auto& shared = regexes_.cache<NumberLanguages>().of[static_cast<std::size_t>(spelling)][huge][narrow];
+    if (!shared)
+      shared.emplace(regexes_, spelling, narrow,
+                     huge ? NumberLanguage::kUnlimited : NumberLanguage::kReadableDigits);
+    known = &*shared;
+  }
   return *known;
 }
 

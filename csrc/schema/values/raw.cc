@@ -53,12 +53,11 @@ RegexId RawStrings::texts(FormulaId p) {
 
 RegexId RawStrings::atom(const Formula& f) {
   switch (f.op) {
-    case Op::kPattern:
-      return lower_text(regexes_, parse_pattern(formulas_.text(f.a)), Match::kSearch, spelling_);
-    case Op::kFormat: return format_text(regexes_, *find_format(formulas_.text(f.a)), spelling_);
+    case Op::kPattern: return lower(regexes_, parse_pattern(formulas_.text(f.a)), Match::kSearch, spelling_);
+    case Op::kFormat: return lower(regexes_, *find_format(formulas_.text(f.a)), spelling_);
     case Op::kLength:
       if (f.a > f.b) return RegexArena::empty();
-      return regexes_.repeat(spell_class(regexes_, CodepointSet::all(), spelling_), f.a, f.b);
+      return regexes_.repeat(any_character(regexes_, spelling_), f.a, f.b);
     default: return all();
   }
 }

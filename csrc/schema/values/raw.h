@@ -6,18 +6,18 @@
 #pragma once
 
 #include "base/flat_map.h"
-#include "regex/charset.h"
+#include "regex/spelling.h"
 #include "schema/values/scalar.h"
 
 namespace structgen {
 
 class RawStrings {
  public:
-  RawStrings(FormulaSpace& formulas, RegexArena& regexes, Scalars& scalars, Spelling spelling)
+  RawStrings(FormulaSpace& formulas, RegexArena& regexes, Scalars& scalars, const Spelling& spelling)
       : formulas_(formulas), regexes_(regexes), scalars_(scalars), spelling_(spelling) {}
   RegexId texts(FormulaId p);
   RegexId all();
-  RegexId one(std::string_view text) { return regexes_.literal(spell(text, spelling_)); }
+  RegexId one(std::string_view text) { return regexes_.literal(written(text, spelling_)); }
   RegexId any_of(const std::vector<std::string>& texts);  // those that are UTF-8
 
  private:
@@ -26,7 +26,7 @@ class RawStrings {
   FormulaSpace& formulas_;
   RegexArena& regexes_;
   Scalars& scalars_;
-  const Spelling spelling_;
+  const Spelling& spelling_;
   RegexId all_ = RegexArena::empty();
   FlatMap<uint32_t, RegexId> memo_;
 };

@@ -8,61 +8,29 @@
 #include "regex/charset.h"
 #include "schema/values/witness.h"
 #include "strings/format.h"
+#include "strings/json_spelling.h"
 
 namespace structgen {
 
-std::string Scalars::spell(std::string_view text) {
-  static const char* hex = "0123456789abcdef";
-  std::string out;
-  for (char c : text) {
-    const uint8_t b = static_cast<uint8_t>(c);
-    if (const char letter = plain_escape(b); letter != 0 && letter != 'u') {
-      out += '\\';
-      out += letter;
-    } else if (letter == 'u') {
-      out += "\\u00";
-      out += hex[b >> 4];
-      out += hex[b & 15];
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-std::string Scalars::unspell(std::string_view spelled) {
-  std::string out;
-  spelled.remove_suffix(1);
-  for (std::size_t i = 0; i < spelled.size(); ++i) {
-    if (spelled[i] != '\\') {
-      out += spelled[i];
-    } else if (spelled[i + 1] == 'u') {
-      out += static_cast<char>(std::stoi(std::string(spelled.substr(i + 4, 2)), nullptr, 16));
-      i += 5;
-    } else {
-      constexpr std::string_view letters = "btnfr", meant = "\b\t\n\f\r";
-      const std::size_t at = letters.find(spelled[++i]);
-      out += at == std::string_view::npos ? spelled[i] : meant[at];
-    }
-  }
-  return out;
-}
+namespace {
+struct Canonical : RegexCache {
+  RegexId body = RegexArena::empty();  // not made yet
+  std::size_t byte_size() const override { return sizeof(*this); }
+};
+}  // namespace
 
 RegexId Scalars::canonical_body() {
-  RegexId& known = regexes_.remembered(2);
+  RegexId& known = regexes_.cache<Canonical>().body;
   if (known == RegexArena::empty()) {
     ByteSet raw = ByteSet::range(0x20, 0xFF);
     raw.remove('"');
     raw.remove('\\');
     std::vector<RegexId> one{regexes_.bytes(raw)};
-    for (uint32_t c = 0; c <= '\\'; ++c)
-      if (plain_escape(c) != 0) {
-        const char byte = static_cast<char>(c);
-        std::string spelled = spell({&byte, 1});
-        spelled.pop_back();  // the closing quote
-        one.push_back(regexes_.literal(spelled));
-      }
-    known = regexes_.cat(regexes_.star(regexes_.alt(std::span<const RegexId>(one))), regexes_.byte('"'));
+    for (uint32_t c = 0; c <= '\\'; ++c) {
+      const char byte = static_cast<char>(c);
+      if (plain_escape(c) != 0) one.push_back(regexes_.literal(written({&byte, 1}, kPlainJson)));
+    }
+    known = regexes_.cat(regexes_.star(regexes_.alt(std::span<const RegexId>(one))), regexes_.end());
   }
   return known;
 }
@@ -70,11 +38,11 @@ RegexId Scalars::canonical_body() {
 bool Scalars::empty_string(RegexId bodies) {
   if (bodies == RegexArena::empty()) return true;
   if (!regexes_.node(bodies).boolean) return false;
-  return regexes_.is_empty(regexes_.mark_body(bodies));
+  return regexes_.is_empty(bodies);
 }
 
 RegexId Scalars::length(uint32_t min, uint32_t max) {
-  return regexes_.cat(regexes_.repeat(json_any_char(regexes_), min, max), regexes_.byte('"'));
+  return regexes_.cat(regexes_.repeat(regexes_.any_character(), min, max), regexes_.end());
 }
 
 // Throws where it is too much to tell whether there is any.
@@ -87,7 +55,7 @@ RegexId Scalars::string(FormulaId p) {
 RegexId Scalars::combine(FormulaId p) {
   check_depth();
   if (p == FormulaSpace::no()) return RegexArena::empty();
-  if (p == FormulaSpace::yes()) return json_string_body(regexes_);
+  if (p == FormulaSpace::yes()) return any_body(regexes_, regexes_.spelling());
   if (const auto* known = memo_.find(p.v)) return *known;
   const Formula f = formulas_[p];
   RegexId out;
@@ -116,7 +84,7 @@ RegexId Scalars::combine(FormulaId p) {
     }
     case Op::kOne: {
       // At most one so far, and exactly one so far, kid by kid.
-      RegexId none = json_string_body(regexes_), one = RegexArena::empty();
+      RegexId none = any_body(regexes_, regexes_.spelling()), one = RegexArena::empty();
       for (FormulaId k : formulas_.kids(p)) {
         const RegexId r = combine(k);
         one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, r));
@@ -125,10 +93,9 @@ RegexId Scalars::combine(FormulaId p) {
       out = one;
       break;
     }
-    case Op::kNot: out = regexes_.minus(json_string_body(regexes_), combine(f.kids[0])); break;
+    case Op::kNot: out = regexes_.minus(any_body(regexes_, regexes_.spelling()), combine(f.kids[0])); break;
     default: out = string_atom(f);
   }
-  regexes_.mark_body(out);
   // What is undecided() stays as it is: under a complement less would be more.
   if (!plainly_nonempty(formulas_, p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
     out = RegexArena::empty();
@@ -143,7 +110,7 @@ bool Scalars::filter(FormulaId p, RegexId& out) {
   std::vector<std::string> kept;
   if (!constants(p, kept)) return false;
   out = kept.empty() ? RegexArena::empty()
-                     : regexes_.json_set(regexes_.tables().add(std::move(kept)), {}, false);
+                     : regexes_.literal_set(regexes_.tables().add(std::move(kept)), {}, false);
   return true;
 }
 
@@ -182,7 +149,7 @@ bool Scalars::constants(FormulaId p, std::vector<std::string>& kept) {
       });
     } else {
       const RegexId r = combine(k);
-      std::erase_if(kept, [&](const std::string& t) { return !regexes_.matches(r, spell(t)); });
+      std::erase_if(kept, [&](const std::string& t) { return !regexes_.matches(r, json_body(t)); });
     }
   }
   return true;
@@ -192,15 +159,17 @@ RegexId Scalars::string_atom(const Formula& f) {
   switch (f.op) {
     case Op::kPattern: {
       if (const RegexId* known = patterns_.find(f.a)) return *known;
-      const RegexId out = lower_json(regexes_, parse_pattern(formulas_.text(f.a)));
+      const RegexId out =
+          lower(regexes_, parse_pattern(formulas_.text(f.a)), Match::kSearch, regexes_.spelling());
       patterns_.emplace(f.a, out);
       return out;
     }
-    case Op::kFormat: return format_json(regexes_, *find_format(formulas_.text(f.a)));
+    case Op::kFormat: return lower(regexes_, *find_format(formulas_.text(f.a)), regexes_.spelling());
     case Op::kLength: return f.a > f.b ? RegexArena::empty() : length(f.a, f.b);
-    case Op::kStrings: return regexes_.json_set(regexes_.tables().add(formulas_.string_set(f.a)), {}, false);
+    case Op::kStrings:
+      return regexes_.literal_set(regexes_.tables().add(formulas_.string_set(f.a)), {}, false);
     case Op::kLanguage: return RegexId{f.a};
-    default: return json_string_body(regexes_);
+    default: return any_body(regexes_, regexes_.spelling());
   }
 }
 

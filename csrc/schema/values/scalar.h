@@ -28,9 +28,6 @@ class Scalars {
   // The texts of a typed string formula that lists them, maybe under more conditions; false where it does
   // not.
   bool constants(FormulaId p, std::vector<std::string>& kept);
-  // The canonical spelling of a string, closing quote included.
-  static std::string spell(std::string_view text);
-  static std::string unspell(std::string_view spelled);  // of a canonical spelling
 
  private:
   RegexId combine(FormulaId p);

@@ -125,16 +125,16 @@ std::string JsonProductions::key_of(std::string_view read) const {
   const ElementText& text = layout_.elements->text;
   // A special token in the mark's place begins with a byte that no text has.
   std::string_view key = read.substr(0, std::min(read.find(text.middle), read.find('\xFF')));
-  if (text.keys == Spelling::kUtf8) return std::string(key);
+  if (!text.keys->write) return std::string(key);
   std::string out;
   while (!key.empty()) {
     std::size_t length = 1;
     char c = key[0];
     for (char plain : {'&', '"'}) {
-      const std::string written = spell(std::string_view(&plain, 1), text.keys);
-      if (key.starts_with(written)) {
+      const std::string mark = written(std::string_view(&plain, 1), *text.keys);
+      if (key.starts_with(mark)) {
         c = plain;
-        length = written.size();
+        length = mark.size();
       }
     }
     out += c;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "regex/charset.h"
+#include "regex/spelling.h"
 
 namespace structgen {
 
@@ -28,7 +28,7 @@ struct ElementMarks {
 struct ElementText {
   std::string middle, close;           // the marks' texts, which end keys and values
   std::vector<std::string> key_never;  // what no key contains
-  Spelling keys = Spelling::kUtf8;
+  const Spelling* keys = &kUtf8;
   bool newlines = false;  // one in front of a string and one behind it are no part of it
 };
 

@@ -28,13 +28,9 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
       solver_(lowering_, formulas_, regexes_, scalars_) {
   switch (layout_.mode) {
     case JsonLayout::kFlexible: {
-      RegexId& known = regexes_.remembered(5);
-      if (known == RegexArena::empty()) {
-        ByteSet blank;
-        for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
-        known = regexes_.repeat(regexes_.bytes(blank), 0, kGapLimit);
-      }
-      gap_ = known;
+      ByteSet blank;
+      for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
+      gap_ = regexes_.repeat(regexes_.bytes(blank), 0, kGapLimit);
       break;
     }
     case JsonLayout::kPattern: {
@@ -42,7 +38,7 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
       for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
       const std::string shown = "whitespace '" + layout_.pattern.substr(0, kShown) + "'";
       try {
-        gap_ = lower_utf8(regexes_, parse_pattern(layout_.pattern), Match::kFull);
+        gap_ = lower(regexes_, parse_pattern(layout_.pattern), Match::kFull);
       } catch (const Error& e) {
         throw Error(e.kind(), shown + ": " + e.what()).at(e.offset());
       }
@@ -73,8 +69,8 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
   FormulaId root = schema;
   if (layout_.elements) {
     root = arguments(schema);
-    strings_ = std::make_unique<RawStrings>(formulas_, regexes_, scalars_, Spelling::kUtf8);
-    keys_ = std::make_unique<RawStrings>(formulas_, regexes_, scalars_, layout_.elements->text.keys);
+    strings_ = std::make_unique<RawStrings>(formulas_, regexes_, scalars_, kUtf8);
+    keys_ = std::make_unique<RawStrings>(formulas_, regexes_, scalars_, *layout_.elements->text.keys);
   }
   placed([&] {
     if (solver_.nonempty(root)) return;
@@ -366,7 +362,7 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   if (const RegexId n = decided([&] { return solver_.numbers(v); }); n != RegexArena::empty())
     out.add({Symbol::terminal(n)});
   if (const RegexId s = decided([&] { return clean(solver_.strings(v)); }); s != RegexArena::empty())
-    out.add({Symbol::terminal(json_string(regexes_, s))});
+    out.add({Symbol::terminal(regexes_.cat(regexes_.end(), s))});
   const bool pretty = layout_.mode == JsonLayout::kPretty;
   const uint32_t depth = pretty ? r.depth + 1 : 0;
   for_each_branch(restricted(v, Kind::kArray), [&](FormulaId p) {
@@ -528,14 +524,14 @@ void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& of
       Bits one(names.size(), 0);
       add_bit(one, i);
       names[i >> 6] &= ~one[i >> 6];
-      out.add({Symbol::terminal(clean(regexes_.json_set(plan.table, one, false))),
+      out.add({Symbol::terminal(clean(regexes_.literal_set(plan.table, one, false))),
                call(kChosen, r.a, i, r.depth)});
     }
   }
   bool any = false;
   for (uint64_t w : names) any = any || w != 0;
   if (any)
-    out.add({Symbol::terminal(regexes_.json_set(plan.table, names, true)), call(kNamed, r.a, 0, r.depth)});
+    out.add({Symbol::terminal(regexes_.literal_set(plan.table, names, true)), call(kNamed, r.a, 0, r.depth)});
   for (uint32_t c : offers.classes)
     out.add({Symbol::capture(), Symbol::terminal(clean(solver_.objects().free_language(r.a, c))),
              call(kFree, r.a, c, r.depth)});
@@ -597,7 +593,7 @@ Bits JsonProductions::unclean(const Plan& plan, uint32_t id) {
   for (uint32_t i = 0; i < plan.names.size(); ++i) {
     Bits one(plan.words(), 0);
     add_bit(one, i);
-    const RegexId written = regexes_.json_set(plan.table, one, false);
+    const RegexId written = regexes_.literal_set(plan.table, one, false);
     if (!regexes_.is_empty(regexes_.minus(written, clean_))) add_bit(out, i);
   }
   const uint32_t number = static_cast<uint32_t>(unclean_names_.size());
