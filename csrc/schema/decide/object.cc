@@ -147,8 +147,7 @@ bool Objects::decide(uint32_t plan_id, FormulaId p, const Gone& at) {
 bool Objects::take_forced(uint32_t plan_id, FormulaId& p, Gone& gone, bool& dead) {
   Plan& plan = plans_[plan_id];
   std::vector<uint32_t> forced;
-  const FormulaId self = p;
-  for (FormulaId k : formulas_[p].op == Op::kAnd ? formulas_.kids(p) : std::span<const FormulaId>(&self, 1)) {
+  for (FormulaId k : formulas_.conjuncts(p)) {
     const Formula& l = formulas_[k];
     if (l.op != Op::kSome || l.c != 1) continue;
     const Region& r = formulas_.region(RegionId{l.a});

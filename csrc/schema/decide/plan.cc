@@ -46,13 +46,8 @@ void Plans::collect(FormulaId f, Plan& plan, std::vector<uint32_t>& maps, FlatMa
   check_depth();
   charge();
   const Formula& n = formulas_[f];
-  switch (n.op) {
-    case Op::kAll:
-    case Op::kSome:
-    case Op::kMost: collect_region(RegionId{n.a}, plan.names, plan.leaves); return;
-    case Op::kOrder: maps.push_back(n.a); return;
-    default: break;
-  }
+  if (row(n.op).family == Family::kMembers) return collect_region(RegionId{n.a}, plan.names, plan.leaves);
+  if (n.op == Op::kOrder) return maps.push_back(n.a);
   if (n.n == 0 || !seen.emplace(f.v, true).second) return;
   for (FormulaId k : formulas_.kids(f)) collect(k, plan, maps, seen);
 }
@@ -235,8 +230,7 @@ bool Plans::limits_members(FormulaId p, FlatMap<uint32_t, bool>& seen) {
 
 void Plans::take_apart(Plan& plan) {
   const FormulaId self = plan.formula;
-  const std::span<const FormulaId> kids =
-      formulas_[self].op == Op::kAnd ? formulas_.kids(self) : std::span<const FormulaId>(&self, 1);
+  const std::span<const FormulaId> kids = formulas_.conjuncts(self);
   plan.required.assign(plan.words(), 0);
   plan.value.assign(plan.names.size(), FormulaSpace::no());
   plan.ok.assign(plan.names.size(), 0);
@@ -325,8 +319,7 @@ bool Plans::name_ok(Plan& plan, uint32_t name) {
 FormulaId Plans::class_value(Plan& plan, uint32_t cls) {
   if (plan.class_value.empty()) {
     const FormulaId self = plan.formula;
-    const std::span<const FormulaId> kids =
-        formulas_[self].op == Op::kAnd ? formulas_.kids(self) : std::span<const FormulaId>(&self, 1);
+    const std::span<const FormulaId> kids = formulas_.conjuncts(self);
     std::vector<std::vector<FormulaId>> values(plan.classes.size());
     for (FormulaId k : kids) {
       const Formula& l = formulas_[k];
@@ -351,31 +344,21 @@ FormulaId Plans::derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t c
 FormulaId Plans::derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls, Memo& memo) {
   charge();
   const Formula f = formulas_[p];
-  switch (f.op) {
-    case Op::kTrue:
-    case Op::kFalse: return p;
-    case Op::kAll:
-    case Op::kSome:
-    case Op::kMost: {
-      const RegionId r{f.a};
-      const FormulaId v{f.b};
-      if (!hits(plan, r, name, cls)) return p;
-      RegionId left = r;  // a name is written once: a finite region shrinks
-      if (const Region& x = formulas_.region(r); x.kind == Region::kNames) {
-        std::vector<NameId> rest(x.names.begin(), x.names.end());
-        std::erase(rest, plan.names[name]);
-        left = formulas_.names(std::move(rest));
-      }
-      if (f.op == Op::kAll) return formulas_.both(formulas_.val(v), formulas_.all(left, v));
-      const bool some = f.op == Op::kSome;
-      const FormulaId same = some ? formulas_.some(left, v, f.c) : formulas_.most(left, v, f.c);
-      const FormulaId fewer =
-          some ? formulas_.some(left, v, f.c - 1) : formulas_.most(left, v, static_cast<int64_t>(f.c) - 1);
-      if (v == FormulaSpace::yes()) return fewer;
-      const FormulaId hit = formulas_.val(v);
-      return formulas_.either(formulas_.both(hit, fewer), formulas_.both(formulas_.negate(hit), same));
+  const OpRow& row = formulas_.row(p);
+  if (row.family == Family::kConstant) return p;
+  if (row.family == Family::kMembers) {
+    const RegionId r{f.a};
+    const FormulaId v{f.b};
+    if (!hits(plan, r, name, cls)) return p;
+    RegionId left = r;  // a name is written once: a finite region shrinks
+    if (const Region& x = formulas_.region(r); x.kind == Region::kNames) {
+      std::vector<NameId> rest(x.names.begin(), x.names.end());
+      std::erase(rest, plan.names[name]);
+      left = formulas_.names(std::move(rest));
     }
-    default: break;
+    const FormulaId same = formulas_.members(row.count, left, v, f.c);
+    return formulas_.counted(
+        row.count, v, same, [&](int64_t n) { return formulas_.members(row.count, left, v, n); }, f.c);
   }
   if (const auto* known = memo.find(p.v)) return *known;
   solver_.spend();
@@ -393,28 +376,18 @@ FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& m
   check_depth();
   charge();
   const Formula f = formulas_[p];
-  switch (f.op) {
-    case Op::kTrue:
-    case Op::kFalse: return p;
-    case Op::kAll:
-    case Op::kSome:
-    case Op::kMost: {
-      const Region& x = formulas_.region(RegionId{f.a});
-      if (x.kind != Region::kNames) return p;
-      std::vector<NameId> rest;
-      for (NameId n : x.names)
-        if (const uint32_t i = plan.find(formulas_.text(n)); i != kNoName && !has_bit(gone, i))
-          rest.push_back(n);
-      if (rest.size() == x.names.size()) return p;
-      const RegionId r = formulas_.names(std::move(rest));
-      const FormulaId v{f.b};
-      return f.op == Op::kAll    ? formulas_.all(r, v)
-             : f.op == Op::kSome ? formulas_.some(r, v, f.c)
-                                 : formulas_.most(r, v, f.c);
-    }
-    default:
-      if (f.n == 0) return p;  // kVal
+  const OpRow& row = formulas_.row(p);
+  if (row.family == Family::kMembers) {
+    const Region& x = formulas_.region(RegionId{f.a});
+    if (x.kind != Region::kNames) return p;
+    std::vector<NameId> rest;
+    for (NameId n : x.names)
+      if (const uint32_t i = plan.find(formulas_.text(n)); i != kNoName && !has_bit(gone, i))
+        rest.push_back(n);
+    if (rest.size() == x.names.size()) return p;
+    return formulas_.members(row.count, formulas_.names(std::move(rest)), FormulaId{f.b}, f.c);
   }
+  if (f.n == 0) return p;
   if (const auto* known = memo.find(p.v)) return *known;
   const FormulaId out = formulas_.map_kids(p, [&](FormulaId k) { return forget(plan, k, gone, memo); });
   memo.emplace(p.v, out);

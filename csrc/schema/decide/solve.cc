@@ -126,30 +126,10 @@ FormulaId Solver::restrict(FormulaId v, Kind k) {
 FormulaId Solver::restrict_once(FormulaId v, Kind k) {
   check_depth();
   const Formula f = formulas_[v];
-  switch (f.op) {
-    case Op::kTrue:
-    case Op::kFalse: return v;
-    case Op::kTypes: return f.a & kind_bit(k) ? FormulaSpace::yes() : FormulaSpace::no();
-    case Op::kOrder: return k == Kind::kObject ? v : FormulaSpace::yes();
-    case Op::kPattern:
-    case Op::kFormat:
-    case Op::kLength:
-    case Op::kStrings:
-    case Op::kLanguage: return k == Kind::kString ? v : FormulaSpace::yes();
-    case Op::kInteger:
-    case Op::kAtLeast:
-    case Op::kAtMost:
-    case Op::kMultiple:
-    case Op::kEqual: return k == Kind::kNumber ? v : FormulaSpace::yes();
-    case Op::kAll:
-    case Op::kSome:
-    case Op::kMost: return k == Kind::kObject ? v : FormulaSpace::yes();
-    case Op::kItemAll:
-    case Op::kItemSome:
-    case Op::kItemMost:
-    case Op::kUnique: return k == Kind::kArray ? v : FormulaSpace::yes();
-    default: break;
-  }
+  const OpRow& row = formulas_.row(v);
+  if (row.family == Family::kConstant) return v;
+  if (row.about) return *row.about == k ? v : FormulaSpace::yes();
+  if (f.op == Op::kTypes) return f.a & kind_bit(k) ? FormulaSpace::yes() : FormulaSpace::no();
   if (formulas_.is_number_set(v)) return k == Kind::kNumber ? v : FormulaSpace::yes();
   const uint64_t key = (static_cast<uint64_t>(v.v) << 3) | static_cast<uint64_t>(k);
   if (const auto* known = restricted_.find(key)) return *known;
@@ -163,20 +143,14 @@ FormulaId Solver::restrict_once(FormulaId v, Kind k) {
     throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply");
   spend();
   FormulaId out;
-  switch (f.op) {
-    case Op::kSchema:
-      out = lowering_.broken(f.a) ? FormulaSpace::no() : restrict(lowering_.lower(f.a), k);
-      break;
-    case Op::kNot:
-      out = unknown(f.kids[0]) ? FormulaSpace::no() : formulas_.negate(restrict(f.kids[0], k));
-      break;
-    default: {
-      if (f.op == Op::kOne && unknown(v))
-        out = FormulaSpace::no();
-      else
-        out = formulas_.map_kids(v, [&](FormulaId kid) { return restrict(kid, k); });
-    }
-  }
+  if (f.op == Op::kSchema)
+    out = lowering_.broken(f.a) ? FormulaSpace::no() : restrict(lowering_.lower(f.a), k);
+  else if (f.op == Op::kNot)
+    out = unknown(f.kids[0]) ? FormulaSpace::no() : formulas_.negate(restrict(f.kids[0], k));
+  else if (f.op == Op::kOne && unknown(v))
+    out = FormulaSpace::no();
+  else
+    out = formulas_.map_kids(v, [&](FormulaId kid) { return restrict(kid, k); });
   restricted_.emplace(key, out);
   return out;
 }
@@ -268,31 +242,13 @@ bool Solver::kind_nonempty(FormulaId v, Kind k) {
 
 bool Solver::closes(FormulaId p) const {
   check_depth();
-  const Formula& f = formulas_[p];
-  switch (f.op) {
-    case Op::kTrue:
-    case Op::kAll:
-    case Op::kMost:
-    case Op::kItemAll:
-    case Op::kItemMost:
-    case Op::kOrder:
-    case Op::kUnique: return true;
-    case Op::kAnd:
-      for (FormulaId k : formulas_.kids(p))
-        if (!closes(k)) return false;
-      return true;
-    case Op::kOr:
-      for (FormulaId k : formulas_.kids(p))
-        if (closes(k)) return true;
-      return false;
-    case Op::kOne: {
-      int n = 0;
-      for (FormulaId k : formulas_.kids(p)) n += closes(k);
-      return n == 1;
-    }
-    case Op::kNot: return !closes(f.kids[0]);
-    default: return false;
-  }
+  const OpRow& row = formulas_.row(p);
+  if (row.family != Family::kConnective) return row.closes;
+  const std::span<const FormulaId> kids = formulas_.kids(p);
+  const auto holds = [&](FormulaId k) { return closes(k); };
+  if (row.op == Op::kAnd) return std::ranges::all_of(kids, holds);
+  if (row.op == Op::kOr) return std::ranges::any_of(kids, holds);
+  return row.op == Op::kOne ? std::ranges::count_if(kids, holds) == 1 : !closes(kids[0]);
 }
 
 // ---- splitting ----
@@ -320,10 +276,8 @@ FormulaId Solver::first_val(FormulaId x) const {
 }
 
 bool Solver::value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest) {
-  const FormulaId self = f;
-  const std::span<const FormulaId> kids =
-      formulas_[f].op == Op::kAnd ? formulas_.kids(f) : std::span<const FormulaId>(&self, 1);
   std::vector<FormulaId> values, rests;
+  const std::span<const FormulaId> kids = formulas_.conjuncts(f);
   const std::vector<FormulaId> list(kids.begin(), kids.end());
   for (FormulaId k : list) {
     const Formula u = formulas_[k];
@@ -347,12 +301,9 @@ bool Solver::value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest) {
 // does not exclude and, where these are more than kMaxRivals, whose V_j the V_i does not exclude either.
 // False where no way is good.
 bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
-  const FormulaId self = d;
-  const std::span<const FormulaId> kids =
-      formulas_[d].op == Op::kAnd ? formulas_.kids(d) : std::span<const FormulaId>(&self, 1);
   FormulaId one = FormulaSpace::no();
   std::vector<FormulaId> others;
-  for (FormulaId k : kids) {
+  for (FormulaId k : formulas_.conjuncts(d)) {
     const Formula& f = formulas_[k];
     if (one == FormulaSpace::no() && f.op == Op::kOne && (f.has & kHasVal) && f.n >= kManyBranches)
       one = k;
@@ -483,12 +434,8 @@ void Solver::split(FormulaId d, FormulaId value, const Judges& judges, std::vect
   for (bool again = true; again;) {
     again = false;
     if (d == FormulaSpace::no()) return;
-    const Formula f = formulas_[d];
-    const FormulaId self = d;
-    const std::span<const FormulaId> kids =
-        f.op == Op::kAnd ? formulas_.kids(d) : std::span<const FormulaId>(&self, 1);
     std::vector<std::pair<FormulaId, bool>> units;
-    for (FormulaId k : kids) {
+    for (FormulaId k : formulas_.conjuncts(d)) {
       const Formula& u = formulas_[k];
       if (u.op == Op::kVal)
         units.emplace_back(FormulaId{u.a}, true);
@@ -533,11 +480,7 @@ void Solver::split_by_truth(FormulaId d, FormulaId value, const Judges& judges, 
 
 bool Solver::branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& literal,
                     std::vector<FormulaId>& others) {
-  std::vector<FormulaId> kids;
-  if (formulas_[p].op == Op::kAnd)
-    kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
-  else
-    kids.push_back(p);
+  const std::span<const FormulaId> kids = formulas_.conjuncts(p);
   // A literal is the narrower choice; take one if there is any.
   FormulaId chosen = FormulaSpace::no();
   bool found = false;
@@ -597,31 +540,13 @@ FormulaId Solver::shift(FormulaId p, FlatMap<uint32_t, FormulaId>& memo) {
   const Formula f = formulas_[p];
   const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
   const FormulaId v{f.b};
-  switch (f.op) {
-    case Op::kTrue:
-    case Op::kFalse:
-    case Op::kUnique: return p;  // schema/decide/unique.h takes care of it
-    case Op::kItemAll: {
-      const FormulaId rest = formulas_.item_all(first, end, v);
-      return f.a > 0 ? rest : formulas_.both(formulas_.val(v), rest);
-    }
-    case Op::kItemSome: {
-      const FormulaId rest = formulas_.item_some(first, end, v, f.c);
-      if (f.a > 0) return rest;
-      const FormulaId fewer = formulas_.item_some(first, end, v, f.c - 1);
-      if (v == FormulaSpace::yes()) return fewer;
-      const FormulaId hit = formulas_.val(v);
-      return formulas_.either(formulas_.both(hit, fewer), formulas_.both(formulas_.negate(hit), rest));
-    }
-    case Op::kItemMost: {
-      const FormulaId rest = formulas_.item_most(first, end, v, f.c);
-      if (f.a > 0) return rest;
-      const FormulaId fewer = formulas_.item_most(first, end, v, static_cast<int64_t>(f.c) - 1);
-      if (v == FormulaSpace::yes()) return fewer;
-      const FormulaId hit = formulas_.val(v);
-      return formulas_.either(formulas_.both(hit, fewer), formulas_.both(formulas_.negate(hit), rest));
-    }
-    default: break;
+  const OpRow& row = formulas_.row(p);
+  if (row.family == Family::kConstant || row.family == Family::kUnique) return p;  // unique.h sees to it
+  if (row.family == Family::kItems) {
+    const FormulaId rest = formulas_.items(row.count, first, end, v, f.c);
+    if (f.a > 0) return rest;
+    return formulas_.counted(
+        row.count, v, rest, [&](int64_t n) { return formulas_.items(row.count, first, end, v, n); }, f.c);
   }
   if (const auto* known = memo.find(p.v)) return *known;
   spend();
@@ -648,10 +573,7 @@ std::vector<ItemCell> Solver::item_cells(FormulaId p) {
 
 // Conjunctions of "every item in a range" and "at least n items": decided range by range.
 bool Solver::simple_array(FormulaId p, bool& result) {
-  const FormulaId self = p;
-  const Formula f = formulas_[p];
-  const std::span<const FormulaId> kids =
-      f.op == Op::kAnd ? formulas_.kids(p) : std::span<const FormulaId>(&self, 1);
+  const std::span<const FormulaId> kids = formulas_.conjuncts(p);
   uint32_t need = 0;
   std::vector<uint32_t> bounds{0};
   for (FormulaId k : kids) {

@@ -21,34 +21,19 @@ bool Solver::plainly_nonempty(FormulaId v) {
     if (lowering_.broken(s.a)) return false;
     v = lowering_.lower(s.a);
   }
-  const FormulaId self = v;
   uint32_t mask = kAllKinds, conditions[kKinds] = {};
-  for (FormulaId k : formulas_[v].op == Op::kAnd ? formulas_.kids(v) : std::span<const FormulaId>(&self, 1)) {
+  for (FormulaId k : formulas_.conjuncts(v)) {
     const Formula& f = formulas_[k];
-    const auto add = [&](Kind kind, bool alone) { conditions[static_cast<int>(kind)] += alone ? 1 : 2; };
-    switch (f.op) {
-      case Op::kTrue:
-      case Op::kOrder:
-      case Op::kAll:
-      case Op::kMost:
-      case Op::kItemAll:
-      case Op::kItemMost:
-      case Op::kUnique: break;  // the empty object or array is one
-      case Op::kTypes: mask &= f.a; break;
-      case Op::kFormat:
-      case Op::kStrings:
-      case Op::kLength: add(Kind::kString, structgen::plainly_nonempty(formulas_, k)); break;
-      case Op::kPattern:
-      case Op::kLanguage: add(Kind::kString, false); break;
-      case Op::kInteger:
-      case Op::kAtLeast:
-      case Op::kAtMost:
-      case Op::kMultiple:
-      case Op::kEqual: add(Kind::kNumber, true); break;
-      case Op::kSome: add(Kind::kObject, false); break;
-      case Op::kItemSome: add(Kind::kArray, false); break;
-      default: return false;
+    const OpRow& row = structgen::row(f.op);
+    if (f.op == Op::kTypes) {
+      mask &= f.a;
+      continue;
     }
+    if (row.closes) continue;  // of the empty object or array
+    if (!row.about) return false;
+    const bool alone = row.family == Family::kNumber ||
+                       (row.family == Family::kText && structgen::plainly_nonempty(formulas_, k));
+    conditions[static_cast<int>(*row.about)] += alone ? 1 : 2;
   }
   for (int k = 0; k < kKinds; ++k)
     if ((mask >> k & 1) && conditions[k] <= 1) return true;
@@ -59,8 +44,7 @@ bool Solver::plainly_nonempty(FormulaId v) {
 // that holds for some value.
 bool Solver::plain_object(FormulaId v) {
   check_depth();
-  const FormulaId self = v;
-  const auto kids = formulas_[v].op == Op::kAnd ? formulas_.kids(v) : std::span<const FormulaId>(&self, 1);
+  const std::span<const FormulaId> kids = formulas_.conjuncts(v);
   std::vector<std::pair<NameId, FormulaId>> members;
   for (FormulaId k : kids) {
     const Formula& f = formulas_[k];

@@ -119,9 +119,7 @@ std::vector<FormulaId> Unique::branches(FormulaId p) {
 Unique::Parts Unique::parts(FormulaId p) const {
   Parts out;
   out.rest = p;
-  const FormulaId self = p;
-  const std::span<const FormulaId> kids =
-      formulas_[p].op == Op::kAnd ? formulas_.kids(p) : std::span<const FormulaId>(&self, 1);
+  const std::span<const FormulaId> kids = formulas_.conjuncts(p);
   std::vector<FormulaId> others;
   for (FormulaId k : kids) {
     const Formula& f = formulas_[k];
@@ -459,9 +457,7 @@ const std::vector<Cell>& Unique::plain_cells(FormulaId q) {
 
 // Conjunctions of "every item in a range" and "item i exists": which formulas the needed items have.
 bool Unique::simple(FormulaId q, uint32_t& need, std::vector<std::pair<FormulaId, uint32_t>>& groups) {
-  const FormulaId self = q;
-  const std::span<const FormulaId> kids =
-      formulas_[q].op == Op::kAnd ? formulas_.kids(q) : std::span<const FormulaId>(&self, 1);
+  const std::span<const FormulaId> kids = formulas_.conjuncts(q);
   need = 0;
   std::vector<uint32_t> bounds{0};
   for (FormulaId k : kids) {

@@ -13,6 +13,11 @@ constexpr uint32_t kMaxKids = 2'000'000;
 constexpr uint32_t kEndOfArray = kUnbounded;
 }  // namespace
 
+void unknown_operator(Op op) {
+  throw Error(ErrorKind::kUnsupportedSchema,
+              "no value is written for operator " + std::to_string(static_cast<int>(op)) + " of a formula");
+}
+
 FormulaSpace::FormulaSpace() {
   nodes_.emplace_back();
   Formula f;
@@ -46,10 +51,7 @@ FormulaId FormulaSpace::add(Formula f, std::span<const FormulaId> kids) {
         f.kids = pool_.copy(kids).data();
         f.n = static_cast<uint32_t>(kids.size());
         for (FormulaId k : kids) f.has |= nodes_[k.v].has;
-        if (f.op == Op::kVal) f.has |= kHasVal;
-        if (f.op == Op::kOrder) f.has |= kHasOrder;
-        if (f.op == Op::kUnique) f.has |= kHasUnique;
-        if (f.op == Op::kMultiple) f.has |= kHasMultiple;
+        f.has |= structgen::row(f.op).has;
         return nodes_.emplace_back(f);
       })};
 }
@@ -128,6 +130,17 @@ FormulaId FormulaSpace::item_most(uint32_t first, uint32_t end, FormulaId value,
   if (value == no() || first >= end || (end != kEndOfArray && end - first <= n)) return yes();
   if (n == 0) return item_all(first, end, deny(value));
   return atom(Op::kItemMost, first, value.v, static_cast<uint32_t>(n), end);
+}
+
+FormulaId FormulaSpace::members(Count count, RegionId region, FormulaId value, int64_t n) {
+  if (count == Count::kAll) return all(region, value);
+  return count == Count::kSome ? some(region, value, static_cast<uint32_t>(n)) : most(region, value, n);
+}
+
+FormulaId FormulaSpace::items(Count count, uint32_t first, uint32_t end, FormulaId value, int64_t n) {
+  if (count == Count::kAll) return item_all(first, end, value);
+  return count == Count::kSome ? item_some(first, end, value, static_cast<uint32_t>(n))
+                               : item_most(first, end, value, n);
 }
 
 FormulaId FormulaSpace::both(FormulaId x, FormulaId y) {
@@ -215,12 +228,9 @@ FormulaId FormulaSpace::one_of(std::vector<FormulaId> kids, bool typed) {
 }
 
 FormulaId FormulaSpace::rebuild(Op op, std::span<const FormulaId> kids) {
-  switch (op) {
-    case Op::kAnd: return all_of(kids);
-    case Op::kOr: return any_of(kids);
-    case Op::kOne: return one_of({kids.begin(), kids.end()}, true);
-    default: return negate(kids[0]);
-  }
+  if (op == Op::kAnd) return all_of(kids);
+  if (op == Op::kOr) return any_of(kids);
+  return op == Op::kOne ? one_of({kids.begin(), kids.end()}, true) : negate(kids[0]);
 }
 
 FormulaId FormulaSpace::negate(FormulaId x) {
@@ -240,30 +250,23 @@ FormulaId FormulaSpace::deny(FormulaId x) {
 FormulaId FormulaSpace::negate_new(FormulaId x, bool typed) {
   check_depth();
   const Formula f = nodes_[x.v];
-  switch (f.op) {
-    case Op::kTrue: return no();
-    case Op::kFalse: return yes();
-    case Op::kOrder: return no();
-    case Op::kNot: return f.kids[0];
-    case Op::kTypes: return types(kAllKinds & ~f.a);
-    case Op::kAnd:
-    case Op::kOr: {
-      if (is_number_set(x)) break;
-      std::vector<FormulaId> kids;
-      for (uint32_t i = 0; i < f.n; ++i) kids.push_back(typed ? negate(f.kids[i]) : deny(f.kids[i]));
-      return f.op == Op::kAnd ? any_of(kids) : all_of(kids);
-    }
-    default: break;
+  if (x == yes() || f.op == Op::kOrder) return no();
+  if (x == no()) return yes();
+  if (f.op == Op::kNot) return f.kids[0];
+  if (f.op == Op::kTypes) return types(kAllKinds & ~f.a);
+  if ((f.op == Op::kAnd || f.op == Op::kOr) && !is_number_set(x)) {
+    std::vector<FormulaId> kids;
+    for (uint32_t i = 0; i < f.n; ++i) kids.push_back(typed ? negate(f.kids[i]) : deny(f.kids[i]));
+    return f.op == Op::kAnd ? any_of(kids) : all_of(kids);
   }
-  if (typed) switch (f.op) {
-      case Op::kAll: return some(RegionId{f.a}, deny(FormulaId{f.b}), 1);
-      case Op::kSome: return most(RegionId{f.a}, FormulaId{f.b}, static_cast<int64_t>(f.c) - 1);
-      case Op::kMost: return some(RegionId{f.a}, FormulaId{f.b}, f.c + 1);
-      case Op::kItemAll: return item_some(f.a, f.d, deny(FormulaId{f.b}), 1);
-      case Op::kItemSome: return item_most(f.a, f.d, FormulaId{f.b}, static_cast<int64_t>(f.c) - 1);
-      case Op::kItemMost: return item_some(f.a, f.d, FormulaId{f.b}, f.c + 1);
-      default: break;
-    }
+  if (const Count count = row(x).count; typed && count != Count::kNone) {
+    // Not all: one that is not. Not n or more: n - 1 at most. Not n at most: n + 1.
+    const FormulaId value = count == Count::kAll ? deny(FormulaId{f.b}) : FormulaId{f.b};
+    const int64_t n = count == Count::kAll ? 1 : f.c + (count == Count::kSome ? -1 : int64_t{1});
+    const Count other = count == Count::kSome ? Count::kMost : Count::kSome;
+    return row(x).family == Family::kMembers ? members(other, RegionId{f.a}, value, n)
+                                             : items(other, f.a, f.d, value, n);
+  }
   Formula n;
   n.op = Op::kNot;
   return add(n, {&x, 1});

@@ -26,61 +26,17 @@
 #include "base/small_vector.h"
 #include "numbers/decimal.h"
 #include "regex/regex.h"
+#include "schema/formula/ops.h"
 
 namespace structgen {
-
-enum class Kind : uint8_t { kNull, kFalse, kTrue, kNumber, kString, kArray, kObject };
-constexpr int kKinds = 7;
-constexpr uint32_t kAllKinds = (1u << kKinds) - 1;
-constexpr uint32_t kind_bit(Kind k) { return 1u << static_cast<uint32_t>(k); }
-
-enum class Op : uint8_t {
-  kTrue,
-  kFalse,
-  kAnd,
-  kOr,
-  kOne,     // exactly one kid holds
-  kNot,     // of kSchema, kOne, kVal, a scalar atom or an Or of many numbers (is_number_set)
-  kSchema,  // a = location, resolved lazily
-  kTypes,   // a = mask of kinds
-  kVal,     // inside a derivative: "the member's value satisfies formula a"
-  // strings
-  kPattern,   // a = text index
-  kFormat,    // a = text index (name)
-  kLength,    // a = min, b = max code points
-  kStrings,   // a = index of a sorted set of texts
-  kLanguage,  // a = RegexId: body and closing quote
-  // numbers
-  kInteger,  // a whole number; b = 1: written without fraction and exponent
-  kAtLeast,  // a = text index, b = exclusive
-  kAtMost,
-  kMultiple,  // a = text index
-  kEqual,     // a = text index
-  // objects: a = region, b = value formula, c = n
-  kAll,
-  kSome,
-  kMost,
-  kOrder,  // a = properties map; always true, says which map orders the keys
-  // arrays: a = first index, d = end index, b = value formula, c = n
-  kItemAll,
-  kItemSome,
-  kItemMost,
-  kUnique,  // items differ from each other and from captured list a; one such atom an array
-            // (schema/decide/unique.h)
-};
 
 struct Formula {
   Op op = Op::kTrue;
   uint32_t a = 0, b = 0, c = 0, d = 0;
   const FormulaId* kids = nullptr;
   uint32_t n = 0;
-  uint32_t has = 0;  // union over the subtree of flags below
+  uint32_t has = 0;  // kHasVal and the like, of the whole subtree
 };
-constexpr uint32_t kHasVal = 1;       // contains kVal
-constexpr uint32_t kHasOrder = 2;     // contains kOrder
-constexpr uint32_t kHasUnique = 4;    // contains kUnique
-constexpr uint32_t kHasMultiple = 8;  // contains kMultiple
-
 using RegionId = Id<struct RegionTag>;
 using NameId = uint32_t;
 
@@ -129,9 +85,28 @@ class FormulaSpace {
   FormulaId item_all(uint32_t first, uint32_t end, FormulaId value);
   FormulaId item_some(uint32_t first, uint32_t end, FormulaId value, uint32_t n);
   FormulaId item_most(uint32_t first, uint32_t end, FormulaId value, int64_t n);
+  // One of the six above, by its count; `n` of kAll is not looked at.
+  FormulaId members(Count count, RegionId region, FormulaId value, int64_t n);
+  FormulaId items(Count count, uint32_t first, uint32_t end, FormulaId value, int64_t n);
+  // What a count asks once one more member or item was written. `same`: the count over those that are left;
+  // `fewer(n)`: the same with another number.
+  template <typename F>
+  FormulaId counted(Count count, FormulaId value, FormulaId same, F&& fewer, uint32_t n) {
+    if (count == Count::kAll) return both(val(value), same);
+    const FormulaId less = fewer(static_cast<int64_t>(n) - 1);
+    if (value == yes()) return less;
+    const FormulaId hit = val(value);
+    return either(both(hit, less), both(negate(hit), same));
+  }
 
   const Formula& operator[](FormulaId f) const { return nodes_[f.v]; }
   std::span<const FormulaId> kids(FormulaId f) const { return {nodes_[f.v].kids, nodes_[f.v].n}; }
+  // The kids of a conjunction, or f itself, which has to stay where it is.
+  std::span<const FormulaId> conjuncts(const FormulaId& f) const {
+    return nodes_[f.v].op == Op::kAnd ? kids(f) : std::span<const FormulaId>(&f, 1);
+  }
+  std::span<const FormulaId> conjuncts(FormulaId&&) const = delete;
+  const OpRow& row(FormulaId f) const { return structgen::row(nodes_[f.v].op); }
 
   // ---- texts and names ----
   uint32_t intern_text(std::string_view text);

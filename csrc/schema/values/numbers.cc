@@ -106,15 +106,9 @@ uint32_t Numbers::size_of_constants(FormulaId p) {
   check_depth();
   constexpr uint32_t kMany = 4096;  // enough to know
   const Formula f = formulas_[p];
-  switch (f.op) {
-    case Op::kAtLeast:
-    case Op::kAtMost:
-    case Op::kMultiple:
-    case Op::kEqual: {
-      const Decimal& d = formulas_.decimal(f.a);
-      return static_cast<uint32_t>(std::min<int64_t>(kMany, std::abs(d.exponent) + d.digits.size()));
-    }
-    default: break;
+  if (row(f.op).family == Family::kNumber && f.op != Op::kInteger) {
+    const Decimal& d = formulas_.decimal(f.a);
+    return static_cast<uint32_t>(std::min<int64_t>(kMany, std::abs(d.exponent) + d.digits.size()));
   }
   if (f.n == 0) return 0;
   if (const uint32_t* known = constants_.find(p.v)) return *known;
@@ -154,7 +148,7 @@ RegexId Numbers::atom(FormulaId p, NumberLanguage& numbers) {
     case Op::kAtMost: return numbers.at_most(formulas_.short_decimal(f.a), f.b != 0);
     case Op::kMultiple: return numbers.multiple_of(formulas_.short_decimal(f.a));
     case Op::kEqual: return numbers.equal_to(formulas_.decimal(f.a));
-    default: return numbers.any();
+    default: unknown_operator(f.op);
   }
 }
 

@@ -58,7 +58,7 @@ RegexId RawStrings::atom(const Formula& f) {
     case Op::kLength:
       if (f.a > f.b) return RegexArena::empty();
       return regexes_.repeat(any_character(regexes_, spelling_), f.a, f.b);
-    default: return all();
+    default: unknown_operator(f.op);
   }
 }
 

@@ -116,11 +116,9 @@ bool Scalars::filter(FormulaId p, RegexId& out) {
 
 bool Scalars::constants(FormulaId p, std::vector<std::string>& kept) {
   check_depth();
-  const FormulaId self = p;
   const Op op = formulas_[p].op;
   if (op != Op::kAnd && op != Op::kStrings) return false;
-  const std::span<const FormulaId> list =
-      op == Op::kAnd ? formulas_.kids(p) : std::span<const FormulaId>(&self, 1);
+  const std::span<const FormulaId> list = formulas_.conjuncts(p);
   const std::vector<FormulaId> kids(list.begin(), list.end());
   const std::vector<std::string>* smallest = nullptr;
   FormulaId chosen;
@@ -168,8 +166,7 @@ RegexId Scalars::string_atom(const Formula& f) {
     case Op::kLength: return f.a > f.b ? RegexArena::empty() : length(f.a, f.b);
     case Op::kStrings:
       return regexes_.literal_set(regexes_.tables().add(formulas_.string_set(f.a)), {}, false);
-    case Op::kLanguage: return RegexId{f.a};
-    default: return any_body(regexes_, regexes_.spelling());
+    default: unknown_operator(f.op);
   }
 }
 

@@ -17,47 +17,25 @@ namespace structgen {
 bool plainly_nonempty(FormulaSpace& formulas, FormulaId p) {
   check_depth();
   const Formula& f = formulas[p];
-  switch (f.op) {
-    case Op::kFormat:
-    case Op::kInteger:
-    case Op::kAtLeast:
-    case Op::kAtMost:
-    case Op::kMultiple:
-    case Op::kEqual: return true;
-    case Op::kStrings:  // half a surrogate pair, "\ud800", has no spelling
-      return std::ranges::any_of(formulas.string_set(f.a),
-                                 [](const std::string& t) { return valid_utf8(t); });
-    case Op::kLength: return f.a <= f.b;
-    case Op::kOr:
-      return std::ranges::any_of(formulas.kids(p),
-                                 [&](FormulaId k) { return plainly_nonempty(formulas, k); });
-    case Op::kNot:
-      switch (formulas[f.kids[0]].op) {
-        case Op::kStrings:
-        case Op::kAtLeast:
-        case Op::kAtMost:
-        case Op::kEqual: return true;
-        default: return false;
-      }
-    case Op::kAnd: break;
-    default: return false;
+  if (row(f.op).family == Family::kNumber || f.op == Op::kFormat) return true;
+  if (f.op == Op::kStrings)  // half a surrogate pair, "\ud800", has no spelling
+    return std::ranges::any_of(formulas.string_set(f.a), [](const std::string& t) { return valid_utf8(t); });
+  if (f.op == Op::kLength) return f.a <= f.b;
+  if (f.op == Op::kOr)
+    return std::ranges::any_of(formulas.kids(p), [&](FormulaId k) { return plainly_nonempty(formulas, k); });
+  if (f.op == Op::kNot) {
+    const Op denied = formulas[f.kids[0]].op;
+    return denied == Op::kStrings || denied == Op::kAtLeast || denied == Op::kAtMost || denied == Op::kEqual;
   }
+  if (f.op != Op::kAnd) return false;
   // In doubles, with room to spare: they are wrong in the last digits. Between two bounds that lie far enough
   // apart there is a multiple of anything.
   double low = -1e18, high = 1e18, step = 0;
   for (FormulaId k : formulas.kids(p)) {
     const Formula& g = formulas[k];
-    double x = 1;
-    switch (g.op) {
-      case Op::kInteger: break;
-      case Op::kAtLeast:
-      case Op::kAtMost:
-      case Op::kMultiple:
-        x = formulas.decimal(g.a).approximate();
-        if (!(std::abs(x) < 1e15)) return false;
-        break;
-      default: return false;
-    }
+    if (row(g.op).family != Family::kNumber || g.op == Op::kEqual) return false;
+    const double x = g.op == Op::kInteger ? 1 : formulas.decimal(g.a).approximate();
+    if (!(std::abs(x) < 1e15)) return false;
     if (g.op == Op::kAtLeast) {
       low = std::max(low, x);
     } else if (g.op == Op::kAtMost) {
