@@ -585,18 +585,18 @@ RegexId Objects::free_language(uint32_t s, uint32_t cls) {
   return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));
 }
 
-RegexId Objects::free_texts(uint32_t s, uint32_t cls, RawStrings& spelling) {
+RegexId Objects::free_texts(uint32_t s, uint32_t cls, Texts& texts) {
   const ObjectState& st = states_[s];
   const Plan& plan = plans_[st.plan];
   RegexArena& regexes = solver_.regexes();
-  RegexId out = spelling.all();
+  RegexId out = texts.all();
   for (std::size_t i = 0; i < plan.leaves.size(); ++i) {
-    const RegexId leaf = spelling.texts(solver_.restrict(FormulaId{plan.leaves[i]}, Kind::kString));
+    const RegexId leaf = texts.of(solver_.restrict(FormulaId{plan.leaves[i]}, Kind::kString));
     out = plan.classes[cls].in[i] ? regexes.both(out, leaf) : regexes.minus(out, leaf);
   }
   std::vector<RegexId> taken;
-  if (!plan.names.empty()) taken.push_back(spelling.any_of(plan.texts));
-  for (uint32_t t : written_[st.written]) taken.push_back(spelling.any_of(regexes.tables().table(t).texts));
+  if (!plan.names.empty()) taken.push_back(texts.any_of(plan.texts));
+  for (uint32_t t : written_[st.written]) taken.push_back(texts.any_of(regexes.tables().table(t).texts));
   return taken.empty() ? out : regexes.minus(out, regexes.alt(std::span<const RegexId>(taken)));
 }
 

@@ -16,7 +16,7 @@
 
 #include "base/intern.h"
 #include "schema/decide/plan.h"
-#include "schema/values/raw.h"
+#include "schema/values/texts.h"
 
 namespace structgen {
 
@@ -81,7 +81,7 @@ class Objects {
   // Keys of the class that may still be written: known names and written keys excluded.
   RegexId free_language(uint32_t s, uint32_t cls);
   // The same keys as they are, without a closing quote.
-  RegexId free_texts(uint32_t s, uint32_t cls, RawStrings& spelling);
+  RegexId free_texts(uint32_t s, uint32_t cls, Texts& texts);
   // A lower bound of how many those are; kEndless: no end to them.
   uint64_t free_keys(uint32_t s, uint32_t cls) const;
   std::size_t byte_size() const;

@@ -145,7 +145,7 @@ void Plans::expand_finite(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
   RegexArena& regexes = solver_.regexes();
-  const RegexId canonical = solver_.scalars().canonical_body();
+  const RegexId canonical = solver_.texts().canonical_body();
   std::erase_if(plan.classes, [&](KeyClass& c) {
     std::vector<std::string> texts;
     bool any_in = false;
@@ -180,7 +180,7 @@ void Plans::find_classes(Plan& plan) {
         KeyClass d = c;
         d.language = inside ? regexes.both(c.language, language) : regexes.minus(c.language, language);
         d.in.push_back(inside);
-        if (!solver_.attempt(true, [&] { return solver_.scalars().empty_string(d.language); }))
+        if (!solver_.attempt(true, [&] { return solver_.regexes().is_empty(d.language); }))
           next.push_back(std::move(d));
       }
     classes = std::move(next);
@@ -199,7 +199,7 @@ void Plans::count_keys(Plan& plan) {
   if (plan.leaves.empty()) return;
   find_classes(plan);
   RegexArena& regexes = solver_.regexes();
-  const RegexId canonical = solver_.scalars().canonical_body();
+  const RegexId canonical = solver_.texts().canonical_body();
   for (KeyClass& c : plan.classes) {
     c.exact = false;
     c.keys = solver_.attempt(uint64_t{0}, [&] {

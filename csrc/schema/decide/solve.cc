@@ -63,11 +63,13 @@ constexpr std::size_t kMaxRivals = 2;  // branches that may hold beside one of e
 constexpr uint32_t kManyBranches = 6;
 }  // namespace
 
-Solver::Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Scalars& scalars)
+Solver::Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Texts& texts,
+               Numbers& numbers)
     : lowering_(lowering),
       formulas_(formulas),
       regexes_(regexes),
-      scalars_(scalars),
+      texts_(texts),
+      numbers_(numbers),
       objects_(std::make_unique<Objects>(*this)),
       unique_(std::make_unique<Unique>(*this)) {}
 
@@ -231,9 +233,9 @@ bool Solver::kind_nonempty(FormulaId v, Kind k) {
   if (p == FormulaSpace::yes()) return true;
   switch (k) {
     case Kind::kString:
-      return structgen::plainly_nonempty(formulas_, p) || scalars_.string(p) != RegexArena::empty();
+      return structgen::plainly_nonempty(formulas_, p) || texts_.decided(p) != RegexArena::empty();
     case Kind::kNumber:
-      return structgen::plainly_nonempty(formulas_, p) || scalars_.number(p) != RegexArena::empty();
+      return structgen::plainly_nonempty(formulas_, p) || numbers_.language(p) != RegexArena::empty();
     case Kind::kArray: return array_productive(p);
     case Kind::kObject: return objects_->productive(p);
     default: return false;  // null, true and false restrict to yes or no

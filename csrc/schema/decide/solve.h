@@ -18,7 +18,8 @@
 #include "base/work.h"
 #include "schema/formula/formula.h"
 #include "schema/lower/lower.h"
-#include "schema/values/scalar.h"
+#include "schema/values/numbers.h"
+#include "schema/values/texts.h"
 
 namespace structgen {
 
@@ -34,14 +35,14 @@ struct ItemCell;
 
 class Solver {
  public:
-  Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Scalars& scalars);
+  Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Texts& texts, Numbers& numbers);
   ~Solver();
 
   FormulaId restrict(FormulaId v, Kind k);
   bool nonempty(FormulaId v);
   // Strings that satisfy v (body and closing quote).
-  RegexId strings(FormulaId v) { return scalars_.string(restrict(v, Kind::kString)); }
-  RegexId numbers(FormulaId v) { return scalars_.number(restrict(v, Kind::kNumber)); }
+  RegexId strings(FormulaId v) { return texts_.decided(restrict(v, Kind::kString)); }
+  RegexId numbers(FormulaId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
   bool closes(FormulaId typed) const;  // no further member is needed
   // f(), or `otherwise` where it is too much to tell, or a reference is found to lead nowhere, and the arena
   // is one of subsets. For what may be left out: an answer "no" here must never allow anything.
@@ -92,7 +93,7 @@ class Solver {
   Unique& unique() const { return *unique_; }
   FormulaSpace& formulas() { return formulas_; }
   RegexArena& regexes() { return regexes_; }
-  Scalars& scalars() { return scalars_; }
+  Texts& texts() { return texts_; }
   Lowering& lowering() { return lowering_; }
 
  private:
@@ -117,7 +118,8 @@ class Solver {
   Lowering& lowering_;
   FormulaSpace& formulas_;
   RegexArena& regexes_;
-  Scalars& scalars_;
+  Texts& texts_;
+  Numbers& numbers_;
   std::unique_ptr<Objects> objects_;
   std::unique_ptr<Unique> unique_;
   FlatMap<uint64_t, FormulaId> restricted_;

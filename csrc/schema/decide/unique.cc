@@ -317,12 +317,12 @@ void Unique::enumerate(FormulaId value, uint32_t cap, Domain& out) {
     }
   };
   std::vector<std::string> constants;
-  if (solver_.scalars().constants(solver_.restrict(value, Kind::kString), constants)) {
+  if (solver_.texts().constants(solver_.restrict(value, Kind::kString), constants)) {
     solver_.spend(static_cast<uint32_t>(constants.size()));
     for (const std::string& t : constants)
       if (valid_utf8(t)) out.values.push_back(canonical(Json::parse("\"" + json_body(t)), 0));
   } else {
-    texts(solver_.strings(value), solver_.scalars().canonical_body(), "\"");
+    texts(solver_.strings(value), solver_.texts().canonical_body(), "\"");
   }
   // Numbers in plain form: one lexeme a value (and -0, which is 0 again).
   if (plain_numbers_ == RegexArena::empty()) {
@@ -407,7 +407,7 @@ void Unique::enumerate_object(FormulaId p, uint32_t cap, Domain& out) {
     for (uint32_t c : offers.classes) {
       Texts keys;
       RegexArena& regexes = solver_.regexes();
-      const RegexId free = regexes.both(objects.free_language(state, c), solver_.scalars().canonical_body());
+      const RegexId free = regexes.both(objects.free_language(state, c), solver_.texts().canonical_body());
       if (!regexes.enumerate(free, cap, keys))
         throw Error(ErrorKind::kSchemaTooComplex, "too many keys to tell items apart");
       for (const std::string& k : keys) {

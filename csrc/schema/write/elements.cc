@@ -17,6 +17,19 @@
 namespace structgen {
 
 namespace {
+// What one reads as a text of `r` where a newline in front and one behind are taken off.
+RegexId within_newlines(RegexArena& regexes, RegexId r) {
+  const RegexId newline = regexes.byte('\n');
+  const RegexId begins = regexes.cat(newline, RegexArena::anything());
+  const RegexId ends = regexes.cat(RegexArena::anything(), newline);
+  const RegexId no_front = regexes.minus(r, begins), no_back = regexes.minus(r, ends);
+  const RegexId parts[] = {regexes.minus(no_front, ends), regexes.cat(newline, no_back),
+                           regexes.cat(no_front, newline), regexes.cat(newline, regexes.cat(r, newline))};
+  return regexes.alt(std::span<const RegexId>(parts));
+}
+}  // namespace
+
+namespace {
 
 constexpr std::size_t kListed = 500;  // names on offer that have an alternative each
 
@@ -160,7 +173,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   };
   const FormulaId strings = solver_.restrict(v, Kind::kString);
   if (solver_.nonempty(formulas_.both(v, formulas_.types(kind_bit(Kind::kString))))) {
-    RegexId texts = strings_->texts(strings);
+    RegexId texts = strings_->of(strings);
     // Every text without the mark is one that newlines were taken off.
     if (layout_.elements->text.newlines && strings != free_) texts = within_newlines(regexes_, texts);
     begin(marks.after[0]);

@@ -24,8 +24,9 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
       schemas_(std::move(schemas)),
       layout_(layout),
       lowering_(*schemas_, formulas_, order),
-      scalars_(formulas_, regexes_, numbers),
-      solver_(lowering_, formulas_, regexes_, scalars_) {
+      texts_(formulas_, regexes_, regexes_.spelling()),
+      numbers_(formulas_, regexes_, numbers),
+      solver_(lowering_, formulas_, regexes_, texts_, numbers_) {
   switch (layout_.mode) {
     case JsonLayout::kFlexible: {
       ByteSet blank;
@@ -69,8 +70,8 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
   FormulaId root = schema;
   if (layout_.elements) {
     root = arguments(schema);
-    strings_ = std::make_unique<RawStrings>(formulas_, regexes_, scalars_, kUtf8);
-    keys_ = std::make_unique<RawStrings>(formulas_, regexes_, scalars_, *layout_.elements->text.keys);
+    strings_ = std::make_unique<Texts>(formulas_, regexes_, kUtf8);
+    keys_ = std::make_unique<Texts>(formulas_, regexes_, *layout_.elements->text.keys);
   }
   placed([&] {
     if (solver_.nonempty(root)) return;

@@ -13,8 +13,8 @@
 #include "schema/decide/object.h"
 #include "schema/decide/solve.h"
 #include "schema/lower/lower.h"
-#include "schema/values/raw.h"
-#include "schema/values/scalar.h"
+#include "schema/values/numbers.h"
+#include "schema/values/texts.h"
 #include "schema/write/elements.h"
 
 namespace structgen {
@@ -141,7 +141,8 @@ class JsonProductions : public Productions {
   JsonLayout layout_;
   FormulaSpace formulas_;
   Lowering lowering_;
-  Scalars scalars_;
+  Texts texts_;
+  Numbers numbers_;
   Solver solver_;
   RegexId gap_;
   RegexId after_;                        // what may stand after "," and ":"
@@ -149,8 +150,8 @@ class JsonProductions : public Productions {
   FlatMap<uint32_t, RegexId> cleaned_;
   FlatMap<uint32_t, uint32_t> unclean_;  // plan -> its bits
   std::vector<Bits> unclean_names_;
-  std::unique_ptr<RawStrings> strings_, keys_;  // of elements
-  FormulaId free_;                              // strings of elements without a condition
+  std::unique_ptr<Texts> strings_, keys_;  // of elements
+  FormulaId free_;                         // strings of elements without a condition
   StableVector<Rule> rules_;
   InternTable rule_index_;
   FlatMap<uint32_t, Symbol> symbols_;
