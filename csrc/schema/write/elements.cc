@@ -70,12 +70,18 @@ FormulaId JsonProductions::arguments(FormulaId root, bool keys, bool values) {
     texts.insert(texts.end(), layout_.excludes.begin(), layout_.excludes.end());
     return formulas_.atom(Op::kPattern, formulas_.intern_text(finding(texts)));
   };
+  const auto no_key = [&](FormulaId strings) {
+    return formulas_.all(formulas_.language(strings), FormulaSpace::no());
+  };
   FormulaId out = formulas_.both(root, formulas_.types(kind_bit(Kind::kObject)));
-  free_ = formulas_.negate(found({text.close}));
+  free_ = text.quoted ? FormulaSpace::no() : formulas_.negate(found({text.close}));
   const FormulaId raw = formulas_.either(formulas_.types(all_but(Kind::kString)), free_);
-  if (values) out = formulas_.both(out, formulas_.all(formulas_.any_key(), raw));
+  if (values && !text.quoted) out = formulas_.both(out, formulas_.all(formulas_.any_key(), raw));
   if (keys && (!text.key_never.empty() || !layout_.excludes.empty()))
-    out = formulas_.both(out, formulas_.all(formulas_.language(found(text.key_never)), FormulaSpace::no()));
+    out = formulas_.both(out, no_key(found(text.key_never)));
+  if (keys && !text.key_pattern.empty())
+    out = formulas_.both(
+        out, no_key(formulas_.negate(formulas_.atom(Op::kPattern, formulas_.intern_text(text.key_pattern)))));
   return out;
 }
 
@@ -96,7 +102,7 @@ void JsonProductions::expand_arguments(const Rule& r, Alternatives& out) {
   uint32_t more = kOrderBranches;
   for_each_object(solver_.restrict(FormulaId{r.a}, Kind::kObject), more, [&](FormulaId p) {
     if (!solver_.objects().productive(p)) return;
-    const Symbol members = call(kMembers, solver_.objects().start(p), 0, 0);
+    const Symbol members = call(kFirstMembers, solver_.objects().start(p), 0, 0);
     if (blank == RegexArena::epsilon())
       out.add({members});
     else
@@ -106,6 +112,13 @@ void JsonProductions::expand_arguments(const Rule& r, Alternatives& out) {
 
 void JsonProductions::add_elements(const Rule& r, const Offers& offers, bool nearest, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
+  const RegexId before = r.kind == kMembers ? regexes_.cat(marks.between, marks.before) : marks.before;
+  const auto begin = [&](std::initializer_list<Symbol> rest) {
+    std::vector<Symbol> sequence;
+    if (before != RegexArena::epsilon()) sequence.push_back(Symbol::terminal(before));
+    sequence.insert(sequence.end(), rest);
+    out.add(sequence);
+  };
   if (offers.close) {
     out.add({});
     if (nearest) return;
@@ -117,20 +130,19 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, bool nea
     std::vector<std::string> names;
     for (uint32_t i = 0; i < plan.names.size(); ++i)
       if (has_bit(offers.names, i)) names.push_back(plan.texts[i]);
-    out.add({Symbol::terminal(marks.before), Symbol::capture(),
-             Symbol::terminal(regexes_.cat(keys_->any_of(names), marks.middle)),
-             call(kListedElement, r.a, 0, 0)});
+    begin({Symbol::capture(), Symbol::terminal(regexes_.cat(keys_->any_of(names), marks.middle)),
+           call(kListedElement, r.a, 0, 0)});
   }
   for (uint32_t i = 0; i < plan.names.size() && count <= kListed; ++i) {
     if (!has_bit(offers.names, i)) continue;
-    const RegexId parts[] = {marks.before, keys_->one(plan.texts[i]), marks.middle};
+    const RegexId parts[] = {before, keys_->one(plan.texts[i]), marks.middle};
     out.add(
         {Symbol::terminal(regexes_.cat(std::span<const RegexId>(parts))), call(kNamedElement, r.a, i, 0)});
   }
   for (uint32_t c : offers.classes)
-    out.add({Symbol::terminal(marks.before), Symbol::capture(),
-             Symbol::terminal(regexes_.cat(solver_.objects().free_texts(r.a, c, *keys_), marks.middle)),
-             call(kFreeElement, r.a, c, 0)});
+    begin({Symbol::capture(),
+           Symbol::terminal(regexes_.cat(solver_.objects().free_texts(r.a, c, *keys_), marks.middle)),
+           call(kFreeElement, r.a, c, 0)});
 }
 
 // The key of an element, from the text read up to where the mark behind it ends.
@@ -167,6 +179,14 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const FormulaId v{r.a};
   const RegexId close = regexes_.cat(marks.close, marks.blank);
   std::vector<Symbol> sequence;
+  const auto end = [&](RegexId mark) {
+    if (mark != RegexArena::epsilon()) sequence.push_back(Symbol::terminal(mark));
+    out.add(sequence);
+  };
+  if (layout_.elements->text.quoted) {
+    sequence.push_back(call(kValue, v.v, 0, 0));
+    return end(close);
+  }
   const auto begin = [&](RegexId after) {
     sequence.clear();
     if (after != RegexArena::epsilon()) sequence.push_back(Symbol::terminal(after));
@@ -194,8 +214,7 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
     if (!solver_.nonempty(value)) continue;
     begin(regexes_.cat(marks.after[i], marks.blank));
     sequence.push_back(call(kValue, value.v, 0, 0));
-    sequence.push_back(Symbol::terminal(regexes_.cat(marks.blank, close)));
-    out.add(sequence);
+    end(regexes_.cat(marks.blank, close));
   }
 }
 

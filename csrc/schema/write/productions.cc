@@ -1,6 +1,9 @@
 #include "schema/write/productions.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
 
 #include "base/depth.h"
 #include "base/error.h"
@@ -16,6 +19,9 @@ namespace {
 // budget is gone; wide enough for indentation a dozen levels deep.
 constexpr uint32_t kGapLimit = 32;
 constexpr std::size_t kShown = 80;  // bytes of a pattern that an error quotes
+// The constants in JSON and in Python.
+constexpr std::pair<Kind, std::array<std::string_view, 2>> kWords[] = {
+    {Kind::kNull, {"null", "None"}}, {Kind::kTrue, {"true", "True"}}, {Kind::kFalse, {"false", "False"}}};
 }  // namespace
 
 JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas,
@@ -58,7 +64,7 @@ JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet>
   if (layout_.mode == JsonLayout::kSpaced) after_ = regexes_.byte(' ');
   if (!layout_.excludes.empty()) refuse_unwritten();
   std::vector<std::string> never = layout_.excludes;
-  if (layout_.elements) never.push_back(layout_.elements->text.close);
+  if (layout_.elements && !layout_.elements->text.quoted) never.push_back(layout_.elements->text.close);
   if (!never.empty()) {
     std::vector<RegexId> texts;
     for (const std::string& t : never) texts.push_back(regexes_.literal(t));
@@ -198,6 +204,7 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
     case kObjectNext: expand_object(r, out); break;
     case kKeys: expand_keys(r, out); break;
     case kArguments: expand_arguments(r, out); break;
+    case kFirstMembers:
     case kMembers: add_elements(r, solver_.objects().offers(r.a), nearest, out); break;
     case kNamedElement: add_members(solver_.objects().take_name(r.a, r.b), nearest, out); break;
     case kElement: expand_element(r, out); break;
@@ -246,7 +253,7 @@ bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vecto
 // The shortest object has as few members as it may close after. A whole search runs under one budget.
 void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alternatives& out) {
   const Rule r = rules_[id.v];
-  if (r.kind == kMembers) {
+  if (r.kind == kMembers || r.kind == kFirstMembers) {
     const bool close = solver_.objects().offers(r.a).close;
     Offers offers;
     if (!close) offers = solver_.objects().useful(r.a);
@@ -347,11 +354,9 @@ void JsonProductions::for_each_object(FormulaId p, uint32_t& more, const std::fu
 
 void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   const FormulaId v{r.a};
-  constexpr std::pair<Kind, std::string_view> kWords[] = {
-      {Kind::kNull, "null"}, {Kind::kTrue, "true"}, {Kind::kFalse, "false"}};
   std::vector<RegexId> words;
-  for (const auto& [kind, word] : kWords)
-    if (restricted(v, kind) == FormulaSpace::yes()) words.push_back(regexes_.literal(word));
+  for (const auto& [kind, names] : kWords)
+    if (restricted(v, kind) == FormulaSpace::yes()) words.push_back(regexes_.literal(names[layout_.python]));
   if (!words.empty()) out.add({Symbol::terminal(regexes_.alt(std::span<const RegexId>(words)))});
   const auto decided = [&](auto&& language) {
     return solver_.attempt(RegexArena::empty(), [&] {
@@ -445,7 +450,7 @@ bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool&
   const auto add = [&](FormulaId f) {
     if (solver_.nonempty(formulas_.both(value, f))) some.push_back(f);
   };
-  for (const std::string& t : choice.texts) add(lowering_.values(Json::parse("[" + t + "]"), 0));
+  for (const std::string& t : choice.texts) add(lowering_.values(Json::parse("[" + to_json(t) + "]"), 0));
   for (const RuleId other : choice.rules) {
     if (rules_[other.v].kind != kValue) return false;
     add(FormulaId{rules_[other.v].a});
@@ -463,7 +468,9 @@ bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>&
   const Rule r = rules_[id.v];
   if (r.kind != kValue) return false;
   solver_.refill();
-  return solver_.unique().few(FormulaId{r.a}, most, out);
+  if (!solver_.unique().few(FormulaId{r.a}, most, out)) return false;
+  for (std::string& text : out) text = from_json(text);
+  return true;
 }
 
 bool JsonProductions::asks_alike() const { return solver_.unique().asked_alike(); }
@@ -473,7 +480,7 @@ bool JsonProductions::asks_alike() const { return solver_.unique().asked_alike()
 void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alternatives& out) {
   const FormulaId rest{r.a};
   if (reading.kind == Reading::kText) {
-    out.add({call(kArrayNext, solver_.unique().extend(rest, reading.text).v, 0, r.depth)});
+    out.add({call(kArrayNext, solver_.unique().extend(rest, to_json(reading.text)).v, 0, r.depth)});
     return;
   }
   if (reading.kind == Reading::kFresh) {
@@ -556,6 +563,28 @@ std::vector<Objects::Step> JsonProductions::nearest_steps(const std::vector<Obje
   std::vector<Objects::Step> out;
   for (const Objects::Step& step : steps)
     if (solver_.objects().members_needed(step.next) <= least) out.push_back(step);
+  return out;
+}
+
+// The text with its constants in other words: names[from] as names[to].
+std::string JsonProductions::renamed(std::string_view text, std::size_t from, std::size_t to) const {
+  if (!layout_.python) return std::string(text);
+  std::string out;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t length = 1;
+    std::string_view written = text.substr(i, 1);
+    if (quoted && text[i] == '\\') written = text.substr(i, length = 2);
+    if (text[i] == '"') quoted = !quoted;
+    if (!quoted)
+      for (const auto& [kind, names] : kWords)
+        if (text.substr(i).starts_with(names[from])) {
+          length = names[from].size();
+          written = names[to];
+        }
+    out += written;
+    i += length;
+  }
   return out;
 }
 

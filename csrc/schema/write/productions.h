@@ -31,7 +31,8 @@ struct JsonLayout {
     kPattern,   // `pattern` in every gap
   } mode = kFlexible;
   std::string pattern;
-  std::vector<std::string> excludes;              // no string or key holds one of these, as it is written
+  std::vector<std::string> excludes;  // no string or key holds one of these, as it is written
+  bool python = false;  // null, true and false are None, True and False; strings are of kPlainJson
   std::shared_ptr<const ElementLayout> elements;  // of the outermost object; null: it is JSON as well
 };
 
@@ -68,7 +69,8 @@ class JsonProductions : public Productions {
     kObjectNext,
     kKeys,           // after the opening quote of a key
     kArguments,      // a = formula: an object of elements
-    kMembers,        // a = object state: the elements that are left
+    kFirstMembers,   // a = object state: the elements
+    kMembers,        // a = object state: the elements that are left, one being written
     kNamedElement,   // after the key of element b
     kElement,        // a = formula: a value between the marks around it
     kChosen,         // after the known name b
@@ -113,6 +115,10 @@ class JsonProductions : public Productions {
   bool read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps);
   std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
   uint64_t member_bytes(const Plan& plan, uint32_t name, uint32_t depth);
+  // A value's text in JSON, and JSON as it is written here.
+  std::string to_json(std::string_view written) const { return renamed(written, 1, 0); }
+  std::string from_json(std::string_view json) const { return renamed(json, 0, 1); }
+  std::string renamed(std::string_view text, std::size_t from, std::size_t to) const;
   // ---- strings as they are written ----
   void refuse_unwritten();
   RegexId clean(RegexId body);                  // the spellings that hold none of the excluded texts
