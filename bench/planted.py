@@ -128,9 +128,9 @@ BUGS = (
     ),
     Bug(
         "a dropped residual: a member that misses a count cannot be written",
-        "csrc/schema/decide/plan.cc",
-        "return formulas_.either(formulas_.both(hit, fewer), formulas_.both(formulas_.negate(hit), same));",
-        "return formulas_.both(hit, some ? fewer : formulas_.either(fewer, same));",
+        "csrc/schema/formula/formula.h",
+        "return either(both(hit, less), both(negate(hit), same));",
+        "return both(hit, count == Count::kSome ? less : either(less, same));",
     ),
     Bug(
         "a dropped cell: only the branch where a subschema holds is followed",
