@@ -69,13 +69,13 @@ class Bug:
 BUGS = (
     Bug(
         "plain numbers: a whole number may be written with a point",
-        "csrc/schema/numbers.cc",
+        "csrc/schema/values/numbers.cc",
         "return whole(p) ? of(kWhole, domain) : domain;",
         "return domain;",
     ),
     Bug(
         "plain numbers: a complement is taken from what is offered, so that 1.0 is no 1",
-        "csrc/schema/numbers.cc",
+        "csrc/schema/values/numbers.cc",
         "const Domain all = is(domain, kOffered) ? of(kAll, domain) : domain;",
         "const Domain all = domain;",
     ),
@@ -99,13 +99,13 @@ BUGS = (
     ),
     Bug(
         "untainted memo: a negative answer is kept though an open ancestor was consulted",
-        "csrc/schema/solve.cc",
+        "csrc/schema/decide/solve.cc",
         "} else if (low_ >= mine) {",
         "} else if (low_ >= mine || depth_ >= mine) {",
     ),
     Bug(
         "shared memo: what is known of an object is kept under a key that plans share",
-        "csrc/schema/object.h",
+        "csrc/schema/decide/object.h",
         "friend bool operator==(const Situation&, const Situation&) = default;\n};\nstruct SituationHash {\n"
         "std::size_t operator()(const Situation& s) const {\n"
         "return mix(mix(mix(mix(7, s.plan), s.rest.v), s.used), s.taken);\n}",
@@ -122,31 +122,31 @@ BUGS = (
     ),
     Bug(
         "a format that is too small: no leap days",
-        "csrc/schema/format.cc",
+        "csrc/strings/format.cc",
         'return any_of({"\\\\d{4}-" + month_day, leap_year + "-02-29"});',
         'return any_of({"\\\\d{4}-" + month_day});',
     ),
     Bug(
         "a dropped residual: a member that misses a count cannot be written",
-        "csrc/schema/plan.cc",
-        "return formulas_.either(formulas_.both(hit, fewer), formulas_.both(formulas_.negate(hit), same));",
-        "return formulas_.both(hit, some ? fewer : formulas_.either(fewer, same));",
+        "csrc/schema/formula/formula.h",
+        "return either(both(hit, less), both(negate(hit), same));",
+        "return both(hit, count == Count::kSome ? less : either(less, same));",
     ),
     Bug(
         "a dropped cell: only the branch where a subschema holds is followed",
-        "csrc/schema/solve.cc",
+        "csrc/schema/decide/solve.cc",
         "for (bool truth : {true, false}) {\nFlatMap<uint32_t, FormulaId> memo;",
         "for (bool truth : {true}) {\nFlatMap<uint32_t, FormulaId> memo;",
     ),
     Bug(
         "a count off by one: maxContains lets one more pass",
-        "csrc/schema/lower.cc",
+        "csrc/schema/lower/lower.cc",
         "put(formulas_.item_most(0, kUnbounded, v, count(at, o[Word::kMaxContains], false)));",
         "put(formulas_.item_most(0, kUnbounded, v, count(at, o[Word::kMaxContains], false) + 1));",
     ),
     Bug(
         "an annotation that travels too far: additionalProperties of a failed branch counts as evaluated",
-        "csrc/schema/unevaluated.cc",
+        "csrc/schema/lower/unevaluated.cc",
         "collect_kid(at, j.item(o[w], i), condition, w != Word::kAllOf);",
         "collect_kid(at, j.item(o[w], i), condition, w == Word::kOneOf);",
     ),

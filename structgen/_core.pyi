@@ -162,9 +162,9 @@ class GrammarBuilder:
         The texts of a node in which at most so many tokens begin. Errors tell the name and the place, a byte offset.
         """
 
-    def json(self, schema: str, registry: Sequence[tuple[str, str]], whitespace: str, any_order: bool, numbers: str, plain_strings: bool, enforce_formats: bool, draft: int, excludes: Sequence[str] = []) -> int: ...
+    def json(self, schema: str, registry: Sequence[tuple[str, str]], whitespace: str, any_order: bool, numbers: str, plain_strings: bool, enforce_formats: bool, draft: int, excludes: Sequence[str] = [], python: bool = False) -> int: ...
 
-    def elements(self, part: int, before: int, middle: int, after: Sequence[int], close: int, blank: int, middle_text: str, close_text: str, key_never: Sequence[str], entities: bool, newlines: bool) -> int:
+    def elements(self, part: int, before: int, middle: int, after: Sequence[int], close: int, blank: int, between: int, middle_text: str, close_text: str, key_never: Sequence[str], entities: bool, newlines: bool, quoted: bool, key_pattern: str) -> int:
         """
         Makes the members of a schema's objects elements: before KEY middle after VALUE close. `after` has a node for texts, null, booleans, numbers, arrays and objects; the texts are those of the marks that end keys and values.
         """

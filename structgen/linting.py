@@ -88,7 +88,7 @@ _ANSWERS = ("answer", "result", "label", "decision", "verdict", "score", "catego
 _THOUGHTS = ("reasoning", "reason", "explanation", "rationale", "thoughts", "thought", "analysis", "steps")
 
 
-# How the engine's report begins to tell of a keyword that does not do what it says (csrc/schema/resolve.cc).
+# How the report begins to tell of a keyword that does not do what it says (csrc/schema/read/resolve.cc).
 _ODD = (
     "ignored", "below 0", "not a whole number", "reference ", "an empty list", "'any' is",
     "names no known draft",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import structgen as sg
-from oracles.differential import instances
+from oracles.differential import instances, schemas
 from oracles.strategies import Seeded
 from structgen.frontend.python_calls import calls_of
 from structgen.frontend.tool_calls import style_of_template
@@ -170,15 +170,9 @@ def test_texts_that_are_no_calls_stay_text() -> None:
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"type": "object", "properties": {"a": {}}}, "'a' may hold true, false or null inside"),
-        ({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "boolean"}}}}, "inside"),
-        ({"type": "object", "properties": {"a": {"type": "object"}}}, "inside"),
-        ({"type": "object", "properties": {"a": {"type": "boolean", "not": {"const": True}}}}, "inside"),
-        ({"properties": {"a": {"type": "string"}}, "minProperties": 1}, "`minProperties` of all"),
         ({"type": "object", "properties": {"a b": {"type": "string"}}}, "'a b' is no name of Python"),
         ({"type": "object", "properties": {"if": {"type": "string"}}}, "'if' is no name of Python"),
         ({"type": "array"}, "no schema of an object"),
-        ({"type": "object", "required": ["a"]}, "'a' is not in `properties`"),
     ],
 )  # fmt: skip
 def test_functions_that_cannot_be_written_are_refused(parameters: Any, words: str) -> None:
@@ -186,20 +180,97 @@ def test_functions_that_cannot_be_written_are_refused(parameters: Any, words: st
         BYTES.tools([{"function": {"name": "f", "parameters": parameters}}], style="pythonic")
 
 
-def test_denials_are_not_widened() -> None:
-    """Where an object without further members would be *more*, nothing is closed."""
-    inner = {
-        "type": "object",
-        "properties": {"x": {"type": "string"}},
-        "additionalProperties": {"type": "string"},
+CONSTANTS: list[Any] = [True, False, None]
+DEEP: list[tuple[dict[str, Any], list[Any], list[Any]]] = [
+    ({}, [True, [None, {"a": False}], "True", "None, true"], []),
+    ({"type": "array", "items": {"type": "boolean"}}, [[], [True, False]], [True, [None], [0]]),
+    ({"type": "array", "uniqueItems": True}, [CONSTANTS, [0, False, None]], [[True, True], [None, 1, None]]),
+    ({"type": "object"}, [{}, {"x": None, "y": [True]}], [None, []]),
+    ({"type": "boolean", "not": {"const": True}}, [False], [True, None]),
+    ({"enum": [[True, None], {"k": False}]}, [[True, None], {"k": False}], [[None, True], {"k": None}]),
+    ({"contains": {"const": None}, "type": "array"}, [[None], [True, None]], [[], [True]]),
+    ({"$ref": "#/$defs/tree"}, [None, {"left": None, "right": {"left": True}}], [True, {"left": []}]),
+]
+DEFINITIONS = {
+    "tree": {
+        "type": ["object", "null"],
+        "properties": {
+            "left": {"anyOf": [{"$ref": "#/$defs/tree"}, {"const": True}]},
+            "right": {"$ref": "#/$defs/tree"},
+        },
+        "additionalProperties": False,
     }
-    part = {**inner, "not": {"type": "object", "properties": {"x": {"const": "a"}}, "required": ["x"]}}
-    grammar = BYTES.tools(
-        [{"function": {"name": "f", "parameters": {"type": "object", "properties": {"a": part}}}}],
-        "required", style="pythonic",
-    )  # fmt: skip
-    assert accepted(grammar, '[f(a={"x":"b","y":"c"})]')
-    assert not accepted(grammar, '[f(a={"x":"a","y":"c"})]')
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(DEEP)))
+def test_constants_inside_of_lists_and_objects_are_pythons(case: int) -> None:
+    part, right, wrong = DEEP[case]
+    schema = {"type": "object", "properties": {"a": part}, "required": ["a"], "$defs": DEFINITIONS}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    grammar = BYTES.tools(tools, "required", style="pythonic", extra_keys="allow")
+    for value in (*right, *wrong):
+        text = f"[f(a={value!r})]".replace("'", '"')
+        assert accepted(grammar, text) == (
+            value in right and jsonschema.Draft202012Validator(part | {"$defs": DEFINITIONS}).is_valid(value)
+        ), text
+        if value in right:
+            (call,) = sg.parse_tool_calls(text, style="pythonic", tools=tools).calls
+            assert call.arguments == {"a": value}
+    if any(constant in json.dumps(right) for constant in ("true", "false", "null")):
+        assert not accepted(grammar, f"[f(a={json.dumps(right[0])})]") or json.dumps(right[0]) == repr(
+            right[0]
+        )
+
+
+def test_keywords_of_all_parameters_together_are_kept() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}},
+        "minProperties": 1,
+        "dependentRequired": {"a": ["b"]},
+        "patternProperties": {"^x": {"type": "null"}},
+        "additionalProperties": False,
+    }
+    tools = [{"type": "function", "function": {"name": "f", "parameters": schema}}]
+    grammar = BYTES.tools(tools, "required", style="pythonic")
+    taken = ("b=True", "a=1, b=False", "b=True, x_1=None", "x=None, xy=None")
+    for text in taken:
+        assert accepted(grammar, f"[f({text})]"), text
+    for text in (
+        "",
+        "a=1",
+        "c=1",
+        "x-y=None",
+        "x=None, x=None",
+        "b=true",
+        "b=True,",
+        "b=True x=None",
+        "if=1",
+    ):
+        assert not accepted(grammar, f"[f({text})]"), text
+
+
+def test_texts_of_random_schemas_are_python_and_instances() -> None:
+    """The schemas of the differential run, as a parameter: every text is Python, and an instance."""
+    seen = 0
+    for seed in range(150):
+        source = Seeded(seed)
+        part = schemas.general(source, 2020)
+        if not isinstance(part, dict) or "$ref" in json.dumps(part):
+            continue
+        tools = [{"function": {"name": "f", "parameters": {"properties": {"a": part}, "required": ["a"]}}}]
+        try:
+            grammar = BYTES.tools(tools, "required", style="pythonic", extra_keys="allow")
+        except sg.StructgenError:
+            continue
+        for _ in range(3):
+            text = instances.walk(source, grammar.matcher(), 60).decode()
+            (call,) = ast.parse(text, mode="eval").body.elts  # type: ignore[attr-defined]
+            value = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+            assert jsonschema.Draft202012Validator(part).is_valid(value["a"]), (seed, part, text)
+            seen += 1
+    assert seen > 200
 
 
 def test_templates_and_names() -> None:

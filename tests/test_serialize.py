@@ -158,7 +158,7 @@ def test_bytes_that_are_no_grammar() -> None:
     for wrong, words in (
         (b"", "begins otherwise"), (b"GGUF" * 9, "begins otherwise"), (data[:-9], "damaged"),
         (data[:-1] + b"\0", "damaged"),
-        (data[:10] + b"\2" + data[11:], "written in form 2, and this release"),
+        (data[:10] + b"\1" + data[11:], "written in form 1, and this release"),
     ):  # fmt: skip
         with pytest.raises(sg.GrammarError, match=words):
             COMPILER.deserialize(wrong)

@@ -1,4 +1,4 @@
-"""Write csrc/schema/idna_tables.inc: the characters of internationalised host names, as classes of a pattern.
+"""Write csrc/strings/idna_tables.inc: characters of internationalised host names, as classes of a pattern.
 
 In: the tables of RFC 5892 that the `idna` package holds (PVALID, CONTEXTJ, CONTEXTO), and bidirectional
 classes, joining types and viramas from the `regex` module. Out: C++ string literals that go between the

@@ -275,7 +275,7 @@ void bind_grammar(nb::module_& m) {
           [](BoundGrammar& self, std::string schema,
              std::vector<std::pair<std::string, std::string>> registry, const std::string& whitespace,
              bool any_order, const std::string& numbers, bool plain_strings, bool enforce_formats, int draft,
-             std::vector<std::string> excludes) {
+             std::vector<std::string> excludes, bool python) {
             self.schemas.push_back(
                 {std::move(schema),
                  std::move(registry),
@@ -283,33 +283,40 @@ void bind_grammar(nb::module_& m) {
                  {},
                  {}});
             self.schemas.back().options.layout.excludes = std::move(excludes);
+            self.schemas.back().options.layout.python = python;
             GrammarNode n;
             n.op = NodeOp::kPart;
             n.a = self.source.parts++;
             return self.source.add(std::move(n));
           },
           "schema"_a, "registry"_a, "whitespace"_a, "any_order"_a, "numbers"_a, "plain_strings"_a,
-          "enforce_formats"_a, "draft"_a, "excludes"_a = std::vector<std::string>())
+          "enforce_formats"_a, "draft"_a, "excludes"_a = std::vector<std::string>(), "python"_a = false)
       .def(
           "elements",
           [](BoundGrammar& self, uint32_t part, uint32_t before, uint32_t middle,
-             const std::vector<uint32_t>& after, uint32_t close, uint32_t blank, std::string middle_text,
-             std::string close_text, std::vector<std::string> key_never, bool entities, bool newlines) {
+             const std::vector<uint32_t>& after, uint32_t close, uint32_t blank, uint32_t between,
+             std::string middle_text, std::string close_text, std::vector<std::string> key_never,
+             bool entities, bool newlines, bool quoted, std::string key_pattern) {
             if (part >= self.source.nodes.size() || self.source.nodes[part].op != NodeOp::kPart ||
                 after.size() != kWritten)
               throw Error(ErrorKind::kValue, "not a schema, or not a mark a kind");
-            checked(self, {before, middle, close, blank});
+            checked(self, {before, middle, close, blank, between});
             checked(self, after);
             JsonPart& p = self.schemas[self.source.nodes[part].a];
             ElementMarks<uint32_t>& marks = p.marks.emplace();
-            marks = {before, middle, close, {}, blank};
+            marks = {before, middle, close, {}, blank, between};
             std::ranges::copy(after, marks.after.begin());
-            p.text = {std::move(middle_text), std::move(close_text), std::move(key_never),
-                      entities ? Spelling::kAttribute : Spelling::kUtf8, newlines};
+            p.text = {std::move(middle_text),
+                      std::move(close_text),
+                      std::move(key_never),
+                      entities ? &kEntities : &kUtf8,
+                      newlines,
+                      quoted,
+                      std::move(key_pattern)};
             return part;
           },
-          "part"_a, "before"_a, "middle"_a, "after"_a, "close"_a, "blank"_a, "middle_text"_a, "close_text"_a,
-          "key_never"_a, "entities"_a, "newlines"_a,
+          "part"_a, "before"_a, "middle"_a, "after"_a, "close"_a, "blank"_a, "between"_a, "middle_text"_a,
+          "close_text"_a, "key_never"_a, "entities"_a, "newlines"_a, "quoted"_a, "key_pattern"_a,
           "Makes the members of a schema's objects elements: before KEY middle after VALUE close. `after` "
           "has a "
           "node for texts, null, booleans, numbers, arrays and objects; the texts are those of the marks "

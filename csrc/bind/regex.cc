@@ -11,10 +11,10 @@
 #include "bind/grammar.h"
 #include "bind/released.h"
 #include "numbers/number.h"
-#include "regex/charset.h"
 #include "regex/regex.h"
 #include "regex/syntax.h"
-#include "schema/format.h"
+#include "strings/format.h"
+#include "strings/json_spelling.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -23,6 +23,7 @@ using namespace structgen;
 namespace {
 
 struct Language {
+  explicit Language(const Spelling& spelling = kUtf8) : arena(spelling) {}
   RegexArena arena;
   RegexId root = RegexArena::empty();
   bool matches(const nb::bytes& text) {
@@ -49,11 +50,11 @@ void bind_regex(nb::module_& m) {
       .def_static(
           "pattern",
           [](std::string_view text, bool python, bool json, bool full) {
-            auto l = std::make_unique<Language>();
+            auto l = std::make_unique<Language>(json ? kJson : kUtf8);
             released([&] {
               const Pattern p = parse_pattern(text, python ? Flavor::kPython : Flavor::kEcma);
               const Match how = full ? Match::kFull : Match::kSearch;
-              l->root = json ? lower_json(l->arena, p, how) : lower_utf8(l->arena, p, how);
+              l->root = lower(l->arena, p, how, l->arena.spelling());
             });
             return l;
           },
@@ -63,8 +64,8 @@ void bind_regex(nb::module_& m) {
           [](std::string_view name) {
             const FormatInfo* f = find_format(name);
             if (!f) throw Error(ErrorKind::kValue, "unknown format");
-            auto l = std::make_unique<Language>();
-            l->root = format_json(l->arena, *f);
+            auto l = std::make_unique<Language>(kJson);
+            l->root = lower(l->arena, *f, kJson);
             return l;
           },
           "name"_a)

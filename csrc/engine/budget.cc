@@ -59,16 +59,15 @@ namespace structgen {
 
 namespace {
 constexpr std::size_t kTooMany = Reach::kFar;
-constexpr std::size_t kExact = 8;               // tokens left from which on a mask is exact
-constexpr uint64_t kMaskReach = 100'000;        // work of one mask's searches, about a millisecond
-constexpr uint64_t kMaskOutline = 100'000;      // and of what spares them (engine/outline.h), which stays
-constexpr uint64_t kAskedReach = 20'000'000;    // of one that was asked for, a tenth of a second
-constexpr uint64_t kTextReach = 100'000;        // the same where captured text decides
-constexpr uint64_t kSpellReach = 200'000;       // for one state whose shortest text cannot be spelled
-constexpr std::size_t kDeep = 64;               // tokens up to which fewer are looked for
-constexpr std::size_t kTrialBytes = 16u << 20;  // that their states and regexes may take
-constexpr uint64_t kWork = 1'000'000;           // of one mask's completions, about a second
-constexpr std::size_t kAttempts = 3;            // of tokens alike, to find one
+constexpr std::size_t kExact = 8;             // tokens left from which on a mask is exact
+constexpr uint64_t kMaskReach = 100'000;      // work of one mask's searches, about a millisecond
+constexpr uint64_t kMaskOutline = 100'000;    // and of what spares them (engine/outline.h), which stays
+constexpr uint64_t kAskedReach = 20'000'000;  // of one that was asked for, a tenth of a second
+constexpr uint64_t kTextReach = 100'000;      // the same where captured text decides
+constexpr uint64_t kSpellReach = 200'000;     // for one state whose shortest text cannot be spelled
+constexpr std::size_t kDeep = 64;             // tokens up to which fewer are looked for
+constexpr uint64_t kWork = 1'000'000;         // of one mask's completions, about a second
+constexpr std::size_t kAttempts = 3;          // of tokens alike, to find one
 
 // Whether the string that a token writes a piece of differs from every string in the text for certain. It
 // does if the piece has a letter (other than the `e` of numbers) or a character beyond ASCII, does not occur
@@ -729,7 +728,8 @@ void Budget::Trial::judge_texts() {
   std::vector<TokenId> way;  // what completes the text after the token that fits() looked at last
   const auto fits = [&](TokenId t) {
     if (trials >= kTrials) return false;
-    if (of.epoch_.completion.work() > until || (trials++ % 16 == 15 && size() > before + kTrialBytes)) {
+    if (of.epoch_.completion.work() > until ||
+        (trials++ % 16 == 15 && size() > before + world.policy.trials())) {
       trials = kTrials;
       return false;
     }

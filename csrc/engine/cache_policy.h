@@ -21,7 +21,15 @@
 // median.
 //
 // Trials: texts that a mask under a budget tries (engine/budget.cc). They add automata for texts that nobody
-// writes, so none are tried in a world of twice cache_bytes.
+// writes, so none are tried in a world of twice cache_bytes, and those of one mask take a sixteenth.
+//
+// What budgets, canvases and middles keep beside states. Each stops to grow, or begins anew, at a limit of
+// its own, and its answers say so where that makes them less exact: edges and outlines of searches for fewer
+// tokens (engine/reach.h, engine/outline.h), what tokens can spell (engine/spellable.h), what any token does
+// to a regex (holes/strides.h), the states that read a middle (holes/quotient.h), clouds (engine/canvas.h).
+//
+// Runs of characters belong to the vocabulary, which several compilers share: 24 MB of those that nobody
+// holds any more (mask/runs.cc), whatever cache_bytes is.
 //
 // One text alone may need more than the cache: its states cannot be dropped while a matcher stands in them.
 // So calls fail only beyond `most()`, which is far above cache_bytes and protects the machine. It is looked
@@ -42,6 +50,13 @@ struct CachePolicy {
   // Left of the grammars' worlds after some were dropped.
   std::size_t kept() const { return bytes / 4 * 3; }
   std::size_t no_trials() const { return 2 * bytes; }
+  std::size_t trials() const { return bytes / 16; }
+  std::size_t outline() const { return bytes / 16; }
+  std::size_t reach() const { return bytes / 8; }
+  std::size_t spelling() const { return bytes / 4; }
+  std::size_t strides() const { return bytes / 4; }
+  std::size_t middles() const { return bytes / 4; }
+  std::size_t canvases() const { return bytes; }
   std::size_t renewed() const { return 2 * bytes + (16u << 20); }
   std::size_t most() const { return 8 * bytes + (64u << 20); }
   // Grammars kept by their text, however small they are.

@@ -12,17 +12,17 @@ namespace structgen {
 
 namespace {
 constexpr std::size_t kMostSlots = 1u << 14;
-constexpr std::size_t kMostBytes = std::size_t{256} << 20;  // of clouds before new canvases begin anew
 constexpr int64_t kReadPrefixByte = 200;
 
 std::shared_ptr<Clouds> clouds_of(Grammar& g) {
   std::shared_ptr<Clouds>& kept = g.clouds();
-  if (kept && kept->byte_size() < std::min(kMostBytes, g.world().policy.most() / 2)) return kept;
+  if (kept && kept->byte_size() < g.world().policy.canvases()) return kept;
   World* const world = &g.world();
-  kept = std::shared_ptr<Clouds>(new Clouds(world->regexes, g.productions(), g.vocabulary()),
-                                 [world](Clouds* c) {
-                                   if (!world->lock.lost()) delete c;
-                                 });
+  kept = std::shared_ptr<Clouds>(
+      new Clouds(world->regexes, g.productions(), g.vocabulary(), world->policy.strides()),
+      [world](Clouds* c) {
+        if (!world->lock.lost()) delete c;
+      });
   return kept;
 }
 }  // namespace

@@ -71,7 +71,7 @@ std::size_t Compiler::total() const {
 std::size_t Compiler::retire(Grammar& grammar) {
   std::size_t bytes = grammar.published();
   World& world = grammar.world();
-  const Worlds& alike = current_[2 * world.regexes.subset() + world.regexes.plain_strings()];
+  const Worlds& alike = current_[2 * world.regexes.subset() + (&world.regexes.spelling() == &kPlainJson)];
   const bool open = std::ranges::any_of(alike.open, [&](const auto& w) { return w.get() == &world; });
   if (grammar.retire() == 0 && !open) bytes += world.published.load(std::memory_order_relaxed);
   return bytes;
@@ -153,7 +153,7 @@ std::shared_ptr<Grammar> Compiler::regex(std::string_view pattern, bool subset) 
   const WorkScope scope(Task::kCompile, limits_.compile);
   Pattern p = parse_pattern(pattern, Flavor::kPython, true);
   const auto [w, hold] = enter(false, subset);
-  std::shared_ptr<Grammar> grammar = terminal(w, lower_utf8(w->regexes, p, Match::kFull));
+  std::shared_ptr<Grammar> grammar = terminal(w, lower(w->regexes, p, Match::kFull));
   if (!p.groups.empty()) grammar->set_groups(std::move(p));
   return grammar;
 }
@@ -165,7 +165,8 @@ static JsonLayout layout(RegexArena& regexes, const GrammarSource& source, const
   const ElementMarks<uint32_t>& nodes = *part.marks;
   auto elements = std::make_shared<ElementLayout>();
   ElementMarks<RegexId>& marks = elements->marks;
-  marks = {lowered(nodes.before), lowered(nodes.middle), lowered(nodes.close), {}, lowered(nodes.blank)};
+  marks = {lowered(nodes.before), lowered(nodes.middle), lowered(nodes.close), {},
+           lowered(nodes.blank),  lowered(nodes.between)};
   for (std::size_t i = 0; i < kWritten; ++i) marks.after[i] = lowered(nodes.after[i]);
   elements->text = part.text;
   out.elements = std::move(elements);

@@ -18,7 +18,7 @@
 #include "engine/reaper.h"
 #include "engine/recent.h"
 #include "grammar/source.h"
-#include "schema/productions.h"
+#include "schema/write/productions.h"
 
 namespace structgen {
 

@@ -26,7 +26,7 @@
 #include "parse/productions.h"
 #include "parse/state.h"
 #include "regex/syntax.h"
-#include "schema/resolve.h"
+#include "schema/read/resolve.h"
 
 namespace structgen {
 
@@ -45,8 +45,10 @@ struct Epoch {
         fast(world.cache && !limited && world.vocabulary->complete()),
         targets(parser, masks, world.slices, *world.vocabulary),
         outline(world, parser, masks),
-        reach(parser, masks, targets, *world.vocabulary, needed, limited, false, fast ? &outline : nullptr),
-        exact_reach(parser, masks, targets, *world.vocabulary, needed, limited, true, nullptr) {
+        reach(parser, masks, targets, *world.vocabulary, needed, limited, false, fast ? &outline : nullptr,
+              world.policy.reach()),
+        exact_reach(parser, masks, targets, *world.vocabulary, needed, limited, true, nullptr,
+                    world.policy.reach()) {
     if (limited)
       limits = std::make_unique<Limits>(world, parser, masks, completion);
     else if (!world.vocabulary->complete())

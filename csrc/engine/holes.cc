@@ -77,7 +77,8 @@ class Middles : public Productions {
     Parser::ImportMemo memo;
     rest_.emplace(grammar_->productions(), parser_, parser_.import(epoch->parser, s, memo));
     if (suffix.empty()) return;
-    quotient_.emplace(grammar_->world().regexes, *rest_, rest_->rule(), rest_->lexed(), suffix);
+    quotient_.emplace(grammar_->world().regexes, *rest_, rest_->rule(), rest_->lexed(), suffix,
+                      grammar_->world().policy.middles());
     bool unsure = false;
     if (!quotient_->possible(unsure) && !unsure) refuse(suffix, false);
     if (begin < prefix.size()) {
@@ -86,7 +87,8 @@ class Middles : public Productions {
       const std::size_t fits = quotient_->fits();
       quotient_.reset();
       rest_.emplace(grammar_->productions(), parser_, parser_.import(epoch->parser, outside, memo));
-      quotient_.emplace(grammar_->world().regexes, *rest_, rest_->rule(), rest_->lexed(), suffix);
+      quotient_.emplace(grammar_->world().regexes, *rest_, rest_->rule(), rest_->lexed(), suffix,
+                        grammar_->world().policy.middles());
       inside_.emplace(grammar_->world().regexes, *quotient_);
       s = inside_->start(quotient_->rule());
       for (std::size_t i = begin; i < prefix.size() && s != Parser::dead(); ++i)
@@ -240,7 +242,7 @@ RegexId regex_of(RegexArena& r, const std::vector<ConditionStep>& condition) {
     charge();
     switch (c.kind) {
       case ConditionStep::kRegex:
-        stack.push_back(lower_utf8(r, parse_pattern(c.texts.at(0), Flavor::kPython, true), Match::kFull));
+        stack.push_back(lower(r, parse_pattern(c.texts.at(0), Flavor::kPython, true), Match::kFull));
         break;
       case ConditionStep::kContains: {
         std::vector<RegexId> parts;

@@ -8,9 +8,8 @@
 namespace structgen {
 
 namespace {
-constexpr std::size_t kMostBytes = 16u << 20;  // of all places kept; beyond it nothing new is looked at
-constexpr uint32_t kLong = 8;                  // characters from which a string keeps its length
-constexpr std::size_t kDeep = 64;              // tokens up to which bounds are looked for
+constexpr uint32_t kLong = 8;      // characters from which a string keeps its length
+constexpr std::size_t kDeep = 64;  // tokens up to which bounds are looked for
 }  // namespace
 
 // Whether r is one blank.
@@ -170,7 +169,8 @@ bool Outline::expand_state(StateId from, Place& out, uint64_t& spent) {
 // Finds the places that one token leads to. False: that is too much.
 bool Outline::expand(PlaceId p) {
   if (all_[p].expanded) return true;
-  if (bytes_ > kMostBytes || work_ < SearchCost::kLeast || work_ <= all_[p].too_little) return false;
+  if (bytes_ > world_.policy.outline() || work_ < SearchCost::kLeast || work_ <= all_[p].too_little)
+    return false;
   Place now = all_[p];  // others are found meanwhile
   uint64_t spent = 0;
   const uint64_t had = work_;

@@ -10,9 +10,8 @@
 namespace structgen {
 
 namespace {
-constexpr std::size_t kAlike = 4'096;          // states that one token may lead to
-constexpr std::size_t kMet = 20'000;           // that one search in breadth meets
-constexpr std::size_t kEdgeBytes = 32u << 20;  // of all edges kept; beyond it nothing new is looked at
+constexpr std::size_t kAlike = 4'096;  // states that one token may lead to
+constexpr std::size_t kMet = 20'000;   // that one search in breadth meets
 }  // namespace
 
 // From a state in a string, without a walk over its tokens. The mask tells which of the run's tokens may
@@ -68,7 +67,7 @@ bool Reach::ends_in_text(StateId s, Edges& out) const {
 
 const Reach::Edges* Reach::edges(StateId s, uint64_t& work) {
   if (const auto it = edges_.find(s.v); it != edges_.end()) return &it->second;
-  if (bytes_ > kEdgeBytes) return nullptr;
+  if (bytes_ > most_) return nullptr;
   const uint64_t* tried = too_little_.find(s.v);
   if (work < SearchCost::kLeast || (tried && work <= *tried)) return nullptr;
   Edges out;

@@ -52,9 +52,11 @@ class Reach {
   enum class Answer : uint8_t { kNo, kYes, kUnknown };
   // `needed`: what is known to suffice, by state: it spares searches.
   // `limited`: the grammar limits tokens (parse/limits.h). `exact`: captured text is kept. `outline`: what
-  // proves that tokens are too few at less cost; null: nothing does.
+  // proves that tokens are too few at less cost; null: nothing does. `most`: bytes of all edges kept; beyond
+  // it nothing new is looked at.
   Reach(Parser& parser, MaskBuilder& masks, Targets& targets, const Vocabulary& vocabulary,
-        const std::unordered_map<uint32_t, Finish>& needed, bool limited, bool exact, Outline* outline)
+        const std::unordered_map<uint32_t, Finish>& needed, bool limited, bool exact, Outline* outline,
+        std::size_t most)
       : parser_(parser),
         masks_(masks),
         targets_(targets),
@@ -62,7 +64,8 @@ class Reach {
         needed_(needed),
         limited_(limited),
         exact_(exact),
-        outline_(outline) {}
+        outline_(outline),
+        most_(most) {}
 
   // What a search begins at.
   StateId begin(StateId s) const { return exact_ ? s : masks_.blind(s); }
@@ -125,6 +128,7 @@ class Reach {
   const std::unordered_map<uint32_t, Finish>& needed_;
   const bool limited_, exact_;
   Outline* const outline_;
+  const std::size_t most_;
   struct Step {
     std::size_t tokens;
     TokenId next;

@@ -15,7 +15,6 @@ constexpr uint64_t kMaskWork = 1'000'000;  // of all those of one mask
 constexpr uint64_t kReach = 200'000;       // of one state's search (engine/reach.h)
 constexpr std::size_t kAlone = 2'000;      // tokens of one mask that are stepped with their own text
 constexpr uint32_t kText = 0xFFFFFFFFu;    // a label: captured text was read, which is not known
-constexpr std::size_t kSummaryBytes = 64u << 20;
 
 void clear(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
 bool has(const uint32_t* row, TokenId t) { return row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1; }
@@ -214,7 +213,7 @@ void Spellable::forget() {
   rules_.clear();
   todo_.clear();
   at_ = nullptr;
-  if (bytes_ <= kSummaryBytes) return;
+  if (bytes_ <= world_.policy.spelling()) return;
   terminals_.clear();
   expansions_.clear();
   bytes_ = 0;
@@ -228,7 +227,7 @@ Reach::Answer Spellable::summarised(StateId s) {
   const bool was_open = std::exchange(open_, false);
   Reach::Answer answer = Reach::Answer::kUnknown;
   try {
-    if (bytes_ > kSummaryBytes) throw OutOfWork{};
+    if (bytes_ > world_.policy.spelling()) throw OutOfWork{};
     std::set<std::pair<uint32_t, Place>> seen;
     std::vector<std::pair<StackId, Place>> todo;
     const auto at = [&](StackId stack, Place p) {

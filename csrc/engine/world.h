@@ -15,6 +15,7 @@
 #include "mask/suffixes.h"
 #include "mask/vocabulary.h"
 #include "regex/regex.h"
+#include "strings/json_spelling.h"
 
 namespace structgen {
 
@@ -29,7 +30,7 @@ struct World {
   World(std::shared_ptr<const Vocabulary> v, std::size_t bytes, bool cache_masks, bool plain_strings,
         bool subset)
       : vocabulary(std::move(v)),
-        regexes(plain_strings, subset),
+        regexes(plain_strings ? kPlainJson : kJson, subset),
         slices(regexes, *vocabulary),
         policy{bytes},
         cache(cache_masks) {

@@ -13,7 +13,7 @@ namespace structgen {
 namespace {
 
 constexpr std::string_view kMagic = "structgenG";
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kVersion = 2;
 constexpr std::size_t kSum = 8;
 constexpr uint32_t kMostRepeats = 1u << 30;
 
@@ -170,20 +170,24 @@ void schema(Form& form, JsonPart& p) {
   choice(form, o.order, PropertyOrder::kAny);
   choice(form, o.numbers, NumberSpelling::kCanonical);
   flag(form, o.plain_strings);
+  flag(form, o.layout.python);
   bool marked = p.marks.has_value();
   flag(form, marked);
   if (!marked) return;
   if (Form::kReads) p.marks.emplace();
-  for (uint32_t* mark : {&p.marks->before, &p.marks->middle, &p.marks->close, &p.marks->blank})
+  for (uint32_t* mark :
+       {&p.marks->before, &p.marks->middle, &p.marks->close, &p.marks->blank, &p.marks->between})
     form.field(*mark);
   for (uint32_t& mark : p.marks->after) form.field(mark);
   form.field(p.text.middle);
   form.field(p.text.close);
   form.list(p.text.key_never, [&](std::string& text) { form.field(text); });
-  bool entities = p.text.keys == Spelling::kAttribute;
+  bool entities = p.text.keys == &kEntities;
   flag(form, entities);
-  p.text.keys = entities ? Spelling::kAttribute : Spelling::kUtf8;
+  p.text.keys = entities ? &kEntities : &kUtf8;
   flag(form, p.text.newlines);
+  flag(form, p.text.quoted);
+  form.field(p.text.key_pattern);
 }
 
 template <class Form>
@@ -296,7 +300,8 @@ void check(WrittenGrammar& g) {
     for (const auto& [uri, text] : p.registry)
       if (!valid_utf8(uri) || !valid_utf8(text)) broken("a text that is not UTF-8");
     if (!p.marks) continue;
-    for (const uint32_t mark : {p.marks->before, p.marks->middle, p.marks->close, p.marks->blank})
+    for (const uint32_t mark :
+         {p.marks->before, p.marks->middle, p.marks->close, p.marks->blank, p.marks->between})
       below(mark, s.nodes.size());
     for (const uint32_t mark : p.marks->after) below(mark, s.nodes.size());
   }

@@ -83,7 +83,7 @@ class Lowering {
 
   // ---- regular parts ----
 
-  RegexId utf8_not(RegexId r) { return regexes_.minus(utf8_text(regexes_), r); }
+  RegexId utf8_not(RegexId r) { return regexes_.minus(any_text(regexes_, kUtf8), r); }
 
   std::optional<RegexId> regular(uint32_t node) {
     check_depth();
@@ -115,7 +115,7 @@ class Lowering {
       case NodeOp::kChars: return utf8_class(regexes_, CodepointSet(n.ranges));
       case NodeOp::kPattern:
         size = 1 + n.text.size() / 4;
-        return lower_utf8(regexes_, parse_pattern(n.text, Flavor::kPython), Match::kFull);
+        return lower(regexes_, parse_pattern(n.text, Flavor::kPython), Match::kFull);
       case NodeOp::kTokens: {
         std::vector<RegexId> parts;
         for (const std::string& t : n.units) parts.push_back(regexes_.literal(t));

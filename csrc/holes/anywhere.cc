@@ -12,19 +12,18 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kAnywhere = 41;  // of RegexArena::attached
 constexpr std::size_t kMostLeft = 200'000;
-struct Known {
+struct Known : RegexCache {
   std::unordered_map<uint32_t, std::unique_ptr<const Anywhere>> of;
   std::size_t bytes = 0;
-  std::size_t byte_size() const { return bytes; }
+  std::size_t byte_size() const override { return bytes; }
 };
 
 bool hex(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 bool is_wide_set(RegexArena& regexes, RegexId r) {
-  if (regexes.node(r).kind != RegexKind::kJsonSet) return false;
-  const JsonSet& s = regexes.json_set_of(r);
+  if (regexes.node(r).kind != RegexKind::kLiteralSet) return false;
+  const LiteralSet& s = regexes.literal_set_of(r);
   return s.escape == 0 && s.hi - s.lo > 1;
 }
 }  // namespace
@@ -50,7 +49,7 @@ RegexId without_exceptions(RegexArena& regexes, RegexId r) {
 }
 
 const Anywhere& anywhere(RegexArena& regexes, RegexId r) {
-  Known& known = regexes.attached<Known>(kAnywhere, [] { return std::make_shared<Known>(); });
+  Known& known = regexes.cache<Known>();
   std::unique_ptr<const Anywhere>& slot = known.of[r.v];
   if (slot) return *slot;
   auto out = std::make_unique<Anywhere>();
@@ -77,7 +76,7 @@ const Anywhere& anywhere(RegexArena& regexes, RegexId r) {
     });
   }
   for (RegexId set : out->sets) {
-    const JsonSet s = regexes.json_set_of(set);
+    const LiteralSet s = regexes.literal_set_of(set);
     if (!s.labelled) {
       out->labels.push_back(0);
       continue;
@@ -97,7 +96,7 @@ const Anywhere& anywhere(RegexArena& regexes, RegexId r) {
 // stands in front of that may be the end of an escape: as many bytes as a letter, digits or both may be.
 Endings ending_in(RegexArena& regexes, RegexId set, std::string_view rest) {
   Endings out;
-  const JsonSet s = regexes.json_set_of(set);
+  const LiteralSet s = regexes.literal_set_of(set);
   const LiteralTable& table = regexes.tables().table(s.table);
   const std::size_t quote = rest.find('"');
   if (quote == std::string_view::npos) return out;

@@ -16,13 +16,14 @@ constexpr uint32_t kMostEdges = 64;
 constexpr uint64_t pair_key(uint32_t a, uint32_t b) { return (static_cast<uint64_t>(a) << 32) | b; }
 }  // namespace
 
-Clouds::Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& vocabulary)
+Clouds::Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& vocabulary,
+               std::size_t strides)
     : regexes_(regexes),
       productions_(productions),
       vocabulary_(vocabulary),
       parser_(regexes, productions),
       completion_(parser_, productions),
-      strides_(Strides::of(regexes, vocabulary)) {
+      strides_(Strides::of(regexes, vocabulary, strides)) {
   clouds_.emplace_back();
 }
 

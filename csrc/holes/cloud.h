@@ -52,7 +52,8 @@ class Clouds {
     bool open = false;   // not even that was enough to tell: anything may follow
   };
 
-  Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& vocabulary);
+  // `strides`: bytes that the arena's table of strides may take.
+  Clouds(RegexArena& regexes, Productions& productions, const Vocabulary& vocabulary, std::size_t strides);
   Parser& parser() { return parser_; }
   const Cloud& cloud(Id c) const { return clouds_[c]; }
   Id of(StateId s);

@@ -13,8 +13,6 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kLeads = 43;  // of RegexArena::attached
-
 // Texts that lead from one derivative to another.
 class Leads : public LazyLanguage {
  public:
@@ -51,20 +49,18 @@ class Leads : public LazyLanguage {
   std::vector<RegexId> unfolded_;
 };
 
-struct AllLeads {
-  Leads* lazy = nullptr;  // of the arena
-  std::size_t byte_size() const { return lazy->byte_size(); }
+struct AllLeads : RegexCache {
+  explicit AllLeads(RegexArena& regexes) {
+    auto made = std::make_unique<Leads>();
+    lazy = made.get();
+    lazy->definition = regexes.define(std::move(made));
+  }
+  Leads* lazy;  // of the arena
+  std::size_t byte_size() const override { return lazy->byte_size(); }
 };
 
 RegexId leads(RegexArena& regexes, RegexId from, RegexId to) {
-  AllLeads& all = regexes.attached<AllLeads>(kLeads, [&] {
-    auto out = std::make_shared<AllLeads>();
-    auto lazy = std::make_unique<Leads>();
-    out->lazy = lazy.get();
-    out->lazy->definition = regexes.define(std::move(lazy));
-    return out;
-  });
-  return all.lazy->make(regexes, from, to);
+  return regexes.cache<AllLeads>(regexes).lazy->make(regexes, from, to);
 }
 }  // namespace
 
@@ -265,10 +261,11 @@ void Product::go_terminal(const Symbol* s, At at, uint32_t captures, Walk& walk)
 // to one place, stay together; of others each is a terminal of its own.
 void Product::go_set(const Symbol* s, At at, uint32_t captures, Walk& walk) {
   const RegexId set = s->regex();
-  if (s + 1 == walk.end || s[1].kind() != Symbol::kReader || regexes_.node(set).kind != RegexKind::kJsonSet)
+  if (s + 1 == walk.end || s[1].kind() != Symbol::kReader ||
+      regexes_.node(set).kind != RegexKind::kLiteralSet)
     throw Error(ErrorKind::kSchemaTooComplex, "a label that nobody reads");
   const Facts::Spot from = facts_->spot(at);
-  const JsonSet of = regexes_.json_set_of(set);
+  const LiteralSet of = regexes_.literal_set_of(set);
   const LiteralTable& table = regexes_.tables().table(of.table);
   const auto bits = [&](const std::vector<uint32_t>& labels) {
     std::vector<uint64_t> out((table.texts.size() + 63) / 64, 0);

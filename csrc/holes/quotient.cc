@@ -12,20 +12,20 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kFew = 64;                 // values of an item that are tried one by one
-constexpr std::size_t kMostItems = 1024;      // of a proof
-constexpr std::size_t kShown = 16;            // proofs that are tried again elsewhere
-constexpr std::size_t kDeep = 6;              // questions within questions
-constexpr uint32_t kMostResolved = 400;       // questions that are decided by making alternatives
-constexpr std::size_t kMostRead = 64u << 20;  // bytes of states
+constexpr uint32_t kFew = 64;             // values of an item that are tried one by one
+constexpr std::size_t kMostItems = 1024;  // of a proof
+constexpr std::size_t kShown = 16;        // proofs that are tried again elsewhere
+constexpr std::size_t kDeep = 6;          // questions within questions
+constexpr uint32_t kMostResolved = 400;   // questions that are decided by making alternatives
 
 void add_once(std::vector<uint32_t>& list, uint32_t a) {
   if (std::find(list.begin(), list.end(), a) == list.end()) list.push_back(a);
 }
 }  // namespace
 
-Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix)
-    : regexes_(regexes), base_(base), root_(root), lexed_(lexed), suffix_(std::move(suffix)) {
+Quotient::Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix,
+                   std::size_t most)
+    : regexes_(regexes), most_(most), base_(base), root_(root), lexed_(lexed), suffix_(std::move(suffix)) {
   alive_ = std::make_unique<Alive>(regexes_, base_, stacks_);
   path_ = std::make_unique<Path>(std::vector<Part>{{Part::kAny, {}, 0, 0}, {Part::kText, suffix_, 0, 0}},
                                  nullptr);
@@ -153,7 +153,7 @@ Verdict Quotient::decide(Facts::Head head, At from, At to) {
 }
 
 bool Quotient::reads(Facts::Head head, const std::string& text) {
-  if (!reader_ || reader_->byte_size() > kMostRead) reader_ = std::make_unique<Parser>(regexes_, base_);
+  if (!reader_ || reader_->byte_size() > most_) reader_ = std::make_unique<Parser>(regexes_, base_);
   const Alternatives& all = facts_->alternatives(head);
   uint32_t begin = 0;
   for (uint32_t end : all.ends) {
@@ -478,8 +478,8 @@ void Quotient::cross_set(const Symbol* s, const Symbol* end, uint32_t captures, 
                          const std::vector<Symbol>& before, std::vector<At>& next, Alternatives& out) {
   const RegexId set = s->regex();
   const RuleId reader = s[1].rule_id();
-  if (regexes_.node(set).kind != RegexKind::kJsonSet) too_complex("a label that is no literal's");
-  const JsonSet of = regexes_.json_set_of(set);
+  if (regexes_.node(set).kind != RegexKind::kLiteralSet) too_complex("a label that is no literal's");
+  const LiteralSet of = regexes_.literal_set_of(set);
   const LiteralTable& table = regexes_.tables().table(of.table);
   const std::size_t words = (table.texts.size() + 63) / 64;
   const auto bits = [&](uint32_t label, std::vector<uint64_t>& to_bits) {

@@ -37,8 +37,10 @@ namespace structgen {
 
 class Quotient : public Productions {
  public:
-  // `lexed`: whether the rules are made of lexemes. All but the suffix outlive this.
-  Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix);
+  // `lexed`: whether the rules are made of lexemes. All but the suffix outlive this. `most`: bytes of the
+  // states that proofs may read.
+  Quotient(RegexArena& regexes, Productions& base, RuleId root, bool lexed, std::string suffix,
+           std::size_t most);
   RuleId rule() const { return RuleId{1}; }
   // Whether there is any text; `unsure`: it was too much to tell.
   bool possible(bool& unsure);
@@ -117,6 +119,7 @@ class Quotient : public Productions {
   uint32_t text(const std::string& t);
 
   RegexArena& regexes_;
+  const std::size_t most_;
   Productions& base_;
   const RuleId root_;
   const bool lexed_;

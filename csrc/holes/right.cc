@@ -14,8 +14,6 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kQuotients = 40;  // of RegexArena::attached
-
 // {u : u text in r}, for what is an automaton and no tree.
 class Before : public LazyLanguage {
  public:
@@ -58,25 +56,20 @@ class Before : public LazyLanguage {
   std::vector<RegexId> unfolded_;
 };
 
-struct Quotients {
-  Before* lazy = nullptr;  // of the arena
+struct Quotients : RegexCache {
+  explicit Quotients(RegexArena& regexes) {
+    auto made = std::make_unique<Before>();
+    lazy = made.get();
+    lazy->definition = regexes.define(std::move(made));
+  }
+  Before* lazy;  // of the arena
   FlatMap<uint64_t, uint32_t> by_byte;
-  std::size_t byte_size() const { return by_byte.byte_size() + lazy->byte_size(); }
+  std::size_t byte_size() const override { return by_byte.byte_size() + lazy->byte_size(); }
 };
-
-Quotients& quotients(RegexArena& regexes) {
-  return regexes.attached<Quotients>(kQuotients, [&] {
-    auto out = std::make_shared<Quotients>();
-    auto lazy = std::make_unique<Before>();
-    out->lazy = lazy.get();
-    out->lazy->definition = regexes.define(std::move(lazy));
-    return out;
-  });
-}
 
 RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b) {
   check_depth();
-  Quotients& all = quotients(regexes);
+  Quotients& all = regexes.cache<Quotients>(regexes);
   const uint64_t key = (static_cast<uint64_t>(r.v) << 8) | b;
   if (const uint32_t* known = all.by_byte.find(key)) return RegexId{*known};
   charge();
@@ -118,7 +111,9 @@ RegexId before_byte(RegexArena& regexes, RegexId r, uint8_t b) {
       out = regexes.cat(regexes.repeat(RegexId{n.a}, min, max), last);
       break;
     }
-    case RegexKind::kJsonSet: out = all.lazy->make(regexes, r, std::string(1, static_cast<char>(b))); break;
+    case RegexKind::kLiteralSet:
+      out = all.lazy->make(regexes, r, std::string(1, static_cast<char>(b)));
+      break;
     case RegexKind::kLazy: {
       RegexId of = r;
       std::string text(1, static_cast<char>(b));

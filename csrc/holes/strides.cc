@@ -10,17 +10,15 @@
 namespace structgen {
 
 namespace {
-constexpr std::size_t kMostBranches = std::size_t{64} << 20;  // bytes of what is remembered of branches
-constexpr uint32_t kStrides = 42;                             // of RegexArena::attached
 constexpr uint32_t kLarge = 64;  // nodes of a branch of which it is remembered what it does
 }  // namespace
 
-Strides& Strides::of(RegexArena& regexes, const Vocabulary& vocabulary) {
-  return regexes.attached<Strides>(kStrides, [&] { return std::make_shared<Strides>(regexes, vocabulary); });
+Strides& Strides::of(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most) {
+  return regexes.cache<Strides>(regexes, vocabulary, most);
 }
 
-Strides::Strides(RegexArena& regexes, const Vocabulary& vocabulary)
-    : regexes_(regexes), vocabulary_(vocabulary) {
+Strides::Strides(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most)
+    : regexes_(regexes), vocabulary_(vocabulary), most_(most) {
   std::vector<uint32_t> root{0};
   intern(root);
 }
@@ -124,7 +122,7 @@ void Strides::gather(uint32_t from, RegexId r, Gathering& out) {
 const Stride& Strides::stride(RegexId r, uint32_t places) {
   const uint64_t key = (static_cast<uint64_t>(r.v) << 32) | places;
   if (const uint32_t* known = known_.find(key)) return *strides_[*known];
-  if (branch_bytes_ > kMostBranches) {
+  if (branch_bytes_ > most_) {
     branches_.clear();
     branch_index_.clear();
     bytes_ -= std::exchange(branch_bytes_, 0);

@@ -37,15 +37,16 @@ struct Stride {
   mutable bool listed = false;
 };
 
-class Strides {
+class Strides : public RegexCache {
  public:
   // The table of a world, made on first use: `vocabulary` is the world's.
-  static Strides& of(RegexArena& regexes, const Vocabulary& vocabulary);
-  Strides(RegexArena& regexes, const Vocabulary& vocabulary);
+  // `most`: bytes of what is remembered of branches.
+  static Strides& of(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most);
+  Strides(RegexArena& regexes, const Vocabulary& vocabulary, std::size_t most);
   static constexpr uint32_t kRoot = 0;  // the set of places where a token begins
   const Stride& stride(RegexId r, uint32_t places);
   const std::vector<TokenId>& tokens(RegexId r, uint32_t places, std::size_t left);
-  std::size_t byte_size() const {
+  std::size_t byte_size() const override {
     return bytes_ + index_.byte_size() + known_.byte_size() + branch_index_.byte_size();
   }
   // The number of a set of places.
@@ -68,6 +69,7 @@ class Strides {
   void walk(RegexId r, uint32_t places, Token&& token, Out&& out);
   RegexArena& regexes_;
   const Vocabulary& vocabulary_;
+  const std::size_t most_;
   std::vector<std::vector<uint32_t>> sets_;
   InternTable index_;
   FlatMap<uint64_t, uint32_t> known_;

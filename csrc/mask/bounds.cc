@@ -122,7 +122,7 @@ uint32_t Slices::completes(RegexId regex, RegexId element, uint32_t budget) {
 // enough elements are inside, those near the limit are tried one by one.
 bool Slices::contained(RegexId regex, TerminalMask& out) {
   const RegexNode n = regexes_.node(regex);
-  const RegexId any = regexes_.remembered(1);
+  const RegexId any = regexes_.any_character();
   if (any == RegexArena::empty() || regexes_.nullable(regex)) return false;
   uint32_t min = 0, max = kUnbounded;
   RegexId rest = regex;
@@ -184,7 +184,7 @@ bool Slices::meets_exits(RegexId regex, RegexId rest, RunClass& run, uint32_t mi
 }
 
 bool Slices::covers(RegexId regex) {
-  const RegexId any = regexes_.remembered(1);
+  const RegexId any = regexes_.any_character();
   if (any == RegexArena::empty() || regexes_.nullable(regex)) return false;
   return (regexes_.live(any) & ~regexes_.live(regex)).none() && completes(regex, any, kCoverBudget) != kNever;
 }
@@ -199,7 +199,7 @@ const TerminalMask* Slices::leaving(RegexId regex) {
 }
 
 const TerminalMask* Slices::leave(RegexId regex) {
-  const RegexId any = regexes_.remembered(1);
+  const RegexId any = regexes_.any_character();
   RunClass* run = any == RegexArena::empty() || regexes_.nullable(regex) ? nullptr : this->run(any);
   if (!run) return nullptr;
   auto out = std::make_unique<TerminalMask>();
@@ -262,7 +262,7 @@ uint32_t Slices::slack(RegexId regex) {
 bool Slices::shorter(RegexId regex, TerminalMask& out) {
   check_depth();
   const RegexNode n = regexes_.node(regex);
-  const RegexId any = regexes_.remembered(1);
+  const RegexId any = regexes_.any_character();
   if (n.kind != RegexKind::kAnd || any == RegexArena::empty()) return false;
   uint32_t min = 0, max = kUnbounded;
   RegexId pattern = RegexArena::empty();
@@ -273,7 +273,7 @@ bool Slices::shorter(RegexId regex, TerminalMask& out) {
     if (as_run(regexes_, kid, element, from, to, tail) && element == any && tail == regexes_.byte('"')) {
       min = std::max(min, from);
       max = std::min(max, to);
-    } else if (pattern == RegexArena::empty() && regexes_.node(kid).body) {
+    } else if (pattern == RegexArena::empty() && regexes_.node(kid).body()) {
       pattern = kid;
     } else {
       return false;

@@ -40,6 +40,7 @@
 #include <cstring>
 
 #include "base/depth.h"
+#include "base/error.h"
 #include "base/undo.h"
 #include "base/work.h"
 
@@ -80,7 +81,7 @@ bool MaskBuilder::wide(RegexId r) { return parser_.regexes().live(r).count() >= 
 void MaskBuilder::split(const Item& item, std::vector<Item>& narrow, std::vector<Item>& wide_items) {
   RegexArena& regexes = parser_.regexes();
   const RegexNode& n = regexes.node(item.regex);
-  const bool set = n.kind == RegexKind::kJsonSet;
+  const bool set = n.kind == RegexKind::kLiteralSet;
   const bool narrow_item = item.regex == RegexArena::poison() || n.labelled;
   RegexId element, tail;
   uint32_t min, max;
@@ -189,7 +190,7 @@ bool MaskBuilder::skim(uint32_t node, StateId s, Collected& out) {
   RegexId element, tail;
   uint32_t min, max;
   if (!as_run(regexes, st.items[0].regex, element, min, max, tail) || min != 0 || max != kUnbounded ||
-      element != regexes.remembered(1) || tail != regexes.byte('"'))
+      element != regexes.any_character() || tail != regexes.byte('"'))
     return false;
   RunClass* run = slices_.run(element);
   if (!run || !run->boundary(node)) return false;
@@ -283,7 +284,7 @@ const MaskBuilder::Ending& MaskBuilder::ending(const Suffixes& suffixes, StateId
 // table was matched against the vocabulary once.
 void MaskBuilder::set_part(const Item& item, Part& out) {
   RegexArena& regexes = parser_.regexes();
-  const JsonSet set = regexes.json_set_of(item.regex);
+  const LiteralSet set = regexes.literal_set_of(item.regex);
   const LiteralTables& tables = regexes.tables();
   const TokenTrie& trie = vocabulary_.trie();
   const CaptureId capture = item.capture.v == 0 ? item.capture : CaptureArena::unknown();
@@ -446,7 +447,7 @@ const Item* MaskBuilder::cover(const std::vector<Item>& wide_items) {
   enum Form { kPattern, kLess, kOther };
   const auto form = [&](RegexId r) {
     const RegexNode n = regexes.node(r);
-    if (n.kind != RegexKind::kAnd) return n.kind == RegexKind::kJsonSet ? kLess : kOther;
+    if (n.kind != RegexKind::kAnd) return n.kind == RegexKind::kLiteralSet ? kLess : kOther;
     bool literals = false;
     for (uint32_t i = 0; i < n.n; ++i) {
       const RegexNode& k = regexes.node(RegexId{n.kids[i]});
@@ -487,7 +488,7 @@ const MaskBuilder::Part& MaskBuilder::part(const Item& item, bool covered) {
       slot = std::move(out);
     return *slot;
   };
-  if (parser_.regexes().node(clamped).kind == RegexKind::kJsonSet) {
+  if (parser_.regexes().node(clamped).kind == RegexKind::kLiteralSet) {
     set_part(item, *out);
     return done();
   }

@@ -72,7 +72,7 @@ class MaskBuilder {
   void some(StateId s, uint32_t* row);
   // The run of all characters of JSON strings; null where no such strings were made.
   RunClass* characters() {
-    const RegexId any = parser_.regexes().remembered(1);
+    const RegexId any = parser_.regexes().any_character();
     return any == RegexArena::empty() ? nullptr : slices_.run(any);
   }
   // A state reached inside a walk, without the text it captures: texts would make every step a new state.

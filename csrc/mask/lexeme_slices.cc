@@ -19,7 +19,7 @@ constexpr uint32_t kDifference = 3'000;  // trie nodes looked at for what a diff
 bool LexemeSlices::wide(RegexId regex) {
   if (const auto it = wide_.find(regex.v); it != wide_.end()) return it->second;
   const RegexNode n = regexes_.node(regex);
-  if (n.kind == RegexKind::kJsonSet || n.labelled || regex == RegexArena::poison()) return false;
+  if (n.kind == RegexKind::kLiteralSet || n.labelled || regex == RegexArena::poison()) return false;
   const int live = regexes_.live(regex).count();
   bool found = live >= kWideLexeme;
   if (!found && live >= kOpenBytes) {

@@ -6,7 +6,8 @@
 
 #include "mask/vocabulary.h"
 #include "mask/walk_table.h"
-#include "regex/charset.h"
+#include "regex/regex.h"
+#include "strings/json_spelling.h"
 
 namespace structgen {
 
@@ -405,10 +406,10 @@ const NodeIndex& Runs::index() {
 }
 
 void Runs::prepare() {
-  RegexArena regexes;  // of its own, which goes: the class stays
-  const auto strings = of(regexes, json_any_char(regexes));
+  RegexArena regexes(kJson);  // of its own, which goes: the class stays
+  const auto strings = of(regexes, regexes.any_character());
   if (!strings->ok()) return;
-  strings->exits('"');
+  strings->exits(static_cast<uint8_t>(kJson.end));
   strings->up_to(strings->longest());
   index();
 }

@@ -205,12 +205,12 @@ bool Slices::less_literals(const RegexNode& n, std::span<const RegexId> kept, co
       sets.push_back(RegexId{regexes_.node(kid).a});
   }
   for (RegexId r : sets)
-    if (regexes_.node(r).kind != RegexKind::kJsonSet) return false;
+    if (regexes_.node(r).kind != RegexKind::kLiteralSet) return false;
   const TokenTrie& trie = vocabulary_.trie();
   const LiteralTables& tables = regexes_.tables();
   out = from;
   for (RegexId r : sets) {
-    const JsonSet set = regexes_.json_set_of(r);
+    const LiteralSet set = regexes_.literal_set_of(r);
     const auto lose = [&](uint32_t node, uint32_t index) {
       if (index < set.lo || index >= set.hi || !tables.any_allowed(set.subset, index, index + 1)) return;
       const auto tokens = trie.tokens(node);
@@ -303,7 +303,7 @@ const TableMask& Slices::table(uint32_t id) {
   std::unique_ptr<TableMask>& slot = tables_[id];
   if (slot) return *slot;
   auto made = std::make_unique<TableMask>();
-  JsonSet start;
+  LiteralSet start;
   start.table = id;
   start.hi = static_cast<uint32_t>(regexes_.tables().table(id).texts.size());
   if (start.hi > 0) read_literals(start, *made);
@@ -313,18 +313,18 @@ const TableMask& Slices::table(uint32_t id) {
 }
 
 // Goes down the trie only where some spelling of a literal does.
-void Slices::read_literals(const JsonSet& start, TableMask& out) const {
+void Slices::read_literals(const LiteralSet& start, TableMask& out) const {
   const TokenTrie& trie = vocabulary_.trie();
   const LiteralTables& tables = regexes_.tables();
-  std::vector<std::pair<uint32_t, JsonSet>> todo{{0, start}};
+  std::vector<std::pair<uint32_t, LiteralSet>> todo{{0, start}};
   while (!todo.empty()) {
     const uint32_t at = todo.back().first;
-    const JsonSet from = todo.back().second;
+    const LiteralSet from = todo.back().second;
     todo.pop_back();
     charge();
     const TokenTrie::Kids& kids = trie.kids(at);
     (kids.set & tables.first_bytes(from)).for_each([&](uint8_t b) {
-      JsonSet s = from;
+      LiteralSet s = from;
       bool done;
       if (!tables.step(s, b, done)) return;
       const uint32_t child = trie.child(kids, b);

@@ -60,7 +60,7 @@ class Slices {
   const TerminalMask* leaving(RegexId regex);
   const TableMask& table(uint32_t table);
   // The same from any state of a set, kept nowhere; its subset is observed, so that every range is exact.
-  void read_literals(const JsonSet& start, TableMask& out) const;
+  void read_literals(const LiteralSet& start, TableMask& out) const;
   std::size_t byte_size() const { return bytes_; }
   // Forgets terminal masks when all together exceed `limit`; rows, which masks point to, stay. No reference
   // from terminal() may be held.

@@ -116,7 +116,7 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   Reading reading;
   reading.kind = Reading::kLabel;
   const RegexNode node = regexes.node(r);
-  if (node.kind != RegexKind::kJsonSet || regexes.json_set_of(r).escape != 0) {
+  if (node.kind != RegexKind::kLiteralSet || regexes.literal_set_of(r).escape != 0) {
     const std::string text = shortest(r);
     const RegexNode& end = regexes.node(regexes.run(r, text));
     if (end.kind != RegexKind::kDone) return {};
@@ -124,7 +124,7 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
     for (Way& w : rule(reader, reading, Alive::kClear)) keep(best, w.to, text + w.text, {});
     return best;
   }
-  const JsonSet set = regexes.json_set_of(r);
+  const LiteralSet set = regexes.literal_set_of(r);
   const LiteralTable& table = regexes.tables().table(set.table);
   struct Choice {
     std::string text;
@@ -133,23 +133,8 @@ Completion::Ways Completion::labelled(RegexId r, RuleId reader) {
   std::vector<Choice> choices;
   for (uint32_t i = set.lo; i < set.hi; ++i) {
     if (!regexes.tables().any_allowed(set.subset, i, i + 1)) continue;
-    std::string text;
-    for (std::size_t at = set.depth; at < table.texts[i].size(); ++at) {
-      const char c = table.texts[i][at];
-      const uint8_t b = static_cast<uint8_t>(c);
-      if (const char letter = plain_escape(b); letter != 0 && letter != 'u') {
-        text += '\\';
-        text += letter;
-      } else if (b < 0x20) {
-        static const char* hex = "0123456789abcdef";
-        text += "\\u00";
-        text += hex[b >> 4];
-        text += hex[b & 15];
-      } else {
-        text += c;
-      }
-    }
-    text += '"';
+    std::string text = written(std::string_view(table.texts[i]).substr(set.depth), regexes.spelling());
+    text += static_cast<char>(regexes.spelling().end);
     choices.push_back({std::move(text), table.labels[i], 0});
   }
   // A member with a dear value is not looked at where another one is shorter than it can be.

@@ -37,7 +37,7 @@ uint32_t Lengths::longest(RegexId r) {
       for (uint32_t i = 0; i < n.n; ++i) out = std::max(out, longest(RegexId{n.kids[i]}));
       return out;
     case RegexKind::kRepeat: return n.max == kUnbounded ? kFar : times(longest(RegexId{n.a}), n.max);
-    case RegexKind::kJsonSet: return longest_of(parser_.regexes().json_set_of(r));
+    case RegexKind::kLiteralSet: return longest_of(parser_.regexes().literal_set_of(r));
     case RegexKind::kEmpty:
     case RegexKind::kEpsilon:
     case RegexKind::kDone: return 0;
@@ -54,8 +54,8 @@ uint32_t Lengths::longest_denied(RegexId r) {
     for (uint32_t i = 0; i < n.n; ++i) out = std::max(out, longest_denied(RegexId{n.kids[i]}));
     return out;
   }
-  if (n.kind != RegexKind::kJsonSet) return longest(r);
-  const JsonSet set = parser_.regexes().json_set_of(r);
+  if (n.kind != RegexKind::kLiteralSet) return longest(r);
+  const LiteralSet set = parser_.regexes().literal_set_of(r);
   for (uint32_t i = set.lo; i < set.hi; ++i)
     out = std::max(
         out, static_cast<uint32_t>(parser_.regexes().tables().table(set.table).texts[i].size() - set.depth));
@@ -63,7 +63,7 @@ uint32_t Lengths::longest_denied(RegexId r) {
 }
 
 // Every spelling of every string that is left, the closing quote included.
-uint32_t Lengths::longest_of(const JsonSet& set) const {
+uint32_t Lengths::longest_of(const LiteralSet& set) const {
   const LiteralTable& table = parser_.regexes().tables().table(set.table);
   std::size_t most = 0;
   for (uint32_t i = set.lo; i < set.hi; ++i) most = std::max(most, table.texts[i].size());
@@ -90,14 +90,14 @@ uint32_t Lengths::boolean(RegexId r, bool begun) {
       if (run != RegexArena::empty() && pattern != RegexArena::empty()) return kFar;
       if (run != RegexArena::empty()) pattern = run;
       run = kid;
-    } else if (pattern == RegexArena::empty() && (k.body || is_run(kid)))
+    } else if (pattern == RegexArena::empty() && (k.body() || is_run(kid)))
       pattern = kid;
     else
       return kFar;
   }
   // Beside a pattern only a length will do: what else a run asks for, the pattern's shortest text may not
   // have.
-  if (pattern != RegexArena::empty() && !(is_length(run) && regexes.node(pattern).body)) return kFar;
+  if (pattern != RegexArena::empty() && !(is_length(run) && regexes.node(pattern).body())) return kFar;
   if (run == RegexArena::empty() || denied >= kFar) return kFar;
   uint32_t out = 0;  // what is left of a character that was begun
   RegexNode at = regexes.node(run);
@@ -117,14 +117,13 @@ uint32_t Lengths::boolean(RegexId r, bool begun) {
   return sum(out, times(regex(RegexId{repeat.a}), count));
 }
 
-// So many characters of any kind and the closing quote.
+// So many characters of any kind and the end of the text.
 bool Lengths::is_length(RegexId r) const {
   const RegexArena& regexes = parser_.regexes();
   const RegexNode& at = regexes.node(r);
   if (at.kind != RegexKind::kCat || regexes.node(RegexId{at.a}).kind != RegexKind::kRepeat) return false;
-  const RegexNode& end = regexes.node(RegexId{at.b});
-  return regexes.is_any_character(RegexId{regexes.node(RegexId{at.a}).a}) && end.kind == RegexKind::kBytes &&
-         regexes.byte_set(end.a) == ByteSet::of('"');
+  return regexes.node(RegexId{at.a}).a == regexes.any_character().v && at.b == regexes.end().v &&
+         regexes.end() != RegexArena::empty();
 }
 
 // Parts of a character, so many characters, and what is no run.
@@ -169,7 +168,7 @@ uint32_t Lengths::regex(RegexId r) {
     case RegexKind::kAlt:
       for (uint32_t i = 0; i < n.n; ++i) out = std::min(out, regex(RegexId{n.kids[i]}));
       break;
-    case RegexKind::kJsonSet: out = longest(r); break;
+    case RegexKind::kLiteralSet: out = longest(r); break;
     default: out = boolean(r, false);
   }
   if (out >= kFar && n.nullable) out = 0;
@@ -199,7 +198,7 @@ uint32_t Lengths::begun(RegexId r) {
     case RegexKind::kAlt:
       for (uint32_t i = 0; i < n.n; ++i) out = std::max(out, begun(RegexId{n.kids[i]}));
       break;
-    case RegexKind::kJsonSet: out = longest(r); break;
+    case RegexKind::kLiteralSet: out = longest(r); break;
     default: out = boolean(r, true);
   }
   begun_.emplace(r.v, out);
@@ -239,7 +238,7 @@ uint32_t Lengths::characters(RegexId r) {
   const RegexId a{n.kids[0]}, b{n.kids[1]};
   const RegexId count = is_length(a) ? a : b, pattern = is_length(a) ? b : a;
   const RegexNode p = regexes.node(pattern);
-  if (!is_length(count) || !p.body || p.boolean || p.lazy || p.labelled) return kFar;
+  if (!is_length(count) || !p.body() || p.boolean || p.lazy || p.labelled) return kFar;
   const RegexNode repeat = regexes.node(RegexId{regexes.node(count).a});
   const uint32_t bytes = left(pattern);
   return bytes < kFar && repeat.min == 0 && repeat.max >= sum(bytes, reach_) ? bytes : kFar;

@@ -53,7 +53,7 @@ class Lengths {
   bool is_length(RegexId r) const;
   uint32_t longest(RegexId r);
   uint32_t longest_denied(RegexId r);
-  uint32_t longest_of(const JsonSet& set) const;
+  uint32_t longest_of(const LiteralSet& set) const;
 
   Parser& parser_;
   Productions& productions_;

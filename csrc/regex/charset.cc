@@ -1,5 +1,5 @@
-// See charset.h. A spelling is a list of levels: level i contributes `bits` bits of the code point as
-// one byte, after an optional fixed prefix. A trie node is the set restricted to one aligned block.
+// See charset.h. Digit i contributes `bits` bits of the code point as one byte, after an optional fixed
+// prefix. A node of the trie is the set restricted to one aligned block.
 #include "regex/charset.h"
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "base/bitset.h"
 #include "base/depth.h"
 #include "regex/regex.h"
+#include "regex/spelling.h"
 
 namespace structgen {
 
@@ -49,12 +50,7 @@ void drop_surrogates(std::vector<CodepointRange>& ranges) {
 
 // ---- lowering ----
 
-struct Level {
-  uint8_t bits;             // of the code point decided here
-  bool hex;                 // the byte is a hex digit of high|digit; otherwise it is high|digit itself
-  uint8_t high;             // fixed high bits of the byte or nibble
-  std::string_view prefix;  // bytes before this one, 'U' standing for [Dd]
-};
+using Level = SpelledDigit;
 
 ByteSet digit_byte(const Level& level, uint32_t digit) {
   uint32_t v = level.high | digit;
@@ -77,10 +73,6 @@ constexpr Level kUtf8Two[] = {{5, false, 0xC0, {}}, {6, false, 0x80, {}}};
 constexpr Level kUtf8Three[] = {{4, false, 0xE0, {}}, {6, false, 0x80, {}}, {6, false, 0x80, {}}};
 constexpr Level kUtf8Four[] = {
     {3, false, 0xF0, {}}, {6, false, 0x80, {}}, {6, false, 0x80, {}}, {6, false, 0x80, {}}};
-// What follows the backslash. An astral character is c - 0x10000 in 20 bits: D8..DB, then DC..DF.
-constexpr Level kHexBmp[] = {{4, true, 0, "u"}, {4, true, 0, {}}, {4, true, 0, {}}, {4, true, 0, {}}};
-constexpr Level kHexAstral[] = {{2, true, 8, "uU"},    {4, true, 0, {}}, {4, true, 0, {}},
-                                {2, true, 12, "\\uU"}, {4, true, 0, {}}, {4, true, 0, {}}};
 
 class DigitTrie {
  public:
@@ -168,58 +160,6 @@ class DigitTrie {
   std::array<uint8_t, 8> shift_{};  // shift_[i] = sum of bits of levels i.. = log2 of a block of level i
 };
 
-// The part of the set inside [lo, hi], moved down by `offset`.
-std::vector<CodepointRange> slice(const CodepointSet& set, uint32_t lo, uint32_t hi, uint32_t offset) {
-  const auto& all = set.ranges();
-  auto it = std::lower_bound(all.begin(), all.end(), lo,
-                             [](const CodepointRange& r, uint32_t v) { return r.hi < v; });
-  std::vector<CodepointRange> out;
-  for (; it != all.end() && it->lo <= hi; ++it)
-    out.push_back({std::max(it->lo, lo) - offset, std::min(it->hi, hi) - offset});
-  return out;
-}
-
-void add_digits(RegexArena& arena, std::vector<RegexId>& parts, std::span<const Level> levels,
-                const std::vector<CodepointRange>& ranges) {
-  if (!ranges.empty()) parts.push_back(DigitTrie(arena, levels).build(ranges));
-}
-
-constexpr std::pair<uint8_t, char> kShortEscapes[] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'\b', 'b'},
-                                                      {'\f', 'f'}, {'\n', 'n'},  {'\r', 'r'}, {'\t', 't'}};
-
-using Entity = std::pair<char, std::string_view>;
-constexpr Entity kEntities[] = {{'&', "&amp;"}, {'"', "&quot;"}};
-
-// Everything after the backslash.
-RegexId plain_escapes(RegexArena& arena, const CodepointSet& set) {
-  ByteSet letters;
-  std::vector<RegexId> parts;
-  for (uint32_t c = 0; c <= '\\'; ++c) {
-    const char letter = plain_escape(c);
-    if (letter == 0 || !set.contains(c)) continue;
-    if (letter != 'u') {
-      letters.add(static_cast<uint8_t>(letter));
-      continue;
-    }
-    const char digits[] = {'u', '0', '0', c < 0x10 ? '0' : '1', "0123456789abcdef"[c & 15]};
-    parts.push_back(arena.literal({digits, sizeof digits}));
-  }
-  if (letters.any()) parts.push_back(arena.bytes(letters));
-  return arena.alt(parts);
-}
-
-RegexId escapes(RegexArena& arena, const CodepointSet& set) {
-  if (arena.plain_strings()) return plain_escapes(arena, set);
-  ByteSet letters;
-  for (auto [c, letter] : kShortEscapes)
-    if (set.contains(c)) letters.add(static_cast<uint8_t>(letter));
-  std::vector<RegexId> parts;
-  if (letters.any()) parts.push_back(arena.bytes(letters));
-  add_digits(arena, parts, kHexBmp, slice(set, 0, 0xFFFF, 0));
-  add_digits(arena, parts, kHexAstral, slice(set, 0x10000, kMaxCodepoint, 0x10000));
-  return arena.alt(parts);
-}
-
 }  // namespace
 
 CodepointSet::CodepointSet(std::vector<CodepointRange> ranges) : ranges_(std::move(ranges)) {
@@ -277,66 +217,59 @@ CodepointSet operator&(const CodepointSet& a, const CodepointSet& b) {
 
 CodepointSet operator-(const CodepointSet& a, const CodepointSet& b) { return a & b.complement(); }
 
-RegexId utf8_class(RegexArena& arena, const CodepointSet& set) {
-  std::vector<RegexId> parts;
-  ByteSet ascii;
-  for (const CodepointRange r : slice(set, 0, 0x7F, 0))
-    ascii |= ByteSet::range(static_cast<uint8_t>(r.lo), static_cast<uint8_t>(r.hi));
-  if (ascii.any()) parts.push_back(arena.bytes(ascii));
-  add_digits(arena, parts, kUtf8Two, slice(set, 0x80, 0x7FF, 0));
-  add_digits(arena, parts, kUtf8Three, slice(set, 0x800, 0xFFFF, 0));
-  add_digits(arena, parts, kUtf8Four, slice(set, 0x10000, kMaxCodepoint, 0));
-  return arena.alt(parts);
-}
-
-RegexId json_class(RegexArena& arena, const CodepointSet& set) {
-  if (set.empty()) return RegexArena::empty();
-  static const CodepointSet raw{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kMaxCodepoint}};
-  return arena.mark_character(
-      arena.alt(utf8_class(arena, set & raw), arena.cat(arena.byte('\\'), escapes(arena, set))));
-}
-
-RegexId spell_class(RegexArena& arena, const CodepointSet& set, Spelling spelling) {
-  if (spelling == Spelling::kJson) return json_class(arena, set);
-  if (spelling == Spelling::kUtf8) return utf8_class(arena, set);
-  std::vector<RegexId> parts;
-  CodepointSet plain = set;
-  for (const auto& [c, written] : kEntities)
-    if (set.contains(static_cast<uint8_t>(c))) {
-      plain = plain - CodepointSet::one(static_cast<uint8_t>(c));
-      parts.push_back(arena.literal(written));
-    }
-  if (!plain.empty()) parts.push_back(utf8_class(arena, plain));
-  return arena.alt(parts);
-}
-
-RegexId utf8_any_char(RegexArena& arena) { return utf8_class(arena, CodepointSet::all()); }
-RegexId json_any_char(RegexArena& arena) {
-  RegexId& known = arena.remembered(1);  // built once: every string needs it
-  if (known == RegexArena::empty()) arena.mark_any_character(known = json_class(arena, CodepointSet::all()));
-  return known;
-}
-
-RegexId utf8_text(RegexArena& arena) { return arena.star(utf8_any_char(arena)); }
-RegexId json_text(RegexArena& arena) { return arena.star(json_any_char(arena)); }
-
-RegexId any_text(RegexArena& arena, Spelling spelling) {
-  if (spelling == Spelling::kJson) return json_text(arena);
-  return arena.star(spell_class(arena, CodepointSet::all(), spelling));
-}
-
-std::string spell(std::string_view text, Spelling spelling) {
-  if (spelling == Spelling::kUtf8) return std::string(text);
-  std::string out;
-  for (char c : text) {
-    const auto* at = std::ranges::find(kEntities, c, &Entity::first);
-    out += at == std::end(kEntities) ? std::string_view(&c, 1) : at->second;
-  }
+std::vector<CodepointRange> CodepointSet::slice(uint32_t lo, uint32_t hi, uint32_t offset) const {
+  auto it = std::lower_bound(ranges_.begin(), ranges_.end(), lo,
+                             [](const CodepointRange& r, uint32_t v) { return r.hi < v; });
+  std::vector<CodepointRange> out;
+  for (; it != ranges_.end() && it->lo <= hi; ++it)
+    out.push_back({std::max(it->lo, lo) - offset, std::min(it->hi, hi) - offset});
   return out;
 }
 
-RegexId json_string_body(RegexArena& arena) { return arena.cat(json_text(arena), arena.byte('"')); }
+RegexId spell_digits(RegexArena& arena, std::span<const SpelledDigit> digits,
+                     std::span<const CodepointRange> ranges) {
+  return DigitTrie(arena, digits).build(ranges);
+}
 
-RegexId json_string(RegexArena& arena, RegexId body) { return arena.cat(arena.byte('"'), body); }
+RegexId utf8_class(RegexArena& arena, const CodepointSet& set) {
+  std::vector<RegexId> parts;
+  ByteSet ascii;
+  for (const CodepointRange r : set.slice(0, 0x7F, 0))
+    ascii |= ByteSet::range(static_cast<uint8_t>(r.lo), static_cast<uint8_t>(r.hi));
+  if (ascii.any()) parts.push_back(arena.bytes(ascii));
+  const auto add = [&](std::span<const Level> digits, uint32_t lo, uint32_t hi) {
+    if (const auto ranges = set.slice(lo, hi, 0); !ranges.empty())
+      parts.push_back(spell_digits(arena, digits, ranges));
+  };
+  add(kUtf8Two, 0x80, 0x7FF);
+  add(kUtf8Three, 0x800, 0xFFFF);
+  add(kUtf8Four, 0x10000, kMaxCodepoint);
+  return arena.alt(parts);
+}
+
+// ---- spellings ----
+
+const Spelling kUtf8{utf8_class};
+
+RegexId any_character(RegexArena& arena, const Spelling& spelling) {
+  if (spelling.end >= 0 && &spelling == &arena.spelling()) return arena.any_character();
+  return spelling.characters(arena, CodepointSet::all());
+}
+
+RegexId any_text(RegexArena& arena, const Spelling& spelling) {
+  return arena.star(any_character(arena, spelling));
+}
+
+RegexId any_body(RegexArena& arena, const Spelling& spelling) {
+  return arena.cat(any_text(arena, spelling), end_of(arena, spelling));
+}
+
+RegexId end_of(RegexArena& arena, const Spelling& spelling) {
+  return spelling.end < 0 ? RegexArena::epsilon() : arena.byte(static_cast<uint8_t>(spelling.end));
+}
+
+std::string written(std::string_view text, const Spelling& spelling) {
+  return spelling.write ? spelling.write(text) : std::string(text);
+}
 
 }  // namespace structgen

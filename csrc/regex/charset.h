@@ -1,20 +1,16 @@
 // Sets of Unicode scalar values and their spellings as byte languages.
 //
-// In: ranges of code points. Out: a RegexId over bytes: plain UTF-8, the same with entities for & and ", or
-// every spelling of one decoded character inside a JSON string (raw, short escape, \uXXXX, surrogate pair).
-// Cost: set operations are linear in the ranges; lowering is one trie over the digits of the code
-// points (UTF-8 bytes or hex digits), equal subtrees shared, so a small class costs a few nodes.
+// In: ranges of code points. Out: a RegexId over bytes. Cost: set operations are linear in the ranges;
+// lowering is one trie over the digits of the code points (UTF-8 bytes or hex digits), equal subtrees shared,
+// so a small class costs a few nodes.
 //
-// The spellings are prefix codes of a character, and no byte string spells two texts, hence &, |, ~
-// commute with them as long as a complement is taken inside any_text of the spelling.
-// A lone surrogate escape (\uD800 without its partner) spells no scalar value: it is never accepted.
 // Source of the range splitting: R. Cox, "Regular Expression Matching in the Wild" (2010), section
 // on UTF-8.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
-#include <string>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -48,6 +44,8 @@ class CodepointSet {
   bool single(uint32_t& c) const;
 
   CodepointSet complement() const;
+  // The ranges of the members in [lo, hi], moved down by `offset`.
+  std::vector<CodepointRange> slice(uint32_t lo, uint32_t hi, uint32_t offset) const;
   friend CodepointSet operator|(const CodepointSet& a, const CodepointSet& b);
   friend CodepointSet operator&(const CodepointSet& a, const CodepointSet& b);
   friend CodepointSet operator-(const CodepointSet& a, const CodepointSet& b);
@@ -57,27 +55,18 @@ class CodepointSet {
   std::vector<CodepointRange> ranges_;
 };
 
-// The ways to spell a text in bytes. kAttribute: inside quotes of an element, `&amp;` and `&quot;` for & and
-// ".
-enum class Spelling : uint8_t { kUtf8, kJson, kAttribute };
+// One digit of a code point as it is written.
+struct SpelledDigit {
+  uint8_t bits;             // of the code point decided here
+  bool hex;                 // the byte is a hex digit of high|digit; otherwise it is high|digit itself
+  uint8_t high;             // fixed high bits of the byte or nibble
+  std::string_view prefix;  // bytes before this one, 'U' standing for [Dd]
+};
+
+// The members of `ranges` (sorted, apart, below 2^(bits of all digits)), not empty, written digit by digit.
+RegexId spell_digits(RegexArena& arena, std::span<const SpelledDigit> digits,
+                     std::span<const CodepointRange> ranges);
 
 RegexId utf8_class(RegexArena& arena, const CodepointSet& set);
-RegexId json_class(RegexArena& arena, const CodepointSet& set);
-RegexId spell_class(RegexArena& arena, const CodepointSet& set, Spelling spelling);
-
-RegexId utf8_any_char(RegexArena& arena);
-RegexId json_any_char(RegexArena& arena);
-
-// Every text: utf8_any_char*, and json_any_char* without quotes.
-RegexId utf8_text(RegexArena& arena);
-RegexId json_text(RegexArena& arena);
-RegexId any_text(RegexArena& arena, Spelling spelling);
-// One text, as kUtf8 or kAttribute have it.
-std::string spell(std::string_view text, Spelling spelling);
-
-// The convention for string constraints: the language of a string *after* its opening quote, closing
-// quote included. json_string_body is the one of "any string"; json_string adds the opening quote.
-RegexId json_string_body(RegexArena& arena);
-RegexId json_string(RegexArena& arena, RegexId body);
 
 }  // namespace structgen

@@ -73,7 +73,7 @@ RegexId lower_behind(RegexArena& arena, const Pattern& pattern, uint32_t body) {
   Pattern sub = pattern;
   const uint32_t parts[] = {sub.add_repeat(sub.add_class(CodepointSet::all()), 0, kNoLimit), body};
   sub.root = sub.add_cat(parts);
-  return lower_utf8(arena, sub, Match::kFull);
+  return lower(arena, sub, Match::kFull);
 }
 
 // Children of a node, for walks.
@@ -169,8 +169,8 @@ struct Rest {
 
 class ContextLanguage : public LazyLanguage {
  public:
-  ContextLanguage(RegexArena& arena, Pattern pattern, Spelling spelling, std::vector<uint32_t> lookbehinds,
-                  bool boundary)
+  ContextLanguage(RegexArena& arena, Pattern pattern, const Spelling& spelling,
+                  std::vector<uint32_t> lookbehinds, bool boundary)
       : arena_(arena),
         pattern_(std::move(pattern)),
         plain_(arena, pattern_, spelling),
@@ -206,12 +206,13 @@ class ContextLanguage : public LazyLanguage {
   RegexArena& arena_;
   const Pattern pattern_;
   PatternLowering plain_;
-  const Spelling spelling_;
+  const Spelling& spelling_;
   const std::vector<uint32_t> lookbehinds_;
   LeftContexts left_;
   uint32_t definition_ = 0;
   std::vector<Rest> rests_;
   std::map<Rest, uint32_t> rest_index_;
+  std::vector<bool> ends_;  // by rest: what it stands for ends the text, and is not part of a look-ahead
   std::unordered_map<uint32_t, uint32_t> read_;
   std::vector<Point> points_;
   std::map<Point, uint32_t> point_index_;
@@ -221,7 +222,12 @@ class ContextLanguage : public LazyLanguage {
   std::unordered_map<uint32_t, RegexId> unfolded_;
 };
 
-uint32_t ContextLanguage::add(const Rest& rest) { return numbered(rest_index_, rests_, rest, Rest(rest)); }
+uint32_t ContextLanguage::add(const Rest& rest) {
+  const uint32_t n = numbered(rest_index_, rests_, rest, Rest(rest));
+  if (n == ends_.size())
+    ends_.push_back(rest.kind == Rest::kEnd || (rest.kind != Rest::kAny && ends_[rest.next]));
+  return n;
+}
 
 uint32_t ContextLanguage::read(uint32_t rest) {
   check_depth();
@@ -250,7 +256,8 @@ uint32_t ContextLanguage::loop_after(const Rest& again) {
 RegexId ContextLanguage::point(uint32_t rest, uint32_t context) {
   const uint32_t number = numbered(point_index_, points_, {rest, context}, Point(rest, context));
   if (points_.size() > kMaxPoints) assertions_too_complex("too many states");
-  return arena_.lazy(definition_, number, nullable(rest, context), true);
+  const bool body = ends_[rest] && &spelling_ == &arena_.spelling();
+  return arena_.lazy(definition_, number, nullable(rest, context), true, body);
 }
 
 RegexId ContextLanguage::unfold(RegexArena&, uint32_t state) {
@@ -390,7 +397,7 @@ bool ContextLanguage::nullable(uint32_t rest, uint32_t context) {
   check_depth();
   const Rest r = rests_[rest];
   switch (r.kind) {
-    case Rest::kEnd: return spelling_ != Spelling::kJson;
+    case Rest::kEnd: return spelling_.end < 0;
     case Rest::kAny: return true;
     case Rest::kLoop: {
       if (r.min == 0) return nullable(r.next, context);
@@ -427,7 +434,7 @@ bool ContextLanguage::node_nullable(const Rest& rest, uint32_t context) {
     case PatternKind::kRepeat:
       return nullable(add({Rest::kLoop, false, n.a, n.min, n.max, rest.next}), context);
     case PatternKind::kStart: return left_.at(context).start && next();
-    case PatternKind::kEnd: return spelling_ != Spelling::kJson && next();
+    case PatternKind::kEnd: return spelling_.end < 0 && next();
     case PatternKind::kBoundary: return n.negated != left_.at(context).word && next();
     case PatternKind::kLookbehind: return holds_behind(rest.node, context) && next();
     case PatternKind::kLookahead: {
@@ -440,7 +447,7 @@ bool ContextLanguage::node_nullable(const Rest& rest, uint32_t context) {
 
 }  // namespace
 
-RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Spelling spelling, Match match) {
+RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling) {
   check_depth();
   Pattern whole = pattern;
   look_ahead_outside(whole);

@@ -10,13 +10,13 @@
 #pragma once
 
 #include "base/ids.h"
-#include "regex/charset.h"
+#include "regex/spelling.h"
 #include "regex/syntax.h"
 
 namespace structgen {
 
 class RegexArena;
 
-RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Spelling spelling, Match match);
+RegexId lower_with_context(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling);
 
 }  // namespace structgen

@@ -22,7 +22,7 @@ constexpr uint32_t kNone = 0xFFFFFFFFu;
   throw Error(ErrorKind::kBudgetExceeded, "finding the groups of this pattern in this text takes too long");
 }
 
-struct Op {
+struct Step {
   enum Kind : uint8_t { kChar, kClass, kSplit, kJump, kOpen, kClose, kAssert, kMatch } kind;
   uint32_t a = 0, b = 0;  // a character, set, group or node; the preferred and the other way
 };
@@ -35,12 +35,12 @@ class Program {
       for (const PatternGroup& g : pattern.groups) marks_.emplace_back(g.node, g.name);
     std::ranges::stable_sort(marks_, {}, &Mark::first);
     emit(root);
-    push(Op::kMatch);
+    push(Step::kMatch);
   }
-  const std::vector<Op>& ops() const { return ops_; }
+  const std::vector<Step>& ops() const { return ops_; }
 
  private:
-  uint32_t push(Op::Kind kind, uint32_t a = 0, uint32_t b = 0) {
+  uint32_t push(Step::Kind kind, uint32_t a = 0, uint32_t b = 0) {
     if (ops_.size() >= kMaxOps) too_much();
     ops_.push_back({kind, a, b});
     return static_cast<uint32_t>(ops_.size() - 1);
@@ -50,9 +50,9 @@ class Program {
   void emit(uint32_t node) {
     const auto marks = std::ranges::equal_range(marks_, node, {}, &Mark::first);
     // An outer group was closed after the ones in it.
-    for (const Mark& m : std::views::reverse(marks)) push(Op::kOpen, m.second);
+    for (const Mark& m : std::views::reverse(marks)) push(Step::kOpen, m.second);
     emit_bare(node);
-    for (const Mark& m : marks) push(Op::kClose, m.second);
+    for (const Mark& m : marks) push(Step::kClose, m.second);
   }
 
   void emit_bare(uint32_t node) {
@@ -60,8 +60,8 @@ class Program {
     const PatternNode& n = pattern_.nodes[node];
     switch (n.kind) {
       case PatternKind::kEmpty: return;
-      case PatternKind::kChar: push(Op::kChar, n.a); return;
-      case PatternKind::kClass: push(Op::kClass, n.a); return;
+      case PatternKind::kChar: push(Step::kChar, n.a); return;
+      case PatternKind::kClass: push(Step::kClass, n.a); return;
       case PatternKind::kCat:
         for (uint32_t k : pattern_.kids_of(n)) emit(k);
         return;
@@ -70,11 +70,11 @@ class Program {
         const auto kids = pattern_.kids_of(n);
         for (std::size_t i = 0; i < kids.size(); ++i) {
           const bool last = i + 1 == kids.size();
-          const uint32_t split = last ? kNone : push(Op::kSplit);
+          const uint32_t split = last ? kNone : push(Step::kSplit);
           if (!last) ops_[split].a = here();
           emit(kids[i]);
           if (last) break;
-          ends.push_back(push(Op::kJump));
+          ends.push_back(push(Step::kJump));
           ops_[split].b = here();
         }
         for (uint32_t e : ends) ops_[e].a = here();
@@ -83,16 +83,16 @@ class Program {
       case PatternKind::kRepeat: {
         for (uint32_t i = 0; i < n.min; ++i) emit(n.a);
         if (n.max == kNoLimit) {
-          const uint32_t split = push(Op::kSplit);
+          const uint32_t split = push(Step::kSplit);
           const uint32_t body = here();
           emit(n.a);
-          push(Op::kJump, split);
+          push(Step::kJump, split);
           choose(split, body, here(), n.lazy);
           return;
         }
         std::vector<std::pair<uint32_t, uint32_t>> splits;  // each with its body
         for (uint32_t i = n.min; i < n.max; ++i) {
-          const uint32_t split = push(Op::kSplit);
+          const uint32_t split = push(Step::kSplit);
           splits.emplace_back(split, here());
           emit(n.a);
         }
@@ -103,7 +103,7 @@ class Program {
       case PatternKind::kEnd:
       case PatternKind::kBoundary:
       case PatternKind::kLookahead:
-      case PatternKind::kLookbehind: push(Op::kAssert, node); return;
+      case PatternKind::kLookbehind: push(Step::kAssert, node); return;
     }
   }
 
@@ -115,7 +115,7 @@ class Program {
   using Mark = std::pair<uint32_t, uint32_t>;  // a node and the group around it
   const Pattern& pattern_;
   std::vector<Mark> marks_;  // by node, those of one node from the inside out; empty where none is asked for
-  std::vector<Op> ops_;
+  std::vector<Step> ops_;
 };
 
 class Search {
@@ -160,7 +160,7 @@ class Search {
   // Reads from `begin`. kWhole: to the end of the text, the events of the preferred reading or kNone. kSome:
   // 0 as soon as a beginning matches. A place: 0 where the text up to there matches. kNone where nothing
   // does.
-  uint32_t run(const std::vector<Op>& ops, std::size_t begin, std::size_t end) {
+  uint32_t run(const std::vector<Step>& ops, std::size_t begin, std::size_t end) {
     std::vector<Thread> now, next;
     std::vector<uint32_t> seen(ops.size(), kNone);
     uint32_t step = 0;
@@ -182,8 +182,8 @@ class Search {
       matched = kNone;
       next.clear();
       for (const Thread& t : now) {
-        const Op& op = ops[t.op];
-        if (op.kind == Op::kChar ? op.a == c : op.kind == Op::kClass && pattern_.sets[op.a].contains(c))
+        const Step& op = ops[t.op];
+        if (op.kind == Step::kChar ? op.a == c : op.kind == Step::kClass && pattern_.sets[op.a].contains(c))
           add(ops, {t.op + 1, t.events}, at, step, seen, next, found, matched);
       }
       now.swap(next);
@@ -194,7 +194,7 @@ class Search {
   }
 
   // All that is reached from a thread without reading, in the order of preference.
-  void add(const std::vector<Op>& ops, Thread from, std::size_t at, uint32_t step,
+  void add(const std::vector<Step>& ops, Thread from, std::size_t at, uint32_t step,
            std::vector<uint32_t>& seen, std::vector<Thread>& out, bool& found, uint32_t& matched) {
     const std::size_t floor = todo_.size();
     todo_.push_back(from);
@@ -205,25 +205,25 @@ class Search {
       seen[t.op] = step;
       charge();
       if (++steps_ > kMaxSteps) too_much();
-      const Op& op = ops[t.op];
+      const Step& op = ops[t.op];
       switch (op.kind) {
-        case Op::kChar:
-        case Op::kClass: out.push_back(t); break;
-        case Op::kSplit:
+        case Step::kChar:
+        case Step::kClass: out.push_back(t); break;
+        case Step::kSplit:
           todo_.push_back({op.b, t.events});
           todo_.push_back({op.a, t.events});
           break;
-        case Op::kJump: todo_.push_back({op.a, t.events}); break;
-        case Op::kOpen:
-        case Op::kClose:
+        case Step::kJump: todo_.push_back({op.a, t.events}); break;
+        case Step::kOpen:
+        case Step::kClose:
           if (events_.size() >= kMaxEvents) too_much();
-          events_.push_back({op.a, op.kind == Op::kClose, at, t.events});
+          events_.push_back({op.a, op.kind == Step::kClose, at, t.events});
           todo_.push_back({t.op + 1, static_cast<uint32_t>(events_.size() - 1)});
           break;
-        case Op::kAssert:
+        case Step::kAssert:
           if (holds(op.a, at)) todo_.push_back({t.op + 1, t.events});
           break;
-        case Op::kMatch:
+        case Step::kMatch:
           if (!found) matched = t.events;
           found = true;
           out.push_back(t);  // where the text may go on, it stands for "ends here"

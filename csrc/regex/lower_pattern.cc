@@ -20,11 +20,11 @@ constexpr uint32_t kMaxUnrolled = 16;  // copies of a counted body with assertio
 uint32_t count(uint32_t n) { return n == kNoLimit ? kUnbounded : n; }
 }  // namespace
 
-PatternLowering::PatternLowering(RegexArena& arena, const Pattern& pattern, Spelling spelling)
+PatternLowering::PatternLowering(RegexArena& arena, const Pattern& pattern, const Spelling& spelling)
     : arena_(arena),
       pattern_(pattern),
       spelling_(spelling),
-      end_(spelling == Spelling::kJson ? arena.byte('"') : RegexArena::epsilon()),
+      end_(end_of(arena, spelling)),
       any_text_(kUnset),
       plain_(pattern.nodes.size(), kUnset),
       classes_(pattern.sets.size(), kUnset) {}
@@ -56,7 +56,7 @@ RegexId PatternLowering::plain_cat(const PatternNode& n) {
   };
   for (uint32_t k : pattern_.kids_of(n)) {
     const PatternNode& kid = pattern_.nodes[k];
-    if (spelling_ == Spelling::kUtf8 && kid.kind == PatternKind::kChar) {
+    if (!spelling_.write && kid.kind == PatternKind::kChar) {
       append_utf8(run, kid.a);
     } else {
       flush();
@@ -144,7 +144,8 @@ Placed PatternLowering::placed_plain(uint32_t node, Placed next) {
 
 RegexId PatternLowering::at_end(RegexId next) {
   if (next == kRest) return end_;
-  const bool ends = spelling_ == Spelling::kJson ? arena_.matches(next, "\"") : arena_.nullable(next);
+  const char end = static_cast<char>(spelling_.end);
+  const bool ends = spelling_.end >= 0 ? arena_.matches(next, {&end, 1}) : arena_.nullable(next);
   return ends ? end_ : RegexArena::empty();
 }
 
@@ -245,7 +246,7 @@ RegexId PatternLowering::search() {
       floating.push_back(p.later);
     } else {
       anchored.push_back(p.start);
-      const std::array<RegexId, 2> parts{spell_class(arena_, CodepointSet::all(), spelling_), p.later};
+      const std::array<RegexId, 2> parts{any_character(arena_, spelling_), p.later};
       floating.push_back(arena_.cat(parts));
     }
   }
@@ -253,35 +254,15 @@ RegexId PatternLowering::search() {
   return arena_.alt(anchored);
 }
 
-// ---- entry points ----
+// ---- entry point ----
 
-namespace {
-
-RegexId lower(RegexArena& arena, const Pattern& pattern, Spelling spelling, Match match) {
+RegexId lower(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling) {
   try {
     PatternLowering lowering(arena, pattern, spelling);
     return match == Match::kSearch ? lowering.search() : lowering.full();
   } catch (NeedsContext) {
-    return lower_with_context(arena, pattern, spelling, match);
+    return lower_with_context(arena, pattern, match, spelling);
   }
-}
-
-}  // namespace
-
-RegexId lower_utf8(RegexArena& arena, const Pattern& pattern, Match match) {
-  return lower(arena, pattern, Spelling::kUtf8, match);
-}
-
-RegexId lower_text(RegexArena& arena, const Pattern& pattern, Match match, Spelling spelling) {
-  return lower(arena, pattern, spelling, match);
-}
-
-RegexId lower_json(RegexArena& arena, const Pattern& pattern, Match match) {
-  return lower(arena, pattern, Spelling::kJson, match);
-}
-
-RegexId lower_json(RegexArena& arena, const Pattern& pattern) {
-  return lower(arena, pattern, Spelling::kJson, Match::kSearch);
 }
 
 }  // namespace structgen

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "regex/charset.h"
+#include "regex/spelling.h"
 #include "regex/syntax.h"
 
 namespace structgen {
@@ -27,14 +27,14 @@ struct NeedsContext {};
 
 class PatternLowering {
  public:
-  PatternLowering(RegexArena& arena, const Pattern& pattern, Spelling spelling);
+  PatternLowering(RegexArena& arena, const Pattern& pattern, const Spelling& spelling);
 
   RegexId search();
   RegexId full();
 
   // The texts that a node without assertions matches.
   RegexId plain(uint32_t node);
-  RegexId set(const CodepointSet& set) { return spell_class(arena_, set, spelling_); }
+  RegexId set(const CodepointSet& set) { return spelling_.characters(arena_, set); }
   RegexId any_text();
   RegexId end() const { return end_; }
 
@@ -56,11 +56,11 @@ class PatternLowering {
 
   RegexArena& arena_;
   const Pattern& pattern_;
-  const Spelling spelling_;
+  const Spelling& spelling_;
   RegexId rest();               // any_text() end()
   RegexId value(RegexId next);  // kRest made real
 
-  RegexId end_;                   // the end of the text: the closing quote, or nothing
+  RegexId end_;                   // what ends a text: one byte, or nothing
   RegexId any_text_;              // any_char*, built when first asked for: `^...$` never does
   std::vector<RegexId> plain_;    // by node; unset = kUnset
   std::vector<RegexId> classes_;  // by set

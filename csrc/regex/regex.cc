@@ -20,13 +20,15 @@
 // - Ids 0 to 3 are empty(), epsilon(), anything() and poison().
 // - The kids of | and & are flat, sorted and distinct, with at most one set of bytes among them. cat() nests
 //   to the right. What these rules make equal has one id; other equal languages may have several.
-// - A node never changes, but for what is computed on first use (classes, next, live, emptiness) and marks
-//   (mark_character, mark_body) that only choose a cheaper way to the same answer.
+// - A node never changes, but for what is computed on first use (classes, next, live, emptiness).
 // - next(r, b) is empty() exactly where no text goes on with b. Nodes with & or ~ (`boolean`) need a search
 //   for that; a slot of `next` is filled before the search, which may come back to it, and cleared if it
 //   throws.
-// - The rules for JSON strings (all_bodies, join_runs, c{m,n} any* = c{m} any*) need mark_any_character(). A
-//   pattern that is lowered before the first JSON string of the arena is not rewritten by them.
+// - The rules for texts of the arena's spelling (all_bodies, join_runs, c{m,n} any* = c{m} any*) hold from
+// the
+//   first node on. What they ask of a node (character, body()) is read off its structure, so the same calls
+//   make the same nodes, whatever was made before. character() is a node of its own for this: the bytes a to
+//   z are the characters a to z in one place, and the middle of something else in another.
 //
 // Costs. A constructor sorts its kids and looks once into a hash table. A known next() is an array read. A
 // new one derives each part once a class of bytes. Recursion is as deep as `height`, at most kMaxHeight.
@@ -61,11 +63,14 @@ uint32_t add_counts(uint32_t a, uint32_t b) {
 }
 }  // namespace
 
-RegexArena::RegexArena(bool plain_strings, bool subset)
-    : plain_strings_(plain_strings), subset_(subset), tables_(plain_strings) {
+RegexArena::RegexArena(const Spelling& spelling, bool subset)
+    : spelling_(spelling), subset_(subset), tables_(spelling.literals) {
   nodes_.emplace_back();  // empty
   nodes_[0].finite = true;
+  nodes_[0].after = RegexNode::kEvery;
   RegexNode eps;
+  eps.inside = RegexNode::kText;
+  eps.after = 0;
   eps.finite = true;
   eps.kind = RegexKind::kEpsilon;
   eps.nullable = true;
@@ -73,33 +78,38 @@ RegexArena::RegexArena(bool plain_strings, bool subset)
   RegexNode any;
   any.kind = RegexKind::kAnything;
   any.nullable = true;
+  any.after = RegexNode::kEvery;
   nodes_.emplace_back(any);
   RegexNode poison;
   poison.kind = RegexKind::kPoison;
   nodes_.emplace_back(poison);
+  if (spelling.end < 0) return;
+  end_ = byte(static_cast<uint8_t>(spelling.end));
+  nodes_[end_.v].inside = RegexNode::kBody;
+  nodes_[end_.v].after = 0;
+  any_character_ = spelling.characters(*this, CodepointSet::all());
 }
 
 std::size_t RegexArena::byte_size() const {
-  std::size_t attached = 0;
-  for (const auto& [key, known] : attached_)
-    if (known.bytes) attached += known.bytes(known.of.get());
+  std::size_t cached = 0;
+  for (const auto& [type, cache] : caches_) cached += cache->byte_size();
   return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + sets_.byte_size() +
-         json_sets_.byte_size() + tables_.byte_size() + class_maps_.byte_size() + least_lengths_.byte_size() +
-         set_index_.byte_size() + json_set_index_.byte_size() + remembered_.byte_size() +
-         escapes_.byte_size() + limited_.size() * 48 + lazies_.size() * 64 + attached;
+         sets_of_literals_.byte_size() + tables_.byte_size() + class_maps_.byte_size() +
+         least_lengths_.byte_size() + set_index_.byte_size() + literals_index_.byte_size() +
+         escapes_.byte_size() + limited_.size() * 48 + lazies_.size() * 64 + cached;
 }
 
 RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::string_view text) {
   uint64_t h = static_cast<uint64_t>(node.kind) + 1;
-  h = mix(mix(mix(mix(h, node.a), node.b), node.min), node.max);
+  h = mix(mix(mix(mix(h, node.a), node.b), node.min), node.max + node.character);
   h = hash_words(kids, h);
   if (!text.empty()) h = hash_bytes(text.data(), text.size(), h);
   const uint32_t id = index_.find_or_add(
       h,
       [&](uint32_t i) {
         const RegexNode& o = nodes_[i];
-        return o.kind == node.kind && o.a == node.a && o.b == node.b && o.min == node.min &&
-               o.max == node.max && o.n == kids.size() + text.size() &&
+        return o.kind == node.kind && o.character == node.character && o.a == node.a && o.b == node.b &&
+               o.min == node.min && o.max == node.max && o.n == kids.size() + text.size() &&
                std::equal(kids.begin(), kids.end(), o.kids) &&
                (text.empty() || std::memcmp(o.text, text.data(), text.size()) == 0);
       },
@@ -119,9 +129,76 @@ RegexId RegexArena::add(RegexNode node, std::span<const uint32_t> kids, std::str
         }
         if (node.height > kMaxHeight) too_complex("a pattern nests too deeply");
         node.shortest = structural_length(node, kids, text.size());
+        if (end_ != empty()) shape(node, kids);
         return nodes_.emplace_back(node);
       });
   return RegexId{id};
+}
+
+// `inside` and `after` of a node, from those of its parts.
+void RegexArena::shape(RegexNode& n, std::span<const uint32_t> kids) const {
+  constexpr uint8_t kEvery = RegexNode::kEvery, kBroken = RegexNode::kBroken;
+  const auto set = [&](RegexNode::Inside inside, uint8_t after) {
+    n.inside = inside;
+    n.after = after;
+  };
+  if (n.character) return set(RegexNode::kText, 0);
+  switch (n.kind) {
+    case RegexKind::kBytes: {
+      static const ByteSet kContinuation = ByteSet::range(0x80, 0xBF);
+      const ByteSet& bytes = sets_[n.a];
+      if (bytes == sets_[nodes_[end_.v].a]) return set(RegexNode::kBody, 0);
+      if ((bytes & ~kContinuation).none()) return set(RegexNode::kTail, 1);
+      return;
+    }
+    case RegexKind::kLiteralSet: {
+      const LiteralSet& s = sets_of_literals_[n.a];
+      return set(RegexNode::kBody, s.escape == 0 ? tables_.inside_character(s) : kBroken);
+    }
+    case RegexKind::kRepeat:
+      if (nodes_[n.a].inside == RegexNode::kText && nodes_[n.a].after == 0) set(RegexNode::kText, 0);
+      return;
+    case RegexKind::kNot:
+      if (nodes_[n.a].inside != RegexNode::kTail) n.after = nodes_[n.a].after;
+      return;
+    case RegexKind::kCat: {
+      const RegexNode &x = nodes_[n.a], &y = nodes_[n.b];
+      if (x.inside == RegexNode::kTail) {
+        if (y.after == kBroken) return;
+        const int after = x.after + (y.after == kEvery ? 0 : y.after);
+        if (after < 4) set(y.inside, static_cast<uint8_t>(after));
+      } else if (x.inside == RegexNode::kText && x.after != kBroken && (y.after == 0 || y.after == kEvery) &&
+                 y.inside != RegexNode::kTail) {
+        set(y.inside, x.after);
+      }
+      return;
+    }
+    case RegexKind::kAlt:
+    case RegexKind::kAnd: {
+      const bool all = n.kind == RegexKind::kAlt;
+      bool same = true, tails = false, body = false, text = false;
+      uint8_t after = kEvery;
+      for (const uint32_t k : kids) {
+        const RegexNode& kid = nodes_[k];
+        same = same && kid.inside == nodes_[kids[0]].inside;
+        tails = tails || kid.inside == RegexNode::kTail;
+        body = body || kid.inside == RegexNode::kBody;
+        text = text || kid.inside == RegexNode::kText;
+        if (kid.after == kEvery || kid.after == after) continue;
+        after = after == kEvery ? kid.after : kBroken;
+      }
+      if (same)
+        set(nodes_[kids[0]].inside, after);
+      else if (!tails)
+        set(all    ? RegexNode::kOther
+            : body ? RegexNode::kBody
+            : text ? RegexNode::kText
+                   : RegexNode::kOther,
+            after);
+      return;
+    }
+    default: return;
+  }
 }
 
 uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint32_t> kids,
@@ -132,8 +209,8 @@ uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint3
   switch (n.kind) {
     case RegexKind::kBytes: out = 1; break;
     case RegexKind::kLiteral: out = text; break;
-    case RegexKind::kJsonSet: {
-      const JsonSet& s = json_sets_[n.a];
+    case RegexKind::kLiteralSet: {
+      const LiteralSet& s = sets_of_literals_[n.a];
       out = tables_.table(s.table).texts[s.lo].size() - s.depth + 1;
       break;
     }
@@ -151,16 +228,34 @@ uint32_t RegexArena::structural_length(const RegexNode& n, std::span<const uint3
   return static_cast<uint32_t>(std::min(out, kMany));
 }
 
-RegexId RegexArena::bytes(const ByteSet& set) {
+RegexId RegexArena::bytes(const ByteSet& set) { return bytes(set, false); }
+
+RegexId RegexArena::bytes(const ByteSet& set, bool character) {
   if (set.none()) return empty();
   uint64_t h = 11;
   for (uint64_t w : set.w) h = mix(h, w);
   RegexNode n;
   n.kind = RegexKind::kBytes;
   n.finite = true;
+  n.character = character;
   n.a = set_index_.find_or_add(
       h, [&](uint32_t i) { return sets_[i] == set; }, [&] { return sets_.emplace_back(set); });
   return add(n, {}, {});
+}
+
+RegexId RegexArena::character(RegexId r) {
+  RegexNode n = nodes_[r.v];
+  if (n.character || r == empty()) return r;
+  n.character = true;
+  n.classes = nullptr;
+  n.next = nullptr;
+  n.live = nullptr;
+  const std::vector<uint32_t> kids(n.kids, n.kids + (n.kids ? n.n : 0));
+  const std::string text(n.text, n.text ? n.n : 0);
+  n.kids = nullptr;
+  n.text = nullptr;
+  n.n = 0;
+  return add(n, kids, text);
 }
 
 RegexId RegexArena::literal(std::string_view text) {
@@ -180,42 +275,43 @@ RegexId RegexArena::literal(std::string_view text) {
   return out;
 }
 
-RegexId RegexArena::json_set(uint32_t table, std::span<const uint64_t> subset, bool labelled) {
-  JsonSet s;
+RegexId RegexArena::literal_set(uint32_t table, std::span<const uint64_t> subset, bool labelled) {
+  LiteralSet s;
   s.table = table;
   s.hi = static_cast<uint32_t>(tables_.table(table).texts.size());
   s.subset = subset.empty() ? 0 : tables_.add_subset(subset);
   s.labelled = labelled;
   if (!tables_.normalise(s)) return empty();
-  return json_set_node(s);
+  return literal_set_node(s);
 }
 
 RegexId RegexArena::narrowed_set(RegexId set, std::span<const uint64_t> subset, bool labelled) {
-  JsonSet s = json_sets_[nodes_[set.v].a];
+  LiteralSet s = sets_of_literals_[nodes_[set.v].a];
   std::vector<uint64_t> both(subset.begin(), subset.end());
   for (uint32_t i = s.lo; i < s.hi; ++i)
     if (!tables_.any_allowed(s.subset, i, i + 1)) both[i >> 6] &= ~(1ull << (i & 63));
   s.subset = tables_.add_subset(both);
   s.labelled = labelled;
-  return tables_.normalise(s) ? json_set_node(s) : empty();
+  return tables_.normalise(s) ? literal_set_node(s) : empty();
 }
 
-RegexId RegexArena::json_set_node(const JsonSet& s) {
+RegexId RegexArena::literal_set_node(const LiteralSet& s) {
   uint64_t h = mix(mix(mix(mix(mix(s.table, s.subset), s.lo), s.hi), s.depth), s.escape * 2ull + s.labelled);
   RegexNode n;
-  n.kind = RegexKind::kJsonSet;
+  n.kind = RegexKind::kLiteralSet;
   n.finite = true;
   n.labelled = s.labelled;
-  n.a = json_set_index_.find_or_add(
-      h, [&](uint32_t i) { return json_sets_[i] == s; }, [&] { return json_sets_.emplace_back(s); });
+  n.a = literals_index_.find_or_add(
+      h, [&](uint32_t i) { return sets_of_literals_[i] == s; },
+      [&] { return sets_of_literals_.emplace_back(s); });
   return add(n, {}, {});
 }
 
-RegexId RegexArena::derive_json_set(RegexId r, uint8_t b) {
-  JsonSet s = json_sets_[nodes_[r.v].a];
+RegexId RegexArena::derive_literal_set(RegexId r, uint8_t b) {
+  LiteralSet s = sets_of_literals_[nodes_[r.v].a];
   bool done;
   if (!tables_.step(s, b, done)) return empty();
-  if (!done) return json_set_node(s);
+  if (!done) return literal_set_node(s);
   return s.labelled ? this->done(tables_.table(s.table).labels[s.lo]) : epsilon();
 }
 
@@ -234,7 +330,7 @@ uint32_t RegexArena::define(std::unique_ptr<LazyLanguage> language) {
   return static_cast<uint32_t>(lazies_.size() - 1);
 }
 
-RegexId RegexArena::lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty) {
+RegexId RegexArena::lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty, bool body) {
   RegexNode n;
   n.kind = RegexKind::kLazy;
   n.nullable = nullable;
@@ -243,6 +339,10 @@ RegexId RegexArena::lazy(uint32_t definition, uint32_t state, bool nullable, boo
   n.height = 1;
   n.a = definition;
   n.min = state;
+  if (body) {
+    n.inside = RegexNode::kBody;
+    n.after = 0;
+  }
   const RegexId r = add(n, {}, {});
   if (!maybe_empty) nodes_[r.v].emptiness = 2;
   return r;
@@ -276,8 +376,7 @@ RegexId RegexArena::cat(RegexId a, RegexId b) {
   if (a == anything() && b == anything()) return a;
   // c{m,n} any* t  =  c{m} any* t, for the spellings of characters: patterns without an end are full of it
   if (x.kind == RegexKind::kRepeat && x.max > x.min && nodes_[x.a].character &&
-      split_repeat(b.v, e2, m2, n2, t2) && m2 == 0 && n2 == kUnbounded && any_character_ != empty() &&
-      e2 == any_character_.v)
+      split_repeat(b.v, e2, m2, n2, t2) && m2 == 0 && n2 == kUnbounded && e2 == any_character_.v)
     return cat(repeat(RegexId{x.a}, x.min, x.min), b);
   const RegexNode& y = nodes_[b.v];
   RegexNode n;
@@ -371,12 +470,13 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   check_depth();
   std::vector<uint32_t> kids;
   ByteSet set;
-  bool has_set = false, nullable = false;
+  bool has_set = false, characters = true, nullable = false;
   const auto take = [&](uint32_t id) {
     const RegexNode& n = nodes_[id];
     if (n.kind == RegexKind::kBytes) {
       set |= sets_[n.a];
       has_set = true;
+      characters = characters && n.character;
     } else if (n.kind != RegexKind::kEmpty) {
       kids.push_back(id);
       nullable = nullable || (n.nullable && n.kind != RegexKind::kEpsilon);
@@ -385,12 +485,12 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   for (RegexId p : parts) {
     const RegexNode& n = nodes_[p.v];
     if (p == anything()) return p;
-    if (n.kind == RegexKind::kAlt)
+    if (n.kind == RegexKind::kAlt && !n.character)
       for (uint32_t i = 0; i < n.n; ++i) take(n.kids[i]);
     else
       take(p.v);
   }
-  if (has_set) kids.push_back(bytes(set).v);
+  if (has_set) kids.push_back(bytes(set, characters).v);
   charge(1 + static_cast<int64_t>(kids.size() / 2));  // sorted, looked at, hashed
   std::sort(kids.begin(), kids.end());
   kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
@@ -398,8 +498,9 @@ RegexId RegexArena::alt(std::span<const RegexId> parts) {
   // All strings, and some of them.
   if (const auto at = std::ranges::find_if(kids, [&](uint32_t k) { return all_bodies(RegexId{k}); });
       at != kids.end())
-    std::erase_if(
-        kids, [&, all = *at](uint32_t k) { return k != all && nodes_[k].body == 1 && !nodes_[k].labelled; });
+    std::erase_if(kids, [&, all = *at](uint32_t k) {
+      return k != all && nodes_[k].body() == 1 && !nodes_[k].labelled;
+    });
   if (kids.size() > 1 && merge_repeats(kids)) {
     std::vector<RegexId> again;
     for (uint32_t k : kids) again.push_back(RegexId{k});
@@ -438,12 +539,13 @@ RegexId RegexArena::both(RegexId a, RegexId b) {
 RegexId RegexArena::both(std::span<const RegexId> parts) {
   std::vector<uint32_t> kids;
   ByteSet set = ByteSet::all();
-  bool has_set = false;
+  bool has_set = false, characters = true;
   const auto take = [&](uint32_t id) {
     const RegexNode& n = nodes_[id];
     if (n.kind == RegexKind::kBytes) {
       set &= sets_[n.a];
       has_set = true;
+      characters = characters && n.character;
     } else if (n.kind != RegexKind::kAnything) {
       kids.push_back(id);
     }
@@ -458,7 +560,7 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
   }
   if (has_set) {
     if (set.none()) return empty();
-    kids.push_back(bytes(set).v);
+    kids.push_back(bytes(set, characters).v);
   }
   charge(1 + static_cast<int64_t>(kids.size() / 2));
   std::sort(kids.begin(), kids.end());
@@ -467,10 +569,10 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
     const RegexNode& n = nodes_[k];
     if (n.kind == RegexKind::kEmpty) return empty();
     if (n.kind == RegexKind::kNot && std::binary_search(kids.begin(), kids.end(), n.a)) return empty();
-    // `~(any string body)` beside a set of string bodies is empty. It is what a denied "contains x" becomes
+    // `~(any body)` beside a set of bodies is empty. It is what a denied "contains x" becomes
     // once x was read.
     if (n.kind == RegexKind::kNot && all_bodies(RegexId{n.a}) &&
-        std::ranges::any_of(kids, [&](uint32_t other) { return nodes_[other].body == 1; }))
+        std::ranges::any_of(kids, [&](uint32_t other) { return nodes_[other].body() == 1; }))
       return empty();
     if (n.kind == RegexKind::kEpsilon) {
       for (uint32_t other : kids)
@@ -486,34 +588,30 @@ RegexId RegexArena::both(std::span<const RegexId> parts) {
 
 bool RegexArena::all_bodies(RegexId r) const {
   const RegexNode& n = nodes_[r.v];
-  if (n.kind != RegexKind::kCat || any_character_ == empty()) return false;
+  if (n.kind != RegexKind::kCat || end_ == empty() || n.b != end_.v) return false;
   const RegexNode& inside = nodes_[n.a];
-  const RegexNode& end = nodes_[n.b];
   return inside.kind == RegexKind::kRepeat && inside.a == any_character_.v && inside.min == 0 &&
-         inside.max == kUnbounded && end.kind == RegexKind::kBytes && sets_[end.a] == ByteSet::of('"');
+         inside.max == kUnbounded;
 }
 
-// c{m,n}" & any{p,q}" = c{max(m,p),min(n,q)}", for the spellings of characters: a run is what masks know
-// best. False: no text is left.
+// c{m,n} end & any{p,q} end = c{max(m,p),min(n,q)} end, for the spellings of characters: a run is what masks
+// know best. False: no text is left.
 bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
-  if (any_character_ == empty() || kids.size() < 2) return true;
+  if (end_ == empty() || kids.size() < 2) return true;
   struct Run {
     uint32_t element, min, max, tail;
   };
   const auto read = [&](uint32_t kid, Run& out) {
     const RegexNode& n = nodes_[kid];
-    if (n.kind != RegexKind::kCat || nodes_[n.a].kind != RegexKind::kRepeat || n.b != byte('"').v)
-      return false;
+    if (n.kind != RegexKind::kCat || nodes_[n.a].kind != RegexKind::kRepeat || n.b != end_.v) return false;
     return split_repeat(kid, out.element, out.min, out.max, out.tail) && nodes_[out.element].character;
   };
   // Only where one run is all that is left: beside anything else the length alone is the part that many
   // share.
   Run out{};
-  bool body = false;
   for (std::size_t i = 0; i < kids.size(); ++i) {
     Run r{};
     if (!read(kids[i], r)) return true;
-    body = body || nodes_[kids[i]].body == 1;
     if (i == 0) {
       out = r;
       continue;
@@ -525,9 +623,7 @@ bool RegexArena::join_runs(std::vector<uint32_t>& kids) {
     out.max = std::min(out.max, r.max);
   }
   if (out.min > out.max) return false;
-  const RegexId joined = cat(repeat(RegexId{out.element}, out.min, out.max), byte('"'));
-  if (body) mark_body(joined);
-  kids = {joined.v};
+  kids = {cat(repeat(RegexId{out.element}, out.min, out.max), end_).v};
   return true;
 }
 
@@ -626,9 +722,9 @@ const ClassMap* RegexArena::compute_classes(RegexId r) {
     case RegexKind::kDone: return class_maps_.one();
     case RegexKind::kBytes: return class_maps_.of_set(sets_[n.a]);
     case RegexKind::kLiteral: return class_maps_.of_byte(static_cast<uint8_t>(n.text[0]));
-    case RegexKind::kJsonSet: {
+    case RegexKind::kLiteralSet: {
       uint16_t raw[256];
-      tables_.classes(json_sets_[n.a], raw);
+      tables_.classes(sets_of_literals_[n.a], raw);
       return class_maps_.intern(raw);
     }
     case RegexKind::kLazy: return &classes(lazies_[n.a]->unfold(*this, n.min));
@@ -672,7 +768,7 @@ RegexId RegexArena::derive(RegexId r, uint8_t b) {
       if (n.n == 1) return epsilon();
       return add(RegexNode{.kind = RegexKind::kLiteral, .finite = true}, {}, {n.text + 1, n.n - 1});
     }
-    case RegexKind::kJsonSet: return derive_json_set(r, b);
+    case RegexKind::kLiteralSet: return derive_literal_set(r, b);
     case RegexKind::kLazy: return next(lazies_[n.a]->unfold(*this, n.min), b);
     case RegexKind::kNot: return negate(next(RegexId{n.a}, b));
     case RegexKind::kRepeat: {
@@ -707,22 +803,6 @@ RegexId RegexArena::derive(RegexId r, uint8_t b) {
   return empty();
 }
 
-// derive(), shortened where the rest is all of a string's, and marked.
-RegexId RegexArena::derived(RegexId r, uint8_t b) {
-  RegexId d = derive(r, b);
-  const uint8_t body = nodes_[r.v].body;
-  // Once a "contains" is there, what could still become another one adds nothing: all of it is a string's
-  // rest.
-  if (body && body_after(body, b) == 1 && nodes_[d.v].kind == RegexKind::kAlt && !nodes_[d.v].labelled)
-    for (uint32_t i = 0; i < nodes_[d.v].n; ++i)
-      if (const RegexId kid{nodes_[d.v].kids[i]}; all_bodies(kid)) {
-        d = kid;
-        break;
-      }
-  if (body && d.v > 3 && !nodes_[d.v].body) nodes_[d.v].body = body_after(body, b);
-  return d;
-}
-
 RegexId RegexArena::next(RegexId r, uint8_t b) {
   const ClassMap& c = classes(r);
   RegexNode& n = nodes_[r.v];
@@ -735,7 +815,7 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
     if (subset_ && nodes_[slot].emptiness == kEmpty) slot = empty().v;  // found out since
     return RegexId{slot};
   }
-  RegexId d = derived(r, c.rep[c.of[b]]);
+  RegexId d = derive(r, c.rep[c.of[b]]);
   // Searches within searches, one a point of a look-behind's language: the outer one decides what this one
   // would. Not stored, because whoever asks later is to be told.
   if (nodes_[d.v].lazy && searches_ >= kNestedSearches) return d;
@@ -818,7 +898,7 @@ ByteSet RegexArena::first_bytes(RegexId r) {
   switch (n.kind) {
     case RegexKind::kBytes: return sets_[n.a];
     case RegexKind::kLiteral: return ByteSet::of(static_cast<uint8_t>(n.text[0]));
-    case RegexKind::kJsonSet: return tables_.first_bytes(json_sets_[n.a]);
+    case RegexKind::kLiteralSet: return tables_.first_bytes(sets_of_literals_[n.a]);
     case RegexKind::kRepeat: return live(RegexId{n.a});
     case RegexKind::kCat: {
       ByteSet out = live(RegexId{n.a});
@@ -866,7 +946,6 @@ RegexId RegexArena::limited(RegexId r, uint32_t characters, uint32_t others, boo
       out = n.kind == RegexKind::kAlt ? alt(std::span<const RegexId>(kids))
                                       : both(std::span<const RegexId>(kids));
   }
-  if (out != r && out.v > 3 && n.body && !nodes_[out.v].body) nodes_[out.v].body = n.body;
   return limited_[{r.v, characters, 2 * others + lift}] = out;
 }
 

@@ -1,7 +1,8 @@
 // The regex algebra over bytes, hash-consed, with memoised derivatives (a lazy DFA whose states are
 // the nodes themselves).
 //
-// In: constructor calls. Out: RegexId; equal ids <=> structurally equal after normalisation.
+// In: constructor calls. Out: RegexId; equal ids <=> structurally equal after normalisation, which depends on
+// the call and not on what was made before it.
 // Cost: a constructor is one hash look-up; next() is an array read once known. Counters are nodes
 // ({m,n} is never unrolled). Languages are sets of byte strings.
 // Not thread-safe: the owner serialises calls (a state keeps its own transitions, see parse/state.h).
@@ -14,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <typeindex>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -26,26 +28,27 @@
 #include "base/work.h"
 #include "regex/classes.h"
 #include "regex/literals.h"
+#include "regex/spelling.h"
 
 namespace structgen {
 
 constexpr uint32_t kUnbounded = 0xFFFFFFFFu;
 
 enum class RegexKind : uint8_t {
-  kEmpty,     // no string
-  kEpsilon,   // the empty string
-  kAnything,  // every byte string
-  kBytes,     // one byte of a set
-  kLiteral,   // a byte string (at most kLiteralMax long)
-  kCat,       // a b
-  kAlt,       // a | b | ...
-  kAnd,       // a & b & ...
-  kNot,       // every byte string but a
-  kRepeat,    // a{min,max}
-  kJsonSet,   // the JSON spellings of a set of strings, each with its closing quote
-  kPoison,    // "not decided here": live on every byte, never nullable (see mask/fill.h)
-  kLazy,      // a language unfolded on first use, possibly in terms of itself
-  kDone,      // the empty string, reached by completing literal `label` of a labelled kJsonSet
+  kEmpty,       // no string
+  kEpsilon,     // the empty string
+  kAnything,    // every byte string
+  kBytes,       // one byte of a set
+  kLiteral,     // a byte string (at most kLiteralMax long)
+  kCat,         // a b
+  kAlt,         // a | b | ...
+  kAnd,         // a & b & ...
+  kNot,         // every byte string but a
+  kRepeat,      // a{min,max}
+  kLiteralSet,  // the spellings of a set of strings, each with what ends a text (regex/literals.h)
+  kPoison,      // "not decided here": live on every byte, never nullable (see mask/fill.h)
+  kLazy,        // a language unfolded on first use, possibly in terms of itself
+  kDone,        // the empty string, reached by completing literal `label` of a labelled kLiteralSet
 };
 
 struct RegexNode {
@@ -53,15 +56,26 @@ struct RegexNode {
   bool nullable = false;
   bool boolean = false;    // contains & or ~, so that emptiness is not plain from the structure
   bool lazy = false;       // contains a kLazy that may be empty: emptiness needs a search
-  bool labelled = false;   // contains a labelled kJsonSet or a kDone
+  bool labelled = false;   // contains a labelled kLiteralSet or a kDone
   bool finite = false;     // plainly finitely many strings
-  bool character = false;  // see mark_character
-  uint8_t body = 0;        // see mark_body: 1 = at a character, k > 1 = k-1 continuation bytes before one
-  uint8_t emptiness = 0;   // 0 unknown, 1 empty, 2 not empty, 3 too much to tell (only where boolean)
-  uint16_t height = 0;     // recursion depth of next()
+  bool character = false;  // see RegexArena::character
+  // What is plain of it in the arena's spelling: its texts are texts of the spelling without their end, or
+  // bodies (with it), or continuation bytes of one character.
+  enum Inside : uint8_t { kOther, kText, kBody, kTail } inside = kOther;
+  // Continuation bytes before the first character, and of what else it has it holds every spelling or none;
+  // kBroken: not so; kEvery: whatever stands in front. kTail: of how many it consists.
+  uint8_t after = kBroken;
+  static constexpr uint8_t kEvery = 254, kBroken = 255;
+  // Bodies of which every spelling is there or none: 1 = at a character, k > 1 = k-1 continuation bytes
+  // before one; 0: not plainly so.
+  uint8_t body() const {
+    return inside == kBody && after < kEvery ? static_cast<uint8_t>(after + 1) : uint8_t{0};
+  }
+  uint8_t emptiness = 0;  // 0 unknown, 1 empty, 2 not empty, 3 too much to tell (only where boolean)
+  uint16_t height = 0;    // recursion depth of next()
   uint32_t shortest = 0;  // bytes of some short text, read off the structure; guides searches, proves nothing
   uint32_t a = 0,
-           b = 0;  // children; kBytes: index of the set; kJsonSet: of the set node; kLazy: of its definition
+           b = 0;  // children; kBytes: index of the set; kLiteralSet: of the set; kLazy: of its definition
   uint32_t min = 0, max = 0;          // kRepeat; kDone: min = label; kLazy: min = state
   const uint32_t* kids = nullptr;     // kAlt, kAnd: sorted child ids
   const char* text = nullptr;         // kLiteral
@@ -72,6 +86,13 @@ struct RegexNode {
 };
 
 class RegexArena;
+
+// See RegexArena::cache.
+class RegexCache {
+ public:
+  virtual ~RegexCache() = default;
+  virtual std::size_t byte_size() const = 0;
+};
 
 // Definitions of kLazy nodes: right-linear equations, or an automaton given by its states.
 class LazyLanguage {
@@ -89,11 +110,11 @@ class LazyLanguage {
 
 class RegexArena {
  public:
-  // plain_strings: JSON strings are spelled as JSON writers do, which escape what must be and nothing else.
-  // Else every spelling of RFC 8259 is meant. One choice an arena, so that all its strings share their nodes.
+  // `spelling`: of its literal sets; languages of texts in it have a normal form of their own. The program
+  // keeps it. One an arena, so that all strings share their nodes.
   // subset: a language whose emptiness is too much to tell is no error: step() leaves it out.
-  explicit RegexArena(bool plain_strings = false, bool subset = false);
-  bool plain_strings() const { return plain_strings_; }
+  explicit RegexArena(const Spelling& spelling = kUtf8, bool subset = false);
+  const Spelling& spelling() const { return spelling_; }
   bool subset() const { return subset_; }
   RegexArena(const RegexArena&) = delete;
   RegexArena& operator=(const RegexArena&) = delete;
@@ -121,46 +142,32 @@ class RegexArena {
   RegexId repeat(RegexId a, uint32_t min, uint32_t max);
   RegexId optional(RegexId a) { return repeat(a, 0, 1); }
   RegexId star(RegexId a) { return repeat(a, 0, kUnbounded); }
-  // JSON spellings (raw or escaped) of the table's strings, without the opening and with the closing
-  // quote. `subset`: bitset over the table's indices, empty = all. When `labelled`, completing string
-  // i ends in done(label of i) instead of epsilon().
-  RegexId json_set(uint32_t table, std::span<const uint64_t> subset, bool labelled);
+  // The spellings of the table's strings, with what ends a text. `subset`: bitset over the table's indices,
+  // empty = all. When `labelled`, completing string i ends in done(label of i) instead of epsilon().
+  RegexId literal_set(uint32_t table, std::span<const uint64_t> subset, bool labelled);
   RegexId done(uint32_t label);
   // Of a state of such a set, those texts that are in `subset`, too.
   RegexId narrowed_set(RegexId set, std::span<const uint64_t> subset, bool labelled);
   // The arena keeps the definition alive. `nullable` is the state's; `maybe_empty` false promises that
-  // no state's language is empty, which saves searches.
+  // no state's language is empty, which saves searches; `body` promises RegexNode::body() 1.
   uint32_t define(std::unique_ptr<LazyLanguage> language);
-  RegexId lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty);
-  const JsonSet& json_set_of(RegexId r) const { return json_sets_[nodes_[r.v].a]; }  // of a kJsonSet node
+  RegexId lazy(uint32_t definition, uint32_t state, bool nullable, bool maybe_empty, bool body = false);
+  const LiteralSet& literal_set_of(RegexId r) const { return sets_of_literals_[nodes_[r.v].a]; }
   LiteralTables& tables() { return tables_; }
-  // Marks r as the spellings of one character of a set: every text of r is exactly one code point.
-  RegexId mark_character(RegexId r) {
-    nodes_[r.v].character = true;
-    return r;
-  }
-  // Marks r as a language of JSON string bodies that holds every spelling of a text or none. Searches then
-  // look at one spelling only; derivatives inherit the mark.
-  RegexId mark_body(RegexId r) {
-    if (!nodes_[r.v].body && r.v > 3) nodes_[r.v].body = 1;
-    return r;
-  }
-  // The marked regex that holds every other marked one.
-  void mark_any_character(RegexId r) { any_character_ = r; }
-  bool is_any_character(RegexId r) const { return r == any_character_ && r != empty(); }
+  // r as every spelling of each character of a set, and nothing else: another node than r, which may be
+  // something else elsewhere.
+  RegexId character(RegexId r);
   bool is_character(RegexId r) const { return nodes_[r.v].character; }
-  // A regex remembered under a small key of the caller's choice; empty() until set.
-  RegexId& remembered(uint32_t key) { return remembered_[key]; }
-  // The same for what a caller builds of many regexes; one type a key.
-  template <class T, class Make>
-  T& attached(uint32_t key, Make&& make) {
-    Attached& known = attached_[key];
-    if (!known.of) {
-      known.of = make();
-      if constexpr (requires(const T& t) { t.byte_size(); })
-        known.bytes = [](const void* t) { return static_cast<const T*>(t)->byte_size(); };
-    }
-    return *static_cast<T*>(known.of.get());
+  // Every character of the arena's spelling, and what ends its texts. empty(): texts have no end in it.
+  RegexId any_character() const { return any_character_; }
+  RegexId end() const { return end_; }
+  // What a caller keeps of many regexes: one object of each type an arena, made when first asked for.
+  template <class T, class... Args>
+  T& cache(Args&&... args) {
+    const auto known = caches_.find(typeid(T));
+    if (known != caches_.end()) return static_cast<T&>(*known->second);
+    return static_cast<T&>(
+        *caches_.emplace(typeid(T), std::make_unique<T>(std::forward<Args>(args)...)).first->second);
   }
 
   // r with other maxima of its counters, where those are at or above a limit: `characters` for counters of
@@ -238,8 +245,10 @@ class RegexArena {
   bool merge_repeats(std::vector<uint32_t>& kids);
   bool split_repeat(uint32_t id, uint32_t& element, uint32_t& min, uint32_t& max, uint32_t& tail) const;
   RegexId derive(RegexId r, uint8_t b);
-  RegexId json_set_node(const JsonSet& set);
-  RegexId derive_json_set(RegexId r, uint8_t b);
+  RegexId literal_set_node(const LiteralSet& set);
+  RegexId derive_literal_set(RegexId r, uint8_t b);
+  RegexId bytes(const ByteSet& set, bool character);
+  void shape(RegexNode& n, std::span<const uint32_t> kids) const;
   const ClassMap* compute_classes(RegexId r);
   ByteSet first_bytes(RegexId r);
   ByteSet derived_bytes(RegexId r);
@@ -249,14 +258,12 @@ class RegexArena {
   bool has_known_text(RegexId r) const;
   bool has_lazy_text(RegexId r);
   bool settled_empty(RegexId r);
-  RegexId derived(RegexId r, uint8_t b);
   bool plenty(RegexId r, uint64_t limit);
   bool near_witness(RegexId r, std::string& out);
   bool promise(RegexId r, std::string_view text);
   uint32_t searches_ = 0;  // searches for emptiness under way, within each other
-  static uint8_t body_after(uint8_t body, uint8_t b);
   bool needs_escape(RegexId r);
-  bool all_bodies(RegexId r) const;  // every string, its closing quote included
+  bool all_bodies(RegexId r) const;  // every text of the spelling, with its end
   bool has_short_text(RegexId r);
   void short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out);
   enum class Told : uint8_t { kNo, kYes, kUnknown };
@@ -268,24 +275,20 @@ class RegexArena {
   BumpPool pool_;
   StableVector<ByteSet> sets_;
   InternTable set_index_;
-  StableVector<JsonSet> json_sets_;
-  InternTable json_set_index_;
-  const bool plain_strings_, subset_;
+  StableVector<LiteralSet> sets_of_literals_;
+  InternTable literals_index_;
+  const Spelling& spelling_;
+  const bool subset_;
   bool vouched_ = false, insists_ = false;
   uint64_t left_out_ = 0;
   LiteralTables tables_;
   std::vector<std::unique_ptr<LazyLanguage>> lazies_;
   ClassMaps class_maps_;
   std::array<RegexId, 256> byte_{};
-  RegexId any_character_{};
+  RegexId any_character_{}, end_{};
   FlatMap<uint32_t, uint32_t> least_lengths_;
-  FlatMap<uint32_t, RegexId> remembered_;
   FlatMap<uint32_t, uint8_t> escapes_;  // see needs_escape
-  struct Attached {
-    std::shared_ptr<void> of;
-    std::size_t (*bytes)(const void*) = nullptr;
-  };
-  std::unordered_map<uint32_t, Attached> attached_;
+  std::unordered_map<std::type_index, std::unique_ptr<RegexCache>> caches_;
   std::size_t most_ = static_cast<std::size_t>(-1);
   uint32_t next_look_ = 0;  // nodes at which the size is looked at again
   struct LimitedHash {

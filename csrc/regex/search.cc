@@ -81,7 +81,7 @@ bool RegexArena::has_lazy_text(RegexId r) {
     std::string text;
     if (kid.kind != RegexKind::kLazy || !lazies_[kid.a]->shortest(kid.min, text)) continue;
     RegexId at = r;
-    for (char c : text) at = derived(at, static_cast<uint8_t>(c));
+    for (char c : text) at = derive(at, static_cast<uint8_t>(c));
     if (nodes_[at.v].nullable && promise(r, text)) return true;
   }
   return false;
@@ -113,7 +113,7 @@ bool RegexArena::settled_empty(RegexId r) {
 bool RegexArena::promise(RegexId r, std::string_view text) {
   std::vector<RegexId> way;
   for (char c : text) {
-    r = derived(r, static_cast<uint8_t>(c));
+    r = derive(r, static_cast<uint8_t>(c));
     if (undecided(r)) return false;
     way.push_back(r);
   }
@@ -253,12 +253,6 @@ std::string_view spelled_bytes(uint8_t at) {
 }
 }  // namespace
 
-uint8_t RegexArena::body_after(uint8_t body, uint8_t b) {
-  if (body > 1) return static_cast<uint8_t>(body - 1);
-  if (b == '"' || b == '\\' || b < 0x20) return 0;
-  return spelled_after(body, b);
-}
-
 // Whether some text of a body begins with an escape that its character cannot do without. Told of each part
 // of an intersection: the parts' derivatives are known mostly, and the intersection's would be new.
 bool RegexArena::needs_escape(RegexId r) {
@@ -312,7 +306,7 @@ bool RegexArena::search_empty(RegexId start) {
       if (at == visits[at].parent) return false;
     }
   };
-  push(start.v, nodes_[start.v].body, 0);
+  push(start.v, nodes_[start.v].body(), 0);
   // What is undecided is left out of every step, for good: no way leads over it, and nothing behind it is
   // known to be empty.
   bool unsure = false;
@@ -372,7 +366,7 @@ bool RegexArena::plenty(RegexId r, uint64_t limit) {
       const ClassMap& c = classes(at);
       const uint8_t kind = c.of[static_cast<uint8_t>(ch)];
       alike = std::min(alike * sizes(c)[kind], limit + 1);
-      if ((at = derived(at, c.rep[kind])) == empty()) break;
+      if ((at = derive(at, c.rep[kind])) == empty()) break;
     }
     if (nodes_[at.v].nullable && alike > limit) return true;
   }
@@ -387,7 +381,7 @@ bool RegexArena::plenty(RegexId r, uint64_t limit) {
       if ((made += c.n) > kDerivatives) return false;
       const std::array<uint16_t, 256> of_class = sizes(c);
       for (uint16_t i = 0; i < c.n; ++i) {
-        const RegexId d = derived(RegexId{id}, c.rep[i]);
+        const RegexId d = derive(RegexId{id}, c.rep[i]);
         if (d == empty()) continue;
         const uint64_t more = std::min(ways * of_class[i], limit + 1);
         if (nodes_[d.v].nullable && (texts += more) > limit) return true;

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "regex/charset.h"
+#include "regex/spelling.h"
 
 namespace structgen {
 
@@ -83,14 +83,7 @@ struct Pattern {
 // `ascii`: \d, \w, \s and \b of Python's patterns are ASCII until (?u) says otherwise. ECMA's always are.
 Pattern parse_pattern(std::string_view text, Flavor flavor = Flavor::kEcma, bool ascii = false);
 
-// The texts in which the pattern matches, in UTF-8.
-RegexId lower_utf8(RegexArena& arena, const Pattern& pattern, Match match);
-// The same in any spelling.
-RegexId lower_text(RegexArena& arena, const Pattern& pattern, Match match, Spelling spelling);
-// The same with search semantics over decoded text: the spellings of those texts inside a JSON string,
-// closing quote included, opening quote not.
-RegexId lower_json(RegexArena& arena, const Pattern& pattern);
-// kFull as well; what formats use.
-RegexId lower_json(RegexArena& arena, const Pattern& pattern, Match match);
+// The texts in which the pattern matches, written in a spelling, each with what ends a text there.
+RegexId lower(RegexArena& arena, const Pattern& pattern, Match match, const Spelling& spelling = kUtf8);
 
 }  // namespace structgen

@@ -1,8 +1,9 @@
-"""Arguments as one element each: how Qwen, GLM, MiniMax M2, DeepSeek and Kimi models write a call.
+"""Arguments as one element each: how Qwen, GLM, MiniMax M2, DeepSeek, Kimi and Llama 4 models write a call.
 
 In: an object schema. Out: a node of a ``_core.GrammarBuilder``. A string stands as it is up to the mark that
-closes its element, any other value is JSON. The schema is enforced as in JSON, every keyword of it; only the
-spelling of the outermost members is another. Cost: one node a mark.
+closes its element, any other value is JSON; in calls of Python strings are quoted, too. The schema is
+enforced as in JSON, every keyword of it; only the spelling of the outermost members is another. Cost: one
+node a mark.
 """
 
 from __future__ import annotations
@@ -31,10 +32,13 @@ class Style:
     key_never: tuple[str, ...] = ()  # what no key contains
     entities: bool = False  # ``&amp;`` and ``&quot;`` in keys
     newlines: bool = False  # a reader takes one in front of a string and one behind it off
+    between: str = ""  # from the second member on, in front of it
+    python: bool = False  # strings are quoted, and constants are Python's
 
 
 _TEXT_OR_JSON = ("true", "false", "false", "false", "false", "false")
 STYLES = {
+    "python": Style("", "=", "", "", between=", ", python=True),
     "qwen_xml": Style("<parameter=", ">", "", "</parameter>", key_never=(">",), newlines=True),
     "minimax_xml": Style('<parameter name="', '">', "", "</parameter>", key_never=('"', ">")),
     "step_xml": Style('<steptml:parameter name="', '">', "", "</steptml:parameter>", key_never=('"', ">")),
@@ -66,11 +70,14 @@ STYLES = {
 }
 
 
-def build(b: _core.GrammarBuilder, part: int, style: Style, spell: source.Spell, blanks: int) -> int:
+def build(
+    b: _core.GrammarBuilder, part: int, style: Style, spell: source.Spell, blanks: int, key_pattern: str = ""
+) -> int:
     """The members of the objects of a schema.
 
     Args:
         part: the schema's node, as ``b.json`` gives it.
+        key_pattern: what every key has to match, an ECMA pattern.
         spell: a mark's node.
         blanks: at most so many stand between elements, and around a value that is JSON.
     """
@@ -88,9 +95,12 @@ def build(b: _core.GrammarBuilder, part: int, style: Style, spell: source.Spell,
         [after(kind) for kind in style.kinds],
         spell(style.close),
         b.repeat(b.chars([(9, 10), (13, 13), (32, 32)]), 0, blanks),
+        spell(style.between),
         style.middle,
         style.close,
         list(style.key_never),
         style.entities,
         style.newlines,
+        style.python,
+        key_pattern,
     )

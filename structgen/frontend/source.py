@@ -48,11 +48,16 @@ class JsonStyle:
                 listed = ", ".join(map(repr, known[:-1]))
                 raise ValueError(f"{name} is {listed} or {known[-1]!r}, not {value!r}")
 
-    def node(self, b: _core.GrammarBuilder, schema: str, excludes: Sequence[str] = ()) -> int:
-        """The JSON of a schema, without any of the texts in its strings."""
+    def node(
+        self, b: _core.GrammarBuilder, schema: str, excludes: Sequence[str] = (), python: bool = False
+    ) -> int:
+        """The JSON of a schema, without any of the texts in its strings.
+
+        python: with True, False and None.
+        """
         return b.json(
             schema, [], self.whitespace, self.property_order == "any", self.numbers, self.strings == "plain",
-            self.formats == "enforce", 0, list(excludes),
+            self.formats == "enforce", 0, list(excludes), python,
         )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import _core
 from .._stack import roomy
 from ..errors import GrammarError
-from . import flat_xml, gbnf, nested_xml, source
+from . import flat_xml, gbnf, nested_xml, python_calls, source
 from .whole_tokens import WholeTokens
 
 if TYPE_CHECKING:
@@ -190,12 +190,15 @@ class _Formats:
         if style != "json" and style not in flat_xml.STYLES:
             known = ", ".join(("json", *flat_xml.STYLES, *nested_xml.STYLES))
             self.fail(f"style '{style}' is not supported; known: {known}", path)
-        if style != "json" or excludes:
-            how = replace(how, strings="any")
-        part = self.schema(schema, how, excludes)
-        if style == "json":
+        row = flat_xml.STYLES.get(style)
+        python = row is not None and row.python
+        if row is not None or excludes:  # Python reads other escapes than JSON, but for those of JSON writers
+            how = replace(how, strings="plain" if python else "any")
+        part = self.schema(schema, how, excludes, python)
+        if row is None:
             return part
-        row = flat_xml.STYLES[style]
+        if python:
+            return flat_xml.build(self.b, part, row, self.spell, 0, python_calls.key_pattern(schema))
         for text in excludes:
             if text != text.strip():
                 self.fail(f"{text!r} begins or ends with a blank and cannot be excluded in {style}", path)
@@ -203,12 +206,14 @@ class _Formats:
                 self.fail(f"{text!r} occurs in entities and cannot be excluded in {style}", path)
         return flat_xml.build(self.b, part, row, self.spell, blanks)
 
-    def schema(self, schema: Any, how: source.JsonStyle, excludes: list[str] | None = None) -> int:
+    def schema(
+        self, schema: Any, how: source.JsonStyle, excludes: list[str] | None = None, python: bool = False
+    ) -> int:
         try:
             text = json.dumps(schema)
         except RecursionError:
             raise GrammarError("the schema nests too deeply") from None
-        return how.node(self.b, text, excludes or [])
+        return how.node(self.b, text, excludes or [], python)
 
     def grammar(self, spec: dict[str, Any], path: str) -> int:
         text = self.text(spec, "grammar", path)

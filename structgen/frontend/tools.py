@@ -190,8 +190,8 @@ def structural_tag(
         raise GrammarError(f"'{style}' is no style{source.meant(style, STYLES)}; known: {', '.join(STYLES)}")
     if not isinstance(tools, list | tuple):
         raise GrammarError(f"tools are a list of objects, not {tools!r:.60}")
-    python = row.parameters == "python"  # which writes no others in any case
-    closed = extra_keys != "allow" and not python
+    python = row.parameters == "python"
+    closed = extra_keys != "allow"
     functions = [_function(tool, i, closed, digits) for i, tool in enumerate(tools)]
     names = [name for name, _ in functions]
     if len(set(names)) != len(names):
@@ -208,14 +208,13 @@ def structural_tag(
         raise GrammarError("a tool call is required, but there are no tools")
     if style == ARGUMENTS:
         return {"type": "structural_tag", "format": {"type": "json_schema", "json_schema": functions[0][1]}}
-    tags = [] if python else [_tag(row, name, schema) for name, schema in functions]
+    if python:
+        functions = [(name, python_calls.parameters(name, schema)) for name, schema in functions]
+    tags = [_tag(row, name, schema) for name, schema in functions]
     single = not parallel or forced is not None
     body: dict[str, Any]
-    if python:
-        calls_too = bool(functions) and tool_choice != "none"
-        body = python_calls.format_of(functions, must, single) if calls_too else python_calls.no_call
-    elif not tags or tool_choice == "none":
-        body = {"type": "any_text", "excludes": [row.open or row.trigger]}
+    if not tags or tool_choice == "none":
+        body = python_calls.no_call if python else {"type": "any_text", "excludes": [row.open or row.trigger]}
     elif row.open:
         calls = {
             "type": "tags_with_separator",
@@ -227,6 +226,8 @@ def structural_tag(
         section = {"type": "tag", "begin": row.open, "content": calls, "end": row.close}
         if must:
             body = section
+        elif python:
+            body = {"type": "or", "elements": [section, python_calls.no_call]}
         else:
             body = {
                 "type": "triggered_tags",

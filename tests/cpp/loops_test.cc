@@ -1,10 +1,10 @@
-// schema/loops.h: the references on loops beside a search from each of them.
+// schema/read/loops.h: the references on loops beside a search from each of them.
 #include <doctest/doctest.h>
 
 #include <vector>
 
 #include "random.h"
-#include "schema/loops.h"
+#include "schema/read/loops.h"
 
 using namespace structgen;
 using structgen_tests::Random;

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <bitset>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "random.h"
 #include "regex/regex.h"
+#include "strings/json_spelling.h"
 
 using namespace structgen;
 using structgen_tests::Random;
@@ -187,6 +189,71 @@ const std::vector<std::string>& short_texts() {
   return all;
 }
 
+// The same with the letters of sets as characters of the arena's spelling.
+RegexId spelled(RegexArena& arena, const Expression& e) {
+  if (e.kind == Expression::kSet) {
+    CodepointSet set;
+    for (const char c : e.text) set = set | CodepointSet::one(static_cast<uint8_t>(c) + (c == 'c') * 0x400u);
+    return arena.spelling().characters(arena, set);
+  }
+  if (e.kind == Expression::kLiteral || e.kind == Expression::kNot) {
+    std::vector<std::string> texts{e.text, e.text + "b", "\u00e9" + e.text, "\n"};
+    return arena.literal_set(arena.tables().add(std::move(texts)), {}, false);
+  }
+  std::vector<RegexId> kids;
+  for (const Part& kid : e.kids) kids.push_back(spelled(arena, *kid));
+  switch (e.kind) {
+    case Expression::kCat: return arena.cat(std::span<const RegexId>(kids));
+    case Expression::kAlt: return arena.alt(std::span<const RegexId>(kids));
+    case Expression::kAnd: return arena.both(std::span<const RegexId>(kids));
+    case Expression::kRepeat: return arena.repeat(kids[0], e.least, e.most);
+    default: return any_text(arena, arena.spelling());
+  }
+}
+
+// Bodies of the spelling, for which the algebra has a normal form of its own.
+RegexId spelled_body(RegexArena& arena, const Expression& e, uint32_t least, uint32_t most, bool within) {
+  const RegexId any = any_text(arena, arena.spelling());
+  RegexId r = spelled(arena, e);
+  if (within) {
+    const RegexId parts[] = {any, r, any};
+    r = arena.cat(std::span<const RegexId>(parts));
+  }
+  const RegexId length = arena.cat(arena.repeat(arena.any_character(), least, most), arena.end());
+  return arena.both(arena.cat(r, arena.end()), length);
+}
+
+// A number that two nodes, of one arena or of two, share if they are built alike.
+uint64_t form(const RegexArena& arena, RegexId r, std::map<uint32_t, uint64_t>& known) {
+  if (const auto it = known.find(r.v); it != known.end()) return it->second;
+  const RegexNode& n = arena.node(r);
+  std::vector<uint64_t> parts{static_cast<uint64_t>(n.kind), n.character, n.inside, n.after, n.min, n.max};
+  if (n.kind == RegexKind::kBytes)
+    for (const uint64_t word : arena.byte_set(n.a).w) parts.push_back(word);
+  if (n.kind == RegexKind::kLiteralSet) {
+    const LiteralSet& s = arena.literal_set_of(r);
+    for (const uint32_t part : {s.lo, s.hi, s.depth, s.escape, s.labelled}) parts.push_back(part);
+  }
+  if (n.kind == RegexKind::kCat || n.kind == RegexKind::kNot || n.kind == RegexKind::kRepeat)
+    parts.push_back(form(arena, RegexId{n.a}, known));
+  if (n.kind == RegexKind::kCat) parts.push_back(form(arena, RegexId{n.b}, known));
+  if (n.text) parts.push_back(hash_bytes(n.text, n.n, 1));
+  if (n.kids) {
+    std::vector<uint64_t> kids;
+    for (uint32_t i = 0; i < n.n; ++i) kids.push_back(form(arena, RegexId{n.kids[i]}, known));
+    std::sort(kids.begin(), kids.end());
+    parts.insert(parts.end(), kids.begin(), kids.end());
+  }
+  uint64_t out = parts.size();
+  for (const uint64_t part : parts) out = mix(out, part);
+  return known[r.v] = out;
+}
+
+uint64_t form(const RegexArena& arena, RegexId r) {
+  std::map<uint32_t, uint64_t> known;
+  return form(arena, r, known);
+}
+
 // A text of the language that the search found, judged by the matcher.
 void check_witness(RegexArena& arena, RegexId r, const Expression& e) {
   std::string text;
@@ -314,4 +381,67 @@ TEST_CASE("regex algebra: counters are numbers, not copies") {
   CHECK(arena.matches(r, std::string(100'000, 'a')));
   CHECK(!arena.matches(r, std::string(99'999, 'a')));
   CHECK(!arena.is_empty(r));
+}
+
+TEST_CASE("regex algebra: what a call makes does not depend on what was made before it") {
+  uint32_t bodies = 0;
+  for (uint32_t seed = 0; seed < times(400); ++seed) {
+    Random random(seed + 300'000);
+    const Spelling& spelling = random.chance(50) ? kJson : kPlainJson;
+    const Part e = drawn(random, 1 + static_cast<int>(random.below(4)));
+    INFO("seed ", seed, ": ", shown(*e));
+    const uint32_t least = random.below(3), most = random.chance(40) ? kUnbounded : least + random.below(4);
+    const bool within = random.chance(50);
+    RegexArena fresh(spelling), used(spelling);
+    // The same bytes in other places, other texts, and searches in them.
+    for (uint32_t i = 0; i < 3; ++i) {
+      const Part other = random.chance(30) ? e : drawn(random, 2);
+      const RegexId plain = built(used, *other), text = spelled_body(used, *other, 0, 2, random.chance(50));
+      used.is_empty(used.minus(plain, text));
+      used.is_empty(used.minus(text, plain));
+    }
+    const RegexId once = spelled_body(used, *e, least, most, within);
+    const RegexId other = spelled_body(used, *drawn(random, 2), 0, kUnbounded, true);
+    used.is_empty(used.minus(once, other));
+    RegexId a = spelled_body(fresh, *e, least, most, within);
+    RegexId b = spelled_body(used, *e, least, most, within);
+    CHECK(b == once);
+    bodies += fresh.node(a).body() == 1;
+    for (uint32_t steps = 0; steps < 12; ++steps) {
+      REQUIRE(form(fresh, a) == form(used, b));
+      const ByteSet live = fresh.live(a);
+      REQUIRE(live == used.live(b));
+      if (live.none()) break;
+      std::vector<uint8_t> bytes;
+      live.for_each([&](uint8_t byte) { bytes.push_back(byte); });
+      const uint8_t byte = bytes[random.below(static_cast<uint32_t>(bytes.size()))];
+      a = fresh.next(a, byte);
+      b = used.next(b, byte);
+    }
+  }
+  CHECK(bodies > times(400) / 4);
+}
+
+TEST_CASE("regex algebra: a body holds every spelling of a text or none") {
+  uint32_t bodies = 0;
+  for (uint32_t seed = 0; seed < times(300); ++seed) {
+    Random random(seed + 400'000);
+    RegexArena arena(kJson);
+    const Part e = drawn(random, 1 + static_cast<int>(random.below(3)));
+    INFO("seed ", seed, ": ", shown(*e));
+    const RegexId whole = spelled_body(arena, *e, 0, kUnbounded, random.chance(50));
+    const RegexId r = random.chance(50) ? whole : arena.minus(any_body(arena, kJson), whole);
+    if (arena.node(r).body() != 1) continue;
+    ++bodies;
+    CHECK(arena.is_empty(arena.minus(r, any_body(arena, kJson))));
+    for (const std::string& text : short_texts()) {
+      std::string raw, escaped;
+      for (const char c : text) {
+        raw += c == 'c' ? std::string("\xd1\xa3") : std::string(1, c);
+        escaped += c == 'a' ? "\\u0061" : c == 'b' ? "\\u0062" : "\\u0463";
+      }
+      REQUIRE(arena.matches(r, raw + '"') == arena.matches(r, escaped + '"'));
+    }
+  }
+  CHECK(bodies > times(300) / 3);
 }

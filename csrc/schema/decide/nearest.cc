@@ -1,0 +1,201 @@
+// How many more members an object needs, and which ones: what the shortest completion goes by.
+//
+// In: an object's state. Out: a distance (members until it may close) and the offers that lower it. Cost:
+// iterative deepening over the counts that are still unmet, remembered; past kMaxSteps the distance counts as
+// unknown, and every member that some count asks for is offered.
+// Without the distance a search wanders: a member that a count asks for does not always bring an end nearer,
+// and each free key makes a state of its own.
+#include <algorithm>
+
+#include "base/depth.h"
+#include "schema/decide/object.h"
+#include "schema/decide/solve.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kMaxSteps = 3'000;
+constexpr uint32_t kMaxMembers = 40;  // beyond what the formula shows at once
+constexpr std::size_t kEnough = 3;    // names and classes offered
+}  // namespace
+
+// ---- distance ----
+
+// A bound from below: names asked for one by one, or the largest count.
+uint32_t Objects::least_members(FormulaId p) const {
+  const std::span<const FormulaId> kids =
+      formulas_[p].op == Op::kAnd ? formulas_.kids(p) : std::span<const FormulaId>(&p, 1);
+  std::vector<NameId> names;
+  uint32_t most = 0;
+  for (FormulaId k : kids) {
+    const Formula& f = formulas_[k];
+    if (f.op != Op::kSome) continue;
+    most = std::max(most, f.c);
+    if (const Region& r = formulas_.region(RegionId{f.a}); r.kind == Region::kNames && r.names.size() == 1)
+      names.push_back(r.names[0]);
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return std::max(most, static_cast<uint32_t>(names.size()));
+}
+
+bool Objects::within(uint32_t plan_id, FormulaId p, const Gone& gone, uint32_t n) {
+  check_depth();
+  if (p == FormulaSpace::no()) return false;
+  if (solver_.closes(p)) return true;
+  if (n == 0 || least_members(p) > n) return false;
+  if (++nearest_steps_ > kMaxSteps) return false;
+  const Situation key = situation(plan_id, p, gone);
+  if (const auto it = within_.find(key); it != within_.end()) {
+    if (n >= it->second.within) return true;
+    if (n < it->second.not_within) return false;
+  }
+  solver_.spend(5);
+  std::vector<FormulaId> branches, others;
+  FormulaId literal;
+  bool found = false;
+  if (solver_.branch(p, branches, literal, others)) {
+    for (FormulaId b : branches)
+      if (within(plan_id, b, gone, n)) {
+        found = true;
+        break;
+      }
+  } else {
+    found = within_literal(plan_id, p, literal, gone, n);
+  }
+  if (nearest_steps_ > kMaxSteps && !found) return false;
+  Known& known = within_[key];
+  if (found)
+    known.within = std::min(known.within, n);
+  else
+    known.not_within = std::max(known.not_within, n + 1);
+  return found;
+}
+
+// Some member meets the literal, and the order of members is free: it may as well be the next.
+bool Objects::within_literal(uint32_t plan_id, FormulaId p, FormulaId literal, const Gone& gone, uint32_t n) {
+  return some_member(plan_id, p, literal, gone,
+                     [&](FormulaId rest, const Gone& next) { return within(plan_id, rest, next, n - 1); });
+}
+
+uint32_t Objects::distance(uint32_t plan_id, FormulaId p, const Gone& gone) {
+  if (solver_.closes(p)) return 0;
+  const Situation key = situation(plan_id, p, gone);
+  if (const auto it = distance_.find(key); it != distance_.end()) return it->second;
+  nearest_steps_ = 0;
+  const uint32_t least = std::max(1u, least_members(p));
+  uint32_t out = kFar;
+  for (uint32_t n = least; n <= least + kMaxMembers && nearest_steps_ <= kMaxSteps; ++n)
+    if (within(plan_id, p, gone, n)) {
+      out = n;
+      break;
+    }
+  distance_.emplace(key, out);
+  return out;
+}
+
+// The rest and the required names that the static part still asks for.
+FormulaId Objects::demanded(const ObjectState& st) {
+  const Plan& plan = plans_[st.plan];
+  const Bits& used = bits_[st.used];
+  std::vector<FormulaId> kids{st.rest};
+  for (uint32_t i = 0; i < plan.names.size(); ++i)
+    if (has_bit(plan.required, i) && !has_bit(used, i))
+      kids.push_back(formulas_.some(formulas_.name(plan.names[i]), FormulaSpace::yes(), 1));
+  return formulas_.all_of(kids);
+}
+
+uint32_t Objects::members_needed(uint32_t s) {
+  const ObjectState st = states_[s];
+  const Plan& plan = plans_[st.plan];
+  if (st.rest != FormulaSpace::yes()) return distance(st.plan, demanded(st), gone(st));
+  const Bits used = bits_[st.used];
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < plan.names.size(); ++i) n += has_bit(plan.required, i) && !has_bit(used, i);
+  return n;
+}
+
+// ---- offers ----
+
+void Objects::wanted(FormulaId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out) {
+  check_depth();
+  if (!seen.insert(p.v).second) return;
+  const Formula& f = formulas_[p];
+  if (f.op == Op::kSome) out.push_back(RegionId{f.a});
+  if (f.op == Op::kAll || f.op == Op::kMost) return;
+  for (FormulaId k : formulas_.kids(p)) {
+    // Under exactly-one a count may also have to be missed, so every literal there counts. Its negation
+    // (none, or two) asks for the same literals.
+    if (f.op == Op::kOne) wanted(formulas_.negate(k), seen, out);
+    wanted(k, seen, out);
+  }
+}
+
+Offers Objects::wanted_offers(uint32_t s) {
+  Offers out = offers(s);
+  const ObjectState st = states_[s];
+  const Plan& plan = plans_[st.plan];
+  std::vector<RegionId> regions;
+  std::unordered_set<uint32_t> seen;
+  wanted(demanded(st), seen, regions);
+  const auto hit = [&](uint32_t name, uint32_t cls) {
+    for (RegionId r : regions)
+      if (plans_.hits(plan, r, name, cls)) return true;
+    return false;
+  };
+  for (uint32_t i = 0; i < plan.names.size(); ++i)
+    if (has_bit(out.names, i) && !hit(i, 0)) out.names[i >> 6] &= ~(1ull << (i & 63));
+  std::erase_if(out.classes, [&](uint32_t c) { return !hit(kNoName, c); });
+  return out;
+}
+
+Offers Objects::useful(uint32_t s) {
+  const Offers all = offers(s);
+  const ObjectState st = states_[s];
+  const Plan& plan = plans_[st.plan];
+  Offers out;
+  out.close = all.close;
+  out.names.assign(all.names.size(), 0);
+  if (st.rest == FormulaSpace::yes()) {  // every required name has to come, and their order changes no
+                                         // length: one is enough
+    for (uint32_t i = 0; i < plan.names.size(); ++i)
+      if (has_bit(all.names, i) && has_bit(plan.required, i)) {
+        add_bit(out.names, i);
+        break;
+      }
+    return out;
+  }
+  const uint32_t far = members_needed(s);
+  if (far == kFar) return wanted_offers(s);
+  const auto nearer = [&](const std::vector<Step>& steps) {
+    for (const Step& step : steps)
+      if (const uint32_t left = members_needed(step.next); left != kFar && left + 1 <= std::max(far, 1u))
+        return true;
+    return false;
+  };
+  // Members are free in their order, so one that meets the first unmet literal may come first. Under an order
+  // of keys that member may have to wait for another; then all are tried.
+  std::vector<FormulaId> branches, others;
+  FormulaId literal = FormulaSpace::no();
+  const bool asked = far > 0 && !solver_.branch(demanded(st), branches, literal, others);
+  const RegionId region{asked ? formulas_[literal].a : 0};
+  for (const bool any : {!asked, true}) {
+    std::size_t taken = 0;
+    for (uint32_t i = 0; i < plan.names.size() && taken < kEnough; ++i)
+      if (has_bit(all.names, i) && (any || plans_.hits(plan, region, i, 0)) && nearer(take_name(s, i))) {
+        add_bit(out.names, i);
+        ++taken;
+      }
+    for (uint32_t c : all.classes) {
+      if (taken >= kEnough) break;
+      if (!any && !plans_.hits(plan, region, kNoName, c)) continue;
+      if (!nearer(take_free(s, c, nullptr))) continue;
+      out.classes.push_back(c);
+      ++taken;
+    }
+    if (taken) return out;
+  }
+  return wanted_offers(s);
+}
+
+}  // namespace structgen

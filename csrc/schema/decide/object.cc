@@ -1,0 +1,603 @@
+// Which keys may come next in an object, and whether the object can still be completed.
+//
+// The problem. After some members, offer the names and classes of keys (told apart by patternProperties and
+// the like) with which the object can go on to an end: required names must still be reachable, counts must
+// still be met, and no key may come twice.
+//
+// The idea. A formula is compiled into a plan (schema/decide/plan.h): bitsets over the names that the schema
+// mentions (required, the order of keys) and a `rest`, the part that bitsets cannot answer (minProperties,
+// dependentSchemas, oneOf). A state is the plan, what is left of its rest, and which names are used. Most
+// schemas have no rest; then an answer is bit arithmetic. With properties a and b in this order, b required,
+// nothing else allowed:
+//
+//     start()           used {};      offers a and b; may not close, b is missing
+//     take_name(a)      used {a};     offers b
+//     take_name(b)      used {a, b}:  a is passed over, since it may not come after b; may close
+//
+// With a rest, a name is offered if one of its cells (solve.cc) leaves a rest that search() can meet.
+// search() decides whether some set of further members meets a formula; in which order they are written plays
+// no part. It writes names that are asked for at once (take_forced), counts keys that nothing tells apart
+// together (take_alike), and tries the others one by one (some_member).
+//
+// Invariants.
+// - Each step of search() lowers a count, so it ends. Members that meet no count could be dropped from any
+//   object that satisfies the formula, so leaving them out misses none.
+// - Memos are keyed by the whole situation, compared in full. A no is stored only if untainted (solve.cc).
+// - possible (see judges) pretends that no key is written. Written keys only take away, so its no is right.
+// - A state knows the texts of written free keys (`written`) or that there is one that it does not know
+//   (`unknown_key`): then the next free key may be a duplicate, and the mask tries its text (mask/fill.h).
+//
+// Costs. Without a rest: a few words a state. With one: the conjuncts that speak of a name (may_write). The
+// keys of n members are kept in sorted tables of doubling sizes: n log n for all.
+//
+// Rejected.
+// - Every subset of names as a state that is built in advance: 2^n.
+// - The cells of all offered names at once: one name is taken, so has_cell() looks for a first cell only.
+#include "schema/decide/object.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "base/utf8.h"
+#include "base/work.h"
+#include "regex/charset.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kMaxSearchDepth = 1'000;
+constexpr std::size_t kFewParts = 32;  // conjuncts from which on they are looked up by name
+}  // namespace
+
+Objects::Objects(Solver& solver) : solver_(solver), formulas_(solver.formulas()), plans_(solver) {
+  bits_.emplace_back();
+}
+
+std::size_t Objects::byte_size() const {
+  return states_.byte_size() + state_index_.byte_size() + bits_.size() * 48 + written_.size() * 48 +
+         cells_.size() * 96 + plans_.size() * sizeof(Plan);
+}
+
+// ---- productivity ----
+
+bool Objects::productive(FormulaId p) {
+  check_depth();
+  if (p == FormulaSpace::no()) return false;
+  if (solver_.closes(p)) return true;
+  const uint32_t id = plans_.plan_of(p);
+  Plan& plan = plans_[id];
+  for (uint32_t i = 0; i < plan.names.size(); ++i)
+    if (has_bit(plan.required, i) && !plans_.name_ok(plan, i)) return false;
+  if (plan.pure()) return true;
+  const Gone none{Bits(plan.words(), 0), {}};
+  return search(id, plans_.forget(plan, plan.rest, none.names), none);
+}
+
+// A lower bound on how many keys of a class are left; 0 means that none is.
+uint64_t Objects::remaining(const Plan& plan, uint32_t cls, const Bits& taken) const {
+  const KeyClass& c = plan.classes[cls];
+  if (c.keys == kEndless) return kEndless;
+  const uint64_t left = c.keys - (taken.empty() ? 0 : std::min(c.keys, taken[cls]));
+  if (left == 0 && !c.exact && !solver_.subset())
+    throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
+  return left;
+}
+
+void Objects::take_one(const Plan& plan, uint32_t cls, Bits& taken) const {
+  if (plan.classes[cls].keys == kEndless) return;
+  if (taken.empty()) taken.resize(plan.classes.size());
+  ++taken[cls];
+}
+
+// `possible` pretends that no key was written yet. Written keys never make more objects possible, so its "no"
+// is right, and one answer serves every member.
+Solver::Judges Objects::judges(uint32_t plan_id, Solver::Judge productive) {
+  return {std::move(productive),
+          [this, plan_id](FormulaId rest) {
+            return search(plan_id, rest, {Bits(plans_[plan_id].words(), 0), {}});
+          },
+          nullptr};
+}
+
+// Is there a set of members that meets p? Each step lowers a count, so this ends. Members that meet no count
+// can be dropped from any object, which makes the search complete; in what order names may be written plays
+// no part, since any set of members can be written in order.
+bool Objects::search(uint32_t plan_id, FormulaId p, Gone gone) {
+  check_depth();
+  if (p == FormulaSpace::no()) return false;
+  if (solver_.closes(p)) return true;
+  solver_.spend(5);
+  const Situation key = situation(plan_id, p, gone);
+  if (const auto it = productive_.find(key); it != productive_.end()) return it->second == 2;
+  if (depth_ >= kMaxSearchDepth)
+    throw Error(ErrorKind::kSchemaTooComplex,
+                "too many members depend on each other to decide whether any object exists");
+  const bool clean_before = !solver_.tainted();
+  struct Deeper {
+    uint32_t& depth;
+    explicit Deeper(uint32_t& d) : depth(d) { ++depth; }
+    ~Deeper() { --depth; }
+  } deeper(depth_);
+  const bool result = decide(plan_id, p, gone);
+  if (result || (clean_before && !solver_.tainted())) productive_.emplace(key, result ? 2 : 1);
+  return result;
+}
+
+bool Objects::decide(uint32_t plan_id, FormulaId p, const Gone& at) {
+  check_depth();
+  Gone gone = at;
+  bool dead = false;
+  if (take_forced(plan_id, p, gone, dead)) return !dead && search(plan_id, p, std::move(gone));
+  std::vector<FormulaId> branches, others;
+  FormulaId literal;
+  if (solver_.branch(p, branches, literal, others)) {
+    FirstLimit unsure;
+    for (FormulaId b : branches)
+      if (unsure.otherwise(false, [&] { return search(plan_id, b, gone); })) return true;
+    unsure.rethrow();
+    return false;
+  }
+  if (take_alike(plan_id, p, gone, literal, dead)) return !dead && search(plan_id, p, std::move(gone));
+  return search_literal(plan_id, p, literal, gone);
+}
+
+// Names that some literal asks for by name are written, all in one pass. False: nothing was taken.
+bool Objects::take_forced(uint32_t plan_id, FormulaId& p, Gone& gone, bool& dead) {
+  Plan& plan = plans_[plan_id];
+  std::vector<uint32_t> forced;
+  for (FormulaId k : formulas_.conjuncts(p)) {
+    const Formula& l = formulas_[k];
+    if (l.op != Op::kSome || l.c != 1) continue;
+    const Region& r = formulas_.region(RegionId{l.a});
+    if (r.kind != Region::kNames || r.names.size() != 1) continue;
+    const uint32_t name = plan.find(formulas_.text(r.names[0]));
+    if (name == kNoName || has_bit(gone.names, name)) {
+      dead = true;
+      return true;
+    }
+    forced.push_back(name);
+  }
+  if (forced.empty()) return false;
+  std::vector<FormulaId> kids{p};
+  if (formulas_[p].op == Op::kAnd) kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
+  const std::shared_ptr<const Parts> parts = kids.size() > kFewParts ? plans_.parts(plan_id, p) : nullptr;
+  std::vector<uint32_t> all(parts ? 0 : kids.size());
+  std::iota(all.begin(), all.end(), 0);
+  bool any = false;
+  for (uint32_t name : forced) {
+    if (has_bit(gone.names, name)) continue;  // asked for twice
+    const std::vector<uint32_t> touched = parts ? parts->touched(name) : all;
+    solver_.spend(static_cast<uint32_t>(touched.size()));
+    std::vector<FormulaId> values{plan.value[name]}, rests;
+    bool apart = true;
+    for (uint32_t t : touched) {
+      FormulaId v, r;
+      apart = apart && solver_.value_and_rest(plans_.derive(plan, kids[t], name, 0), v, r);
+      if (!apart) break;
+      values.push_back(v);
+      rests.push_back(r);
+    }
+    if (!apart) continue;  // a choice: left to the search
+    any = true;
+    if (!solver_.nonempty(formulas_.all_of(values))) {
+      dead = true;
+      return true;
+    }
+    for (std::size_t i = 0; i < touched.size(); ++i) kids[touched[i]] = rests[i];
+    add_bit(gone.names, name);
+  }
+  if (any) p = formulas_.all_of(kids);
+  return any;
+}
+
+// At least n members of a region, n > 1: keys that nothing else in p speaks of are alike, and taking them
+// never does harm. Of endless keys there are always enough; others are counted. False: nothing was taken.
+bool Objects::take_alike(uint32_t plan_id, FormulaId& p, Gone& gone, FormulaId literal, bool& dead) {
+  Plan& plan = plans_[plan_id];
+  const Formula l = formulas_[literal];
+  const RegionId region{l.a};
+  const FormulaId value{l.b};
+  if (l.c < 2 || formulas_.region(region).kind == Region::kNames) return false;
+  std::vector<FormulaId> conjuncts{FormulaSpace::yes()};
+  if (formulas_[p].op == Op::kAnd)
+    for (FormulaId k : formulas_.kids(p))
+      if (k != literal) conjuncts.push_back(k);
+  const FormulaId others = formulas_.all_of(conjuncts);
+  const auto with = [&](uint32_t n) { return formulas_.both(others, formulas_.some(region, value, n)); };
+  uint64_t supply = 0;
+  bool more = false;  // other keys could help too
+  bool exact = true;
+  Gone after = gone;
+  plans_.find_classes(plan);
+  for (uint32_t c = 0; c < plan.classes.size(); ++c) {
+    const uint64_t left = remaining(plan, c, gone.taken);
+    if (left == 0 || !plans_.hits(plan, region, kNoName, c)) continue;
+    const FormulaId start = formulas_.both(plans_.class_value(plan, c), value);
+    FormulaId v, r;
+    const bool alike = solver_.value_and_rest(plans_.derive(plan, others, kNoName, c), v, r) && r == others &&
+                       solver_.nonempty(formulas_.both(start, v));
+    if (left != kEndless) {
+      if (!alike) {
+        more = true;
+        continue;
+      }
+      supply += left;
+      exact = exact && plan.classes[c].exact;
+      if (after.taken.empty()) after.taken.resize(plan.classes.size());
+      after.taken[c] += left;
+      continue;
+    }
+    bool repeats = alike;
+    if (!alike) {  // some way to write one key leaves all else as it is: it can be written again and again
+      std::vector<Cell> cells;
+      const FormulaId d = formulas_.both(plans_.derive(plan, p, kNoName, c), formulas_.val(value));
+      const Solver::Judge any = [](FormulaId) { return true; };
+      solver_.split(d, start, {any, any, nullptr}, cells);
+      const FormulaId fewer = with(l.c - 1);
+      for (const Cell& cell : cells) repeats = repeats || cell.rest == fewer;
+    }
+    if (repeats) {
+      p = others;
+      return true;
+    }
+    more = true;
+  }
+  const std::shared_ptr<const Parts> parts = plans_.parts(plan_id, others);
+  for (uint32_t i = 0; i < plan.names.size() && supply < l.c; ++i) {
+    if (has_bit(gone.names, i) || !plans_.hits(plan, region, i, 0)) continue;
+    bool alike = !parts->by_name.count(i);
+    std::vector<FormulaId> values{plan.value[i], value};
+    for (std::size_t k = 0; alike && k < parts->wide.size(); ++k) {
+      FormulaId v, r;
+      const FormulaId kid = parts->kids[parts->wide[k]];
+      alike = solver_.value_and_rest(plans_.derive(plan, kid, i, 0), v, r) && r == kid;
+      values.push_back(v);
+    }
+    if (!alike) {
+      more = true;
+    } else if (solver_.nonempty(formulas_.all_of(values))) {
+      ++supply;
+      add_bit(after.names, i);
+    }
+  }
+  solver_.spend(static_cast<uint32_t>(plan.names.size() / 16));
+  if (supply >= l.c) {
+    p = others;
+    return true;
+  }
+  if (!exact && !solver_.subset())
+    throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
+  dead = !more;
+  if (supply == 0) return dead;
+  gone = std::move(after);
+  p = with(l.c - static_cast<uint32_t>(supply));
+  return true;
+}
+
+bool Objects::search_literal(uint32_t plan_id, FormulaId p, FormulaId literal, const Gone& gone) {
+  return some_member(plan_id, p, literal, gone,
+                     [&](FormulaId rest, const Gone& next) { return search(plan_id, rest, next); });
+}
+
+// Is there a member that meets the literal, and `then` what it leaves?
+bool Objects::some_member(uint32_t plan_id, FormulaId p, FormulaId literal, const Gone& gone,
+                          const std::function<bool(FormulaId, const Gone&)>& then) {
+  check_depth();
+  Plan& plan = plans_[plan_id];
+  const Formula l = formulas_[literal];
+  const auto attempt = [&](uint32_t name, uint32_t cls) {
+    if (!plans_.hits(plan, RegionId{l.a}, name, cls)) return false;
+    const FormulaId d = formulas_.both(plans_.derive(plan, p, name, cls), formulas_.val(FormulaId{l.b}));
+    Gone next = gone;
+    if (name != kNoName)
+      add_bit(next.names, name);
+    else
+      take_one(plan, cls, next.taken);
+    bool found = false;
+    std::vector<Cell> cells;
+    Solver::Judges both = judges(plan_id, [&](FormulaId rest) { return found = found || then(rest, next); });
+    both.enough = &found;
+    solver_.split(d, name != kNoName ? plan.value[name] : plans_.class_value(plan, cls), both, cells);
+    return found;
+  };
+  for (uint32_t i = 0; i < plan.names.size(); ++i)
+    if (!has_bit(gone.names, i) && attempt(i, 0)) return true;
+  plans_.find_classes(plan);
+  for (uint32_t c = 0; c < plan.classes.size(); ++c)
+    if (remaining(plan, c, gone.taken) > 0 && attempt(kNoName, c)) return true;
+  return false;
+}
+
+// Can what is left be met? Only the part of it matters that shares keys with something that is not met yet.
+bool Objects::possible(uint32_t plan_id, const Left& left, const Gone& gone) {
+  Plan& plan = plans_[plan_id];
+  const Parts& parts = *left.parts;
+  std::vector<bool> in(parts.kids.size(), false);
+  std::vector<FormulaId> chosen{left.changed};
+  std::vector<uint32_t> names;
+  bool wide = false;
+  plans_.names_of(plan, left.changed, names, wide);
+  const auto add = [&](uint32_t kid) {
+    if (in[kid] || std::binary_search(left.touched.begin(), left.touched.end(), kid)) return;
+    in[kid] = true;
+    chosen.push_back(parts.kids[kid]);
+    plans_.names_of(plan, parts.kids[kid], names, wide);
+  };
+  for (uint32_t kid : parts.open) add(kid);
+  for (std::size_t i = 0; i < names.size() && !wide; ++i)
+    if (const auto it = parts.by_name.find(names[i]); it != parts.by_name.end())
+      for (uint32_t kid : it->second) add(kid);
+  if (wide || !names.empty())
+    for (uint32_t kid : parts.wide) add(kid);
+  if (wide)
+    for (uint32_t kid = 0; kid < parts.kids.size(); ++kid) add(kid);
+  solver_.spend(static_cast<uint32_t>(chosen.size()));
+  return search(plan_id, plans_.forget(plan, formulas_.all_of(chosen), gone.names), gone);
+}
+
+// ---- states ----
+
+// Writing a name also passes over the earlier names of its chain.
+Bits Objects::after(const Plan& plan, const Bits& used, uint32_t name) const {
+  Bits out = used;
+  add_bit(out, name);
+  if (plan.chain_of[name] != kNoChain) {
+    const std::vector<uint32_t>& chain = plan.chains[plan.chain_of[name]];
+    for (uint32_t i = 0; i < plan.position[name]; ++i) add_bit(out, chain[i]);
+  }
+  return out;
+}
+
+uint32_t Objects::intern_bits(const Bits& b) {
+  uint64_t h = b.size();
+  for (uint64_t w : b) h = mix(h, w);
+  return bits_index_.find_or_add(
+      h, [&](uint32_t i) { return bits_[i] == b; },
+      [&] {
+        bits_.push_back(b);
+        return static_cast<uint32_t>(bits_.size() - 1);
+      });
+}
+
+uint32_t Objects::intern(const ObjectState& s) {
+  const uint64_t h = mix(mix(mix(mix(mix(s.plan, s.rest.v), s.used), s.taken), s.written), s.unknown_key);
+  return state_index_.find_or_add(
+      h, [&](uint32_t i) { return states_[i] == s; },
+      [&] {
+        offers_.emplace_back();
+        return states_.emplace_back(s);
+      });
+}
+
+uint32_t Objects::start(FormulaId p) {
+  ObjectState s;
+  s.plan = plans_.plan_of(p);
+  Plan& plan = plans_[s.plan];
+  const Bits none(plan.words(), 0);
+  s.used = intern_bits(none);
+  s.rest = plans_.forget(plan, plan.rest, none);
+  return intern(s);
+}
+
+const std::vector<Cell>& Objects::name_cells(uint32_t s, uint32_t name) {
+  const uint64_t key = (static_cast<uint64_t>(s) << 32) | name;
+  if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
+  const uint64_t left_out = solver_.left_out();
+  std::vector<Cell> cells = split_name(s, name, false);
+  solver_.refuse_starved(cells.empty(), left_out);
+  return cells_.emplace(key, std::move(cells)).first->second;
+}
+
+std::vector<Cell> Objects::split_name(uint32_t s, uint32_t name, bool first) {
+  const ObjectState st = states_[s];
+  const Plan& plan = plans_[st.plan];
+  Gone next = gone(st);
+  next.names = after(plan, next.names, name);
+  const FormulaId d = plans_.forget(plan, plans_.derive(plan, st.rest, name, 0), next.names);
+  bool found = false;
+  Solver::Judges judge = judges(
+      st.plan, [&](FormulaId rest) { return found = (first && found) || search(st.plan, rest, next); });
+  if (first) judge.enough = &found;
+  judge.leave_out = true;
+  std::vector<Cell> cells;
+  solver_.split(d, plan.value[name], judge, cells);
+  return cells;
+}
+
+// Has name_cells(s, name) a cell? Of the names on offer one is taken: the others' cells are not looked for.
+bool Objects::has_cell(uint32_t s, uint32_t name) {
+  const auto it = cells_.find((static_cast<uint64_t>(s) << 32) | name);
+  return it != cells_.end() ? !it->second.empty() : !split_name(s, name, true).empty();
+}
+
+// Free keys of one class are alike: their cells are kept under a name beyond the plan's.
+const std::vector<Cell>& Objects::free_cells(uint32_t s, uint32_t cls) {
+  const ObjectState st = states_[s];
+  Plan& plan = plans_[st.plan];
+  const uint64_t key = (static_cast<uint64_t>(s) << 32) | (plan.names.size() + cls);
+  if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
+  const uint64_t left_out = solver_.left_out();
+  Gone next = gone(st);
+  std::vector<Cell> cells;
+  if (remaining(plan, cls, next.taken) > 0) {
+    take_one(plan, cls, next.taken);
+    Solver::Judges judge = judges(st.plan, [&](FormulaId rest) { return search(st.plan, rest, next); });
+    judge.leave_out = true;
+    solver_.split(plans_.derive(plan, st.rest, kNoName, cls), plans_.class_value(plan, cls), judge, cells);
+  }
+  solver_.refuse_starved(cells.empty(), left_out);
+  return cells_.emplace(key, std::move(cells)).first->second;
+}
+
+// has_cell, answered from the conjuncts that speak of the name.
+bool Objects::may_write(uint32_t s, const Parts& parts, uint32_t name, const Bits& next) {
+  check_depth();
+  const ObjectState st = states_[s];
+  Plan& plan = plans_[st.plan];
+  if (!plans_.name_ok(plan, name)) return false;
+  Left left{&parts, parts.touched(name), FormulaSpace::yes()};
+  std::vector<FormulaId> changed;
+  for (uint32_t t : left.touched) changed.push_back(plans_.derive(plan, parts.kids[t], name, 0));
+  bool others_open = false;
+  for (uint32_t kid : parts.open)
+    others_open = others_open || !std::binary_search(left.touched.begin(), left.touched.end(), kid);
+  const Gone then{next, bits_[st.taken]};
+  bool found = false;
+  Solver::Judges judge = judges(st.plan, [&](FormulaId rest) {
+    if (found) return true;
+    left.changed = rest;
+    return found = (!others_open && solver_.closes(rest)) || possible(st.plan, left, then);
+  });
+  judge.enough = &found;
+  judge.leave_out = true;
+  const FormulaId d = formulas_.all_of(changed);
+  if (!(formulas_[d].has & kHasVal)) return d != FormulaSpace::no() && judge.productive(d);
+  std::vector<Cell> cells;
+  solver_.split(d, plan.value[name], judge, cells);
+  return found;
+}
+
+const Offers& Objects::offers(uint32_t s) {
+  check_depth();
+  if (offers_[s]) return *offers_[s];
+  const uint64_t left_out = solver_.left_out();
+  auto out = std::make_unique<Offers>();
+  const ObjectState st = states_[s];
+  Plan& plan = plans_[st.plan];
+  plans_.find_classes(plan);
+  const Bits used = bits_[st.used];
+  out->names.assign((plan.names.size() + 63) / 64, 0);
+  std::vector<bool> blocked(plan.names.size(), false);
+  out->close = solver_.closes(st.rest);
+  for (std::size_t i = 0; i < plan.required.size(); ++i)
+    out->close = out->close && !(plan.required[i] & ~used[i]);
+  for (const std::vector<uint32_t>& chain : plan.chains) {
+    bool passed = false;  // a required name would be passed over
+    for (uint32_t i : chain) {
+      blocked[i] = passed;
+      if (has_bit(plan.required, i) && !has_bit(used, i)) passed = true;
+    }
+  }
+  const bool plain = st.rest == FormulaSpace::yes();
+  const bool few = formulas_[st.rest].op != Op::kAnd || formulas_[st.rest].n <= kFewParts;
+  const std::shared_ptr<const Parts> parts = few ? nullptr : plans_.parts(st.plan, st.rest);
+  charge(static_cast<int64_t>(plan.names.size() / 8));
+  for (uint32_t i = 0; i < plan.names.size(); ++i) {
+    if (has_bit(used, i) || blocked[i]) continue;
+    const bool offered = solver_.attempt(false, [&] {
+      return plain ? plans_.name_ok(plan, i)
+             : few ? has_cell(s, i)
+                   : may_write(s, *parts, i, after(plan, used, i));
+    });
+    if (offered) add_bit(out->names, i);
+  }
+  for (uint32_t c = 0; c < plan.classes.size(); ++c) {
+    const bool offered = solver_.attempt(false, [&] {
+      return !solver_.regexes().is_empty(free_language(s, c)) && !take_free(s, c, nullptr).empty();
+    });
+    if (offered) out->classes.push_back(c);
+  }
+  const bool names = std::ranges::any_of(out->names, [](uint64_t w) { return w != 0; });
+  solver_.refuse_starved(!out->close && !names && out->classes.empty(), left_out);
+  offers_[s] = std::move(out);
+  return *offers_[s];
+}
+
+std::vector<Objects::Step> Objects::take_name(uint32_t s, uint32_t name) {
+  const ObjectState st = states_[s];
+  const Plan& plan = plans_[st.plan];
+  ObjectState next = st;
+  next.used = intern_bits(after(plan, bits_[st.used], name));
+  if (st.rest == FormulaSpace::yes()) return {{plan.value[name], intern(next)}};
+  std::vector<Step> out;
+  for (const Cell& c : name_cells(s, name)) {
+    next.rest = c.rest;
+    out.push_back({c.value, intern(next)});
+  }
+  return out;
+}
+
+std::vector<Objects::Step> Objects::take_free(uint32_t s, uint32_t cls, const std::string* text, bool fresh) {
+  const ObjectState st = states_[s];
+  Plan& plan = plans_[st.plan];
+  ObjectState next = st;
+  if (text)
+    next.written = write_key(st.written, *text);
+  else if (!fresh)
+    next.unknown_key = true;
+  if (st.rest == FormulaSpace::yes()) {
+    const FormulaId v = plans_.class_value(plan, cls);
+    if (!solver_.nonempty(v)) return {};
+    return {{v, intern(next)}};
+  }
+  if (plan.limited) {
+    Bits taken = bits_[st.taken];
+    take_one(plan, cls, taken);
+    next.taken = intern_bits(taken);
+  }
+  std::vector<Step> out;
+  for (const Cell& c : free_cells(s, cls)) {
+    next.rest = c.rest;
+    out.push_back({c.value, intern(next)});
+  }
+  return out;
+}
+
+uint32_t Objects::write_key(uint32_t written, const std::string& text) {
+  LiteralTables& tables = solver_.regexes().tables();
+  std::vector<uint32_t> list = written_[written];
+  std::vector<std::string> merged{text};
+  while (!list.empty() && tables.table(list.back()).texts.size() <= merged.size()) {
+    const auto& t = tables.table(list.back()).texts;
+    merged.insert(merged.end(), t.begin(), t.end());
+    list.pop_back();
+  }
+  list.push_back(tables.add(std::move(merged)));
+  return written_index_.find_or_add(
+             hash_words(list, 5), [&](uint32_t i) { return written_[i + 1] == list; },
+             [&] {
+               written_.push_back(list);
+               return static_cast<uint32_t>(written_.size() - 2);
+             }) +
+         1;
+}
+
+uint64_t Objects::free_keys(uint32_t s, uint32_t cls) const {
+  const ObjectState& st = states_[s];
+  uint64_t keys = plans_[st.plan].classes[cls].keys;
+  if (keys == kEndless) return keys;
+  for (uint32_t t : written_[st.written])
+    keys -= std::min<uint64_t>(keys, solver_.regexes().tables().table(t).texts.size());
+  return keys;
+}
+
+RegexId Objects::free_language(uint32_t s, uint32_t cls) {
+  const ObjectState& st = states_[s];
+  const Plan& plan = plans_[st.plan];
+  RegexArena& regexes = solver_.regexes();
+  std::vector<RegexId> taken;
+  if (!plan.names.empty()) taken.push_back(regexes.literal_set(plan.table, {}, false));
+  for (uint32_t t : written_[st.written]) taken.push_back(regexes.literal_set(t, {}, false));
+  const RegexId language = plan.classes[cls].language;
+  // Names and written keys exclude every spelling, so the rest is a language of bodies again.
+  return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));
+}
+
+RegexId Objects::free_texts(uint32_t s, uint32_t cls, Texts& texts) {
+  const ObjectState& st = states_[s];
+  const Plan& plan = plans_[st.plan];
+  RegexArena& regexes = solver_.regexes();
+  RegexId out = texts.all();
+  for (std::size_t i = 0; i < plan.leaves.size(); ++i) {
+    const RegexId leaf = texts.of(solver_.restrict(FormulaId{plan.leaves[i]}, Kind::kString));
+    out = plan.classes[cls].in[i] ? regexes.both(out, leaf) : regexes.minus(out, leaf);
+  }
+  std::vector<RegexId> taken;
+  if (!plan.names.empty()) taken.push_back(texts.any_of(plan.texts));
+  for (uint32_t t : written_[st.written]) taken.push_back(texts.any_of(regexes.tables().table(t).texts));
+  return taken.empty() ? out : regexes.minus(out, regexes.alt(std::span<const RegexId>(taken)));
+}
+
+}  // namespace structgen

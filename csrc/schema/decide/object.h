@@ -1,0 +1,155 @@
+// Objects: states between two members, and whether any object satisfies a formula.
+//
+// In: typed object formulas. Out: states (what is left, which names are used, which free keys were written),
+// each interned; the cells of a state for one name or one class of keys. Cost: a plan without a rest
+// (schema/decide/plan.h; nearly every real schema) answers from bitsets; of other plans a name costs the
+// conjuncts that speak of it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/intern.h"
+#include "schema/decide/plan.h"
+#include "schema/values/texts.h"
+
+namespace structgen {
+
+struct ObjectState {
+  uint32_t plan = 0;
+  FormulaId rest;        // of the plan's rest
+  uint32_t used = 0;     // index of a bitset over the plan's names: written or passed over
+  uint32_t taken = 0;    // index of the counts of keys written, by class; only where some class is limited
+  uint32_t written = 0;  // index of a set of free keys already written
+  bool unknown_key = false;  // a free key was written whose text this state does not know
+  friend bool operator==(const ObjectState&, const ObjectState&) = default;
+};
+
+struct Offers {
+  Bits names;                     // names that may come next
+  std::vector<uint32_t> classes;  // classes that may come next
+  bool close = false;
+};
+
+// What is still asked of an object, in one plan with these keys gone: the key of what is remembered of it.
+// Compared in full: a memo keyed by a hash alone once gave one plan's answer for another's.
+struct Situation {
+  uint32_t plan = 0;
+  FormulaId rest;
+  uint32_t used = 0;   // index of a bitset over the plan's names
+  uint32_t taken = 0;  // index of the counts of keys written, by class
+  friend bool operator==(const Situation&, const Situation&) = default;
+};
+struct SituationHash {
+  std::size_t operator()(const Situation& s) const {
+    return mix(mix(mix(mix(7, s.plan), s.rest.v), s.used), s.taken);
+  }
+};
+
+class Objects {
+ public:
+  explicit Objects(Solver& solver);
+
+  bool productive(FormulaId p);  // does any object satisfy p?
+  FormulaId without_order(FormulaId p) { return plans_.without_order(p); }
+  uint32_t start(FormulaId p);  // the state after '{'
+  const ObjectState& state(uint32_t s) const { return states_[s]; }
+  const Plan& plan(uint32_t p) { return plans_[p]; }
+  const Offers& offers(uint32_t s);
+  Plan& plan_of(uint32_t s) { return plans_[states_[s].plan]; }
+  const Bits& used(uint32_t s) const { return bits_[states_[s].used]; }  // names written or passed over
+  FormulaId class_value(uint32_t s, uint32_t cls) { return plans_.class_value(plan_of(s), cls); }
+  // ---- nearest.cc: what the shortest completion goes by ----
+  static constexpr uint32_t kFar = 0xFFFFFFFFu;
+  // The least number of members after which the object may close, their order aside; kFar: not found cheaply.
+  uint32_t members_needed(uint32_t s);
+  // Of the offers, some that bring the object one member nearer to its end, a shortest way among them.
+  Offers useful(uint32_t s);
+  // Ways to write name `i` (or a key of class `c` with this text) next: (value, state after).
+  struct Step {
+    FormulaId value;
+    uint32_t next;
+  };
+  std::vector<Step> take_name(uint32_t s, uint32_t name);
+  // No text: one that is not known; `fresh`: one that no other key of the object has.
+  std::vector<Step> take_free(uint32_t s, uint32_t cls, const std::string* text, bool fresh = false);
+  // Keys of the class that may still be written: known names and written keys excluded.
+  RegexId free_language(uint32_t s, uint32_t cls);
+  // The same keys as they are, without a closing quote.
+  RegexId free_texts(uint32_t s, uint32_t cls, Texts& texts);
+  // A lower bound of how many those are; kEndless: no end to them.
+  uint64_t free_keys(uint32_t s, uint32_t cls) const;
+  std::size_t byte_size() const;
+
+ private:
+  // Keys that are gone: names written or passed over, and how many keys of each class.
+  struct Gone {
+    Bits names, taken;
+  };
+  // What a search starts from: parts of a conjunction that the last key left alone, and what became of the
+  // others.
+  struct Left {
+    const Parts* parts;
+    std::vector<uint32_t> touched;  // sorted
+    FormulaId changed;
+  };
+  Gone gone(const ObjectState& s) const { return {bits_[s.used], bits_[s.taken]}; }
+  uint64_t remaining(const Plan& plan, uint32_t cls, const Bits& taken) const;
+  void take_one(const Plan& plan, uint32_t cls, Bits& taken) const;
+  Situation situation(uint32_t plan, FormulaId p, const Gone& gone) {
+    return {plan, p, intern_bits(gone.names), intern_bits(gone.taken)};
+  }
+  FormulaId demanded(const ObjectState& s);
+  Offers wanted_offers(uint32_t s);
+  void wanted(FormulaId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out);
+  uint32_t least_members(FormulaId p) const;
+  uint32_t distance(uint32_t plan, FormulaId p, const Gone& gone);
+  bool within(uint32_t plan, FormulaId p, const Gone& gone, uint32_t n);
+  bool within_literal(uint32_t plan, FormulaId p, FormulaId literal, const Gone& gone, uint32_t n);
+  bool search(uint32_t plan, FormulaId p, Gone gone);
+  bool decide(uint32_t plan, FormulaId p, const Gone& gone);
+  bool take_forced(uint32_t plan, FormulaId& p, Gone& gone, bool& dead);
+  bool take_alike(uint32_t plan, FormulaId& p, Gone& gone, FormulaId literal, bool& dead);
+  bool search_literal(uint32_t plan, FormulaId p, FormulaId literal, const Gone& gone);
+  bool some_member(uint32_t plan, FormulaId p, FormulaId literal, const Gone& gone,
+                   const std::function<bool(FormulaId, const Gone&)>& then);
+  bool possible(uint32_t plan, const Left& left, const Gone& gone);
+  Solver::Judges judges(uint32_t plan_id, Solver::Judge productive);
+  bool may_write(uint32_t s, const Parts& parts, uint32_t name, const Bits& next);
+  Bits after(const Plan& plan, const Bits& used, uint32_t name) const;
+  uint32_t intern(const ObjectState& s);
+  uint32_t intern_bits(const Bits& b);
+  uint32_t write_key(uint32_t written, const std::string& text);
+  const std::vector<Cell>& name_cells(uint32_t s, uint32_t name);
+  std::vector<Cell> split_name(uint32_t s, uint32_t name, bool first);  // first: one cell or none will do
+  bool has_cell(uint32_t s, uint32_t name);
+  const std::vector<Cell>& free_cells(uint32_t s, uint32_t cls);
+
+  Solver& solver_;
+  FormulaSpace& formulas_;
+  Plans plans_;
+  StableVector<ObjectState> states_;
+  InternTable state_index_;
+  std::vector<std::unique_ptr<Offers>> offers_;
+  std::deque<Bits> bits_;
+  InternTable bits_index_;
+  // Sets of written keys: literal tables of doubling sizes, so that n keys cost n log n in all.
+  std::vector<std::vector<uint32_t>> written_{{}};
+  InternTable written_index_;
+  std::unordered_map<uint64_t, std::vector<Cell>> cells_;
+  std::unordered_map<Situation, uint8_t, SituationHash> productive_;
+  struct Known {
+    uint32_t not_within = 0, within = kFar;  // fewer than the first never do, the second does
+  };
+  std::unordered_map<Situation, Known, SituationHash> within_;
+  std::unordered_map<Situation, uint32_t, SituationHash> distance_;
+  uint32_t nearest_steps_ = 0;
+  uint32_t depth_ = 0;
+};
+
+}  // namespace structgen

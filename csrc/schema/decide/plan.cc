@@ -1,0 +1,449 @@
+#include "schema/decide/plan.h"
+
+#include <algorithm>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "base/undo.h"
+#include "base/utf8.h"
+#include "base/work.h"
+#include "regex/charset.h"
+#include "strings/json_spelling.h"
+
+namespace structgen {
+
+namespace {
+constexpr std::size_t kMaxClasses = 256;
+constexpr uint32_t kFiniteClass = 64;    // keys up to which a class is written out as names
+constexpr uint32_t kCountNodes = 3'000;  // of the search for keys of a class
+}  // namespace
+
+uint32_t Plan::find(std::string_view text) const {
+  const auto at = std::lower_bound(texts.begin(), texts.end(), text);
+  return at != texts.end() && *at == text ? static_cast<uint32_t>(at - texts.begin()) : kNoName;
+}
+
+std::vector<uint32_t> Parts::touched(uint32_t name) const {
+  std::vector<uint32_t> out = wide;
+  if (const auto it = by_name.find(name); it != by_name.end())
+    out.insert(out.end(), it->second.begin(), it->second.end());
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+// ---- making a plan ----
+
+void Plans::collect_region(RegionId r, std::vector<NameId>& names, std::vector<uint32_t>& leaves) {
+  check_depth();
+  const Region& x = formulas_.region(r);
+  names.insert(names.end(), x.names.begin(), x.names.end());
+  if (x.kind == Region::kLanguage) leaves.push_back(x.language);
+  for (RegionId k : x.kids) collect_region(k, names, leaves);
+}
+
+void Plans::collect(FormulaId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen) {
+  check_depth();
+  charge();
+  const Formula& n = formulas_[f];
+  if (row(n.op).family == Family::kMembers) return collect_region(RegionId{n.a}, plan.names, plan.leaves);
+  if (n.op == Op::kOrder) return maps.push_back(n.a);
+  if (n.n == 0 || !seen.emplace(f.v, true).second) return;
+  for (FormulaId k : formulas_.kids(f)) collect(k, plan, maps, seen);
+}
+
+FormulaId Plans::strip_order(FormulaId f, Memo& memo) {
+  const Formula& n = formulas_[f];
+  if (!(n.has & kHasOrder)) return f;
+  if (n.op == Op::kOrder) return FormulaSpace::yes();
+  if (const auto* known = memo.find(f.v)) return *known;
+  const FormulaId out = formulas_.map_kids(f, [&](FormulaId k) { return strip_order(k, memo); });
+  memo.emplace(f.v, out);
+  return out;
+}
+
+FormulaId Plans::without_order(FormulaId p) {
+  Memo memo;
+  return strip_order(p, memo);
+}
+
+uint32_t Plans::plan_of(FormulaId p) {
+  if (const auto* known = plan_index_.find(p.v)) return *known;
+  auto plan = std::make_unique<Plan>();
+  std::vector<uint32_t> maps;
+  FlatMap<uint32_t, bool> seen;
+  collect(p, *plan, maps, seen);
+  std::sort(maps.begin(), maps.end());
+  maps.erase(std::unique(maps.begin(), maps.end()), maps.end());
+  std::sort(plan->leaves.begin(), plan->leaves.end());
+  plan->leaves.erase(std::unique(plan->leaves.begin(), plan->leaves.end()), plan->leaves.end());
+  plan->formula = without_order(p);
+  expand_finite(*plan);
+  std::vector<NameId>& n = plan->names;
+  std::sort(n.begin(), n.end());
+  n.erase(std::unique(n.begin(), n.end()), n.end());
+  // A name with a lone surrogate has no spelling: it can never be written.
+  std::erase_if(n, [&](NameId x) { return !valid_utf8(formulas_.text(x)); });
+  std::sort(n.begin(), n.end(), [&](NameId x, NameId y) { return formulas_.text(x) < formulas_.text(y); });
+  std::vector<std::pair<std::string, uint32_t>> entries;
+  entries.reserve(n.size());
+  plan->texts.reserve(n.size());
+  for (uint32_t i = 0; i < n.size(); ++i) {
+    plan->texts.emplace_back(formulas_.text(n[i]));
+    entries.emplace_back(plan->texts.back(), i);
+  }
+  plan->table = solver_.regexes().tables().add(std::move(entries));
+  count_keys(*plan);
+  order_names(*plan, maps);
+  take_apart(*plan);
+  const uint32_t id = static_cast<uint32_t>(plans_.size());
+  plans_.push_back(std::move(plan));
+  plan_index_.emplace(p.v, id);
+  return id;
+}
+
+// Each name belongs to the first map that lists it; only names of one map are ordered, so the order has no
+// cycles whatever the maps say. A name that another map puts elsewhere among names of its own is free.
+void Plans::order_names(Plan& plan, const std::vector<uint32_t>& maps) {
+  plan.chain_of.assign(plan.names.size(), kNoChain);
+  plan.position.assign(plan.names.size(), 0);
+  if (maps.empty()) return;
+  FlatMap<NameId, uint32_t> index;
+  for (uint32_t i = 0; i < plan.names.size(); ++i) index.emplace(plan.names[i], i);
+  std::vector<bool> torn(plan.names.size(), false);
+  for (uint32_t m : maps) {
+    std::vector<uint32_t> chain;
+    FlatMap<uint32_t, uint32_t> last;  // chain -> highest place met in this map
+    for (NameId n : solver_.lowering().map_names(m)) {
+      const uint32_t* const at = index.find(n);
+      if (!at) continue;
+      const uint32_t i = *at;
+      if (plan.chain_of[i] != kNoChain) {
+        uint32_t& high = last[plan.chain_of[i]];
+        if (plan.position[i] < high) torn[i] = true;
+        high = std::max(high, plan.position[i]);
+        continue;
+      }
+      plan.chain_of[i] = static_cast<uint32_t>(plan.chains.size());
+      plan.position[i] = static_cast<uint32_t>(chain.size());
+      chain.push_back(i);
+    }
+    // Names first listed here are not in `last` yet: positions of one map are in order as they are.
+    plan.chains.push_back(std::move(chain));
+  }
+  if (std::find(torn.begin(), torn.end(), true) == torn.end()) return;
+  for (uint32_t i = 0; i < torn.size(); ++i)
+    if (torn[i]) plan.chain_of[i] = kNoChain;
+  for (std::vector<uint32_t>& chain : plan.chains) {
+    std::erase_if(chain, [&](uint32_t i) { return torn[i]; });
+    for (uint32_t at = 0; at < chain.size(); ++at) plan.position[chain[at]] = at;
+  }
+}
+
+// A class of finitely many keys is written out as names while they are few: masks know names best.
+void Plans::expand_finite(Plan& plan) {
+  if (plan.leaves.empty()) return;
+  find_classes(plan);
+  RegexArena& regexes = solver_.regexes();
+  const RegexId canonical = solver_.texts().canonical_body();
+  std::erase_if(plan.classes, [&](KeyClass& c) {
+    std::vector<std::string> texts;
+    bool any_in = false;
+    for (bool b : c.in) any_in = any_in || b;
+    if (!any_in) return false;
+    const bool all = solver_.attempt(
+        false, [&] { return regexes.enumerate(regexes.both(c.language, canonical), kFiniteClass, texts); });
+    if (!all) return false;
+    for (std::string& t : texts) plan.names.push_back(formulas_.intern_text(from_json_body(t)));
+    return true;
+  });
+}
+
+// Splits the free keys by every language leaf; empty classes vanish. Where they are too much to tell apart,
+// or too many, an arena of subsets goes on without them: objects have no such keys then, whatever is asked of
+// them.
+void Plans::find_classes(Plan& plan) {
+  if (plan.classes_known) return;
+  RegexArena& regexes = solver_.regexes();
+  std::vector<KeyClass> classes(1);
+  classes[0].language = any_body(regexes, regexes.spelling());
+  for (uint32_t leaf : plan.leaves) {
+    const RegexId language =
+        solver_.attempt(RegexArena::poison(), [&] { return solver_.strings(FormulaId{leaf}); });
+    if (language == RegexArena::poison()) {
+      classes.clear();
+      break;
+    }
+    std::vector<KeyClass> next;
+    for (const KeyClass& c : classes)
+      for (bool inside : {true, false}) {
+        KeyClass d = c;
+        d.language = inside ? regexes.both(c.language, language) : regexes.minus(c.language, language);
+        d.in.push_back(inside);
+        if (!solver_.attempt(true, [&] { return solver_.regexes().is_empty(d.language); }))
+          next.push_back(std::move(d));
+      }
+    classes = std::move(next);
+    if (classes.size() <= kMaxClasses) continue;
+    if (!solver_.subset())
+      throw Error(ErrorKind::kSchemaTooComplex, "key patterns of one object overlap in too many ways");
+    solver_.leave_out();
+    classes.resize(kMaxClasses);
+  }
+  plan.classes = std::move(classes);
+  plan.classes_known = true;
+}
+
+// Counting needs the names, which finite classes may have added to.
+void Plans::count_keys(Plan& plan) {
+  if (plan.leaves.empty()) return;
+  find_classes(plan);
+  RegexArena& regexes = solver_.regexes();
+  const RegexId canonical = solver_.texts().canonical_body();
+  for (KeyClass& c : plan.classes) {
+    c.exact = false;
+    c.keys = solver_.attempt(uint64_t{0}, [&] {
+      return regexes.count(regexes.both(c.language, canonical), kCountNodes, c.exact);
+    });
+    if (c.keys == kEndless) continue;
+    plan.limited = true;
+    for (const std::string& t : plan.texts)
+      if (c.keys > 0 && regexes.matches(c.language, json_body(t))) --c.keys;
+  }
+}
+
+bool Plans::limits_members(FormulaId p, FlatMap<uint32_t, bool>& seen) {
+  check_depth();
+  const Formula& f = formulas_[p];
+  if (f.op == Op::kAll || f.op == Op::kMost) return formulas_.region(RegionId{f.a}).kind != Region::kNames;
+  if (f.op == Op::kOne || f.op == Op::kNot) {
+    bool wide = false;
+    std::vector<uint32_t> names;
+    names_of({}, p, names, wide);
+    return wide;
+  }
+  if (f.n == 0 || !seen.emplace(p.v, true).second) return false;
+  for (FormulaId k : formulas_.kids(p))
+    if (limits_members(k, seen)) return true;
+  return false;
+}
+
+void Plans::take_apart(Plan& plan) {
+  const FormulaId self = plan.formula;
+  const std::span<const FormulaId> kids = formulas_.conjuncts(self);
+  plan.required.assign(plan.words(), 0);
+  plan.value.assign(plan.names.size(), FormulaSpace::no());
+  plan.ok.assign(plan.names.size(), 0);
+  FlatMap<NameId, uint32_t> index;
+  for (uint32_t i = 0; i < plan.names.size(); ++i) index.emplace(plan.names[i], i);
+  std::vector<FormulaId> rest;
+  std::vector<std::pair<uint32_t, FormulaId>> required;
+  std::vector<std::vector<FormulaId>> values(plan.names.size());
+  for (FormulaId k : kids) {
+    const Formula& l = formulas_[k];
+    if (l.op == Op::kTrue) continue;
+    const Region* r = l.op == Op::kAll || l.op == Op::kSome ? &formulas_.region(RegionId{l.a}) : nullptr;
+    if (l.op == Op::kAll && r->kind == Region::kNames) {
+      for (NameId n : r->names)
+        if (const uint32_t* at = index.find(n)) values[*at].push_back(FormulaId{l.b});
+    } else if (l.op == Op::kAll) {
+      for (uint32_t i = 0; i < plan.names.size(); ++i)
+        if (hits(plan, RegionId{l.a}, i, 0)) values[i].push_back(FormulaId{l.b});
+    } else if (r && l.c == 1 && FormulaId{l.b} == FormulaSpace::yes() && r->kind == Region::kNames &&
+               r->names.size() == 1 && index.find(r->names[0])) {
+      required.emplace_back(index[r->names[0]], k);
+    } else {
+      rest.push_back(k);
+    }
+  }
+  for (uint32_t i = 0; i < plan.names.size(); ++i) plan.value[i] = formulas_.all_of(values[i]);
+  // A required name that the rest speaks of as well is counted there. Of regions only those that may hold it
+  // against a member matter: "at least n" is met by required members as by any.
+  std::vector<uint32_t> named;
+  bool wide = false;
+  const FormulaId counting = formulas_.all_of(rest);
+  FlatMap<uint32_t, bool> seen;
+  const bool limits = limits_members(counting, seen);
+  if (!rest.empty()) names_of(plan, counting, named, wide);
+  std::sort(named.begin(), named.end());
+  for (const auto& [name, literal] : required)
+    if (limits || std::binary_search(named.begin(), named.end(), name))
+      rest.push_back(literal);
+    else
+      add_bit(plan.required, name);
+  plan.rest = formulas_.all_of(rest);
+}
+
+// ---- questions ----
+
+bool Plans::hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls) {
+  check_depth();
+  charge();
+  const Region& x = formulas_.region(r);
+  switch (x.kind) {
+    case Region::kAny: return true;
+    case Region::kNames:
+      return name != kNoName && std::binary_search(x.names.begin(), x.names.end(), plan.names[name]);
+    case Region::kNot: return !hits(plan, x.kids[0], name, cls);
+    case Region::kAnd:
+      for (RegionId k : x.kids)
+        if (!hits(plan, k, name, cls)) return false;
+      return true;
+    case Region::kOr:
+      for (RegionId k : x.kids)
+        if (hits(plan, k, name, cls)) return true;
+      return false;
+    case Region::kLanguage: break;
+  }
+  if (name == kNoName) {
+    const auto at = std::lower_bound(plan.leaves.begin(), plan.leaves.end(), x.language);
+    return plan.classes[cls].in[static_cast<std::size_t>(at - plan.leaves.begin())];
+  }
+  const uint64_t key = (static_cast<uint64_t>(x.language) << 32) | plan.names[name];
+  if (const bool* known = region_names_.find(key)) return *known;
+  const RegexId language = solver_.strings(FormulaId{x.language});
+  const bool out = solver_.regexes().matches(language, json_body(plan.texts[name]));
+  region_names_.emplace(key, out);
+  return out;
+}
+
+bool Plans::name_ok(Plan& plan, uint32_t name) {
+  if (plan.ok[name] == 0) {
+    const bool ok = solver_.nonempty(plan.value[name]);
+    if (!ok && solver_.tainted()) return false;
+    plan.ok[name] = ok ? 2 : 1;
+  }
+  return plan.ok[name] == 2;
+}
+
+FormulaId Plans::class_value(Plan& plan, uint32_t cls) {
+  if (plan.class_value.empty()) {
+    const FormulaId self = plan.formula;
+    const std::span<const FormulaId> kids = formulas_.conjuncts(self);
+    std::vector<std::vector<FormulaId>> values(plan.classes.size());
+    for (FormulaId k : kids) {
+      const Formula& l = formulas_[k];
+      if (l.op != Op::kAll || formulas_.region(RegionId{l.a}).kind == Region::kNames) continue;
+      for (uint32_t c = 0; c < plan.classes.size(); ++c)
+        if (hits(plan, RegionId{l.a}, kNoName, c)) values[c].push_back(FormulaId{l.b});
+    }
+    std::vector<FormulaId> all;
+    for (const std::vector<FormulaId>& v : values) all.push_back(formulas_.all_of(v));
+    plan.class_value = std::move(all);
+  }
+  return plan.class_value[cls];
+}
+
+// ---- derivatives ----
+
+FormulaId Plans::derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls) {
+  Memo memo;
+  return derive(plan, p, name, cls, memo);
+}
+
+FormulaId Plans::derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls, Memo& memo) {
+  charge();
+  const Formula f = formulas_[p];
+  const OpRow& row = formulas_.row(p);
+  if (row.family == Family::kConstant) return p;
+  if (row.family == Family::kMembers) {
+    const RegionId r{f.a};
+    const FormulaId v{f.b};
+    if (!hits(plan, r, name, cls)) return p;
+    RegionId left = r;  // a name is written once: a finite region shrinks
+    if (const Region& x = formulas_.region(r); x.kind == Region::kNames) {
+      std::vector<NameId> rest(x.names.begin(), x.names.end());
+      std::erase(rest, plan.names[name]);
+      left = formulas_.names(std::move(rest));
+    }
+    const FormulaId same = formulas_.members(row.count, left, v, f.c);
+    return formulas_.counted(
+        row.count, v, same, [&](int64_t n) { return formulas_.members(row.count, left, v, n); }, f.c);
+  }
+  if (const auto* known = memo.find(p.v)) return *known;
+  solver_.spend();
+  const FormulaId out = formulas_.map_kids(p, [&](FormulaId k) { return derive(plan, k, name, cls, memo); });
+  memo.emplace(p.v, out);
+  return out;
+}
+
+FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone) {
+  Memo memo;
+  return forget(plan, p, gone, memo);
+}
+
+FormulaId Plans::forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& memo) {
+  check_depth();
+  charge();
+  const Formula f = formulas_[p];
+  const OpRow& row = formulas_.row(p);
+  if (row.family == Family::kMembers) {
+    const Region& x = formulas_.region(RegionId{f.a});
+    if (x.kind != Region::kNames) return p;
+    std::vector<NameId> rest;
+    for (NameId n : x.names)
+      if (const uint32_t i = plan.find(formulas_.text(n)); i != kNoName && !has_bit(gone, i))
+        rest.push_back(n);
+    if (rest.size() == x.names.size()) return p;
+    return formulas_.members(row.count, formulas_.names(std::move(rest)), FormulaId{f.b}, f.c);
+  }
+  if (f.n == 0) return p;
+  if (const auto* known = memo.find(p.v)) return *known;
+  const FormulaId out = formulas_.map_kids(p, [&](FormulaId k) { return forget(plan, k, gone, memo); });
+  memo.emplace(p.v, out);
+  return out;
+}
+
+// ---- conjunctions ----
+
+void Plans::walk_names(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide,
+                       FlatMap<uint32_t, bool>& seen) {
+  check_depth();
+  charge();
+  const Formula& f = formulas_[p];
+  if (f.op == Op::kAll || f.op == Op::kSome || f.op == Op::kMost) {
+    const Region& r = formulas_.region(RegionId{f.a});
+    if (r.kind != Region::kNames) {
+      wide = true;
+      return;
+    }
+    for (NameId n : r.names)
+      if (const uint32_t i = plan.find(formulas_.text(n)); i != kNoName) names.push_back(i);
+    return;
+  }
+  if (f.n == 0 || !seen.emplace(p.v, true).second) return;
+  for (FormulaId k : formulas_.kids(p)) walk_names(plan, k, names, wide, seen);
+}
+
+void Plans::names_of(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide) {
+  FlatMap<uint32_t, bool> seen;
+  walk_names(plan, p, names, wide, seen);
+}
+
+std::shared_ptr<const Parts> Plans::parts(uint32_t plan_id, FormulaId p) {
+  constexpr std::size_t kKept = 256;
+  const uint64_t key = (static_cast<uint64_t>(plan_id) << 32) | p.v;
+  if (const auto it = parts_.find(key); it != parts_.end()) return it->second;
+  const auto made = std::make_shared<Parts>();
+  Parts& out = *made;
+  if (formulas_[p].op == Op::kAnd)
+    out.kids.assign(formulas_.kids(p).begin(), formulas_.kids(p).end());
+  else if (p != FormulaSpace::yes())
+    out.kids.push_back(p);
+  std::vector<uint32_t> names;
+  for (uint32_t i = 0; i < out.kids.size(); ++i) {
+    if (!solver_.closes(out.kids[i])) out.open.push_back(i);
+    names.clear();
+    bool wide = false;
+    names_of(*plans_[plan_id], out.kids[i], names, wide);
+    if (wide) out.wide.push_back(i);
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    for (uint32_t n : names) out.by_name[n].push_back(i);
+  }
+  if (parts_.size() >= kKept) parts_.clear();
+  parts_.emplace(key, made);
+  return made;
+}
+
+}  // namespace structgen

@@ -1,0 +1,115 @@
+// What is known once of an object formula: names, their order, key classes, values, and derivation by a key.
+//
+// In: typed object formulas. Out: plans, interned. A formula is taken apart into its *static* part ("every
+// key of this region satisfies V", "this name is required" where nothing else counts the name), which bitsets
+// and one value formula a name answer for, and the *rest*, which is derived key by key. Nearly every real
+// schema has no rest. Cost: a plan is linear in the formula; derivation by a name touches only the conjuncts
+// that speak of the name.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "base/intern.h"
+#include "schema/decide/solve.h"
+
+namespace structgen {
+
+using Bits = std::vector<uint64_t>;
+inline bool has_bit(const Bits& b, uint32_t i) { return (b[i >> 6] >> (i & 63)) & 1; }
+inline void add_bit(Bits& b, uint32_t i) { b[i >> 6] |= 1ull << (i & 63); }
+
+constexpr uint32_t kNoName = 0xFFFFFFFFu;
+constexpr uint32_t kNoChain = 0xFFFFFFFFu;
+constexpr uint64_t kEndless = ~0ull;
+
+// Keys outside the known names that no region tells apart.
+struct KeyClass {
+  RegexId language;          // body and closing quote; known names not yet excluded
+  std::vector<bool> in;      // by language leaf
+  uint64_t keys = kEndless;  // how many, known names excluded
+  bool exact = true;         // else `keys` is a lower bound
+};
+
+struct Plan {
+  FormulaId formula;          // without kOrder
+  FormulaId rest;             // what is derived
+  std::vector<NameId> names;  // sorted by text, as the literal table is
+  std::vector<std::string> texts;
+  uint32_t table = 0;                         // literal table of the names, label = index
+  std::vector<std::vector<uint32_t>> chains;  // names whose mutual order is fixed
+  std::vector<uint32_t> chain_of;             // per name; kNoChain
+  std::vector<uint32_t> position;             // per name, in its chain
+  std::vector<uint32_t> leaves;               // value formulas of language regions
+  std::vector<KeyClass> classes;
+  bool classes_known = false;
+  bool limited = false;          // some class has finitely many keys
+  Bits required;                 // by the static part
+  std::vector<FormulaId> value;  // per name, by the static part
+  std::vector<uint8_t> ok;       // per name: 0 unknown, 1 no, 2 yes
+  std::vector<FormulaId> class_value;
+
+  bool pure() const { return rest == FormulaSpace::yes(); }
+  std::size_t words() const { return (names.size() + 63) / 64 + 1; }  // of a bitset over the names
+  uint32_t find(std::string_view text) const;                         // kNoName when unknown
+};
+
+// A conjunction of a plan by what its parts speak of.
+struct Parts {
+  std::vector<FormulaId> kids;
+  std::vector<uint32_t> open;                                   // kids that do not close yet
+  std::vector<uint32_t> wide;                                   // kids with a region that is no list of names
+  std::unordered_map<uint32_t, std::vector<uint32_t>> by_name;  // name -> kids with a list that holds it
+  std::vector<uint32_t> touched(uint32_t name) const;           // kids that may change by the name, sorted
+};
+
+class Plans {
+ public:
+  explicit Plans(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {}
+
+  uint32_t plan_of(FormulaId p);
+  FormulaId without_order(FormulaId p);
+  Plan& operator[](uint32_t id) { return *plans_[id]; }
+  const Plan& operator[](uint32_t id) const { return *plans_[id]; }
+  std::size_t size() const { return plans_.size(); }
+
+  void find_classes(Plan& plan);  // before anything is asked of a class
+  FormulaId class_value(Plan& plan, uint32_t cls);
+  bool name_ok(Plan& plan, uint32_t name);
+  // Does a region hold a name, or (name = kNoName) the keys of a class?
+  bool hits(const Plan& plan, RegionId r, uint32_t name, uint32_t cls);
+  FormulaId derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls);
+  // Names that can no longer be written leave every finite region.
+  FormulaId forget(const Plan& plan, FormulaId p, const Bits& gone);
+  std::shared_ptr<const Parts> parts(uint32_t plan, FormulaId p);
+  // The known names that the lists of a formula hold; `wide`: other regions occur too.
+  void names_of(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide);
+
+ private:
+  using Memo = FlatMap<uint32_t, FormulaId>;
+  FormulaId derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls, Memo& memo);
+  FormulaId forget(const Plan& plan, FormulaId p, const Bits& gone, Memo& memo);
+  void collect(FormulaId f, Plan& plan, std::vector<uint32_t>& maps, FlatMap<uint32_t, bool>& seen);
+  void collect_region(RegionId r, std::vector<NameId>& names, std::vector<uint32_t>& leaves);
+  void walk_names(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide,
+                  FlatMap<uint32_t, bool>& seen);
+  FormulaId strip_order(FormulaId f, Memo& memo);
+  void order_names(Plan& plan, const std::vector<uint32_t>& maps);
+  void expand_finite(Plan& plan);
+  void count_keys(Plan& plan);
+  void take_apart(Plan& plan);
+  bool limits_members(FormulaId p, FlatMap<uint32_t, bool>& seen);
+
+  Solver& solver_;
+  FormulaSpace& formulas_;
+  std::vector<std::unique_ptr<Plan>> plans_;
+  FlatMap<uint32_t, uint32_t> plan_index_;
+  FlatMap<uint64_t, bool> region_names_;
+  std::unordered_map<uint64_t, std::shared_ptr<const Parts>> parts_;  // the latest
+};
+
+}  // namespace structgen

@@ -1,0 +1,650 @@
+// What may be the next member or item of a value, and whether any value exists.
+//
+// The problem. A schema is a Boolean formula over keywords (schema/formula/formula.h). After some members of
+// an object the parser asks for the next one: which values may it have, and what is asked of the others then?
+// The answer must offer nothing that cannot be completed, whatever allOf, oneOf and not stand around it.
+//
+// The idea, in three steps. restrict() puts in the kind of the value, so atoms of other kinds become true.
+// The derivative by one member replaces each atom by what it says of this member's value, val(v), and what it
+// asks of the others. split() then takes val(v) and the rest apart, into cells: the value satisfies `value`,
+// the rest must meet `rest`. Cells without a value or a completion are dropped. oneOf [{k: "x", n required},
+// {k: "y"}] at key k:
+//
+//     derivative      one of (val("x") and some(n), val("y"))
+//     "x" true        the value is "x"; left is one of (some(n), val("y"))
+//       "y" true      the value is "x" and "y": there is none, dropped
+//       "y" false     a cell: the value is "x" and not "y", the rest is some(n), so n must come
+//     "x" false       a cell: the value is "y" and not "x", the rest is true, so the object may end
+//
+// Whether a value exists (nonempty) is a least fixpoint: a formula that is being decided counts as empty,
+// because a finite value cannot need itself. So {"required": ["next"]} with `next` of the same schema has no
+// value.
+//
+// Invariants.
+// - Answers are exact, or Error(kSchemaTooComplex). attempt() alone turns "too much" into "no", where leaving
+//   out is sound (an arena of subsets).
+// - A yes is stored. A no is stored only if no formula that is still open was asked on the way (low_): the
+//   open one may yet have a value, and then this one may, too.
+// - Cells may overlap. The parser keeps all of them as alternatives.
+// - Memos get an entry when its value is there, and depths are restored when something throws.
+//
+// Costs. All is memoised by formula. A split asks about each val(v) once, so n questions may give 2^n cells;
+// many exactly-one branches go through exclusive(), which makes one cell a rest. Every step is paid with
+// spend(): at most kBudget between two calls of refill(), then the schema is too complex. In an arena of
+// subsets the units of work alone bound it: a limit of its own would end a text that has work left.
+//
+// Rejected.
+// - The whole formula in disjunctive form: exponential in the unions around it, before any of it is needed.
+// - A stored no without the taint: whether a recursive schema has a value would depend on who asked first.
+#include "schema/decide/solve.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "base/undo.h"
+#include "base/work.h"
+#include "schema/decide/object.h"
+#include "schema/decide/unique.h"
+#include "schema/values/witness.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint64_t kBudget = 1'200'000;        // formula steps between two refills
+constexpr uint32_t kMaxDepth = 1'500;          // nested required values
+constexpr uint32_t kMaxRestrictDepth = 2'000;  // nested in-place applicators
+constexpr std::size_t kMaxCells = 3'000;
+constexpr uint32_t kTrialSteps = 200;
+constexpr std::size_t kMaxRivals = 2;  // branches that may hold beside one of exactly-one
+// An exactly-one with at least this many branches that ask about the value, and as many different questions,
+// is tried in `exclusive` before `split_by_truth`.
+constexpr uint32_t kManyBranches = 6;
+}  // namespace
+
+Solver::Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Texts& texts,
+               Numbers& numbers)
+    : lowering_(lowering),
+      formulas_(formulas),
+      regexes_(regexes),
+      texts_(texts),
+      numbers_(numbers),
+      objects_(std::make_unique<Objects>(*this)),
+      unique_(std::make_unique<Unique>(*this)) {}
+
+Solver::~Solver() = default;
+
+std::size_t Solver::byte_size() const {
+  return objects_->byte_size() + unique_->byte_size() + restricted_.byte_size() + nonempty_.byte_size() +
+         array_productive_.byte_size() + unknown_.byte_size();
+}
+
+void Solver::spend(uint32_t steps) {
+  charge(steps);
+  spent_ += steps;
+  if (spent_ > kBudget && !subset())
+    throw Error(ErrorKind::kSchemaTooComplex, "the combination of subschemas is too large to decide exactly");
+}
+
+// ---- restriction ----
+
+// Whether a broken reference has a say on the value: what it means is not known, so neither the formula nor
+// its negation can be relied on.
+bool Solver::unknown(FormulaId v) {
+  if (!lowering_.schemas().any_broken() && !lowering_.any_broken()) return false;
+  check_depth();
+  if (const auto* known = unknown_.find(v.v)) return *known != 0;
+  spend();
+  unknown_.emplace(v.v, 0);                   // what stands on a loop of dynamic references says nothing new
+  Undo forget([&] { unknown_.erase(v.v); });  // an error is no answer
+  const Formula f = formulas_[v];
+  bool out = false;
+  if (f.op == Op::kSchema) out = lowering_.broken(f.a) || unknown(lowering_.lower(f.a));
+  for (uint32_t i = 0; i < f.n && !out; ++i) out = unknown(f.kids[i]);
+  forget.keep();
+  unknown_[v.v] = out;
+  return out;
+}
+
+namespace {
+struct Looping {
+  uint32_t location;
+};
+}  // namespace
+
+// A loop of dynamic references shows while it is followed. What was begun then is begun again, with the
+// schema that it leads back to broken: what was asked of a negation before may have another answer.
+FormulaId Solver::restrict(FormulaId v, Kind k) {
+  if (restrict_depth_ > 0) return restrict_once(v, k);
+  for (;;) try {
+      return restrict_once(v, k);
+    } catch (const Looping& loop) {
+      lowering_.loops(loop.location);
+      unknown_.clear();
+    }
+}
+
+FormulaId Solver::restrict_once(FormulaId v, Kind k) {
+  check_depth();
+  const Formula f = formulas_[v];
+  const OpRow& row = formulas_.row(v);
+  if (row.family == Family::kConstant) return v;
+  if (row.about) return *row.about == k ? v : FormulaSpace::yes();
+  if (f.op == Op::kTypes) return f.a & kind_bit(k) ? FormulaSpace::yes() : FormulaSpace::no();
+  if (formulas_.is_number_set(v)) return k == Kind::kNumber ? v : FormulaSpace::yes();
+  const uint64_t key = (static_cast<uint64_t>(v.v) << 3) | static_cast<uint64_t>(k);
+  if (const auto* known = restricted_.find(key)) return *known;
+  if (f.op == Op::kSchema && !restricting_.emplace(key, true).second) throw Looping{f.a};
+  ++restrict_depth_;
+  const Undo leave([&] {
+    --restrict_depth_;
+    if (f.op == Op::kSchema) restricting_.erase(key);
+  });
+  if (restrict_depth_ > kMaxRestrictDepth)
+    throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply");
+  spend();
+  FormulaId out;
+  if (f.op == Op::kSchema)
+    out = lowering_.broken(f.a) ? FormulaSpace::no() : restrict(lowering_.lower(f.a), k);
+  else if (f.op == Op::kNot)
+    out = unknown(f.kids[0]) ? FormulaSpace::no() : formulas_.negate(restrict(f.kids[0], k));
+  else if (f.op == Op::kOne && unknown(v))
+    out = FormulaSpace::no();
+  else
+    out = formulas_.map_kids(v, [&](FormulaId kid) { return restrict(kid, k); });
+  restricted_.emplace(key, out);
+  return out;
+}
+
+// ---- non-emptiness ----
+
+// The first schema that the formula names.
+bool Solver::schema_of(FormulaId v, uint32_t levels, uint32_t& location) const {
+  const Formula& f = formulas_[v];
+  if (f.op == Op::kSchema) {
+    location = f.a;
+    return true;
+  }
+  if (levels == 0) return false;
+  for (FormulaId k : formulas_.kids(v))
+    if (schema_of(k, levels - 1, location)) return true;
+  return false;
+}
+
+bool Solver::nonempty(FormulaId v) {
+  check_depth();
+  if (v == FormulaSpace::yes()) return true;
+  if (v == FormulaSpace::no()) return false;
+  if (const auto* known = nonempty_.find(v.v)) return *known == 2;
+  if (const uint32_t* depth = open_.find(v.v)) {
+    low_ = std::min(low_, *depth);
+    return false;
+  }
+  if (depth_ >= kMaxDepth)
+    throw Error(ErrorKind::kSchemaTooComplex, "required values nest too deeply to decide whether any exists");
+  spend();
+  const uint32_t before = low_, mine = depth_++;
+  low_ = kClean;
+  open_.emplace(v.v, mine);
+  const auto forget = [&] {
+    open_.erase(v.v);
+    depth_ = mine;
+  };
+  bool result = false;
+  try {
+    result = compute_nonempty(v);
+  } catch (Error& e) {
+    forget();
+    low_ = before;
+    if (uint32_t at = 0; schema_of(v, 3, at)) e.in_schema(at);
+    throw;
+  } catch (...) {
+    forget();
+    low_ = before;
+    throw;
+  }
+  forget();
+  if (result) {
+    nonempty_.emplace(v.v, 2);
+    low_ = before;
+  } else if (low_ >= mine) {
+    nonempty_.emplace(v.v, 1);
+    low_ = before;
+  } else {
+    low_ = std::min(low_, before);
+  }
+  return result;
+}
+
+bool Solver::compute_nonempty(FormulaId v) {
+  if (plainly_nonempty(v)) return true;
+  FirstLimit unsure;  // one kind with a value decides, whatever the others are
+  for (Kind k :
+       {Kind::kNull, Kind::kTrue, Kind::kFalse, Kind::kString, Kind::kNumber, Kind::kArray, Kind::kObject})
+    if (unsure.otherwise(false, [&] { return kind_nonempty(v, k); })) return true;
+  unsure.rethrow();
+  return false;
+}
+
+bool Solver::kind_nonempty(FormulaId v, Kind k) {
+  const FormulaId p = restrict(v, k);
+  if (p == FormulaSpace::no()) return false;
+  if (p == FormulaSpace::yes()) return true;
+  switch (k) {
+    case Kind::kString:
+      return structgen::plainly_nonempty(formulas_, p) || texts_.decided(p) != RegexArena::empty();
+    case Kind::kNumber:
+      return structgen::plainly_nonempty(formulas_, p) || numbers_.language(p) != RegexArena::empty();
+    case Kind::kArray: return array_productive(p);
+    case Kind::kObject: return objects_->productive(p);
+    default: return false;  // null, true and false restrict to yes or no
+  }
+}
+
+bool Solver::closes(FormulaId p) const {
+  check_depth();
+  const OpRow& row = formulas_.row(p);
+  if (row.family != Family::kConnective) return row.closes;
+  const std::span<const FormulaId> kids = formulas_.kids(p);
+  const auto holds = [&](FormulaId k) { return closes(k); };
+  if (row.op == Op::kAnd) return std::ranges::all_of(kids, holds);
+  if (row.op == Op::kOr) return std::ranges::any_of(kids, holds);
+  return row.op == Op::kOne ? std::ranges::count_if(kids, holds) == 1 : !closes(kids[0]);
+}
+
+// ---- splitting ----
+
+FormulaId Solver::substitute(FormulaId x, FormulaId value, bool truth, FlatMap<uint32_t, FormulaId>& memo) {
+  const Formula f = formulas_[x];
+  if (!(f.has & kHasVal)) return x;
+  if (f.op == Op::kVal) return f.a == value.v ? (truth ? FormulaSpace::yes() : FormulaSpace::no()) : x;
+  if (const auto* known = memo.find(x.v)) return *known;
+  spend();
+  const FormulaId out = formulas_.map_kids(x, [&](FormulaId k) { return substitute(k, value, truth, memo); });
+  memo.emplace(x.v, out);
+  return out;
+}
+
+FormulaId Solver::first_val(FormulaId x) const {
+  while (formulas_[x].op != Op::kVal) {
+    for (FormulaId k : formulas_.kids(x))
+      if (formulas_[k].has & kHasVal) {
+        x = k;
+        break;
+      }
+  }
+  return FormulaId{formulas_[x].a};
+}
+
+bool Solver::value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest) {
+  std::vector<FormulaId> values, rests;
+  const std::span<const FormulaId> kids = formulas_.conjuncts(f);
+  const std::vector<FormulaId> list(kids.begin(), kids.end());
+  for (FormulaId k : list) {
+    const Formula u = formulas_[k];
+    if (!(u.has & kHasVal))
+      rests.push_back(k);
+    else if (u.op == Op::kVal)
+      values.push_back(FormulaId{u.a});
+    else if (u.op == Op::kNot && formulas_[u.kids[0]].op == Op::kVal)
+      values.push_back(formulas_.deny(FormulaId{formulas_[u.kids[0]].a}));
+    else
+      return false;
+  }
+  value = formulas_.all_of(values);
+  rest = formulas_.all_of(rests);
+  return true;
+}
+
+// Exactly one of many branches "the value is in V_i and the rest meets R_i". Splitting by the truth of every
+// V_i gives up to 2^n cells. This gives one cell for each R_i (cells may overlap: the parser is
+// nondeterministic). A cell denies only the branches that can hold beside its own: those whose R_j the R_i
+// does not exclude and, where these are more than kMaxRivals, whose V_j the V_i does not exclude either.
+// False where no way is good.
+bool Solver::exclusive(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
+  FormulaId one = FormulaSpace::no();
+  std::vector<FormulaId> others;
+  for (FormulaId k : formulas_.conjuncts(d)) {
+    const Formula& f = formulas_[k];
+    if (one == FormulaSpace::no() && f.op == Op::kOne && (f.has & kHasVal) && f.n >= kManyBranches)
+      one = k;
+    else
+      others.push_back(k);
+  }
+  if (one == FormulaSpace::no()) return false;
+  // Branches that this value says nothing about: either none of them holds, or one and none of the rest.
+  std::vector<FormulaId> parts, untouched;
+  for (FormulaId k : formulas_.kids(one)) (formulas_[k].has & kHasVal ? parts : untouched).push_back(k);
+  if (parts.size() < kManyBranches) return false;
+  struct Group {
+    FormulaId rest, one, any;
+    std::vector<FormulaId> values;
+  };
+  std::vector<Group> groups;
+  std::unordered_map<uint32_t, std::size_t> index;
+  std::unordered_set<uint32_t> distinct;
+  for (FormulaId k : parts) {
+    FormulaId v, r;
+    if (!value_and_rest(k, v, r)) return false;
+    const auto [it, fresh] = index.try_emplace(r.v, groups.size());
+    if (fresh) groups.push_back({r, {}, {}, {}});
+    groups[it->second].values.push_back(v);
+    distinct.insert(v.v);
+  }
+  if (judges.trial || distinct.size() < kManyBranches) return false;
+  const std::vector<FormulaId> given = others;
+  others.push_back(formulas_.negate(formulas_.any_of(untouched)));
+  std::vector<FormulaId> plain = others;
+  std::erase_if(plain, [&](FormulaId k) { return (formulas_[k].has & kHasVal) != 0; });
+  const FormulaId beside = formulas_.all_of(plain);
+  // The others whose rest can hold beside that of a group; false once there are too many.
+  std::vector<std::vector<std::size_t>> rivals(groups.size());
+  const auto find_rivals = [&](bool by_value) {
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      rivals[i].clear();
+      const Group& g = groups[i];
+      if (by_value && !nonempty(g.one)) continue;
+      const FormulaId rest = formulas_.both(beside, g.rest);
+      for (std::size_t j = 0; j < groups.size(); ++j) {
+        if (j == i || (by_value && !nonempty(formulas_.both(g.one, groups[j].any)))) continue;
+        if (judges.possible(formulas_.both(rest, groups[j].rest))) rivals[i].push_back(j);
+        if (rivals[i].size() > kMaxRivals) return false;
+      }
+    }
+    return true;
+  };
+  // Rests tell the branches apart where each asks for another constant, whatever the values are.
+  bool few = find_rivals(false);
+  if (!few) {
+    // Most values tell the branches apart, and then truth values make fewer cells.
+    uint32_t steps = kTrialSteps;
+    std::vector<Cell> cells;
+    Judges trial = judges;
+    trial.trial = &steps;
+    split_by_truth(d, value, trial, cells);
+    if (steps > 0) {
+      for (const Cell& c : cells) add_cell(c, out);
+      return true;
+    }
+  }
+  for (Group& g : groups) {
+    g.one = formulas_.both(value, formulas_.one_of(g.values, false));
+    g.any = formulas_.any_of(g.values);
+  }
+  few = few || find_rivals(true);
+  if (few) {
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      std::vector<FormulaId> rest = others;
+      rest.push_back(groups[i].rest);
+      for (std::size_t j : rivals[i])
+        rest.push_back(formulas_.either(formulas_.negate(formulas_.val(groups[j].any)),
+                                        formulas_.negate(groups[j].rest)));
+      split(formulas_.all_of(rest), groups[i].one, judges, out);
+    }
+    if (!untouched.empty()) {
+      std::vector<FormulaId> rest = given;
+      rest.push_back(formulas_.one_of(untouched, true));
+      for (const Group& g : groups)
+        rest.push_back(formulas_.either(formulas_.negate(formulas_.val(g.any)), formulas_.negate(g.rest)));
+      split(formulas_.all_of(rest), value, judges, out);
+    }
+    return true;
+  }
+  if (!untouched.empty()) return false;
+  // Too many go together: one cell for each possible set of rests that hold. Of optional discriminators,
+  // say, either one or all of them hold.
+  std::vector<Cell> leaves;
+  std::vector<FormulaId> values;
+  const std::function<bool(std::size_t, FormulaId)> choose = [&](std::size_t i, FormulaId rest) {
+    if (!judges.possible(rest)) return true;
+    if (i == groups.size()) {
+      leaves.push_back({formulas_.one_of(values, false), rest});
+      return leaves.size() <= 2 * groups.size() + 16;
+    }
+    const std::size_t n = values.size();
+    values.insert(values.end(), groups[i].values.begin(), groups[i].values.end());
+    if (!choose(i + 1, formulas_.both(rest, groups[i].rest))) return false;
+    values.resize(n);
+    return choose(i + 1, formulas_.both(rest, formulas_.negate(groups[i].rest)));
+  };
+  if (!choose(0, beside)) return false;
+  for (const Cell& c : leaves) {
+    std::vector<FormulaId> rest = others;
+    rest.push_back(c.rest);
+    split(formulas_.all_of(rest), formulas_.both(value, c.value), judges, out);
+  }
+  return true;
+}
+
+void Solver::add_cell(Cell cell, std::vector<Cell>& out) {
+  for (Cell& c : out)
+    if (c.rest == cell.rest) {
+      c.value = formulas_.either(c.value, cell.value);
+      return;
+    }
+  out.push_back(cell);
+  if (out.size() > kMaxCells)
+    throw Error(ErrorKind::kSchemaTooComplex, "a member's subschemas overlap in too many ways");
+}
+
+void Solver::split(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
+  check_depth();
+  if (judges.trial && (*judges.trial == 0 || --*judges.trial == 0)) return;
+  if (judges.enough && *judges.enough) return;
+  // Asserted values first: they cost no branching.
+  for (bool again = true; again;) {
+    again = false;
+    if (d == FormulaSpace::no()) return;
+    std::vector<std::pair<FormulaId, bool>> units;
+    for (FormulaId k : formulas_.conjuncts(d)) {
+      const Formula& u = formulas_[k];
+      if (u.op == Op::kVal)
+        units.emplace_back(FormulaId{u.a}, true);
+      else if (u.op == Op::kNot && formulas_[u.kids[0]].op == Op::kVal)
+        units.emplace_back(FormulaId{formulas_[u.kids[0]].a}, false);
+    }
+    if (units.empty()) break;
+    again = true;
+    std::vector<FormulaId> parts{value};
+    for (const auto& [v, truth] : units) parts.push_back(truth ? v : formulas_.deny(v));
+    value = formulas_.all_of(parts);
+    if (value == FormulaSpace::no()) return;
+    for (const auto& [v, truth] : units) {
+      FlatMap<uint32_t, FormulaId> memo;
+      d = substitute(d, v, truth, memo);
+    }
+  }
+  const auto holds = [&](auto&& f) { return judges.leave_out ? attempt(false, f) : f(); };
+  if (d == FormulaSpace::no() || !holds([&] { return nonempty(value); })) return;
+  spend();
+  if (!(formulas_[d].has & kHasVal)) {
+    if (!holds([&] { return judges.productive(d); })) return;
+    return add_cell({value, d}, out);
+  }
+  if (formulas_[d].op == Op::kOr) {  // stays nondeterminism
+    const std::vector<FormulaId> kids(formulas_.kids(d).begin(), formulas_.kids(d).end());
+    for (FormulaId k : kids) split(k, value, judges, out);
+    return;
+  }
+  if (exclusive(d, value, judges, out)) return;
+  split_by_truth(d, value, judges, out);
+}
+
+void Solver::split_by_truth(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out) {
+  const FormulaId v = first_val(d);
+  for (bool truth : {true, false}) {
+    FlatMap<uint32_t, FormulaId> memo;
+    const FormulaId branch_value = formulas_.both(value, truth ? v : formulas_.deny(v));
+    split(substitute(d, v, truth, memo), branch_value, judges, out);
+  }
+}
+
+bool Solver::branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& literal,
+                    std::vector<FormulaId>& others) {
+  const std::span<const FormulaId> kids = formulas_.conjuncts(p);
+  // A literal is the narrower choice; take one if there is any.
+  FormulaId chosen = FormulaSpace::no();
+  bool found = false;
+  for (FormulaId k : kids) {
+    if (closes(k)) continue;
+    const Op op = formulas_[k].op;
+    const bool is_literal = op == Op::kSome || op == Op::kItemSome;
+    if (!found || is_literal) {
+      chosen = k;
+      found = true;
+      if (is_literal) break;
+    }
+  }
+  others.clear();
+  for (FormulaId k : kids)
+    if (k != chosen) others.push_back(k);
+  const Formula f = formulas_[chosen];
+  if (f.op == Op::kSome || f.op == Op::kItemSome) {
+    literal = chosen;
+    return false;
+  }
+  const auto with = [&](FormulaId x) {
+    std::vector<FormulaId> all = others;
+    all.push_back(x);
+    return formulas_.all_of(all);
+  };
+  branches.clear();
+  if (f.op == Op::kOr) {
+    for (uint32_t i = 0; i < f.n; ++i) branches.push_back(with(f.kids[i]));
+    return true;
+  }
+  // Exactly one, or its negation: none, or two of them.
+  const bool negated = f.op == Op::kNot;
+  const FormulaId one = negated ? f.kids[0] : chosen;
+  const std::vector<FormulaId> parts(formulas_.kids(one).begin(), formulas_.kids(one).end());
+  spend(static_cast<uint32_t>(parts.size() * parts.size()));
+  if (!negated) {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      std::vector<FormulaId> all;
+      for (std::size_t j = 0; j < parts.size(); ++j)
+        all.push_back(i == j ? parts[j] : formulas_.negate(parts[j]));
+      branches.push_back(with(formulas_.all_of(all)));
+    }
+    return true;
+  }
+  branches.push_back(with(formulas_.negate(formulas_.any_of(parts))));
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    for (std::size_t j = i + 1; j < parts.size(); ++j)
+      branches.push_back(with(formulas_.both(parts[i], parts[j])));
+  return true;
+}
+
+// ---- arrays ----
+
+// The derivative by one item: index ranges move down by one, those that start at 0 ask for its value.
+FormulaId Solver::shift(FormulaId p, FlatMap<uint32_t, FormulaId>& memo) {
+  const Formula f = formulas_[p];
+  const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
+  const FormulaId v{f.b};
+  const OpRow& row = formulas_.row(p);
+  if (row.family == Family::kConstant || row.family == Family::kUnique) return p;  // unique.h sees to it
+  if (row.family == Family::kItems) {
+    const FormulaId rest = formulas_.items(row.count, first, end, v, f.c);
+    if (f.a > 0) return rest;
+    return formulas_.counted(
+        row.count, v, rest, [&](int64_t n) { return formulas_.items(row.count, first, end, v, n); }, f.c);
+  }
+  if (const auto* known = memo.find(p.v)) return *known;
+  spend();
+  const FormulaId out = formulas_.map_kids(p, [&](FormulaId k) { return shift(k, memo); });
+  memo.emplace(p.v, out);
+  return out;
+}
+
+std::vector<Cell> Solver::array_cells(FormulaId p) {
+  check_depth();
+  FlatMap<uint32_t, FormulaId> memo;
+  std::vector<Cell> out;
+  const Judge judge = [&](FormulaId rest) { return array_productive(rest); };
+  split(shift(p, memo), FormulaSpace::yes(), {judge, judge, nullptr, nullptr, true}, out);
+  return out;
+}
+
+std::vector<ItemCell> Solver::item_cells(FormulaId p) {
+  if (formulas_[p].has & kHasUnique) return unique_->cells(p);
+  std::vector<ItemCell> out;
+  for (const Cell& c : array_cells(p)) out.push_back({c.value, c.rest, false});
+  return out;
+}
+
+// Conjunctions of "every item in a range" and "at least n items": decided range by range.
+bool Solver::simple_array(FormulaId p, bool& result) {
+  const std::span<const FormulaId> kids = formulas_.conjuncts(p);
+  uint32_t need = 0;
+  std::vector<uint32_t> bounds{0};
+  for (FormulaId k : kids) {
+    const Formula& l = formulas_[k];
+    if (l.op == Op::kItemAll) {
+      bounds.push_back(l.a);
+      bounds.push_back(l.d);
+    } else if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1) {
+      // Item l.a must exist and satisfy l.b: same as need > l.a and an item_all on that index.
+      need = std::max(need, l.d);
+      bounds.push_back(l.a);
+      bounds.push_back(l.d);
+    } else {
+      return false;
+    }
+  }
+  std::sort(bounds.begin(), bounds.end());
+  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+  result = true;
+  for (uint32_t at : bounds) {
+    if (at >= need) break;
+    std::vector<FormulaId> here;
+    for (FormulaId k : kids) {
+      const Formula& l = formulas_[k];
+      if (l.a <= at && at < l.d) here.push_back(FormulaId{l.b});
+    }
+    if (!nonempty(formulas_.all_of(here))) {
+      result = false;
+      break;
+    }
+  }
+  return true;
+}
+
+bool Solver::array_productive(FormulaId p) {
+  check_depth();
+  if (p == FormulaSpace::no()) return false;
+  if (closes(p)) return true;
+  if (const auto* known = array_productive_.find(p.v)) return *known == 2;
+  const uint32_t before = low_;
+  low_ = kClean;
+  bool result = false;
+  if (formulas_[p].has & kHasUnique)
+    result = unique_->productive(p);
+  else if (!simple_array(p, result))
+    result = search_array(p);
+  if (result || low_ == kClean) array_productive_.emplace(p.v, result ? 2 : 1);
+  low_ = result ? before : std::min(low_, before);
+  return result;
+}
+
+// Breadth-first over residuals: positions matter, so no conjunct can be taken alone.
+bool Solver::search_array(FormulaId p) {
+  check_depth();
+  std::vector<FormulaId> queue{p};
+  std::unordered_set<uint32_t> seen{p.v};
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    FlatMap<uint32_t, FormulaId> memo;
+    std::vector<Cell> cells;
+    const Judge judge = [](FormulaId) { return true; };
+    split(shift(queue[i], memo), FormulaSpace::yes(), {judge, judge}, cells);
+    for (const Cell& c : cells) {
+      bool simple_result = false;
+      if (closes(c.rest) || (simple_array(c.rest, simple_result) && simple_result)) return true;
+      if (seen.insert(c.rest.v).second) queue.push_back(c.rest);
+    }
+    spend(10);
+  }
+  return false;
+}
+
+}  // namespace structgen

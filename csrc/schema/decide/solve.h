@@ -1,0 +1,159 @@
+// What a formula allows: restriction to a kind, derivation by one member, and whether any value exists.
+//
+// In: formulas. Out: typed formulas, cells (value formula, rest) and yes/no answers that are exact.
+// nonempty() is a least fixpoint: a formula in progress counts as empty. A negative answer is stored only
+// if no open ancestor was consulted ("taint"); positive answers always are. Cost: memoised; every search
+// runs under one budget and ends in kSchemaTooComplex past it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/flat_map.h"
+#include "base/work.h"
+#include "schema/formula/formula.h"
+#include "schema/lower/lower.h"
+#include "schema/values/numbers.h"
+#include "schema/values/texts.h"
+
+namespace structgen {
+
+// One way to go on: the member's value satisfies `value`, what remains is `rest`.
+struct Cell {
+  FormulaId value;
+  FormulaId rest;
+};
+
+class Objects;
+class Unique;
+struct ItemCell;
+
+class Solver {
+ public:
+  Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Texts& texts, Numbers& numbers);
+  ~Solver();
+
+  FormulaId restrict(FormulaId v, Kind k);
+  bool nonempty(FormulaId v);
+  // Strings that satisfy v (body and closing quote).
+  RegexId strings(FormulaId v) { return texts_.decided(restrict(v, Kind::kString)); }
+  RegexId numbers(FormulaId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
+  bool closes(FormulaId typed) const;  // no further member is needed
+  // f(), or `otherwise` where it is too much to tell, or a reference is found to lead nowhere, and the arena
+  // is one of subsets. For what may be left out: an answer "no" here must never allow anything.
+  template <class T, class F>
+  T attempt(T otherwise, F&& f);
+
+  // ---- arrays ----
+  bool array_productive(FormulaId p);
+  std::vector<Cell> array_cells(FormulaId p);     // of a formula without kUnique
+  std::vector<ItemCell> item_cells(FormulaId p);  // of any array formula
+
+  // ---- shared with objects ----
+  // Splits a derivative (which may contain kVal) into cells.
+  using Judge = std::function<bool(FormulaId)>;
+  struct Judges {
+    Judge productive;              // can what is left be completed?
+    Judge possible;                // a cheaper question: false only where it cannot; see `exclusive`
+    const bool* enough = nullptr;  // set by a caller who needs no more cells
+    uint32_t* trial = nullptr;     // steps left before the caller turns to another way
+    bool leave_out = false;        // cells that are too much to tell, see attempt(): not for a search
+  };
+  void split(FormulaId derivative, FormulaId value, const Judges& judges, std::vector<Cell>& out);
+  // Alternatives of the first conjunct that is not yet met: each is p with one of its branches chosen.
+  // Empty when p waits for a counting literal only; that literal is returned.
+  bool branch(FormulaId p, std::vector<FormulaId>& branches, FormulaId& literal,
+              std::vector<FormulaId>& others);
+  // A derivative as "the value satisfies `value`, and `rest`". False where the two do not come apart.
+  bool value_and_rest(FormulaId f, FormulaId& value, FormulaId& rest);
+  void spend(uint32_t steps = 1);
+  void refill() { spent_ = 0; }
+  // The first schema that a formula names, in so many levels of it: where an error of it is.
+  bool schema_of(FormulaId v, uint32_t levels, uint32_t& location) const;
+  bool subset() const { return regexes_.subset(); }
+  void leave_out() { ++left_out_; }
+  uint64_t left_out() const { return left_out_; }
+  // Before an answer without an alternative is remembered. `before` is left_out() when its making began: what
+  // was left out since then may be all there is, and more work may tell.
+  void refuse_starved(bool empty, uint64_t before) const {
+    if (empty && left_out_ != before)
+      throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");
+  }
+  // True while the running search consulted an open ancestor: do not store a negative answer then, because
+  // the ancestor may still turn out to have a value.
+  bool tainted() const { return low_ != kClean; }
+
+  Objects& objects() const { return *objects_; }
+  std::size_t byte_size() const;  // of what is remembered of formulas, objects and arrays
+  Unique& unique() const { return *unique_; }
+  FormulaSpace& formulas() { return formulas_; }
+  RegexArena& regexes() { return regexes_; }
+  Texts& texts() { return texts_; }
+  Lowering& lowering() { return lowering_; }
+
+ private:
+  FormulaId restrict_once(FormulaId v, Kind k);
+  static constexpr uint32_t kClean = 0xFFFFFFFFu;
+  bool compute_nonempty(FormulaId v);
+  bool plainly_nonempty(FormulaId v);  // witness.cc
+  bool plain_object(FormulaId v);
+  int holds(RegionId region, NameId name) const;
+  bool unknown(FormulaId v);
+  bool kind_nonempty(FormulaId v, Kind k);
+  FormulaId shift(FormulaId p, FlatMap<uint32_t, FormulaId>& memo);
+  bool simple_array(FormulaId p, bool& result);
+  bool search_array(FormulaId p);
+  FormulaId substitute(FormulaId f, FormulaId value, bool truth, FlatMap<uint32_t, FormulaId>& memo);
+  FormulaId first_val(FormulaId f) const;
+  void split_by_truth(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out);
+  void add_cell(Cell cell, std::vector<Cell>& out);
+  bool exclusive(FormulaId d, FormulaId value, const Judges& judges, std::vector<Cell>& out);
+  FormulaId relevant(FormulaId f, Kind k);
+
+  Lowering& lowering_;
+  FormulaSpace& formulas_;
+  RegexArena& regexes_;
+  Texts& texts_;
+  Numbers& numbers_;
+  std::unique_ptr<Objects> objects_;
+  std::unique_ptr<Unique> unique_;
+  FlatMap<uint64_t, FormulaId> restricted_;
+  FlatMap<uint64_t, bool> restricting_;
+  FlatMap<uint32_t, bool> unknown_;
+  FlatMap<uint32_t, uint8_t> nonempty_;  // 1 no, 2 yes
+  FlatMap<uint32_t, uint32_t> open_;     // formula -> depth
+  FlatMap<uint32_t, uint8_t> array_productive_;
+  uint32_t depth_ = 0;
+  uint32_t restrict_depth_ = 0;
+  uint32_t low_ = kClean;  // smallest depth of an open formula consulted
+  uint64_t spent_ = 0;
+  uint64_t left_out_ = 0;
+};
+
+template <class T, class F>
+T Solver::attempt(T otherwise, F&& f) {
+  if (!subset()) return f();
+  const uint64_t spent = std::exchange(spent_, 0);
+  const uint32_t depth = depth_, restricting = restrict_depth_, low = low_;
+  const WorkScope part(meter.task(), regexes_.share());
+  try {
+    T out = f();
+    spent_ = spent;
+    return out;
+  } catch (const Error& e) {
+    if (!e.is_limit() && e.kind() != ErrorKind::kGrammar && e.kind() != ErrorKind::kUnsupportedSchema) throw;
+  }
+  spent_ = spent;
+  depth_ = depth;
+  restrict_depth_ = restricting;
+  low_ = low;
+  leave_out();
+  return otherwise;
+}
+
+}  // namespace structgen

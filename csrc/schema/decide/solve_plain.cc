@@ -1,0 +1,116 @@
+// Formulas that plainly hold for some value: no restriction and no plan is made for those (Solver).
+//
+// In: a formula of any value. Out: true where a value is seen at once, false where the solver has to look.
+// Cost: linear in the formula's atoms. Most schemas are a type with at most one condition, or an object whose
+// required members are such: of {"required": ["a"], "properties": {"a": {"type": "string"}}} the object with
+// `a` and nothing else is seen without a plan of its keys.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/depth.h"
+#include "base/utf8.h"
+#include "schema/decide/solve.h"
+#include "schema/values/witness.h"
+
+namespace structgen {
+
+bool Solver::plainly_nonempty(FormulaId v) {
+  check_depth();
+  if (const Formula& s = formulas_[v]; s.op == Op::kSchema) {
+    if (lowering_.broken(s.a)) return false;
+    v = lowering_.lower(s.a);
+  }
+  uint32_t mask = kAllKinds, conditions[kKinds] = {};
+  for (FormulaId k : formulas_.conjuncts(v)) {
+    const Formula& f = formulas_[k];
+    const OpRow& row = structgen::row(f.op);
+    if (f.op == Op::kTypes) {
+      mask &= f.a;
+      continue;
+    }
+    if (row.closes) continue;  // of the empty object or array
+    if (!row.about) return false;
+    const bool alone = row.family == Family::kNumber ||
+                       (row.family == Family::kText && structgen::plainly_nonempty(formulas_, k));
+    conditions[static_cast<int>(*row.about)] += alone ? 1 : 2;
+  }
+  for (int k = 0; k < kKinds; ++k)
+    if ((mask >> k & 1) && conditions[k] <= 1) return true;
+  return (mask & kind_bit(Kind::kObject)) && plain_object(v);
+}
+
+// The object with the required members and no other: there is one where each has at most one condition, and
+// that holds for some value.
+bool Solver::plain_object(FormulaId v) {
+  check_depth();
+  const std::span<const FormulaId> kids = formulas_.conjuncts(v);
+  std::vector<std::pair<NameId, FormulaId>> members;
+  for (FormulaId k : kids) {
+    const Formula& f = formulas_[k];
+    if (f.op != Op::kSome) continue;
+    const Region& r = formulas_.region(RegionId{f.a});
+    if (r.kind != Region::kNames || r.names.size() != 1 || f.c != 1 ||
+        !valid_utf8(formulas_.text(r.names[0])))
+      return false;
+    members.emplace_back(r.names[0], FormulaId{f.b});
+  }
+  std::ranges::sort(members, {}, [](const auto& m) { return m.first; });
+  for (std::size_t i = 1; i < members.size(); ++i)
+    if (members[i].first == members[i - 1].first) return false;
+  const auto meets = [](FormulaId& known, FormulaId more) {
+    if (more == FormulaSpace::yes() || known == more) return true;
+    if (known != FormulaSpace::yes()) return false;
+    known = more;
+    return true;
+  };
+  for (FormulaId k : kids) {
+    const Formula& f = formulas_[k];
+    if (f.op == Op::kMost) {
+      if (f.c < members.size()) return false;
+    } else if (f.op == Op::kAll) {
+      const Region& r = formulas_.region(RegionId{f.a});
+      if (r.kind == Region::kNames) {
+        for (NameId n : r.names) {
+          const auto at = std::ranges::lower_bound(members, n, {}, [](const auto& m) { return m.first; });
+          if (at != members.end() && at->first == n && !meets(at->second, FormulaId{f.b})) return false;
+        }
+        continue;
+      }
+      for (auto& [name, value] : members) {
+        const int in = holds(RegionId{f.a}, name);
+        if (in < 0 || (in > 0 && !meets(value, FormulaId{f.b}))) return false;
+      }
+    }
+  }
+  for (const auto& [name, value] : members)
+    if (!nonempty(value)) return false;
+  return true;
+}
+
+// Whether a region holds a name: 1, 0, or -1 where a pattern would have to be read.
+int Solver::holds(RegionId region, NameId name) const {
+  check_depth();
+  const Region& r = formulas_.region(region);
+  switch (r.kind) {
+    case Region::kAny: return 1;
+    case Region::kNames: return std::ranges::binary_search(r.names, name);
+    case Region::kLanguage: return -1;
+    case Region::kNot: {
+      const int in = holds(r.kids[0], name);
+      return in < 0 ? in : 1 - in;
+    }
+    case Region::kAnd:
+    case Region::kOr: break;
+  }
+  const int deciding = r.kind == Region::kOr;  // the answer of one kid that is the answer of all
+  int out = 1 - deciding;
+  for (RegionId k : r.kids) {
+    const int in = holds(k, name);
+    if (in == deciding) return in;
+    if (in < 0) out = in;
+  }
+  return out;
+}
+
+}  // namespace structgen

@@ -1,0 +1,756 @@
+// uniqueItems: the next item, where it must differ from those before it.
+//
+// The problem. "All items differ" depends on values that were read, and a value that is allowed now may take
+// the only value that a later item can have. Its negation (two items are equal) has to be decided as well.
+//
+// The idea. The values read so far are a set C inside the formula, as an atom unique(C). An item of unique(C)
+// must be outside C and joins it when its text is known (extend). Values that would leave nothing for later
+// items are found by matching the later items with their values. Two items, the first of 1 or 2, the second
+// 1:
+//
+//     cells: the first item is in {1, 2}; left is one item of {1}
+//     match: the second item takes 1, and no other value can stand in for it: 1 is needed (spoilers)
+//     so the first cell's value is {1, 2} without {1}, which is 2
+//     extend(rest, "2"): unique({2}) and an item of {1}
+//     cells: {1} without {2}, which is 1
+//
+// The sections of this file: normal form (a formula as "unique(C) and Q" or "not unique(C) and Q"), captured
+// values, the values of a formula (domain), unique(C), not unique(C).
+//
+// Invariants.
+// - A formula has at most one atom kUnique, because all uniqueItems of one array capture the same items.
+// - Two values are equal in JSON exactly if canonical() gives them one text: keys sorted, numbers as digits
+//   and exponent, strings in one spelling.
+// - C is a list of sorted chunks whose sizes double, so equal sets that were read in one order share chunks.
+// - plain_cells() and reachable() may return scratch space where the answer may not be stored: callers copy.
+//
+// Costs. n strings or numbers: n log n to sort, log n atoms in a formula. Arrays and objects as items: O(n)
+// an item. Matching (greedy, then augmenting paths): only items whose values can be listed; an item with more
+// values than the array can use (`abundant`) always finds one and is left out.
+//
+// Rejected.
+// - One atom for each value read: each new formula had n parts, and n items took n^2 memory.
+// - Offering every value outside C: a mask then ran into arrays that could not be completed.
+#include "schema/decide/unique.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <unordered_set>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "base/undo.h"
+#include "base/utf8.h"
+#include "numbers/decimal.h"
+#include "schema/decide/object.h"
+#include "schema/decide/solve.h"
+#include "strings/json_spelling.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kMinCap = 64;  // values enumerated at least
+constexpr std::size_t kMaxReachable = 5'000;
+constexpr uint32_t kMaxValues = 1u << 20;
+}  // namespace
+
+Unique::Unique(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {}
+
+// ---- normal form ----
+
+FormulaId Unique::find_atom(FormulaId f) const {
+  while (formulas_[f].op != Op::kUnique)
+    for (FormulaId k : formulas_.kids(f))
+      if (formulas_[k].has & kHasUnique) {
+        f = k;
+        break;
+      }
+  return f;
+}
+
+FormulaId Unique::assume(FormulaId x, bool truth, FlatMap<uint32_t, FormulaId>& memo) {
+  const Formula f = formulas_[x];
+  if (!(f.has & kHasUnique)) return x;
+  if (f.op == Op::kUnique) return truth ? FormulaSpace::yes() : FormulaSpace::no();
+  if (const auto* known = memo.find(x.v)) return *known;
+  const FormulaId out = formulas_.map_kids(x, [&](FormulaId k) { return assume(k, truth, memo); });
+  memo.emplace(x.v, out);
+  return out;
+}
+
+void Unique::polarity(FormulaId x, bool sign, bool& positive, bool& negative,
+                      FlatMap<uint64_t, bool>& seen) const {
+  check_depth();
+  const Formula& f = formulas_[x];
+  if (!(f.has & kHasUnique) || !seen.emplace(2ull * x.v + sign, true).second) return;
+  if (f.op == Op::kUnique) {
+    (sign ? positive : negative) = true;
+    return;
+  }
+  for (FormulaId k : formulas_.kids(x)) {
+    polarity(k, f.op == Op::kNot ? !sign : sign, positive, negative, seen);
+    if (f.op == Op::kOne) polarity(k, !sign, positive, negative, seen);
+  }
+}
+
+std::vector<FormulaId> Unique::branches(FormulaId p) {
+  if (!(formulas_[p].has & kHasUnique)) return {p};
+  const FormulaId atom = find_atom(p);
+  FlatMap<uint32_t, FormulaId> memo[2];
+  const FormulaId with = assume(p, true, memo[1]), without = assume(p, false, memo[0]);
+  if (with == without) return {with};
+  bool positive = false, negative = false;
+  FlatMap<uint64_t, bool> seen;
+  polarity(p, true, positive, negative, seen);
+  std::vector<FormulaId> out;
+  const auto add = [&](FormulaId condition, FormulaId f) {
+    std::vector<FormulaId> kids{f};
+    if (formulas_[f].op == Op::kOr) kids.assign(formulas_.kids(f).begin(), formulas_.kids(f).end());
+    for (FormulaId k : kids)
+      if (const FormulaId b = formulas_.both(condition, k); b != FormulaSpace::no()) out.push_back(b);
+  };
+  // Where one sign is missing its case implies the other's formula and needs no condition.
+  add(negative && !positive ? FormulaSpace::yes() : atom, with);
+  add(positive && !negative ? FormulaSpace::yes() : formulas_.negate(atom), without);
+  return out;
+}
+
+Unique::Parts Unique::parts(FormulaId p) const {
+  Parts out;
+  out.rest = p;
+  const std::span<const FormulaId> kids = formulas_.conjuncts(p);
+  std::vector<FormulaId> others;
+  for (FormulaId k : kids) {
+    const Formula& f = formulas_[k];
+    if (f.op == Op::kUnique) {
+      out.mode = kUnique;
+      out.list = f.a;
+    } else if (f.op == Op::kNot && formulas_[f.kids[0]].op == Op::kUnique) {
+      out.mode = kRepeat;
+      asked_alike_ = true;
+      out.list = formulas_[f.kids[0]].a;
+    } else {
+      others.push_back(k);
+    }
+  }
+  if (out.mode != kPlain) out.rest = const_cast<FormulaSpace&>(formulas_).all_of(others);
+  return out;
+}
+
+FormulaId Unique::join(Mode mode, uint32_t list, FormulaId rest) {
+  if (mode == kPlain) return rest;
+  const FormulaId atom = formulas_.atom(Op::kUnique, list);
+  return formulas_.both(mode == kUnique ? atom : formulas_.negate(atom), rest);
+}
+
+// ---- captured values ----
+
+// One text for every spelling of a value.
+std::string Unique::canonical(const Json& j, JsonRef node) const {
+  check_depth();
+  switch (j.type(node)) {
+    case JsonType::kNull: return "null";
+    case JsonType::kTrue: return "true";
+    case JsonType::kFalse: return "false";
+    case JsonType::kString: return "\"" + json_body(j.text(node));
+    case JsonType::kNumber: {
+      const Decimal d = Decimal::parse_any(j.text(node));
+      if (d.zero()) return "0";
+      return (d.negative ? "-" : "") + d.digits + "e" + std::to_string(d.exponent);
+    }
+    case JsonType::kArray: {
+      std::string out = "[";
+      for (uint32_t i = 0; i < j.size(node); ++i) {
+        if (i) out += ',';
+        out += canonical(j, j.item(node, i));
+      }
+      return out + "]";
+    }
+    case JsonType::kObject: {
+      std::map<std::string, std::string> members;
+      for (uint32_t i = 0; i < j.size(node); ++i)
+        members["\"" + json_body(j.key(node, i))] = canonical(j, j.item(node, i));
+      std::string out = "{";
+      for (const auto& [key, value] : members) out += (out.size() > 1 ? "," : "") + key + ":" + value;
+      return out + "}";
+    }
+  }
+  return {};
+}
+
+FormulaId Unique::formula_of(const Texts& values) {
+  if (values.empty()) return FormulaSpace::no();
+  std::string text = "[";
+  for (const std::string& v : values) text += (text.size() > 1 ? "," : "") + v;
+  const Json j = Json::parse(text + "]");
+  return solver_.lowering().values(j, 0);
+}
+
+namespace {
+std::size_t bytes_of(const std::vector<std::string>& texts) {
+  std::size_t out = 64;
+  for (const std::string& t : texts) out += sizeof t + (t.capacity() > 15 ? t.capacity() : 0);
+  return out;
+}
+}  // namespace
+
+// Chunks of doubling sizes: n values are sorted into chunks in n log n steps in all, and a list has log n
+// chunks.
+uint32_t Unique::add(uint32_t list, std::string text) {
+  if (contains(list, text)) return list;
+  std::vector<uint32_t> next = lists_[list];
+  Texts merged{std::move(text)};
+  while (!next.empty() && chunks_[next.back()].values.size() <= merged.size()) {
+    const Texts& old = chunks_[next.back()].values;
+    merged.insert(merged.end(), old.begin(), old.end());
+    next.pop_back();
+  }
+  std::sort(merged.begin(), merged.end());
+  const FormulaId f = formula_of(merged);
+  uint32_t chunk = static_cast<uint32_t>(chunks_.size());
+  if (const uint32_t* known = chunk_of_.find(f.v)) {
+    chunk = *known;
+  } else {
+    chunks_.push_back({std::move(merged), f});
+    Undo undo([&] { chunks_.pop_back(); });
+    chunk_of_.emplace(f.v, chunk);
+    undo.keep();
+    held_ += bytes_of(chunks_.back().values);
+  }
+  next.push_back(chunk);
+  return list_index_.find_or_add(
+             hash_words(next, 11), [&](uint32_t i) { return lists_[i + 1] == next; },
+             [&] {
+               lists_.push_back(next);
+               held_ += 24 + 4 * next.size();
+               return static_cast<uint32_t>(lists_.size() - 2);
+             }) +
+         1;
+}
+
+bool Unique::contains(uint32_t list, const std::string& text) const {
+  for (uint32_t c : lists_[list])
+    if (std::binary_search(chunks_[c].values.begin(), chunks_[c].values.end(), text)) return true;
+  return false;
+}
+
+uint32_t Unique::size(uint32_t list) const {
+  std::size_t n = 0;
+  for (uint32_t c : lists_[list]) n += chunks_[c].values.size();
+  return static_cast<uint32_t>(n);
+}
+
+FormulaId Unique::member(uint32_t list) {
+  std::vector<FormulaId> kids;
+  for (uint32_t c : lists_[list]) kids.push_back(chunks_[c].member);
+  return formulas_.any_of(kids);
+}
+
+FormulaId Unique::extend(FormulaId rest, std::string_view text) {
+  const Parts p = parts(rest);
+  const Json j = Json::parse(text);
+  return join(p.mode, add(p.list, canonical(j, 0)), p.rest);
+}
+
+// ---- values of a formula ----
+
+const Unique::Domain& Unique::domain(FormulaId value, uint32_t cap) {
+  check_depth();
+  cap = std::max(cap, kMinCap);
+  uint32_t rounded = kMinCap;
+  while (rounded < cap && rounded < kMaxValues) rounded *= 2;
+  if (cap > kMaxValues) throw Error(ErrorKind::kSchemaTooComplex, "too many distinct items to tell apart");
+  if (const auto it = domains_.find(value.v);
+      it != domains_.end() && (!it->second.abundant || it->second.cap >= cap))
+    return it->second;
+  static const Domain endless{true, kUnbounded, {}};
+  if (value == FormulaSpace::yes()) return endless;
+  // A value that contains values of its own formula: there is no largest one.
+  if (!open_domains_.emplace(value.v, true).second) return endless;
+  Domain d;
+  d.cap = rounded;
+  try {
+    enumerate(value, rounded, d);
+  } catch (...) {
+    open_domains_.erase(value.v);
+    throw;
+  }
+  open_domains_.erase(value.v);
+  if (d.abundant) d.values.clear();
+  std::sort(d.values.begin(), d.values.end());
+  d.values.erase(std::unique(d.values.begin(), d.values.end()), d.values.end());
+  held_ += bytes_of(d.values);
+  return domains_[value.v] = std::move(d);
+}
+
+bool Unique::few(FormulaId value, uint32_t most, std::vector<std::string>& out) {
+  try {
+    const Domain& all = domain(value, most);
+    if (all.abundant || all.values.size() >= most) return false;
+    out = all.values;
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::kSchemaTooComplex) throw;
+    return false;
+  }
+  return true;
+}
+
+void Unique::enumerate(FormulaId value, uint32_t cap, Domain& out) {
+  check_depth();
+  constexpr std::pair<Kind, const char*> kWords[] = {
+      {Kind::kNull, "null"}, {Kind::kTrue, "true"}, {Kind::kFalse, "false"}};
+  for (const auto& [kind, word] : kWords)
+    if (solver_.restrict(value, kind) == FormulaSpace::yes()) out.values.emplace_back(word);
+  RegexArena& regexes = solver_.regexes();
+  const auto texts = [&](RegexId language, RegexId canonical_texts, const char* prefix) {
+    if (language == RegexArena::empty() || out.abundant) return;
+    Texts found;
+    solver_.spend(cap);
+    if (!regexes.enumerate(regexes.both(language, canonical_texts), cap, found)) {
+      out.abundant = true;
+      return;
+    }
+    for (const std::string& t : found) {
+      const Json j = Json::parse(prefix + t);
+      out.values.push_back(canonical(j, 0));
+    }
+  };
+  std::vector<std::string> constants;
+  if (solver_.texts().constants(solver_.restrict(value, Kind::kString), constants)) {
+    solver_.spend(static_cast<uint32_t>(constants.size()));
+    for (const std::string& t : constants)
+      if (valid_utf8(t)) out.values.push_back(canonical(Json::parse("\"" + json_body(t)), 0));
+  } else {
+    texts(solver_.strings(value), solver_.texts().canonical_body(), "\"");
+  }
+  // Numbers in plain form: one lexeme a value (and -0, which is 0 again).
+  if (plain_numbers_ == RegexArena::empty()) {
+    const RegexId digit = regexes.range('0', '9'), first = regexes.range('1', '9');
+    const RegexId whole = regexes.alt(regexes.byte('0'), regexes.cat(first, regexes.star(digit)));
+    const RegexId fraction = regexes.cat(regexes.byte('.'), regexes.cat(regexes.star(digit), first));
+    plain_numbers_ =
+        regexes.cat(regexes.optional(regexes.byte('-')), regexes.cat(whole, regexes.optional(fraction)));
+  }
+  texts(solver_.numbers(value), plain_numbers_, "");
+  if (!out.abundant) enumerate_array(solver_.restrict(value, Kind::kArray), cap, out);
+  if (!out.abundant) enumerate_object(solver_.restrict(value, Kind::kObject), cap, out);
+  if (out.values.size() >= cap) out.abundant = true;
+}
+
+// Level by level. Every prefix can be completed, so many prefixes of one length are many arrays.
+void Unique::enumerate_array(FormulaId p, uint32_t cap, Domain& out) {
+  if (p == FormulaSpace::no() || !solver_.array_productive(p)) return;
+  std::set<std::pair<std::string, uint32_t>> level{{"", p.v}};
+  while (!level.empty()) {
+    std::set<std::pair<std::string, uint32_t>> next;
+    std::set<std::string> prefixes, done;
+    for (const auto& [prefix, f] : level) {
+      if (solver_.closes(FormulaId{f})) done.insert("[" + prefix + "]");
+      for (const ItemCell& c : solver_.item_cells(FormulaId{f})) {
+        const Domain& d = domain(c.value, cap);
+        solver_.spend(static_cast<uint32_t>(d.values.size()) + 10);
+        if (d.abundant) {
+          out.abundant = true;
+          return;
+        }
+        const Texts values = d.values;
+        for (const std::string& v : values) {
+          const std::string longer = prefix.empty() ? v : prefix + "," + v;
+          next.emplace(longer, (c.capture ? extend(c.rest, v) : c.rest).v);
+          prefixes.insert(longer);
+          if (prefixes.size() >= cap) {
+            out.abundant = true;
+            return;
+          }
+        }
+      }
+    }
+    out.values.insert(out.values.end(), done.begin(), done.end());
+    if (out.values.size() >= cap) {
+      out.abundant = true;
+      return;
+    }
+    level = std::move(next);
+  }
+}
+
+void Unique::enumerate_object(FormulaId p, uint32_t cap, Domain& out) {
+  Objects& objects = solver_.objects();
+  if (p == FormulaSpace::no() || !objects.productive(p)) return;
+  using Members = std::map<std::string, std::string>;
+  std::set<std::pair<uint32_t, Members>> seen;
+  std::vector<std::pair<uint32_t, Members>> todo{{objects.start(p), {}}};
+  seen.insert(todo.back());
+  std::set<std::string> done;
+  while (!todo.empty()) {
+    const auto [state, members] = todo.back();
+    todo.pop_back();
+    solver_.spend(20);
+    const Offers offers = objects.offers(state);
+    if (offers.close) {
+      std::string text = "{";
+      for (const auto& [key, value] : members) text += (text.size() > 1 ? "," : "") + key + ":" + value;
+      done.insert(text + "}");
+    }
+    bool many = out.values.size() + done.size() >= cap;
+    for (uint32_t c : offers.classes) many = many || objects.free_keys(state, c) >= cap;
+    if (many) {
+      out.abundant = true;
+      return;
+    }
+    std::vector<std::pair<std::string, Objects::Step>> steps;
+    const std::vector<std::string> names = objects.plan(objects.state(state).plan).texts;
+    for (uint32_t i = 0; i < names.size(); ++i)
+      if (has_bit(offers.names, i))
+        for (const Objects::Step& step : objects.take_name(state, i)) steps.emplace_back(names[i], step);
+    for (uint32_t c : offers.classes) {
+      Texts keys;
+      RegexArena& regexes = solver_.regexes();
+      const RegexId free = regexes.both(objects.free_language(state, c), solver_.texts().canonical_body());
+      if (!regexes.enumerate(free, cap, keys))
+        throw Error(ErrorKind::kSchemaTooComplex, "too many keys to tell items apart");
+      for (const std::string& k : keys) {
+        const std::string key = from_json_body(k);
+        for (const Objects::Step& step : objects.take_free(state, c, &key)) steps.emplace_back(key, step);
+      }
+    }
+    for (const auto& [name, step] : steps) {
+      const Domain& d = domain(step.value, cap);
+      solver_.spend(static_cast<uint32_t>(d.values.size()) * 10);
+      if (d.abundant) {
+        out.abundant = true;
+        return;
+      }
+      const Texts values = d.values;
+      for (const std::string& v : values) {
+        Members more = members;
+        more["\"" + json_body(name)] = v;
+        std::pair<uint32_t, Members> entry{step.next, std::move(more)};
+        if (seen.insert(entry).second) todo.push_back(std::move(entry));
+      }
+    }
+  }
+  out.values.insert(out.values.end(), done.begin(), done.end());
+}
+
+bool Unique::some_outside(FormulaId value, uint32_t list, const Texts& more) {
+  const Domain& d = domain(value, size(list) + static_cast<uint32_t>(more.size()) + 1);
+  if (d.abundant) return true;
+  for (const std::string& v : d.values)
+    if (!contains(list, v) && std::find(more.begin(), more.end(), v) == more.end()) return true;
+  return false;
+}
+
+// ---- unique(C) ----
+
+const std::vector<Cell>& Unique::plain_cells(FormulaId q) {
+  if (const auto it = plain_cells_.find(q.v); it != plain_cells_.end()) return it->second;
+  const uint64_t left_out = solver_.left_out();
+  std::vector<Cell> cells = solver_.array_cells(q);
+  solver_.refuse_starved(cells.empty(), left_out);
+  static thread_local std::vector<Cell> scratch;
+  if (solver_.tainted()) return scratch = std::move(cells);  // callers copy
+  held_ += 64 + sizeof(Cell) * cells.size();
+  return plain_cells_.emplace(q.v, std::move(cells)).first->second;
+}
+
+// Conjunctions of "every item in a range" and "item i exists": which formulas the needed items have.
+bool Unique::simple(FormulaId q, uint32_t& need, std::vector<std::pair<FormulaId, uint32_t>>& groups) {
+  const std::span<const FormulaId> kids = formulas_.conjuncts(q);
+  need = 0;
+  std::vector<uint32_t> bounds{0};
+  for (FormulaId k : kids) {
+    const Formula& l = formulas_[k];
+    if (l.op == Op::kTrue) continue;
+    if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1)
+      need = std::max(need, l.d);
+    else if (l.op != Op::kItemAll)
+      return false;
+    bounds.push_back(l.a);
+    bounds.push_back(l.d);
+  }
+  const std::vector<FormulaId> list(kids.begin(), kids.end());
+  bounds.push_back(need);
+  std::sort(bounds.begin(), bounds.end());
+  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+  std::map<uint32_t, uint32_t> count;
+  for (std::size_t i = 0; i < bounds.size() && bounds[i] < need; ++i) {
+    std::vector<FormulaId> here;
+    for (FormulaId k : list)
+      if (const Formula& l = formulas_[k]; l.op != Op::kTrue && l.a <= bounds[i] && bounds[i] < l.d)
+        here.push_back(FormulaId{l.b});
+    count[formulas_.all_of(here).v] += bounds[i + 1] - bounds[i];
+  }
+  for (const auto& [f, n] : count) groups.emplace_back(FormulaId{f}, n);
+  return true;
+}
+
+// Matching of items with values (greedy, then Kuhn's augmenting paths). `used`: the values it takes;
+// `needed`: those it cannot do without.
+bool Unique::match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_t>>& items, uint32_t need,
+                   const Texts& more, Texts& used, Texts* needed) {
+  check_depth();
+  std::vector<Group> groups;
+  std::vector<std::string> values;
+  std::map<std::string, uint32_t> index;
+  for (const auto& [f, count] : items) {
+    const Domain& d = domain(f, need + size(list) + static_cast<uint32_t>(more.size()) + 1);
+    if (d.abundant) continue;
+    Group g{count, {}};
+    for (const std::string& v : d.values) {
+      if (contains(list, v) || std::find(more.begin(), more.end(), v) != more.end()) continue;
+      const auto [it, fresh] = index.emplace(v, static_cast<uint32_t>(values.size()));
+      if (fresh) values.push_back(v);
+      g.values.push_back(it->second);
+    }
+    if (g.values.size() < count) return false;
+    groups.push_back(std::move(g));
+  }
+  constexpr uint32_t kFree = 0xFFFFFFFFu;
+  std::vector<uint32_t> owner(values.size(), kFree), seen(values.size(), 0);
+  uint32_t round = 0;
+  // Depth-first with an explicit stack of (group, next value); undone by leaving owner untouched until found.
+  const auto augment = [&](uint32_t start) {
+    ++round;
+    std::vector<std::pair<uint32_t, uint32_t>> stack{{start, 0}};
+    std::vector<uint32_t> taken;
+    while (!stack.empty()) {
+      auto& [g, at] = stack.back();
+      if (at == groups[g].values.size()) {
+        stack.pop_back();
+        if (!taken.empty()) taken.pop_back();
+        continue;
+      }
+      const uint32_t v = groups[g].values[at++];
+      if (seen[v] == round || owner[v] == g) continue;
+      seen[v] = round;
+      taken.push_back(v);
+      if (owner[v] == kFree) {
+        for (std::size_t i = taken.size(); i-- > 0;) owner[taken[i]] = stack[i].first;
+        return true;
+      }
+      stack.emplace_back(owner[v], 0);
+    }
+    return false;
+  };
+  for (uint32_t g = 0; g < groups.size(); ++g) {
+    uint32_t i = 0;
+    for (uint32_t v : groups[g].values)
+      if (i < groups[g].count && owner[v] == kFree) {
+        owner[v] = g;
+        ++i;
+      }
+    solver_.spend(static_cast<uint32_t>(groups[g].values.size()) / 8 + 1);
+    for (; i < groups[g].count; ++i) {
+      solver_.spend(static_cast<uint32_t>(groups[g].values.size()) / 8 + 1);
+      if (!augment(g)) return false;
+    }
+  }
+  for (uint32_t v = 0; v < values.size(); ++v)
+    if (owner[v] != kFree) used.push_back(values[v]);
+  if (!needed) return true;
+  // A value can be done without where an alternating path leads to it from a value that nobody took.
+  std::vector<bool> spare(values.size());
+  for (uint32_t v = 0; v < values.size(); ++v) spare[v] = owner[v] == kFree;
+  std::vector<bool> reached(groups.size(), false);
+  for (bool again = true; again;) {
+    again = false;
+    for (uint32_t g = 0; g < groups.size(); ++g) {
+      if (reached[g] || std::none_of(groups[g].values.begin(), groups[g].values.end(),
+                                     [&](uint32_t v) { return spare[v]; }))
+        continue;
+      reached[g] = again = true;
+      for (uint32_t v : groups[g].values)
+        if (owner[v] == g) spare[v] = true;
+    }
+    solver_.spend(static_cast<uint32_t>(groups.size()));
+  }
+  for (uint32_t v = 0; v < values.size(); ++v)
+    if (!spare[v]) needed->push_back(values[v]);
+  return true;
+}
+
+const std::vector<FormulaId>& Unique::reachable(FormulaId q) {
+  check_depth();
+  if (const auto it = reachable_.find(q.v); it != reachable_.end()) return it->second;
+  std::vector<FormulaId> queue{q};
+  std::unordered_set<uint32_t> seen{q.v};
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    solver_.spend(10);
+    const std::vector<Cell> cells = plain_cells(queue[i]);
+    for (const Cell& c : cells)
+      if (seen.insert(c.rest.v).second) queue.push_back(c.rest);
+    if (queue.size() > kMaxReachable)
+      throw Error(ErrorKind::kSchemaTooComplex,
+                  "too many states of an array to decide which items may repeat");
+  }
+  if (solver_.tainted()) {
+    static thread_local std::vector<FormulaId> scratch;
+    return scratch = std::move(queue);
+  }
+  held_ += 64 + sizeof(FormulaId) * queue.size();
+  return reachable_.emplace(q.v, std::move(queue)).first->second;
+}
+
+// Is there an array of distinct items, none of them in the list or in `more`? `used`: its scarce values.
+bool Unique::distinct(uint32_t list, FormulaId q, const Texts& more, Texts& used) {
+  if (solver_.closes(q)) return true;
+  if (!solver_.array_productive(q)) return false;
+  uint32_t need;
+  std::vector<std::pair<FormulaId, uint32_t>> items;
+  if (simple(q, need, items)) return match(list, items, need, more, used, nullptr);
+  used = more;
+  std::vector<FormulaId> path;
+  const uint32_t bound = static_cast<uint32_t>(reachable(q).size());
+  const std::size_t base = used.size();
+  if (!search(q, list, bound, used, path)) return false;
+  used.erase(used.begin(), used.begin() + static_cast<std::ptrdiff_t>(base));
+  return true;
+}
+
+// Depth-first. An item with more values than the array can use takes one at the end: it stays anonymous. A
+// residual that is on the path already is a detour.
+bool Unique::search(FormulaId q, uint32_t list, uint32_t bound, Texts& used, std::vector<FormulaId>& path) {
+  check_depth();
+  if (solver_.closes(q)) return true;
+  solver_.spend(20);
+  path.push_back(q);
+  const std::vector<Cell> cells = plain_cells(q);
+  for (const Cell& c : cells) {
+    if (std::find(path.begin(), path.end(), c.rest) != path.end()) continue;
+    const Domain d = domain(c.value, bound + size(list) + static_cast<uint32_t>(used.size()) + 2);
+    if (d.abundant) {
+      if (search(c.rest, list, bound, used, path)) return true;
+      continue;
+    }
+    for (const std::string& v : d.values) {
+      solver_.spend(5);
+      if (contains(list, v) || std::find(used.begin(), used.end(), v) != used.end()) continue;
+      used.push_back(v);
+      if (search(c.rest, list, bound, used, path)) return true;
+      used.pop_back();
+    }
+  }
+  path.pop_back();
+  return false;
+}
+
+// Values whose capture leaves nothing to complete the array with. False: there is nothing as it is.
+bool Unique::spoilers(uint32_t list, FormulaId rest, FormulaId value, Texts& out) {
+  if (solver_.closes(rest)) return true;
+  uint32_t need;
+  std::vector<std::pair<FormulaId, uint32_t>> items;
+  Texts used;
+  if (simple(rest, need, items)) return match(list, items, need, {}, used, &out);
+  if (!distinct(list, rest, {}, used)) return false;
+  for (const std::string& v : used) {
+    if (!solver_.nonempty(formulas_.both(value, formula_of({v})))) continue;
+    Texts others;
+    if (!distinct(list, rest, {v}, others)) out.push_back(v);
+  }
+  return true;
+}
+
+// ---- not unique(C) ----
+
+// Values of items that can still come: a captured value may be repeated there.
+FormulaId Unique::repeats(FormulaId q) {
+  check_depth();
+  if (const auto* known = repeats_.find(q.v)) return *known;
+  std::vector<FormulaId> values;
+  const std::vector<FormulaId> states = reachable(q);
+  for (FormulaId s : states) {
+    const std::vector<Cell> cells = plain_cells(s);
+    for (const Cell& c : cells) values.push_back(c.value);
+  }
+  const FormulaId out = formulas_.any_of(values);
+  if (!solver_.tainted()) repeats_.emplace(q.v, out);
+  return out;
+}
+
+bool Unique::repeat_productive(uint32_t list, FormulaId q) {
+  if (!solver_.array_productive(q)) return false;
+  const FormulaId captured = member(list);
+  const std::vector<FormulaId> states = reachable(q);
+  for (FormulaId s : states) {
+    const std::vector<Cell> cells = plain_cells(s);
+    for (const Cell& c : cells) {
+      if (solver_.nonempty(formulas_.both(c.value, captured))) return true;
+      if (solver_.nonempty(formulas_.both(c.value, repeats(c.rest)))) return true;
+    }
+  }
+  return false;
+}
+
+// ---- both ----
+
+bool Unique::productive(FormulaId p) {
+  check_depth();
+  for (FormulaId b : branches(p)) {
+    const Parts s = parts(b);
+    Texts used;
+    if (s.mode == kPlain    ? solver_.array_productive(s.rest)
+        : s.mode == kUnique ? distinct(s.list, s.rest, {}, used)
+                            : repeat_productive(s.list, s.rest))
+      return true;
+  }
+  return false;
+}
+
+std::vector<ItemCell> Unique::cells(FormulaId p) {
+  check_depth();
+  std::vector<ItemCell> out;
+  const auto add = [&](FormulaId value, FormulaId rest, bool capture) {
+    if (value == FormulaSpace::no()) return;
+    for (ItemCell& c : out)
+      if (c.rest == rest && c.capture == capture) {
+        c.value = formulas_.either(c.value, value);
+        return;
+      }
+    out.push_back({value, rest, capture});
+  };
+  for (FormulaId b : branches(p)) {
+    const Parts s = parts(b);
+    const std::vector<Cell> cells = plain_cells(s.rest);
+    const FormulaId captured = member(s.list);
+    for (const Cell& c : cells) {
+      if (s.mode == kPlain) {
+        add(c.value, c.rest, false);
+        continue;
+      }
+      const FormulaId fresh = formulas_.both(c.value, formulas_.deny(captured));
+      std::vector<FormulaId> rests{c.rest};
+      if (formulas_[c.rest].op == Op::kOr)
+        rests.assign(formulas_.kids(c.rest).begin(), formulas_.kids(c.rest).end());
+      for (FormulaId rest : rests) {
+        if (!solver_.array_productive(rest)) continue;
+        if (s.mode == kUnique) {
+          Texts bad;
+          if (!spoilers(s.list, rest, c.value, bad) || !some_outside(c.value, s.list, bad)) continue;
+          const FormulaId value = formulas_.both(fresh, formulas_.deny(formula_of(bad)));
+          const bool more = !plain_cells(rest).empty();
+          add(value, more ? join(kUnique, s.list, rest) : rest, more);
+          continue;
+        }
+        const FormulaId again = formulas_.both(c.value, captured);
+        if (solver_.nonempty(again)) add(again, rest, false);
+        FormulaId value = fresh;
+        if (!repeat_productive(s.list, rest)) value = formulas_.both(fresh, repeats(rest));
+        if (solver_.nonempty(value)) add(value, join(kRepeat, s.list, rest), true);
+      }
+    }
+  }
+  return out;
+}
+
+bool Unique::surely_more(FormulaId rest) {
+  const Parts s = parts(rest);
+  if (s.mode == kRepeat) return true;
+  const std::vector<Cell> cells = plain_cells(s.rest);
+  for (const Cell& c : cells)
+    if (solver_.closes(c.rest) && domain(c.value, size(s.list) + 2).abundant) return true;
+  return false;
+}
+
+}  // namespace structgen

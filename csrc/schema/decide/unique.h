@@ -1,0 +1,133 @@
+// uniqueItems: arrays whose next items depend on the values written so far.
+//
+// In: typed array formulas. Out: their items (value formula, rest) and whether any array satisfies them.
+// An array formula holds at most one kUnique atom (every uniqueItems of an array captures the same items),
+// so it is kept as "unique(C) and Q" or "not unique(C) and Q" with Q free of the atom:
+//     unique(C):      an item is in no captured value, which is one formula, and joins C
+//     not unique(C):  an item is in C and nothing more is asked, or it joins C
+// What a captured value can spoil: later items that have few values. They are matched with values (Kuhn);
+// a value without which the matching fails is refused here and now. Items with more values than the array
+// can use are never in the way.
+// Cost: one node for each chunk of strings or numbers, log n chunks; O(n) an item where captured values are
+// arrays or objects; the matching, where few-valued items exist.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "base/intern.h"
+#include "schema/formula/formula.h"
+#include "schema/read/json.h"
+
+namespace structgen {
+
+class Solver;
+
+// One way to write the next item.
+struct ItemCell {
+  FormulaId value;
+  FormulaId rest;
+  bool capture = false;  // the rest takes the item's text: see Unique::extend
+};
+
+class Unique {
+ public:
+  explicit Unique(Solver& solver);
+
+  bool productive(FormulaId p);
+  std::vector<ItemCell> cells(FormulaId p);
+  // What is left of an array once the item written in `text` is captured.
+  FormulaId extend(FormulaId rest, std::string_view text);
+  // Whether another item may follow, whatever the last one was. False: it depends on the text.
+  bool surely_more(FormulaId rest);
+  // Whether the items have to differ. Then one that differs from all others is in nobody's way.
+  bool asks_apart(FormulaId rest) const { return parts(rest).mode == kUnique; }
+  // Whether some array was asked to have two items that are equal.
+  bool asked_alike() const { return asked_alike_; }
+  std::size_t byte_size() const {
+    return held_ + chunk_of_.byte_size() + list_index_.byte_size() + repeats_.byte_size();
+  }
+  // Without asking whether items differ.
+  FormulaId unconditioned(FormulaId rest) const { return parts(rest).rest; }
+  // Every value of a formula, as a text. False: there are `most` or more, or they are too much to tell.
+  bool few(FormulaId value, uint32_t most, std::vector<std::string>& out);
+
+ private:
+  enum Mode : uint8_t { kPlain, kUnique, kRepeat };
+  struct Parts {
+    Mode mode = kPlain;
+    uint32_t list = 0;
+    FormulaId rest;
+  };
+  struct Domain {           // the values of a formula, as canonical texts
+    bool abundant = false;  // more than were asked for; `values` is then of no use
+    uint32_t cap = 0;
+    std::vector<std::string> values;
+  };
+  struct Chunk {
+    std::vector<std::string> values;  // sorted
+    FormulaId member;
+  };
+  struct Group {  // items of equal formula
+    uint32_t count;
+    std::vector<uint32_t> values;
+  };
+  using Texts = std::vector<std::string>;
+
+  // ---- normal form ----
+  FormulaId find_atom(FormulaId f) const;
+  FormulaId assume(FormulaId f, bool truth, FlatMap<uint32_t, FormulaId>& memo);
+  void polarity(FormulaId f, bool sign, bool& positive, bool& negative, FlatMap<uint64_t, bool>& seen) const;
+  std::vector<FormulaId> branches(FormulaId p);
+  Parts parts(FormulaId p) const;
+  FormulaId join(Mode mode, uint32_t list, FormulaId rest);
+
+  // ---- captured values ----
+  std::string canonical(const Json& json, JsonRef node) const;
+  uint32_t add(uint32_t list, std::string text);
+  bool contains(uint32_t list, const std::string& text) const;
+  uint32_t size(uint32_t list) const;
+  FormulaId member(uint32_t list);
+  FormulaId formula_of(const Texts& values);
+
+  // ---- values of a formula ----
+  const Domain& domain(FormulaId value, uint32_t cap);
+  void enumerate(FormulaId value, uint32_t cap, Domain& out);
+  void enumerate_array(FormulaId p, uint32_t cap, Domain& out);
+  void enumerate_object(FormulaId p, uint32_t cap, Domain& out);
+  bool some_outside(FormulaId value, uint32_t list, const Texts& more);
+
+  // ---- unique(C) ----
+  bool distinct(uint32_t list, FormulaId q, const Texts& more, Texts& used);
+  bool simple(FormulaId q, uint32_t& need, std::vector<std::pair<FormulaId, uint32_t>>& groups);
+  bool match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_t>>& items, uint32_t need,
+             const Texts& more, Texts& used, Texts* needed);
+  bool search(FormulaId q, uint32_t list, uint32_t bound, Texts& used, std::vector<FormulaId>& path);
+  bool spoilers(uint32_t list, FormulaId rest, FormulaId value, Texts& out);
+  const std::vector<FormulaId>& reachable(FormulaId q);
+  const std::vector<struct Cell>& plain_cells(FormulaId q);
+
+  // ---- not unique(C) ----
+  FormulaId repeats(FormulaId q);
+  bool repeat_productive(uint32_t list, FormulaId q);
+
+  Solver& solver_;
+  FormulaSpace& formulas_;
+  std::vector<Chunk> chunks_;
+  FlatMap<uint32_t, uint32_t> chunk_of_;  // by member
+  std::vector<std::vector<uint32_t>> lists_{{}};
+  InternTable list_index_;
+  std::unordered_map<uint32_t, Domain> domains_;
+  FlatMap<uint32_t, bool> open_domains_;
+  std::unordered_map<uint32_t, std::vector<struct Cell>> plain_cells_;
+  std::unordered_map<uint32_t, std::vector<FormulaId>> reachable_;
+  FlatMap<uint32_t, FormulaId> repeats_;
+  RegexId plain_numbers_{};  // one lexeme a number; empty(): not made yet
+  mutable bool asked_alike_ = false;
+  std::size_t held_ = 0;  // bytes of values, lists and cells, about
+};
+
+}  // namespace structgen

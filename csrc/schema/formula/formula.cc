@@ -1,0 +1,349 @@
+#include "schema/formula/formula.h"
+
+#include <algorithm>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "base/work.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kMaxKids = 2'000'000;
+constexpr uint32_t kEndOfArray = kUnbounded;
+}  // namespace
+
+void unknown_operator(Op op) {
+  throw Error(ErrorKind::kUnsupportedSchema,
+              "no value is written for operator " + std::to_string(static_cast<int>(op)) + " of a formula");
+}
+
+FormulaSpace::FormulaSpace() {
+  nodes_.emplace_back();
+  Formula f;
+  f.op = Op::kFalse;
+  nodes_.emplace_back(f);
+  regions_.emplace_back();  // any key
+}
+
+std::size_t FormulaSpace::byte_size() const {
+  return nodes_.byte_size() + index_.byte_size() + pool_.byte_size() + regions_.size() * 96 +
+         texts_.size() * sizeof(std::string_view) + text_index_.byte_size() + negations_[0].byte_size() +
+         negations_[1].byte_size() + decimals_.size() * (sizeof(Decimal) + 24);
+}
+
+FormulaId FormulaSpace::add(Formula f, std::span<const FormulaId> kids) {
+  constexpr std::size_t kMany = 8;
+  if (f.op == Op::kOr && kids.size() >= kMany &&
+      std::ranges::all_of(kids, [&](FormulaId k) { return nodes_[k.v].op == Op::kEqual; }))
+    f.b = kNumberSet;
+  uint64_t h = static_cast<uint64_t>(f.op);
+  h = mix(mix(mix(mix(h, f.a), f.b), f.c), f.d);
+  for (FormulaId k : kids) h = mix(h, k.v);
+  return FormulaId{index_.find_or_add(
+      h,
+      [&](uint32_t i) {
+        const Formula& o = nodes_[i];
+        return o.op == f.op && o.a == f.a && o.b == f.b && o.c == f.c && o.d == f.d && o.n == kids.size() &&
+               std::equal(kids.begin(), kids.end(), o.kids);
+      },
+      [&] {
+        f.kids = pool_.copy(kids).data();
+        f.n = static_cast<uint32_t>(kids.size());
+        for (FormulaId k : kids) f.has |= nodes_[k.v].has;
+        f.has |= structgen::row(f.op).has;
+        return nodes_.emplace_back(f);
+      })};
+}
+
+FormulaId FormulaSpace::atom(Op op, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  Formula f;
+  f.op = op;
+  f.a = a;
+  f.b = b;
+  f.c = c;
+  f.d = d;
+  return add(f, {});
+}
+
+FormulaId FormulaSpace::types(uint32_t mask) {
+  if (mask == kAllKinds) return yes();
+  return mask == 0 ? no() : atom(Op::kTypes, mask);
+}
+
+FormulaId FormulaSpace::val(FormulaId value) {
+  return value == yes() || value == no() ? value : atom(Op::kVal, value.v);
+}
+
+FormulaId FormulaSpace::length(uint32_t min, uint32_t max) {
+  if (min > max) return no();
+  return min == 0 && max == kUnbounded ? yes() : atom(Op::kLength, min, max);
+}
+
+FormulaId FormulaSpace::strings(std::vector<std::string> texts) {
+  std::sort(texts.begin(), texts.end());
+  texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
+  if (texts.empty()) return no();
+  uint64_t h = texts.size();
+  for (const std::string& t : texts) h = hash_bytes(t.data(), t.size(), h);
+  return atom(Op::kStrings, string_set_index_.find_or_add(
+                                h, [&](uint32_t i) { return string_sets_[i] == texts; },
+                                [&] {
+                                  string_sets_.push_back(std::move(texts));
+                                  return static_cast<uint32_t>(string_sets_.size() - 1);
+                                }));
+}
+
+FormulaId FormulaSpace::all(RegionId region, FormulaId value) {
+  const Region& r = regions_[region.v];
+  if (value == yes() || (r.kind == Region::kNames && r.names.empty())) return yes();
+  return atom(Op::kAll, region.v, value.v);
+}
+
+FormulaId FormulaSpace::some(RegionId region, FormulaId value, uint32_t n) {
+  const Region& r = regions_[region.v];
+  if (n == 0) return yes();
+  if (value == no() || (r.kind == Region::kNames && r.names.size() < n)) return no();
+  return atom(Op::kSome, region.v, value.v, n);
+}
+
+FormulaId FormulaSpace::most(RegionId region, FormulaId value, int64_t n) {
+  if (n < 0) return no();
+  const Region& r = regions_[region.v];
+  if (value == no() || (r.kind == Region::kNames && static_cast<int64_t>(r.names.size()) <= n)) return yes();
+  if (n == 0) return all(region, deny(value));
+  return atom(Op::kMost, region.v, value.v, static_cast<uint32_t>(n));
+}
+
+FormulaId FormulaSpace::item_all(uint32_t first, uint32_t end, FormulaId value) {
+  return value == yes() || first >= end ? yes() : atom(Op::kItemAll, first, value.v, 0, end);
+}
+
+FormulaId FormulaSpace::item_some(uint32_t first, uint32_t end, FormulaId value, uint32_t n) {
+  if (n == 0) return yes();
+  if (value == no() || first >= end || (end != kEndOfArray && end - first < n)) return no();
+  return atom(Op::kItemSome, first, value.v, n, end);
+}
+
+FormulaId FormulaSpace::item_most(uint32_t first, uint32_t end, FormulaId value, int64_t n) {
+  if (n < 0) return no();
+  if (value == no() || first >= end || (end != kEndOfArray && end - first <= n)) return yes();
+  if (n == 0) return item_all(first, end, deny(value));
+  return atom(Op::kItemMost, first, value.v, static_cast<uint32_t>(n), end);
+}
+
+FormulaId FormulaSpace::members(Count count, RegionId region, FormulaId value, int64_t n) {
+  if (count == Count::kAll) return all(region, value);
+  return count == Count::kSome ? some(region, value, static_cast<uint32_t>(n)) : most(region, value, n);
+}
+
+FormulaId FormulaSpace::items(Count count, uint32_t first, uint32_t end, FormulaId value, int64_t n) {
+  if (count == Count::kAll) return item_all(first, end, value);
+  return count == Count::kSome ? item_some(first, end, value, static_cast<uint32_t>(n))
+                               : item_most(first, end, value, n);
+}
+
+FormulaId FormulaSpace::both(FormulaId x, FormulaId y) {
+  if (x == y || y == yes()) return x;
+  if (x == yes()) return y;
+  const FormulaId kids[] = {x, y};
+  return all_of(kids);
+}
+FormulaId FormulaSpace::either(FormulaId x, FormulaId y) {
+  if (x == y || y == no()) return x;
+  if (x == no()) return y;
+  const FormulaId kids[] = {x, y};
+  return any_of(kids);
+}
+
+FormulaId FormulaSpace::nary(Op op, std::span<const FormulaId> kids) {
+  const FormulaId unit = op == Op::kAnd ? yes() : no();
+  const FormulaId zero = op == Op::kAnd ? no() : yes();
+  charge(1 + static_cast<int64_t>(kids.size() / 2));
+  SmallVector<FormulaId, 32> flat;
+  uint32_t mask = op == Op::kAnd ? kAllKinds : 0;
+  bool has_types = false;
+  const auto take = [&](FormulaId k) {
+    const Formula& f = nodes_[k.v];
+    if (f.op == Op::kTypes) {
+      has_types = true;
+      mask = op == Op::kAnd ? mask & f.a : mask | f.a;
+    } else if (k != unit) {
+      flat.push_back(k);
+    }
+  };
+  for (FormulaId k : kids) {
+    if (k == zero) return zero;
+    if (nodes_[k.v].op == op)
+      for (FormulaId inner : this->kids(k)) take(inner);
+    else
+      take(k);
+  }
+  if (has_types) {
+    const FormulaId t = types(mask);
+    if (t == zero) return zero;
+    if (t != unit) flat.push_back(t);
+  }
+  std::sort(flat.begin(), flat.end());
+  flat.shrink(std::unique(flat.begin(), flat.end()));
+  for (FormulaId k : flat)
+    if (nodes_[k.v].op == Op::kNot && std::binary_search(flat.begin(), flat.end(), nodes_[k.v].kids[0]))
+      return zero;
+  if (flat.empty()) return unit;
+  if (flat.size() == 1) return flat[0];
+  if (flat.size() > kMaxKids)
+    throw Error(ErrorKind::kSchemaTooComplex, "a Boolean combination has too many parts");
+  Formula f;
+  f.op = op;
+  return add(f, flat);
+}
+
+FormulaId FormulaSpace::one_of(std::vector<FormulaId> kids, bool typed) {
+  check_depth();
+  charge(1 + static_cast<int64_t>(kids.size()));
+  std::erase(kids, no());
+  const auto certain = std::count(kids.begin(), kids.end(), yes());
+  if (certain > 1 || kids.empty()) return no();
+  if (certain == 1) {
+    std::erase(kids, yes());
+    return typed ? negate(any_of(kids)) : deny(any_of(kids));
+  }
+  if (kids.size() == 1) return kids[0];
+  std::sort(kids.begin(), kids.end());
+  // A kid that stands twice can only be false.
+  std::vector<FormulaId> single, twice;
+  for (std::size_t i = 0; i < kids.size();) {
+    std::size_t j = i;
+    while (j < kids.size() && kids[j] == kids[i]) ++j;
+    (j == i + 1 ? single : twice).push_back(kids[i]);
+    i = j;
+  }
+  if (!twice.empty()) {
+    const FormulaId none = any_of(twice);
+    return both(one_of(std::move(single), typed), typed ? negate(none) : deny(none));
+  }
+  Formula f;
+  f.op = Op::kOne;
+  return add(f, single);
+}
+
+FormulaId FormulaSpace::rebuild(Op op, std::span<const FormulaId> kids) {
+  if (op == Op::kAnd) return all_of(kids);
+  if (op == Op::kOr) return any_of(kids);
+  return op == Op::kOne ? one_of({kids.begin(), kids.end()}, true) : negate(kids[0]);
+}
+
+FormulaId FormulaSpace::negate(FormulaId x) {
+  if (const auto* known = negations_[1].find(x.v)) return FormulaId{*known};
+  const FormulaId out = negate_new(x, true);
+  negations_[1].emplace(x.v, out.v);
+  return out;
+}
+
+FormulaId FormulaSpace::deny(FormulaId x) {
+  if (const auto* known = negations_[0].find(x.v)) return FormulaId{*known};
+  const FormulaId out = negate_new(x, false);
+  negations_[0].emplace(x.v, out.v);
+  return out;
+}
+
+FormulaId FormulaSpace::negate_new(FormulaId x, bool typed) {
+  check_depth();
+  const Formula f = nodes_[x.v];
+  if (x == yes() || f.op == Op::kOrder) return no();
+  if (x == no()) return yes();
+  if (f.op == Op::kNot) return f.kids[0];
+  if (f.op == Op::kTypes) return types(kAllKinds & ~f.a);
+  if ((f.op == Op::kAnd || f.op == Op::kOr) && !is_number_set(x)) {
+    std::vector<FormulaId> kids;
+    for (uint32_t i = 0; i < f.n; ++i) kids.push_back(typed ? negate(f.kids[i]) : deny(f.kids[i]));
+    return f.op == Op::kAnd ? any_of(kids) : all_of(kids);
+  }
+  if (const Count count = row(x).count; typed && count != Count::kNone) {
+    // Not all: one that is not. Not n or more: n - 1 at most. Not n at most: n + 1.
+    const FormulaId value = count == Count::kAll ? deny(FormulaId{f.b}) : FormulaId{f.b};
+    const int64_t n = count == Count::kAll ? 1 : f.c + (count == Count::kSome ? -1 : int64_t{1});
+    const Count other = count == Count::kSome ? Count::kMost : Count::kSome;
+    return row(x).family == Family::kMembers ? members(other, RegionId{f.a}, value, n)
+                                             : items(other, f.a, f.d, value, n);
+  }
+  Formula n;
+  n.op = Op::kNot;
+  return add(n, {&x, 1});
+}
+
+uint32_t FormulaSpace::intern_text(std::string_view text) {
+  return text_index_.find_or_add(
+      hash_bytes(text.data(), text.size(), 0), [&](uint32_t i) { return texts_[i] == text; },
+      [&] {
+        const std::span<const char> kept = pool_.copy(std::span<const char>(text));
+        texts_.emplace_back(kept.data(), kept.size());
+        return static_cast<uint32_t>(texts_.size() - 1);
+      });
+}
+
+const Decimal& FormulaSpace::decimal(uint32_t text_id) {
+  if (const auto known = decimals_.find(text_id); known != decimals_.end()) return known->second;
+  return decimals_.emplace(text_id, Decimal::parse_any(texts_[text_id])).first->second;
+}
+
+const Decimal& FormulaSpace::short_decimal(uint32_t text_id) {
+  const Decimal& out = decimal(text_id);
+  out.require_short(texts_[text_id]);
+  return out;
+}
+
+RegionId FormulaSpace::add_region(Region r) {
+  uint64_t h = mix(r.kind, r.language);
+  for (NameId n : r.names) h = mix(h, n);
+  for (RegionId k : r.kids) h = mix(h, k.v + 0x10000000ull);
+  return RegionId{region_index_.find_or_add(
+      h,
+      [&](uint32_t i) {
+        const Region& o = regions_[i];
+        return o.kind == r.kind && o.language == r.language && std::ranges::equal(o.names, r.names) &&
+               std::ranges::equal(o.kids, r.kids);
+      },
+      [&] {
+        r.names = pool_.copy(r.names);
+        r.kids = pool_.copy(r.kids);
+        regions_.push_back(r);
+        return static_cast<uint32_t>(regions_.size() - 1);
+      })};
+}
+
+RegionId FormulaSpace::names(std::vector<NameId> names) {
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return add_region({Region::kNames, 0, names, {}});
+}
+
+RegionId FormulaSpace::language(FormulaId strings) {
+  if (strings == yes()) return any_key();
+  if (strings == no()) return names({});
+  return add_region({Region::kLanguage, strings.v, {}, {}});
+}
+
+RegionId FormulaSpace::region_not(RegionId x) {
+  const Region& f = regions_[x.v];
+  if (f.kind == Region::kAny) return names({});
+  if (f.kind == Region::kNames && f.names.empty()) return any_key();
+  if (f.kind == Region::kNot) return f.kids[0];
+  return add_region({Region::kNot, 0, {}, {&x, 1}});
+}
+
+RegionId FormulaSpace::region_and(std::vector<RegionId> kids) {
+  std::sort(kids.begin(), kids.end());
+  kids.erase(std::unique(kids.begin(), kids.end()), kids.end());
+  std::erase(kids, any_key());
+  if (kids.empty()) return any_key();
+  if (kids.size() == 1) return kids[0];
+  return add_region({Region::kAnd, 0, {}, kids});
+}
+
+RegionId FormulaSpace::region_or(std::vector<RegionId> kids) {
+  for (RegionId& k : kids) k = region_not(k);
+  return region_not(region_and(std::move(kids)));
+}
+
+}  // namespace structgen

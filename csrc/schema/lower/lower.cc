@@ -1,0 +1,422 @@
+#include "schema/lower/lower.h"
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "base/undo.h"
+#include "numbers/decimal.h"
+#include "schema/lower/unevaluated.h"
+#include "strings/format.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kMaxReferenceChain = 1'000;
+constexpr uint32_t kMaxConstantDepth = 500;  // nesting of a constant array or object
+}  // namespace
+
+FormulaId Lowering::reference(Loc l) {
+  for (uint32_t hops = 0;; ++hops) {
+    const Json& j = schemas_.json(l);
+    if (j.type(l.node) == JsonType::kTrue) return FormulaSpace::yes();
+    if (j.type(l.node) == JsonType::kFalse) return FormulaSpace::no();
+    // Anything else in a schema's place was named by the report and constrains nothing.
+    if (!j.is_object(l.node) || j.size(l.node) == 0) return FormulaSpace::yes();
+    const JsonRef ref = j.find(l.node, "$ref");
+    const bool bare =
+        ref != kNoJson && j.is_string(ref) && (j.size(l.node) == 1 || schemas_.draft(l) <= Draft::k7);
+    if (!bare) break;
+    if (hops > kMaxReferenceChain)
+      throw Error(ErrorKind::kGrammar, "references form a loop that never reaches a schema")
+          .in(schemas_.pointer(l), "$ref");
+    if (!schemas_.resolves(l, j.text(ref))) return broken_reference(l, ref);
+    l = schemas_.resolve(l, j.text(ref));
+  }
+  return node_of(l);
+}
+
+FormulaId Lowering::node_of(const Loc& l) {
+  return formulas_.atom(Op::kSchema, loc_index_.find_or_add(
+                                         mix(mix(mix(mix(0, l.doc), l.node), l.resource), l.scope),
+                                         [&](uint32_t i) { return locs_[i] == l; },
+                                         [&] {
+                                           locs_.push_back(l);
+                                           return static_cast<uint32_t>(locs_.size() - 1);
+                                         }));
+}
+
+FormulaId Lowering::broken_reference(Loc at, JsonRef text) {
+  at.node = text;
+  const FormulaId f = node_of(at);
+  broken_.insert(formulas_[f].a);
+  return f;
+}
+
+void Lowering::raise_broken(uint32_t location) {
+  if (looping_.count(location))
+    throw Error(ErrorKind::kGrammar, "a schema refers to itself without consuming anything")
+        .in(schemas_.pointer(locs_[location]), "$dynamicRef");
+  throw schemas_.broken(locs_[location]);
+}
+
+FormulaId Lowering::lower(uint32_t location) {
+  if (const auto* known = lowered_.find(location)) return *known;
+  const Loc at = locs_[location];
+  const FormulaId f = lower_object(at);
+  lowered_.emplace(location, f);
+  return f;
+}
+
+FormulaId Lowering::lower_object(const Loc& at) {
+  const Keywords o(schemas_, at);
+  Conjuncts parts;
+  lower_logic(at, o, parts);
+  if (o.validates) {
+    lower_types(at, o, parts);
+    lower_numbers(at, o, parts);
+    lower_strings(at, o, parts);
+  }
+  lower_format(o, parts);
+  lower_arrays(at, o, parts);
+  lower_objects(at, o, parts);
+  return formulas_.all_of(parts);
+}
+
+// ---- any type ----
+
+void Lowering::lower_types(const Loc& at, const Keywords& o, Conjuncts& out) {
+  const Json& j = o.json;
+  if (o.string(Word::kType) || o.array(Word::kType)) {
+    uint32_t mask = 0;
+    bool integer = false, number = false;
+    const auto take = [&](JsonRef r) {
+      if (!j.is_string(r)) return;
+      const std::string_view t = j.text(r);
+      if (t == "null")
+        mask |= kind_bit(Kind::kNull);
+      else if (t == "boolean")
+        mask |= kind_bit(Kind::kTrue) | kind_bit(Kind::kFalse);
+      else if (t == "string")
+        mask |= kind_bit(Kind::kString);
+      else if (t == "array")
+        mask |= kind_bit(Kind::kArray);
+      else if (t == "object")
+        mask |= kind_bit(Kind::kObject);
+      else if (t == "number")
+        number = true;
+      else if (t == "integer")
+        integer = true;
+      else if (t == "any")
+        mask |= kAllKinds;  // draft 3's word, still written
+    };
+    const JsonRef t = o[Word::kType];
+    if (j.is_array(t))
+      for (uint32_t i = 0; i < j.size(t); ++i) take(j.item(t, i));
+    else
+      take(t);
+    if (number || integer) {
+      if (integer && !number && !(mask & kind_bit(Kind::kNumber)))
+        out.push_back(formulas_.atom(Op::kInteger, 0, o.draft == Draft::k4));
+      mask |= kind_bit(Kind::kNumber);
+    }
+    out.push_back(formulas_.types(mask));
+  }
+  if (o.array(Word::kEnum)) out.push_back(values(j, o[Word::kEnum], at.doc));
+  if (o.has(Word::kConst)) out.push_back(constant(j, o[Word::kConst], at.doc));
+}
+
+// A list of values: scalars of one kind become one set, whatever their number.
+FormulaId Lowering::values(const Json& j, JsonRef array, uint32_t doc) {
+  uint32_t mask = 0;
+  std::vector<std::string> strings;
+  std::vector<FormulaId> numbers, arrays, objects;
+  for (uint32_t i = 0; i < j.size(array); ++i) {
+    const JsonRef v = j.item(array, i);
+    switch (j.type(v)) {
+      case JsonType::kNull: mask |= kind_bit(Kind::kNull); break;
+      case JsonType::kTrue: mask |= kind_bit(Kind::kTrue); break;
+      case JsonType::kFalse: mask |= kind_bit(Kind::kFalse); break;
+      case JsonType::kString: strings.emplace_back(j.text(v)); break;
+      case JsonType::kNumber:
+        numbers.push_back(formulas_.atom(Op::kEqual, formulas_.intern_text(j.text(v))));
+        break;
+      case JsonType::kArray: arrays.push_back(constant(j, v, doc)); break;
+      case JsonType::kObject: objects.push_back(constant(j, v, doc)); break;
+    }
+  }
+  std::vector<FormulaId> parts;
+  const auto add = [&](Kind k, FormulaId f) {
+    mask |= kind_bit(k);
+    parts.push_back(f);
+  };
+  if (!strings.empty()) add(Kind::kString, formulas_.strings(std::move(strings)));
+  if (!numbers.empty()) add(Kind::kNumber, formulas_.any_of(numbers));
+  // A constant array holds for arrays only, so the union must not be read for the other kinds.
+  if (!arrays.empty())
+    add(Kind::kArray,
+        formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kArray)), formulas_.any_of(arrays)));
+  if (!objects.empty())
+    add(Kind::kObject,
+        formulas_.either(formulas_.types(kAllKinds & ~kind_bit(Kind::kObject)), formulas_.any_of(objects)));
+  parts.push_back(formulas_.types(mask));
+  return formulas_.all_of(parts);
+}
+
+// The number of a map whose keys are written in this order.
+uint32_t Lowering::map_of(uint64_t key, const std::vector<NameId>& names) {
+  if (const auto* known = map_index_.find(key)) return *known;
+  const uint32_t id = static_cast<uint32_t>(maps_.size());
+  maps_.push_back(names);
+  Undo undo([&] { maps_.pop_back(); });
+  map_index_.emplace(key, id);
+  undo.keep();
+  return id;
+}
+
+FormulaId Lowering::constant(const Json& j, JsonRef node, uint32_t doc) {
+  check_depth();
+  const uint64_t key = key_of(doc, node);
+  if (doc != kNoDocument)
+    if (const auto* known = constants_.find(key)) return *known;
+  if (constant_depth_ >= kMaxConstantDepth)
+    throw Error(ErrorKind::kSchemaTooComplex, "a constant nests too deeply");
+  ++constant_depth_;
+  const Undo leave([&] { --constant_depth_; });
+  std::vector<FormulaId> parts;
+  switch (j.type(node)) {
+    case JsonType::kNull: parts.push_back(formulas_.types(kind_bit(Kind::kNull))); break;
+    case JsonType::kTrue: parts.push_back(formulas_.types(kind_bit(Kind::kTrue))); break;
+    case JsonType::kFalse: parts.push_back(formulas_.types(kind_bit(Kind::kFalse))); break;
+    case JsonType::kString:
+      parts.push_back(formulas_.types(kind_bit(Kind::kString)));
+      parts.push_back(formulas_.strings({std::string(j.text(node))}));
+      break;
+    case JsonType::kNumber:
+      parts.push_back(formulas_.types(kind_bit(Kind::kNumber)));
+      parts.push_back(formulas_.atom(Op::kEqual, formulas_.intern_text(j.text(node))));
+      break;
+    case JsonType::kArray: {
+      parts.push_back(formulas_.types(kind_bit(Kind::kArray)));
+      const uint32_t n = j.size(node);
+      for (uint32_t i = 0; i < n; ++i)
+        parts.push_back(formulas_.item_all(i, i + 1, constant(j, j.item(node, i), doc)));
+      if (n > 0) parts.push_back(formulas_.item_some(n - 1, n, FormulaSpace::yes(), 1));
+      parts.push_back(formulas_.item_all(n, kUnbounded, FormulaSpace::no()));
+      break;
+    }
+    case JsonType::kObject: {
+      parts.push_back(formulas_.types(kind_bit(Kind::kObject)));
+      std::vector<NameId> names;
+      for (uint32_t i = 0; i < j.size(node); ++i) {
+        const NameId n = name_of(j.key(node, i));
+        names.push_back(n);
+        parts.push_back(formulas_.all(formulas_.name(n), constant(j, j.item(node, i), doc)));
+        parts.push_back(present(n));
+      }
+      if (order_ == PropertyOrder::kSchema && doc != kNoDocument && names.size() > 1) {
+        parts.push_back(formulas_.atom(Op::kOrder, map_of(key, names)));
+      }
+      parts.push_back(formulas_.all(formulas_.region_not(formulas_.names(names)), FormulaSpace::no()));
+      break;
+    }
+  }
+  const FormulaId out = formulas_.all_of(parts);
+  if (doc != kNoDocument) constants_.emplace(key, out);
+  return out;
+}
+
+// ---- logic ----
+
+void Lowering::lower_logic(const Loc& at, const Keywords& o, Conjuncts& out) {
+  const Json& j = o.json;
+  for (Word w : {Word::kRef, Word::kDynamicRef}) {
+    if (!o.string(w)) continue;
+    const std::string_view ref = j.text(o[w]);
+    if (!schemas_.resolves(at, ref))
+      out.push_back(broken_reference(at, o[w]));
+    else
+      out.push_back(
+          reference(w == Word::kRef ? schemas_.resolve(at, ref) : schemas_.resolve_dynamic(at, ref)));
+  }
+  if (o.string(Word::kRecursiveRef)) out.push_back(reference(schemas_.resolve_recursive(at)));
+  const auto list = [&](Word w) {
+    std::vector<FormulaId> kids;
+    for (uint32_t i = 0; i < j.size(o[w]); ++i) kids.push_back(sub(at, j.item(o[w], i)));
+    return kids;
+  };
+  if (o.array(Word::kAllOf)) out.push_back(formulas_.all_of(list(Word::kAllOf)));
+  if (o.array(Word::kAnyOf) && j.size(o[Word::kAnyOf]) > 0)
+    out.push_back(formulas_.any_of(list(Word::kAnyOf)));
+  if (o.array(Word::kOneOf) && j.size(o[Word::kOneOf]) > 0)
+    out.push_back(formulas_.one_of(list(Word::kOneOf), false));
+  if (o.schema(Word::kNot)) out.push_back(formulas_.deny(sub(at, o[Word::kNot])));
+  if (o.schema(Word::kIf) && (o.schema(Word::kThen) || o.schema(Word::kElse))) {
+    const FormulaId test = sub(at, o[Word::kIf]);
+    const FormulaId yes = o.schema(Word::kThen) ? sub(at, o[Word::kThen]) : FormulaSpace::yes();
+    const FormulaId no = o.schema(Word::kElse) ? sub(at, o[Word::kElse]) : FormulaSpace::yes();
+    if (yes == FormulaSpace::yes())
+      out.push_back(formulas_.either(test, no));
+    else if (no == FormulaSpace::yes())
+      out.push_back(formulas_.either(formulas_.deny(test), yes));
+    else
+      out.push_back(formulas_.either(formulas_.both(test, yes), formulas_.both(formulas_.deny(test), no)));
+  }
+}
+
+// ---- scalars ----
+
+void Lowering::lower_numbers(const Loc&, const Keywords& o, Conjuncts& out) {
+  const Json& j = o.json;
+  const auto text = [&](Word w) { return formulas_.intern_text(j.text(o[w])); };
+  const auto yes = [&](Word w) { return o.has(w) && j.type(o[w]) == JsonType::kTrue; };
+  const bool old = o.draft == Draft::k4;
+  if (o.number(Word::kMinimum))
+    out.push_back(formulas_.atom(Op::kAtLeast, text(Word::kMinimum), old && yes(Word::kExclusiveMinimum)));
+  if (o.number(Word::kMaximum))
+    out.push_back(formulas_.atom(Op::kAtMost, text(Word::kMaximum), old && yes(Word::kExclusiveMaximum)));
+  if (!old && o.number(Word::kExclusiveMinimum))
+    out.push_back(formulas_.atom(Op::kAtLeast, text(Word::kExclusiveMinimum), 1));
+  if (!old && o.number(Word::kExclusiveMaximum))
+    out.push_back(formulas_.atom(Op::kAtMost, text(Word::kExclusiveMaximum), 1));
+  if (o.number(Word::kMultipleOf)) out.push_back(formulas_.atom(Op::kMultiple, text(Word::kMultipleOf)));
+}
+
+// A count keyword's value; counts beyond 2^31 mean "more than anything".
+uint32_t Lowering::count(const Loc& at, JsonRef number, bool round_up) {
+  return Decimal::parse_any(schemas_.json(at).text(number)).count(round_up);
+}
+
+void Lowering::lower_strings(const Loc& at, const Keywords& o, Conjuncts& out) {
+  const Json& j = o.json;
+  const uint32_t min = o.number(Word::kMinLength) ? count(at, o[Word::kMinLength], true) : 0;
+  uint32_t max = kUnbounded;
+  if (o.number(Word::kMaxLength)) {
+    max = count(at, o[Word::kMaxLength], false);
+    if (max == 2'000'000'000) max = kUnbounded;
+  }
+  if (min > max)
+    out.push_back(formulas_.types(kAllKinds & ~kind_bit(Kind::kString)));
+  else
+    out.push_back(formulas_.length(min, max));
+  if (o.string(Word::kPattern))
+    out.push_back(formulas_.atom(Op::kPattern, formulas_.intern_text(j.text(o[Word::kPattern]))));
+}
+
+// Formats are a vocabulary of their own.
+void Lowering::lower_format(const Keywords& o, Conjuncts& out) {
+  const Json& j = o.json;
+  if (o.string(Word::kFormat) && schemas_.options().enforce_formats && find_format(j.text(o[Word::kFormat])))
+    out.push_back(formulas_.atom(Op::kFormat, formulas_.intern_text(j.text(o[Word::kFormat]))));
+}
+
+// ---- objects ----
+
+void Lowering::lower_objects(const Loc& at, const Keywords& o, Conjuncts& out) {
+  const Json& j = o.json;
+  const auto put = [&](FormulaId f) { out.push_back(only_for(Kind::kObject, f)); };
+  std::vector<NameId> names;
+  std::vector<RegionId> evaluated;
+  if (o.object(Word::kProperties)) {
+    const JsonRef map = o[Word::kProperties];
+    for (uint32_t i = 0; i < j.size(map); ++i) {
+      const NameId n = name_of(j.key(map, i));
+      names.push_back(n);
+      put(formulas_.all(formulas_.name(n), sub(at, j.item(map, i))));
+    }
+    if (order_ == PropertyOrder::kSchema && names.size() > 1) {
+      out.push_back(formulas_.atom(Op::kOrder, map_of(key_of(at.doc, map), names)));
+    }
+  }
+  if (!names.empty()) evaluated.push_back(formulas_.names(names));
+  if (o.object(Word::kPatternProperties)) {
+    const JsonRef map = o[Word::kPatternProperties];
+    for (uint32_t i = 0; i < j.size(map); ++i) {
+      const RegionId r =
+          formulas_.language(formulas_.atom(Op::kPattern, formulas_.intern_text(j.key(map, i))));
+      evaluated.push_back(r);
+      put(formulas_.all(r, sub(at, j.item(map, i))));
+    }
+  }
+  if (o.schema(Word::kAdditionalProperties)) {
+    std::vector<RegionId> rest;
+    for (RegionId r : evaluated) rest.push_back(formulas_.region_not(r));
+    put(formulas_.all(formulas_.region_and(std::move(rest)), sub(at, o[Word::kAdditionalProperties])));
+  }
+  if (o.schema(Word::kPropertyNames))
+    put(formulas_.all(formulas_.region_not(formulas_.language(sub(at, o[Word::kPropertyNames]))),
+                      FormulaSpace::no()));
+  if (o.validates) {
+    if (o.array(Word::kRequired))
+      for (uint32_t i = 0; i < j.size(o[Word::kRequired]); ++i)
+        if (const JsonRef n = j.item(o[Word::kRequired], i); j.is_string(n))
+          out.push_back(present(name_of(j.text(n))));
+    if (o.number(Word::kMinProperties))
+      put(formulas_.some(formulas_.any_key(), FormulaSpace::yes(), count(at, o[Word::kMinProperties], true)));
+    if (o.number(Word::kMaxProperties))
+      put(formulas_.most(formulas_.any_key(), FormulaSpace::yes(),
+                         count(at, o[Word::kMaxProperties], false)));
+  }
+  if (o.schema(Word::kUnevaluatedProperties))
+    put(Unevaluated(*this, at).properties(sub(at, o[Word::kUnevaluatedProperties])));
+  lower_dependencies(at, o, out);
+}
+
+void Lowering::lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out) {
+  const Json& j = o.json;
+  for (Word w : {Word::kDependentRequired, Word::kDependentSchemas, Word::kDependencies}) {
+    if (!o.object(w) || (w == Word::kDependentRequired && !o.validates)) continue;
+    const JsonRef map = o[w];
+    for (uint32_t i = 0; i < j.size(map); ++i) {
+      const NameId n = name_of(j.key(map, i));
+      const JsonRef then = j.item(map, i);
+      FormulaId consequence = FormulaSpace::yes();
+      if (j.is_array(then) && w != Word::kDependentSchemas) {
+        std::vector<FormulaId> names;
+        for (uint32_t k = 0; k < j.size(then); ++k)
+          if (j.is_string(j.item(then, k))) names.push_back(present(name_of(j.text(j.item(then, k)))));
+        consequence = formulas_.all_of(names);
+      } else if (j.is_string(then) && w == Word::kDependencies) {
+        consequence = present(name_of(j.text(then)));  // draft 3's form, still written
+      } else if ((j.is_object(then) || j.is_bool(then)) && w != Word::kDependentRequired) {
+        consequence = sub(at, then);
+      }
+      out.push_back(formulas_.either(absent(n), consequence));
+    }
+  }
+}
+
+// ---- arrays ----
+
+void Lowering::lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out) {
+  const Json& j = o.json;
+  const auto put = [&](FormulaId f) { out.push_back(only_for(Kind::kArray, f)); };
+  const bool tuple_items = o.draft <= Draft::k2019 && o.array(Word::kItems);
+  const Word tuple = o.array(Word::kPrefixItems) ? Word::kPrefixItems : Word::kItems;
+  uint32_t n = 0;
+  if (o.array(Word::kPrefixItems) || tuple_items) {
+    n = j.size(o[tuple]);
+    for (uint32_t i = 0; i < n; ++i) put(formulas_.item_all(i, i + 1, sub(at, j.item(o[tuple], i))));
+  }
+  if (o.schema(Word::kItems)) put(formulas_.item_all(n, kUnbounded, sub(at, o[Word::kItems])));
+  if (tuple_items && o.schema(Word::kAdditionalItems))
+    put(formulas_.item_all(n, kUnbounded, sub(at, o[Word::kAdditionalItems])));
+  if (o.schema(Word::kContains)) {
+    const FormulaId v = sub(at, o[Word::kContains]);
+    const uint32_t least =
+        o.number(Word::kMinContains) && o.validates ? count(at, o[Word::kMinContains], true) : 1;
+    put(formulas_.item_some(0, kUnbounded, v, least));
+    if (o.number(Word::kMaxContains) && o.validates)
+      put(formulas_.item_most(0, kUnbounded, v, count(at, o[Word::kMaxContains], false)));
+  }
+  if (o.schema(Word::kUnevaluatedItems))
+    put(Unevaluated(*this, at).items(sub(at, o[Word::kUnevaluatedItems])));
+  if (!o.validates) return;
+  if (o.number(Word::kMinItems))
+    if (const uint32_t least = count(at, o[Word::kMinItems], true); least > 0)
+      put(formulas_.item_some(least - 1, least, FormulaSpace::yes(), 1));
+  if (o.number(Word::kMaxItems))
+    put(formulas_.item_all(count(at, o[Word::kMaxItems], false), kUnbounded, FormulaSpace::no()));
+  if (o.yes(Word::kUniqueItems) && !(o.number(Word::kMaxItems) && count(at, o[Word::kMaxItems], false) <= 1))
+    out.push_back(formulas_.atom(Op::kUnique));
+}
+
+}  // namespace structgen

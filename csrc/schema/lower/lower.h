@@ -1,0 +1,90 @@
+// Keywords -> formulas: what each keyword of a schema object means.
+//
+// In: a Loc. Out: a value formula (subschemas stay unresolved kSchema nodes). Cost: linear in the
+// object's own members, once a location; nothing below is touched.
+// Specification: JSON Schema drafts 4 to 2020-12; the literals are those of schema/formula/formula.h.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "base/intern.h"
+#include "schema/formula/formula.h"
+#include "schema/read/keywords.h"
+#include "schema/read/resolve.h"
+
+namespace structgen {
+
+enum class PropertyOrder : uint8_t { kSchema, kAny };
+
+class Lowering {
+ public:
+  Lowering(SchemaSet& schemas, FormulaSpace& formulas, PropertyOrder order)
+      : schemas_(schemas), formulas_(formulas), order_(order) {}
+
+  FormulaId root() { return reference(schemas_.root()); }
+  // The formula of a kSchema node's location.
+  FormulaId lower(uint32_t location);
+  // A kSchema node whose reference leads nowhere: neither it nor its negation has a value.
+  bool broken(uint32_t location) const {
+    return broken_.count(location) != 0 || looping_.count(location) != 0;
+  }
+  bool any_broken() const { return !broken_.empty() || !looping_.empty(); }
+  [[noreturn]] void raise_broken(uint32_t location);
+  [[noreturn]] void raise_broken() { raise_broken(broken_.empty() ? *looping_.begin() : *broken_.begin()); }
+  // A kSchema node that dynamic references lead back to without consuming anything: the scan of a schema
+  // (schema/read/loops.h) does not see where those lead. From here on it is broken.
+  void loops(uint32_t location) { looping_.insert(location); }
+  const Loc& location(uint32_t location) const { return locs_[location]; }
+  SchemaSet& schemas() { return schemas_; }
+  // Names in the order of properties map `map`.
+  const std::vector<NameId>& map_names(uint32_t map) const { return maps_[map]; }
+  // A formula that holds for exactly the values of a JSON array.
+  FormulaId values(const Json& json, JsonRef array) { return values(json, array, kNoDocument); }
+
+  FormulaId reference(Loc l);  // a kSchema node, or the target of a bare $ref, or true/false
+  FormulaId sub(const Loc& at, JsonRef node) { return reference(schemas_.child(at, node)); }
+  FormulaSpace& formulas() { return formulas_; }
+
+ private:
+  FormulaId node_of(const Loc& l);
+  FormulaId broken_reference(Loc at, JsonRef text);
+  using Conjuncts = SmallVector<FormulaId, 32>;
+  FormulaId lower_object(const Loc& at);
+  void lower_types(const Loc& at, const Keywords& o, Conjuncts& out);
+  void lower_logic(const Loc& at, const Keywords& o, Conjuncts& out);
+  void lower_numbers(const Loc& at, const Keywords& o, Conjuncts& out);
+  void lower_strings(const Loc& at, const Keywords& o, Conjuncts& out);
+  void lower_format(const Keywords& o, Conjuncts& out);
+  void lower_objects(const Loc& at, const Keywords& o, Conjuncts& out);
+  void lower_dependencies(const Loc& at, const Keywords& o, Conjuncts& out);
+  void lower_arrays(const Loc& at, const Keywords& o, Conjuncts& out);
+  static constexpr uint32_t kNoDocument =
+      0xFFFFFFFFu;  // of values from a text: nothing to remember, no order
+  FormulaId values(const Json& json, JsonRef array, uint32_t doc);
+  uint32_t map_of(uint64_t key, const std::vector<NameId>& names);
+  FormulaId constant(const Json& json, JsonRef node, uint32_t doc);
+  FormulaId absent(NameId name) { return formulas_.all(formulas_.name(name), FormulaSpace::no()); }
+  FormulaId present(NameId name) { return formulas_.some(formulas_.name(name), FormulaSpace::yes(), 1); }
+  NameId name_of(std::string_view text) { return formulas_.intern_text(text); }
+  // A typed formula that came out false forbids its kind, not every value.
+  FormulaId only_for(Kind k, FormulaId f) {
+    return f == FormulaSpace::no() ? formulas_.types(kAllKinds & ~kind_bit(k)) : f;
+  }
+  uint32_t count(const Loc& at, JsonRef number, bool round_up);
+
+  SchemaSet& schemas_;
+  FormulaSpace& formulas_;
+  PropertyOrder order_;
+  std::vector<Loc> locs_;
+  InternTable loc_index_;
+  FlatMap<uint32_t, FormulaId> lowered_;
+  std::set<uint32_t> broken_, looping_;
+  std::vector<std::vector<NameId>> maps_;
+  FlatMap<uint64_t, uint32_t> map_index_;
+  FlatMap<uint64_t, FormulaId> constants_;
+  uint32_t constant_depth_ = 0;
+};
+
+}  // namespace structgen

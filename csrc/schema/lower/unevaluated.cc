@@ -1,0 +1,239 @@
+#include "schema/lower/unevaluated.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "schema/lower/lower.h"
+
+namespace structgen {
+
+namespace {
+constexpr std::size_t kMaxGroups = 4'096;
+constexpr std::size_t kMaxPath = 1'000;
+}  // namespace
+
+void Unevaluated::collect_kid(const Loc& at, JsonRef node, FormulaId condition, bool conditional) {
+  if (conditional) condition = lowering_.formulas().both(condition, lowering_.sub(at, node));
+  if (condition == FormulaSpace::no()) return;
+  collect(lowering_.schemas().child(at, node), condition, false);
+}
+
+void Unevaluated::collect(const Loc& at, FormulaId condition, bool top) {
+  check_depth();
+  SchemaSet& schemas = lowering_.schemas();
+  if (!schemas.json(at).is_object(at.node)) return;
+  // A cycle of in-place references is ill-founded; whoever restricts the formula reports it.
+  if (std::find(path_.begin(), path_.end(), at) != path_.end()) return;
+  if (path_.size() > kMaxPath)
+    throw Error(ErrorKind::kSchemaTooComplex, "subschemas nest too deeply").in(schemas.pointer(at_));
+  path_.push_back(at);
+  FormulaSpace& formulas = lowering_.formulas();
+  const Keywords o(schemas, at);
+  const Json& j = o.json;
+  collect_keys(at, o, condition, top);
+  collect_items(at, o, condition, top);
+  if (o.string(Word::kRef) && schemas.resolves(at, j.text(o[Word::kRef])))
+    collect(schemas.resolve(at, j.text(o[Word::kRef])), condition, false);
+  if (o.string(Word::kDynamicRef) && schemas.resolves(at, j.text(o[Word::kDynamicRef])))
+    collect(schemas.resolve_dynamic(at, j.text(o[Word::kDynamicRef])), condition, false);
+  if (o.string(Word::kRecursiveRef)) collect(schemas.resolve_recursive(at), condition, false);
+  for (Word w : {Word::kAllOf, Word::kAnyOf, Word::kOneOf})
+    if (o.array(w))
+      for (uint32_t i = 0; i < j.size(o[w]); ++i)
+        collect_kid(at, j.item(o[w], i), condition, w != Word::kAllOf);
+  if (o.schema(Word::kIf)) {
+    const FormulaId test = lowering_.sub(at, o[Word::kIf]);
+    collect_kid(at, o[Word::kIf], condition, true);
+    if (o.schema(Word::kThen)) collect_kid(at, o[Word::kThen], formulas.both(condition, test), false);
+    if (o.schema(Word::kElse))
+      collect_kid(at, o[Word::kElse], formulas.both(condition, formulas.deny(test)), false);
+  }
+  for (Word w : {Word::kDependentSchemas, Word::kDependencies})
+    if (o.object(w))
+      for (uint32_t i = 0; i < j.size(o[w]); ++i) {
+        const JsonRef then = j.item(o[w], i);
+        if (!j.is_object(then)) continue;
+        const FormulaId present = formulas.both(
+            formulas.types(kind_bit(Kind::kObject)),
+            formulas.some(formulas.name(formulas.intern_text(j.key(o[w], i))), FormulaSpace::yes(), 1));
+        collect_kid(at, then, formulas.both(condition, present), false);
+      }
+  path_.pop_back();
+}
+
+void Unevaluated::collect_keys(const Loc&, const Keywords& o, FormulaId condition, bool top) {
+  FormulaSpace& formulas = lowering_.formulas();
+  const Json& j = o.json;
+  if (o.schema(Word::kAdditionalProperties) || (!top && o.schema(Word::kUnevaluatedProperties)))
+    keys_.push_back({condition, formulas.any_key()});
+  if (o.object(Word::kProperties)) {
+    std::vector<NameId> names;
+    for (uint32_t i = 0; i < j.size(o[Word::kProperties]); ++i)
+      names.push_back(formulas.intern_text(j.key(o[Word::kProperties], i)));
+    if (!names.empty()) keys_.push_back({condition, formulas.names(std::move(names))});
+  }
+  if (o.object(Word::kPatternProperties))
+    for (uint32_t i = 0; i < j.size(o[Word::kPatternProperties]); ++i)
+      keys_.push_back(
+          {condition, formulas.language(formulas.atom(
+                          Op::kPattern, formulas.intern_text(j.key(o[Word::kPatternProperties], i))))});
+}
+
+void Unevaluated::collect_items(const Loc& at, const Keywords& o, FormulaId condition, bool top) {
+  const Json& j = o.json;
+  const bool tuple = o.draft <= Draft::k2019 && o.array(Word::kItems);
+  uint32_t end = 0;
+  if (o.array(Word::kPrefixItems)) end = j.size(o[Word::kPrefixItems]);
+  if (tuple) end = j.size(o[Word::kItems]);
+  if (o.schema(Word::kItems) || (tuple && o.schema(Word::kAdditionalItems)) ||
+      (!top && o.schema(Word::kUnevaluatedItems)))
+    end = kUnbounded;
+  if (end > 0) items_.push_back({condition, end});
+  if (o.draft >= Draft::k2020 && o.schema(Word::kContains))
+    contains_.push_back({condition, lowering_.sub(at, o[Word::kContains])});
+}
+
+FormulaId Unevaluated::any_condition(const std::vector<bool>& in) const {
+  std::vector<FormulaId> parts;
+  for (std::size_t i = 0; i < in.size(); ++i)
+    if (in[i]) parts.push_back(conditions_[i]);
+  return lowering_.formulas().any_of(parts);
+}
+
+FormulaId Unevaluated::properties(FormulaId rest) {
+  if (rest == FormulaSpace::yes()) return rest;
+  FormulaSpace& formulas = lowering_.formulas();
+  collect(at_, FormulaSpace::yes(), true);
+  // Keys evaluated always leave first; the others are sorted by their conditions.
+  std::vector<RegionId> open;  // complements of unconditional patterns
+  std::vector<NameId> always;
+  for (const Keys& k : keys_) {
+    if (k.condition != FormulaSpace::yes()) continue;
+    if (k.region == formulas.any_key()) return FormulaSpace::yes();
+    const Region& r = formulas.region(k.region);
+    if (r.kind == Region::kNames)
+      always.insert(always.end(), r.names.begin(), r.names.end());
+    else
+      open.push_back(formulas.region_not(k.region));
+  }
+  std::sort(always.begin(), always.end());
+  std::map<NameId, std::vector<bool>> names;       // name -> conditions that evaluate it
+  std::map<uint32_t, std::vector<bool>> patterns;  // region -> conditions
+  const auto number = [&](FormulaId c) {
+    const auto it = std::find(conditions_.begin(), conditions_.end(), c);
+    if (it != conditions_.end()) return static_cast<std::size_t>(it - conditions_.begin());
+    conditions_.push_back(c);
+    return conditions_.size() - 1;
+  };
+  std::vector<bool> everything(keys_.size());
+  for (const Keys& k : keys_) {
+    if (k.condition == FormulaSpace::yes()) continue;
+    const std::size_t c = number(k.condition);
+    const Region& r = formulas.region(k.region);
+    if (k.region == formulas.any_key()) {
+      everything[c] = true;
+    } else if (r.kind == Region::kNames) {
+      for (NameId n : r.names)
+        if (!std::binary_search(always.begin(), always.end(), n)) {
+          auto& in = names[n];
+          in.resize(keys_.size());
+          in[c] = true;
+        }
+    } else {
+      auto& in = patterns[k.region.v];
+      in.resize(keys_.size());
+      in[c] = true;
+    }
+  }
+  std::map<std::vector<bool>, std::vector<NameId>> groups;
+  std::vector<NameId> known = always;
+  for (const auto& [name, in] : names) {
+    groups[in].push_back(name);
+    known.push_back(name);
+  }
+  std::map<std::vector<bool>, std::vector<RegionId>> languages;
+  for (const auto& [region, in] : patterns) languages[in].push_back(RegionId{region});
+  const std::size_t n = languages.size();
+  if (n > 12 || (groups.size() + 1) << n > kMaxGroups)
+    throw Error(ErrorKind::kSchemaTooComplex,
+                "too many conditional patterns to say which keys are unevaluated")
+        .in(lowering_.schemas().pointer(at_), "unevaluatedProperties");
+  std::vector<FormulaId> out;
+  for (std::size_t mask = 0; mask < (std::size_t{1} << n); ++mask) {
+    std::vector<RegionId> inside = open;
+    std::vector<bool> by_pattern = everything;
+    std::size_t bit = 0;
+    for (const auto& [in, regions] : languages) {
+      const RegionId language = formulas.region_or(regions);
+      const bool hit = (mask >> bit++) & 1;
+      inside.push_back(hit ? language : formulas.region_not(language));
+      if (hit)
+        for (std::size_t i = 0; i < in.size(); ++i) by_pattern[i] = by_pattern[i] || in[i];
+    }
+    const auto add = [&](RegionId keys, const std::vector<bool>* more) {
+      std::vector<RegionId> where = inside;
+      where.push_back(keys);
+      std::vector<bool> in = by_pattern;
+      if (more)
+        for (std::size_t i = 0; i < more->size(); ++i) in[i] = in[i] || (*more)[i];
+      out.push_back(
+          formulas.either(formulas.all(formulas.region_and(std::move(where)), rest), any_condition(in)));
+    };
+    for (const auto& [in, members] : groups) add(formulas.names(members), &in);
+    add(formulas.region_not(formulas.names(known)), nullptr);
+  }
+  return formulas.all_of(out);
+}
+
+FormulaId Unevaluated::items(FormulaId rest) {
+  if (rest == FormulaSpace::yes()) return rest;
+  FormulaSpace& formulas = lowering_.formulas();
+  collect(at_, FormulaSpace::yes(), true);
+  uint32_t first = 0;
+  for (const Items& i : items_)
+    if (i.condition == FormulaSpace::yes()) first = std::max(first, i.end);
+  if (first == kUnbounded) return FormulaSpace::yes();
+  std::vector<FormulaId> conditional;  // conditions of `contains`, each once
+  for (const Contains& c : contains_) {
+    if (c.condition == FormulaSpace::yes())
+      rest = formulas.either(rest, c.value);
+    else if (std::find(conditional.begin(), conditional.end(), c.condition) == conditional.end())
+      conditional.push_back(c.condition);
+  }
+  std::vector<uint32_t> ends{kUnbounded};
+  for (const Items& i : items_)
+    if (i.end > first) ends.push_back(i.end);
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  if (conditional.size() > 12 || ends.size() << conditional.size() > kMaxGroups)
+    throw Error(ErrorKind::kSchemaTooComplex,
+                "too many conditional `contains` to say which items are unevaluated")
+        .in(lowering_.schemas().pointer(at_), "unevaluatedItems");
+  std::vector<FormulaId> out;
+  for (std::size_t mask = 0; mask < (std::size_t{1} << conditional.size()); ++mask) {
+    // Either one of the masked conditions holds, or items outside every other `contains` satisfy `rest`.
+    FormulaId value = rest, escape = FormulaSpace::no();
+    for (std::size_t c = 0; c < conditional.size(); ++c) {
+      if ((mask >> c) & 1) {
+        escape = formulas.either(escape, conditional[c]);
+        continue;
+      }
+      for (const Contains& x : contains_)
+        if (x.condition == conditional[c]) value = formulas.either(value, x.value);
+    }
+    uint32_t begin = first;
+    for (uint32_t end : ends) {
+      FormulaId covered = escape;
+      for (const Items& i : items_)
+        if (i.condition != FormulaSpace::yes() && i.end >= end)
+          covered = formulas.either(covered, i.condition);
+      out.push_back(formulas.either(formulas.item_all(begin, end, value), covered));
+      begin = end;
+    }
+  }
+  return formulas.all_of(out);
+}
+
+}  // namespace structgen

@@ -1,0 +1,281 @@
+#include "schema/read/json.h"
+
+#include <algorithm>
+#include <span>
+
+#include "base/error.h"
+#include "base/utf8.h"
+#include "base/work.h"
+
+namespace structgen {
+
+namespace {
+constexpr uint32_t kIndexFrom = 24;  // members from which an object gets a hash index
+}
+
+JsonRef Json::find(JsonRef object, std::string_view key) const {
+  const Node& n = nodes_[object];
+  if (n.type != JsonType::kObject) return kNoJson;
+  if (n.n < kIndexFrom) {
+    for (uint32_t i = 0; i < n.n; ++i)
+      if (this->key(object, i) == key) return item(object, i);
+    return kNoJson;
+  }
+  auto& index = index_[object];
+  if (index.empty())
+    for (uint32_t i = 0; i < n.n; ++i) index.emplace(this->key(object, i), item(object, i));
+  const auto it = index.find(key);
+  return it == index.end() ? kNoJson : it->second;
+}
+
+class JsonParser {
+ public:
+  explicit JsonParser(std::string_view text) : in_(text) {}
+
+  Json run() {
+    if (in_.size() > 0x7FFFFFFF) fail("the document exceeds 2 GB");
+    if (in_.starts_with("\xEF\xBB\xBF")) at_ = 3;
+    const std::size_t scale =
+        std::min<std::size_t>(in_.size(), 1u << 20);  // of most schemas nothing grows twice
+    out_.text_.reserve(scale);
+    out_.nodes_.reserve(scale / 16 + 8);
+    out_.children_.reserve(scale / 32 + 8);
+    out_.keys_.reserve(scale / 32 + 8);
+    elements_.reserve(64);
+    open_.reserve(16);
+    keys_.reserve(16);
+    space();
+    JsonRef done = kNoJson;
+    while (true) {
+      if (done == kNoJson) done = value();
+      space();
+      if (open_.empty()) break;
+      if (done == kNoJson) continue;  // a container was opened; its first element comes
+      done = after_element(done);
+    }
+    if (at_ != in_.size()) fail("unexpected text after the JSON value");
+    return std::move(out_);
+  }
+
+ private:
+  struct Open {
+    JsonRef node;
+    uint32_t begin;  // of its elements on the stack of those whose container is open
+  };
+  struct Element {
+    JsonRef key, value;
+  };
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorKind::kGrammar, "invalid JSON: " + what).at(static_cast<int64_t>(at_));
+  }
+  void space() {
+    while (at_ < in_.size() && (in_[at_] == ' ' || in_[at_] == '\n' || in_[at_] == '\t' || in_[at_] == '\r'))
+      ++at_;
+  }
+  char peek() const { return at_ < in_.size() ? in_[at_] : '\0'; }
+  JsonRef add(JsonType type, uint32_t begin = 0, uint32_t n = 0) {
+    if (at_ >= charged_ + 1024) {
+      charge(static_cast<int64_t>((at_ - charged_) / 16));
+      charged_ = at_;
+    }
+    out_.nodes_.push_back({type, begin, n});
+    return static_cast<JsonRef>(out_.nodes_.size() - 1);
+  }
+
+  // A finished value, or kNoJson when a container was opened.
+  JsonRef value() {
+    switch (peek()) {
+      case '{': return open(JsonType::kObject, '}');
+      case '[': return open(JsonType::kArray, ']');
+      case '"': return string();
+      case 't': return word("true", JsonType::kTrue);
+      case 'f': return word("false", JsonType::kFalse);
+      case 'n': return word("null", JsonType::kNull);
+      default: return number();
+    }
+  }
+  JsonRef open(JsonType type, char close) {
+    ++at_;
+    const JsonRef node = add(type);
+    space();
+    if (peek() == close) {
+      ++at_;
+      return node;
+    }
+    open_.push_back({node, static_cast<uint32_t>(elements_.size())});
+    if (type == JsonType::kObject) member_key();
+    return kNoJson;
+  }
+  void member_key() {
+    space();
+    if (peek() != '"') fail("expected a member name in double quotes");
+    keys_.push_back(string());
+    space();
+    if (peek() != ':') fail("expected ':' after a member name");
+    ++at_;
+    space();
+  }
+  // Takes a finished element into the innermost container. Returns that container when it closes.
+  JsonRef after_element(JsonRef element) {
+    const bool object = out_.nodes_[open_.back().node].type == JsonType::kObject;
+    elements_.push_back({object ? keys_.back() : kNoJson, element});
+    if (object) keys_.pop_back();
+    const char c = peek();
+    if (c == ',') {
+      ++at_;
+      space();
+      if (object) member_key();
+      return kNoJson;
+    }
+    if (c != (object ? '}' : ']')) fail(object ? "expected ',' or '}'" : "expected ',' or ']'");
+    ++at_;
+    return close();
+  }
+  JsonRef close() {
+    const Open o = open_.back();
+    open_.pop_back();
+    Json::Node& n = out_.nodes_[o.node];
+    if (n.type == JsonType::kObject) drop_duplicates(o.begin);
+    n.begin = static_cast<uint32_t>(out_.children_.size());
+    n.n = static_cast<uint32_t>(elements_.size()) - o.begin;
+    for (std::size_t i = o.begin; i < elements_.size(); ++i) {
+      out_.children_.push_back(elements_[i].value);
+      out_.keys_.push_back(elements_[i].key);
+    }
+    elements_.resize(o.begin);
+    return o.node;
+  }
+  // Of the open object whose elements begin there; of those with one key the last stays.
+  void drop_duplicates(std::size_t begin) {
+    const std::span<Element> all(elements_.begin() + static_cast<std::ptrdiff_t>(begin), elements_.end());
+    bool twice = false;
+    if (all.size() < 8) {
+      for (std::size_t i = 0; i < all.size() && !twice; ++i)
+        for (std::size_t j = i + 1; j < all.size() && !twice; ++j)
+          twice = out_.text(all[i].key) == out_.text(all[j].key);
+      if (!twice) return;
+    }
+    std::unordered_map<std::string_view, std::size_t> last;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      auto [it, fresh] = last.try_emplace(out_.text(all[i].key), i);
+      if (!fresh) {
+        twice = true;
+        it->second = i;
+      }
+    }
+    if (!twice) return;
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (last[out_.text(all[i].key)] == i) all[kept++] = all[i];
+    elements_.resize(begin + kept);
+  }
+  JsonRef word(std::string_view w, JsonType type) {
+    if (in_.substr(at_, w.size()) != w) fail("unexpected text");
+    at_ += w.size();
+    return add(type);
+  }
+  JsonRef number() {
+    const std::size_t begin = at_;
+    const auto digits = [&] {
+      const std::size_t from = at_;
+      while (peek() >= '0' && peek() <= '9') ++at_;
+      if (at_ == from)
+        fail(from == begin ? (at_ == in_.size() ? "the text ends early" : "unexpected character")
+                           : "expected a digit");
+    };
+    if (peek() == '-') ++at_;
+    if (peek() == '0')
+      ++at_;
+    else
+      digits();
+    if (peek() == '.') {
+      ++at_;
+      digits();
+    }
+    if (peek() == 'e' || peek() == 'E') {
+      ++at_;
+      if (peek() == '+' || peek() == '-') ++at_;
+      digits();
+    }
+    return scalar(JsonType::kNumber, in_.substr(begin, at_ - begin));
+  }
+  JsonRef scalar(JsonType type, std::string_view text) {
+    const uint32_t begin = static_cast<uint32_t>(out_.text_.size());
+    out_.text_ += text;
+    return add(type, begin, static_cast<uint32_t>(text.size()));
+  }
+  JsonRef string() {
+    ++at_;
+    const uint32_t begin = static_cast<uint32_t>(out_.text_.size());
+    while (true) {
+      const std::size_t from = at_;
+      while (at_ < in_.size() && in_[at_] != '"' && in_[at_] != '\\' &&
+             static_cast<uint8_t>(in_[at_]) >= 0x20)
+        ++at_;
+      out_.text_ += in_.substr(from, at_ - from);
+      if (at_ == in_.size()) fail("a string is not closed");
+      if (in_[at_] == '"') break;
+      if (in_[at_] != '\\') fail("a control character inside a string");
+      escape();
+    }
+    ++at_;
+    const uint32_t n = static_cast<uint32_t>(out_.text_.size()) - begin;
+    return add(JsonType::kString, begin, n);
+  }
+  uint32_t hex4() {
+    uint32_t v = 0;
+    for (int i = 0; i < 4; ++i, ++at_) {
+      const char c = peek();
+      const int d = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
+      if (d < 0) fail("expected four hexadecimal digits after \\u");
+      v = v * 16 + static_cast<uint32_t>(d);
+    }
+    return v;
+  }
+  void escape() {
+    ++at_;
+    const char c = peek();
+    ++at_;
+    switch (c) {
+      case '"':
+      case '\\':
+      case '/': out_.text_ += c; return;
+      case 'b': out_.text_ += '\b'; return;
+      case 'f': out_.text_ += '\f'; return;
+      case 'n': out_.text_ += '\n'; return;
+      case 'r': out_.text_ += '\r'; return;
+      case 't': out_.text_ += '\t'; return;
+      case 'u': break;
+      default: --at_; fail("unknown escape in a string");
+    }
+    uint32_t cp = hex4();
+    if (cp >= 0xD800 && cp < 0xDC00 && in_.substr(at_, 2) == "\\u") {
+      const std::size_t back = at_;
+      at_ += 2;
+      const uint32_t low = hex4();
+      if (low >= 0xDC00 && low < 0xE000)
+        cp = 0x10000 + ((cp - 0xD800) << 10) + (low - 0xDC00);
+      else
+        at_ = back;
+    }
+    append_utf8(out_.text_, cp);
+  }
+
+  std::string_view in_;
+  std::size_t at_ = 0, charged_ = 0;
+  Json out_;
+  std::vector<Open> open_;
+  std::vector<Element> elements_;  // of all open containers, the innermost last
+  std::vector<JsonRef> keys_;      // that wait for their value
+};
+
+Json Json::parse(std::string_view text) {
+  charge(1 + static_cast<int64_t>(std::min<std::size_t>(text.size(), 1024) / 16));
+  return JsonParser(text).run();
+}
+
+}  // namespace structgen

@@ -1,0 +1,668 @@
+#include "schema/read/resolve.h"
+
+#include <algorithm>
+
+#include "base/undo.h"
+#include "numbers/decimal.h"
+#include "regex/syntax.h"
+#include "schema/read/loops.h"
+#include "strings/format.h"
+#include "strings/uri.h"
+
+namespace structgen {
+
+namespace {
+void append_segment(std::string& out, std::string_view segment) {
+  out += '/';
+  for (char c : segment) {
+    if (c == '~')
+      out += "~0";
+    else if (c == '/')
+      out += "~1";
+    else
+      out += c;
+  }
+}
+
+// Keywords whose value is a whole number of 0 or more.
+bool is_count(Word w) {
+  switch (w) {
+    case Word::kMinLength:
+    case Word::kMaxLength:
+    case Word::kMinItems:
+    case Word::kMaxItems:
+    case Word::kMinProperties:
+    case Word::kMaxProperties:
+    case Word::kMinContains:
+    case Word::kMaxContains: return true;
+    default: return false;
+  }
+}
+
+// Whether the value has the shape the keyword asks for. A misshapen keyword constrains nothing; it is
+// named in the report, because that is what validators in use do with it.
+const char* misshapen(const Json& j, Word w, JsonRef v, Draft draft) {
+  switch (w) {
+    case Word::kType: return j.is_string(v) || j.is_array(v) ? nullptr : "not a string or an array";
+    case Word::kEnum: return j.is_array(v) ? nullptr : "not an array";
+    case Word::kRequired: return j.is_array(v) ? nullptr : "not an array of names";
+    case Word::kAllOf:
+    case Word::kAnyOf:
+    case Word::kOneOf:
+      if (j.is_array(v) && j.size(v) == 0) return "an empty array";
+      [[fallthrough]];
+    case Word::kPrefixItems: return j.is_array(v) ? nullptr : "not an array of schemas";
+    case Word::kProperties:
+    case Word::kPatternProperties:
+    case Word::kDefs:
+    case Word::kDependentSchemas:
+    case Word::kDependentRequired:
+    case Word::kDependencies: return j.is_object(v) ? nullptr : "not an object";
+    case Word::kMinimum:
+    case Word::kMaximum:
+    case Word::kMultipleOf: return j.is_number(v) ? nullptr : "not a number";
+    case Word::kExclusiveMinimum:
+    case Word::kExclusiveMaximum:
+      if (draft == Draft::k4) return j.is_bool(v) ? nullptr : "not a boolean, as draft 4 has it";
+      return j.is_number(v) ? nullptr : "not a number";
+    case Word::kPattern:
+    case Word::kFormat:
+    case Word::kRef:
+    case Word::kDynamicRef:
+    case Word::kRecursiveRef: return j.is_string(v) ? nullptr : "not a string";
+    case Word::kUniqueItems: return j.is_bool(v) ? nullptr : "not a boolean";
+    case Word::kNot:
+    case Word::kIf:
+    case Word::kThen:
+    case Word::kElse:
+    case Word::kContains:
+    case Word::kPropertyNames:
+    case Word::kAdditionalProperties:
+    case Word::kAdditionalItems:
+    case Word::kUnevaluatedItems:
+    case Word::kUnevaluatedProperties: return j.is_object(v) || j.is_bool(v) ? nullptr : "not a schema";
+    case Word::kItems: return j.is_object(v) || j.is_bool(v) || j.is_array(v) ? nullptr : "not a schema";
+    default: return is_count(w) && !j.is_number(v) ? "not a number" : nullptr;
+  }
+}
+
+std::string draft_name(Draft d) {
+  if (d == Draft::k2020) return "2020-12";
+  return d == Draft::k2019 ? "2019-09" : std::to_string(static_cast<int>(d));
+}
+
+constexpr std::string_view kTypes[] = {"null", "boolean", "string", "array", "object", "number", "integer"};
+
+}  // namespace
+
+SchemaSet::SchemaSet(std::string_view root, const Documents& others, const SchemaOptions& options)
+    : options_(options), others_(&others) {
+  text_size_ = root.size();
+  for (const auto& [uri, text] : others) text_size_ += uri.size() + text.size();
+  const uint32_t doc = add_document("", Json::parse(root));
+  const Json& j = *documents_[doc];
+  if (!j.is_object(0) && !j.is_bool(0))
+    throw Error(ErrorKind::kGrammar, "a schema is an object or a boolean").in("");
+  scan(doc, 0, 0, kNoVisit, {});
+  resolve_pending();
+  root_ = Loc{doc, 0, resource_roots_.at(key_of(doc, 0)), 0};
+  if (dynamic_) root_.scope = push_scope(0, root_.resource);
+  others_ = nullptr;
+}
+
+uint32_t SchemaSet::add_document(const std::string& uri, Json json) {
+  const uint32_t doc = static_cast<uint32_t>(documents_.size());
+  documents_.push_back(std::make_unique<Json>(std::move(json)));
+  Resource r;
+  r.uri = uri;
+  r.doc = doc;
+  r.node = 0;
+  r.draft = options_.draft;
+  const uint32_t id = static_cast<uint32_t>(resources_.size());
+  resources_.push_back(std::move(r));
+  if (!uri.empty()) by_uri_.emplace(uri, id);
+  resource_roots_[key_of(doc, 0)] = id;
+  return doc;
+}
+
+Draft SchemaSet::dialect_of(uint32_t doc, JsonRef node, Draft inherited, bool& validates) {
+  const Json& j = *documents_[doc];
+  const bool forced = doc == 0 && node == 0 && options_.force_draft;
+  const JsonRef s = j.find(node, "$schema");
+  if (s == kNoJson || !j.is_string(s)) return forced ? options_.draft : inherited;
+  Draft d = inherited;
+  if (draft_of_uri(j.text(s), d)) return forced ? options_.draft : d;
+  // A metaschema of the caller's: its $vocabulary says whether validation keywords count.
+  if (!others_) return forced ? options_.draft : inherited;
+  for (const auto& [uri, text] : *others_) {
+    if (uri != j.text(s)) continue;
+    const Json meta = Json::parse(text);
+    const JsonRef own = meta.find(0, "$schema");
+    if (own != kNoJson && meta.is_string(own)) draft_of_uri(meta.text(own), d);
+    const JsonRef vocabulary = meta.find(0, "$vocabulary");
+    if (vocabulary != kNoJson && meta.is_object(vocabulary)) {
+      validates = false;
+      for (uint32_t i = 0; i < meta.size(vocabulary); ++i)
+        if (meta.key(vocabulary, i).ends_with("/vocab/validation")) validates = true;
+    }
+  }
+  return forced ? options_.draft : d;
+}
+
+// ---- scan ----
+
+void SchemaSet::scan(uint32_t doc, JsonRef node, uint32_t resource, uint32_t parent,
+                     std::string_view keyword) {
+  if (scanned_.size() <= doc) scanned_.resize(doc + 1);
+  scanned_[doc].resize(documents_[doc]->node_count());
+  std::vector<Visit> todo;
+  todo.reserve(32);
+  visits_.reserve(32);
+  todo.push_back({doc, node, resource, parent, keyword, {}, kNoIndex});
+  while (!todo.empty()) {
+    Visit v = todo.back();
+    todo.pop_back();
+    if (scanned_[v.doc][v.node]) continue;
+    const uint32_t id = static_cast<uint32_t>(visits_.size());
+    scanned_[v.doc][v.node] = id + 1;
+    v.resource = enter_resource(v);
+    visits_.push_back(v);
+    scan_schema(id, todo);
+  }
+}
+
+// A schema with an $id of its own, or a document's root, starts a resource.
+uint32_t SchemaSet::enter_resource(Visit& v) {
+  const Json& j = *documents_[v.doc];
+  if (!j.is_object(v.node)) return v.resource;
+  const bool is_root = v.node == 0;
+  Draft draft =
+      is_root ? resources_[resource_roots_.at(key_of(v.doc, 0))].draft : resources_[v.resource].draft;
+  bool validates = is_root || resources_[v.resource].validates;
+  const JsonRef id_new = j.find(v.node, "$id"), id_old = j.find(v.node, "id");
+  if (is_root || id_new != kNoJson || id_old != kNoJson) draft = dialect_of(v.doc, v.node, draft, validates);
+  const JsonRef id = draft == Draft::k4 ? id_old : id_new;
+  const bool hidden = draft <= Draft::k7 && j.find(v.node, "$ref") != kNoJson;  // $ref hides its siblings
+  const bool has_id = id != kNoJson && j.is_string(id) && !hidden;
+  uint32_t resource = v.resource;
+  if (is_root) resource = resource_roots_.at(key_of(v.doc, 0));
+  if (is_root) {
+    resources_[resource].draft = draft;
+    resources_[resource].validates = validates;
+  }
+  if (!has_id) return resource;
+  const std::string full = resolve_uri(resources_[resource].uri, j.text(id));
+  std::string_view absolute, fragment;
+  split_fragment(full, absolute, fragment);
+  if (!fragment.empty() && draft <= Draft::k7) resources_[resource].anchors[std::string(fragment)] = v.node;
+  if (j.text(id).starts_with('#')) return resource;
+  if (is_root) {
+    resources_[resource].uri = absolute;
+  } else {
+    Resource r;
+    r.uri = absolute;
+    r.doc = v.doc;
+    r.node = v.node;
+    r.draft = draft;
+    r.validates = validates;
+    resource = static_cast<uint32_t>(resources_.size());
+    resources_.push_back(std::move(r));
+    resource_roots_[key_of(v.doc, v.node)] = resource;
+  }
+  by_uri_.emplace(std::string(absolute), resource);
+  return resource;
+}
+
+void SchemaSet::scan_schema(uint32_t visit, std::vector<Visit>& todo) {
+  const Visit v = visits_[visit];
+  const Json& j = *documents_[v.doc];
+  if (!j.is_object(v.node)) {
+    if (!j.is_bool(v.node) && v.parent != kNoVisit) {
+      const std::string which =
+          v.index != kNoIndex ? std::to_string(v.index) : "'" + std::string(v.member) + "'";
+      notes_.push_back({v.parent, v.keyword, "ignored in part: " + which + " is not a schema"});
+    }
+    return;
+  }
+  const Draft draft = resources_[v.resource].draft;
+  const bool hidden = draft <= Draft::k7 && j.find(v.node, "$ref") != kNoJson;
+  for (uint32_t i = 0; i < j.size(v.node); ++i) {
+    const std::string_view key = j.key(v.node, i);
+    const JsonRef value = j.item(v.node, i);
+    const WordInfo* w = find_word(key);
+    if (!w || (!in_draft(*w, draft) && w->word != Word::kId && w->word != Word::kLegacyId)) {
+      notes_.push_back({visit, key, w ? "not a keyword of this draft" : "unknown keyword"});
+      continue;
+    }
+    if (hidden && w->word != Word::kRef && w->word != Word::kDefs && w->position == Position::kNone) continue;
+    scan_word(visit, *w, key, value, todo);
+  }
+}
+
+void SchemaSet::scan_word(uint32_t visit, const WordInfo& w, std::string_view key, JsonRef value,
+                          std::vector<Visit>& todo) {
+  const Visit v = visits_[visit];
+  const Json& j = *documents_[v.doc];
+  if (const char* why = misshapen(j, w.word, value, resources_[v.resource].draft)) {
+    notes_.push_back({visit, key, std::string("ignored: ") + why});
+    return;
+  }
+  note_misshapen_parts(visit, w.word, key, value);
+  if (resources_[v.resource].validates) check_value(visit, w.word, key, value);
+  const auto push = [&](JsonRef node, std::string_view member, uint32_t index) {
+    todo.push_back({v.doc, node, v.resource, visit, key, member, index});
+  };
+  switch (w.position) {
+    case Position::kSchema: push(value, {}, kNoIndex); break;
+    case Position::kEither:
+      if (!j.is_array(value)) push(value, {}, kNoIndex);
+      [[fallthrough]];
+    case Position::kList:
+      if (j.is_array(value))
+        for (uint32_t i = 0; i < j.size(value); ++i) push(j.item(value, i), {}, i);
+      break;
+    case Position::kMap:
+    case Position::kMixed:
+      for (uint32_t i = 0; i < j.size(value); ++i)
+        if (w.position == Position::kMap || !j.is_array(j.item(value, i)))
+          push(j.item(value, i), j.key(value, i), kNoIndex);
+      break;
+    case Position::kNone: break;
+  }
+  switch (w.word) {
+    case Word::kRef: pending_.push_back({visit, j.text(value), w.word}); break;
+    case Word::kDynamicRef:
+      dynamic_ = true;
+      pending_.push_back({visit, j.text(value), w.word});
+      break;
+    case Word::kRecursiveRef: dynamic_ = true; break;
+    case Word::kSchemaUri: {
+      Draft d = Draft::k2020;
+      const auto given = [&](const auto& document) { return document.first == j.text(value); };
+      if (v.node != 0 || options_.force_draft) break;
+      if (!j.is_string(value) || (!draft_of_uri(j.text(value), d) && std::ranges::none_of(*others_, given)))
+        notes_.push_back(
+            {visit, key, "names no known draft: read as draft " + draft_name(resources_[v.resource].draft)});
+      break;
+    }
+    case Word::kAnchor:
+      if (j.is_string(value)) resources_[v.resource].anchors[std::string(j.text(value))] = v.node;
+      break;
+    case Word::kDynamicAnchor:
+      if (j.is_string(value)) {
+        resources_[v.resource].anchors[std::string(j.text(value))] = v.node;
+        resources_[v.resource].dynamic_anchors[std::string(j.text(value))] = v.node;
+      }
+      break;
+    case Word::kRecursiveAnchor:
+      if (v.node == resources_[v.resource].node)
+        resources_[v.resource].recursive_anchor = j.type(value) == JsonType::kTrue;
+      break;
+    case Word::kPattern: check_pattern(visit, key, j.text(value)); break;
+    case Word::kPatternProperties:
+      for (uint32_t i = 0; i < j.size(value); ++i) check_pattern(visit, key, j.key(value, i));
+      break;
+    case Word::kFormat:
+      if (!options_.enforce_formats)
+        notes_.push_back({visit, key, "formats are annotations here"});
+      else if (const FormatInfo* f = find_format(j.text(value)); !f)
+        notes_.push_back({visit, key, "unknown format '" + std::string(j.text(value)) + "'"});
+      else if (!f->exact)
+        notes_.push_back(
+            {visit, key, "format '" + std::string(j.text(value)) + "' is enforced by a superset"});
+      break;
+    case Word::kContent: notes_.push_back({visit, key, "annotation"}); break;
+    default: break;
+  }
+}
+
+// Parts of a keyword that constrain nothing because of their shape.
+void SchemaSet::note_misshapen_parts(uint32_t visit, Word w, std::string_view key, JsonRef value) {
+  const Json& j = *documents_[visits_[visit].doc];
+  const auto names = [&](JsonRef list) {
+    for (uint32_t i = 0; i < j.size(list); ++i)
+      if (!j.is_string(j.item(list, i))) return false;
+    return true;
+  };
+  if (w == Word::kType && j.is_array(value) && !names(value))
+    notes_.push_back({visit, key, "ignored in part: an item is not the name of a type"});
+  if (w == Word::kRequired && !names(value))
+    notes_.push_back({visit, key, "ignored in part: an item is not a name"});
+  if (w != Word::kDependentRequired && w != Word::kDependencies) return;
+  for (uint32_t i = 0; i < j.size(value); ++i) {
+    const JsonRef then = j.item(value, i);
+    const bool list = j.is_array(then);
+    if (list ? names(then) : w == Word::kDependencies) continue;
+    notes_.push_back({visit, key,
+                      "ignored in part: '" + std::string(j.key(value, i)) +
+                          (list ? "' has an item that is not a name" : "' is not an array of names")});
+  }
+}
+
+// Values of the right shape that no draft permits. Refused here, and not where a text comes to them: that
+// place may be optional, and a mask under "subset" would leave it out without a word.
+void SchemaSet::check_value(uint32_t visit, Word w, std::string_view key, JsonRef value) {
+  const Json& j = *documents_[visits_[visit].doc];
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorKind::kGrammar, what).in(visit_pointer(visit), std::string(key));
+  };
+  const auto check_type = [&](JsonRef name) {
+    if (!j.is_string(name)) return;
+    const std::string_view t = j.text(name);
+    if (std::ranges::find(kTypes, t) != std::end(kTypes)) return;
+    if (t == "any") {
+      notes_.push_back({visit, key, "'any' is draft 3's: read as every type"});
+      return;
+    }
+    refuse("unknown type '" + std::string(t.substr(0, 80)) + "'");
+  };
+  switch (w) {
+    case Word::kType:
+      if (!j.is_array(value)) return check_type(value);
+      if (j.size(value) == 0) notes_.push_back({visit, key, "an empty list: no value has a type of it"});
+      for (uint32_t i = 0; i < j.size(value); ++i) check_type(j.item(value, i));
+      return;
+    case Word::kMultipleOf: {
+      const Decimal d = Decimal::parse_any(j.text(value));
+      if (d.zero() || d.negative) refuse("multipleOf must be greater than 0");
+      return;
+    }
+    default: break;
+  }
+  if (!is_count(w)) return;
+  const Decimal d = Decimal::parse_any(j.text(value));
+  if (d.negative) {
+    notes_.push_back({visit, key, "below 0: read as 0"});
+  } else if (!d.integer()) {
+    const std::string way = key.starts_with("min") ? "up" : "down";
+    notes_.push_back({visit, key, "not a whole number: rounded " + way});
+  }
+}
+
+void SchemaSet::check_pattern(uint32_t visit, std::string_view keyword, std::string_view text) {
+  try {
+    parse_pattern(text);
+  } catch (Error& e) {
+    throw Error(e.kind(), std::string(e.what()) + " in pattern '" + std::string(text.substr(0, 80)) + "'")
+        .at(e.offset())
+        .in(visit_pointer(visit), std::string(keyword));
+  }
+}
+
+void SchemaSet::resolve_pending() {
+  for (std::size_t i = 0; i < pending_.size(); ++i) {  // grows: a target may be new to the scan
+    const Pending p = pending_[i];
+    const Visit v = visits_[p.visit];
+    const char* const keyword = p.word == Word::kDynamicRef ? "$dynamicRef" : "$ref";
+    Loc target;
+    try {
+      target = resolve(Loc{v.doc, v.node, v.resource, 0}, p.reference, keyword);
+    } catch (const Error& e) {
+      // Nothing stands where the reference points: whatever needs it is refused, what does not is fine.
+      if (e.kind() != ErrorKind::kUnsupportedSchema ||
+          !dangling(Loc{v.doc, v.node, v.resource, 0}, p.reference))
+        throw;
+      broken_.push_back({p.visit, keyword, false});
+      notes_.push_back({p.visit, keyword, std::string(e.what()) + "; values that need it are refused"});
+      continue;
+    }
+    const JsonType t = documents_[target.doc]->type(target.node);
+    if (t != JsonType::kObject && t != JsonType::kTrue && t != JsonType::kFalse)
+      throw Error(ErrorKind::kGrammar,
+                  "reference '" + std::string(p.reference) + "' does not lead to a schema")
+          .in(visit_pointer(p.visit), std::string(keyword));
+    scan(target.doc, target.node, target.resource, p.visit, "$ref");
+    pending_[i].target = scanned_[target.doc][target.node] - 1;
+  }
+  find_loops();
+}
+
+// Whether the schema speaks of the value that its parent speaks of.
+bool SchemaSet::in_place(const Visit& v) const {
+  if (v.parent == kNoVisit || v.keyword == "$ref") return false;
+  const WordInfo* w = find_word(v.keyword);
+  const Visit& above = visits_[v.parent];
+  const Json& j = *documents_[above.doc];
+  const auto has = [&](std::string_view key) { return j.find(above.node, key) != kNoJson; };
+  if (resources_[above.resource].draft <= Draft::k7 && has("$ref")) return false;  // which hides its siblings
+  switch (w->word) {
+    case Word::kAllOf:
+    case Word::kAnyOf:
+    case Word::kOneOf:
+    case Word::kNot:
+    case Word::kDependentSchemas:
+    case Word::kDependencies: return true;
+    case Word::kIf: return has("then") || has("else");
+    case Word::kThen:
+    case Word::kElse: return has("if");
+    default: return false;
+  }
+}
+
+// A `$dynamicRef` is left out: where it leads is not known before its scope is.
+void SchemaSet::find_loops() {
+  std::vector<std::pair<uint32_t, uint32_t>> references;
+  for (const Pending& p : pending_)
+    if (p.word == Word::kRef && p.target != kNoVisit) references.emplace_back(p.visit, p.target);
+  if (references.empty()) return;
+  std::vector<uint32_t> above(visits_.size());
+  for (uint32_t i = 0; i < visits_.size(); ++i)
+    above[i] = in_place(visits_[i]) ? visits_[i].parent : kNotInPlace;
+  for (uint32_t i : looping_references(above, references)) {
+    const uint32_t visit = references[i].first;
+    broken_.push_back({visit, "$ref", true});
+    looping_.insert(key_of(visits_[visit].doc, visits_[visit].node));
+    notes_.push_back(
+        {visit, "$ref",
+         "leads back to its own schema without consuming anything; values that need it are refused"});
+  }
+}
+
+// ---- resolution ----
+
+bool SchemaSet::find_resource(const std::string& uri, uint32_t& out) {
+  if (const auto it = by_uri_.find(uri); it != by_uri_.end()) {
+    out = it->second;
+    return true;
+  }
+  if (!others_) return false;
+  for (const auto& [name, text] : *others_) {
+    std::string_view absolute, fragment;
+    split_fragment(name, absolute, fragment);
+    if (absolute != uri) continue;
+    const uint32_t doc = add_document(uri, Json::parse(text));
+    out = resource_roots_.at(key_of(doc, 0));
+    scan(doc, 0, out, kNoVisit, {});
+    return true;
+  }
+  return false;
+}
+
+bool SchemaSet::find_pointer(uint32_t& resource, uint32_t doc, JsonRef& node,
+                             std::string_view pointer) const {
+  const Json& j = *documents_[doc];
+  while (!pointer.empty()) {
+    if (pointer[0] != '/') return false;
+    pointer.remove_prefix(1);
+    const std::string_view raw = pointer.substr(0, pointer.find('/'));
+    pointer.remove_prefix(raw.size());
+    std::string segment;
+    for (std::size_t i = 0; i < raw.size(); ++i) {
+      if (raw[i] == '~' && i + 1 < raw.size() && (raw[i + 1] == '0' || raw[i + 1] == '1'))
+        segment += raw[++i] == '0' ? '~' : '/';
+      else
+        segment += raw[i];
+    }
+    JsonRef next = kNoJson;
+    if (j.is_object(node)) {
+      next = j.find(node, segment);
+    } else if (j.is_array(node) && !segment.empty() && segment.size() < 9 &&
+               segment.find_first_not_of("0123456789") == std::string::npos) {
+      const uint32_t i = static_cast<uint32_t>(std::stoul(segment));
+      if (i < j.size(node)) next = j.item(node, i);
+    }
+    if (next == kNoJson) return false;
+    node = next;
+    if (const auto it = resource_roots_.find(key_of(doc, node)); it != resource_roots_.end())
+      resource = it->second;
+  }
+  return true;
+}
+
+// Every reference was resolved once by the scan; only broken ones are worth asking for.
+bool SchemaSet::resolves(const Loc& from, std::string_view reference) {
+  if (broken_.empty()) return true;
+  if (looping_.count(key_of(from.doc, from.node))) return false;
+  try {
+    resolve(from, reference);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+Error SchemaSet::broken(const Loc& text) const {
+  const Json& j = json(text);
+  const std::string reference = "reference '" + std::string(j.text(text.node)) + "' ";
+  for (const Broken& b : broken_) {
+    const Visit& v = visits_[b.visit];
+    if (v.doc != text.doc || j.find(v.node, b.keyword) != text.node) continue;
+    if (b.loops)
+      return Error(ErrorKind::kGrammar,
+                   reference +
+                       "leads back to its own schema without consuming anything: no value is allowed by it")
+          .in(visit_pointer(b.visit), b.keyword);
+    return Error(ErrorKind::kUnsupportedSchema, reference + "cannot be resolved: nothing stands there")
+        .in(visit_pointer(b.visit), b.keyword);
+  }
+  return Error(ErrorKind::kUnsupportedSchema, reference + "cannot be resolved").in("", "$ref");
+}
+
+bool SchemaSet::dangling(const Loc& from, std::string_view reference) {
+  std::string_view absolute, fragment;
+  const std::string full = resolve_uri(resources_[from.resource].uri, reference);
+  split_fragment(full, absolute, fragment);
+  uint32_t resource;
+  return reference.starts_with('#') || absolute == resources_[from.resource].uri ||
+         find_resource(std::string(absolute), resource);
+}
+
+Loc SchemaSet::resolve(const Loc& from, std::string_view reference, std::string_view keyword) {
+  const auto fail = [&](const std::string& why) -> Error {
+    return Error(ErrorKind::kUnsupportedSchema,
+                 "reference '" + std::string(reference) + "' cannot be resolved: " + why)
+        .in(pointer(from), std::string(keyword));
+  };
+  uint32_t resource = from.resource;
+  std::string_view absolute, fragment;
+  std::string full;
+  if (reference.starts_with('#')) {
+    fragment = reference.substr(1);
+  } else {
+    full = resolve_uri(resources_[from.resource].uri, reference);
+    split_fragment(full, absolute, fragment);
+    if (absolute != resources_[resource].uri && !find_resource(std::string(absolute), resource))
+      throw fail("no document has that name; pass it in `registry`");
+  }
+  const std::string decoded = percent_decode(fragment);
+  uint32_t doc = resources_[resource].doc;
+  JsonRef node = resources_[resource].node;
+  if (decoded.empty() || decoded[0] == '/') {
+    if (!find_pointer(resource, doc, node, decoded)) throw fail("nothing stands there");
+  } else {
+    const auto it = resources_[resource].anchors.find(decoded);
+    if (it == resources_[resource].anchors.end()) throw fail("no such anchor");
+    node = it->second;
+  }
+  Loc out{doc, node, resource, from.scope};
+  if (dynamic_) out.scope = push_scope(from.scope, resource);
+  return out;
+}
+
+Loc SchemaSet::resolve_dynamic(const Loc& from, std::string_view reference) {
+  Loc target = resolve(from, reference, "$dynamicRef");
+  std::string_view absolute, fragment;
+  split_fragment(reference, absolute, fragment);
+  const std::string name = percent_decode(fragment);
+  if (name.empty() || name[0] == '/' || !resources_[target.resource].dynamic_anchors.count(name))
+    return target;
+  // The outermost resource of the dynamic scope that has the anchor.
+  for (uint32_t s = from.scope; s != 0; s = scopes_[s].first) {
+    const Resource& r = resources_[scopes_[s].second];
+    const auto it = r.dynamic_anchors.find(name);
+    if (it != r.dynamic_anchors.end()) {
+      target.doc = r.doc;
+      target.node = it->second;
+      target.resource = scopes_[s].second;
+    }
+  }
+  target.scope = push_scope(from.scope, target.resource);
+  return target;
+}
+
+Loc SchemaSet::resolve_recursive(const Loc& from) {
+  Loc target = resolve(from, "#", "$recursiveRef");
+  if (!resources_[target.resource].recursive_anchor) return target;
+  for (uint32_t s = from.scope; s != 0; s = scopes_[s].first) {
+    const Resource& r = resources_[scopes_[s].second];
+    if (!r.recursive_anchor) continue;
+    target.doc = r.doc;
+    target.node = r.node;
+    target.resource = scopes_[s].second;
+  }
+  target.scope = push_scope(from.scope, target.resource);
+  return target;
+}
+
+// Entering a resource that is already in the scope changes nothing that a later look-up could see, which
+// keeps the scopes of recursive schemas finite.
+uint32_t SchemaSet::push_scope(uint32_t scope, uint32_t resource) {
+  for (uint32_t s = scope; s != 0; s = scopes_[s].first)
+    if (scopes_[s].second == resource) return scope;
+  return numbered(scope_index_, scopes_, {scope, resource}, std::pair(scope, resource));
+}
+
+Loc SchemaSet::child(const Loc& parent, JsonRef node) {
+  Loc out{parent.doc, node, parent.resource, parent.scope};
+  if (resource_roots_.size() > 1 || dynamic_) {
+    const auto it = resource_roots_.find(key_of(parent.doc, node));
+    if (it != resource_roots_.end()) {
+      out.resource = it->second;
+      if (dynamic_) out.scope = push_scope(parent.scope, out.resource);
+    }
+  }
+  return out;
+}
+
+// ---- pointers ----
+
+std::string SchemaSet::visit_pointer(uint32_t visit) const {
+  std::vector<const Visit*> path;
+  for (uint32_t at = visit; at != kNoVisit; at = visits_[at].parent) {
+    path.push_back(&visits_[at]);
+    if (visits_[at].keyword == "$ref") break;  // a target in no known position: the reference is the place
+  }
+  std::string out;
+  for (std::size_t i = path.size(); i-- > 0;) {
+    const Visit& v = *path[i];
+    if (v.keyword.empty()) continue;
+    append_segment(out, v.keyword);
+    if (v.member.data()) append_segment(out, v.member);
+    if (v.index != kNoIndex) append_segment(out, std::to_string(v.index));
+  }
+  return out;
+}
+
+std::string SchemaSet::pointer(const Loc& l) const {
+  for (uint32_t i = 0; i < visits_.size(); ++i)
+    if (visits_[i].doc == l.doc && visits_[i].node == l.node) return visit_pointer(i);
+  return "";
+}
+
+std::vector<ReportEntry> SchemaSet::report() const {
+  std::vector<ReportEntry> out;
+  for (const Note& n : notes_) out.push_back({visit_pointer(n.visit), std::string(n.keyword), n.reason});
+  return out;
+}
+
+}  // namespace structgen

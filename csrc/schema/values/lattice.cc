@@ -1,0 +1,179 @@
+// See lattice.h. The decimals of a formula are whole numbers in units of one power of ten.
+#include "schema/values/lattice.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+
+#include "base/depth.h"
+#include "numbers/fixed.h"
+#include "schema/values/witness.h"
+
+namespace structgen {
+
+namespace {
+
+constexpr int64_t kTried = 4096;
+constexpr std::size_t kFound = 256;
+constexpr int64_t kLargest = 1'000'000'000'000'000;  // in units: sums and remainders stay in 64 bits
+constexpr int64_t kMostDigits = 16;                  // of it
+
+// The decimals of a formula as integers in units of 10^exponent.
+class Scaled {
+ public:
+  Scaled(FormulaSpace& formulas, FormulaId p) : formulas_(formulas) { ok_ = scan(p); }
+  bool ok() const { return ok_; }
+  uint32_t divisors() const { return divisors_; }
+
+  std::optional<int64_t> of(const Decimal& d) const {
+    Wide out = 0;
+    bool whole = true;
+    if (!in_units(d, exponent_, false, kMostDigits, out, whole) || out > kLargest) return {};
+    return d.negative ? -static_cast<int64_t>(out) : static_cast<int64_t>(out);
+  }
+
+  // Every decimal of p fits the scale.
+  bool fits(FormulaId p) const {
+    check_depth();
+    const Formula& f = formulas_[p];
+    if (row(f.op).family == Family::kNumber) return of(decimal(f)).has_value();
+    return std::ranges::all_of(formulas_.kids(p), [&](FormulaId k) { return fits(k); });
+  }
+
+  struct Bounds {
+    std::optional<int64_t> low, high;  // both ends belong to it
+    int64_t step = 0;                  // every number that satisfies is a multiple of it; 0: not known
+  };
+  // Of a superset of p's numbers.
+  std::optional<Bounds> bounds(FormulaId p) const {
+    check_depth();
+    const Formula& f = formulas_[p];
+    Bounds out;
+    if (row(f.op).family == Family::kNumber) {
+      const auto x = of(decimal(f));
+      if (!x) return {};
+      if (f.op == Op::kAtLeast || f.op == Op::kEqual) out.low = *x;
+      if (f.op == Op::kAtMost || f.op == Op::kEqual) out.high = *x;
+      if (f.op == Op::kInteger || f.op == Op::kMultiple) out.step = std::abs(*x);
+      if (f.op == Op::kEqual) out.step = std::max<int64_t>(std::abs(*x), 1);
+      return out;
+    }
+    if (f.op == Op::kAnd) return of_all(p);
+    return f.op == Op::kOr || f.op == Op::kOne ? of_some(p) : out;
+  }
+
+  std::optional<Bounds> of_all(FormulaId p) const {
+    Bounds out;
+    for (FormulaId k : formulas_.kids(p)) {
+      const auto b = bounds(k);
+      if (!b) return {};
+      if (b->low) out.low = std::max(out.low.value_or(*b->low), *b->low);
+      if (b->high) out.high = std::min(out.high.value_or(*b->high), *b->high);
+      if (b->step == 0) continue;
+      if (out.step == 0) {
+        out.step = b->step;
+      } else {
+        const int64_t part = out.step / std::gcd(out.step, b->step);
+        if (part > kLargest / b->step) return {};
+        out.step = part * b->step;
+      }
+    }
+    return out;
+  }
+
+  std::optional<Bounds> of_some(FormulaId p) const {
+    Bounds out;
+    bool first = true, stepped = true;
+    for (FormulaId k : formulas_.kids(p)) {
+      const auto b = bounds(k);
+      if (!b) return {};
+      if (first) {
+        out = *b;
+      } else {
+        out.low = out.low && b->low ? std::optional(std::min(*out.low, *b->low)) : std::nullopt;
+        out.high = out.high && b->high ? std::optional(std::max(*out.high, *b->high)) : std::nullopt;
+      }
+      stepped = stepped && b->step != 0;
+      out.step = stepped ? std::gcd(first ? 0 : out.step, b->step) : 0;
+      first = false;
+    }
+    return out;
+  }
+
+  // `pointed`: with a point and zeros behind it, which what asks for whole numbers does not take.
+  bool satisfies(FormulaId p, int64_t x, bool pointed) const {
+    check_depth();
+    const Formula& f = formulas_[p];
+    if (pointed && asks_whole(formulas_, p)) return false;
+    const auto some = [&](FormulaId k) { return satisfies(k, x, pointed); };
+    const auto plainly = [&](FormulaId k) { return satisfies(k, x, false); };
+    const std::span<const FormulaId> kids = formulas_.kids(p);
+    switch (f.op) {
+      case Op::kAnd: return std::ranges::all_of(kids, some);
+      case Op::kOr: {
+        const bool mixed = names_fractions(formulas_, p);
+        return std::ranges::any_of(
+            kids, [&](FormulaId k) { return mixed && formulas_[k].op == Op::kEqual ? plainly(k) : some(k); });
+      }
+      case Op::kOne: return std::ranges::count_if(kids, plainly) == 1 && std::ranges::any_of(kids, some);
+      case Op::kNot: return !plainly(kids[0]);
+      default: break;  // scan() found nothing but these, constants and numbers
+    }
+    if (row(f.op).family == Family::kConstant) return f.op == Op::kTrue;
+    const int64_t y = *of(decimal(f));
+    if (f.op == Op::kAtLeast) return f.b ? x > y : x >= y;
+    if (f.op == Op::kAtMost) return f.b ? x < y : x <= y;
+    return f.op == Op::kEqual ? x == y : x % y == 0;
+  }
+
+  Decimal number(int64_t x) const {
+    return Decimal::parse_any(std::to_string(x) + "e" + std::to_string(exponent_));
+  }
+
+ private:
+  const Decimal& decimal(const Formula& f) const {
+    static const Decimal one = Decimal::parse("1");
+    return f.op == Op::kInteger ? one : formulas_.decimal(f.a);
+  }
+
+  bool scan(FormulaId p) {
+    check_depth();
+    const Formula& f = formulas_[p];
+    const Family family = row(f.op).family;
+    if (family == Family::kConstant) return true;
+    if (family == Family::kConnective)
+      return std::ranges::all_of(formulas_.kids(p), [&](FormulaId k) { return scan(k); });
+    if (family != Family::kNumber || (f.op == Op::kInteger && f.b)) return false;  // b: not told by the value
+    const Decimal& d = decimal(f);
+    if (d.exponent < -15) return false;
+    exponent_ = std::min(exponent_, d.exponent);
+    divisors_ += f.op == Op::kMultiple;
+    return f.op != Op::kMultiple || !d.zero();
+  }
+
+  FormulaSpace& formulas_;
+  int64_t exponent_ = 0;
+  uint32_t divisors_ = 0;
+  bool ok_ = false;
+};
+
+}  // namespace
+
+bool few_numbers(FormulaSpace& formulas, FormulaId p, std::vector<FewNumber>& out) {
+  if (!(formulas[p].has & kHasMultiple)) return false;
+  const Scaled scaled(formulas, p);
+  if (!scaled.ok() || scaled.divisors() < 2 || !scaled.fits(p)) return false;
+  const auto bounds = scaled.bounds(p);
+  if (!bounds || !bounds->low || !bounds->high || bounds->step == 0) return false;
+  const int64_t step = bounds->step, low = *bounds->low, high = *bounds->high;
+  if (high / step - low / step > kTried) return false;
+  for (int64_t k = low / step - 1; k <= high / step + 1; ++k) {
+    if (!scaled.satisfies(p, k * step, false)) continue;
+    if (out.size() == kFound) return false;
+    out.push_back({scaled.number(k * step), !scaled.satisfies(p, k * step, true)});
+  }
+  return true;
+}
+
+}  // namespace structgen

@@ -1,0 +1,245 @@
+#include "schema/values/texts.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/depth.h"
+#include "base/utf8.h"
+#include "regex/regex.h"
+#include "regex/syntax.h"
+#include "schema/values/witness.h"
+#include "strings/format.h"
+#include "strings/json_spelling.h"
+
+namespace structgen {
+
+namespace {
+
+// What all grammars of an arena share.
+struct Shared : RegexCache {
+  RegexId canonical{};  // empty(): not made yet
+  std::map<std::pair<const Spelling*, std::string>, RegexId, std::less<>> patterns;
+  std::size_t bytes = sizeof(Shared);
+  std::size_t byte_size() const override { return bytes; }
+};
+
+}  // namespace
+
+Texts::Texts(FormulaSpace& formulas, RegexArena& regexes, const Spelling& spelling)
+    : formulas_(formulas),
+      regexes_(regexes),
+      spelling_(spelling),
+      decides_(&spelling == &regexes.spelling()),
+      end_(end_of(regexes, spelling)),
+      all_(any_body(regexes, spelling)) {}
+
+RegexId Texts::canonical_body() {
+  RegexId& known = regexes_.cache<Shared>().canonical;
+  if (known == RegexArena::empty()) {
+    ByteSet raw = ByteSet::range(0x20, 0xFF);
+    raw.remove('"');
+    raw.remove('\\');
+    std::vector<RegexId> one{regexes_.bytes(raw)};
+    for (uint32_t c = 0; c <= '\\'; ++c) {
+      const char byte = static_cast<char>(c);
+      if (plain_escape(c) != 0) one.push_back(regexes_.literal(written({&byte, 1}, kPlainJson)));
+    }
+    known = regexes_.cat(regexes_.star(regexes_.alt(std::span<const RegexId>(one))), regexes_.end());
+  }
+  return known;
+}
+
+RegexId Texts::one(std::string_view text) {
+  return regexes_.cat(regexes_.literal(written(text, spelling_)), end_);
+}
+
+RegexId Texts::any_of(std::vector<std::string> texts) {
+  std::erase_if(texts, [](const std::string& t) { return !valid_utf8(t); });
+  if (texts.empty()) return RegexArena::empty();
+  if (decides_) return regexes_.literal_set(regexes_.tables().add(std::move(texts)), {}, false);
+  std::vector<RegexId> parts;
+  for (const std::string& t : texts) parts.push_back(one(t));
+  return regexes_.alt(std::span<const RegexId>(parts));
+}
+
+RegexId Texts::decided(FormulaId p) {
+  const RegexId out = of(p);
+  if (regexes_.undecided(out)) regexes_.is_empty(out);
+  return out;
+}
+
+RegexId Texts::of(FormulaId p) {
+  check_depth();
+  if (p == FormulaSpace::no()) return RegexArena::empty();
+  if (p == FormulaSpace::yes()) return all_;
+  if (const RegexId* known = memo_.find(p.v)) return *known;
+  RegexId out = combine(p, Formula(formulas_[p]));
+  // What is undecided() stays as it is: under a complement less would be more.
+  if (decides_ && !plainly_nonempty(formulas_, p) && regexes_.node(out).boolean && regexes_.judged_empty(out))
+    out = RegexArena::empty();
+  memo_.emplace(p.v, out);
+  return out;
+}
+
+RegexId Texts::combine(FormulaId p, const Formula& f) {
+  if (row(f.op).family != Family::kConnective) return atom(f);
+  const std::span<const FormulaId> kids(f.kids, f.n);
+  if (f.op == Op::kAnd) return conjunction(p);
+  if (f.op == Op::kNot) return regexes_.minus(all_, of(kids[0]));
+  std::vector<RegexId> parts;
+  for (FormulaId k : kids) parts.push_back(of(k));
+  if (f.op == Op::kOr) return regexes_.alt(std::span<const RegexId>(parts));
+  // At most one so far, and exactly one so far, kid by kid.
+  RegexId none = all_, one = RegexArena::empty();
+  for (const RegexId r : parts) {
+    one = regexes_.alt(regexes_.minus(one, r), regexes_.both(none, r));
+    none = regexes_.minus(none, r);
+  }
+  return one;
+}
+
+RegexId Texts::atom(const Formula& f) {
+  switch (f.op) {
+    case Op::kPattern: {
+      const std::pair key(&spelling_, std::string(formulas_.text(f.a)));
+      Shared& shared = regexes_.cache<Shared>();
+      if (const auto known = shared.patterns.find(key); known != shared.patterns.end()) return known->second;
+      const RegexId out = lower(regexes_, parse_pattern(key.second), Match::kSearch, spelling_);
+      shared.bytes += key.second.size() + 96;
+      return shared.patterns.emplace(key, out).first->second;
+    }
+    case Op::kFormat: return lower(regexes_, *find_format(formulas_.text(f.a)), spelling_);
+    case Op::kLength: return f.a > f.b ? RegexArena::empty() : length(f.a, f.b);
+    case Op::kStrings: return any_of(formulas_.string_set(f.a));
+    default: unknown_operator(f.op);
+  }
+}
+
+bool Texts::constants(FormulaId p, std::vector<std::string>& kept) {
+  check_depth();
+  const Op op = formulas_[p].op;
+  if (op != Op::kAnd && op != Op::kStrings) return false;
+  const std::span<const FormulaId> list = formulas_.conjuncts(p);
+  const std::vector<FormulaId> kids(list.begin(), list.end());
+  const std::vector<std::string>* smallest = nullptr;
+  FormulaId chosen;
+  for (FormulaId k : kids)
+    if (formulas_[k].op == Op::kStrings &&
+        (!smallest || formulas_.string_set(formulas_[k].a).size() < smallest->size())) {
+      smallest = &formulas_.string_set(formulas_[k].a);
+      chosen = k;
+    }
+  if (!smallest) return false;
+  kept = *smallest;
+  const std::string ending(spelling_.end < 0 ? 0 : 1, static_cast<char>(spelling_.end));
+  for (FormulaId k : kids) {
+    if (k == chosen) continue;
+    const Formula f = formulas_[k];
+    const bool denied = f.op == Op::kNot;
+    const Formula inner = denied ? formulas_[f.kids[0]] : f;
+    if (inner.op == Op::kStrings) {
+      const auto& other = formulas_.string_set(inner.a);
+      std::erase_if(kept, [&](const std::string& t) {
+        return std::binary_search(other.begin(), other.end(), t) == denied;
+      });
+    } else if (inner.op == Op::kLength) {
+      std::erase_if(kept, [&](const std::string& t) {
+        const uint32_t n = codepoint_count(t);
+        return (n >= inner.a && n <= inner.b) == denied;
+      });
+    } else {
+      const RegexId r = of(k);
+      std::erase_if(kept, [&](const std::string& t) {
+        return !regexes_.nullable(regexes_.run(r, written(t, spelling_) + ending));
+      });
+    }
+  }
+  return true;
+}
+
+RegexId Texts::length(uint32_t min, uint32_t max) {
+  return regexes_.cat(regexes_.repeat(any_character(regexes_, spelling_), min, max), end_);
+}
+
+// Code points of the texts of r (with their end), from its structure. False: not known.
+bool Texts::lengths(RegexId r, uint64_t& min, uint64_t& max) {
+  check_depth();
+  const RegexNode& n = regexes_.node(r);
+  constexpr uint64_t kMany = 1ull << 40;
+  uint64_t lo, hi;
+  if (regexes_.is_character(r)) {
+    min = max = 1;
+    return true;
+  }
+  switch (n.kind) {
+    case RegexKind::kEpsilon: min = max = 0; return true;
+    case RegexKind::kBytes: min = max = 0; return r == end_;
+    case RegexKind::kCat:
+      if (!lengths(RegexId{n.a}, min, max) || !lengths(RegexId{n.b}, lo, hi)) return false;
+      min = std::min(min + lo, kMany);
+      max = std::min(max + hi, kMany);
+      return true;
+    case RegexKind::kRepeat:
+      if (!lengths(RegexId{n.a}, lo, hi)) return false;
+      min = std::min(lo * n.min, kMany);
+      max = n.max == kUnbounded ? (hi ? kMany : 0) : std::min(hi * n.max, kMany);
+      return true;
+    case RegexKind::kAlt:
+      min = kMany;
+      max = 0;
+      for (uint32_t i = 0; i < n.n; ++i) {
+        if (!lengths(RegexId{n.kids[i]}, lo, hi)) return false;
+        min = std::min(min, lo);
+        max = std::max(max, hi);
+      }
+      return true;
+    default: return false;
+  }
+}
+
+// A finite set and other conditions: the set is filtered text by text. Sets of constants meet in every
+// if/then and oneOf, and automata for their differences would be far larger.
+RegexId Texts::conjunction(FormulaId p) {
+  std::vector<std::string> kept;
+  if (constants(p, kept)) return any_of(std::move(kept));
+  std::vector<RegexId> parts;
+  uint32_t min = 0, max = kUnbounded;
+  for (FormulaId k : formulas_.kids(p)) {
+    const Formula& kid = formulas_[k];
+    if (kid.op == Op::kLength) {
+      min = std::max(min, kid.a);
+      max = std::min(max, kid.b);
+    } else {
+      parts.push_back(of(k));
+    }
+  }
+  if (min > max) return RegexArena::empty();
+  if (parts.empty()) return length(min, max);
+  const RegexId rest = regexes_.both(std::span<const RegexId>(parts));
+  return min == 0 && max == kUnbounded ? rest : with_length(rest, min, max);
+}
+
+// Lengths meet the rest last: where the rest is counted characters the counter is narrowed, and where its
+// own lengths fit already nothing is added. Both keep the result a run, which masks know best.
+RegexId Texts::with_length(RegexId rest, uint32_t min, uint32_t max) {
+  const RegexNode n = regexes_.node(rest);
+  if (n.kind == RegexKind::kCat && RegexId{n.b} == end_) {
+    const RegexNode c = regexes_.node(RegexId{n.a});
+    if (c.kind == RegexKind::kRepeat && regexes_.is_character(RegexId{c.a})) {
+      const uint32_t lo = std::max(c.min, min), hi = std::min(c.max, max);
+      if (lo > hi) return RegexArena::empty();
+      return regexes_.cat(regexes_.repeat(RegexId{c.a}, lo, hi), RegexId{n.b});
+    }
+  }
+  uint64_t lo, hi;
+  if (lengths(rest, lo, hi)) {
+    if (lo > max || hi < min) return RegexArena::empty();
+    if (lo >= min && hi <= max) return rest;
+    if (lo >= min) return regexes_.both(rest, length(0, max));
+    if (hi <= max) return regexes_.both(rest, length(min, kUnbounded));
+  }
+  return regexes_.both(rest, length(min, max));
+}
+
+}  // namespace structgen

@@ -1,0 +1,66 @@
+// Typed formulas that plainly hold for some text or number: no automaton is built for those.
+//
+// In: a formula restricted to strings or numbers. Out: true where a value is seen at once, false where an
+// automaton has to tell. Cost: linear in the formula's atoms. Most such formulas are one condition, or a
+// number between two bounds.
+#include "schema/values/witness.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/depth.h"
+#include "base/utf8.h"
+
+namespace structgen {
+
+bool plainly_nonempty(FormulaSpace& formulas, FormulaId p) {
+  check_depth();
+  const Formula& f = formulas[p];
+  if (row(f.op).family == Family::kNumber || f.op == Op::kFormat) return true;
+  if (f.op == Op::kStrings)  // half a surrogate pair, "\ud800", has no spelling
+    return std::ranges::any_of(formulas.string_set(f.a), [](const std::string& t) { return valid_utf8(t); });
+  if (f.op == Op::kLength) return f.a <= f.b;
+  if (f.op == Op::kOr)
+    return std::ranges::any_of(formulas.kids(p), [&](FormulaId k) { return plainly_nonempty(formulas, k); });
+  if (f.op == Op::kNot) {
+    const Op denied = formulas[f.kids[0]].op;
+    return denied == Op::kStrings || denied == Op::kAtLeast || denied == Op::kAtMost || denied == Op::kEqual;
+  }
+  if (f.op != Op::kAnd) return false;
+  // In doubles, with room to spare: they are wrong in the last digits. Between two bounds that lie far enough
+  // apart there is a multiple of anything.
+  double low = -1e18, high = 1e18, step = 0;
+  for (FormulaId k : formulas.kids(p)) {
+    const Formula& g = formulas[k];
+    if (row(g.op).family != Family::kNumber || g.op == Op::kEqual) return false;
+    const double x = g.op == Op::kInteger ? 1 : formulas.decimal(g.a).approximate();
+    if (!(std::abs(x) < 1e15)) return false;
+    if (g.op == Op::kAtLeast) {
+      low = std::max(low, x);
+    } else if (g.op == Op::kAtMost) {
+      high = std::min(high, x);
+    } else {
+      if (step != 0) return false;  // two steps: their common multiple may be far away
+      step = x;
+    }
+  }
+  return high - low > 1.01 * step + 1e-9 * (std::abs(low) + std::abs(high));
+}
+
+bool asks_whole(FormulaSpace& formulas, FormulaId p) {
+  const Formula& f = formulas[p];
+  if (f.op == Op::kInteger) return true;
+  if (f.op == Op::kEqual) return formulas.decimal(f.a).integer();
+  return f.op == Op::kOr && f.n > 0 && std::ranges::all_of(formulas.kids(p), [&](FormulaId k) {
+           return formulas[k].op == Op::kEqual && asks_whole(formulas, k);
+         });
+}
+
+bool names_fractions(FormulaSpace& formulas, FormulaId p) {
+  return std::ranges::any_of(formulas.kids(p), [&](FormulaId k) {
+    return formulas[k].op == Op::kEqual && !asks_whole(formulas, k);
+  });
+}
+
+}  // namespace structgen

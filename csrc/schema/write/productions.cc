@@ -1,0 +1,668 @@
+#include "schema/write/productions.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "numbers/decimal.h"
+#include "regex/charset.h"
+#include "regex/syntax.h"
+#include "schema/decide/unique.h"
+
+namespace structgen {
+
+namespace {
+// Characters of a flexible gap. A bound, because models left free to write whitespace do so until their
+// budget is gone; wide enough for indentation a dozen levels deep.
+constexpr uint32_t kGapLimit = 32;
+constexpr std::size_t kShown = 80;  // bytes of a pattern that an error quotes
+// The constants in JSON and in Python.
+constexpr std::pair<Kind, std::array<std::string_view, 2>> kWords[] = {
+    {Kind::kNull, {"null", "None"}}, {Kind::kTrue, {"true", "True"}}, {Kind::kFalse, {"false", "False"}}};
+}  // namespace
+
+JsonProductions::JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas,
+                                 const JsonLayout& layout, PropertyOrder order, NumberSpelling numbers)
+    : regexes_(regexes),
+      schemas_(std::move(schemas)),
+      layout_(layout),
+      lowering_(*schemas_, formulas_, order),
+      texts_(formulas_, regexes_, regexes_.spelling()),
+      numbers_(formulas_, regexes_, numbers),
+      solver_(lowering_, formulas_, regexes_, texts_, numbers_) {
+  switch (layout_.mode) {
+    case JsonLayout::kFlexible: {
+      ByteSet blank;
+      for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
+      gap_ = regexes_.repeat(regexes_.bytes(blank), 0, kGapLimit);
+      break;
+    }
+    case JsonLayout::kPattern: {
+      ByteSet blank;
+      for (char c : {' ', '\n', '\r', '\t'}) blank.add(static_cast<uint8_t>(c));
+      const std::string shown = "whitespace '" + layout_.pattern.substr(0, kShown) + "'";
+      try {
+        gap_ = lower(regexes_, parse_pattern(layout_.pattern), Match::kFull);
+      } catch (const Error& e) {
+        throw Error(e.kind(), shown + ": " + e.what()).at(e.offset());
+      }
+      if (!regexes_.is_empty(regexes_.minus(gap_, regexes_.star(regexes_.bytes(blank)))))
+        throw Error(ErrorKind::kValue,
+                    shown +
+                        " is none of flexible, compact, one-blank, spaced and pretty, and as a pattern it " +
+                        "matches text that is not JSON whitespace");
+      if (regexes_.is_empty(gap_)) throw Error(ErrorKind::kValue, shown + ": the pattern matches nothing");
+      break;
+    }
+    default: gap_ = RegexArena::epsilon();
+  }
+  after_ = gap_;
+  if (layout_.mode == JsonLayout::kOneBlank) after_ = regexes_.repeat(regexes_.byte(' '), 0, 1);
+  if (layout_.mode == JsonLayout::kSpaced) after_ = regexes_.byte(' ');
+  if (!layout_.excludes.empty()) refuse_unwritten();
+  std::vector<std::string> never = layout_.excludes;
+  if (layout_.elements && !layout_.elements->text.quoted) never.push_back(layout_.elements->text.close);
+  if (!never.empty()) {
+    std::vector<RegexId> texts;
+    for (const std::string& t : never) texts.push_back(regexes_.literal(t));
+    const RegexId some[] = {RegexArena::anything(), regexes_.alt(std::span<const RegexId>(texts)),
+                            RegexArena::anything()};
+    clean_ = regexes_.negate(regexes_.cat(std::span<const RegexId>(some)));
+  }
+  const FormulaId schema = lowering_.root();
+  FormulaId root = schema;
+  if (layout_.elements) {
+    root = arguments(schema);
+    strings_ = std::make_unique<Texts>(formulas_, regexes_, kUtf8);
+    keys_ = std::make_unique<Texts>(formulas_, regexes_, *layout_.elements->text.keys);
+  }
+  placed([&] {
+    if (solver_.nonempty(root)) return;
+    if (lowering_.any_broken()) lowering_.raise_broken();
+    if (layout_.elements && solver_.nonempty(schema)) unwritable(schema);
+    unsatisfiable();
+  });
+  root_ = rule(layout_.elements ? kArguments : kValue, root.v, 0, 0);
+}
+
+// The pointer of the innermost schema along the way down that has no instance of its own.
+void JsonProductions::unsatisfiable() {
+  Loc at = schemas_->root();
+  constexpr int kMaxSteps = 200;
+  // A part alone can be harder than the whole, which bounds it: it is passed over.
+  const auto none = [&](const Loc& part) {
+    solver_.refill();
+    try {
+      return !solver_.nonempty(lowering_.reference(part));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::kSchemaTooComplex) throw;
+      return false;
+    }
+  };
+  for (int step = 0; step < kMaxSteps; ++step) {
+    const Json& j = schemas_->json(at);
+    if (!j.is_object(at.node)) break;
+    const Keywords o(*schemas_, at);
+    std::vector<Loc> inner;  // schemas that every instance of this one, or a part of it, must satisfy
+    if (o.string(Word::kRef)) inner.push_back(schemas_->resolve(at, j.text(o[Word::kRef])));
+    if (o.array(Word::kAllOf))
+      for (uint32_t i = 0; i < j.size(o[Word::kAllOf]); ++i)
+        inner.push_back(schemas_->child(at, j.item(o[Word::kAllOf], i)));
+    if (o.array(Word::kRequired) && o.object(Word::kProperties))
+      for (uint32_t i = 0; i < j.size(o[Word::kRequired]); ++i) {
+        const JsonRef name = j.item(o[Word::kRequired], i);
+        if (!j.is_string(name)) continue;
+        const JsonRef property = j.find(o[Word::kProperties], j.text(name));
+        if (property != kNoJson) inner.push_back(schemas_->child(at, property));
+      }
+    // Items that must be there.
+    const auto count = [&](Word w, uint32_t otherwise) {
+      return o.number(w) ? Decimal::parse_any(j.text(o[w])).count(true) : otherwise;
+    };
+    const uint32_t items = count(Word::kMinItems, 0);
+    const Word tuple = o.array(Word::kPrefixItems) ? Word::kPrefixItems : Word::kItems;
+    const uint32_t prefix = o.array(tuple) ? j.size(o[tuple]) : 0;
+    for (uint32_t i = 0; i < prefix && i < items; ++i)
+      inner.push_back(schemas_->child(at, j.item(o[tuple], i)));
+    const Word more = tuple == Word::kItems && prefix > 0 ? Word::kAdditionalItems : Word::kItems;
+    if (items > prefix && o.schema(more)) inner.push_back(schemas_->child(at, o[more]));
+    if (o.schema(Word::kContains) && count(Word::kMinContains, 1) > 0)
+      inner.push_back(schemas_->child(at, o[Word::kContains]));
+    // Where no branch has a value the first one shows why.
+    for (Word w : {Word::kAnyOf, Word::kOneOf}) {
+      bool empty = o.array(w) && j.size(o[w]) > 0;
+      for (uint32_t i = 0; empty && i < j.size(o[w]); ++i) empty = none(schemas_->child(at, j.item(o[w], i)));
+      if (empty) inner.push_back(schemas_->child(at, j.item(o[w], 0)));
+    }
+    bool found = false;
+    for (const Loc& l : inner) {
+      if (l == at || !none(l)) continue;
+      at = l;
+      found = true;
+      break;
+    }
+    if (!found) break;
+  }
+  throw Error(ErrorKind::kUnsatisfiableSchema, "no value satisfies this schema").in(schemas_->pointer(at));
+}
+
+RuleId JsonProductions::rule(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth) {
+  const Rule r{kind, a, b, depth};
+  return RuleId{rule_index_.find_or_add(
+      mix(mix(mix(kind, a), b), depth), [&](uint32_t i) { return rules_[i] == r; },
+      [&] { return rules_.emplace_back(r); })};
+}
+
+void JsonProductions::expand(RuleId id, const Reading& reading, Alternatives& out) {
+  solver_.refill();
+  placed([&] {
+    try {
+      expand_rule(id, reading, out, false);
+    } catch (Error& e) {
+      const Rule r = rules_[id.v];
+      const bool formula = r.kind == kValue || r.kind == kArrayFirst || r.kind == kArrayNext;
+      if (uint32_t at = 0; formula && solver_.schema_of(FormulaId{r.a}, 3, at)) e.in_schema(at);
+      throw;
+    }
+  });
+}
+
+// The keyword is named where only one of the schema's can have been the work.
+void JsonProductions::place(Error& e) const {
+  if (e.schema() < 0) return;
+  const Loc& at = lowering_.location(static_cast<uint32_t>(e.schema()));
+  std::string keyword;
+  if (schemas_->json(at).is_object(at.node)) {
+    const Keywords o(*schemas_, at);
+    int found = 0;
+    for (const auto& [word, name] :
+         {std::pair(Word::kPattern, "pattern"), std::pair(Word::kFormat, "format"),
+          std::pair(Word::kMultipleOf, "multipleOf"), std::pair(Word::kUniqueItems, "uniqueItems"),
+          std::pair(Word::kContains, "contains"), std::pair(Word::kPatternProperties, "patternProperties"),
+          std::pair(Word::kPropertyNames, "propertyNames"), std::pair(Word::kAllOf, "allOf"),
+          std::pair(Word::kAnyOf, "anyOf"), std::pair(Word::kOneOf, "oneOf"), std::pair(Word::kNot, "not"),
+          std::pair(Word::kIf, "if"), std::pair(Word::kDependentSchemas, "dependentSchemas")})
+      if (o[word] != kNoJson) {
+        keyword = name;
+        ++found;
+      }
+    if (found != 1) keyword.clear();
+  }
+  e.place(schemas_->pointer(at), std::move(keyword));
+}
+
+void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternatives& out, bool nearest) {
+  const Rule r = rules_[id.v];
+  switch (r.kind) {
+    case kValue: expand_value(r, out); break;
+    case kArrayFirst:
+    case kArrayNext: expand_array(r, out); break;
+    case kObjectFirst:
+    case kObjectNext: expand_object(r, out); break;
+    case kKeys: expand_keys(r, out); break;
+    case kArguments: expand_arguments(r, out); break;
+    case kFirstMembers:
+    case kMembers: add_elements(r, solver_.objects().offers(r.a), nearest, out); break;
+    case kNamedElement: add_members(solver_.objects().take_name(r.a, r.b), nearest, out); break;
+    case kElement: expand_element(r, out); break;
+    case kChosen: expand_member(r, solver_.objects().take_name(r.a, r.b), out, nearest); break;
+    case kItem: expand_item(r, reading, out); break;
+    case kNamed: expand_member(r, solver_.objects().take_name(r.a, reading.label), out, nearest); break;
+    case kListedElement: {
+      const ObjectState& s = solver_.objects().state(r.a);
+      if (reading.kind != Reading::kText)
+        out.add({Symbol::terminal(RegexArena::poison())});
+      else
+        add_members(
+            solver_.objects().take_name(r.a, solver_.objects().plan(s.plan).find(key_of(reading.text))),
+            nearest, out);
+      break;
+    }
+    case kFree:
+    case kFreeElement: {
+      std::vector<Objects::Step> steps;
+      if (!read_key(r, reading, steps))
+        out.add({Symbol::terminal(RegexArena::poison())});
+      else if (r.kind == kFree)
+        expand_member(r, steps, out, nearest);
+      else
+        add_members(steps, nearest, out);
+      break;
+    }
+  }
+}
+
+bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps) {
+  const bool known = reading.kind == Reading::kText;
+  if (reading.kind == Reading::kFresh) {
+    steps = solver_.objects().take_free(r.a, r.b, nullptr, true);
+    return true;
+  }
+  // A second key after an unknown one might repeat it.
+  if (solver_.objects().state(r.a).unknown_key || (!known && solver_.objects().free_keys(r.a, r.b) < 2))
+    return false;
+  std::string decoded;
+  if (known) decoded = r.kind == kFree ? Json::parse("\"" + reading.text).text(0) : key_of(reading.text);
+  steps = solver_.objects().take_free(r.a, r.b, known ? &decoded : nullptr);
+  return true;
+}
+
+// The shortest object has as few members as it may close after. A whole search runs under one budget.
+void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alternatives& out) {
+  const Rule r = rules_[id.v];
+  if (r.kind == kMembers || r.kind == kFirstMembers) {
+    const bool close = solver_.objects().offers(r.a).close;
+    Offers offers;
+    if (!close) offers = solver_.objects().useful(r.a);
+    offers.close = close;
+    return add_elements(r, offers, true, out);
+  }
+  if (r.kind != kKeys) return expand_rule(id, reading, out, true);
+  const ObjectState& s = solver_.objects().state(r.a);
+  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().useful(r.a), out);
+  // After a comma some member must come, useful or not.
+  if (out.ends.empty()) expand_keys(r, out);
+}
+
+// A name, its quotes and what stands around it.
+uint64_t JsonProductions::member_bytes(const Plan& plan, uint32_t name, uint32_t depth) {
+  uint64_t out = 1;
+  for (char c : plan.texts[name]) out += c == '"' || c == '\\' ? 2 : static_cast<uint8_t>(c) < 0x20 ? 6 : 1;
+  return out + regexes_.node(comma(depth, true).regex()).shortest + regexes_.node(colon().regex()).shortest;
+}
+
+// Of an object without a rest, what is missing can be written in some order whatever came before: so many
+// members, and the end. That a member is asked for where none is missing adds one of those on offer.
+bool JsonProductions::bound(RuleId id, Bound& out) {
+  const Rule r = rules_[id.v];
+  if (clean_ != RegexArena::empty() || (layout_.elements && r.kind != kObjectFirst && r.kind != kObjectNext &&
+                                        r.kind != kKeys && r.kind != kNamed && r.kind != kFree))
+    return false;
+  switch (r.kind) {
+    case kObjectFirst:
+    case kObjectNext:
+    case kKeys:
+    case kNamed:
+    case kFree: break;
+    default: return false;
+  }
+  const ObjectState st = solver_.objects().state(r.a);
+  if (st.rest != FormulaSpace::yes()) return false;
+  Plan& plan = solver_.objects().plan_of(r.a);
+  const Bits& used = solver_.objects().used(r.a);
+  const auto value = [&](uint32_t name) { return call(kValue, plan.value[name].v, 0, r.depth); };
+  out.bytes = regexes_.node(close('}', r.depth, false).regex()).shortest;
+  bool missing = false;
+  for (uint32_t i = 0; i < plan.names.size(); ++i) {
+    if (!has_bit(plan.required, i) || has_bit(used, i)) continue;
+    missing = true;
+    out.bytes += member_bytes(plan, i, r.depth);
+    out.all.push_back(value(i));
+  }
+  if (r.kind == kFree) {
+    if (st.unknown_key || solver_.objects().free_keys(r.a, r.b) < 2) return false;
+    out.bytes += regexes_.node(colon().regex()).shortest;
+    out.any.push_back(call(kValue, solver_.objects().class_value(r.a, r.b).v, 0, r.depth));
+  } else if (r.kind == kNamed || (r.kind == kKeys && !missing)) {
+    const Offers& offers = solver_.objects().offers(r.a);
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < plan.names.size(); ++i) {
+      if (!has_bit(offers.names, i)) continue;
+      most = std::max(most, member_bytes(plan, i, r.depth));
+      out.any.push_back(value(i));
+    }
+    if (out.any.empty()) return false;
+    out.bytes += most;
+  }
+  return true;
+}
+
+void JsonProductions::for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f) {
+  if (formulas_[p].op != Op::kOr) return f(p);
+  const std::vector<FormulaId> kids(formulas_.kids(p).begin(), formulas_.kids(p).end());
+  for (FormulaId k : kids) f(k);
+}
+
+// The order of keys that one branch of an inner "or" asks for must not bind the others: a few such branches
+// become objects of their own, many lose their order.
+void JsonProductions::for_each_object(FormulaId p, uint32_t& more, const std::function<void(FormulaId)>& f) {
+  check_depth();
+  for_each_branch(p, [&](FormulaId q) {
+    const Formula n = formulas_[q];
+    if (n.op != Op::kAnd || !(n.has & kHasOrder)) return f(q);
+    FormulaId choice = FormulaSpace::no();
+    std::vector<FormulaId> others;
+    for (uint32_t i = 0; i < n.n; ++i) {
+      const Formula& k = formulas_[n.kids[i]];
+      if (choice == FormulaSpace::no() && k.op == Op::kOr && (k.has & kHasOrder))
+        choice = n.kids[i];
+      else
+        others.push_back(n.kids[i]);
+    }
+    if (choice == FormulaSpace::no()) return f(q);
+    const FormulaId rest = formulas_.all_of(others);
+    const std::vector<FormulaId> kids(formulas_.kids(choice).begin(), formulas_.kids(choice).end());
+    if (kids.size() > more)
+      return for_each_object(formulas_.both(rest, solver_.objects().without_order(choice)), more, f);
+    more -= static_cast<uint32_t>(kids.size());
+    for (FormulaId k : kids) for_each_object(formulas_.both(rest, k), more, f);
+  });
+}
+
+void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
+  const FormulaId v{r.a};
+  std::vector<RegexId> words;
+  for (const auto& [kind, names] : kWords)
+    if (restricted(v, kind) == FormulaSpace::yes()) words.push_back(regexes_.literal(names[layout_.python]));
+  if (!words.empty()) out.add({Symbol::terminal(regexes_.alt(std::span<const RegexId>(words)))});
+  const auto decided = [&](auto&& language) {
+    return solver_.attempt(RegexArena::empty(), [&] {
+      const RegexId r = language();
+      if (regexes_.undecided(r)) regexes_.is_empty(r);  // throws
+      return r;
+    });
+  };
+  if (const RegexId n = decided([&] { return solver_.numbers(v); }); n != RegexArena::empty())
+    out.add({Symbol::terminal(n)});
+  if (const RegexId s = decided([&] { return clean(solver_.strings(v)); }); s != RegexArena::empty())
+    out.add({Symbol::terminal(regexes_.cat(regexes_.end(), s))});
+  const bool pretty = layout_.mode == JsonLayout::kPretty;
+  const uint32_t depth = pretty ? r.depth + 1 : 0;
+  for_each_branch(restricted(v, Kind::kArray), [&](FormulaId p) {
+    if (!leads_on(p)) return;
+    if (pretty) {
+      if (solver_.closes(p)) out.add({text("[]")});
+      const bool items = solver_.attempt(false, [&] { return !solver_.item_cells(p).empty(); });
+      if (items) out.add({text("["), call(kArrayFirst, p.v, 0, depth)});
+    } else {
+      out.add({open('['), call(kArrayFirst, p.v, 0, depth)});
+    }
+  });
+  uint32_t more = kOrderBranches;
+  for_each_object(restricted(v, Kind::kObject), more, [&](FormulaId p) {
+    constexpr uint32_t kNone = 0xFFFFFFFFu;
+    const uint32_t s = solver_.attempt(kNone, [&] {
+      if (!solver_.objects().productive(p)) return kNone;
+      const uint32_t start = solver_.objects().start(p);
+      if (solver_.subset()) solver_.objects().offers(start);
+      return start;
+    });
+    if (s == kNone) {
+      // Of what is too much to write member by member, the empty one.
+      if (solver_.subset() && solver_.closes(p)) out.add({pretty ? text("{") : open('{'), text("}")});
+      return;
+    }
+    if (pretty) {
+      const Offers& offers = solver_.objects().offers(s);
+      bool more = !offers.classes.empty();
+      for (uint64_t w : offers.names) more = more || w != 0;
+      if (offers.close) out.add({text("{}")});
+      if (more) out.add({text("{"), call(kObjectFirst, s, 0, depth)});
+    } else {
+      out.add({open('{'), call(kObjectFirst, s, 0, depth)});
+    }
+  });
+}
+
+FormulaId JsonProductions::restricted(FormulaId v, Kind kind) {
+  return solver_.attempt(FormulaSpace::no(), [&] { return solver_.restrict(v, kind); });
+}
+
+// Whether an array can be completed. Where that was found without all of its cells, and those are too much,
+// it cannot be written item by item.
+bool JsonProductions::leads_on(FormulaId p) {
+  return solver_.attempt(false, [&] {
+    return solver_.array_productive(p) &&
+           (!solver_.subset() || solver_.closes(p) || !solver_.item_cells(p).empty());
+  });
+}
+
+void JsonProductions::expand_array(const Rule& r, Alternatives& out) {
+  const FormulaId p{r.a};
+  const bool first = r.kind == kArrayFirst, pretty = layout_.mode == JsonLayout::kPretty;
+  if (solver_.closes(p) && !(first && pretty)) out.add({close(']', r.depth, first)});
+  const std::vector<ItemCell> cells =
+      solver_.attempt(std::vector<ItemCell>(), [&] { return solver_.item_cells(p); });
+  for (const ItemCell& c : cells) {
+    const Symbol item = call(kValue, c.value.v, 0, r.depth);
+    for_each_branch(c.rest, [&](FormulaId rest) {
+      if (!c.capture && !leads_on(rest)) return;
+      std::vector<Symbol> sequence;
+      if (!first) sequence.push_back(comma(r.depth, false));
+      if (first && pretty) sequence.push_back(text(indent(r.depth)));
+      if (c.capture) sequence.push_back(Symbol::capture());
+      sequence.push_back(item);
+      sequence.push_back(call(c.capture ? kItem : kArrayNext, rest.v, 0, r.depth));
+      out.add(sequence);
+    });
+  }
+}
+
+bool JsonProductions::narrow(RuleId id, const Choice& choice, RuleId& out, bool& any) {
+  const Rule r = rules_[id.v];
+  if (r.kind != kValue) return false;
+  solver_.refill();
+  const FormulaId value{r.a};
+  std::vector<FormulaId> some;
+  const auto add = [&](FormulaId f) {
+    if (solver_.nonempty(formulas_.both(value, f))) some.push_back(f);
+  };
+  for (const std::string& t : choice.texts) add(lowering_.values(Json::parse("[" + to_json(t) + "]"), 0));
+  for (const RuleId other : choice.rules) {
+    if (rules_[other.v].kind != kValue) return false;
+    add(FormulaId{rules_[other.v].a});
+  }
+  FormulaId chosen = formulas_.any_of(some);
+  if (!choice.others && !solver_.nonempty(formulas_.both(value, formulas_.deny(chosen))))
+    chosen = FormulaSpace::yes();
+  const FormulaId left = formulas_.both(value, choice.others ? formulas_.deny(chosen) : chosen);
+  any = solver_.nonempty(left);
+  out = rule(kValue, left.v, r.b, r.depth);
+  return true;
+}
+
+bool JsonProductions::values(RuleId id, uint32_t most, std::vector<std::string>& out) {
+  const Rule r = rules_[id.v];
+  if (r.kind != kValue) return false;
+  solver_.refill();
+  if (!solver_.unique().few(FormulaId{r.a}, most, out)) return false;
+  for (std::string& text : out) text = from_json(text);
+  return true;
+}
+
+bool JsonProductions::asks_alike() const { return solver_.unique().asked_alike(); }
+
+// An item was written whose text decides what may follow. Where a mask does not know the text, what follows
+// whatever the text was is answered, and the rest is poison.
+void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alternatives& out) {
+  const FormulaId rest{r.a};
+  if (reading.kind == Reading::kText) {
+    out.add({call(kArrayNext, solver_.unique().extend(rest, to_json(reading.text)).v, 0, r.depth)});
+    return;
+  }
+  if (reading.kind == Reading::kFresh) {
+    // Of items that have to differ the text takes one away, which is nothing to those that differ from it.
+    // Of items of which two have to be equal it adds one that may come again: what is there without it is
+    // there with it, and what may be is no more than without the condition.
+    const bool apart = solver_.unique().asks_apart(rest);
+    const FormulaId free = apart ? rest : solver_.unique().unconditioned(rest);
+    if (!apart) out.add({call(kArrayNext, rest.v, 0, r.depth)});
+    if (!leads_on(free)) return;
+    out.assumed.push_back(static_cast<uint32_t>(out.ends.size()));
+    return out.add({call(kArrayNext, free.v, 0, r.depth)});
+  }
+  const Symbol poison = Symbol::terminal(RegexArena::poison());
+  if (!solver_.unique().surely_more(rest)) {
+    out.add({poison});
+    return;
+  }
+  if (solver_.closes(rest)) out.add({close(']', r.depth, false)});
+  out.add({comma(r.depth, false), poison});
+}
+
+void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
+  const bool first = r.kind == kObjectFirst, pretty = layout_.mode == JsonLayout::kPretty;
+  const Offers& offers = solver_.objects().offers(r.a);
+  if (offers.close && !(first && pretty)) out.add({close('}', r.depth, first)});
+  bool more = !offers.classes.empty();
+  for (uint64_t w : offers.names) more = more || w != 0;
+  if (!more) return;
+  const Symbol keys = call(kKeys, r.a, 0, r.depth);
+  if (!first)
+    out.add({comma(r.depth, true), keys});
+  else
+    out.add({text(pretty ? indent(r.depth) + "\"" : "\""), keys});
+}
+
+void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
+  const ObjectState s = solver_.objects().state(r.a);
+  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().offers(r.a), out);
+}
+
+void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out) {
+  Bits names = offers.names;
+  if (clean_ != RegexArena::empty()) {
+    // A spelling of a name apart from the others: a label is that of a whole table.
+    const Bits apart = unclean(plan, solver_.objects().state(r.a).plan);
+    for (uint32_t i = 0; i < plan.names.size(); ++i) {
+      if (!has_bit(names, i) || !has_bit(apart, i)) continue;
+      Bits one(names.size(), 0);
+      add_bit(one, i);
+      names[i >> 6] &= ~one[i >> 6];
+      out.add({Symbol::terminal(clean(regexes_.literal_set(plan.table, one, false))),
+               call(kChosen, r.a, i, r.depth)});
+    }
+  }
+  bool any = false;
+  for (uint64_t w : names) any = any || w != 0;
+  if (any)
+    out.add({Symbol::terminal(regexes_.literal_set(plan.table, names, true)), call(kNamed, r.a, 0, r.depth)});
+  for (uint32_t c : offers.classes)
+    out.add({Symbol::capture(), Symbol::terminal(clean(solver_.objects().free_language(r.a, c))),
+             call(kFree, r.a, c, r.depth)});
+}
+
+void JsonProductions::expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out,
+                                    bool nearest) {
+  for (const Objects::Step& step : nearest_steps(steps, nearest)) {
+    const Symbol value = call(kValue, step.value.v, 0, r.depth);
+    out.add({colon(), value, call(kObjectNext, step.next, 0, r.depth)});
+  }
+}
+
+std::vector<Objects::Step> JsonProductions::nearest_steps(const std::vector<Objects::Step>& steps,
+                                                          bool nearest) {
+  uint32_t least = Objects::kFar;
+  if (nearest && steps.size() > 1)
+    for (const Objects::Step& step : steps)
+      least = std::min(least, solver_.objects().members_needed(step.next));
+  if (least == Objects::kFar) return steps;
+  std::vector<Objects::Step> out;
+  for (const Objects::Step& step : steps)
+    if (solver_.objects().members_needed(step.next) <= least) out.push_back(step);
+  return out;
+}
+
+// The text with its constants in other words: names[from] as names[to].
+std::string JsonProductions::renamed(std::string_view text, std::size_t from, std::size_t to) const {
+  if (!layout_.python) return std::string(text);
+  std::string out;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t length = 1;
+    std::string_view written = text.substr(i, 1);
+    if (quoted && text[i] == '\\') written = text.substr(i, length = 2);
+    if (text[i] == '"') quoted = !quoted;
+    if (!quoted)
+      for (const auto& [kind, names] : kWords)
+        if (text.substr(i).starts_with(names[from])) {
+          length = names[from].size();
+          written = names[to];
+        }
+    out += written;
+    i += length;
+  }
+  return out;
+}
+
+// ---- strings as they are written ----
+
+// Every text can be written without the excluded ones: each character as an escape, with digits in lower case
+// or all in upper case. An excluded text that both may hold could leave a string without a spelling.
+void JsonProductions::refuse_unwritten() {
+  for (const std::string& t : layout_.excludes) {
+    const RegexId parts[] = {RegexArena::anything(), regexes_.literal(t), RegexArena::anything()};
+    const RegexId holds = regexes_.cat(std::span<const RegexId>(parts));
+    bool both = true;
+    for (char a : {'a', 'A'}) {
+      const RegexId digit = regexes_.alt(
+          regexes_.range('0', '9'), regexes_.range(static_cast<uint8_t>(a), static_cast<uint8_t>(a + 5)));
+      const RegexId escape = regexes_.cat(regexes_.literal("\\u"), regexes_.repeat(digit, 4, 4));
+      both = both && !regexes_.is_empty(regexes_.both(regexes_.star(escape), holds));
+    }
+    if (both)
+      throw Error(ErrorKind::kGrammar,
+                  "'" + t + "' cannot be excluded: it occurs in escapes, and a text may need those");
+  }
+}
+
+RegexId JsonProductions::clean(RegexId body) {
+  if (clean_ == RegexArena::empty()) return body;
+  if (const RegexId* known = cleaned_.find(body.v)) return *known;
+  const RegexId out = regexes_.both(body, clean_);
+  cleaned_.emplace(body.v, out);
+  return out;
+}
+
+Bits JsonProductions::unclean(const Plan& plan, uint32_t id) {
+  if (const uint32_t* known = unclean_.find(id)) return unclean_names_[*known];
+  Bits out(plan.words(), 0);
+  for (uint32_t i = 0; i < plan.names.size(); ++i) {
+    Bits one(plan.words(), 0);
+    add_bit(one, i);
+    const RegexId written = regexes_.literal_set(plan.table, one, false);
+    if (!regexes_.is_empty(regexes_.minus(written, clean_))) add_bit(out, i);
+  }
+  const uint32_t number = static_cast<uint32_t>(unclean_names_.size());
+  unclean_names_.push_back(out);  // found by nobody before the next line
+  unclean_.emplace(id, number);
+  return out;
+}
+
+// ---- punctuation ----
+
+Symbol JsonProductions::open(char bracket) {
+  return Symbol::terminal(regexes_.cat(regexes_.byte(static_cast<uint8_t>(bracket)), gap_));
+}
+
+Symbol JsonProductions::close(char bracket, uint32_t depth, bool nothing_inside) {
+  const RegexId end = regexes_.byte(static_cast<uint8_t>(bracket));
+  if (layout_.mode == JsonLayout::kPretty) return text(indent(depth - 1) + bracket);
+  // The gap of an empty container was taken by `open`.
+  return Symbol::terminal(nothing_inside ? end : regexes_.cat(gap_, end));
+}
+
+Symbol JsonProductions::comma(uint32_t depth, bool before_key) {
+  const uint32_t key = 2 * depth + before_key;
+  if (const auto* known = symbols_.find(key)) return *known;
+  RegexId r;
+  if (layout_.mode == JsonLayout::kPretty) {
+    r = regexes_.literal("," + indent(depth) + (before_key ? "\"" : ""));
+  } else {
+    r = regexes_.cat(gap_, regexes_.cat(regexes_.byte(','), after_));
+    if (before_key) r = regexes_.cat(r, regexes_.byte('"'));
+  }
+  const Symbol s = Symbol::terminal(r);
+  symbols_.emplace(key, s);
+  return s;
+}
+
+Symbol JsonProductions::colon() {
+  if (layout_.mode == JsonLayout::kPretty) return text(": ");
+  return Symbol::terminal(regexes_.cat(gap_, regexes_.cat(regexes_.byte(':'), after_)));
+}
+
+}  // namespace structgen

@@ -1,0 +1,167 @@
+// Formulas -> productions: how a value that satisfies a formula is written.
+//
+// In: a compiled schema (documents, options). Out: alternatives on demand (parse/productions.h).
+// Cost: an expansion is a few formula steps; nothing is expanded before a text reaches it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "parse/productions.h"
+#include "schema/decide/object.h"
+#include "schema/decide/solve.h"
+#include "schema/lower/lower.h"
+#include "schema/values/numbers.h"
+#include "schema/values/texts.h"
+#include "schema/write/elements.h"
+
+namespace structgen {
+
+constexpr uint32_t kOrderBranches = 16;  // of one object, kept apart for the order of their keys
+
+struct JsonLayout {
+  enum Mode : uint8_t {
+    kFlexible,  // up to kGapLimit of " \n\r\t" in every gap
+    kCompact,   // nothing in a gap
+    kOneBlank,  // at most one blank after "," and ":", nothing elsewhere
+    kSpaced,    // one blank after "," and ":", nothing elsewhere
+    kPretty,    // a member or item a line, indented by two spaces a level; ": "; nothing in an empty [] or {}
+    kPattern,   // `pattern` in every gap
+  } mode = kFlexible;
+  std::string pattern;
+  std::vector<std::string> excludes;  // no string or key holds one of these, as it is written
+  bool python = false;  // null, true and false are None, True and False; strings are of kPlainJson
+  std::shared_ptr<const ElementLayout> elements;  // of the outermost object; null: it is JSON as well
+};
+
+class JsonProductions : public Productions {
+ public:
+  // Throws kUnsatisfiableSchema where no value exists.
+  JsonProductions(RegexArena& regexes, std::unique_ptr<SchemaSet> schemas, const JsonLayout& layout,
+                  PropertyOrder order, NumberSpelling numbers);
+  RuleId root() const { return root_; }
+  void expand(RuleId rule, const Reading& reading, Alternatives& out) override;
+  bool compared(RuleId rule) const override { return rules_[rule.v].kind == kValue; }
+  bool compares(RuleId reader) const override { return rules_[reader.v].kind == kItem; }
+  bool asks_alike() const override;
+  bool narrow(RuleId rule, const Choice& choice, RuleId& out, bool& any) override;
+  bool values(RuleId rule, uint32_t most, std::vector<std::string>& out) override;
+  void start_search() override { solver_.refill(); }
+  void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
+  bool bound(RuleId rule, Bound& out) override;
+  uint64_t left_out() const override { return solver_.left_out(); }
+  // In pretty layout a bracket a level, each on its line.
+  uint64_t needed_behind(RuleId rule) const override { return 2 * uint64_t{rules_[rule.v].depth}; }
+  const SchemaSet& schemas() const { return *schemas_; }
+  std::size_t byte_size() const override {
+    return sizeof(JsonProductions) + schemas_->byte_size() + formulas_.byte_size() + solver_.byte_size() +
+           rules_.byte_size() + rule_index_.byte_size() + symbols_.byte_size();
+  }
+
+ private:
+  enum RuleKind : uint32_t {
+    kValue,       // a = formula
+    kArrayFirst,  // a = typed formula
+    kArrayNext,
+    kObjectFirst,  // a = object state
+    kObjectNext,
+    kKeys,           // after the opening quote of a key
+    kArguments,      // a = formula: an object of elements
+    kFirstMembers,   // a = object state: the elements
+    kMembers,        // a = object state: the elements that are left, one being written
+    kNamedElement,   // after the key of element b
+    kElement,        // a = formula: a value between the marks around it
+    kChosen,         // after the known name b
+    kNamed,          // reader: a known name was written
+    kFree,           // reader: a free key of class b was written
+    kItem,           // reader: an item of a = array formula was written
+    kFreeElement,    // reader: the key of class b of an element was written
+    kListedElement,  // reader: the known key of an element was written
+  };
+  struct Rule {
+    RuleKind kind;
+    uint32_t a = 0, b = 0;
+    uint32_t depth = 0;  // nesting, in pretty layout only
+    friend bool operator==(const Rule&, const Rule&) = default;
+  };
+  // f(), and an error without a place gets that of the innermost schema at work.
+  template <class F>
+  auto placed(F&& f) {
+    try {
+      return f();
+    } catch (Error& e) {
+      place(e);
+      throw;
+    }
+  }
+  void place(Error& e) const;
+  RuleId rule(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth);
+  Symbol call(RuleKind kind, uint32_t a, uint32_t b, uint32_t depth) {
+    return kind >= kNamed ? Symbol::reader(rule(kind, a, b, depth)) : Symbol::rule(rule(kind, a, b, depth));
+  }
+  void expand_value(const Rule& r, Alternatives& out);
+  void expand_array(const Rule& r, Alternatives& out);
+  FormulaId restricted(FormulaId v, Kind kind);
+  bool leads_on(FormulaId p);
+  void expand_object(const Rule& r, Alternatives& out);
+  void expand_keys(const Rule& r, Alternatives& out);
+  void add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out);
+  void expand_item(const Rule& r, const Reading& reading, Alternatives& out);
+  void expand_rule(RuleId rule, const Reading& reading, Alternatives& out, bool nearest);
+  void expand_member(const Rule& r, const std::vector<Objects::Step>& steps, Alternatives& out, bool nearest);
+  // A free key was read: false where a mask does not know its text and what follows depends on it.
+  bool read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps);
+  std::vector<Objects::Step> nearest_steps(const std::vector<Objects::Step>& steps, bool nearest);
+  uint64_t member_bytes(const Plan& plan, uint32_t name, uint32_t depth);
+  // A value's text in JSON, and JSON as it is written here.
+  std::string to_json(std::string_view written) const { return renamed(written, 1, 0); }
+  std::string from_json(std::string_view json) const { return renamed(json, 0, 1); }
+  std::string renamed(std::string_view text, std::size_t from, std::size_t to) const;
+  // ---- strings as they are written ----
+  void refuse_unwritten();
+  RegexId clean(RegexId body);                  // the spellings that hold none of the excluded texts
+  Bits unclean(const Plan& plan, uint32_t id);  // names that have others
+  // ---- elements.cc ----
+  FormulaId arguments(FormulaId root, bool keys = true, bool values = true);
+  [[noreturn]] void unwritable(FormulaId root);
+  void expand_arguments(const Rule& r, Alternatives& out);
+  void add_elements(const Rule& r, const Offers& offers, bool nearest, Alternatives& out);
+  void add_members(const std::vector<Objects::Step>& steps, bool nearest, Alternatives& out);
+  void expand_element(const Rule& r, Alternatives& out);
+  std::string key_of(std::string_view read) const;
+  void for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f);
+  void for_each_object(FormulaId p, uint32_t& more, const std::function<void(FormulaId)>& f);
+  // Terminals: punctuation with the gaps around it.
+  Symbol open(char bracket);
+  Symbol close(char bracket, uint32_t depth, bool nothing_inside);
+  Symbol comma(uint32_t depth, bool before_key);
+  Symbol colon();
+  Symbol text(std::string_view s) { return Symbol::terminal(regexes_.literal(s)); }
+  std::string indent(uint32_t depth) const { return "\n" + std::string(2 * depth, ' '); }
+  [[noreturn]] void unsatisfiable();
+
+  RegexArena& regexes_;
+  std::unique_ptr<SchemaSet> schemas_;
+  JsonLayout layout_;
+  FormulaSpace formulas_;
+  Lowering lowering_;
+  Texts texts_;
+  Numbers numbers_;
+  Solver solver_;
+  RegexId gap_;
+  RegexId after_;                        // what may stand after "," and ":"
+  RegexId clean_ = RegexArena::empty();  // texts without the excluded ones; empty(): nothing is excluded
+  FlatMap<uint32_t, RegexId> cleaned_;
+  FlatMap<uint32_t, uint32_t> unclean_;  // plan -> its bits
+  std::vector<Bits> unclean_names_;
+  std::unique_ptr<Texts> strings_, keys_;  // of elements
+  FormulaId free_;                         // strings of elements without a condition
+  StableVector<Rule> rules_;
+  InternTable rule_index_;
+  FlatMap<uint32_t, Symbol> symbols_;
+  RuleId root_;
+};
+
+}  // namespace structgen

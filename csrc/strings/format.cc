@@ -1,0 +1,301 @@
+// See format.h. Every format is the text of an ECMA pattern, put together from named pieces; an
+// intersection A & B is written (?=A$)B, a difference (?!A$)B.
+#include "strings/format.h"
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <initializer_list>
+#include <iterator>
+#include <mutex>
+
+#include "base/fork.h"
+#include "regex/regex.h"
+#include "regex/syntax.h"
+#include "strings/hostname.h"
+
+namespace structgen {
+
+namespace {
+
+using std::string;
+
+string group(const string& a) { return "(?:" + a + ")"; }
+
+string any_of(std::initializer_list<string> parts) {
+  string out;
+  for (const string& p : parts) out += (out.empty() ? "" : "|") + p;
+  return group(out);
+}
+
+string digit(int d) { return string(1, static_cast<char>('0' + d)); }
+
+// ---- dates and times: RFC 3339 ----
+
+string date() {
+  const string leap_year =
+      any_of({"\\d\\d(?:0[48]|[2468][048]|[13579][26])", "(?:[02468][048]|[13579][26])00"});
+  const string month_day = any_of({"(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])",
+                                   "(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)", "02-(?:0[1-9]|1\\d|2[0-8])"});
+  return any_of({"\\d{4}-" + month_day, leap_year + "-02-29"});
+}
+
+// A leap second is 23:59:60 in UTC, so the local time fixes the offset: local = 23:59 + offset.
+// Digit by digit, local `hour` is tied to the offset's hour and `minute` to its minute; the parts are
+// intersected, which keeps 2,881 combinations out of the pattern.
+constexpr const char* kHour = "(?:[01]\\d|2[0-3])";
+constexpr const char* kMinute = "[0-5]\\d";
+constexpr const char* kFraction = "(?:\\.\\d+)?";
+
+// hh:mm:60 sign hh:mm where the hours (or the minutes) are one of the added pairs; the rest is free.
+struct PairList {
+  bool hours;
+  char sign;
+  string alternatives;
+
+  void add(const string& a, const string& b) {
+    const string local = hours ? a + ":\\d\\d" : "\\d\\d:" + a;
+    const string offset = hours ? b + ":\\d\\d" : "\\d\\d:" + b;
+    alternatives += (alternatives.empty() ? "" : "|") + local + ":60" + kFraction + "[" + sign + "]" + offset;
+  }
+  string look() const { return "(?=(?:" + alternatives + ")$)"; }
+};
+
+// offset - local = 0 (hours) or 1 (minutes) for the sign +; local + offset = 23 or 59 for the sign -.
+string leap_equal_hours() {
+  PairList tens{true, '+', {}}, units{true, '+', {}};
+  for (int d = 0; d < 3; ++d) tens.add(digit(d) + "\\d", digit(d) + "\\d");
+  for (int d = 0; d < 10; ++d) units.add("\\d" + digit(d), "\\d" + digit(d));
+  return tens.look() + units.look();
+}
+
+string leap_next_minute() {
+  PairList tens{false, '+', {}}, units{false, '+', {}}, carry{false, '+', {}};
+  for (int d = 0; d < 6; ++d) tens.add(digit(d) + "\\d", digit(d) + "\\d");
+  for (int d = 0; d < 9; ++d) units.add("\\d" + digit(d), "\\d" + digit(d + 1));
+  for (int d = 0; d < 5; ++d) carry.add(digit(d) + "9", digit(d + 1) + "0");
+  return any_of({tens.look() + units.look(), carry.look()});
+}
+
+string leap_opposite() {
+  PairList hours{true, '-', {}}, tens{false, '-', {}}, units{false, '-', {}};
+  for (int h = 0; h < 24; ++h) {
+    const int o = 23 - h;
+    hours.add(digit(h / 10) + digit(h % 10), digit(o / 10) + digit(o % 10));
+  }
+  for (int d = 0; d < 6; ++d) tens.add(digit(d) + "\\d", digit(5 - d) + "\\d");
+  for (int d = 0; d < 10; ++d) units.add("\\d" + digit(d), "\\d" + digit(9 - d));
+  return hours.look() + tens.look() + units.look();
+}
+
+string leap_full_hour() {
+  string out;
+  for (int o = 0; o < 24; ++o) {
+    const int h = (o + 23) % 24;
+    out += (out.empty() ? "" : "|") + digit(h / 10) + digit(h % 10) + ":59:60" + kFraction + "\\+" +
+           digit(o / 10) + digit(o % 10) + ":00";
+  }
+  return group(out);
+}
+
+string time() {
+  const string hour = kHour, minute = kMinute, fraction = kFraction;
+  const string frame = hour + ":" + minute + ":60" + fraction + "[+-]" + hour + ":" + minute;
+  return any_of(
+      {hour + ":" + minute + ":[0-5]\\d" + fraction + any_of({"[Zz]", "[+-]" + hour + ":" + minute}),
+       "23:59:60" + fraction + "[Zz]", leap_equal_hours() + leap_next_minute() + frame, leap_full_hour(),
+       leap_opposite() + frame});
+}
+
+string date_time() { return date() + "[Tt]" + time(); }
+
+string duration() {
+  const string seconds = "\\d+S";
+  const string minutes = "\\d+M(?:" + seconds + ")?";
+  const string hours = "\\d+H(?:" + minutes + ")?";
+  const string clock = "T" + any_of({hours, minutes, seconds});
+  const string months = "\\d+M(?:\\d+D)?";
+  const string days = any_of({"\\d+D", months, "\\d+Y(?:" + months + ")?"});
+  return "P" + any_of({days + "(?:" + clock + ")?", clock, "\\d+W"});
+}
+
+// ---- addresses: RFC 2673, 4291 ----
+
+string ipv4() {
+  const string octet = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
+  return octet + "(?:\\." + octet + "){3}";
+}
+
+string ipv6() {
+  const string h = "[0-9A-Fa-f]{1,4}";
+  const string tail = any_of({h + ":" + h, ipv4()});
+  const auto before = [&](int n) { return "(?:(?:" + h + ":){0," + digit(n) + "}" + h + ")?::"; };
+  const auto groups = [&](int n) { return "(?:" + h + ":){" + digit(n) + "}"; };
+  return any_of({groups(6) + tail, "::" + groups(5) + tail, "(?:" + h + ")?::" + groups(4) + tail,
+                 before(1) + groups(3) + tail, before(2) + groups(2) + tail, before(3) + groups(1) + tail,
+                 before(4) + tail, before(5) + h, before(6)});
+}
+
+// ---- names (hostname.h) ----
+
+string hostname() { return hostname_pattern(); }
+// Label separators: RFC 3490, section 3.1.
+string idn_hostname() { return idn_hostname_pattern(".\\u3002\\uFF0E\\uFF61"); }
+
+// ---- mail: RFC 5321, 6531 ----
+
+string mail(const string& wide, const string& domain) {
+  const string atom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~" + wide + "-]+";
+  const string quoted = "\"(?:[ !#-\\[\\]-~" + wide + "]|\\\\[ -~])*\"";
+  const string literal = "\\[" + any_of({ipv4(), "[Ii][Pp][Vv]6:" + ipv6()}) + "\\]";
+  return any_of({atom + "(?:\\." + atom + ")*", quoted}) + "@" + any_of({domain, literal});
+}
+
+string email() { return mail("", hostname_label() + "(?:\\." + hostname_label() + ")*"); }
+string idn_email() { return mail("\\u0080-\\u{10FFFF}", idn_hostname_pattern(".")); }
+
+// ---- resource identifiers: RFC 3986, 3987 ----
+
+struct UriPieces {
+  string wide;      // more unreserved characters (ucschar)
+  string private_;  // more characters of a query
+};
+
+UriPieces iri_pieces() {
+  string ucs = "\\u00A0-\\uD7FF\\uF900-\\uFDCF\\uFDF0-\\uFFEF";
+  const char* hex = "123456789ABCDE";
+  for (const char* h = hex; *h; ++h) {
+    const string plane(1, *h);
+    ucs += "\\u{" + plane + (*h == 'E' ? "1000" : "0000") + "}-\\u{" + plane + "FFFD}";
+  }
+  return {ucs, "\\uE000-\\uF8FF\\u{F0000}-\\u{FFFFD}\\u{100000}-\\u{10FFFD}"};
+}
+
+constexpr const char* kPercent = "%[0-9A-Fa-f]{2}";
+
+string uri_like(const UriPieces& u, bool reference) {
+  const string common = "A-Za-z0-9._~!$&'()*+,;=" + u.wide;
+  const auto chars = [&](const string& extra) { return any_of({"[" + common + extra + "-]", kPercent}); };
+  const string pchar = chars(":@");
+  const string future = "[Vv][0-9A-Fa-f]+\\.[A-Za-z0-9._~!$&'()*+,;=:-]+";
+  const string host = any_of({"\\[" + any_of({ipv6(), future}) + "\\]", chars("") + "*"});
+  const string authority = "//(?:" + chars(":") + "*@)?" + host + "(?::\\d*)?(?:/" + pchar + "*)*";
+  const string segments = "(?:/" + pchar + "*)*";
+  const string absolute = "/(?:" + pchar + "+" + segments + ")?";
+  const string tail = "(?:\\?" + chars(":@/?" + u.private_) + "*)?(?:#" + chars(":@/?") + "*)?";
+  const string with_scheme =
+      "[A-Za-z][A-Za-z0-9+.-]*:" + any_of({authority, absolute, pchar + "+" + segments, ""}) + tail;
+  if (!reference) return with_scheme;
+  const string relative = any_of({authority, absolute, chars("@") + "+" + segments, ""}) + tail;
+  return any_of({with_scheme, relative});
+}
+
+string uri() { return uri_like({}, false); }
+string uri_reference() { return uri_like({}, true); }
+string iri() { return uri_like(iri_pieces(), false); }
+string iri_reference() { return uri_like(iri_pieces(), true); }
+
+// RFC 6570; the apostrophe is a literal by its erratum 6937.
+string uri_template() {
+  const UriPieces wide = iri_pieces();
+  const string literal =
+      any_of({"[!#$&'()*+,\\-./0-9:;=?@A-Z\\[\\]_a-z~" + wide.wide + wide.private_ + "]", kPercent});
+  const string varchar_ = any_of({"[A-Za-z0-9_]", kPercent});
+  const string var = varchar_ + "(?:\\.?" + varchar_ + ")*(?::[1-9]\\d{0,3}|\\*)?";
+  const string expression = "\\{[+#./;?&=,!@|]?" + var + "(?:," + var + ")*\\}";
+  return any_of({literal, expression}) + "*";
+}
+
+// ---- the rest ----
+
+string uuid() { return "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"; }
+
+string json_pointer() { return "(?:/(?:[^~/]|~[01])*)*"; }
+string relative_json_pointer() { return "(?:0|[1-9]\\d*)(?:#|" + json_pointer() + ")"; }
+
+// ECMA-262 with its annex B (a lone `]`, `{` or `}` is a character). Brackets and groups closed, escapes
+// complete, nothing repeated that cannot be (but a lookbehind). Groups are counted to a depth; in deeper ones
+// anything goes, which keeps the language a superset: balance is not regular. Three levels, since a mask
+// walks them all.
+constexpr int kGroupDepth = 3;
+
+string regex() {
+  const string escape =
+      "\\\\(?:[^A-Za-z0-9]|[dDwWsStnrvf0-9]|c[A-Za-z]|x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\\{[0-9A-Fa-f]+\\}|"
+      "[pP]\\{[A-Za-z0-9_]+(?:=[A-Za-z0-9_]+)?\\}|k<[^>]+>)";
+  const string brackets = "\\[(?:[^\\]\\\\]|" + escape + "|\\\\b)*\\]";
+  const string opening = "\\((?:\\?(?:[=!]|<[=!]|[ims]*(?:-[ims]*)?:|<[^\\x00-#%-/:-@\\[\\]^`|~]+>))?";
+  const string counts = "\\{\\d+(?:,\\d*)?\\}";
+  const string atom = any_of({"[^\\\\\\[()*+?|^${]", "\\{(?!\\d+(?:,\\d*)?\\})", escape, brackets});
+  const string quantifier = "(?:(?:[*+?]|" + counts + ")[?]?)?";
+  const string alone = "[|^$]|\\\\[bB]";
+  string body = "(?:" + opening + "|(?:" + atom + "|\\))" + quantifier + "|" + alone + ")*";
+  for (int i = 0; i < kGroupDepth; ++i)
+    body = "(?:(?:" + atom + "|" + opening + body + "\\))" + quantifier + "|" + alone + ")*";
+  return body;
+}
+
+constexpr FormatInfo kFormats[] = {
+    {"date-time", true, {}, date_time},
+    {"date", true, {}, date},
+    {"time", true, {}, time},
+    {"duration", true, {}, duration},
+    {"email", true, {}, email},
+    {"idn-email", false, "the domain's A-labels are not decoded, nor is normal form checked", idn_email},
+    {"hostname", false, "A-labels (xn--) are not decoded", hostname},
+    {"idn-hostname", false, "A-labels are not decoded, nor are normal form and their length checked",
+     idn_hostname},
+    {"ipv4", true, {}, ipv4},
+    {"ipv6", true, {}, ipv6},
+    {"uri", true, {}, uri},
+    {"uri-reference", true, {}, uri_reference},
+    {"iri", true, {}, iri},
+    {"iri-reference", true, {}, iri_reference},
+    {"uuid", true, {}, uuid},
+    {"uri-template", true, {}, uri_template},
+    {"json-pointer", true, {}, json_pointer},
+    {"relative-json-pointer", true, {}, relative_json_pointer},
+    {"regex", false,
+     "groups inside three others need not be closed; names, numbers and ranges are not compared", regex},
+};
+
+}  // namespace
+
+const FormatInfo* find_format(std::string_view name) {
+  for (const FormatInfo& f : kFormats)
+    if (f.name == name) return &f;
+  return nullptr;
+}
+
+std::span<const FormatInfo> all_formats() { return kFormats; }
+
+// The parsed pattern of each format, made on first use and kept for the process.
+static const Pattern& parsed(const FormatInfo& format) {
+  static std::array<Pattern, std::size(kFormats)> patterns;
+  static std::array<std::atomic<bool>, std::size(kFormats)> known;
+  static Mutex lock;
+  const auto i = static_cast<std::size_t>(&format - kFormats);
+  if (known[i].load(std::memory_order_acquire)) return patterns[i];
+  const std::lock_guard hold(lock);
+  if (!known[i].load(std::memory_order_relaxed)) {
+    patterns[i] = parse_pattern(format.pattern());
+    known[i].store(true, std::memory_order_release);
+  }
+  return patterns[i];
+}
+
+namespace {
+struct FormatLanguages : RegexCache {
+  std::array<RegexId, std::size(kFormats)> of{};  // empty(): not yet
+  std::size_t byte_size() const override { return sizeof(*this); }
+};
+}  // namespace
+
+RegexId lower(RegexArena& arena, const FormatInfo& format, const Spelling& spelling) {
+  if (&spelling != &arena.spelling()) return lower(arena, parsed(format), Match::kFull, spelling);
+  const auto i = static_cast<std::size_t>(&format - kFormats);
+  if (const RegexId known = arena.cache<FormatLanguages>().of[i]; known != RegexArena::empty()) return known;
+  return arena.cache<FormatLanguages>().of[i] = lower(arena, parsed(format), Match::kFull, spelling);
+}
+
+}  // namespace structgen

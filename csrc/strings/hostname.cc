@@ -1,0 +1,106 @@
+// See hostname.h. A rule about one label is written as what a name with a bad label contains, (?!...), so
+// that rules stay apart: each is a small automaton, and lookaheads under repetition would be larger ones.
+#include "strings/hostname.h"
+
+namespace structgen {
+
+namespace {
+
+using std::string;
+
+#include "strings/idna_tables.inc"
+
+string labels(const string& label, const string& dot) { return label + "(?:[" + dot + "]" + label + ")*"; }
+
+// What follows "xn--" and ends a label: maybe ASCII and a hyphen, then Punycode's numbers (RFC 3492). The
+// first number begins with the thresholds 1, 1 and 26, so two digits say 35 at most, U+00A3, and nothing
+// below U+00B7 is allowed in a label; at most four digits more keep it inside Unicode. The last digit of any
+// number is a letter.
+string punycode() {
+  return "(?:[A-Za-z0-9-]+-)?[B-Zb-z0-9][B-Zb-z0-9][0-9]{0,4}[A-Za-z](?:[A-Za-z0-9]*[A-Za-z])?";
+}
+
+// The name has no A-label that cannot be one. `begin` stands before a label.
+string sound_a_labels(const string& begin, const string& dot) {
+  return "(?!" + begin + "[Xx][Nn]--(?!" + punycode() + "(?:[" + dot + "]|$)))";
+}
+
+// RFC 5893: either no label is read from the right, or each obeys the rule of its own direction.
+string bidi_rule(const string& dot) {
+  const string right = kRight, arabic = kArabicNumber, marks = string("[") + kNonspacing + "]*";
+  const string european = string("0-9") + kEuropeanNumber, neutral = string(kNeutral) + "-",
+               other = right + arabic + dot;
+  const string left_label = "[^" + other + european + kNonspacing + neutral + "](?:[^" + other + "]*[^" +
+                            other + kNonspacing + neutral + "])?" + marks;
+  const auto right_label = [&](const string& numbers) {
+    return "[" + right + "](?:[" + right + numbers + kNonspacing + neutral + "]*[" + right + numbers + "])?" +
+           marks;
+  };
+  const string label = "(?:" + left_label + "|" + right_label(european) + "|" + right_label(arabic) +
+                       "|[Xx][Nn]--[^" + dot + "]*)";
+  return "(?=(?:[^" + right + arabic + "]*|" + labels(label, dot) + ")$)";
+}
+
+// RFC 5892, appendix A.1: before the joiner a virama, or letters that join on both sides.
+string joiner_rules() {
+  const string virama = kVirama, transparent = kTransparent;
+  const string no_left = string("[^") + kJoinsNext + transparent + virama + "]\\u200C|[^" + kJoinsNext +
+                         transparent + "][" + transparent + "]*(?![" + virama + "])[" + transparent +
+                         "]\\u200C";
+  const string no_right =
+      "[^" + virama + "]\\u200C[" + transparent + "]*(?:$|[^" + kJoinsPrevious + transparent + "])";
+  return "(?![^]*[^" + virama + "]\\u200D)(?!(?:[^]*[^" + kJoinsNext + transparent + "])?(?:[" + transparent +
+         "]*(?![" + virama + "])[" + transparent + "])\\u200C)(?![^]*(?:" + no_left + "|" + no_right + "))";
+}
+
+}  // namespace
+
+string hostname_label() { return "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"; }
+
+string hostname_pattern() {
+  const string label = hostname_label();
+  return "(?=[^]{1,253}$)" + sound_a_labels("(?:[^]*\\.)?", "\\.") + label + "(?:\\." + label + ")*";
+}
+
+string idn_hostname_pattern(const string& dot) {
+  const string any = "[^" + dot + "]", begin = "(?:[^]*[" + dot + "])?";
+  const string kana = "[\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Han}]";
+  const string rules =
+      "(?![^]*(?:[^l]\\xB7|\\xB7(?:[^l]|$)))"
+      "(?![^]*\\u0375(?:\\P{Script=Greek}|$))"
+      "(?![^]*\\P{Script=Hebrew}[\\u05F3\\u05F4])"
+      "(?=" +
+      labels("(?:[^\\u30FB" + dot + "]*|" + any + "*" + kana + any + "*)", dot) +
+      "$)"
+      // What follows from the line above and bidi_rule, said once more: no search has to find that out.
+      "(?!" +
+      begin + "[" + kRight + "]" + any +
+      "*\\u30FB)"
+      "(?![^]*[\\u0660-\\u0669]" +
+      any +
+      "*[\\u06F0-\\u06F9])"
+      "(?![^]*[\\u06F0-\\u06F9]" +
+      any +
+      "*[\\u0660-\\u0669])"
+      "(?!" +
+      begin + "(?![Xx][Nn]--)" + any +
+      "{2}--)"
+      // Capitals are for labels in ASCII alone.
+      "(?![^]*(?:[A-Z]" +
+      any + "*[^\\x00-\\x7F" + dot + "]|[^\\x00-\\x7F" + dot + "]" + any +
+      "*[A-Z]))"
+      // The A-label of n characters, one of them not ASCII, has n + 6 octets at least, and n + 7 if one is
+      // ASCII.
+      "(?!" +
+      begin + any +
+      "{64})"
+      "(?!" +
+      begin + "(?=" + any + "{58})" + any + "*[^\\x00-\\x7F" + dot + "])";
+  const string allowed = string("[A-Za-z0-9") + kAllowed;
+  const string first = "(?![\\p{M}\\u200C\\u200D\\u05F3\\u05F4\\xB7])" + allowed + "]";
+  const string label = first + "(?:" + allowed + "-]*" + allowed + "])?";
+  return "(?=[^]{1,253}$)" + rules + joiner_rules() + sound_a_labels(begin, dot) + bidi_rule(dot) +
+         labels(label, dot);
+}
+
+}  // namespace structgen

@@ -1,0 +1,146 @@
+#include "strings/json_spelling.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/bitset.h"
+#include "regex/regex.h"
+#include "strings/json_literals.h"
+
+namespace structgen {
+
+namespace {
+
+// What follows the backslash. An astral character is c - 0x10000 in 20 bits: D8..DB, then DC..DF.
+constexpr SpelledDigit kHexBmp[] = {{4, true, 0, "u"}, {4, true, 0, {}}, {4, true, 0, {}}, {4, true, 0, {}}};
+constexpr SpelledDigit kHexAstral[] = {{2, true, 8, "uU"},    {4, true, 0, {}}, {4, true, 0, {}},
+                                       {2, true, 12, "\\uU"}, {4, true, 0, {}}, {4, true, 0, {}}};
+constexpr std::pair<uint8_t, char> kShortEscapes[] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'\b', 'b'},
+                                                      {'\f', 'f'}, {'\n', 'n'},  {'\r', 'r'}, {'\t', 't'}};
+
+using Entity = std::pair<char, std::string_view>;
+constexpr Entity kMarks[] = {{'&', "&amp;"}, {'"', "&quot;"}};
+
+// \u00XX without the backslash.
+std::array<char, 5> code_of(uint32_t c) {
+  return {'u', '0', '0', c < 0x10 ? '0' : '1', "0123456789abcdef"[c & 15]};
+}
+
+RegexId plain_escapes(RegexArena& arena, const CodepointSet& set) {
+  ByteSet letters;
+  std::vector<RegexId> parts;
+  for (uint32_t c = 0; c <= '\\'; ++c) {
+    const char letter = plain_escape(c);
+    if (letter == 0 || !set.contains(c)) continue;
+    if (letter != 'u') {
+      letters.add(static_cast<uint8_t>(letter));
+      continue;
+    }
+    const std::array<char, 5> code = code_of(c);
+    parts.push_back(arena.literal({code.data(), code.size()}));
+  }
+  if (letters.any()) parts.push_back(arena.bytes(letters));
+  return arena.alt(parts);
+}
+
+RegexId all_escapes(RegexArena& arena, const CodepointSet& set) {
+  ByteSet letters;
+  for (auto [c, letter] : kShortEscapes)
+    if (set.contains(c)) letters.add(static_cast<uint8_t>(letter));
+  std::vector<RegexId> parts;
+  if (letters.any()) parts.push_back(arena.bytes(letters));
+  const auto add = [&](std::span<const SpelledDigit> digits, const std::vector<CodepointRange>& ranges) {
+    if (!ranges.empty()) parts.push_back(spell_digits(arena, digits, ranges));
+  };
+  add(kHexBmp, set.slice(0, 0xFFFF, 0));
+  add(kHexAstral, set.slice(0x10000, kMaxCodepoint, 0x10000));
+  return arena.alt(parts);
+}
+
+// `escapes`: what stands behind a backslash.
+RegexId json_characters(RegexArena& arena, const CodepointSet& set, RegexId escapes) {
+  if (set.empty()) return RegexArena::empty();
+  static const CodepointSet raw{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, kMaxCodepoint}};
+  return arena.character(arena.alt(utf8_class(arena, set & raw), arena.cat(arena.byte('\\'), escapes)));
+}
+
+RegexId any_json(RegexArena& arena, const CodepointSet& set) {
+  return json_characters(arena, set, all_escapes(arena, set));
+}
+
+RegexId plain_json(RegexArena& arena, const CodepointSet& set) {
+  return json_characters(arena, set, plain_escapes(arena, set));
+}
+
+std::string write_json(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const char letter = plain_escape(static_cast<uint8_t>(c));
+    if (letter == 0) {
+      out += c;
+      continue;
+    }
+    out += '\\';
+    if (letter != 'u') {
+      out += letter;
+    } else {
+      const std::array<char, 5> code = code_of(static_cast<uint8_t>(c));
+      out.append(code.data(), code.size());
+    }
+  }
+  return out;
+}
+
+RegexId with_entities(RegexArena& arena, const CodepointSet& set) {
+  std::vector<RegexId> parts;
+  CodepointSet plain = set;
+  for (const auto& [c, text] : kMarks)
+    if (set.contains(static_cast<uint8_t>(c))) {
+      plain = plain - CodepointSet::one(static_cast<uint8_t>(c));
+      parts.push_back(arena.literal(text));
+    }
+  if (!plain.empty()) parts.push_back(utf8_class(arena, plain));
+  return arena.alt(parts);
+}
+
+std::string write_entities(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto* at = std::ranges::find(kMarks, c, &Entity::first);
+    out += at == std::end(kMarks) ? std::string_view(&c, 1) : at->second;
+  }
+  return out;
+}
+
+constexpr JsonLiterals kAllLiterals{false}, kPlainLiterals{true};
+
+}  // namespace
+
+const Spelling kJson{any_json, write_json, '"', &kAllLiterals};
+const Spelling kPlainJson{plain_json, write_json, '"', &kPlainLiterals};
+const Spelling kEntities{with_entities, write_entities};
+
+std::string json_body(std::string_view text) { return write_json(text) + '"'; }
+
+std::string from_json_body(std::string_view body) {
+  std::string out;
+  body.remove_suffix(1);
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    if (body[i] != '\\') {
+      out += body[i];
+    } else if (body[i + 1] == 'u') {
+      out += static_cast<char>(std::stoi(std::string(body.substr(i + 4, 2)), nullptr, 16));
+      i += 5;
+    } else {
+      constexpr std::string_view letters = "btnfr", meant = "\b\t\n\f\r";
+      const std::size_t at = letters.find(body[++i]);
+      out += at == std::string_view::npos ? body[i] : meant[at];
+    }
+  }
+  return out;
+}
+
+}  // namespace structgen
