@@ -114,7 +114,7 @@ $(VENV)/.docs: pyproject.toml | setup
 	@$(PIP) 'mkdocs-material>=9.5' 'mkdocstrings[python]>=0.26'
 	@touch $@
 
-test-cpp: setup  ## the C++ tests of containers, sets of stacks and the regex algebra
+test-cpp: setup  ## the C++ tests: containers, sets of stacks, the regex algebra, the engine beside a judge of JSON Schema
 	@$(PY) -m pytest -q tests/test_cpp.py
 
 # As a stranger builds it: no Python in CMake, installed, found by pkg-config.

@@ -51,7 +51,7 @@ class Limits {
   std::vector<TokenId> tokens(StateId s) { return tokens(s, false); }  // of the way
   // The way from s, to be kept by the next epoch (keep()). A long one is not handed over: the next epoch
   // finds it again, unless a search for a completion ran out of work.
-  std::vector<TokenId> remembered(StateId s) {
+  std::vector<TokenId> known_way(StateId s) {
     const auto it = ways_.find(s.v);
     return it == ways_.end() || it->second.tokens > kRemembered ? std::vector<TokenId>{} : tokens(s, false);
   }

@@ -45,7 +45,7 @@ void Matcher::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
   std::vector<TokenId> way;
-  if (epoch_->limits && !is_terminated()) way = epoch_->limits->remembered(current());
+  if (epoch_->limits && !is_terminated()) way = epoch_->limits->known_way(current());
   if (epoch_->spelling && !is_terminated()) way = epoch_->spelling->way(current());
   std::unordered_map<uint32_t, StateId> moved;
   Parser::ImportMemo stacks;
