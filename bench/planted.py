@@ -108,7 +108,7 @@ BUGS = (
         "csrc/schema/decide/object.h",
         "friend bool operator==(const Situation&, const Situation&) = default;\n};\nstruct SituationHash {\n"
         "std::size_t operator()(const Situation& s) const {\n"
-        "return mix(mix(mix(mix(7, s.plan), s.rest.v), s.used), s.taken);\n}",
+        "return mix(mix(mix(mix(7, s.plan.v), s.rest.v), s.used), s.taken);\n}",
         "friend bool operator==(const Situation& x, const Situation& y) {"
         " return x.rest == y.rest && x.used == y.used && x.taken == y.taken; }\n};\nstruct SituationHash {\n"
         "std::size_t operator()(const Situation& s) const {\n"

@@ -68,7 +68,7 @@ def test_version(run) -> None:
 )
 def test_wrong_usage_is_2(run, arguments) -> None:
     status, out, err = run(*arguments)
-    assert (status, out) == (2, "") and "usage:" in err
+    assert (status, out, len(err.splitlines())) == (2, "", 2) and "usage:" in err
 
 
 def test_check_accepts(run, file) -> None:

@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import structgen
 from structgen._extras import missing
@@ -41,9 +41,16 @@ _COMMANDS = (
 )
 
 
+class _Parser(argparse.ArgumentParser):
+    """Wrong usage is two lines: what is wrong, and where to look. argparse prints every option above them."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE, f"{self.prog}: {message}\nusage: {self.prog} --help\n")
+
+
 def parser(command: str = "") -> argparse.ArgumentParser:
     """The arguments of one sub-command, or of all: a command does not depend on what the others import."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="structgen",
         description="Grammars and JSON Schemas as exact token masks: generate, sample, check.",
         epilog="`-` reads standard input. Exit status: 0 ok, 1 rejected, 2 usage or unsupported.",

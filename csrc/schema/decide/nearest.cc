@@ -39,7 +39,7 @@ uint32_t Objects::least_members(FormulaId p) const {
   return std::max(most, static_cast<uint32_t>(names.size()));
 }
 
-bool Objects::within(uint32_t plan_id, FormulaId p, const Gone& gone, uint32_t n) {
+bool Objects::within(PlanId plan_id, FormulaId p, const Gone& gone, uint32_t n) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
@@ -73,12 +73,12 @@ bool Objects::within(uint32_t plan_id, FormulaId p, const Gone& gone, uint32_t n
 }
 
 // Some member meets the literal, and the order of members is free: it may as well be the next.
-bool Objects::within_literal(uint32_t plan_id, FormulaId p, FormulaId literal, const Gone& gone, uint32_t n) {
+bool Objects::within_literal(PlanId plan_id, FormulaId p, FormulaId literal, const Gone& gone, uint32_t n) {
   return some_member(plan_id, p, literal, gone,
                      [&](FormulaId rest, const Gone& next) { return within(plan_id, rest, next, n - 1); });
 }
 
-uint32_t Objects::distance(uint32_t plan_id, FormulaId p, const Gone& gone) {
+uint32_t Objects::distance(PlanId plan_id, FormulaId p, const Gone& gone) {
   if (solver_.closes(p)) return 0;
   const Situation key = situation(plan_id, p, gone);
   if (const auto it = distance_.find(key); it != distance_.end()) return it->second;
@@ -105,8 +105,8 @@ FormulaId Objects::demanded(const ObjectState& st) {
   return formulas_.all_of(kids);
 }
 
-uint32_t Objects::members_needed(uint32_t s) {
-  const ObjectState st = states_[s];
+uint32_t Objects::members_needed(ObjectId s) {
+  const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   if (st.rest != FormulaSpace::yes()) return distance(st.plan, demanded(st), gone(st));
   const Bits used = bits_[st.used];
@@ -131,9 +131,9 @@ void Objects::wanted(FormulaId p, std::unordered_set<uint32_t>& seen, std::vecto
   }
 }
 
-Offers Objects::wanted_offers(uint32_t s) {
+Offers Objects::wanted_offers(ObjectId s) {
   Offers out = offers(s);
-  const ObjectState st = states_[s];
+  const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   std::vector<RegionId> regions;
   std::unordered_set<uint32_t> seen;
@@ -149,9 +149,9 @@ Offers Objects::wanted_offers(uint32_t s) {
   return out;
 }
 
-Offers Objects::useful(uint32_t s) {
+Offers Objects::useful(ObjectId s) {
   const Offers all = offers(s);
-  const ObjectState st = states_[s];
+  const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   Offers out;
   out.close = all.close;

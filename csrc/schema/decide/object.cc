@@ -66,7 +66,7 @@ bool Objects::productive(FormulaId p) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
-  const uint32_t id = plans_.plan_of(p);
+  const PlanId id = plans_.plan_of(p);
   Plan& plan = plans_[id];
   for (uint32_t i = 0; i < plan.names.size(); ++i)
     if (has_bit(plan.required, i) && !plans_.name_ok(plan, i)) return false;
@@ -93,7 +93,7 @@ void Objects::take_one(const Plan& plan, uint32_t cls, Bits& taken) const {
 
 // `possible` pretends that no key was written yet. Written keys never make more objects possible, so its "no"
 // is right, and one answer serves every member.
-Solver::Judges Objects::judges(uint32_t plan_id, Solver::Judge productive) {
+Solver::Judges Objects::judges(PlanId plan_id, Solver::Judge productive) {
   return {std::move(productive),
           [this, plan_id](FormulaId rest) {
             return search(plan_id, rest, {Bits(plans_[plan_id].words(), 0), {}});
@@ -104,7 +104,7 @@ Solver::Judges Objects::judges(uint32_t plan_id, Solver::Judge productive) {
 // Is there a set of members that meets p? Each step lowers a count, so this ends. Members that meet no count
 // can be dropped from any object, which makes the search complete; in what order names may be written plays
 // no part, since any set of members can be written in order.
-bool Objects::search(uint32_t plan_id, FormulaId p, Gone gone) {
+bool Objects::search(PlanId plan_id, FormulaId p, Gone gone) {
   check_depth();
   if (p == FormulaSpace::no()) return false;
   if (solver_.closes(p)) return true;
@@ -125,7 +125,7 @@ bool Objects::search(uint32_t plan_id, FormulaId p, Gone gone) {
   return result;
 }
 
-bool Objects::decide(uint32_t plan_id, FormulaId p, const Gone& at) {
+bool Objects::decide(PlanId plan_id, FormulaId p, const Gone& at) {
   check_depth();
   Gone gone = at;
   bool dead = false;
@@ -144,7 +144,7 @@ bool Objects::decide(uint32_t plan_id, FormulaId p, const Gone& at) {
 }
 
 // Names that some literal asks for by name are written, all in one pass. False: nothing was taken.
-bool Objects::take_forced(uint32_t plan_id, FormulaId& p, Gone& gone, bool& dead) {
+bool Objects::take_forced(PlanId plan_id, FormulaId& p, Gone& gone, bool& dead) {
   Plan& plan = plans_[plan_id];
   std::vector<uint32_t> forced;
   for (FormulaId k : formulas_.conjuncts(p)) {
@@ -194,7 +194,7 @@ bool Objects::take_forced(uint32_t plan_id, FormulaId& p, Gone& gone, bool& dead
 
 // At least n members of a region, n > 1: keys that nothing else in p speaks of are alike, and taking them
 // never does harm. Of endless keys there are always enough; others are counted. False: nothing was taken.
-bool Objects::take_alike(uint32_t plan_id, FormulaId& p, Gone& gone, FormulaId literal, bool& dead) {
+bool Objects::take_alike(PlanId plan_id, FormulaId& p, Gone& gone, FormulaId literal, bool& dead) {
   Plan& plan = plans_[plan_id];
   const Formula l = formulas_[literal];
   const RegionId region{l.a};
@@ -276,13 +276,13 @@ bool Objects::take_alike(uint32_t plan_id, FormulaId& p, Gone& gone, FormulaId l
   return true;
 }
 
-bool Objects::search_literal(uint32_t plan_id, FormulaId p, FormulaId literal, const Gone& gone) {
+bool Objects::search_literal(PlanId plan_id, FormulaId p, FormulaId literal, const Gone& gone) {
   return some_member(plan_id, p, literal, gone,
                      [&](FormulaId rest, const Gone& next) { return search(plan_id, rest, next); });
 }
 
 // Is there a member that meets the literal, and `then` what it leaves?
-bool Objects::some_member(uint32_t plan_id, FormulaId p, FormulaId literal, const Gone& gone,
+bool Objects::some_member(PlanId plan_id, FormulaId p, FormulaId literal, const Gone& gone,
                           const std::function<bool(FormulaId, const Gone&)>& then) {
   check_depth();
   Plan& plan = plans_[plan_id];
@@ -311,7 +311,7 @@ bool Objects::some_member(uint32_t plan_id, FormulaId p, FormulaId literal, cons
 }
 
 // Can what is left be met? Only the part of it matters that shares keys with something that is not met yet.
-bool Objects::possible(uint32_t plan_id, const Left& left, const Gone& gone) {
+bool Objects::possible(PlanId plan_id, const Left& left, const Gone& gone) {
   Plan& plan = plans_[plan_id];
   const Parts& parts = *left.parts;
   std::vector<bool> in(parts.kids.size(), false);
@@ -361,17 +361,17 @@ uint32_t Objects::intern_bits(const Bits& b) {
       });
 }
 
-uint32_t Objects::intern(const ObjectState& s) {
-  const uint64_t h = mix(mix(mix(mix(mix(s.plan, s.rest.v), s.used), s.taken), s.written), s.unknown_key);
-  return state_index_.find_or_add(
+ObjectId Objects::intern(const ObjectState& s) {
+  const uint64_t h = mix(mix(mix(mix(mix(s.plan.v, s.rest.v), s.used), s.taken), s.written), s.unknown_key);
+  return ObjectId{state_index_.find_or_add(
       h, [&](uint32_t i) { return states_[i] == s; },
       [&] {
         offers_.emplace_back();
         return states_.emplace_back(s);
-      });
+      })};
 }
 
-uint32_t Objects::start(FormulaId p) {
+ObjectId Objects::start(FormulaId p) {
   ObjectState s;
   s.plan = plans_.plan_of(p);
   Plan& plan = plans_[s.plan];
@@ -381,8 +381,8 @@ uint32_t Objects::start(FormulaId p) {
   return intern(s);
 }
 
-const std::vector<Cell>& Objects::name_cells(uint32_t s, uint32_t name) {
-  const uint64_t key = (static_cast<uint64_t>(s) << 32) | name;
+const std::vector<Cell>& Objects::name_cells(ObjectId s, uint32_t name) {
+  const uint64_t key = (static_cast<uint64_t>(s.v) << 32) | name;
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
   const uint64_t left_out = solver_.left_out();
   std::vector<Cell> cells = split_name(s, name, false);
@@ -390,8 +390,8 @@ const std::vector<Cell>& Objects::name_cells(uint32_t s, uint32_t name) {
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
-std::vector<Cell> Objects::split_name(uint32_t s, uint32_t name, bool first) {
-  const ObjectState st = states_[s];
+std::vector<Cell> Objects::split_name(ObjectId s, uint32_t name, bool first) {
+  const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   Gone next = gone(st);
   next.names = after(plan, next.names, name);
@@ -407,16 +407,16 @@ std::vector<Cell> Objects::split_name(uint32_t s, uint32_t name, bool first) {
 }
 
 // Has name_cells(s, name) a cell? Of the names on offer one is taken: the others' cells are not looked for.
-bool Objects::has_cell(uint32_t s, uint32_t name) {
-  const auto it = cells_.find((static_cast<uint64_t>(s) << 32) | name);
+bool Objects::has_cell(ObjectId s, uint32_t name) {
+  const auto it = cells_.find((static_cast<uint64_t>(s.v) << 32) | name);
   return it != cells_.end() ? !it->second.empty() : !split_name(s, name, true).empty();
 }
 
 // Free keys of one class are alike: their cells are kept under a name beyond the plan's.
-const std::vector<Cell>& Objects::free_cells(uint32_t s, uint32_t cls) {
-  const ObjectState st = states_[s];
+const std::vector<Cell>& Objects::free_cells(ObjectId s, uint32_t cls) {
+  const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
-  const uint64_t key = (static_cast<uint64_t>(s) << 32) | (plan.names.size() + cls);
+  const uint64_t key = (static_cast<uint64_t>(s.v) << 32) | (plan.names.size() + cls);
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
   const uint64_t left_out = solver_.left_out();
   Gone next = gone(st);
@@ -432,9 +432,9 @@ const std::vector<Cell>& Objects::free_cells(uint32_t s, uint32_t cls) {
 }
 
 // has_cell, answered from the conjuncts that speak of the name.
-bool Objects::may_write(uint32_t s, const Parts& parts, uint32_t name, const Bits& next) {
+bool Objects::may_write(ObjectId s, const Parts& parts, uint32_t name, const Bits& next) {
   check_depth();
-  const ObjectState st = states_[s];
+  const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
   if (!plans_.name_ok(plan, name)) return false;
   Left left{&parts, parts.touched(name), FormulaSpace::yes()};
@@ -459,12 +459,12 @@ bool Objects::may_write(uint32_t s, const Parts& parts, uint32_t name, const Bit
   return found;
 }
 
-const Offers& Objects::offers(uint32_t s) {
+const Offers& Objects::offers(ObjectId s) {
   check_depth();
-  if (offers_[s]) return *offers_[s];
+  if (offers_[s.v]) return *offers_[s.v];
   const uint64_t left_out = solver_.left_out();
   auto out = std::make_unique<Offers>();
-  const ObjectState st = states_[s];
+  const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
   plans_.find_classes(plan);
   const Bits used = bits_[st.used];
@@ -501,12 +501,12 @@ const Offers& Objects::offers(uint32_t s) {
   }
   const bool names = std::ranges::any_of(out->names, [](uint64_t w) { return w != 0; });
   solver_.refuse_starved(!out->close && !names && out->classes.empty(), left_out);
-  offers_[s] = std::move(out);
-  return *offers_[s];
+  offers_[s.v] = std::move(out);
+  return *offers_[s.v];
 }
 
-std::vector<Objects::Step> Objects::take_name(uint32_t s, uint32_t name) {
-  const ObjectState st = states_[s];
+std::vector<Objects::Step> Objects::take_name(ObjectId s, uint32_t name) {
+  const ObjectState st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   ObjectState next = st;
   next.used = intern_bits(after(plan, bits_[st.used], name));
@@ -519,8 +519,8 @@ std::vector<Objects::Step> Objects::take_name(uint32_t s, uint32_t name) {
   return out;
 }
 
-std::vector<Objects::Step> Objects::take_free(uint32_t s, uint32_t cls, const std::string* text, bool fresh) {
-  const ObjectState st = states_[s];
+std::vector<Objects::Step> Objects::take_free(ObjectId s, uint32_t cls, const std::string* text, bool fresh) {
+  const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
   ObjectState next = st;
   if (text)
@@ -564,8 +564,8 @@ uint32_t Objects::write_key(uint32_t written, const std::string& text) {
          1;
 }
 
-uint64_t Objects::free_keys(uint32_t s, uint32_t cls) const {
-  const ObjectState& st = states_[s];
+uint64_t Objects::free_keys(ObjectId s, uint32_t cls) const {
+  const ObjectState& st = states_[s.v];
   uint64_t keys = plans_[st.plan].classes[cls].keys;
   if (keys == kEndless) return keys;
   for (uint32_t t : written_[st.written])
@@ -573,8 +573,8 @@ uint64_t Objects::free_keys(uint32_t s, uint32_t cls) const {
   return keys;
 }
 
-RegexId Objects::free_language(uint32_t s, uint32_t cls) {
-  const ObjectState& st = states_[s];
+RegexId Objects::free_language(ObjectId s, uint32_t cls) {
+  const ObjectState& st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   RegexArena& regexes = solver_.regexes();
   std::vector<RegexId> taken;
@@ -585,8 +585,8 @@ RegexId Objects::free_language(uint32_t s, uint32_t cls) {
   return taken.empty() ? language : regexes.minus(language, regexes.alt(std::span<const RegexId>(taken)));
 }
 
-RegexId Objects::free_texts(uint32_t s, uint32_t cls, Texts& texts) {
-  const ObjectState& st = states_[s];
+RegexId Objects::free_texts(ObjectId s, uint32_t cls, Texts& texts) {
+  const ObjectState& st = states_[s.v];
   const Plan& plan = plans_[st.plan];
   RegexArena& regexes = solver_.regexes();
   RegexId out = texts.all();

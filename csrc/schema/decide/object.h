@@ -20,8 +20,10 @@
 
 namespace structgen {
 
+using ObjectId = Id<struct ObjectTag>;  // of an object being written
+
 struct ObjectState {
-  uint32_t plan = 0;
+  PlanId plan;
   FormulaId rest;        // of the plan's rest
   uint32_t used = 0;     // index of a bitset over the plan's names: written or passed over
   uint32_t taken = 0;    // index of the counts of keys written, by class; only where some class is limited
@@ -39,7 +41,7 @@ struct Offers {
 // What is still asked of an object, in one plan with these keys gone: the key of what is remembered of it.
 // Compared in full: a memo keyed by a hash alone once gave one plan's answer for another's.
 struct Situation {
-  uint32_t plan = 0;
+  PlanId plan;
   FormulaId rest;
   uint32_t used = 0;   // index of a bitset over the plan's names
   uint32_t taken = 0;  // index of the counts of keys written, by class
@@ -47,7 +49,7 @@ struct Situation {
 };
 struct SituationHash {
   std::size_t operator()(const Situation& s) const {
-    return mix(mix(mix(mix(7, s.plan), s.rest.v), s.used), s.taken);
+    return mix(mix(mix(mix(7, s.plan.v), s.rest.v), s.used), s.taken);
   }
 };
 
@@ -57,33 +59,33 @@ class Objects {
 
   bool productive(FormulaId p);  // does any object satisfy p?
   FormulaId without_order(FormulaId p) { return plans_.without_order(p); }
-  uint32_t start(FormulaId p);  // the state after '{'
-  const ObjectState& state(uint32_t s) const { return states_[s]; }
-  const Plan& plan(uint32_t p) { return plans_[p]; }
-  const Offers& offers(uint32_t s);
-  Plan& plan_of(uint32_t s) { return plans_[states_[s].plan]; }
-  const Bits& used(uint32_t s) const { return bits_[states_[s].used]; }  // names written or passed over
-  FormulaId class_value(uint32_t s, uint32_t cls) { return plans_.class_value(plan_of(s), cls); }
+  ObjectId start(FormulaId p);  // the state after '{'
+  const ObjectState& state(ObjectId s) const { return states_[s.v]; }
+  const Plan& plan(PlanId p) { return plans_[p]; }
+  const Offers& offers(ObjectId s);
+  Plan& plan_of(ObjectId s) { return plans_[states_[s.v].plan]; }
+  const Bits& used(ObjectId s) const { return bits_[states_[s.v].used]; }  // names written or passed over
+  FormulaId class_value(ObjectId s, uint32_t cls) { return plans_.class_value(plan_of(s), cls); }
   // ---- nearest.cc: what the shortest completion goes by ----
   static constexpr uint32_t kFar = 0xFFFFFFFFu;
   // The least number of members after which the object may close, their order aside; kFar: not found cheaply.
-  uint32_t members_needed(uint32_t s);
+  uint32_t members_needed(ObjectId s);
   // Of the offers, some that bring the object one member nearer to its end, a shortest way among them.
-  Offers useful(uint32_t s);
+  Offers useful(ObjectId s);
   // Ways to write name `i` (or a key of class `c` with this text) next: (value, state after).
   struct Step {
     FormulaId value;
-    uint32_t next;
+    ObjectId next;
   };
-  std::vector<Step> take_name(uint32_t s, uint32_t name);
+  std::vector<Step> take_name(ObjectId s, uint32_t name);
   // No text: one that is not known; `fresh`: one that no other key of the object has.
-  std::vector<Step> take_free(uint32_t s, uint32_t cls, const std::string* text, bool fresh = false);
+  std::vector<Step> take_free(ObjectId s, uint32_t cls, const std::string* text, bool fresh = false);
   // Keys of the class that may still be written: known names and written keys excluded.
-  RegexId free_language(uint32_t s, uint32_t cls);
+  RegexId free_language(ObjectId s, uint32_t cls);
   // The same keys as they are, without a closing quote.
-  RegexId free_texts(uint32_t s, uint32_t cls, Texts& texts);
+  RegexId free_texts(ObjectId s, uint32_t cls, Texts& texts);
   // A lower bound of how many those are; kEndless: no end to them.
-  uint64_t free_keys(uint32_t s, uint32_t cls) const;
+  uint64_t free_keys(ObjectId s, uint32_t cls) const;
   std::size_t byte_size() const;
 
  private:
@@ -101,34 +103,34 @@ class Objects {
   Gone gone(const ObjectState& s) const { return {bits_[s.used], bits_[s.taken]}; }
   uint64_t remaining(const Plan& plan, uint32_t cls, const Bits& taken) const;
   void take_one(const Plan& plan, uint32_t cls, Bits& taken) const;
-  Situation situation(uint32_t plan, FormulaId p, const Gone& gone) {
+  Situation situation(PlanId plan, FormulaId p, const Gone& gone) {
     return {plan, p, intern_bits(gone.names), intern_bits(gone.taken)};
   }
   FormulaId demanded(const ObjectState& s);
-  Offers wanted_offers(uint32_t s);
+  Offers wanted_offers(ObjectId s);
   void wanted(FormulaId p, std::unordered_set<uint32_t>& seen, std::vector<RegionId>& out);
   uint32_t least_members(FormulaId p) const;
-  uint32_t distance(uint32_t plan, FormulaId p, const Gone& gone);
-  bool within(uint32_t plan, FormulaId p, const Gone& gone, uint32_t n);
-  bool within_literal(uint32_t plan, FormulaId p, FormulaId literal, const Gone& gone, uint32_t n);
-  bool search(uint32_t plan, FormulaId p, Gone gone);
-  bool decide(uint32_t plan, FormulaId p, const Gone& gone);
-  bool take_forced(uint32_t plan, FormulaId& p, Gone& gone, bool& dead);
-  bool take_alike(uint32_t plan, FormulaId& p, Gone& gone, FormulaId literal, bool& dead);
-  bool search_literal(uint32_t plan, FormulaId p, FormulaId literal, const Gone& gone);
-  bool some_member(uint32_t plan, FormulaId p, FormulaId literal, const Gone& gone,
+  uint32_t distance(PlanId plan, FormulaId p, const Gone& gone);
+  bool within(PlanId plan, FormulaId p, const Gone& gone, uint32_t n);
+  bool within_literal(PlanId plan, FormulaId p, FormulaId literal, const Gone& gone, uint32_t n);
+  bool search(PlanId plan, FormulaId p, Gone gone);
+  bool decide(PlanId plan, FormulaId p, const Gone& gone);
+  bool take_forced(PlanId plan, FormulaId& p, Gone& gone, bool& dead);
+  bool take_alike(PlanId plan, FormulaId& p, Gone& gone, FormulaId literal, bool& dead);
+  bool search_literal(PlanId plan, FormulaId p, FormulaId literal, const Gone& gone);
+  bool some_member(PlanId plan, FormulaId p, FormulaId literal, const Gone& gone,
                    const std::function<bool(FormulaId, const Gone&)>& then);
-  bool possible(uint32_t plan, const Left& left, const Gone& gone);
-  Solver::Judges judges(uint32_t plan_id, Solver::Judge productive);
-  bool may_write(uint32_t s, const Parts& parts, uint32_t name, const Bits& next);
+  bool possible(PlanId plan, const Left& left, const Gone& gone);
+  Solver::Judges judges(PlanId plan_id, Solver::Judge productive);
+  bool may_write(ObjectId s, const Parts& parts, uint32_t name, const Bits& next);
   Bits after(const Plan& plan, const Bits& used, uint32_t name) const;
-  uint32_t intern(const ObjectState& s);
+  ObjectId intern(const ObjectState& s);
   uint32_t intern_bits(const Bits& b);
   uint32_t write_key(uint32_t written, const std::string& text);
-  const std::vector<Cell>& name_cells(uint32_t s, uint32_t name);
-  std::vector<Cell> split_name(uint32_t s, uint32_t name, bool first);  // first: one cell or none will do
-  bool has_cell(uint32_t s, uint32_t name);
-  const std::vector<Cell>& free_cells(uint32_t s, uint32_t cls);
+  const std::vector<Cell>& name_cells(ObjectId s, uint32_t name);
+  std::vector<Cell> split_name(ObjectId s, uint32_t name, bool first);  // first: one cell or none will do
+  bool has_cell(ObjectId s, uint32_t name);
+  const std::vector<Cell>& free_cells(ObjectId s, uint32_t cls);
 
   Solver& solver_;
   FormulaSpace& formulas_;

@@ -1,3 +1,34 @@
+// Plans of objects: which keys a formula tells apart, and what it asks of each.
+//
+// The problem. After every key the parser asks which keys may come next and what their values must satisfy.
+// A schema may name a thousand keys, tell others apart by patterns, count members and combine all of that
+// with allOf, oneOf and not. To derive the whole formula by every key at every step would be far too slow.
+//
+// The idea. Once an object formula, its keys are sorted into names, which stand in lists of the formula, and
+// classes: the free keys, told apart by every pattern of the formula. Two free keys of one class mean the
+// same to it. Then what can be told name by name is taken out of the formula (take_apart): a required name
+// and a condition on one name's value need no derivative. What is left is `rest`.
+//
+//     {"properties": {"a": A, "b": B}, "patternProperties": {"^x": X}, "required": ["a"], "minProperties": 2}
+//     names     a, b           value A and X or A, B: a name is in the pattern, too, if it matches
+//     classes   "^x" keys: X   other keys: anything
+//     required  a              a bit, no part of the rest
+//     rest      some(any key, anything, 2): derived by each key that is written
+//
+// The order of keys that `properties` give is a chain of names (order_names). Two maps that contradict each
+// other lose the order of the names on which they do.
+//
+// Invariants.
+// - Names are sorted by text, as their literal table is, so a label of the table is an index of the plan.
+// - Classes are disjoint and never empty, and with the names they hold every key.
+// - `required`, `value` and `rest` together say what `formula` does.
+//
+// Costs. A plan is made once a formula: the classes take two conjunctions of regexes for each pattern and
+// class, at most kMaxClasses. A class of few keys is written out as names (expand_finite), because masks know
+// names best. derive() and forget() are memoised within one call.
+//
+// Rejected. Classes from pairs of patterns alone: a key may match three of them, and each combination asks
+// for other values.
 #include "schema/decide/plan.h"
 
 #include <algorithm>
@@ -67,8 +98,8 @@ FormulaId Plans::without_order(FormulaId p) {
   return strip_order(p, memo);
 }
 
-uint32_t Plans::plan_of(FormulaId p) {
-  if (const auto* known = plan_index_.find(p.v)) return *known;
+PlanId Plans::plan_of(FormulaId p) {
+  if (const auto* known = plan_index_.find(p.v)) return PlanId{*known};
   auto plan = std::make_unique<Plan>();
   std::vector<uint32_t> maps;
   FlatMap<uint32_t, bool> seen;
@@ -96,9 +127,9 @@ uint32_t Plans::plan_of(FormulaId p) {
   count_keys(*plan);
   order_names(*plan, maps);
   take_apart(*plan);
-  const uint32_t id = static_cast<uint32_t>(plans_.size());
+  const PlanId id{static_cast<uint32_t>(plans_.size())};
   plans_.push_back(std::move(plan));
-  plan_index_.emplace(p.v, id);
+  plan_index_.emplace(p.v, id.v);
   return id;
 }
 
@@ -420,9 +451,9 @@ void Plans::names_of(const Plan& plan, FormulaId p, std::vector<uint32_t>& names
   walk_names(plan, p, names, wide, seen);
 }
 
-std::shared_ptr<const Parts> Plans::parts(uint32_t plan_id, FormulaId p) {
+std::shared_ptr<const Parts> Plans::parts(PlanId plan_id, FormulaId p) {
   constexpr std::size_t kKept = 256;
-  const uint64_t key = (static_cast<uint64_t>(plan_id) << 32) | p.v;
+  const uint64_t key = (static_cast<uint64_t>(plan_id.v) << 32) | p.v;
   if (const auto it = parts_.find(key); it != parts_.end()) return it->second;
   const auto made = std::make_shared<Parts>();
   Parts& out = *made;
@@ -435,7 +466,7 @@ std::shared_ptr<const Parts> Plans::parts(uint32_t plan_id, FormulaId p) {
     if (!solver_.closes(out.kids[i])) out.open.push_back(i);
     names.clear();
     bool wide = false;
-    names_of(*plans_[plan_id], out.kids[i], names, wide);
+    names_of(*plans_[plan_id.v], out.kids[i], names, wide);
     if (wide) out.wide.push_back(i);
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());

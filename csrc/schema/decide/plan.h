@@ -35,6 +35,8 @@ struct KeyClass {
   bool exact = true;         // else `keys` is a lower bound
 };
 
+using PlanId = Id<struct PlanTag>;
+
 struct Plan {
   FormulaId formula;          // without kOrder
   FormulaId rest;             // what is derived
@@ -71,10 +73,10 @@ class Plans {
  public:
   explicit Plans(Solver& solver) : solver_(solver), formulas_(solver.formulas()) {}
 
-  uint32_t plan_of(FormulaId p);
+  PlanId plan_of(FormulaId p);
   FormulaId without_order(FormulaId p);
-  Plan& operator[](uint32_t id) { return *plans_[id]; }
-  const Plan& operator[](uint32_t id) const { return *plans_[id]; }
+  Plan& operator[](PlanId id) { return *plans_[id.v]; }
+  const Plan& operator[](PlanId id) const { return *plans_[id.v]; }
   std::size_t size() const { return plans_.size(); }
 
   void find_classes(Plan& plan);  // before anything is asked of a class
@@ -85,7 +87,7 @@ class Plans {
   FormulaId derive(const Plan& plan, FormulaId p, uint32_t name, uint32_t cls);
   // Names that can no longer be written leave every finite region.
   FormulaId forget(const Plan& plan, FormulaId p, const Bits& gone);
-  std::shared_ptr<const Parts> parts(uint32_t plan, FormulaId p);
+  std::shared_ptr<const Parts> parts(PlanId plan, FormulaId p);
   // The known names that the lists of a formula hold; `wide`: other regions occur too.
   void names_of(const Plan& plan, FormulaId p, std::vector<uint32_t>& names, bool& wide);
 

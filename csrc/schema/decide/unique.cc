@@ -179,7 +179,7 @@ std::string Unique::canonical(const Json& j, JsonRef node) const {
   return {};
 }
 
-FormulaId Unique::formula_of(const Texts& values) {
+FormulaId Unique::formula_of(const Values& values) {
   if (values.empty()) return FormulaSpace::no();
   std::string text = "[";
   for (const std::string& v : values) text += (text.size() > 1 ? "," : "") + v;
@@ -200,9 +200,9 @@ std::size_t bytes_of(const std::vector<std::string>& texts) {
 uint32_t Unique::add(uint32_t list, std::string text) {
   if (contains(list, text)) return list;
   std::vector<uint32_t> next = lists_[list];
-  Texts merged{std::move(text)};
+  Values merged{std::move(text)};
   while (!next.empty() && chunks_[next.back()].values.size() <= merged.size()) {
-    const Texts& old = chunks_[next.back()].values;
+    const Values& old = chunks_[next.back()].values;
     merged.insert(merged.end(), old.begin(), old.end());
     next.pop_back();
   }
@@ -305,7 +305,7 @@ void Unique::enumerate(FormulaId value, uint32_t cap, Domain& out) {
   RegexArena& regexes = solver_.regexes();
   const auto texts = [&](RegexId language, RegexId canonical_texts, const char* prefix) {
     if (language == RegexArena::empty() || out.abundant) return;
-    Texts found;
+    Values found;
     solver_.spend(cap);
     if (!regexes.enumerate(regexes.both(language, canonical_texts), cap, found)) {
       out.abundant = true;
@@ -354,7 +354,7 @@ void Unique::enumerate_array(FormulaId p, uint32_t cap, Domain& out) {
           out.abundant = true;
           return;
         }
-        const Texts values = d.values;
+        const Values values = d.values;
         for (const std::string& v : values) {
           const std::string longer = prefix.empty() ? v : prefix + "," + v;
           next.emplace(longer, (c.capture ? extend(c.rest, v) : c.rest).v);
@@ -379,8 +379,8 @@ void Unique::enumerate_object(FormulaId p, uint32_t cap, Domain& out) {
   Objects& objects = solver_.objects();
   if (p == FormulaSpace::no() || !objects.productive(p)) return;
   using Members = std::map<std::string, std::string>;
-  std::set<std::pair<uint32_t, Members>> seen;
-  std::vector<std::pair<uint32_t, Members>> todo{{objects.start(p), {}}};
+  std::set<std::pair<ObjectId, Members>> seen;
+  std::vector<std::pair<ObjectId, Members>> todo{{objects.start(p), {}}};
   seen.insert(todo.back());
   std::set<std::string> done;
   while (!todo.empty()) {
@@ -405,7 +405,7 @@ void Unique::enumerate_object(FormulaId p, uint32_t cap, Domain& out) {
       if (has_bit(offers.names, i))
         for (const Objects::Step& step : objects.take_name(state, i)) steps.emplace_back(names[i], step);
     for (uint32_t c : offers.classes) {
-      Texts keys;
+      Values keys;
       RegexArena& regexes = solver_.regexes();
       const RegexId free = regexes.both(objects.free_language(state, c), solver_.texts().canonical_body());
       if (!regexes.enumerate(free, cap, keys))
@@ -422,11 +422,11 @@ void Unique::enumerate_object(FormulaId p, uint32_t cap, Domain& out) {
         out.abundant = true;
         return;
       }
-      const Texts values = d.values;
+      const Values values = d.values;
       for (const std::string& v : values) {
         Members more = members;
         more["\"" + json_body(name)] = v;
-        std::pair<uint32_t, Members> entry{step.next, std::move(more)};
+        std::pair<ObjectId, Members> entry{step.next, std::move(more)};
         if (seen.insert(entry).second) todo.push_back(std::move(entry));
       }
     }
@@ -434,7 +434,7 @@ void Unique::enumerate_object(FormulaId p, uint32_t cap, Domain& out) {
   out.values.insert(out.values.end(), done.begin(), done.end());
 }
 
-bool Unique::some_outside(FormulaId value, uint32_t list, const Texts& more) {
+bool Unique::some_outside(FormulaId value, uint32_t list, const Values& more) {
   const Domain& d = domain(value, size(list) + static_cast<uint32_t>(more.size()) + 1);
   if (d.abundant) return true;
   for (const std::string& v : d.values)
@@ -489,7 +489,7 @@ bool Unique::simple(FormulaId q, uint32_t& need, std::vector<std::pair<FormulaId
 // Matching of items with values (greedy, then Kuhn's augmenting paths). `used`: the values it takes;
 // `needed`: those it cannot do without.
 bool Unique::match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_t>>& items, uint32_t need,
-                   const Texts& more, Texts& used, Texts* needed) {
+                   const Values& more, Values& used, Values* needed) {
   check_depth();
   std::vector<Group> groups;
   std::vector<std::string> values;
@@ -594,7 +594,7 @@ const std::vector<FormulaId>& Unique::reachable(FormulaId q) {
 }
 
 // Is there an array of distinct items, none of them in the list or in `more`? `used`: its scarce values.
-bool Unique::distinct(uint32_t list, FormulaId q, const Texts& more, Texts& used) {
+bool Unique::distinct(uint32_t list, FormulaId q, const Values& more, Values& used) {
   if (solver_.closes(q)) return true;
   if (!solver_.array_productive(q)) return false;
   uint32_t need;
@@ -611,7 +611,7 @@ bool Unique::distinct(uint32_t list, FormulaId q, const Texts& more, Texts& used
 
 // Depth-first. An item with more values than the array can use takes one at the end: it stays anonymous. A
 // residual that is on the path already is a detour.
-bool Unique::search(FormulaId q, uint32_t list, uint32_t bound, Texts& used, std::vector<FormulaId>& path) {
+bool Unique::search(FormulaId q, uint32_t list, uint32_t bound, Values& used, std::vector<FormulaId>& path) {
   check_depth();
   if (solver_.closes(q)) return true;
   solver_.spend(20);
@@ -637,16 +637,16 @@ bool Unique::search(FormulaId q, uint32_t list, uint32_t bound, Texts& used, std
 }
 
 // Values whose capture leaves nothing to complete the array with. False: there is nothing as it is.
-bool Unique::spoilers(uint32_t list, FormulaId rest, FormulaId value, Texts& out) {
+bool Unique::spoilers(uint32_t list, FormulaId rest, FormulaId value, Values& out) {
   if (solver_.closes(rest)) return true;
   uint32_t need;
   std::vector<std::pair<FormulaId, uint32_t>> items;
-  Texts used;
+  Values used;
   if (simple(rest, need, items)) return match(list, items, need, {}, used, &out);
   if (!distinct(list, rest, {}, used)) return false;
   for (const std::string& v : used) {
     if (!solver_.nonempty(formulas_.both(value, formula_of({v})))) continue;
-    Texts others;
+    Values others;
     if (!distinct(list, rest, {v}, others)) out.push_back(v);
   }
   return true;
@@ -689,7 +689,7 @@ bool Unique::productive(FormulaId p) {
   check_depth();
   for (FormulaId b : branches(p)) {
     const Parts s = parts(b);
-    Texts used;
+    Values used;
     if (s.mode == kPlain    ? solver_.array_productive(s.rest)
         : s.mode == kUnique ? distinct(s.list, s.rest, {}, used)
                             : repeat_productive(s.list, s.rest))
@@ -726,7 +726,7 @@ std::vector<ItemCell> Unique::cells(FormulaId p) {
       for (FormulaId rest : rests) {
         if (!solver_.array_productive(rest)) continue;
         if (s.mode == kUnique) {
-          Texts bad;
+          Values bad;
           if (!spoilers(s.list, rest, c.value, bad) || !some_outside(c.value, s.list, bad)) continue;
           const FormulaId value = formulas_.both(fresh, formulas_.deny(formula_of(bad)));
           const bool more = !plain_cells(rest).empty();

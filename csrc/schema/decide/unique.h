@@ -75,7 +75,7 @@ class Unique {
     uint32_t count;
     std::vector<uint32_t> values;
   };
-  using Texts = std::vector<std::string>;
+  using Values = std::vector<std::string>;
 
   // ---- normal form ----
   FormulaId find_atom(FormulaId f) const;
@@ -91,22 +91,22 @@ class Unique {
   bool contains(uint32_t list, const std::string& text) const;
   uint32_t size(uint32_t list) const;
   FormulaId member(uint32_t list);
-  FormulaId formula_of(const Texts& values);
+  FormulaId formula_of(const Values& values);
 
   // ---- values of a formula ----
   const Domain& domain(FormulaId value, uint32_t cap);
   void enumerate(FormulaId value, uint32_t cap, Domain& out);
   void enumerate_array(FormulaId p, uint32_t cap, Domain& out);
   void enumerate_object(FormulaId p, uint32_t cap, Domain& out);
-  bool some_outside(FormulaId value, uint32_t list, const Texts& more);
+  bool some_outside(FormulaId value, uint32_t list, const Values& more);
 
   // ---- unique(C) ----
-  bool distinct(uint32_t list, FormulaId q, const Texts& more, Texts& used);
+  bool distinct(uint32_t list, FormulaId q, const Values& more, Values& used);
   bool simple(FormulaId q, uint32_t& need, std::vector<std::pair<FormulaId, uint32_t>>& groups);
   bool match(uint32_t list, const std::vector<std::pair<FormulaId, uint32_t>>& items, uint32_t need,
-             const Texts& more, Texts& used, Texts* needed);
-  bool search(FormulaId q, uint32_t list, uint32_t bound, Texts& used, std::vector<FormulaId>& path);
-  bool spoilers(uint32_t list, FormulaId rest, FormulaId value, Texts& out);
+             const Values& more, Values& used, Values* needed);
+  bool search(FormulaId q, uint32_t list, uint32_t bound, Values& used, std::vector<FormulaId>& path);
+  bool spoilers(uint32_t list, FormulaId rest, FormulaId value, Values& out);
   const std::vector<FormulaId>& reachable(FormulaId q);
   const std::vector<struct Cell>& plain_cells(FormulaId q);
 

@@ -1,3 +1,23 @@
+// Hash-consed formulas; see formula.h.
+//
+// The problem. Solving asks the same question of thousands of derivatives that are almost equal. If equal
+// formulas were different objects, no answer would be found again.
+//
+// The idea. Every constructor brings its node into a normal form and looks it up, so formulas that these
+// rules make equal are one number:
+//
+//     both(x, both(y, x))            and(x, y): flat, sorted, each once
+//     both(types(a|b), types(b|c))   types(b): conditions on the kind are one mask
+//     both(x, not x)                 no
+//     not all(L, V)                  some(L, not V, 1): negation is pushed to the atoms
+//     one_of(x, x, y)                not x and y: a kid that stands twice can only be false
+//
+// Invariants. Nodes never change, so an id may be kept anywhere. `has` is the union over the subtree. A Not
+// stands over kSchema, kOne, kVal, an atom of strings or numbers or an Or of many numbers, and nothing else.
+//
+// Costs. A look-up a node; sorting for And and Or. Negations are remembered.
+//
+// Rejected. A disjunctive normal form: exponential before any of it is asked for.
 #include "schema/formula/formula.h"
 
 #include <algorithm>

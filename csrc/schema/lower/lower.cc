@@ -1,3 +1,26 @@
+// Keywords as formulas; see lower.h.
+//
+// The problem. Keywords of one schema object look at each other (`additionalProperties` at `properties`,
+// `then` at `if`, `unevaluatedItems` at everything beside it), schemas refer to each other in circles, and a
+// document of ten megabytes is used in part.
+//
+// The idea. A subschema is an atom kSchema with its location, lowered when someone asks (lower()). A keyword
+// becomes a conjunct that holds for every value of another kind, so no keyword needs to know about types:
+//
+//     {"type": "object", "properties": {"a": A}, "additionalProperties": false}
+//     types(object)  and  all({a}, schema(A))  and  all(not {a}, no)
+//     {"if": I, "then": T}      (not schema(I)) or schema(T)
+//
+// Invariants.
+// - A formula says what the keywords say in their draft, of every JSON value.
+// - A reference that is alone is its target. One that leads nowhere is an atom whose location is broken():
+//   neither it nor its negation has a value, so a schema that can do without it is still of use.
+// - An atom that came out false for its kind forbids the kind (only_for), not every value.
+//
+// Costs. Linear in an object's own members, once a location. The values of an `enum` become one set a kind.
+//
+// Rejected. Lowering everything at once: a bundle of schemas of which one is used would be read whole, and
+// circles would need a second representation.
 #include "schema/lower/lower.h"
 
 #include "base/depth.h"

@@ -1,3 +1,32 @@
+// Where schemas stand and what references mean; see resolve.h.
+//
+// The problem. A reference is a URI, relative to the nearest `$id` above it, with a pointer or an anchor
+// behind; drafts disagree about which keywords hold schemas, what `$ref` hides, and what `$dynamicRef` looks
+// for. A keyword that constrains nothing must be named in the report, and a pattern that is none is an error
+// before anything is generated.
+//
+// The idea. One walk over the schemas that the root reaches, with a list of what is still to be visited
+// (scan). A visit knows its parent, its resource and its way from there, so that a pointer for an error or
+// the report is made only when it is shown. References are kept until their own document was walked
+// (resolve_pending): a target may be a document that was not read yet, which is then parsed and walked.
+//
+//     {"$id": "http://x/a", "$defs": {"n": {"$id": "b", "$anchor": "here"}}, "$ref": "b#here"}
+//     resources   http://x/a at the root; http://x/b at #/$defs/n, with the anchor `here`
+//     reference   "b#here" against http://x/a: resource http://x/b, anchor `here`: that node
+//
+// A dynamic reference depends on the way on which a schema was reached. A Loc carries a scope for that, a
+// number of a list of resources; where no schema asks for it all scopes are 0, so locations stay few.
+//
+// Invariants.
+// - A schema is visited once, whatever leads to it. A keyword's value is looked at in the draft of its
+//   resource.
+// - Every keyword that constrains nothing has a note, and nothing else has.
+// - Nothing is fetched: a document is the caller's, or unknown.
+//
+// Costs. Linear in what is reached. A document that no reference leads to is not parsed.
+//
+// Rejected. A map from every URI to its node, made in advance: most have no reader, and pointers into the
+// middle of a schema are not among them.
 #include "schema/read/resolve.h"
 
 #include <algorithm>

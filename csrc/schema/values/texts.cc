@@ -1,3 +1,27 @@
+// Strings of a formula in one spelling; see texts.h.
+//
+// The problem. `pattern`, `format`, lengths and constants are combined by and, or, not and "exactly one". The
+// same formula is written inside JSON strings, where `"` is `\"` and a quote ends the text, and as the plain
+// text of an element.
+//
+// The idea. A spelling writes each character in ways that begin no other character's, so the language of a
+// conjunction is the conjunction of the languages, and that of a negation is all texts without them. So a
+// formula is walked once, and the spelling comes in at the atoms alone:
+//
+//     {"pattern": "^a", "not": {"const": "a\""}}    in JSON:     (a | \u0061) any* "  less  the set {a"}
+//                                                   as a text:   a any*            less  a"
+//
+// Three rules keep the result in forms that masks know best. A list of constants under other conditions is
+// filtered text by text, and stays a list (constants()). Lengths are put in last: counted characters get
+// another counter, and a length that holds anyway is left out (with_length()). In the arena's own spelling
+// constants are one literal set, which is one state whatever their number.
+//
+// Invariants. Every language holds all writings of a text or none. In the arena's spelling a language without
+// a text is empty(), unless that is too much to tell: then it is undecided(), as under a complement less
+// would be more.
+//
+// Costs. One node of the algebra an atom, memoised by formula; patterns are lowered once an arena, and
+// emptiness is asked where & or ~ stand in the result.
 #include "schema/values/texts.h"
 
 #include <algorithm>

@@ -102,7 +102,7 @@ void JsonProductions::expand_arguments(const Rule& r, Alternatives& out) {
   uint32_t more = kOrderBranches;
   for_each_object(solver_.restrict(FormulaId{r.a}, Kind::kObject), more, [&](FormulaId p) {
     if (!solver_.objects().productive(p)) return;
-    const Symbol members = call(kFirstMembers, solver_.objects().start(p), 0, 0);
+    const Symbol members = call(kFirstMembers, solver_.objects().start(p).v, 0, 0);
     if (blank == RegexArena::epsilon())
       out.add({members});
     else
@@ -123,7 +123,7 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, bool nea
     out.add({});
     if (nearest) return;
   }
-  const Plan& plan = solver_.objects().plan(solver_.objects().state(r.a).plan);
+  const Plan& plan = solver_.objects().plan(solver_.objects().state(ObjectId{r.a}).plan);
   std::size_t count = 0;
   for (uint64_t w : offers.names) count += static_cast<std::size_t>(std::popcount(w));
   if (count > kListed) {  // as many alternatives are too many for a parse state: the key is read as a text
@@ -140,9 +140,10 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, bool nea
         {Symbol::terminal(regexes_.cat(std::span<const RegexId>(parts))), call(kNamedElement, r.a, i, 0)});
   }
   for (uint32_t c : offers.classes)
-    begin({Symbol::capture(),
-           Symbol::terminal(regexes_.cat(solver_.objects().free_texts(r.a, c, *keys_), marks.middle)),
-           call(kFreeElement, r.a, c, 0)});
+    begin(
+        {Symbol::capture(),
+         Symbol::terminal(regexes_.cat(solver_.objects().free_texts(ObjectId{r.a}, c, *keys_), marks.middle)),
+         call(kFreeElement, r.a, c, 0)});
 }
 
 // The key of an element, from the text read up to where the mark behind it ends.
@@ -170,7 +171,7 @@ std::string JsonProductions::key_of(std::string_view read) const {
 
 void JsonProductions::add_members(const std::vector<Objects::Step>& steps, bool nearest, Alternatives& out) {
   for (const Objects::Step& step : nearest_steps(steps, nearest))
-    out.add({call(kElement, step.value.v, 0, 0), call(kMembers, step.next, 0, 0)});
+    out.add({call(kElement, step.value.v, 0, 0), call(kMembers, step.next.v, 0, 0)});
 }
 
 // The value of a member, from behind its key to the next one.

@@ -1,3 +1,30 @@
+// Productions of JSON; see productions.h.
+//
+// The problem. The parser wants, for a rule, its alternatives: terminals and rules. A grammar written out in
+// advance would need a rule for each thing that an object may still need, which is exponential in its keys.
+//
+// The idea. A rule is a formula, or a state of an object, with its place: before the first member, behind a
+// member, behind the quote of a key. Its alternatives are computed when a text gets there, from the solver's
+// cells and the object's offers:
+//
+//     value(F)          null | true | number | '"' string | '[' first(F) | '{' first(state)
+//     keys(state)       names on offer, as one literal set whose label says which was read: named(state)
+//                       free keys of each class, captured: free(state, class)
+//     named(state)      is told the label:   ':' value(V) next(state after it)
+//
+// So an object with a thousand names is one terminal, and what follows a name is computed when it was read. A
+// captured key or item is read as a text (readers); a mask that does not know the text is answered with what
+// holds for every text, and with poison for the rest.
+//
+// Invariants.
+// - Every alternative can be completed: the solver drops cells without a value or a rest.
+// - Equal rules have one number, so equal stacks of the parser are equal.
+// - The layout decides gaps and constants (JSON's or Python's), never values.
+//
+// Costs. An expansion is a few formula steps, and one alternative a name only in layouts that exclude texts.
+// A shortest completion expands what brings an object nearer to its end (expand_shortest).
+//
+// Rejected. An alternative for each name: a parse state with a thousand alternatives is stepped by each.
 #include "schema/write/productions.h"
 
 #include <algorithm>
@@ -205,20 +232,22 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
     case kKeys: expand_keys(r, out); break;
     case kArguments: expand_arguments(r, out); break;
     case kFirstMembers:
-    case kMembers: add_elements(r, solver_.objects().offers(r.a), nearest, out); break;
-    case kNamedElement: add_members(solver_.objects().take_name(r.a, r.b), nearest, out); break;
+    case kMembers: add_elements(r, solver_.objects().offers(ObjectId{r.a}), nearest, out); break;
+    case kNamedElement: add_members(solver_.objects().take_name(ObjectId{r.a}, r.b), nearest, out); break;
     case kElement: expand_element(r, out); break;
-    case kChosen: expand_member(r, solver_.objects().take_name(r.a, r.b), out, nearest); break;
+    case kChosen: expand_member(r, solver_.objects().take_name(ObjectId{r.a}, r.b), out, nearest); break;
     case kItem: expand_item(r, reading, out); break;
-    case kNamed: expand_member(r, solver_.objects().take_name(r.a, reading.label), out, nearest); break;
+    case kNamed:
+      expand_member(r, solver_.objects().take_name(ObjectId{r.a}, reading.label), out, nearest);
+      break;
     case kListedElement: {
-      const ObjectState& s = solver_.objects().state(r.a);
+      const ObjectState& s = solver_.objects().state(ObjectId{r.a});
       if (reading.kind != Reading::kText)
         out.add({Symbol::terminal(RegexArena::poison())});
       else
-        add_members(
-            solver_.objects().take_name(r.a, solver_.objects().plan(s.plan).find(key_of(reading.text))),
-            nearest, out);
+        add_members(solver_.objects().take_name(ObjectId{r.a},
+                                                solver_.objects().plan(s.plan).find(key_of(reading.text))),
+                    nearest, out);
       break;
     }
     case kFree:
@@ -238,15 +267,16 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
 bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vector<Objects::Step>& steps) {
   const bool known = reading.kind == Reading::kText;
   if (reading.kind == Reading::kFresh) {
-    steps = solver_.objects().take_free(r.a, r.b, nullptr, true);
+    steps = solver_.objects().take_free(ObjectId{r.a}, r.b, nullptr, true);
     return true;
   }
   // A second key after an unknown one might repeat it.
-  if (solver_.objects().state(r.a).unknown_key || (!known && solver_.objects().free_keys(r.a, r.b) < 2))
+  if (solver_.objects().state(ObjectId{r.a}).unknown_key ||
+      (!known && solver_.objects().free_keys(ObjectId{r.a}, r.b) < 2))
     return false;
   std::string decoded;
   if (known) decoded = r.kind == kFree ? Json::parse("\"" + reading.text).text(0) : key_of(reading.text);
-  steps = solver_.objects().take_free(r.a, r.b, known ? &decoded : nullptr);
+  steps = solver_.objects().take_free(ObjectId{r.a}, r.b, known ? &decoded : nullptr);
   return true;
 }
 
@@ -254,15 +284,15 @@ bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vecto
 void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alternatives& out) {
   const Rule r = rules_[id.v];
   if (r.kind == kMembers || r.kind == kFirstMembers) {
-    const bool close = solver_.objects().offers(r.a).close;
+    const bool close = solver_.objects().offers(ObjectId{r.a}).close;
     Offers offers;
-    if (!close) offers = solver_.objects().useful(r.a);
+    if (!close) offers = solver_.objects().useful(ObjectId{r.a});
     offers.close = close;
     return add_elements(r, offers, true, out);
   }
   if (r.kind != kKeys) return expand_rule(id, reading, out, true);
-  const ObjectState& s = solver_.objects().state(r.a);
-  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().useful(r.a), out);
+  const ObjectState& s = solver_.objects().state(ObjectId{r.a});
+  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().useful(ObjectId{r.a}), out);
   // After a comma some member must come, useful or not.
   if (out.ends.empty()) expand_keys(r, out);
 }
@@ -289,10 +319,10 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
     case kFree: break;
     default: return false;
   }
-  const ObjectState st = solver_.objects().state(r.a);
+  const ObjectState st = solver_.objects().state(ObjectId{r.a});
   if (st.rest != FormulaSpace::yes()) return false;
-  Plan& plan = solver_.objects().plan_of(r.a);
-  const Bits& used = solver_.objects().used(r.a);
+  Plan& plan = solver_.objects().plan_of(ObjectId{r.a});
+  const Bits& used = solver_.objects().used(ObjectId{r.a});
   const auto value = [&](uint32_t name) { return call(kValue, plan.value[name].v, 0, r.depth); };
   out.bytes = regexes_.node(close('}', r.depth, false).regex()).shortest;
   bool missing = false;
@@ -303,11 +333,11 @@ bool JsonProductions::bound(RuleId id, Bound& out) {
     out.all.push_back(value(i));
   }
   if (r.kind == kFree) {
-    if (st.unknown_key || solver_.objects().free_keys(r.a, r.b) < 2) return false;
+    if (st.unknown_key || solver_.objects().free_keys(ObjectId{r.a}, r.b) < 2) return false;
     out.bytes += regexes_.node(colon().regex()).shortest;
-    out.any.push_back(call(kValue, solver_.objects().class_value(r.a, r.b).v, 0, r.depth));
+    out.any.push_back(call(kValue, solver_.objects().class_value(ObjectId{r.a}, r.b).v, 0, r.depth));
   } else if (r.kind == kNamed || (r.kind == kKeys && !missing)) {
-    const Offers& offers = solver_.objects().offers(r.a);
+    const Offers& offers = solver_.objects().offers(ObjectId{r.a});
     uint64_t most = 0;
     for (uint32_t i = 0; i < plan.names.size(); ++i) {
       if (!has_bit(offers.names, i)) continue;
@@ -383,10 +413,10 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
   });
   uint32_t more = kOrderBranches;
   for_each_object(restricted(v, Kind::kObject), more, [&](FormulaId p) {
-    constexpr uint32_t kNone = 0xFFFFFFFFu;
-    const uint32_t s = solver_.attempt(kNone, [&] {
+    constexpr ObjectId kNone{0xFFFFFFFFu};
+    const ObjectId s = solver_.attempt(kNone, [&] {
       if (!solver_.objects().productive(p)) return kNone;
-      const uint32_t start = solver_.objects().start(p);
+      const ObjectId start = solver_.objects().start(p);
       if (solver_.subset()) solver_.objects().offers(start);
       return start;
     });
@@ -400,9 +430,9 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
       bool more = !offers.classes.empty();
       for (uint64_t w : offers.names) more = more || w != 0;
       if (offers.close) out.add({text("{}")});
-      if (more) out.add({text("{"), call(kObjectFirst, s, 0, depth)});
+      if (more) out.add({text("{"), call(kObjectFirst, s.v, 0, depth)});
     } else {
-      out.add({open('{'), call(kObjectFirst, s, 0, depth)});
+      out.add({open('{'), call(kObjectFirst, s.v, 0, depth)});
     }
   });
 }
@@ -505,7 +535,7 @@ void JsonProductions::expand_item(const Rule& r, const Reading& reading, Alterna
 
 void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
   const bool first = r.kind == kObjectFirst, pretty = layout_.mode == JsonLayout::kPretty;
-  const Offers& offers = solver_.objects().offers(r.a);
+  const Offers& offers = solver_.objects().offers(ObjectId{r.a});
   if (offers.close && !(first && pretty)) out.add({close('}', r.depth, first)});
   bool more = !offers.classes.empty();
   for (uint64_t w : offers.names) more = more || w != 0;
@@ -518,15 +548,15 @@ void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
 }
 
 void JsonProductions::expand_keys(const Rule& r, Alternatives& out) {
-  const ObjectState s = solver_.objects().state(r.a);
-  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().offers(r.a), out);
+  const ObjectState s = solver_.objects().state(ObjectId{r.a});
+  add_keys(r, solver_.objects().plan(s.plan), solver_.objects().offers(ObjectId{r.a}), out);
 }
 
 void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& offers, Alternatives& out) {
   Bits names = offers.names;
   if (clean_ != RegexArena::empty()) {
     // A spelling of a name apart from the others: a label is that of a whole table.
-    const Bits apart = unclean(plan, solver_.objects().state(r.a).plan);
+    const Bits apart = unclean(plan, solver_.objects().state(ObjectId{r.a}).plan);
     for (uint32_t i = 0; i < plan.names.size(); ++i) {
       if (!has_bit(names, i) || !has_bit(apart, i)) continue;
       Bits one(names.size(), 0);
@@ -541,7 +571,7 @@ void JsonProductions::add_keys(const Rule& r, const Plan& plan, const Offers& of
   if (any)
     out.add({Symbol::terminal(regexes_.literal_set(plan.table, names, true)), call(kNamed, r.a, 0, r.depth)});
   for (uint32_t c : offers.classes)
-    out.add({Symbol::capture(), Symbol::terminal(clean(solver_.objects().free_language(r.a, c))),
+    out.add({Symbol::capture(), Symbol::terminal(clean(solver_.objects().free_language(ObjectId{r.a}, c))),
              call(kFree, r.a, c, r.depth)});
 }
 
@@ -549,7 +579,7 @@ void JsonProductions::expand_member(const Rule& r, const std::vector<Objects::St
                                     bool nearest) {
   for (const Objects::Step& step : nearest_steps(steps, nearest)) {
     const Symbol value = call(kValue, step.value.v, 0, r.depth);
-    out.add({colon(), value, call(kObjectNext, step.next, 0, r.depth)});
+    out.add({colon(), value, call(kObjectNext, step.next.v, 0, r.depth)});
   }
 }
 
@@ -617,8 +647,8 @@ RegexId JsonProductions::clean(RegexId body) {
   return out;
 }
 
-Bits JsonProductions::unclean(const Plan& plan, uint32_t id) {
-  if (const uint32_t* known = unclean_.find(id)) return unclean_names_[*known];
+Bits JsonProductions::unclean(const Plan& plan, PlanId id) {
+  if (const uint32_t* known = unclean_.find(id.v)) return unclean_names_[*known];
   Bits out(plan.words(), 0);
   for (uint32_t i = 0; i < plan.names.size(); ++i) {
     Bits one(plan.words(), 0);
@@ -628,7 +658,7 @@ Bits JsonProductions::unclean(const Plan& plan, uint32_t id) {
   }
   const uint32_t number = static_cast<uint32_t>(unclean_names_.size());
   unclean_names_.push_back(out);  // found by nobody before the next line
-  unclean_.emplace(id, number);
+  unclean_.emplace(id.v, number);
   return out;
 }
 

@@ -121,8 +121,8 @@ class JsonProductions : public Productions {
   std::string renamed(std::string_view text, std::size_t from, std::size_t to) const;
   // ---- strings as they are written ----
   void refuse_unwritten();
-  RegexId clean(RegexId body);                  // the spellings that hold none of the excluded texts
-  Bits unclean(const Plan& plan, uint32_t id);  // names that have others
+  RegexId clean(RegexId body);                // the spellings that hold none of the excluded texts
+  Bits unclean(const Plan& plan, PlanId id);  // names that have others
   // ---- elements.cc ----
   FormulaId arguments(FormulaId root, bool keys = true, bool values = true);
   [[noreturn]] void unwritable(FormulaId root);
