@@ -59,7 +59,7 @@ test: setup lint  ## set up the test dependencies, then lint and pytest
 # The library that pip built is replaced, so that every process of $(VENV) has the new one.
 core:  ## the C++ core again after a change in csrc/, in seconds; TYPE=Debug for a debugger
 	@test -e $(CORE) || $(MAKE) setup
-	@$(VENV)/bin/cmake -S . -B $(DEV) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
+	@$(VENV)/bin/cmake -S . -B $(DEV) -G Ninja -DCMAKE_BUILD_TYPE=$(TYPE) -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DSTRUCTGEN_BATCH=2 \
 	  -DPython_EXECUTABLE=$(abspath $(PY)) -DCMAKE_MAKE_PROGRAM=$(abspath $(VENV)/bin/ninja) --log-level=WARNING
 	@$(VENV)/bin/cmake --build $(DEV) -j $(JOBS)
 	@for so in $(INSTALLED); do cp $(DEV)/_core*.so $$so.new && mv $$so.new $$so || exit 1; done
