@@ -1,24 +1,13 @@
-// Sets of Unicode scalar values and their spellings as byte languages.
+// Sets of Unicode scalar values.
 //
-// In: ranges of code points. Out: a RegexId over bytes. Cost: set operations are linear in the ranges;
-// lowering is one trie over the digits of the code points (UTF-8 bytes or hex digits), equal subtrees shared,
-// so a small class costs a few nodes.
-//
-// Source of the range splitting: R. Cox, "Regular Expression Matching in the Wild" (2010), section
-// on UTF-8.
+// In: ranges of code points. Out: the same sorted and apart. Cost: linear in the ranges.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
-#include <span>
-#include <string_view>
 #include <vector>
 
-#include "base/ids.h"
-
 namespace structgen {
-
-class RegexArena;
 
 struct CodepointRange {
   uint32_t lo, hi;  // inclusive
@@ -54,19 +43,5 @@ class CodepointSet {
  private:
   std::vector<CodepointRange> ranges_;
 };
-
-// One digit of a code point as it is written.
-struct SpelledDigit {
-  uint8_t bits;             // of the code point decided here
-  bool hex;                 // the byte is a hex digit of high|digit; otherwise it is high|digit itself
-  uint8_t high;             // fixed high bits of the byte or nibble
-  std::string_view prefix;  // bytes before this one, 'U' standing for [Dd]
-};
-
-// The members of `ranges` (sorted, apart, below 2^(bits of all digits)), not empty, written digit by digit.
-RegexId spell_digits(RegexArena& arena, std::span<const SpelledDigit> digits,
-                     std::span<const CodepointRange> ranges);
-
-RegexId utf8_class(RegexArena& arena, const CodepointSet& set);
 
 }  // namespace structgen

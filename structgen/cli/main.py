@@ -42,10 +42,10 @@ _COMMANDS = (
 
 
 class _Parser(argparse.ArgumentParser):
-    """Wrong usage is two lines: what is wrong, and where to look. argparse prints every option above them."""
+    """Wrong usage is two lines: where to look, and what is wrong. argparse prints every option above it."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message}\nusage: {self.prog} --help\n")
+        self.exit(USAGE, f"usage: {self.prog} --help\n{self.prog}: {message}\n")
 
 
 def parser(command: str = "") -> argparse.ArgumentParser:

@@ -1,0 +1,167 @@
+// The solver's questions about one kind: whether a string, number, array or object satisfies a formula, and
+// what the next item of an array may be. What is asked of objects is in object.cc, of different items in
+// unique.cc; solve.cc knows neither of them.
+//
+// In: a formula restricted to a kind. Out: yes or no, cells of the next item. Cost: memoised; a conjunction
+// of "every item of a range" and "at least n items" is decided range by range, any other array by its
+// derivatives.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/depth.h"
+#include "base/error.h"
+#include "base/undo.h"
+#include "schema/decide/object.h"
+#include "schema/decide/solve.h"
+#include "schema/decide/unique.h"
+#include "schema/values/witness.h"
+
+namespace structgen {
+
+Solver::Solver(Lowering& lowering, FormulaSpace& formulas, RegexArena& regexes, Texts& texts,
+               Numbers& numbers)
+    : lowering_(lowering),
+      formulas_(formulas),
+      regexes_(regexes),
+      texts_(texts),
+      numbers_(numbers),
+      objects_(std::make_unique<Objects>(*this)),
+      unique_(std::make_unique<Unique>(*this)) {}
+
+Solver::~Solver() = default;
+
+std::size_t Solver::byte_size() const {
+  return objects_->byte_size() + unique_->byte_size() + restricted_.byte_size() + nonempty_.byte_size() +
+         array_productive_.byte_size() + unknown_.byte_size();
+}
+
+bool Solver::kind_nonempty(FormulaId v, Kind k) {
+  const FormulaId p = restrict(v, k);
+  if (p == FormulaSpace::no()) return false;
+  if (p == FormulaSpace::yes()) return true;
+  switch (k) {
+    case Kind::kString:
+      return structgen::plainly_nonempty(formulas_, p) || texts_.decided(p) != RegexArena::empty();
+    case Kind::kNumber:
+      return structgen::plainly_nonempty(formulas_, p) || numbers_.language(p) != RegexArena::empty();
+    case Kind::kArray: return array_productive(p);
+    case Kind::kObject: return objects_->productive(p);
+    default: return false;  // null, true and false restrict to yes or no
+  }
+}
+
+// ---- arrays ----
+
+// The derivative by one item: index ranges move down by one, those that start at 0 ask for its value.
+FormulaId Solver::shift(FormulaId p, FlatMap<uint32_t, FormulaId>& memo) {
+  const Formula f = formulas_[p];
+  const uint32_t first = f.a == 0 ? 0 : f.a - 1, end = f.d == kUnbounded ? f.d : f.d - 1;
+  const FormulaId v{f.b};
+  const OpRow& row = formulas_.row(p);
+  if (row.family == Family::kConstant || row.family == Family::kUnique) return p;  // unique.h sees to it
+  if (row.family == Family::kItems) {
+    const FormulaId rest = formulas_.items(row.count, first, end, v, f.c);
+    if (f.a > 0) return rest;
+    return formulas_.counted(
+        row.count, v, rest, [&](int64_t n) { return formulas_.items(row.count, first, end, v, n); }, f.c);
+  }
+  if (const auto* known = memo.find(p.v)) return *known;
+  spend();
+  const FormulaId out = formulas_.map_kids(p, [&](FormulaId k) { return shift(k, memo); });
+  memo.emplace(p.v, out);
+  return out;
+}
+
+std::vector<Cell> Solver::array_cells(FormulaId p) {
+  check_depth();
+  FlatMap<uint32_t, FormulaId> memo;
+  std::vector<Cell> out;
+  const Judge judge = [&](FormulaId rest) { return array_productive(rest); };
+  split(shift(p, memo), FormulaSpace::yes(), {judge, judge, nullptr, nullptr, true}, out);
+  return out;
+}
+
+std::vector<ItemCell> Solver::item_cells(FormulaId p) {
+  if (formulas_[p].has & kHasUnique) return unique_->cells(p);
+  std::vector<ItemCell> out;
+  for (const Cell& c : array_cells(p)) out.push_back({c.value, c.rest, false});
+  return out;
+}
+
+// Conjunctions of "every item in a range" and "at least n items": decided range by range.
+bool Solver::simple_array(FormulaId p, bool& result) {
+  const std::span<const FormulaId> kids = formulas_.conjuncts(p);
+  uint32_t need = 0;
+  std::vector<uint32_t> bounds{0};
+  for (FormulaId k : kids) {
+    const Formula& l = formulas_[k];
+    if (l.op == Op::kItemAll) {
+      bounds.push_back(l.a);
+      bounds.push_back(l.d);
+    } else if (l.op == Op::kItemSome && l.c == 1 && l.d == l.a + 1) {
+      // Item l.a must exist and satisfy l.b: same as need > l.a and an item_all on that index.
+      need = std::max(need, l.d);
+      bounds.push_back(l.a);
+      bounds.push_back(l.d);
+    } else {
+      return false;
+    }
+  }
+  std::sort(bounds.begin(), bounds.end());
+  bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
+  result = true;
+  for (uint32_t at : bounds) {
+    if (at >= need) break;
+    std::vector<FormulaId> here;
+    for (FormulaId k : kids) {
+      const Formula& l = formulas_[k];
+      if (l.a <= at && at < l.d) here.push_back(FormulaId{l.b});
+    }
+    if (!nonempty(formulas_.all_of(here))) {
+      result = false;
+      break;
+    }
+  }
+  return true;
+}
+
+bool Solver::array_productive(FormulaId p) {
+  check_depth();
+  if (p == FormulaSpace::no()) return false;
+  if (closes(p)) return true;
+  if (const auto* known = array_productive_.find(p.v)) return *known == 2;
+  const uint32_t before = low_;
+  low_ = kClean;
+  bool result = false;
+  if (formulas_[p].has & kHasUnique)
+    result = unique_->productive(p);
+  else if (!simple_array(p, result))
+    result = search_array(p);
+  if (result || low_ == kClean) array_productive_.emplace(p.v, result ? 2 : 1);
+  low_ = result ? before : std::min(low_, before);
+  return result;
+}
+
+// Breadth-first over residuals: positions matter, so no conjunct can be taken alone.
+bool Solver::search_array(FormulaId p) {
+  check_depth();
+  std::vector<FormulaId> queue{p};
+  std::unordered_set<uint32_t> seen{p.v};
+  for (std::size_t i = 0; i < queue.size(); ++i) {
+    FlatMap<uint32_t, FormulaId> memo;
+    std::vector<Cell> cells;
+    const Judge judge = [](FormulaId) { return true; };
+    split(shift(queue[i], memo), FormulaSpace::yes(), {judge, judge}, cells);
+    for (const Cell& c : cells) {
+      bool simple_result = false;
+      if (closes(c.rest) || (simple_array(c.rest, simple_result) && simple_result)) return true;
+      if (seen.insert(c.rest.v).second) queue.push_back(c.rest);
+    }
+    spend(10);
+  }
+  return false;
+}
+
+}  // namespace structgen
