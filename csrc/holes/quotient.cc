@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "base/depth.h"
 #include "base/error.h"
 #include "base/undo.h"
 #include "base/work.h"
@@ -464,6 +465,7 @@ std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol*
 }
 
 void Quotient::cross(Facts::Head head, Alive::Pending from, At to, Alternatives& out) {
+  check_depth();
   const Alternatives& all = facts_->alternatives(head);
   uint32_t begin = 0;
   for (uint32_t end : all.ends) {
