@@ -273,6 +273,22 @@ def test_texts_of_random_schemas_are_python_and_instances() -> None:
     assert seen > 200
 
 
+@pytest.mark.parametrize("properties", [5, ["a"], None])
+def test_properties_that_are_no_object_are_named(properties: Any) -> None:
+    tool = {"function": {"name": "f", "parameters": {"type": "object", "properties": properties}}}
+    grammar = BYTES.tools([tool], "required", style="pythonic", extra_keys="allow")
+    assert [entry.keyword for entry in grammar.report] == ["properties"]
+    assert accepted(grammar, "[f(a=1)]")
+
+
+def test_a_tag_in_python_writes_no_name_that_python_does_not_have() -> None:
+    schema = {"type": "object", "properties": {"a b": {}, "if": {}, "ok": {}, "\u00b5m": {}}}
+    form = {"type": "json_schema", "json_schema": schema, "style": "python"}
+    grammar = BYTES.structural_tag({"type": "structural_tag", "format": form})
+    assert accepted(grammar, "ok=1, \u00b5m=None") and accepted(grammar, "")
+    assert not accepted(grammar, "a b=1") and not accepted(grammar, "if=1")
+
+
 def test_templates_and_names() -> None:
     assert style_of_template("... [func_name1(params_name1=params_value1, ...)] <|python_tag|>") == "pythonic"
     with pytest.raises(sg.UnsupportedSchema, match="is no name of Python"):

@@ -48,15 +48,16 @@ def parameters(name: str, schema: Any) -> dict[str, Any]:
         if (other := as_python.setdefault(unicodedata.normalize("NFKC", key), key)) != key:
             fail(f"the parameters {other!r} and {key!r} are one name of Python", f"/properties/{key}")
     required = schema.get("required")
-    first = required if isinstance(required, list) else []
+    first = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
     listed = dict(sorted(properties.items(), key=lambda member: member[0] not in first))
     return {**schema, "properties": listed}
 
 
 def key_pattern(schema: Any) -> str:
     """What a parameter may be called, as an ECMA pattern: those that are listed, and other names in ASCII."""
-    properties = schema.get("properties", {}) if isinstance(schema, dict) else {}
-    listed = "".join(f"{text_patterns.alternatives([str(key)])}|" for key in properties)
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    names = filter(_is_name, properties) if isinstance(properties, dict) else ()
+    listed = "".join(f"{text_patterns.alternatives([name])}|" for name in names)
     return rf"^(?:{listed}(?!(?:{'|'.join(keyword.kwlist)})$)[A-Za-z_][A-Za-z0-9_]*)$"
 
 
