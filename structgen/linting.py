@@ -24,7 +24,6 @@ from urllib.parse import unquote
 
 from ._stack import roomy
 from .errors import GrammarError, SchemaTooComplex, StructgenError, UnsatisfiableSchema
-from .frontend.schema_parts import type_of
 
 if TYPE_CHECKING:
     from .compiler import Compiler
@@ -264,6 +263,15 @@ def enlarge(
             return
 
 
+def _type_of(value: Any) -> str:
+    """The narrowest type: 1.0 is an integer."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "boolean"
+    if isinstance(value, float):
+        return "integer" if value.is_integer() else "number"
+    return {int: "integer", str: "string", list: "array"}.get(type(value), "object")
+
+
 def _place(error: GrammarError) -> tuple[str | None, str | None]:
     return error.pointer, error.keyword
 
@@ -372,7 +380,7 @@ class _Lint:
             fixed = [node["const"]]
         if types is not None and fixed is not None:
             wide = types | ({"integer"} if "number" in types else set())
-            lost = [value for value in fixed if type_of(value) not in wide]
+            lost = [value for value in fixed if _type_of(value) not in wide]
             if lost and len(lost) < len(fixed):
                 words = f"{_short(lost[0])} is excluded by the type {json.dumps(kinds)}"
                 yield Finding(pointer, "enum", "warning", words)

@@ -13,7 +13,7 @@ namespace structgen {
 namespace {
 
 constexpr std::string_view kMagic = "structgenG";
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kVersion = 3;
 constexpr std::size_t kSum = 8;
 constexpr uint32_t kMostRepeats = 1u << 30;
 
@@ -150,6 +150,10 @@ void node(Form& form, GrammarNode& n) {
   form.field(n.place);
 }
 
+void below(uint64_t number, std::size_t count) {
+  if (number >= count) broken("a number leads to nothing");
+}
+
 template <class Form>
 void schema(Form& form, JsonPart& p) {
   form.field(p.schema);
@@ -175,19 +179,24 @@ void schema(Form& form, JsonPart& p) {
   flag(form, marked);
   if (!marked) return;
   if (Form::kReads) p.marks.emplace();
-  for (uint32_t* mark :
-       {&p.marks->before, &p.marks->middle, &p.marks->close, &p.marks->blank, &p.marks->between})
+  for (uint32_t* mark : {&p.marks->before, &p.marks->middle, &p.marks->close, &p.marks->item,
+                         &p.marks->item_close, &p.marks->blank, &p.marks->between})
     form.field(*mark);
   for (uint32_t& mark : p.marks->after) form.field(mark);
   form.field(p.text.middle);
   form.field(p.text.close);
   form.list(p.text.key_never, [&](std::string& text) { form.field(text); });
-  bool entities = p.text.keys == &kEntities;
-  flag(form, entities);
-  p.text.keys = entities ? &kEntities : &kUtf8;
+  constexpr const Spelling* kKeys[] = {&kUtf8, &kQuotedEntities, &kMarkupEntities};
+  uint32_t keys = static_cast<uint32_t>(std::ranges::find(kKeys, p.text.keys) - kKeys);
+  form.field(keys);
+  below(keys, std::size(kKeys));
+  p.text.keys = kKeys[keys];
   flag(form, p.text.newlines);
   flag(form, p.text.quoted);
   form.field(p.text.key_pattern);
+  flag(form, p.text.nested);
+  flag(form, p.text.named_end);
+  flag(form, p.text.bare);
 }
 
 template <class Form>
@@ -216,10 +225,6 @@ void all(Form& form, WrittenGrammar& g, uint64_t& tokens) {
   flag(form, g.source.edged);
   form.list(g.schemas, [&](JsonPart& p) { schema(form, p); });
   form.field(g.start);
-}
-
-void below(uint64_t number, std::size_t count) {
-  if (number >= count) broken("a number leads to nothing");
 }
 
 // What the binding of GrammarBuilder sees to, node by node.

@@ -22,7 +22,8 @@ constexpr std::pair<uint8_t, char> kShortEscapes[] = {{'"', '"'},  {'\\', '\\'},
                                                       {'\f', 'f'}, {'\n', 'n'},  {'\r', 'r'}, {'\t', 't'}};
 
 using Entity = std::pair<char, std::string_view>;
-constexpr Entity kMarks[] = {{'&', "&amp;"}, {'"', "&quot;"}};
+constexpr Entity kQuoted[] = {{'&', "&amp;"}, {'"', "&quot;"}};
+constexpr Entity kMarkup[] = {{'&', "&amp;"}, {'"', "&quot;"}, {'<', "&lt;"}, {'>', "&gt;"}};
 
 // \u00XX without the backslash.
 std::array<char, 5> code_of(uint32_t c) {
@@ -94,6 +95,7 @@ std::string write_json(std::string_view text) {
   return out;
 }
 
+template <const auto& kMarks>
 RegexId with_entities(RegexArena& arena, const CodepointSet& set) {
   std::vector<RegexId> parts;
   CodepointSet plain = set;
@@ -106,6 +108,7 @@ RegexId with_entities(RegexArena& arena, const CodepointSet& set) {
   return arena.alt(parts);
 }
 
+template <const auto& kMarks>
 std::string write_entities(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -121,7 +124,8 @@ constexpr JsonLiterals kAllLiterals{false}, kPlainLiterals{true};
 
 const Spelling kJson{any_json, write_json, '"', &kAllLiterals};
 const Spelling kPlainJson{plain_json, write_json, '"', &kPlainLiterals};
-const Spelling kEntities{with_entities, write_entities};
+const Spelling kQuotedEntities{with_entities<kQuoted>, write_entities<kQuoted>};
+const Spelling kMarkupEntities{with_entities<kMarkup>, write_entities<kMarkup>};
 
 std::string json_body(std::string_view text) { return write_json(text) + '"'; }
 

@@ -16,8 +16,10 @@ namespace structgen {
 // Inside a JSON string, which its quote ends. kJson: every spelling of RFC 8259 (raw, short escape, \uXXXX,
 // pairs of surrogates). kPlainJson: as JSON writers do, which escape what must be and nothing else.
 extern const Spelling kJson, kPlainJson;
-// Inside the quotes of an element's attribute: `&amp;` and `&quot;` for & and ".
-extern const Spelling kEntities;
+// Inside the quotes of an element's attribute: `&amp;` and `&quot;` for & and "; in the second also `&lt;`
+// and
+// `&gt;` for < and >.
+extern const Spelling kQuotedEntities, kMarkupEntities;
 
 // How JSON writers escape a character, after the backslash: a letter (or the character itself), 'u' where it
 // is \u00XX with small digits, 0 where it is written as it is.

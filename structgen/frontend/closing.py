@@ -21,9 +21,9 @@ import decimal
 import json
 import math
 from typing import Any
+from urllib.parse import unquote
 
 from ..errors import GrammarError
-from . import schema_parts
 
 Document = dict[str, Any]
 
@@ -131,7 +131,7 @@ class _Closer:
         if isinstance(reference, str) and reference not in seen:
             seen.add(reference)
             try:
-                if self._names(schema_parts.target(self._root, reference), seen):
+                if self._names(_target(self._root, reference), seen):
                     return True
             except LookupError:  # another document: what it names is not known here
                 pass
@@ -142,6 +142,22 @@ class _Closer:
         dependent = schema.get("dependentSchemas")
         inner += dependent.values() if isinstance(dependent, dict) else []
         return any(self._names(part, seen) for part in inner)
+
+
+def _target(root: Any, reference: str) -> Any:
+    """What a JSON pointer in a fragment points to. LookupError: nothing in this document."""
+    if not reference.startswith("#") or (len(reference) > 1 and reference[1] != "/"):
+        raise LookupError(reference)
+    found = root
+    for step in reference.split("/")[1:]:
+        step = unquote(step).replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and step.isdecimal() and int(step) < len(found):
+            found = found[int(step)]
+        elif isinstance(found, dict) and step in found:
+            found = found[step]
+        else:
+            raise LookupError(reference)
+    return found
 
 
 def _asked_for(schema: Document) -> list[str]:

@@ -4,7 +4,7 @@ In: functions with the schemas of their parameters. Out: schemas that can be wri
 its calls. Cost: linear.
 
 A whole answer is a list of calls, or it is text that does not begin with ``[``: hosts read it like that. The
-engine writes the parameters (row "python" of flat_xml.py) as members ``name=VALUE`` of an object, and JSON
+engine writes the parameters (row "python" of elements.py) as members ``name=VALUE`` of an object, and JSON
 with Python's ``True``, ``False`` and ``None``. The required parameters come first, as in signatures.
 """
 

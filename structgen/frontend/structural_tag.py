@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import _core
 from .._stack import roomy
 from ..errors import GrammarError
-from . import flat_xml, gbnf, nested_xml, python_calls, source
+from . import closing, elements, gbnf, python_calls, source
 from .whole_tokens import WholeTokens
 
 if TYPE_CHECKING:
@@ -179,18 +179,14 @@ class _Formats:
         if not isinstance(style, str):
             self.fail("'style' must be a text", path)
         excludes = self.texts(spec, "excludes", path)
-        if style in nested_xml.STYLES:
-            if excludes:
-                self.fail(f"'excludes' cannot be kept in {style}", path)
-            at = f"{path}/{'json_schema' if 'json_schema' in spec else 'schema'}"
-            scalar = replace(how, strings="any")
-            return nested_xml.build(
-                self.b, schema, style, at, self.spell, blanks, lambda part: self.schema(part, scalar)
-            )
-        if style != "json" and style not in flat_xml.STYLES:
-            known = ", ".join(("json", *flat_xml.STYLES, *nested_xml.STYLES))
+        if style != "json" and style not in elements.STYLES:
+            known = ", ".join(("json", *elements.STYLES))
             self.fail(f"style '{style}' is not supported; known: {known}", path)
-        row = flat_xml.STYLES.get(style)
+        row = elements.STYLES.get(style)
+        if row is not None and row.nested:
+            if elements.asks_for_unique_items(schema):
+                self.fail(f"'uniqueItems' cannot be written in {style}", path)
+            schema = closing.closed_parameters(schema)
         python = row is not None and row.python
         if row is not None or excludes:  # Python reads other escapes than JSON, but for those of JSON writers
             how = replace(how, strings="plain" if python else "any")
@@ -198,13 +194,15 @@ class _Formats:
         if row is None:
             return part
         if python:
-            return flat_xml.build(self.b, part, row, self.spell, 0, python_calls.key_pattern(schema))
+            return elements.build(self.b, part, row, self.spell, 0, python_calls.key_pattern(schema))
         for text in excludes:
             if text != text.strip():
                 self.fail(f"{text!r} begins or ends with a blank and cannot be excluded in {style}", path)
-            if row.entities and (set(text) & set("&;") or text in "quot" or text in "amp"):
+            if row.entities and (
+                set(text) & set("&;") or any(text in name for name in ("quot", "amp", "lt", "gt"))
+            ):
                 self.fail(f"{text!r} occurs in entities and cannot be excluded in {style}", path)
-        return flat_xml.build(self.b, part, row, self.spell, blanks)
+        return elements.build(self.b, part, row, self.spell, blanks)
 
     def schema(
         self, schema: Any, how: source.JsonStyle, excludes: list[str] | None = None, python: bool = False

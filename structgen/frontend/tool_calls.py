@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .flat_xml import STYLES as FLAT
+from . import elements
 from .python_calls import calls_of
 from .tools import ARGUMENTS, STYLES, Style
 
@@ -292,7 +292,7 @@ class CallReader:
     # ---- arguments as elements ----
 
     def _elements(self, name: str, body: str) -> str | None:
-        if self._style.parameters in FLAT:
+        if not elements.STYLES[self._style.parameters].nested:
             members = _flat_members(self._style.parameters, body)
             if members is None:
                 return None
@@ -378,7 +378,7 @@ def _overlap(text: str, mark: str) -> int:
 
 def _flat_members(style: str, body: str) -> list[tuple[str, list[Any]]] | None:
     """Each member's key and its readings; the likeliest first. None: not written in this style."""
-    row = FLAT[style]
+    row = elements.STYLES[style]
     before, _, after = row.after.partition("{kind}")
     has_kind = "{kind}" in row.after
     kind = f"{re.escape(before)}(?P<kind>[a-z]*){re.escape(after)}" if has_kind else _loose(row.after)

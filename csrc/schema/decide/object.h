@@ -6,6 +6,7 @@
 // conjuncts that speak of it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -36,6 +37,9 @@ struct Offers {
   Bits names;                     // names that may come next
   std::vector<uint32_t> classes;  // classes that may come next
   bool close = false;
+  bool any_key() const {
+    return !classes.empty() || std::ranges::any_of(names, [](uint64_t w) { return w != 0; });
+  }
 };
 
 // What is still asked of an object, in one plan with these keys gone: the key of what is remembered of it.

@@ -145,7 +145,7 @@ bool Solver::schema_of(FormulaId v, uint32_t levels, uint32_t& location) const {
   const Formula& f = formulas_[v];
   if (f.op == Op::kSchema) {
     location = f.a;
-    return true;
+    return !lowering_.schemas().added(lowering_.location(f.a));
   }
   if (levels == 0) return false;
   for (FormulaId k : formulas_.kids(v))

@@ -154,6 +154,18 @@ uint32_t SchemaSet::add_document(const std::string& uri, Json json) {
   return doc;
 }
 
+Loc SchemaSet::add(std::string_view schema) {
+  added_ = std::min(added_, documents_.size());
+  const uint32_t doc = add_document("", Json::parse(schema));
+  const uint32_t resource = resource_roots_.at(key_of(doc, 0));
+  resources_[resource].draft = Draft::k2020;
+  text_size_ += schema.size();
+  const std::size_t known = pending_.size();
+  scan(doc, 0, resource, kNoVisit, {});
+  pending_.resize(known);  // the references lead to what this scan has seen
+  return Loc{doc, 0, resource, dynamic_ ? push_scope(0, resource) : 0};
+}
+
 Draft SchemaSet::dialect_of(uint32_t doc, JsonRef node, Draft inherited, bool& validates) {
   const Json& j = *documents_[doc];
   const bool forced = doc == 0 && node == 0 && options_.force_draft;

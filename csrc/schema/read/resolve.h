@@ -50,6 +50,9 @@ class SchemaSet {
 
   const Json& json(const Loc& l) const { return *documents_[l.doc]; }
   Loc root() const { return root_; }
+  // A schema of the engine's own beside the document, with references into itself only.
+  Loc add(std::string_view schema);
+  bool added(const Loc& l) const { return l.doc >= added_; }
   Loc child(const Loc& parent, JsonRef node);
   Draft draft(const Loc& l) const { return resources_[l.resource].draft; }
   bool validates(const Loc& l) const { return resources_[l.resource].validates; }
@@ -129,6 +132,7 @@ class SchemaSet {
   SchemaOptions options_;
   const Documents* others_ = nullptr;
   std::vector<std::unique_ptr<Json>> documents_;
+  std::size_t added_ = static_cast<std::size_t>(-1);  // documents from here on were added
   std::vector<Resource> resources_;
   std::unordered_map<std::string, uint32_t> by_uri_;
   std::unordered_map<uint64_t, uint32_t> resource_roots_;  // (doc, node) -> resource, but document roots

@@ -12,7 +12,9 @@
 
 #include "base/error.h"
 #include "base/utf8.h"
+#include "schema/decide/unique.h"
 #include "schema/write/productions.h"
+#include "strings/json_spelling.h"
 
 namespace structgen {
 
@@ -33,18 +35,17 @@ namespace {
 
 constexpr std::size_t kListed = 500;  // names on offer that have an alternative each
 
-constexpr uint32_t all_but(Kind k) { return kAllKinds & ~kind_bit(k); }
-
 // A pattern that finds any of the texts.
-std::string finding(const std::vector<std::string>& texts) {
+std::string found_in(const std::vector<std::string>& texts, const std::vector<std::string>& more) {
   std::string out;
-  for (const std::string& t : texts) {
-    if (!out.empty()) out += '|';
-    for (char c : t) {
-      if (std::string_view("^$\\.*+?()[]{}|/").find(c) != std::string_view::npos) out += '\\';
-      out += c;
+  for (const std::vector<std::string>* some : {&texts, &more})
+    for (const std::string& t : *some) {
+      if (!out.empty()) out += '|';
+      for (char c : t) {
+        if (std::string_view("^$\\.*+?()[]{}|/").find(c) != std::string_view::npos) out += '\\';
+        out += c;
+      }
     }
-  }
   return out;
 }
 
@@ -62,27 +63,30 @@ uint32_t kinds(std::size_t written) {
 
 }  // namespace
 
-// The objects of the schema that can be written: their strings never hold the mark that ends them, nor their
-// keys what ends a key.
+// The objects of the schema that can be written. Their strings hold none of the texts that end one, and their
+// keys none of those that end a key; in a nested layout also where they lie deeper. A schema says so, because
+// only a schema can speak of every depth.
 FormulaId JsonProductions::arguments(FormulaId root, bool keys, bool values) {
   const ElementText& text = layout_.elements->text;
-  const auto found = [&](std::vector<std::string> texts) {
-    texts.insert(texts.end(), layout_.excludes.begin(), layout_.excludes.end());
-    return formulas_.atom(Op::kPattern, formulas_.intern_text(finding(texts)));
+  const auto finding = [&](const std::vector<std::string>& texts) {
+    return "\"pattern\": \"" + json_body(found_in(texts, layout_.excludes));
   };
-  const auto no_key = [&](FormulaId strings) {
-    return formulas_.all(formulas_.language(strings), FormulaSpace::no());
-  };
-  FormulaId out = formulas_.both(root, formulas_.types(kind_bit(Kind::kObject)));
-  free_ = text.quoted ? FormulaSpace::no() : formulas_.negate(found({text.close}));
-  const FormulaId raw = formulas_.either(formulas_.types(all_but(Kind::kString)), free_);
-  if (values && !text.quoted) out = formulas_.both(out, formulas_.all(formulas_.any_key(), raw));
-  if (keys && (!text.key_never.empty() || !layout_.excludes.empty()))
-    out = formulas_.both(out, no_key(found(text.key_never)));
+  std::string members, value = "\"not\": {\"type\": \"string\"";
+  if (keys && !(text.key_never.empty() && layout_.excludes.empty()))
+    members = ", \"propertyNames\": {\"not\": {" + finding(text.key_never) + "}";
   if (keys && !text.key_pattern.empty())
-    out = formulas_.both(
-        out, no_key(formulas_.negate(formulas_.atom(Op::kPattern, formulas_.intern_text(text.key_pattern)))));
-  return out;
+    members += (members.empty() ? ", \"propertyNames\": {" : ", ") + std::string("\"pattern\": \"") +
+               json_body(text.key_pattern);
+  if (!members.empty()) members += "}";
+  value += values && !text.quoted ? ", " + finding({text.close}) + "}" : ", \"not\": {}}";
+  const std::string every = members + ", \"additionalProperties\": {\"$ref\": \"#/$defs/value\"}";
+  if (text.nested) value += every + ", \"items\": {\"$ref\": \"#/$defs/value\"}";
+  const Loc written =
+      schemas_->add("{\"type\": \"object\"" + every + ", \"$defs\": {\"value\": {" + value + "}}}");
+  const Json& json = schemas_->json(written);
+  const JsonRef defined = json.find(json.find(written.node, "$defs"), "value");
+  free_ = solver_.restrict(lowering_.reference(schemas_->child(written, defined)), Kind::kString);
+  return formulas_.both(root, lowering_.reference(written));
 }
 
 // Why the schema has values, and none that can be written.
@@ -97,20 +101,63 @@ void JsonProductions::unwritable(FormulaId root) {
   throw Error(ErrorKind::kUnsatisfiableSchema, why).in(schemas_->pointer(schemas_->root()));
 }
 
-void JsonProductions::expand_arguments(const Rule& r, Alternatives& out) {
-  const RegexId blank = layout_.elements->marks.blank;
+// The members of an object between two marks, or the items of an array.
+void JsonProductions::add_inside(RegexId begin, Symbol inside, bool closes, bool more, RegexId end,
+                                 Alternatives& out) {
+  const ElementLayout& layout = *layout_.elements;
+  const auto mark = [](RegexId r, std::vector<Symbol>& to) {
+    if (r != RegexArena::epsilon()) to.push_back(Symbol::terminal(r));
+  };
+  std::vector<Symbol> sequence;
+  if (layout.text.bare && closes) {
+    mark(regexes_.cat(begin, end), sequence);
+    out.add(sequence);
+    sequence.clear();
+  }
+  if (layout.text.bare && !more) return;
+  mark(regexes_.cat(begin, layout.marks.blank), sequence);
+  sequence.push_back(inside);
+  mark(end, sequence);
+  out.add(sequence);
+}
+
+void JsonProductions::add_object(FormulaId objects, RegexId begin, RegexId end, Alternatives& out) {
   uint32_t more = kOrderBranches;
-  for_each_object(solver_.restrict(FormulaId{r.a}, Kind::kObject), more, [&](FormulaId p) {
+  for_each_object(objects, more, [&](FormulaId p) {
     if (!solver_.objects().productive(p)) return;
-    const Symbol members = call(kFirstMembers, solver_.objects().start(p).v, 0, 0);
-    if (blank == RegexArena::epsilon())
-      out.add({members});
-    else
-      out.add({Symbol::terminal(blank), members});
+    const ObjectId start = solver_.objects().start(p);
+    const Offers& offers = solver_.objects().offers(start);
+    add_inside(begin, call(kFirstMembers, start.v, 0, 0), offers.close, offers.any_key(), end, out);
   });
 }
 
-void JsonProductions::add_elements(const Rule& r, const Offers& offers, bool nearest, Alternatives& out) {
+void JsonProductions::add_array(FormulaId arrays, RegexId begin, RegexId end, Alternatives& out) {
+  for_each_branch(arrays, [&](FormulaId p) {
+    if (leads_on(p))
+      add_inside(begin, call(kFirstItems, p.v, 0, 0), solver_.closes(p), !solver_.item_cells(p).empty(), end,
+                 out);
+  });
+}
+
+void JsonProductions::expand_items(const Rule& r, Alternatives& out) {
+  const FormulaId p{r.a};
+  if (may_end(r)) out.add({});
+  for (const ItemCell& c : solver_.item_cells(p))
+    for_each_branch(c.rest, [&](FormulaId rest) {
+      if (leads_on(rest)) out.add({call(kItemElement, c.value.v, 0, 0), call(kItems, rest.v, 0, 0)});
+    });
+}
+
+// Whether an object or an array may end here. Where blanks stand between elements only, an empty one has no
+// blank and is written elsewhere.
+bool JsonProductions::may_end(const Rule& r) {
+  const bool first = r.kind == kFirstMembers || r.kind == kFirstItems;
+  if (first && layout_.elements->text.bare) return false;
+  if (r.kind == kFirstItems || r.kind == kItems) return solver_.closes(FormulaId{r.a});
+  return solver_.objects().offers(ObjectId{r.a}).close;
+}
+
+void JsonProductions::add_elements(const Rule& r, const Offers& offers, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
   const RegexId before = r.kind == kMembers ? regexes_.cat(marks.between, marks.before) : marks.before;
   const auto begin = [&](std::initializer_list<Symbol> rest) {
@@ -119,10 +166,7 @@ void JsonProductions::add_elements(const Rule& r, const Offers& offers, bool nea
     sequence.insert(sequence.end(), rest);
     out.add(sequence);
   };
-  if (offers.close) {
-    out.add({});
-    if (nearest) return;
-  }
+  if (may_end(r)) out.add({});
   const Plan& plan = solver_.objects().plan(solver_.objects().state(ObjectId{r.a}).plan);
   std::size_t count = 0;
   for (uint64_t w : offers.names) count += static_cast<std::size_t>(std::popcount(w));
@@ -156,9 +200,9 @@ std::string JsonProductions::key_of(std::string_view read) const {
   while (!key.empty()) {
     std::size_t length = 1;
     char c = key[0];
-    for (char plain : {'&', '"'}) {
+    for (char plain : {'&', '"', '<', '>'}) {
       const std::string mark = written(std::string_view(&plain, 1), *text.keys);
-      if (key.starts_with(mark)) {
+      if (mark.size() > 1 && key.starts_with(mark)) {
         c = plain;
         length = mark.size();
       }
@@ -169,42 +213,61 @@ std::string JsonProductions::key_of(std::string_view read) const {
   return out;
 }
 
-void JsonProductions::add_members(const std::vector<Objects::Step>& steps, bool nearest, Alternatives& out) {
+void JsonProductions::add_members(const std::vector<Objects::Step>& steps, std::string_view key, bool nearest,
+                                  Alternatives& out) {
+  const uint32_t name = layout_.elements->text.named_end ? formulas_.intern_text(key) : 0;
   for (const Objects::Step& step : nearest_steps(steps, nearest))
-    out.add({call(kElement, step.value.v, 0, 0), call(kMembers, step.next.v, 0, 0)});
+    out.add({call(kElement, step.value.v, name, 0), call(kMembers, step.next.v, 0, 0)});
 }
 
-// The value of a member, from behind its key to the next one.
+// What stands behind a value: the mark that closes its element, and blanks up to the next one.
+RegexId JsonProductions::behind(const Rule& r) {
+  const ElementMarks<RegexId>& marks = layout_.elements->marks;
+  const ElementText& text = layout_.elements->text;
+  if (r.kind == kItemElement)
+    return text.bare ? regexes_.cat(marks.item_close, marks.blank) : marks.item_close;
+  if (!text.named_end) return regexes_.cat(marks.close, marks.blank);
+  const RegexId parts[] = {marks.close, keys_->one(formulas_.text(r.b)), marks.middle, marks.blank};
+  return regexes_.cat(std::span<const RegexId>(parts));
+}
+
+// The value of a member, from behind its key to the next one; an item from its mark on.
 void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
   const ElementMarks<RegexId>& marks = layout_.elements->marks;
+  const ElementText& text = layout_.elements->text;
   const FormulaId v{r.a};
-  const RegexId close = regexes_.cat(marks.close, marks.blank);
+  const RegexId close = behind(r), around = text.bare ? RegexArena::epsilon() : marks.blank;
   std::vector<Symbol> sequence;
   const auto end = [&](RegexId mark) {
     if (mark != RegexArena::epsilon()) sequence.push_back(Symbol::terminal(mark));
     out.add(sequence);
   };
-  if (layout_.elements->text.quoted) {
+  if (text.quoted) {
     sequence.push_back(call(kValue, v.v, 0, 0));
     return end(close);
   }
-  const auto begin = [&](RegexId after) {
+  const auto begins = [&](Written kind) {
+    const RegexId after = marks.after[static_cast<std::size_t>(kind)];
+    return r.kind == kItemElement ? regexes_.cat(marks.item, after) : after;
+  };
+  const auto begin = [&](RegexId mark) {
     sequence.clear();
-    if (after != RegexArena::epsilon()) sequence.push_back(Symbol::terminal(after));
+    if (mark != RegexArena::epsilon()) sequence.push_back(Symbol::terminal(mark));
   };
   const FormulaId strings = solver_.restrict(v, Kind::kString);
   if (solver_.nonempty(formulas_.both(v, formulas_.types(kind_bit(Kind::kString))))) {
     RegexId texts = strings_->of(strings);
     // Every text without the mark is one that newlines were taken off.
-    if (layout_.elements->text.newlines && strings != free_) texts = within_newlines(regexes_, texts);
-    begin(marks.after[0]);
+    if (text.newlines && strings != free_) texts = within_newlines(regexes_, texts);
+    begin(begins(Written::kText));
     sequence.push_back(Symbol::terminal(regexes_.cat(texts, close)));
     out.add(sequence);
   }
-  for (std::size_t i = 1; i < kWritten; ++i) {
+  const Written last = text.nested ? Written::kNumber : Written::kObject;  // of those that are JSON
+  for (std::size_t i = 1; i <= static_cast<std::size_t>(last); ++i) {
     bool seen = false;
     uint32_t mask = 0;
-    for (std::size_t k = 1; k < kWritten; ++k)
+    for (std::size_t k = 1; k <= static_cast<std::size_t>(last); ++k)
       if (marks.after[k] == marks.after[i]) {
         seen = seen || k < i;
         mask |= kinds(k);
@@ -213,10 +276,13 @@ void JsonProductions::expand_element(const Rule& r, Alternatives& out) {
       continue;  // any text is taken as it is
     const FormulaId value = formulas_.both(v, formulas_.types(mask));
     if (!solver_.nonempty(value)) continue;
-    begin(regexes_.cat(marks.after[i], marks.blank));
+    begin(regexes_.cat(begins(static_cast<Written>(i)), around));
     sequence.push_back(call(kValue, value.v, 0, 0));
-    end(regexes_.cat(marks.blank, close));
+    end(regexes_.cat(around, close));
   }
+  if (!text.nested) return;
+  add_array(solver_.restrict(v, Kind::kArray), begins(Written::kArray), regexes_.cat(around, close), out);
+  add_object(solver_.restrict(v, Kind::kObject), begins(Written::kObject), close, out);
 }
 
 }  // namespace structgen

@@ -230,35 +230,47 @@ void JsonProductions::expand_rule(RuleId id, const Reading& reading, Alternative
     case kObjectFirst:
     case kObjectNext: expand_object(r, out); break;
     case kKeys: expand_keys(r, out); break;
-    case kArguments: expand_arguments(r, out); break;
+    case kArguments:
+      add_object(solver_.restrict(FormulaId{r.a}, Kind::kObject), RegexArena::epsilon(),
+                 RegexArena::epsilon(), out);
+      break;
     case kFirstMembers:
-    case kMembers: add_elements(r, solver_.objects().offers(ObjectId{r.a}), nearest, out); break;
-    case kNamedElement: add_members(solver_.objects().take_name(ObjectId{r.a}, r.b), nearest, out); break;
-    case kElement: expand_element(r, out); break;
+    case kMembers: add_elements(r, solver_.objects().offers(ObjectId{r.a}), out); break;
+    case kNamedElement: {
+      const Plan& plan = solver_.objects().plan(solver_.objects().state(ObjectId{r.a}).plan);
+      const std::string name = plan.texts[r.b];
+      add_members(solver_.objects().take_name(ObjectId{r.a}, r.b), name, nearest, out);
+      break;
+    }
+    case kElement:
+    case kItemElement: expand_element(r, out); break;
+    case kFirstItems:
+    case kItems: expand_items(r, out); break;
     case kChosen: expand_member(r, solver_.objects().take_name(ObjectId{r.a}, r.b), out, nearest); break;
     case kItem: expand_item(r, reading, out); break;
     case kNamed:
       expand_member(r, solver_.objects().take_name(ObjectId{r.a}, reading.label), out, nearest);
       break;
     case kListedElement: {
-      const ObjectState& s = solver_.objects().state(ObjectId{r.a});
-      if (reading.kind != Reading::kText)
+      if (reading.kind != Reading::kText) {
         out.add({Symbol::terminal(RegexArena::poison())});
-      else
-        add_members(solver_.objects().take_name(ObjectId{r.a},
-                                                solver_.objects().plan(s.plan).find(key_of(reading.text))),
-                    nearest, out);
+        break;
+      }
+      const std::string key = key_of(reading.text);
+      const Plan& plan = solver_.objects().plan(solver_.objects().state(ObjectId{r.a}).plan);
+      add_members(solver_.objects().take_name(ObjectId{r.a}, plan.find(key)), key, nearest, out);
       break;
     }
     case kFree:
     case kFreeElement: {
       std::vector<Objects::Step> steps;
-      if (!read_key(r, reading, steps))
+      const bool named = r.kind == kFreeElement && layout_.elements->text.named_end;
+      if ((named && reading.kind != Reading::kText) || !read_key(r, reading, steps))
         out.add({Symbol::terminal(RegexArena::poison())});
       else if (r.kind == kFree)
         expand_member(r, steps, out, nearest);
       else
-        add_members(steps, nearest, out);
+        add_members(steps, named ? key_of(reading.text) : "", nearest, out);
       break;
     }
   }
@@ -284,11 +296,10 @@ bool JsonProductions::read_key(const Rule& r, const Reading& reading, std::vecto
 void JsonProductions::expand_shortest(RuleId id, const Reading& reading, Alternatives& out) {
   const Rule r = rules_[id.v];
   if (r.kind == kMembers || r.kind == kFirstMembers) {
-    const bool close = solver_.objects().offers(ObjectId{r.a}).close;
-    Offers offers;
-    if (!close) offers = solver_.objects().useful(ObjectId{r.a});
-    offers.close = close;
-    return add_elements(r, offers, true, out);
+    if (may_end(r)) return out.add({});
+    add_elements(r, solver_.objects().useful(ObjectId{r.a}), out);
+    if (out.ends.empty()) add_elements(r, solver_.objects().offers(ObjectId{r.a}), out);
+    return;
   }
   if (r.kind != kKeys) return expand_rule(id, reading, out, true);
   const ObjectState& s = solver_.objects().state(ObjectId{r.a});
@@ -427,10 +438,8 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
     }
     if (pretty) {
       const Offers& offers = solver_.objects().offers(s);
-      bool more = !offers.classes.empty();
-      for (uint64_t w : offers.names) more = more || w != 0;
       if (offers.close) out.add({text("{}")});
-      if (more) out.add({text("{"), call(kObjectFirst, s.v, 0, depth)});
+      if (offers.any_key()) out.add({text("{"), call(kObjectFirst, s.v, 0, depth)});
     } else {
       out.add({open('{'), call(kObjectFirst, s.v, 0, depth)});
     }
@@ -537,9 +546,7 @@ void JsonProductions::expand_object(const Rule& r, Alternatives& out) {
   const bool first = r.kind == kObjectFirst, pretty = layout_.mode == JsonLayout::kPretty;
   const Offers& offers = solver_.objects().offers(ObjectId{r.a});
   if (offers.close && !(first && pretty)) out.add({close('}', r.depth, first)});
-  bool more = !offers.classes.empty();
-  for (uint64_t w : offers.names) more = more || w != 0;
-  if (!more) return;
+  if (!offers.any_key()) return;
   const Symbol keys = call(kKeys, r.a, 0, r.depth);
   if (!first)
     out.add({comma(r.depth, true), keys});

@@ -72,7 +72,10 @@ class JsonProductions : public Productions {
     kFirstMembers,   // a = object state: the elements
     kMembers,        // a = object state: the elements that are left, one being written
     kNamedElement,   // after the key of element b
-    kElement,        // a = formula: a value between the marks around it
+    kElement,        // a = formula: a value and the mark behind it, which may name the key: text b
+    kItemElement,    // a = formula: an item with its marks
+    kFirstItems,     // a = typed formula: the items of an array as elements
+    kItems,          // a = typed formula: those that are left
     kChosen,         // after the known name b
     kNamed,          // reader: a known name was written
     kFree,           // reader: a free key of class b was written
@@ -126,9 +129,15 @@ class JsonProductions : public Productions {
   // ---- elements.cc ----
   FormulaId arguments(FormulaId root, bool keys = true, bool values = true);
   [[noreturn]] void unwritable(FormulaId root);
-  void expand_arguments(const Rule& r, Alternatives& out);
-  void add_elements(const Rule& r, const Offers& offers, bool nearest, Alternatives& out);
-  void add_members(const std::vector<Objects::Step>& steps, bool nearest, Alternatives& out);
+  bool may_end(const Rule& r);
+  void add_elements(const Rule& r, const Offers& offers, Alternatives& out);
+  void add_members(const std::vector<Objects::Step>& steps, std::string_view key, bool nearest,
+                   Alternatives& out);
+  void add_inside(RegexId begin, Symbol inside, bool closes, bool more, RegexId end, Alternatives& out);
+  void add_object(FormulaId objects, RegexId begin, RegexId end, Alternatives& out);
+  void add_array(FormulaId arrays, RegexId begin, RegexId end, Alternatives& out);
+  void expand_items(const Rule& r, Alternatives& out);
+  RegexId behind(const Rule& r);
   void expand_element(const Rule& r, Alternatives& out);
   std::string key_of(std::string_view read) const;
   void for_each_branch(FormulaId p, const std::function<void(FormulaId)>& f);

@@ -1,24 +1,26 @@
-"""Arguments as one element each: how Qwen, GLM, MiniMax M2, DeepSeek, Kimi and Llama 4 models write a call.
+"""Arguments as elements: how models write a tool call that is not one JSON object.
 
-In: an object schema. Out: a node of a ``_core.GrammarBuilder``. A string stands as it is up to the mark that
-closes its element, any other value is JSON; in calls of Python strings are quoted, too. The schema is
-enforced as in JSON, every keyword of it; only the spelling of the outermost members is another. Cost: one
-node a mark.
+In: an object schema. Out: a node of a ``_core.GrammarBuilder``. A style is a row of ``STYLES``: what stands
+around a key, a value and an item. A string stands as it is up to the mark that closes its element, any other
+value is JSON; in nested styles objects and arrays are elements, too, and in calls of Python strings are
+quoted. The engine writes the schema like that and enforces every keyword of it, as in JSON
+(csrc/schema/write/elements.h). Cost: one node a mark.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from .. import _core
 from . import source
 
-__all__ = ["STYLES", "build"]
+__all__ = ["STYLES", "asks_for_unique_items", "build"]
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """A member is ``before KEY middle after VALUE close``.
+    """A member is ``before KEY middle after VALUE close``, an item ``item after VALUE item_close``.
 
     ``{kind}`` in `after` is one of `kinds`: what is written of texts, null, Booleans, numbers, arrays and
     objects. A line break at its beginning may be left out.
@@ -30,13 +32,24 @@ class Style:
     close: str
     kinds: tuple[str, str, str, str, str, str] = ("", "", "", "", "", "")
     key_never: tuple[str, ...] = ()  # what no key contains
-    entities: bool = False  # ``&amp;`` and ``&quot;`` in keys
+    key_pattern: str = ""  # what a key has to match, an ECMA pattern
+    entities: str = ""  # characters of keys that are written as ``&amp;``, ``&quot;`` and so on
     newlines: bool = False  # a reader takes one in front of a string and one behind it off
     between: str = ""  # from the second member on, in front of it
     python: bool = False  # strings are quoted, and constants are Python's
+    stop: str = ""  # what no string contains; empty: `close`
+    item: str = ""
+    item_close: str = ""  # empty: the style is not nested
+    named_end: bool = False  # behind `close` the key stands once more, and `middle`
+    bare: bool = False  # blanks stand between elements, and nowhere else
+
+    @property
+    def nested(self) -> bool:
+        return bool(self.item_close)
 
 
 _TEXT_OR_JSON = ("true", "false", "false", "false", "false", "false")
+_M3 = "]<]minimax[>["
 STYLES = {
     "python": Style("", "=", "", "", between=", ", python=True),
     "qwen_xml": Style("<parameter=", ">", "", "</parameter>", key_never=(">",), newlines=True),
@@ -65,9 +78,46 @@ STYLES = {
         '{kind}"<|sep|>',
         "<|close|>argument<|sep|>",
         kinds=("string", "null", "boolean", "number", "array", "object"),
-        entities=True,
+        entities='&"',
+    ),
+    "minimax_m3_xml": Style(
+        f"{_M3}<",
+        ">",
+        "",
+        f"{_M3}</",
+        key_pattern=r"^[^/>\0][^>\0]*$",
+        stop=_M3,
+        item=f"{_M3}<item>",
+        item_close=f"{_M3}</item>",
+        named_end=True,
+        bare=True,
+    ),
+    "cohere_xml": Style(
+        '<cofl:value name="',
+        '" type="',
+        '{kind}">',
+        "</cofl:value>",
+        kinds=("raw", "json", "json", "json", "list", "dict"),
+        key_pattern=r"^[^\0]+$",
+        entities='&"<>',
+        item='<cofl:value type="',
+        item_close="</cofl:value>",
     ),
 }
+
+
+def asks_for_unique_items(schema: Any) -> bool:
+    """Whether `uniqueItems` is true somewhere in a document. Items that are elements are not compared."""
+    todo = [schema]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, dict):
+            if part.get("uniqueItems") is True:
+                return True
+            todo += part.values()
+        elif isinstance(part, list):
+            todo += part
+    return False
 
 
 def build(
@@ -77,7 +127,7 @@ def build(
 
     Args:
         part: the schema's node, as ``b.json`` gives it.
-        key_pattern: what every key has to match, an ECMA pattern.
+        key_pattern: what every key has to match, an ECMA pattern; empty: what the style asks for.
         spell: a mark's node.
         blanks: at most so many stand between elements, and around a value that is JSON.
     """
@@ -94,13 +144,18 @@ def build(
         spell(style.middle),
         [after(kind) for kind in style.kinds],
         spell(style.close),
+        spell(style.item),
+        spell(style.item_close),
         b.repeat(b.chars([(9, 10), (13, 13), (32, 32)]), 0, blanks),
         spell(style.between),
         style.middle,
-        style.close,
+        style.stop or style.close,
         list(style.key_never),
         style.entities,
         style.newlines,
         style.python,
-        key_pattern,
+        key_pattern or style.key_pattern,
+        style.nested,
+        style.named_end,
+        style.bare,
     )
