@@ -476,6 +476,17 @@ def test_sets_whose_first_items_are_in_the_prefix(schema, prefix, suffix, right,
     middles_are(whole, prefix, suffix, right, wrong)
 
 
+def test_sets_within_sets_end_in_a_limit_and_not_in_the_stack():
+    def cut(depth: int) -> sg.CompiledGrammar:
+        schema = '{"type": "array", "uniqueItems": true, "items": ' * depth + "{}" + "}" * depth
+        return limited.json_schema(schema, whitespace="compact").infill("[" * depth + "1", "]" * depth)
+
+    limited = sg.Compiler(COMPILER.vocabulary, limits=sg.Limits(mask=300_000))
+    assert middle(cut(10), b",2") and not middle(cut(10), b",1")
+    with pytest.raises(errors.BudgetExceeded):
+        cut(3000)
+
+
 def test_masks_of_a_captured_literal_are_those_of_trials():
     """Behind `"a` a quote would end an item that leaves nothing for the `"]` to come."""
     schema = {"items": {"enum": ["a", None]}, "uniqueItems": True}

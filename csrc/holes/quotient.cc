@@ -437,6 +437,7 @@ void Quotient::add_crossing(const std::vector<Symbol>& before, RegexId r, Facts:
 // that began before the border. Each is told what was captured and the suffix up to it. A list a way.
 std::vector<std::vector<Symbol>> Quotient::behind(const Symbol* s, const Symbol* end, At at, uint32_t label,
                                                   uint32_t captures, At to) {
+  check_depth();
   std::vector<std::vector<Symbol>> out;
   if (captures == 0) {
     const bool before = std::exchange(unsure_, false);
