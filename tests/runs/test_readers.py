@@ -20,13 +20,10 @@ VOCABULARY = sg.Vocabulary.from_bytes([*(bytes([i]) for i in range(256)), b""], 
 def spent(reader: str, kind: str, size: int) -> float:
     texts, compile = readers.compilers()[reader]
     text = texts[kind](size)
-    best = float("inf")
-    for _ in range(3):
-        compiler = sg.Compiler(VOCABULARY)
-        start = time.process_time()
-        compile(compiler, text)
-        best = min(best, time.process_time() - start)
-    return best
+    compiler = sg.Compiler(VOCABULARY)
+    start = time.process_time()
+    compile(compiler, text)
+    return time.process_time() - start
 
 
 @pytest.mark.parametrize(
@@ -43,7 +40,13 @@ def spent(reader: str, kind: str, size: int) -> float:
 )
 def test_what_was_quadratic(reader: str, kind: str, size: int) -> None:
     sg.Compiler(VOCABULARY).lark('start: "a"')  # imports, tables
-    assert spent(reader, kind, 8 * size) < 20 * max(spent(reader, kind, size), 0.004)
+    small = large = float("inf")
+    for _ in range(8):  # the least of each: other programs only add to a time
+        small = min(small, spent(reader, kind, size))
+        large = min(large, spent(reader, kind, 8 * size))
+        if large < 20 * max(small, 0.004):
+            return
+    raise AssertionError(f"{large:.3f} s for eight times the text, {small:.3f} s for the text")
 
 
 def test_every_kind_of_text_is_read_or_refused() -> None:
