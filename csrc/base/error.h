@@ -75,29 +75,6 @@ class Error : public std::exception {
   bool for_the_caller_ = false;
 };
 
-// For questions that one of several answers decides: an answer that is too much to tell waits until the
-// others are there.
-class FirstLimit {
- public:
-  // f(), or `unsure` where it is too much to tell.
-  template <class T, class F>
-  T otherwise(T unsure, F&& f) {
-    try {
-      return f();
-    } catch (const Error& e) {
-      if (!e.is_limit()) throw;
-      if (!first_) first_ = std::current_exception();
-      return unsure;
-    }
-  }
-  void rethrow() const {
-    if (first_) std::rethrow_exception(first_);
-  }
-
- private:
-  std::exception_ptr first_;
-};
-
 [[noreturn]] inline void too_complex(const char* what) { throw Error(ErrorKind::kSchemaTooComplex, what); }
 
 }  // namespace structgen

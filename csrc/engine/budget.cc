@@ -53,6 +53,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/told.h"
 #include "base/work.h"
 
 namespace structgen {

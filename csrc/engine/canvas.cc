@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/fork.h"
+#include "base/told.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -90,13 +91,8 @@ template <class F>
 Verdict GrammarCanvas::told(F&& f) {
   std::lock_guard hold(grammar_->world().lock);
   const GrammarWork scope(*grammar_, nullptr, Task::kHoles, grammar_->mask_work());
-  try {
-    const Verdict out = f();
-    return out == Verdict::kNo && grammar_->narrowed() ? Verdict::kUnknown : out;
-  } catch (const Error& e) {
-    if (!e.is_limit()) throw;
-  }
-  return Verdict::kUnknown;
+  const Verdict out = structgen::told(f).value_or(Verdict::kUnknown);
+  return out == Verdict::kNo && grammar_->partial() ? Verdict::kUnknown : out;
 }
 
 Verdict GrammarCanvas::possible() {
@@ -135,12 +131,8 @@ bool GrammarCanvas::fill_row(int64_t slot, uint32_t* row) {
   const std::size_t i = checked(slot);
   std::lock_guard hold(grammar_->world().lock);
   const GrammarWork scope(*grammar_, nullptr, Task::kHoles, grammar_->mask_work());
-  try {
-    return canvas_->fill_row(i, row) && !grammar_->narrowed();
-  } catch (const Error& e) {  // what is in the row is right; some is missing
-    if (!e.is_limit()) throw;
-  }
-  return false;
+  // Where a limit is met, what is in the row is right; some is missing.
+  return structgen::told([&] { return canvas_->fill_row(i, row); }).value_or(false) && !grammar_->partial();
 }
 
 Verdict GrammarCanvas::complete(std::vector<TokenId>& out) {

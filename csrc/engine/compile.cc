@@ -71,7 +71,8 @@ std::size_t Compiler::total() const {
 std::size_t Compiler::retire(Grammar& grammar) {
   std::size_t bytes = grammar.published();
   World& world = grammar.world();
-  const Worlds& alike = current_[2 * world.regexes.subset() + (&world.regexes.spelling() == &kPlainJson)];
+  const Worlds& alike =
+      current_[2 * world.regexes.effort().omits() + (&world.regexes.spelling() == &kPlainJson)];
   const bool open = std::ranges::any_of(alike.open, [&](const auto& w) { return w.get() == &world; });
   if (grammar.retire() == 0 && !open) bytes += world.published.load(std::memory_order_relaxed);
   return bytes;
@@ -132,9 +133,9 @@ std::shared_ptr<Grammar> Compiler::json_schema(std::string_view schema, const Sc
   return grammar;
 }
 
-// What is left of a grammar of which something was left out.
+// Whether anything is left of a partial grammar.
 void Compiler::check_start(Grammar& grammar) {
-  if (!grammar.subset()) return;
+  if (!grammar.omits()) return;
   Parser& parser = grammar.epoch()->parser;
   if (!parser.state(grammar.start()).accepting && parser.live(grammar.start()).none())
     too_complex("everything in this schema is too large to decide exactly; nothing is left to allow");

@@ -92,9 +92,9 @@ class ComposedProductions : public Productions {
   bool asks_alike() const override {
     return std::ranges::any_of(parts_, [](const auto& part) { return part->asks_alike(); });
   }
-  uint64_t left_out() const override {
+  uint64_t omitted() const override {
     uint64_t out = 0;
-    for (const auto& p : parts_) out += p->left_out();
+    for (const auto& p : parts_) out += p->omitted();
     return out;
   }
   uint64_t needed_behind(RuleId rule) const override {

@@ -14,7 +14,7 @@ Grammar::Grammar(std::shared_ptr<World> world, std::unique_ptr<Productions> prod
       limited_(limited),
       mask_work_(mask_work) {
   open(0);
-  note_narrowing(world_->regexes.left_out());
+  note_omissions(world_->regexes.effort().omitted());
   publish();
   fresh_ = world_->published + published_all_;
   world_->kept.fetch_add(1, std::memory_order_relaxed);
@@ -28,12 +28,30 @@ void Grammar::publish() {
   world_->publish();
 }
 
-void Grammar::note_narrowing(uint64_t left_out) {
-  if (narrowed()) return;
-  if (productions_->inexact()) return narrow();
-  if (!subset()) return;
-  if (world_->regexes.left_out() != left_out || productions_->left_out() != 0 || epoch_->parser.narrowed())
-    narrowed_.store(true, std::memory_order_relaxed);
+void Grammar::note_omissions(uint64_t before) {
+  if (partial()) return;
+  if (productions_->inexact()) return note_partial();
+  if (!omits()) return;
+  if (world_->regexes.effort().omitted() != before || productions_->omitted() != 0 ||
+      epoch_->parser.omitted() != 0)
+    note_partial();
+}
+
+int64_t Grammar::reading_work(std::size_t bytes) const {
+  constexpr int64_t kByte = 200;
+  return std::min(Meter::kEndless, mask_work_ + kByte * static_cast<int64_t>(bytes));
+}
+
+Allowance Grammar::ending_work() const {
+  constexpr int64_t kTimes = 50, kLeast = 10'000'000;
+  const int64_t set = std::min(mask_work_, Meter::kEndless / kTimes);
+  return {omits() ? std::max(kTimes * set, kLeast) : kTimes * set, set};
+}
+
+Allowance Grammar::completion_work() const {
+  constexpr int64_t kMost = 10'000'000;
+  if (mask_work_ >= kMost) return mask_work_;
+  return {std::min(ending_work().units, kMost), mask_work_};
 }
 
 Grammar::~Grammar() {

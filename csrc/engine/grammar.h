@@ -102,12 +102,25 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   const std::shared_ptr<World>& shared_world() const { return world_; }
   int64_t mask_work() const { return mask_work_; }
   void set_mask_work(int64_t units) { mask_work_ = units; }  // before anyone else has the grammar
-  bool subset() const { return world_->regexes.subset(); }
-  // Something was left out of it, see Compiler: sticks.
-  bool narrowed() const { return narrowed_.load(std::memory_order_relaxed); }
-  // Under the world's lock. `left_out`: of the arena, before what was done for this grammar.
-  void note_narrowing(uint64_t left_out);
-  void narrow() { narrowed_.store(true, std::memory_order_relaxed); }
+  // See base/effort.h. Whether something may be omitted from it, and whether something was, which sticks.
+  bool omits() const { return world_->regexes.effort().omits(); }
+  bool partial() const { return partial_.load(std::memory_order_relaxed); }
+  bool subset() const { return omits(); }
+  bool narrowed() const { return partial(); }
+  void note_partial() { partial_.store(true, std::memory_order_relaxed); }
+  // Under the world's lock. `before`: the world's omissions before what was done for this grammar.
+  void note_omissions(uint64_t before);
+
+  // What the calls of a matcher may take beside mask_work(). To read what a row may have allowed: where the
+  // world omits, making the row may have taken more, too.
+  Allowance allowed_work() const { return omits() ? ending_work() : Allowance(mask_work_); }
+  // A long text takes more than a mask does.
+  int64_t reading_work(std::size_t bytes) const;
+  // The first completion of a grammar may take much more than a mask; what is learnt on the way stays. A text
+  // that was begun must not stop for it, however small the limit is.
+  Allowance ending_work() const;
+  // A completion that is asked for: a second, however often that the limit would allow, or the limit.
+  Allowance completion_work() const;
   const Vocabulary& vocabulary() const { return *world_->vocabulary; }
   std::vector<ReportEntry> report() const;
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -170,18 +183,24 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   std::atomic<std::size_t> published_all_{0};
   std::size_t fresh_ = 0;  // bytes of its world and itself when it was made
   std::atomic<bool> retired_{false};
-  std::atomic<bool> narrowed_{false};
+  std::atomic<bool> partial_{false};
   std::shared_ptr<Epoch> epoch_;
   std::shared_ptr<Clouds> clouds_;
   StateId start_;
 };
 
 // What a call may take whose work is done under the world's lock: units, and at every checkpoint of those the
-// memory. `epoch`: the matcher's; null: the grammar's.
+// memory. At its end the grammar is told whether something was omitted. `epoch`: the matcher's; null: the
+// grammar's.
 class GrammarWork {
  public:
   GrammarWork(Grammar& g, const std::shared_ptr<Epoch>* epoch, Task task, Allowance limit)
-      : grammar_(g), epoch_(epoch), scope_(task, limit, &look, this) {}
+      : grammar_(g),
+        epoch_(epoch),
+        omitted_(g.world().regexes.effort().omitted()),
+        scope_(task, limit, &look, this) {}
+  ~GrammarWork() { note(); }
+  void note() const { grammar_.note_omissions(omitted_); }
   GrammarWork(const GrammarWork&) = delete;
   GrammarWork& operator=(const GrammarWork&) = delete;
 
@@ -192,6 +211,7 @@ class GrammarWork {
   }
   Grammar& grammar_;
   const std::shared_ptr<Epoch>* const epoch_;
+  const uint64_t omitted_;
   const WorkScope scope_;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/told.h"
 #include "base/work.h"
 #include "holes/facts.h"
 #include "holes/product.h"
@@ -121,7 +122,7 @@ class Middles : public Productions {
   bool context_free() const override { return of().context_free(); }
   bool bordered() const override { return of().bordered(); }
   bool doubtful() const override { return of().doubtful(); }
-  uint64_t left_out() const override { return of().left_out(); }
+  uint64_t omitted() const override { return of().omitted(); }
   bool asks_alike() const override { return of().asks_alike(); }
   bool inexact() const override { return of().inexact(); }
   bool plain(RuleId rule) const override { return of().plain(rule); }
@@ -152,7 +153,7 @@ class Middles : public Productions {
       else if (next < 0 || parser.regexes().step(i.regex, static_cast<uint8_t>(next)) != RegexArena::empty())
         return Parser::dead();
     }
-    return left.size() == parser.state(s).n ? s : parser.subset(std::move(left), parser.state(s).accepting);
+    return left.size() == parser.state(s).n ? s : parser.of_items(std::move(left), parser.state(s).accepting);
   }
   bool inside_item(Parser& parser, const Item& i) const {
     CaptureId outer = i.capture;
@@ -213,7 +214,7 @@ Filling attempt(Grammar& g, const std::vector<Part>& parts) {
       return out;
     }
   }
-  out.verdict = any || unsure || g.narrowed() ? Verdict::kUnknown : Verdict::kNo;
+  out.verdict = any || unsure || g.partial() ? Verdict::kUnknown : Verdict::kNo;
   return out;
 }
 
@@ -289,7 +290,7 @@ std::shared_ptr<Grammar> conditioned(const std::shared_ptr<Grammar>& grammar,
                                        std::vector<const SchemaSet*>{}, grammar->mask_work(),
                                        grammar->warnings(), grammar->captures());
   if (grammar->groups()) out->set_groups(*grammar->groups());
-  if (grammar->narrowed()) out->narrow();
+  if (grammar->partial()) out->note_partial();
   if (out->start() == Parser::dead())
     throw Error(ErrorKind::kUnsatisfiableInfill, "no text of the grammar meets the condition")
         .in("condition");
@@ -309,12 +310,7 @@ Filling can_complete(const std::shared_ptr<Grammar>& grammar, std::vector<Part> 
   refuse_limits(*grammar);
   const auto answer = [&](const std::vector<Part>& of) {
     const GrammarWork scope(*grammar, nullptr, Task::kHoles, work_of(*grammar, bytes));
-    try {
-      return attempt(*grammar, of);
-    } catch (const Error& e) {
-      if (!e.is_limit()) throw;
-    }
-    return Filling{};
+    return told([&] { return attempt(*grammar, of); }).value_or(Filling{});
   };
   if (tokens > 0) {
     // n tokens are n bytes or more; where every byte is a token, n bytes are n tokens.

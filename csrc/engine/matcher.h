@@ -1,13 +1,12 @@
-// One sequence: the state after every token, so that rollback truncates and fork copies.
+// One text of one request: what its tokens lead to (engine/sequence.h), and what may come next.
 //
-// In: tokens or bytes. Out: accept or refuse, masks, forced text. Cost: accepting walks the token's bytes
-// through memoised steps (about 0.1 us); a known mask is one copy. A matcher belongs to one thread at a time.
-// What throws leaves the matcher as it was.
+// In: tokens or bytes. Out: accept or refuse, masks (engine/row_source.h), forced text. Cost: accepting walks
+// the token's bytes through memoised steps (about 0.1 us); a known mask is one copy. A matcher belongs to one
+// thread at a time. What throws leaves the matcher as it was.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,6 +18,8 @@
 #include "engine/captures.h"
 #include "engine/grammar.h"
 #include "engine/request.h"
+#include "engine/row_source.h"
+#include "engine/sequence.h"
 
 namespace structgen {
 
@@ -37,7 +38,7 @@ class Matcher {
   bool known(std::string_view bytes) const;
   void rollback(std::size_t n);  // throws kValue beyond the history
   void reset();
-  std::size_t history() const { return history_.size() - 1; }
+  std::size_t history() const { return sequence_.size(); }
   bool is_accepting() const;
   bool is_terminated() const { return terminated_ > 0; }
   // words() int32 words; within what is left of the request's tokens. Throws kUnsatisfiableBudget where it is
@@ -58,7 +59,7 @@ class Matcher {
   std::string shortest_completion();
   bool fill_row_fast(uint32_t* row);  // only when the mask is known: takes no lock
   // Of the mask filled last: false where tokens may be missing, because it was too much to tell of some.
-  bool mask_exact() const { return exact_ && !grammar_->narrowed(); }
+  bool mask_exact() const { return exact_ && !grammar_->partial(); }
   std::string forced_bytes(std::size_t limit = 4096);
   // The last tokens, at most `most`, back to the last step that was none of text.
   std::vector<TokenId> tail(std::size_t most) const;
@@ -73,68 +74,28 @@ class Matcher {
   const Grammar& grammar() const { return *grammar_; }
 
  private:
-  StateId current() const { return history_.back(); }
   bool ends(TokenId t) const { return own_ends_ ? own_ends_->has(t) : grammar_->vocabulary().is_eos(t); }
   std::size_t left() const { return request_tokens_ - std::min(request_tokens_, history()); }
-  bool plain_row_fast(uint32_t* row);
-  bool loose_within(std::size_t budget);  // whether it is known that no token is refused; takes no lock
-  void plain_row(uint32_t* row);
-  bool takes_part() const;
-  bool starved(const uint32_t* row) const;
-  bool by_text() const;
-  void keep_read(uint32_t* row);
-  void some_of_row(StateId s, uint32_t* row);
-  std::vector<StateId> ways();
-  bool take_way(const std::vector<StateId>& ways, const std::function<bool(StateId)>& f);
-  void part_of_row(uint32_t* row);
-  int64_t reading_work(std::size_t bytes) const;
-  Allowance ending_work() const;
-  Allowance completion_work() const;
-  Allowance allowed_work() const;
-  void row_by_bytes(uint32_t* row);  // whether or not tokens can finish what follows
-  bool row_within(uint32_t* row, std::size_t budget);
-  bool narrow_row(uint32_t* row, std::size_t budget, Allowance work);
-  bool walks(StateId& s, std::string_view bytes) const;  // false: a step is not known
-  void push(StateId s, TokenId t, std::string_view text);
-  StateId step(StateId s, uint8_t byte);
+  StateId current() const { return sequence_.current(); }
+  Epoch& epoch() const { return *sequence_.epoch(); }
+  void ended_row(uint32_t* row) const;
   StateId walk_text(StateId s, std::string_view bytes);
-  StateId walk_on(std::string_view bytes);
-  StateId walk(StateId s, std::string_view bytes);
-  bool vouched(TokenId t) const;
-  StateId walk_vouched(std::string_view bytes);
-  StateId accept_limited(TokenId t);  // dead where it is not allowed
-  bool spellable(StateId s);          // whether tokens can finish it
-  bool completable(StateId s);        // within the limits on tokens, if there are any
-  Budget budget();
+  bool completable(StateId s);  // within the limits on tokens, if there are any
   template <class F>
-  bool budgeted(const F& f);
-  bool keep_promise(uint32_t* row, std::size_t budget);
-  bool bounded_row(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget);
-  void measure();
-
-  void migrate();  // under the lock: takes this matcher's states into the grammar's current epoch
-  void refresh();  // under the lock: rotates and migrates where needed
+  bool take(std::string_view text, const F& push);
+  bool take(StateId s, TokenId t, std::string_view text);
+  Budget budget();  // the object of one call; under the lock
 
   std::shared_ptr<Grammar> grammar_;
-  std::shared_ptr<Epoch> epoch_;
-  std::vector<StateId> history_;  // [0] = start
-  std::vector<TokenId> tokens_;   // of each step; -1: bytes
-  std::string text_;              // what was read, and where each step ended: only where there are captures
+  const RowSource* rows_;
+  Sequence sequence_;
+  std::string text_;  // what was read, and where each step ended: only where there are captures
   std::vector<std::size_t> ends_;
   std::shared_ptr<const Ends> own_ends_;  // the request's; null: the vocabulary's
   std::size_t request_tokens_ = Request::kAny;
   bool goes_on_after_end_ = false;
-  // Under "subset" what may follow depends on the work that there was: tokens that were rolled back lead
-  // where they led before. The next one to be read is the last.
-  struct Undone {
-    TokenId token;
-    StateId before, after;
-  };
-  std::vector<Undone> undone_;
   std::size_t terminated_ = 0;  // entries at the end that are EOS or padding
   bool exact_ = true;           // see mask_exact()
-  bool stays_ = false;          // states are held by number: they are not moved to another epoch meanwhile
-  bool budgeted_ = false;       // a budget was asked for: of several ways those that end soon are taken
 };
 
 }  // namespace structgen

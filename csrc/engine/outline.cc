@@ -105,7 +105,7 @@ const std::vector<Outline::PlaceId>& Outline::places(StateId s) {
     if (!others.empty()) {
       std::sort(others.begin(), others.end());
       others.erase(std::unique(others.begin(), others.end()), others.end());
-      const StateId rest = parser_.subset(std::move(others), false);
+      const StateId rest = parser_.of_items(std::move(others), false);
       out.push_back(find(rest.v, rest, false));
     }
   }

@@ -6,6 +6,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
 
@@ -446,13 +447,11 @@ const std::vector<TokenId>* Clouds::ending(Id c) {
   if (!all.empty() && all.size() <= kFew) {
     std::vector<Item> items;
     for (const Entry& e : all) items.push_back({e.regex, e.stack, CaptureId{0}});
-    try {
-      const StateId s = parser_.make(items, false);
-      text = completion_.of(s);
-      found = !completion_.text_matters(s);
-    } catch (const Error& e) {
-      if (!e.is_limit()) throw;
-    }
+    found = told([&] {
+              const StateId s = parser_.make(items, false);
+              text = completion_.of(s);
+              return !completion_.text_matters(s);
+            }).value_or(false);
   }
   std::vector<TokenId> tokens;
   const TokenTrie& trie = vocabulary_.trie();

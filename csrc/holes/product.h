@@ -37,7 +37,7 @@ class Product : public Productions {
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
   bool restricted() const override { return lexed_ || base_.restricted(); }
   bool context_free() const override { return base_.context_free(); }
-  uint64_t left_out() const override { return base_.left_out(); }
+  uint64_t omitted() const override { return base_.omitted(); }
   bool asks_alike() const override { return base_.asks_alike(); }
   bool plain(RuleId) const override { return lexed_; }
   bool bordered() const override { return base_.bordered(); }

@@ -54,7 +54,7 @@ class Quotient : public Productions {
   std::span<const LexemePart> lexeme(uint32_t lexeme, uint32_t context) override;
   bool restricted() const override { return lexed_ || base_.restricted(); }
   bool context_free() const override { return base_.context_free(); }
-  uint64_t left_out() const override { return base_.left_out(); }
+  uint64_t omitted() const override { return base_.omitted(); }
   bool asks_alike() const override { return base_.asks_alike(); }
   bool plain(RuleId rule) const override {
     return rule.v % 2 == 0 ? base_.plain(RuleId{rule.v / 2}) : lexed_;

@@ -36,7 +36,7 @@ class Rest : public Productions {
   bool restricted() const override { return base_.restricted(); }
   bool context_free() const override { return base_.context_free(); }
   bool edged() const override { return base_.edged(); }
-  uint64_t left_out() const override { return base_.left_out() + parser_.narrowed(); }
+  uint64_t omitted() const override { return base_.omitted() + parser_.omitted(); }
   bool asks_alike() const override { return base_.asks_alike(); }
   bool compared(RuleId rule) const override { return rule.v % 2 == 0 && base_.compared(RuleId{rule.v / 2}); }
   bool compares(RuleId reader) const override {

@@ -41,6 +41,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
 
@@ -222,7 +223,7 @@ StateId MaskBuilder::blind(StateId s) {
     if (i.capture.v > 1) i.capture = CaptureArena::unknown();
     items.push_back(i);
   }
-  const StateId out = parser_.subset(std::move(items), parser_.state(s).accepting);
+  const StateId out = parser_.of_items(std::move(items), parser_.state(s).accepting);
   blind_.emplace(s.v, out);
   return out;
 }
@@ -573,7 +574,7 @@ const Mask* MaskBuilder::make(StateId s, bool keep) {
     return keep ? finish(s, nullptr, nullptr, removed, found.sure) : nullptr;
   }
   if (!narrow.empty() && !trie.leaf(0)) {
-    walk(0, parser_.subset(narrow, false), found);
+    walk(0, parser_.of_items(narrow, false), found);
     for (TokenId t : found.unsure)
       if (accepts(s, vocabulary_.bytes(t))) found.sure.push_back(t);
     found.unsure.clear();
@@ -651,18 +652,14 @@ void MaskBuilder::some(StateId s, uint32_t* row) {
     }
   const TokenTrie& trie = vocabulary_.trie();
   std::vector<std::pair<uint32_t, StateId>> level{{0, s}}, next;
-  std::exception_ptr stopped;
-  // f(); false where it was too much.
+  FirstLimit limit;
+  // f() with a share of the work; false where it was too much.
   const auto within = [&](auto&& f) {
     const WorkScope part(meter.task(), share_of_work());
-    try {
+    return limit.otherwise(false, [&] {
       f();
       return true;
-    } catch (const Error& e) {
-      if (!e.is_limit()) throw;
-      if (!stopped) stopped = std::current_exception();
-      return false;
-    }
+    });
   };
   while (!level.empty() && !(any && meter.exhausted())) {
     next.clear();
@@ -687,7 +684,7 @@ void MaskBuilder::some(StateId s, uint32_t* row) {
     std::swap(level, next);
   }
   if (any) return;
-  if (stopped) std::rethrow_exception(stopped);
+  limit.rethrow();
   throw Error(ErrorKind::kBudgetExceeded, "no token is known that may stand here");
 }
 

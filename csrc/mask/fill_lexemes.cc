@@ -106,7 +106,7 @@ void MaskBuilder::gather(uint32_t node, StateId s, Collected& out) {
       narrow.push_back(i);
     }
   }
-  if (!narrow.empty()) walk(node, parser_.subset(std::move(narrow), false), out);
+  if (!narrow.empty()) walk(node, parser_.of_items(std::move(narrow), false), out);
 }
 
 const Mask* MaskBuilder::gathered(StateId s) {

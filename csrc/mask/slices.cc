@@ -21,7 +21,7 @@
 // - `base` points to rows that are never freed before the world; trim() drops masks, not rows.
 // - `exits` or `left` say where the regex may end: nodes of the trie, or the exits of a run but for
 //   `blocked`.
-// - If a step was left out because it was too much to tell, the mask is `narrowed`, and whoever uses it is
+// - If a step was omitted (base/effort.h), the mask is `partial`, and whoever uses it is
 //   told.
 //
 // Costs. A run's mask: a look-up. A difference: at most kDifferenceBudget nodes. A whole walk: a millisecond
@@ -80,16 +80,16 @@ RunClass* Slices::run(RegexId element) {
 const TerminalMask& Slices::terminal(RegexId regex) {
   check_depth();
   if (const auto known = terminals_.find(regex.v); known != terminals_.end()) {
-    if (known->second->narrowed) regexes_.leave_out();
+    if (known->second->partial) regexes_.effort().omit();
     return *known->second;
   }
   auto mask = std::make_unique<TerminalMask>();
-  const uint64_t left_out = regexes_.left_out();
+  const uint64_t before = regexes_.effort().omitted();
   if (!run_terminal(regex, *mask) && !difference(regex, kDifferenceBudget[0], *mask) &&
       !contained(regex, *mask) && !shorter(regex, *mask) && !counted(regex, *mask) &&
       !difference(regex, kDifferenceBudget[1], *mask))
     whole(regex, *mask);
-  mask->narrowed = regexes_.left_out() != left_out;
+  mask->partial = regexes_.effort().omitted() != before;
   const std::size_t size = sizeof(TerminalMask) + 4 * (mask->added.capacity() + mask->removed.capacity() +
                                                        mask->exits.capacity() + mask->blocked.capacity());
   bytes_ += size;

@@ -29,7 +29,7 @@ struct TerminalMask {
   std::vector<TokenId> blocked;    // these tokens (sorted)
   static constexpr uint32_t kUnknown = 0xFFFFFFFFu;
   uint32_t slack = kUnknown;  // bytes that complete every text inside it, at most
-  bool narrowed = false;      // what was too much to tell is not in it
+  bool partial = false;       // something was omitted from it (base/effort.h)
 };
 
 // Tokens against a whole table of literals, read from the start: valid for every subset of the table.

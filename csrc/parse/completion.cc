@@ -4,6 +4,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/told.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -468,22 +469,15 @@ void Completion::begin_search() {
 
 uint32_t Completion::length(RuleId r) {
   begin_search();
-  try {
+  const auto search = [&] {
     const Ways found = rule(r, Reading{}, Alive::kClear);
     return found.empty() ? kNone : static_cast<uint32_t>(found[0].text.size());
-  } catch (const Error& e) {
-    if (!e.is_limit()) throw;
-    return kNone;
-  }
+  };
+  return told(search).value_or(kNone);
 }
 
 uint32_t Completion::length(RegexId r) {
-  try {
-    return static_cast<uint32_t>(shortest(r).size());
-  } catch (const Error& e) {
-    if (!e.is_limit()) throw;
-    return kNone;
-  }
+  return told([&] { return static_cast<uint32_t>(shortest(r).size()); }).value_or(kNone);
 }
 
 const std::string& Completion::of(StateId s) {

@@ -4,6 +4,8 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/told.h"
+#include "base/undo.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -142,12 +144,7 @@ template <class Id>
 uint32_t Lengths::searched(Id of) {
   constexpr int64_t kLeast = 1'000, kMost = 50'000;
   const WorkScope part(meter.task(), std::clamp(meter.left() / 8, kLeast, kMost));
-  try {
-    return std::min(kFar, completion_.length(of));
-  } catch (const Error& e) {
-    if (!e.is_limit()) throw;
-    return kFar;
-  }
+  return told([&] { return std::min(kFar, completion_.length(of)); }).value_or(kFar);
 }
 
 uint32_t Lengths::regex(RegexId r) {
@@ -278,29 +275,27 @@ uint32_t Lengths::rule(RuleId r, bool reader) {
   rules_.emplace(r.v, kOpen);
   const uint32_t before = met_open_;
   met_open_ = 0;
-  uint32_t out = kFar;
-  try {
+  Undo close([&] {
+    rules_.erase(r.v);
+    met_open_ = 0;
+  });
+  Told<uint32_t> bound = told([&] {
     Bound b;
     if (productions_.bound(r, b)) {
       uint32_t worst = 0;
       for (Symbol s : b.any) worst = std::max(worst, symbol(s));
-      out = sum(b.bytes, worst);
-      for (Symbol s : b.all) out = sum(out, symbol(s));
-    } else if (!reader) {
-      bool hard = false;
-      out = search(r, hard);
-      if (out >= kFar && hard && met_open_ == 0) out = searched(r);
+      uint32_t bytes = sum(b.bytes, worst);
+      for (Symbol s : b.all) bytes = sum(bytes, symbol(s));
+      return bytes;
     }
-  } catch (const Error& e) {
-    rules_.erase(r.v);
-    met_open_ = 0;
-    if (!e.is_limit()) throw;
-    out = kFar;
-  } catch (...) {
-    rules_.erase(r.v);
-    met_open_ = 0;
-    throw;
-  }
+    if (reader) return kFar;
+    bool hard = false;
+    const uint32_t bytes = search(r, hard);
+    return bytes >= kFar && hard && met_open_ == 0 ? searched(r) : bytes;
+  });
+  close.keep();
+  if (!bound) met_open_ = 0;
+  const uint32_t out = std::move(bound).value_or(kFar);
   // A bound that a rule in progress is part of is one; that there is none may be its fault.
   if (out < kFar || met_open_ == 0 || depth_ == 1)
     rules_[r.v] = out;

@@ -125,8 +125,8 @@ class Productions {
   virtual bool context_free() const { return false; }
   // Whether some terminals hold kEdge: a token has to begin there. Such a grammar limits tokens, too.
   virtual bool edged() const { return false; }
-  // How often something was left out because it was too much to tell; see RegexArena::subset().
-  virtual uint64_t left_out() const { return 0; }
+  // How often something was omitted because it was too much to tell; see base/effort.h.
+  virtual uint64_t omitted() const { return 0; }
   // Whether a text also ends where a terminal that is read next takes kEdge, without being an edge of tokens;
   // see holes/quotient.h.
   virtual bool bordered() const { return false; }

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/depth.h"
+#include "base/effort.h"
 #include "base/error.h"
+#include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
 
@@ -65,24 +67,22 @@ const Alternatives& Parser::expand(RuleId rule) {
   const auto it = expansions_.find(rule.v);
   if (it != expansions_.end()) return it->second;
   Alternatives alts;
-  const uint64_t left_out = left_out_;
+  const Omissions omissions(omitted_);
   expand(rule, Reading{}, alts);
-  if (left_out_ != left_out) return nothing_;
+  if (omissions.any()) return nothing_;
   return expansions_.emplace(rule.v, std::move(alts)).first->second;
 }
 
-// In an arena of subsets a rule that is too much has no alternatives, for the time being.
+// In a world that omits, a rule whose alternatives are too much to tell has none, for the time being.
 void Parser::expand(RuleId rule, const Reading& reading, Alternatives& out) {
-  if (!regexes_.subset()) return productions_.expand(rule, reading, out);
-  const WorkScope part(meter.task(), regexes_.share());
-  const uint64_t left_out = productions_.left_out();
-  try {
-    productions_.expand(rule, reading, out);
-    if (!out.ends.empty() || productions_.left_out() == left_out) return;
-  } catch (const Error& e) {
-    if (!e.is_limit()) throw;
-  }
-  ++left_out_;
+  const Effort& effort = regexes_.effort();
+  if (!effort.omits()) return productions_.expand(rule, reading, out);
+  const WorkScope part(meter.task(), effort.share());
+  const uint64_t before = productions_.omitted();
+  if (told([&] { productions_.expand(rule, reading, out); }) &&
+      (!out.ends.empty() || productions_.omitted() == before))
+    return;
+  ++omitted_;
   out = {};
 }
 
@@ -93,8 +93,8 @@ template <class F>
 StateId Parser::fed(F&& make) {
   if (const std::optional<StateId> made = make()) return *made;
   forget_starved();
-  if (!regexes_.insists()) {
-    const Undo back([this, before = regexes_.insist(true)] { regexes_.insist(before); });
+  if (!regexes_.effort().again()) {
+    const LookAgain more(regexes_.effort());
     if (const std::optional<StateId> made = make()) return *made;
     forget_starved();
   }
@@ -202,7 +202,7 @@ void Parser::close(StackId stack, CaptureId capture, const Reading& reading, Fro
 }
 
 void Parser::merge(const Frontier& from, Frontier& out) {
-  left_out_ += from.starved;
+  omitted_ += from.starved;
   out.items.insert(out.items.end(), from.items.begin(), from.items.end());
   out.lexemes.insert(out.lexemes.end(), from.lexemes.begin(), from.lexemes.end());
   out.accepting = out.accepting || from.accepting;
@@ -304,9 +304,9 @@ const Parser::Frontier& Parser::frontier(StackId stack) {
         continue;
       }
       Frontier f;
-      const uint64_t left_out = left_out_;
+      const Omissions omissions(omitted_);
       if (build_frontier(at, f, missing)) {
-        f.starved = f.empty() && left_out_ != left_out;
+        f.starved = f.empty() && omissions.any();
         if (f.starved) starved_.push_back(at);
         frontiers_.emplace(at.v, std::move(f));
         todo.pop_back();
@@ -399,7 +399,7 @@ StateId Parser::at_edge(StateId s) {
   StateId to = s;
   for (uint32_t n = 0; n < kMaxEdges && (to = step(to, kEdge)) != dead(); ++n)
     all.insert(all.end(), items(to).begin(), items(to).end());
-  const StateId out = subset(std::move(all), state(s).accepting);
+  const StateId out = of_items(std::move(all), state(s).accepting);
   edges_.emplace(s.v, out.v);
   return out;
 }
@@ -441,7 +441,7 @@ StateId Parser::make(std::span<const Item> items, bool accepting) {
   return intern(f.items, f.accepting);
 }
 
-StateId Parser::subset(std::vector<Item> items, bool accepting) {
+StateId Parser::of_items(std::vector<Item> items, bool accepting) {
   normalise(items);
   return intern(items, accepting);
 }
@@ -458,7 +458,7 @@ StateId Parser::one_way(StateId s, std::size_t item, const std::function<std::si
   }
   only.stack = stacks_.push(std::span<const Symbol>(tops), StackArena::end());
   if (!alive_.stack(only.stack)) return dead();
-  return subset({only}, state(s).accepting);
+  return of_items({only}, state(s).accepting);
 }
 
 StateId Parser::continuation(StackId stack, CaptureId capture) {
@@ -466,11 +466,11 @@ StateId Parser::continuation(StackId stack, CaptureId capture) {
 }
 
 std::optional<StateId> Parser::continued(StackId stack, CaptureId capture) {
-  const uint64_t left_out = left_out_;
+  const Omissions omissions(omitted_);
   if (capture.v == 0) {
     const Frontier& known = frontier(stack);
-    left_out_ += known.starved;
-    if (known.empty() && left_out_ != left_out) return std::nullopt;
+    omitted_ += known.starved;
+    if (known.empty() && omissions.any()) return std::nullopt;
     if (known.lexemes.empty()) return intern(known.items, known.accepting);
     Frontier f = known;
     normalise(f.items);
@@ -479,7 +479,7 @@ std::optional<StateId> Parser::continued(StackId stack, CaptureId capture) {
   Frontier f;
   depth_ = 0;
   close(stack, capture, Reading{}, f);
-  if (f.empty() && left_out_ != left_out) return std::nullopt;
+  if (f.empty() && omissions.any()) return std::nullopt;
   normalise(f.items);
   return intern(f.items, f.accepting);
 }
@@ -507,7 +507,7 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
   const std::span<const Item> from = items(s);
   charge(2 + 2 * static_cast<int64_t>(from.size()));
   Frontier f = borrow();
-  const uint64_t left_out = left_out_;
+  const Omissions omissions(omitted_);
   SmallVector<StackId, 4> starved;
   depth_ = 0;
   for (const Item& i : from) {
@@ -526,7 +526,7 @@ std::optional<StateId> Parser::stepped(StateId s, uint8_t byte) {
       add_item(d, i.stack, capture, f);
     }
   }
-  if (left_out_ != left_out && !f.accepting && f.lexemes.empty() &&
+  if (omissions.any() && !f.accepting && f.lexemes.empty() &&
       std::ranges::all_of(f.items, [&](const Item& i) {  // blanks before nothing are nothing
         return std::ranges::find(starved, i.stack) != starved.end();
       }))
@@ -570,11 +570,11 @@ StateId Parser::step(StateId s, uint8_t byte) {
   return out;
 }
 
-StateId Parser::vouched_step(StateId s, uint8_t byte) {
+StateId Parser::trusting_step(StateId s, uint8_t byte) {
   if (const StateId known = step(s, byte); known != dead() || s == dead()) return known;
   StateId out;
   {
-    const Undo back([this, before = regexes_.vouch(true)] { regexes_.vouch(before); });
+    const Trust trust(regexes_.effort());
     out = step_uncached(s, byte);
   }
   if (out == dead()) return out;
@@ -613,7 +613,7 @@ StateId Parser::limited(StateId s, bool begin) {
     i.stack = begin ? limits_.begin_token(i.stack) : limits_.without(i.stack);
     if (i.stack != StackArena::none()) out.push_back(i);
   }
-  const StateId to = subset(std::move(out), state(s).accepting);
+  const StateId to = of_items(std::move(out), state(s).accepting);
   limited_.emplace(key, to.v);
   return to;
 }

@@ -82,14 +82,14 @@ class Parser {
     return StateId{next[st.classes->of[byte]].load(std::memory_order_acquire)};
   }
   StateId step(StateId s, uint8_t byte);
-  // The same where it leads nowhere by what was left out, though a mask allows it (RegexArena::vouch).
-  StateId vouched_step(StateId s, uint8_t byte);
+  // The same where it leads nowhere because something was omitted, though a mask allows it.
+  StateId trusting_step(StateId s, uint8_t byte);
   const ByteSet& live(StateId s);
 
   // The state of exactly these items (closed under nullable terminals).
   StateId make(std::span<const Item> items, bool accepting);
   // The state of these items as they are, taken from a state that was closed already.
-  StateId subset(std::vector<Item> items, bool accepting);
+  StateId of_items(std::vector<Item> items, bool accepting);
   // One way to read on: one of the items of s above one stack of its set, that of the entries that
   // `choose(stack)` names. A subset of what s allows, for states whose ways are too many; dead() where it
   // cannot be completed.
@@ -105,8 +105,9 @@ class Parser {
   bool edged() const { return edged_; }
   // Whether a regex stands where a text may end, and for no byte of it (Productions::bordered).
   bool marks(RegexId r) { return marked_ && !edged_ && r == regexes_.byte(kEdge); }
-  bool marked() const { return marked_; }           // kEdge is read at edges, or where a text may end
-  bool narrowed() const { return left_out_ != 0; }  // a rule was too much and left out
+  bool marked() const { return marked_; }  // kEdge is read at edges, or where a text may end
+  // How often the alternatives of a rule were omitted (base/effort.h).
+  uint64_t omitted() const { return omitted_; }
   StateId without_limits(StateId s) { return limited(s, false); }
   uint32_t least_limit(StateId s);
   StackLimits& limits() { return limits_; }
@@ -197,8 +198,8 @@ class Parser {
   std::vector<uint32_t> visited_;
   uint32_t visit_ = 0;
   uint32_t depth_ = 0;
-  uint32_t nested_ = 0;    // frontiers that are being built
-  uint64_t left_out_ = 0;  // rules and stacks of which nothing is known that may follow
+  uint32_t nested_ = 0;   // frontiers that are being built
+  uint64_t omitted_ = 0;  // rules and stacks of which nothing is known that may follow
   std::vector<StackId> starved_;
   const Alternatives nothing_;
 };

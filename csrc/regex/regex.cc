@@ -63,8 +63,8 @@ uint32_t add_counts(uint32_t a, uint32_t b) {
 }
 }  // namespace
 
-RegexArena::RegexArena(const Spelling& spelling, bool subset)
-    : spelling_(spelling), subset_(subset), tables_(spelling.literals) {
+RegexArena::RegexArena(const Spelling& spelling, bool omits)
+    : spelling_(spelling), effort_(omits), tables_(spelling.literals) {
   nodes_.emplace_back();  // empty
   nodes_[0].finite = true;
   nodes_[0].after = RegexNode::kEvery;
@@ -812,7 +812,7 @@ RegexId RegexArena::next(RegexId r, uint8_t b) {
   }
   uint32_t& slot = n.next[c.of[b]];
   if (slot != kUnknownNext) {
-    if (subset_ && nodes_[slot].emptiness == kEmpty) slot = empty().v;  // found out since
+    if (effort_.omits() && nodes_[slot].emptiness == kEmpty) slot = empty().v;  // found out since
     return RegexId{slot};
   }
   RegexId d = derive(r, c.rep[c.of[b]]);
@@ -856,7 +856,7 @@ const ByteSet& RegexArena::live(RegexId r) {
 }
 
 ByteSet RegexArena::steps(RegexId r) {
-  if (!subset_ || !nodes_[r.v].boolean || plainly_infinite(r)) return live(r);
+  if (!effort_.omits() || !nodes_[r.v].boolean || plainly_infinite(r)) return live(r);
   const ClassMap& c = classes(r);
   bool alive[256];
   for (uint16_t i = 0; i < c.n; ++i) alive[i] = step(r, c.rep[i]) != empty();

@@ -22,6 +22,7 @@
 
 #include "base/arena.h"
 #include "base/bitset.h"
+#include "base/effort.h"
 #include "base/flat_map.h"
 #include "base/ids.h"
 #include "base/intern.h"
@@ -112,10 +113,11 @@ class RegexArena {
  public:
   // `spelling`: of its literal sets; languages of texts in it have a normal form of their own. The program
   // keeps it. One an arena, so that all strings share their nodes.
-  // subset: a language whose emptiness is too much to tell is no error: step() leaves it out.
-  explicit RegexArena(const Spelling& spelling = kUtf8, bool subset = false);
+  // `omits`: where the emptiness of a language is too much to tell, step() omits it (base/effort.h).
+  explicit RegexArena(const Spelling& spelling = kUtf8, bool omits = false);
   const Spelling& spelling() const { return spelling_; }
-  bool subset() const { return subset_; }
+  Effort& effort() { return effort_; }
+  const Effort& effort() const { return effort_; }
   RegexArena(const RegexArena&) = delete;
   RegexArena& operator=(const RegexArena&) = delete;
 
@@ -178,37 +180,24 @@ class RegexArena {
   // ---- questions ----
   const RegexNode& node(RegexId r) const { return nodes_[r.v]; }
   bool nullable(RegexId r) const { return nodes_[r.v].nullable; }
-  // The derivative; empty() exactly where no continuation exists. In an arena of subsets also what is
-  // undecided(), because under a complement less would be more.
+  // The derivative; empty() exactly where no continuation exists. An arena that omits answers with what is
+  // undecided(), too: under a complement less would be more.
   RegexId next(RegexId r, uint8_t b);
   // The same, and empty() where it is too much to tell: for what a text goes on with. What step() leads to
   // has a byte to step on, or can end.
   RegexId step(RegexId r, uint8_t b) {
     const RegexId d = next(r, b);
-    if (!subset_) return d;
-    if (!undecided(d) || has_known_text(d)) return d;
-    if (vouched_ || insists_) {
+    if (!effort_.omits() || !undecided(d) || has_known_text(d)) return d;
+    if (effort_.again() || effort_.trusts()) {
       const bool none = settled_empty(d);
-      if (!none && (vouched_ || !undecided(d))) return d;
+      if (!none && (effort_.trusts() || !undecided(d))) return d;
     }
-    leave_out();
+    effort_.omit();
     return empty();
   }
-  // Meanwhile step() leads on where a mask said that it does: what is undecided is looked at again with the
-  // work at hand, and taken at the mask's word where that is too little. Returns what it was before.
-  bool vouch(bool on) { return std::exchange(vouched_, on); }
-  // Meanwhile what was too much to tell is looked at again, and a part may take most of the work that is
-  // left: for a text that could not go on otherwise. Returns what it was before.
-  bool insist(bool on) { return std::exchange(insists_, on); }
-  bool insists() const { return insists_; }
-  // What one of several decisions may take; see share_of_work().
-  int64_t share() const { return insists_ ? most_of_work() : share_of_work(); }
-  // How often something was left out so far, by step() or whoever remembers that it was.
-  uint64_t left_out() const { return left_out_; }
-  void leave_out() { ++left_out_; }
-  // Too much to tell: is_empty() throws, again and again.
+  // It is too much to tell whether r has a text: is_empty() throws, again and again.
   bool undecided(RegexId r) const { return nodes_[r.v].emptiness == kUndecided; }
-  // is_empty(), but false and undecided() where it is too much to tell in an arena of subsets.
+  // is_empty(), but false and undecided() where it is too much to tell in an arena that omits.
   bool judged_empty(RegexId r);
   RegexId run(RegexId r, std::string_view text);
   RegexId walk(RegexId r, std::string_view text);  // by step()
@@ -266,8 +255,8 @@ class RegexArena {
   bool all_bodies(RegexId r) const;  // every text of the spelling, with its end
   bool has_short_text(RegexId r);
   void short_texts(RegexId r, uint32_t& left, std::vector<std::string>& out);
-  enum class Told : uint8_t { kNo, kYes, kUnknown };
-  Told holds(RegexId r, std::string_view text, uint32_t& left);
+  enum class Holds : uint8_t { kNo, kYes, kUnknown };
+  Holds holds(RegexId r, std::string_view text, uint32_t& left);
   bool plainly_infinite(RegexId r) const;
 
   StableVector<RegexNode, 10> nodes_;
@@ -278,9 +267,7 @@ class RegexArena {
   StableVector<LiteralSet> sets_of_literals_;
   InternTable literals_index_;
   const Spelling& spelling_;
-  const bool subset_;
-  bool vouched_ = false, insists_ = false;
-  uint64_t left_out_ = 0;
+  Effort effort_;
   LiteralTables tables_;
   std::vector<std::unique_ptr<LazyLanguage>> lazies_;
   ClassMaps class_maps_;

@@ -12,6 +12,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/told.h"
 #include "base/work.h"
 #include "regex/regex.h"
 
@@ -38,7 +39,7 @@ bool RegexArena::is_empty(RegexId r) {
     nodes_[r.v].emptiness = 2;
     return false;
   }
-  if (n.emptiness == kUndecided && !insists_) too_complex(kTooLarge);
+  if (n.emptiness == kUndecided && !effort_.again()) too_complex(kTooLarge);
   if (n.lazy) return search_empty(r);
   bool result = false;
   switch (n.kind) {
@@ -88,16 +89,12 @@ bool RegexArena::has_lazy_text(RegexId r) {
 }
 
 bool RegexArena::judged_empty(RegexId r) {
-  if (!subset_) return is_empty(r);
-  if (undecided(r) && !insists_ && !has_known_text(r)) return false;
-  const WorkScope part(meter.task(), share());
-  try {
-    return is_empty(r);
-  } catch (const Error& e) {
-    if (!e.is_limit()) throw;
-  }
-  if (nodes_[r.v].emptiness == 0) nodes_[r.v].emptiness = kUndecided;
-  return false;
+  if (!effort_.omits()) return is_empty(r);
+  if (undecided(r) && !effort_.again() && !has_known_text(r)) return false;
+  const WorkScope part(meter.task(), effort_.share());
+  Told<bool> answer = told([&] { return is_empty(r); });
+  if (!answer && nodes_[r.v].emptiness == 0) nodes_[r.v].emptiness = kUndecided;
+  return std::move(answer).value_or(false);
 }
 
 // What was undecided, with more work; false where it stays so.
@@ -146,10 +143,10 @@ bool RegexArena::has_short_text(RegexId r) {
   short_texts(r, left, texts);
   const auto found = std::ranges::find_if(texts, [&](const std::string& text) {
     left = kParts;
-    return holds(r, text, left) == Told::kYes;
+    return holds(r, text, left) == Holds::kYes;
   });
   if (found == texts.end()) return false;
-  return !subset_ || promise(r, *found);
+  return !effort_.omits() || promise(r, *found);
 }
 
 // Texts of the parts that are neither & nor ~ themselves: of an intersection the one that takes longest, of
@@ -200,23 +197,23 @@ void RegexArena::short_texts(RegexId r, uint32_t& left, std::vector<std::string>
 }
 
 // Told part by part, or not at all.
-RegexArena::Told RegexArena::holds(RegexId r, std::string_view text, uint32_t& left) {
+RegexArena::Holds RegexArena::holds(RegexId r, std::string_view text, uint32_t& left) {
   check_depth();
   const RegexNode& n = nodes_[r.v];
-  if (n.lazy || left == 0) return Told::kUnknown;
+  if (n.lazy || left == 0) return Holds::kUnknown;
   --left;
-  if (!n.boolean) return nodes_[run(r, text).v].nullable ? Told::kYes : Told::kNo;
+  if (!n.boolean) return nodes_[run(r, text).v].nullable ? Holds::kYes : Holds::kNo;
   if (n.kind == RegexKind::kNot) {
-    const Told inner = holds(RegexId{n.a}, text, left);
-    return inner == Told::kUnknown ? inner : inner == Told::kYes ? Told::kNo : Told::kYes;
+    const Holds inner = holds(RegexId{n.a}, text, left);
+    return inner == Holds::kUnknown ? inner : inner == Holds::kYes ? Holds::kNo : Holds::kYes;
   }
-  if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kAlt) return Told::kUnknown;
-  const Told deciding = n.kind == RegexKind::kAnd ? Told::kNo : Told::kYes;
-  Told out = n.kind == RegexKind::kAnd ? Told::kYes : Told::kNo;
+  if (n.kind != RegexKind::kAnd && n.kind != RegexKind::kAlt) return Holds::kUnknown;
+  const Holds deciding = n.kind == RegexKind::kAnd ? Holds::kNo : Holds::kYes;
+  Holds out = n.kind == RegexKind::kAnd ? Holds::kYes : Holds::kNo;
   for (const uint32_t k : std::span(n.kids, n.n)) {
-    const Told part = holds(RegexId{k}, text, left);
+    const Holds part = holds(RegexId{k}, text, left);
     if (part == deciding) return part;
-    if (part == Told::kUnknown) out = part;
+    if (part == Holds::kUnknown) out = part;
   }
   return out;
 }
@@ -327,7 +324,7 @@ bool RegexArena::search_empty(RegexId start) {
       if (n.nullable || (!n.boolean && d != empty()) || n.emptiness == 2) return found(at);
       if (d == empty() || n.emptiness == 1) continue;
       if (has_known_text(d) || has_lazy_text(d)) return found(at);
-      if (n.emptiness == kUndecided && !insists_) {
+      if (n.emptiness == kUndecided && !effort_.again()) {
         unsure = true;
         continue;
       }
@@ -423,7 +420,7 @@ bool RegexArena::enumerate(RegexId r, uint32_t limit, std::vector<std::string>& 
     f.byte = b;
     const RegexId d = next(f.id, static_cast<uint8_t>(b));
     if (undecided(d)) {
-      if (insists_ && settled_empty(d)) continue;
+      if (effort_.again() && settled_empty(d)) continue;
       if (undecided(d)) too_complex(kTooLarge);
     }
     if (d == empty()) continue;
@@ -600,7 +597,7 @@ bool RegexArena::witness(RegexId r, std::string& out) {
       if (!nodes_[at.id].nullable) out += rest->second;
       return true;
     }
-    if (reached.size() > (subset_ ? kWitnessBudget : kEmptinessBudget)) return near_witness(r, out);
+    if (reached.size() > (effort_.omits() ? kWitnessBudget : kEmptinessBudget)) return near_witness(r, out);
     const ClassMap& c = classes(RegexId{at.id});
     charge(1 + c.n / 4);
     for (uint16_t k = 0; k < c.n; ++k) {

@@ -40,6 +40,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/told.h"
 #include "base/utf8.h"
 #include "base/work.h"
 #include "regex/charset.h"
@@ -80,7 +81,7 @@ uint64_t Objects::remaining(const Plan& plan, uint32_t cls, const Bits& taken) c
   const KeyClass& c = plan.classes[cls];
   if (c.keys == kEndless) return kEndless;
   const uint64_t left = c.keys - (taken.empty() ? 0 : std::min(c.keys, taken[cls]));
-  if (left == 0 && !c.exact && !solver_.subset())
+  if (left == 0 && !c.exact && !solver_.effort().omits())
     throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
   return left;
 }
@@ -267,7 +268,7 @@ bool Objects::take_alike(PlanId plan_id, FormulaId& p, Gone& gone, FormulaId lit
     p = others;
     return true;
   }
-  if (!exact && !solver_.subset())
+  if (!exact && !solver_.effort().omits())
     throw Error(ErrorKind::kSchemaTooComplex, "too many keys of one pattern to count them");
   dead = !more;
   if (supply == 0) return dead;
@@ -384,9 +385,9 @@ ObjectId Objects::start(FormulaId p) {
 const std::vector<Cell>& Objects::name_cells(ObjectId s, uint32_t name) {
   const uint64_t key = (static_cast<uint64_t>(s.v) << 32) | name;
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
-  const uint64_t left_out = solver_.left_out();
+  const Omissions omissions(solver_.omitted());
   std::vector<Cell> cells = split_name(s, name, false);
-  solver_.refuse_starved(cells.empty(), left_out);
+  refuse_starved(cells.empty(), omissions);
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
@@ -400,7 +401,7 @@ std::vector<Cell> Objects::split_name(ObjectId s, uint32_t name, bool first) {
   Solver::Judges judge = judges(
       st.plan, [&](FormulaId rest) { return found = (first && found) || search(st.plan, rest, next); });
   if (first) judge.enough = &found;
-  judge.leave_out = true;
+  judge.omits = true;
   std::vector<Cell> cells;
   solver_.split(d, plan.value[name], judge, cells);
   return cells;
@@ -418,16 +419,16 @@ const std::vector<Cell>& Objects::free_cells(ObjectId s, uint32_t cls) {
   Plan& plan = plans_[st.plan];
   const uint64_t key = (static_cast<uint64_t>(s.v) << 32) | (plan.names.size() + cls);
   if (const auto it = cells_.find(key); it != cells_.end()) return it->second;
-  const uint64_t left_out = solver_.left_out();
+  const Omissions omissions(solver_.omitted());
   Gone next = gone(st);
   std::vector<Cell> cells;
   if (remaining(plan, cls, next.taken) > 0) {
     take_one(plan, cls, next.taken);
     Solver::Judges judge = judges(st.plan, [&](FormulaId rest) { return search(st.plan, rest, next); });
-    judge.leave_out = true;
+    judge.omits = true;
     solver_.split(plans_.derive(plan, st.rest, kNoName, cls), plans_.class_value(plan, cls), judge, cells);
   }
-  solver_.refuse_starved(cells.empty(), left_out);
+  refuse_starved(cells.empty(), omissions);
   return cells_.emplace(key, std::move(cells)).first->second;
 }
 
@@ -451,7 +452,7 @@ bool Objects::may_write(ObjectId s, const Parts& parts, uint32_t name, const Bit
     return found = (!others_open && solver_.closes(rest)) || possible(st.plan, left, then);
   });
   judge.enough = &found;
-  judge.leave_out = true;
+  judge.omits = true;
   const FormulaId d = formulas_.all_of(changed);
   if (!(formulas_[d].has & kHasVal)) return d != FormulaSpace::no() && judge.productive(d);
   std::vector<Cell> cells;
@@ -462,7 +463,7 @@ bool Objects::may_write(ObjectId s, const Parts& parts, uint32_t name, const Bit
 const Offers& Objects::offers(ObjectId s) {
   check_depth();
   if (offers_[s.v]) return *offers_[s.v];
-  const uint64_t left_out = solver_.left_out();
+  const Omissions omissions(solver_.omitted());
   auto out = std::make_unique<Offers>();
   const ObjectState st = states_[s.v];
   Plan& plan = plans_[st.plan];
@@ -500,7 +501,7 @@ const Offers& Objects::offers(ObjectId s) {
     if (offered) out->classes.push_back(c);
   }
   const bool names = std::ranges::any_of(out->names, [](uint64_t w) { return w != 0; });
-  solver_.refuse_starved(!out->close && !names && out->classes.empty(), left_out);
+  refuse_starved(!out->close && !names && out->classes.empty(), omissions);
   offers_[s.v] = std::move(out);
   return *offers_[s.v];
 }

@@ -216,9 +216,9 @@ void Plans::find_classes(Plan& plan) {
       }
     classes = std::move(next);
     if (classes.size() <= kMaxClasses) continue;
-    if (!solver_.subset())
+    if (!solver_.effort().omits())
       throw Error(ErrorKind::kSchemaTooComplex, "key patterns of one object overlap in too many ways");
-    solver_.leave_out();
+    solver_.omit();
     classes.resize(kMaxClasses);
   }
   plan.classes = std::move(classes);

@@ -43,6 +43,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
 #include "schema/values/witness.h"
@@ -64,7 +65,7 @@ constexpr uint32_t kManyBranches = 6;
 void Solver::spend(uint32_t steps) {
   charge(steps);
   spent_ += steps;
-  if (spent_ > kBudget && !subset())
+  if (spent_ > kBudget && !effort().omits())
     throw Error(ErrorKind::kSchemaTooComplex, "the combination of subschemas is too large to decide exactly");
 }
 
@@ -421,7 +422,7 @@ void Solver::split(FormulaId d, FormulaId value, const Judges& judges, std::vect
       d = substitute(d, v, truth, memo);
     }
   }
-  const auto holds = [&](auto&& f) { return judges.leave_out ? attempt(false, f) : f(); };
+  const auto holds = [&](auto&& f) { return judges.omits ? attempt(false, f) : f(); };
   if (d == FormulaSpace::no() || !holds([&] { return nonempty(value); })) return;
   spend();
   if (!(formulas_[d].has & kHasVal)) {

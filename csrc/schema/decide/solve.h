@@ -13,8 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/effort.h"
 #include "base/error.h"
 #include "base/flat_map.h"
+#include "base/told.h"
 #include "base/work.h"
 #include "schema/formula/formula.h"
 #include "schema/lower/lower.h"
@@ -44,8 +46,8 @@ class Solver {
   RegexId strings(FormulaId v) { return texts_.decided(restrict(v, Kind::kString)); }
   RegexId numbers(FormulaId v) { return numbers_.language(restrict(v, Kind::kNumber)); }
   bool closes(FormulaId typed) const;  // no further member is needed
-  // f(), or `otherwise` where it is too much to tell, or a reference is found to lead nowhere, and the arena
-  // is one of subsets. For what may be left out: an answer "no" here must never allow anything.
+  // f(), or `otherwise` where it is too much to tell, or a reference is found to lead nowhere, and the world
+  // omits. For what may be omitted: an answer "no" here must never allow anything.
   template <class T, class F>
   T attempt(T otherwise, F&& f);
 
@@ -62,7 +64,7 @@ class Solver {
     Judge possible;                // a cheaper question: false only where it cannot; see `exclusive`
     const bool* enough = nullptr;  // set by a caller who needs no more cells
     uint32_t* trial = nullptr;     // steps left before the caller turns to another way
-    bool leave_out = false;        // cells that are too much to tell, see attempt(): not for a search
+    bool omits = false;            // cells that are too much to tell, see attempt(): not for a search
   };
   void split(FormulaId derivative, FormulaId value, const Judges& judges, std::vector<Cell>& out);
   // Alternatives of the first conjunct that is not yet met: each is p with one of its branches chosen.
@@ -75,15 +77,9 @@ class Solver {
   void refill() { spent_ = 0; }
   // The first schema that a formula names, in so many levels of it: where an error of it is.
   bool schema_of(FormulaId v, uint32_t levels, uint32_t& location) const;
-  bool subset() const { return regexes_.subset(); }
-  void leave_out() { ++left_out_; }
-  uint64_t left_out() const { return left_out_; }
-  // Before an answer without an alternative is remembered. `before` is left_out() when its making began: what
-  // was left out since then may be all there is, and more work may tell.
-  void refuse_starved(bool empty, uint64_t before) const {
-    if (empty && left_out_ != before)
-      throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");
-  }
+  const Effort& effort() const { return regexes_.effort(); }
+  void omit() { ++omitted_; }
+  const uint64_t& omitted() const { return omitted_; }  // how often so far
   // True while the running search consulted an open ancestor: do not store a negative answer then, because
   // the ancestor may still turn out to have a value.
   bool tainted() const { return low_ != kClean; }
@@ -132,27 +128,32 @@ class Solver {
   uint32_t restrict_depth_ = 0;
   uint32_t low_ = kClean;  // smallest depth of an open formula consulted
   uint64_t spent_ = 0;
-  uint64_t left_out_ = 0;
+  uint64_t omitted_ = 0;
 };
+
+// Before an answer without an alternative is remembered: what was omitted since its making began may be all
+// there is, and more work may tell.
+inline void refuse_starved(bool empty, const Omissions& omissions) {
+  if (empty && omissions.any())
+    throw Error(ErrorKind::kBudgetExceeded, "what may follow takes too much work to tell");
+}
 
 template <class T, class F>
 T Solver::attempt(T otherwise, F&& f) {
-  if (!subset()) return f();
+  if (!effort().omits()) return f();
   const uint64_t spent = std::exchange(spent_, 0);
   const uint32_t depth = depth_, restricting = restrict_depth_, low = low_;
-  const WorkScope part(meter.task(), regexes_.share());
-  try {
-    T out = f();
-    spent_ = spent;
-    return out;
-  } catch (const Error& e) {
-    if (!e.is_limit() && e.kind() != ErrorKind::kGrammar && e.kind() != ErrorKind::kUnsupportedSchema) throw;
-  }
+  const WorkScope part(meter.task(), effort().share());
+  Told<T> answer = told([&]() -> T { return f(); },
+                        [](const Error& e) {
+                          return e.kind() == ErrorKind::kGrammar || e.kind() == ErrorKind::kUnsupportedSchema;
+                        });
   spent_ = spent;
+  if (answer) return std::move(*answer);
   depth_ = depth;
   restrict_depth_ = restricting;
   low_ = low;
-  leave_out();
+  omit();
   return otherwise;
 }
 

@@ -446,9 +446,9 @@ bool Unique::some_outside(FormulaId value, uint32_t list, const Values& more) {
 
 const std::vector<Cell>& Unique::plain_cells(FormulaId q) {
   if (const auto it = plain_cells_.find(q.v); it != plain_cells_.end()) return it->second;
-  const uint64_t left_out = solver_.left_out();
+  const Omissions omissions(solver_.omitted());
   std::vector<Cell> cells = solver_.array_cells(q);
-  solver_.refuse_starved(cells.empty(), left_out);
+  refuse_starved(cells.empty(), omissions);
   static thread_local std::vector<Cell> scratch;
   if (solver_.tainted()) return scratch = std::move(cells);  // callers copy
   held_ += 64 + sizeof(Cell) * cells.size();

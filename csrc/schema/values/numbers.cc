@@ -7,6 +7,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/told.h"
 #include "regex/regex.h"
 #include "schema/values/lattice.h"
 #include "schema/values/witness.h"

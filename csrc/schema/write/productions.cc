@@ -428,12 +428,12 @@ void JsonProductions::expand_value(const Rule& r, Alternatives& out) {
     const ObjectId s = solver_.attempt(kNone, [&] {
       if (!solver_.objects().productive(p)) return kNone;
       const ObjectId start = solver_.objects().start(p);
-      if (solver_.subset()) solver_.objects().offers(start);
+      if (solver_.effort().omits()) solver_.objects().offers(start);
       return start;
     });
     if (s == kNone) {
       // Of what is too much to write member by member, the empty one.
-      if (solver_.subset() && solver_.closes(p)) out.add({pretty ? text("{") : open('{'), text("}")});
+      if (solver_.effort().omits() && solver_.closes(p)) out.add({pretty ? text("{") : open('{'), text("}")});
       return;
     }
     if (pretty) {
@@ -455,7 +455,7 @@ FormulaId JsonProductions::restricted(FormulaId v, Kind kind) {
 bool JsonProductions::leads_on(FormulaId p) {
   return solver_.attempt(false, [&] {
     return solver_.array_productive(p) &&
-           (!solver_.subset() || solver_.closes(p) || !solver_.item_cells(p).empty());
+           (!solver_.effort().omits() || solver_.closes(p) || !solver_.item_cells(p).empty());
   });
 }
 

@@ -51,7 +51,7 @@ class JsonProductions : public Productions {
   void start_search() override { solver_.refill(); }
   void expand_shortest(RuleId rule, const Reading& reading, Alternatives& out) override;
   bool bound(RuleId rule, Bound& out) override;
-  uint64_t left_out() const override { return solver_.left_out(); }
+  uint64_t omitted() const override { return solver_.omitted(); }
   // In pretty layout a bracket a level, each on its line.
   uint64_t needed_behind(RuleId rule) const override { return 2 * uint64_t{rules_[rule.v].depth}; }
   const SchemaSet& schemas() const { return *schemas_; }

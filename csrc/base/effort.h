@@ -1,0 +1,95 @@
+// What a world does about questions that take too much work to tell: an error, or a part of the language.
+//
+// In: Limits(on_limit="error" or "subset"), and the share of its work that a question may take. Out: shares,
+// and how often something was omitted. Cost: none. One thread at a time, as the world.
+//
+// The problem. A schema can ask for an intersection of patterns that takes minutes to decide. With "error"
+// the call ends in BudgetExceeded or SchemaTooComplex. With "subset" the text goes on without what was not
+// decided: every mask is a part of the exact one, and says so (Matcher::mask_exact).
+//
+// The words, from the algebra to the matcher:
+//
+//     undecided     a regex of which nobody knows whether it has a text (RegexArena::undecided)
+//     omitted       left out of a language for being undecided: a byte of a step (RegexArena::step), an
+//                   alternative of a rule (Parser::expand), a member or item (Solver::attempt)
+//     omits         a world with on_limit="subset" (Effort::omits)
+//     partial       a grammar from which something was omitted, and a row that may lack tokens for it
+//     starved       a state, stack or cell of which all that may follow was omitted. It is no answer, because
+//                   the text was promised an end: Parser::fed makes it again with `again`
+//     again         what is undecided is looked at once more, and one question may take nearly all work left
+//     trusts        a mask allowed this token, by parts of a union that it knew to have a text. The step
+//                   leads on, even if the whole is undecided (Matcher::walk_trusting)
+//
+// Example. `{"a": A, "b": B}` where B is undecided. The mask after `{` has `"a"` and omits `"b"`; the grammar
+// is partial from now on. If A is undecided too, the state behind `{` is starved: both are looked at again.
+//
+// Invariants. Under a complement less would be more, so only what a text goes on with is omitted (step(), not
+// next()). "No" from an attempt() never allows anything. What is omitted is not remembered as empty.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "base/work.h"
+
+namespace structgen {
+
+class Effort {
+ public:
+  explicit Effort(bool omits) : omits_(omits) {}
+  // Whether what is too much to tell may be omitted; else it is an error.
+  bool omits() const { return omits_; }
+  bool again() const { return again_; }
+  bool trusts() const { return trusts_; }
+  // What one of several questions may take, so that those that are too much leave some to the others.
+  int64_t share() const { return again_ ? most_of_work() : share_of_work(); }
+  void omit() { ++omitted_; }
+  // How often so far. A caller compares two counts to learn whether its own question omitted something.
+  uint64_t omitted() const { return omitted_; }
+
+ private:
+  friend class LookAgain;
+  friend class Trust;
+  const bool omits_;
+  bool again_ = false, trusts_ = false;
+  uint64_t omitted_ = 0;
+};
+
+// While it lives, what is undecided is looked at again.
+class LookAgain {
+ public:
+  explicit LookAgain(Effort& e) : effort_(e), before_(std::exchange(e.again_, true)) {}
+  ~LookAgain() { effort_.again_ = before_; }
+  LookAgain(const LookAgain&) = delete;
+  LookAgain& operator=(const LookAgain&) = delete;
+
+ private:
+  Effort& effort_;
+  const bool before_;
+};
+
+// While it lives, steps lead on over what is undecided.
+class Trust {
+ public:
+  explicit Trust(Effort& e) : effort_(e), before_(std::exchange(e.trusts_, true)) {}
+  ~Trust() { effort_.trusts_ = before_; }
+  Trust(const Trust&) = delete;
+  Trust& operator=(const Trust&) = delete;
+
+ private:
+  Effort& effort_;
+  const bool before_;
+};
+
+// Whether something was omitted since this was made.
+class Omissions {
+ public:
+  explicit Omissions(const uint64_t& count) : count_(count), before_(count) {}
+  bool any() const { return count_ != before_; }
+
+ private:
+  const uint64_t& count_;
+  const uint64_t before_;
+};
+
+}  // namespace structgen

@@ -1,0 +1,347 @@
+// The four sources of rows; row_source.h says which is whose.
+//
+// The problem. A row has to come within a limit of work, and a text that was begun must not stop for it where
+// the world omits. Under a budget of tokens a row has to leave enough, too.
+//
+// The idea. Each source tries the dearest answer first and falls back on cheaper ones, every step under a
+// scope of its own:
+//
+//     fill      the mask, with the limit of one call (Limits(mask=...)). Where the world omits: some tokens
+//     of
+//               it, with as much work again, or by one of several ways to read on, or with ending_work()
+//     within    that row, less the tokens that leave too little (budget/budget.h). Else the token of the plan
+//               (keep_promise), the tokens that a bound in bytes allows (bounded), one of several ways
+//     read      the step of the parser. Where the world omits a mask may have allowed a token by one way to
+//               read on, with more work, or by a part of a union that was known to have a text
+//
+// Invariants. A row that was made here leads on: read() takes each of its tokens. A row within a budget is
+// part of the plain row.
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <vector>
+
+#include "base/error.h"
+#include "base/told.h"
+#include "base/work.h"
+#include "engine/budget.h"
+#include "engine/row_source.h"
+
+namespace structgen {
+
+bool loose_within(Sequence& s, std::size_t budget) {
+  const uint32_t loose = s.epoch()->parser.state(s.current()).loose.load(std::memory_order_acquire);
+  if (!s.epoch()->fast || loose == 0 || budget < loose || s.grammar().partial()) return false;
+  s.note_budget();
+  return true;
+}
+
+namespace {
+Budget budget_of(const Sequence& s) { return {s.grammar(), *s.epoch(), s.states(), s.tokens()}; }
+
+// f(Budget), which makes a row; under the lock.
+template <class F>
+bool by_budget(const Sequence& s, Row& row, const F& f) {
+  Budget now = budget_of(s);
+  const bool found = f(now);
+  row.exact = row.exact && now.exact();
+  return found;
+}
+
+bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
+  std::lock_guard hold(s.grammar().world().lock);
+  return by_budget(s, row, [&](Budget& now) { return now.keep_promise(row.words, budget); });
+}
+
+// A text that could go on like this was told by bounds that it may.
+bool bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::size_t budget) {
+  std::lock_guard hold(s.grammar().world().lock);
+  return by_budget(s, row, [&](Budget& now) { return now.bound(plain, row.words, budget); });
+}
+
+bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit) {
+  const LockedWork work(s, Task::kBudget, limit);
+  s.refresh();
+  s.note_budget();
+  const bool by_text = s.grammar().omits() && s.grammar().partial();
+  return by_budget(s, row, [&](Budget& now) { return now.narrow(row.words, budget, by_text); });
+}
+
+std::vector<uint32_t> copy_of(const Sequence& s, const Row& row) {
+  return {row.words, row.words + s.vocabulary().words()};
+}
+
+class PlainRow : public RowSource {
+ public:
+  bool known(const Sequence& s, Row& row) const override {
+    if (!s.epoch()->fast) return false;
+    const Mask* m = s.epoch()->masks.peek(s.current());
+    if (!m) return false;
+    write_row(*m, s.vocabulary(), row.words);
+    return true;
+  }
+
+  void fill(Sequence& s, Row& row) const override {
+    if (!known(s, row)) make(s, row, s.grammar().mask_work(), false);
+  }
+
+  // What is not judged in time is refused.
+  bool within(Sequence& s, Row& row, std::size_t budget) const override {
+    Told<bool> made = told([&] { mask(s, row); });
+    if (!made) return keep_promise(s, row, budget) || std::move(made).value();
+    if (loose_within(s, budget)) return true;
+    const std::vector<uint32_t> plain = copy_of(s, row);
+    Told<bool> found = told([&] { return narrow(s, row, budget, s.grammar().ending_work()); });
+    if (found) return *found;
+    return keep_promise(s, row, budget) || bounded(s, plain, row, budget) || std::move(found).value();
+  }
+
+  StateId read(Sequence& s, TokenId t) const override { return s.walk(s.current(), s.vocabulary().bytes(t)); }
+
+ protected:
+  // The mask. `measured`: masks that are made from here on come with what their tokens need, at most.
+  void make(Sequence& s, Row& row, Allowance limit, bool measured) const {
+    const LockedWork work(s, Task::kMask, limit);
+    s.refresh();
+    Epoch& epoch = *s.epoch();
+    if (measured && epoch.fast) epoch.masks.measure_with(&epoch.lengths);
+    if (s.grammar().world().cache) {
+      write_row(*epoch.masks.mask(s.current()), s.vocabulary(), row.words);
+    } else {
+      Mask m;
+      std::vector<TokenId> scratch;
+      epoch.masks.uncached(s.current(), scratch, m);
+      write_row(m, s.vocabulary(), row.words);
+    }
+    work.note();
+    judge(s, row);
+  }
+  // Of a mask as it was made: takes out what does not lead on, or throws. Within its work.
+  virtual void judge(const Sequence&, Row&) const {}
+  void mask(Sequence& s, Row& row) const {
+    if (!known(s, row)) make(s, row, s.grammar().mask_work(), true);
+  }
+};
+
+class PartRow : public PlainRow {
+ public:
+  bool known(const Sequence& s, Row& row) const override {
+    return !by_text(s) && PlainRow::known(s, row) && !starved(s, row);
+  }
+
+  void fill(Sequence& s, Row& row) const override {
+    if (!told([&] { PlainRow::fill(s, row); })) some(s, row);
+  }
+
+  bool within(Sequence& s, Row& row, std::size_t budget) const override {
+    if (!told([&] { mask(s, row); })) {
+      if (keep_promise(s, row, budget)) return true;
+      some(s, row);
+    }
+    if (loose_within(s, budget)) return true;
+    const std::vector<uint32_t> plain = copy_of(s, row);
+    const Allowance once = s.grammar().mask_work();
+    if (Told<bool> found = told([&] { return narrow(s, row, budget, once); })) return *found;
+    if (keep_promise(s, row, budget)) return true;
+    const auto by_one_way = [&](StateId way) {
+      const auto part = [&] {
+        some_of(s, way, row);
+        return narrow(s, row, budget, once);
+      };
+      return told(part).value_or(false);
+    };
+    if (s.take_way(locked_ways(s), by_one_way)) {
+      row.exact = false;
+      return true;
+    }
+    if (bounded(s, plain, row, budget)) return true;
+    std::copy(plain.begin(), plain.end(), row.words);
+    return narrow(s, row, budget, s.grammar().ending_work());
+  }
+
+  StateId read(Sequence& s, TokenId t) const override {
+    const StateId to = read_on(s, t);
+    return to == Parser::dead() && vouches(s, t) ? trusting(s, t) : to;
+  }
+
+ protected:
+  void judge(const Sequence& s, Row& row) const override {
+    if (by_text(s)) keep_read(s, row);
+    if (starved(s, row)) throw Error(ErrorKind::kBudgetExceeded, "this mask takes too much work to tell");
+  }
+
+  // Some tokens of a mask that was too much: with as much work again, by one way of several to read on, and
+  // with more work where that finds none.
+  virtual void some(Sequence& s, Row& row) const {
+    row.exact = false;
+    const auto part = [&](StateId at) { return static_cast<bool>(told([&] { some_of(s, at, row); })); };
+    if (part(s.current()) || s.take_way(locked_ways(s), part)) return;
+    const LockedWork work(s, Task::kMask, s.grammar().ending_work());
+    s.epoch()->masks.some(s.current(), row.words);
+  }
+
+  // Where its own steps are too much: by one way to read on, else with more work, because a text that was
+  // begun does not stop for it.
+  virtual StateId read_on(Sequence& s, TokenId t) const {
+    const std::string_view bytes = s.vocabulary().bytes(t);
+    if (Told<StateId> to = told([&] { return s.walk(s.current(), bytes); })) return *to;
+    StateId to = Parser::dead();
+    const StateId all = s.current();
+    const auto by_one_way = [&](StateId one) {
+      to = told([&] { return s.walk(one, bytes); }).value_or(Parser::dead());
+      return to != Parser::dead();
+    };
+    if (s.take_way(locked_ways(s), by_one_way)) {
+      s.take_all_ways(all);
+      return to;
+    }
+    return read_slowly(s, bytes);
+  }
+
+  static StateId read_slowly(Sequence& s, std::string_view bytes) {
+    const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
+    return s.steps(s.current(), bytes);
+  }
+
+ private:
+  static std::vector<StateId> locked_ways(Sequence& s) {
+    const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
+    return s.ways();
+  }
+
+  static void some_of(const Sequence& s, StateId at, Row& row) {
+    const LockedWork work(s, Task::kMask, s.grammar().mask_work());
+    s.epoch()->masks.some(at, row.words);
+  }
+
+  // Whether the mask has to be looked at token by token. What is omitted for a captured text is omitted where
+  // that text is read, and a mask is made for all texts.
+  static bool by_text(const Sequence& s) {
+    return s.grammar().partial() && s.epoch()->parser.state(s.current()).capturing;
+  }
+
+  // Whether nothing is left of a row from which something was omitted. That is no answer: some() finds a
+  // token.
+  static bool starved(const Sequence& s, const Row& row) {
+    return s.grammar().partial() && std::all_of(row.words, row.words + s.vocabulary().words(),
+                                                [](uint32_t word) { return word == 0; });
+  }
+
+  // Takes out the tokens that read behind a captured text what was omitted for that text.
+  static void keep_read(const Sequence& s, Row& row) {
+    const auto reads = [&](std::string_view bytes) {
+      return told([&] {
+               StateId at = s.current();
+               for (char b : bytes) at = s.epoch()->parser.step(at, static_cast<uint8_t>(b));
+               return at != Parser::dead();
+             })
+          .value_or(false);
+    };
+    const Vocabulary& v = s.vocabulary();
+    for (uint32_t w = 0; w < v.words(); ++w)
+      for (uint32_t bits = row.words[w]; bits; bits &= bits - 1) {
+        const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
+        const std::string_view bytes = v.bytes(static_cast<TokenId>(t));
+        if (bytes.find_first_of("\",]}") == std::string_view::npos || reads(bytes)) continue;
+        row.words[w] &= ~(1u << (t & 31));
+        row.exact = false;
+      }
+  }
+
+  // Whether the mask has a token that leads nowhere. It was put together from parts of regexes, of which more
+  // was known than of what the token leaves of the whole.
+  static bool vouches(const Sequence& s, TokenId t) {
+    if (!s.grammar().partial() || by_text(s)) return false;
+    const Mask* m = s.epoch()->masks.peek(s.current());
+    return m && allows(*m, s.vocabulary(), t);
+  }
+
+  static StateId trusting(const Sequence& s, TokenId t) {
+    const LockedWork work(s, Task::kAccept, s.grammar().ending_work());
+    StateId at = s.current();
+    for (char b : s.vocabulary().bytes(t)) at = s.epoch()->parser.trusting_step(at, static_cast<uint8_t>(b));
+    return at;
+  }
+};
+
+// Rows within a budget are put together from masks, as those of the other vocabularies.
+class SpelledRow final : public PartRow {
+ public:
+  bool known(const Sequence&, Row&) const override { return false; }
+
+  void fill(Sequence& s, Row& row) const override {
+    const auto spelled = [&](Allowance limit) {
+      const LockedWork work(s, Task::kMask, limit);
+      s.refresh();
+      s.epoch()->spelling->fill(s.current(), row.words);
+    };
+    Told<bool> filled = told([&] { spelled(s.grammar().mask_work()); });
+    if (filled) return;
+    if (!s.grammar().omits()) std::move(filled).value();
+    spelled(s.grammar().ending_work());  // what was judged is kept
+  }
+
+  bool within(Sequence& s, Row& row, std::size_t budget) const override {
+    return s.grammar().omits() ? PartRow::within(s, row, budget) : PlainRow::within(s, row, budget);
+  }
+
+  StateId read(Sequence& s, TokenId t) const override {
+    const StateId to = s.grammar().omits() ? read_on(s, t) : PlainRow::read(s, t);
+    if (to == Parser::dead()) return to;
+    const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
+    return s.epoch()->spelling->possible(to) ? to : Parser::dead();
+  }
+
+ protected:
+  void judge(const Sequence&, Row&) const override {}
+  void some(Sequence& s, Row& row) const override { make(s, row, s.grammar().ending_work(), true); }
+  StateId read_on(Sequence& s, TokenId t) const override {
+    const std::string_view bytes = s.vocabulary().bytes(t);
+    const auto slowly = [&] { return read_slowly(s, bytes); };
+    Told<StateId> to = told([&] { return s.walk(s.current(), bytes); });
+    return to ? *to : slowly();
+  }
+};
+
+class LimitedRow final : public RowSource {
+ public:
+  bool known(const Sequence&, Row&) const override { return false; }
+
+  void fill(Sequence& s, Row& row) const override {
+    const auto limited = [&](Allowance limit) {
+      const LockedWork work(s, Task::kMask, limit);
+      s.refresh();
+      s.epoch()->limits->fill(s.current(), row.words);
+    };
+    Told<bool> filled = told([&] { limited(s.grammar().mask_work()); });
+    if (filled) return;
+    if (!s.grammar().omits()) std::move(filled).value();
+    limited(s.grammar().ending_work());  // what was judged is kept
+  }
+
+  bool within(Sequence& s, Row& row, std::size_t budget) const override {
+    const LockedWork work(s, Task::kBudget, s.grammar().ending_work());
+    s.refresh();
+    return by_budget(s, row, [&](Budget& now) { return now.fill_limited(row.words, budget); });
+  }
+
+  StateId read(Sequence& s, TokenId t) const override {
+    const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
+    s.refresh();
+    return s.epoch()->limits->accept(s.current(), t);
+  }
+};
+}  // namespace
+
+const RowSource& row_source(const Grammar& grammar) {
+  static const PlainRow plain;
+  static const PartRow part;
+  static const SpelledRow spelled;
+  static const LimitedRow limited;
+  if (grammar.limited()) return limited;
+  if (!grammar.vocabulary().complete()) return spelled;
+  if (grammar.omits()) return part;
+  return plain;
+}
+
+}  // namespace structgen

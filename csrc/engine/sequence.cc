@@ -1,0 +1,173 @@
+#include "engine/sequence.h"
+
+#include <algorithm>
+#include <new>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/told.h"
+#include "base/undo.h"
+#include "base/work.h"
+
+namespace structgen {
+
+Sequence::Sequence(std::shared_ptr<Grammar> of) : grammar_(std::move(of)) {
+  std::lock_guard hold(grammar_->world().lock);
+  epoch_ = grammar_->epoch();
+  states_.push_back(grammar_->start());
+}
+
+void Sequence::migrate() {
+  const std::shared_ptr<Epoch> next = grammar_->epoch();
+  if (next == epoch_) return;
+  std::vector<TokenId> way;
+  if (epoch_->limits) way = epoch_->limits->known_way(current());
+  if (epoch_->spelling) way = epoch_->spelling->way(current());
+  std::unordered_map<uint32_t, StateId> moved;
+  Parser::ImportMemo stacks;
+  const auto take = [&](StateId& s) {
+    auto [it, fresh] = moved.try_emplace(s.v);
+    if (fresh) it->second = next->parser.import(epoch_->parser, s, stacks);
+    s = it->second;
+  };
+  std::vector<StateId> states = states_;
+  states.reserve(states_.capacity());
+  for (StateId& s : states) take(s);
+  std::vector<Undone> undone = undone_;
+  for (Undone& u : undone) {
+    take(u.before);
+    take(u.after);
+  }
+  const std::shared_ptr<Epoch> before = std::exchange(epoch_, next);
+  states_.swap(states);
+  undone_.swap(undone);
+  Undo back([&] {  // what is promised is taken along, or nothing
+    epoch_ = before;
+    states_.swap(states);
+    undone_.swap(undone);
+  });
+  if (!way.empty() && next->limits) next->limits->keep(current(), way);
+  if (!way.empty() && next->spelling) next->spelling->keep(current(), way);
+  next->limit = std::max(next->limit, 2 * next->byte_size());
+  back.keep();
+}
+
+void Sequence::refresh() {
+  if (!stays_) {
+    grammar_->rotate_if_full();
+    migrate();
+  }
+  World& world = grammar_->world();
+  world.slices.trim(world.policy.slices());
+  const std::size_t most = world.policy.most();
+  if (epoch_->limits && epoch_->published > most)
+    throw Error(ErrorKind::kBudgetExceeded,
+                "a text with limits on tokens nests too deeply; raise Limits(memory=...)");
+  grammar_->look_at_size(*epoch_);
+}
+
+void Sequence::push(StateId s, TokenId t) {
+  const auto room = [](auto& list) {
+    if (list.size() == list.capacity()) list.reserve(2 * list.size() + 8);
+  };
+  room(states_);
+  room(tokens_);
+  states_.push_back(s);
+  tokens_.push_back(t);
+}
+
+void Sequence::pop(std::size_t n, std::size_t ends) {
+  if (grammar_->omits()) {
+    try {  // a rollback never fails, it ends calls that do
+      for (std::size_t i = ends; i < n; ++i) {
+        const std::size_t at = size() - 1 - i;
+        undone_.push_back({tokens_[at], states_[at], states_[at + 1]});
+      }
+    } catch (const std::bad_alloc&) {
+      undone_.clear();
+    }
+  }
+  states_.resize(states_.size() - n);
+  tokens_.resize(size() - n);
+}
+
+bool Sequence::redo(TokenId t) {
+  if (undone_.empty() || undone_.back().token != t || undone_.back().before != current()) return false;
+  push(undone_.back().after, t);
+  undone_.pop_back();
+  return true;
+}
+
+StateId Sequence::step(StateId s, uint8_t byte) {
+  if (s == Parser::dead()) return s;
+  const StateId known = epoch_->parser.peek(s, byte);
+  if (known != Parser::unknown()) return known;
+  const LockedWork work(*this, Task::kAccept, grammar_->mask_work());
+  return epoch_->parser.step(s, byte);
+}
+
+StateId Sequence::walk(StateId s, std::string_view bytes) {
+  for (char b : bytes) {
+    s = step(s, static_cast<uint8_t>(b));
+    if (s == Parser::dead()) break;
+  }
+  return s;
+}
+
+bool Sequence::walks(StateId& s, std::string_view bytes) const {
+  for (char b : bytes) {
+    if (s == Parser::dead()) break;
+    s = epoch_->parser.peek(s, static_cast<uint8_t>(b));
+    if (s == Parser::unknown()) return false;
+  }
+  return true;
+}
+
+StateId Sequence::steps(StateId s, std::string_view bytes) {
+  for (char b : bytes)
+    if (s != Parser::dead()) s = epoch_->parser.step(s, static_cast<uint8_t>(b));
+  return s;
+}
+
+std::vector<StateId> Sequence::ways() {
+  constexpr std::size_t kWays = 8;
+  std::vector<std::pair<uint32_t, StateId>> found;
+  const bool soon = budgeted_ && epoch_->fast;
+  // f(); 0 where it was too much.
+  const auto bounded = [&](auto&& f) {
+    using T = decltype(f());
+    if (!soon) return T{0};
+    return told([&] {
+             const GrammarWork scope(*grammar_, &epoch_, Task::kBudget, grammar_->mask_work());
+             return f();
+           })
+        .value_or(T{0});
+  };
+  const std::size_t n = std::min(epoch_->parser.items(current()).size(), kWays);
+  for (std::size_t i = 0; i < n; ++i) {
+    const StateId one = epoch_->parser.one_way(
+        current(), i, [&](StackId s) { return bounded([&] { return epoch_->lengths.nearest(s); }); });
+    if (one != current() && one != Parser::dead())
+      found.emplace_back(bounded([&] { return epoch_->lengths.of(one); }), one);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& x, const auto& y) { return x.first < y.first; });
+  std::vector<StateId> out;
+  for (const auto& [bytes, one] : found) out.push_back(one);
+  return out;
+}
+
+bool Sequence::take_way(const std::vector<StateId>& ways, const std::function<bool(StateId)>& f) {
+  const Undo moves([this, before = std::exchange(stays_, true)] { stays_ = before; });
+  for (const StateId one : ways) {
+    Undo back([this, all = current()] { states_.back() = all; });
+    states_.back() = one;
+    if (!f(one)) continue;
+    grammar_->note_partial();
+    back.keep();
+    return true;
+  }
+  return false;
+}
+
+}  // namespace structgen
