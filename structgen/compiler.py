@@ -662,7 +662,7 @@ class Compiler:
         return grammar
 
     def _forget(self, core: _core.Grammar) -> None:
-        """Which grammars stay is decided by the core (csrc/engine/cache_policy.h)."""
+        """Which grammars stay is decided by the core (csrc/mask/cache_policy.h)."""
         del self._grammars[self._keys.pop(core)]
 
 

@@ -245,7 +245,7 @@ def in_threads(one: Any, count: int = 8) -> None:
 
 
 def test_budgets_of_one_grammar_in_all_threads() -> None:
-    """Where tokens lead and what completes a text is found by one thread and kept for all (engine/targets.h).
+    """Where tokens lead and what completes a text is found by one thread and kept for all (budget/targets.h).
 
     Two threads may find two ways of ending, so texts are compared by what is promised: they end in time.
     """

@@ -45,7 +45,7 @@ std::vector<Span> Captures::around(const Grammar::Around& around) const {
 
 std::vector<Span> Captures::parsed(Epoch& epoch) const {
   std::vector<std::size_t> tokens;  // where they begin
-  if (epoch.limits)
+  if (epoch.budgets.limits)
     for (std::size_t i = 0, begin = 0; i < ends_.size(); begin = ends_[i++])
       if (tokens_[i] >= 0 && begin < ends_[i]) tokens.push_back(begin);
   return find_spans(epoch.parser, grammar_.productions(), grammar_.start_rule(), text_, complete_, tokens);

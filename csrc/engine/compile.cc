@@ -229,9 +229,9 @@ std::shared_ptr<Grammar> Compiler::grammar(GrammarSource source, uint32_t start,
     std::vector<Symbol> fresh;
     if (lexed) fresh.push_back(Symbol::after(limit.context));
     fresh.push_back(Symbol::rule(RuleId{limit.rule}));
-    epoch.limits->check(epoch.parser.before(fresh), limit.name, limit.tokens, limit.place);
+    epoch.budgets.limits->check(epoch.parser.before(fresh), limit.name, limit.tokens, limit.place);
   }
-  if (epoch.limits->way(grammar->start()).tokens == Limits::kNever)
+  if (epoch.budgets.limits->way(grammar->start()).tokens == Limits::kNever)
     throw Error(ErrorKind::kGrammar, "no text that keeps to the limits on tokens was found")
         .at(limits[0].place);
   return grammar;

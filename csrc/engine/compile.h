@@ -13,11 +13,11 @@
 
 #include "base/fork.h"
 #include "base/work.h"
-#include "engine/cache_policy.h"
 #include "engine/grammar.h"
 #include "engine/reaper.h"
 #include "engine/recent.h"
 #include "grammar/source.h"
+#include "mask/cache_policy.h"
 #include "schema/write/productions.h"
 
 namespace structgen {
@@ -65,7 +65,7 @@ class Compiler {
   std::size_t byte_size();
 
   // Grammars that are kept by their text, or whatever else the caller looks them up by
-  // (engine/cache_policy.h). It tells which one it made or found, and is told which ones go.
+  // (mask/cache_policy.h). It tells which one it made or found, and is told which ones go.
   using Grammars = std::vector<std::shared_ptr<Grammar>>;
   // Keeps one, the last to go. Returns those that go now: the caller lets go of them, then calls reap().
   Grammars keep(std::shared_ptr<Grammar> grammar);

@@ -9,18 +9,13 @@
 #include <atomic>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "base/work.h"
-#include "engine/limits.h"
-#include "engine/outline.h"
-#include "engine/reach.h"
-#include "engine/spellable.h"
-#include "engine/targets.h"
-#include "engine/world.h"
+#include "budget/budget.h"
 #include "holes/cloud.h"
 #include "mask/fill.h"
+#include "mask/world.h"
 #include "parse/completion.h"
 #include "parse/lengths.h"
 #include "parse/productions.h"
@@ -30,11 +25,6 @@
 
 namespace structgen {
 
-// No fewer than `least` tokens complete a text, and `enough` do; the end token is one of them.
-struct TokenBounds {
-  std::size_t least, enough;
-};
-
 struct Epoch {
   Epoch(World& of, Productions& productions, bool limited)
       : world(of),
@@ -43,24 +33,11 @@ struct Epoch {
         completion(parser, productions, limited),
         lengths(parser, productions, completion, world.vocabulary->longest()),
         fast(world.cache && !limited && world.vocabulary->complete()),
-        targets(parser, masks, world.slices, *world.vocabulary),
-        outline(world, parser, masks),
-        reach(parser, masks, targets, *world.vocabulary, needed, limited, false, fast ? &outline : nullptr,
-              world.policy.reach()),
-        exact_reach(parser, masks, targets, *world.vocabulary, needed, limited, true, nullptr,
-                    world.policy.reach()) {
-    if (limited)
-      limits = std::make_unique<Limits>(world, parser, masks, completion);
-    else if (!world.vocabulary->complete())
-      spelling =
-          std::make_unique<Spellable>(world, parser, productions, masks, completion, reach, exact_reach);
-  }
+        budgets(world, parser, productions, masks, completion, lengths, limited, fast) {}
   ~Epoch() { world.grammars.fetch_sub(published, std::memory_order_relaxed); }
   std::size_t byte_size() const {
     return sizeof(Epoch) + parser.byte_size() + masks.byte_size() + completion.byte_size() +
-           lengths.byte_size() + outline.byte_size() + reach.byte_size() + exact_reach.byte_size() +
-           needed.size() * 56 + found.size() * 200 + bounds.size() * 56 + (limits ? limits->byte_size() : 0) +
-           (spelling ? spelling->byte_size() : 0);
+           lengths.byte_size() + budgets.byte_size();
   }
   // Under the world's lock: adds what was allocated since to the world's account.
   std::size_t publish() {
@@ -74,18 +51,8 @@ struct Epoch {
   MaskBuilder masks;
   Completion completion;
   Lengths lengths;
-  const bool fast;                 // a state's mask is that of its matcher
-  std::unique_ptr<Limits> limits;  // where the grammar limits tokens
-  // What budgets asked for (engine/budget.cc), by state: how many tokens suffice, tokens that a search found,
-  // bounds that were asked for.
-  std::unordered_map<uint32_t, Finish> needed;
-  std::unordered_map<uint32_t, std::vector<TokenId>> found;
-  std::unordered_map<uint32_t, TokenBounds> bounds;
-  Targets targets;
-  Outline outline;
-  Reach reach, exact_reach;  // fewer tokens than a shortest text takes; the second keeps captured text
-  std::unique_ptr<Spellable>
-      spelling;           // where the vocabulary may be unable to spell what the grammar asks for
+  const bool fast;  // a state's mask is the row of its matcher
+  Budgets budgets;
   std::size_t limit = 0;  // size at which the next epoch starts
 };
 
@@ -105,8 +72,6 @@ class Grammar : public std::enable_shared_from_this<Grammar> {
   // See base/effort.h. Whether something may be omitted from it, and whether something was, which sticks.
   bool omits() const { return world_->regexes.effort().omits(); }
   bool partial() const { return partial_.load(std::memory_order_relaxed); }
-  bool subset() const { return omits(); }
-  bool narrowed() const { return partial(); }
   void note_partial() { partial_.store(true, std::memory_order_relaxed); }
   // Under the world's lock. `before`: the world's omissions before what was done for this grammar.
   void note_omissions(uint64_t before);

@@ -43,9 +43,9 @@ StateId Matcher::walk_text(StateId s, std::string_view bytes) {
 }
 
 bool Matcher::completable(StateId s) {
-  if (!epoch().limits) return true;
+  if (!epoch().budgets.limits) return true;
   const LockedWork work(sequence_, Task::kAccept, grammar_->mask_work());
-  return epoch().limits->way(s).tokens != Limits::kNever;
+  return epoch().budgets.limits->way(s).tokens != Limits::kNever;
 }
 
 bool Matcher::known(std::span<const TokenId> tokens) const {
@@ -165,7 +165,7 @@ std::size_t Matcher::validate_bytes(std::string_view bytes) {
     if (static_cast<uint8_t>(bytes[n]) == kEdge) break;
     s = walk_text(s, bytes.substr(n, 1));
     if (s == Parser::dead()) break;
-    if (epoch().limits) on.push_back(s);
+    if (epoch().budgets.limits) on.push_back(s);
   }
   while (n > 0 && !on.empty() && !completable(on[n - 1])) --n;
   return n;
@@ -208,7 +208,7 @@ bool Matcher::is_accepting() const { return epoch().parser.state(current()).acce
 void Matcher::ended_row(uint32_t* row) const {
   const Vocabulary& v = grammar_->vocabulary();
   std::memset(row, 0, v.words() * 4ull);
-  for (TokenId t : v.eos()) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+  for (TokenId t : v.eos()) set_bit(row, t);
 }
 
 bool Matcher::fill_row_fast(uint32_t* row) {
@@ -257,8 +257,8 @@ bool Matcher::fill_row_within(uint32_t* row, std::size_t budget) {
 ByteSet Matcher::live(bool inside) {
   if (is_terminated()) return {};
   const LockedWork work(sequence_, Task::kForced, grammar_->mask_work());
-  ByteSet live = epoch().parser.live(epoch().limits && !inside ? epoch().parser.begin_token(current())
-                                                               : epoch().parser.at_edge(current()));
+  ByteSet live = epoch().parser.live(epoch().budgets.limits && !inside ? epoch().parser.begin_token(current())
+                                                                       : epoch().parser.at_edge(current()));
   live.remove(static_cast<uint8_t>(kSpecialMark));
   live.remove(kEdge);
   return live;
@@ -269,7 +269,7 @@ std::string Matcher::forced_bytes(std::size_t limit) {
   // Where an edge may be, what has to come depends on how the text is cut.
   if (is_terminated() || epoch().parser.edged()) return out;
   const LockedWork work(sequence_, Task::kForced, grammar_->mask_work());
-  StateId s = epoch().limits ? epoch().parser.begin_token(current()) : current();
+  StateId s = epoch().budgets.limits ? epoch().parser.begin_token(current()) : current();
   while (out.size() < limit && !epoch().parser.state(s).accepting) {
     const ByteSet live = epoch().parser.live(s);
     if (live.count() != 1 || live.has(static_cast<uint8_t>(kSpecialMark))) break;
@@ -304,7 +304,7 @@ std::vector<std::size_t> Matcher::open_places(std::string_view text, std::string
 Budget Matcher::budget() {
   sequence_.refresh();
   sequence_.note_budget();
-  return {*grammar_, epoch(), sequence_.states(), sequence_.tokens()};
+  return {epoch().budgets, grammar_->partial(), sequence_.states(), sequence_.tokens()};
 }
 
 Matcher::Bounds Matcher::tokens_needed(bool search) {
@@ -323,9 +323,9 @@ std::string Matcher::shortest_completion() {
   if (is_terminated()) return {};
   const LockedWork work(sequence_, Task::kCompletion, grammar_->completion_work());
   sequence_.refresh();
-  if (!epoch().limits) return epoch().completion.of(current());
+  if (!epoch().budgets.limits) return epoch().completion.of(current());
   std::string out;
-  for (TokenId t : epoch().limits->tokens(current())) out += grammar_->vocabulary().bytes(t);
+  for (TokenId t : epoch().budgets.limits->tokens(current())) out += grammar_->vocabulary().bytes(t);
   return out;
 }
 

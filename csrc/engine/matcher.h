@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/budget.h"
+#include "budget/budget.h"
 #include "engine/captures.h"
 #include "engine/grammar.h"
 #include "engine/request.h"

@@ -1,7 +1,7 @@
 // Grammars in the order in which they were last asked for.
 //
 // In: grammars that are made and asked for. Out: the one that was asked for longest ago. Cost: a hash
-// look-up. How many stay is not decided here (engine/cache_policy.h). Under its owner's lock.
+// look-up. How many stay is not decided here (mask/cache_policy.h). Under its owner's lock.
 #pragma once
 
 #include <list>

@@ -24,7 +24,6 @@
 #include "base/error.h"
 #include "base/told.h"
 #include "base/work.h"
-#include "engine/budget.h"
 #include "engine/row_source.h"
 
 namespace structgen {
@@ -37,7 +36,9 @@ bool loose_within(Sequence& s, std::size_t budget) {
 }
 
 namespace {
-Budget budget_of(const Sequence& s) { return {s.grammar(), *s.epoch(), s.states(), s.tokens()}; }
+Budget budget_of(const Sequence& s) {
+  return {s.epoch()->budgets, s.grammar().partial(), s.states(), s.tokens()};
+}
 
 // f(Budget), which makes a row; under the lock.
 template <class F>
@@ -55,7 +56,7 @@ bool keep_promise(const Sequence& s, Row& row, std::size_t budget) {
 
 // A text that could go on like this was told by bounds that it may.
 bool bounded(const Sequence& s, std::span<const uint32_t> plain, Row& row, std::size_t budget) {
-  std::lock_guard hold(s.grammar().world().lock);
+  const LockedWork work(s, Task::kBudget, s.grammar().mask_work());
   return by_budget(s, row, [&](Budget& now) { return now.bound(plain, row.words, budget); });
 }
 
@@ -63,8 +64,7 @@ bool narrow(Sequence& s, Row& row, std::size_t budget, Allowance limit) {
   const LockedWork work(s, Task::kBudget, limit);
   s.refresh();
   s.note_budget();
-  const bool by_text = s.grammar().omits() && s.grammar().partial();
-  return by_budget(s, row, [&](Budget& now) { return now.narrow(row.words, budget, by_text); });
+  return by_budget(s, row, [&](Budget& now) { return now.narrow(row.words, budget); });
 }
 
 std::vector<uint32_t> copy_of(const Sequence& s, const Row& row) {
@@ -243,7 +243,7 @@ class PartRow : public PlainRow {
         const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
         const std::string_view bytes = v.bytes(static_cast<TokenId>(t));
         if (bytes.find_first_of("\",]}") == std::string_view::npos || reads(bytes)) continue;
-        row.words[w] &= ~(1u << (t & 31));
+        clear_bit(row.words, static_cast<TokenId>(t));
         row.exact = false;
       }
   }
@@ -273,7 +273,7 @@ class SpelledRow final : public PartRow {
     const auto spelled = [&](Allowance limit) {
       const LockedWork work(s, Task::kMask, limit);
       s.refresh();
-      s.epoch()->spelling->fill(s.current(), row.words);
+      s.epoch()->budgets.spelling->fill(s.current(), row.words);
     };
     Told<bool> filled = told([&] { spelled(s.grammar().mask_work()); });
     if (filled) return;
@@ -289,7 +289,7 @@ class SpelledRow final : public PartRow {
     const StateId to = s.grammar().omits() ? read_on(s, t) : PlainRow::read(s, t);
     if (to == Parser::dead()) return to;
     const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
-    return s.epoch()->spelling->possible(to) ? to : Parser::dead();
+    return s.epoch()->budgets.spelling->possible(to) ? to : Parser::dead();
   }
 
  protected:
@@ -311,7 +311,7 @@ class LimitedRow final : public RowSource {
     const auto limited = [&](Allowance limit) {
       const LockedWork work(s, Task::kMask, limit);
       s.refresh();
-      s.epoch()->limits->fill(s.current(), row.words);
+      s.epoch()->budgets.limits->fill(s.current(), row.words);
     };
     Told<bool> filled = told([&] { limited(s.grammar().mask_work()); });
     if (filled) return;
@@ -328,7 +328,7 @@ class LimitedRow final : public RowSource {
   StateId read(Sequence& s, TokenId t) const override {
     const LockedWork work(s, Task::kAccept, s.grammar().allowed_work());
     s.refresh();
-    return s.epoch()->limits->accept(s.current(), t);
+    return s.epoch()->budgets.limits->accept(s.current(), t);
   }
 };
 }  // namespace

@@ -21,8 +21,8 @@ void Sequence::migrate() {
   const std::shared_ptr<Epoch> next = grammar_->epoch();
   if (next == epoch_) return;
   std::vector<TokenId> way;
-  if (epoch_->limits) way = epoch_->limits->known_way(current());
-  if (epoch_->spelling) way = epoch_->spelling->way(current());
+  if (epoch_->budgets.limits) way = epoch_->budgets.limits->known_way(current());
+  if (epoch_->budgets.spelling) way = epoch_->budgets.spelling->way(current());
   std::unordered_map<uint32_t, StateId> moved;
   Parser::ImportMemo stacks;
   const auto take = [&](StateId& s) {
@@ -46,8 +46,8 @@ void Sequence::migrate() {
     states_.swap(states);
     undone_.swap(undone);
   });
-  if (!way.empty() && next->limits) next->limits->keep(current(), way);
-  if (!way.empty() && next->spelling) next->spelling->keep(current(), way);
+  if (!way.empty() && next->budgets.limits) next->budgets.limits->keep(current(), way);
+  if (!way.empty() && next->budgets.spelling) next->budgets.spelling->keep(current(), way);
   next->limit = std::max(next->limit, 2 * next->byte_size());
   back.keep();
 }
@@ -60,7 +60,7 @@ void Sequence::refresh() {
   World& world = grammar_->world();
   world.slices.trim(world.policy.slices());
   const std::size_t most = world.policy.most();
-  if (epoch_->limits && epoch_->published > most)
+  if (epoch_->budgets.limits && epoch_->published > most)
     throw Error(ErrorKind::kBudgetExceeded,
                 "a text with limits on tokens nests too deeply; raise Limits(memory=...)");
   grammar_->look_at_size(*epoch_);

@@ -481,7 +481,7 @@ bool Canvas::fill_row(std::size_t slot, uint32_t* row) {
     without.clear(slot);
     return without.fill_row(slot, row);
   }
-  const auto put = [&](TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); };
+  const auto put = [&](TokenId t) { set_bit(row, t); };
   bool exact = true;
   const auto ask = [&](TokenId t) {
     const Verdict told = allows(slot, t);

@@ -54,8 +54,6 @@ constexpr uint32_t kManyExits = 7;   // new bytes that leave a run, from which i
 constexpr uint32_t kSimple = 3;      // patterns together that may be tried as a cover of others
 constexpr std::size_t kShared = 64;  // tokens below a node from which what lexemes share is used
 constexpr std::size_t kDenseLimit = 6'000;  // listed tokens from which a row is stored instead
-void set_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
-void clear_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
 }  // namespace
 
 void write_row(const Mask& mask, const Vocabulary& vocabulary, uint32_t* row) {

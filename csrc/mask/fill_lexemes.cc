@@ -64,7 +64,7 @@ void MaskBuilder::add(uint32_t node, RegexId regex, StackId stack, Collected& ou
     for (TokenId t : slice.lost)
       if (!((row[static_cast<uint32_t>(t) >> 5] >> (t & 31)) & 1)) absent.push_back(t);
     for (std::size_t i = 0; i < row.size(); ++i) row[i] |= from[i];
-    for (TokenId t : absent) row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
+    for (TokenId t : absent) clear_bit(row.data(), t);
     out.row_used = true;
   }
   if (slice.exits->entries.empty() || left == Parser::dead()) return;
@@ -122,7 +122,7 @@ const Mask* MaskBuilder::gathered(StateId s) {
     found.sure.erase(std::unique(found.sure.begin(), found.sure.end()), found.sure.end());
     return finish(s, nullptr, nullptr, removed, found.sure);
   }
-  for (TokenId t : found.sure) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+  for (TokenId t : found.sure) set_bit(row, t);
   Mask* out = pool_.allocate<Mask>(1);
   *out = Mask{};
   out->dense = pool_.copy(std::span<const uint32_t>(row)).data();

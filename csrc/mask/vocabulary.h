@@ -20,6 +20,13 @@
 
 namespace structgen {
 
+// A token's bit in a row of Vocabulary::words() words.
+inline bool has_bit(const uint32_t* row, TokenId t) {
+  return row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1;
+}
+inline void set_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
+inline void clear_bit(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
+
 class Runs;
 
 class Vocabulary {

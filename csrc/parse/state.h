@@ -55,7 +55,7 @@ struct State {
   std::atomic<std::atomic<uint32_t>*> next{nullptr};  // per class, made with the first step
   ByteSet live;                                       // valid once live_known
   std::atomic<const void*> mask{nullptr};             // owned by the epoch's MaskBuilder (mask/fill.h)
-  // Tokens left from which on a budget refuses no token of the mask; 0: not known (engine/budget.cc).
+  // Tokens left from which on a budget refuses no token of the mask; 0: not known (budget/budget.cc).
   std::atomic<uint32_t> loose{0};
 };
 

@@ -22,14 +22,14 @@
 #include <utility>
 #include <vector>
 
-#include "engine/world.h"
 #include "mask/fill.h"
+#include "mask/world.h"
 #include "parse/completion.h"
 #include "parse/state.h"
 
 namespace structgen {
 
-// Shared with budgets (engine/budget.cc).
+// Shared with budgets (budget/budget.cc).
 constexpr std::size_t kFew = 4'000;     // tokens up to which each is walked by itself
 constexpr std::size_t kSpare = 16;      // bytes that a character begun takes at most, and what follows it
 constexpr std::size_t kTrials = 2'000;  // tokens of one mask that are stepped with their own text

@@ -1,4 +1,4 @@
-#include "engine/targets.h"
+#include "budget/targets.h"
 
 #include <bit>
 

@@ -24,15 +24,15 @@
 #include <utility>
 #include <vector>
 
-#include "engine/outline.h"
-#include "engine/targets.h"
+#include "budget/outline.h"
+#include "budget/targets.h"
 #include "mask/fill.h"
 #include "mask/vocabulary.h"
 #include "parse/state.h"
 
 namespace structgen {
 
-// How many tokens are known to finish a text, EOS included, and which text was counted (engine/budget.cc).
+// How many tokens are known to finish a text, EOS included, and which text was counted (budget/budget.cc).
 struct Finish {
   enum From : uint8_t {
     kOwn,       // the state's shortest completion

@@ -1,8 +1,10 @@
-#include "engine/spellable.h"
+#include "budget/spellable.h"
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/told.h"
+#include "base/undo.h"
 #include "base/work.h"
 
 namespace structgen {
@@ -12,12 +14,14 @@ constexpr std::size_t kNear = 3'000;       // places that are looked at around o
 constexpr std::size_t kSpelled = 8;        // of those, states whose shortest completion is asked for
 constexpr uint64_t kStateWork = 300'000;   // steps of one state's summaries, about a tenth of a second
 constexpr uint64_t kMaskWork = 1'000'000;  // of all those of one mask
-constexpr uint64_t kReach = 200'000;       // of one state's search (engine/reach.h)
+constexpr uint64_t kReach = 200'000;       // of one state's search (budget/reach.h)
 constexpr std::size_t kAlone = 2'000;      // tokens of one mask that are stepped with their own text
 constexpr uint32_t kText = 0xFFFFFFFFu;    // a label: captured text was read, which is not known
 
-void clear(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
-bool has(const uint32_t* row, TokenId t) { return row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1; }
+[[noreturn]] void out_of_share() {
+  throw Error(ErrorKind::kBudgetExceeded, "what tokens can spell takes too much work to tell");
+}
+
 }  // namespace
 
 bool spell(const TokenTrie& trie, std::string_view text, std::vector<Piece>& out) {
@@ -57,7 +61,7 @@ StateId Spellable::walk(StateId s, std::string_view bytes) {
 
 void Spellable::spend(uint64_t n) {
   charge(static_cast<int64_t>(2 * n));
-  if (work_ < n) throw OutOfWork{};
+  if (work_ < n) out_of_share();
   work_ -= n;
 }
 
@@ -226,8 +230,9 @@ Reach::Answer Spellable::summarised(StateId s) {
   const uint64_t before = work_;
   const bool was_open = std::exchange(open_, false);
   Reach::Answer answer = Reach::Answer::kUnknown;
-  try {
-    if (bytes_ > world_.policy.spelling()) throw OutOfWork{};
+  Undo back([&] { forget(); });
+  const auto summarise = [&] {
+    if (bytes_ > world_.policy.spelling()) out_of_share();
     std::set<std::pair<uint32_t, Place>> seen;
     std::vector<std::pair<StackId, Place>> todo;
     const auto at = [&](StackId stack, Place p) {
@@ -256,15 +261,11 @@ Reach::Answer Spellable::summarised(StateId s) {
       }
     }
     if (answer != Reach::Answer::kYes && !open_ && !was_open) answer = Reach::Answer::kNo;
-  } catch (const OutOfWork&) {
-    forget();
-  } catch (const Error& e) {
-    forget();
-    if (!e.is_limit() || meter.exhausted()) throw;
-  } catch (...) {
-    forget();
-    throw;
-  }
+  };
+  if (Told<bool> done = told(summarise))
+    back.keep();
+  else if (meter.exhausted())
+    std::move(done).value();
   open_ = open_ || was_open;  // summaries that are kept may hold it
   mask_work_ -= std::min(mask_work_, before - work_);
   return answer;
@@ -298,17 +299,15 @@ std::vector<TokenId> Spellable::way(StateId s) {
 }
 
 bool Spellable::spelled(StateId s) {
-  try {
+  Told<bool> done = told([&] {
     std::vector<Piece> pieces;
     if (!spell(world_.vocabulary->trie(), completion_.of(s), pieces)) return false;
     std::vector<TokenId> tokens;
     for (const Piece& p : pieces) tokens.push_back(p.token);
     keep(s, tokens);
     return known_.contains(s.v);
-  } catch (const Error& e) {
-    if (!e.is_limit() || meter.exhausted()) throw;
-    return false;
-  }
+  });
+  return meter.exhausted() ? std::move(done).value() : std::move(done).value_or(false);
 }
 
 // By breadth through what tokens can write, byte by byte: most states that are not spelled at once stand in a
@@ -388,7 +387,7 @@ Reach::Answer Spellable::judge(StateId s) {
   const auto known = known_.find(s.v);
   if (known != known_.end() && known->second == Reach::Answer::kYes) return known->second;
   if (reach_.finished(s))
-    return known_[s.v] = Reach::Answer::kYes;  // a budget's mask (engine/budget.cc) knew
+    return known_[s.v] = Reach::Answer::kYes;  // a budget's mask (budget/budget.cc) knew
   if (known != known_.end()) return known->second;
   if (mask_work_ == 0) mask_work_ = kMaskWork;
   // What finishes whatever the captured text is, finishes.
@@ -429,7 +428,7 @@ void Spellable::fill(StateId s, uint32_t* row) {
   at[0].state = masks_.blind(s);
   at[0].blind = at[0].state != s;
   std::vector<uint32_t> before{0};  // tokens of the mask, in depth-first order
-  for (TokenId t : trie.parts().order) before.push_back(before.back() + has(row, t));
+  for (TokenId t : trie.parts().order) before.push_back(before.back() + has_bit(row, t));
   std::vector<TokenId> alone;  // decided by their own text
   for (uint32_t i = 1; i < trie.size();) {
     charge();
@@ -445,22 +444,22 @@ void Spellable::fill(StateId s, uint32_t* row) {
     const State& st = parser_.state(into);
     if (into == Parser::dead() || (st.poisoned && st.n == 1 && !st.accepting)) {
       for (TokenId t : trie.subtree_tokens(i))
-        if (has(row, t)) alone.push_back(t);
+        if (has_bit(row, t)) alone.push_back(t);
       i = node.end;
       continue;
     }
     if (!trie.tokens(i).empty() && before[node.rank] != before[trie.node(i + 1).rank] && !possible(into))
       for (TokenId t : trie.tokens(i)) {
-        if (!has(row, t)) continue;
+        if (!has_bit(row, t)) continue;
         if (at[node.depth].blind)
           alone.push_back(t);
         else
-          clear(row, t);
+          clear_bit(row, t);
       }
     ++i;
   }
   for (std::size_t k = 0; k < alone.size(); ++k)
-    if (k >= kAlone || !possible(walk(s, vocabulary.bytes(alone[k])))) clear(row, alone[k]);
+    if (k >= kAlone || !possible(walk(s, vocabulary.bytes(alone[k])))) clear_bit(row, alone[k]);
   if (const auto it = next_.find(s.v); it != next_.end())  // as was promised
     row[static_cast<uint32_t>(it->second) >> 5] |= 1u << (it->second & 31);
   if (std::all_of(row, row + vocabulary.words(), [](uint32_t word) { return word == 0; })) {

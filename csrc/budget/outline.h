@@ -4,7 +4,7 @@
 // proved; false says nothing. Cost: a walk of the trie for each place that is met, of which there are few,
 // kept; then a pass over the places that one token leads to, once for each number asked for.
 //
-// The problem. To refuse a token near the end of a budget, a search (engine/reach.h) has to fail from the
+// The problem. To refuse a token near the end of a budget, a search (budget/reach.h) has to fail from the
 // state that it leads to. Most states that the search meets differ in nothing that costs a token: how many
 // blanks may still come, which bytes of a character are missing, what a pattern has read.
 //
@@ -29,13 +29,15 @@
 
 #include "base/flat_map.h"
 #include "base/work.h"
-#include "engine/world.h"
 #include "mask/fill.h"
 #include "mask/suffixes.h"
 #include "mask/token_trie.h"
+#include "mask/world.h"
 #include "parse/state.h"
 
 namespace structgen {
+
+constexpr std::size_t kDeep = 64;  // tokens up to which fewer are looked for
 
 // Work of searches over the vocabulary, in nodes of the trie.
 struct SearchCost {

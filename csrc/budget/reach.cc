@@ -1,4 +1,4 @@
-#include "engine/reach.h"
+#include "budget/reach.h"
 
 #include <algorithm>
 #include <bit>

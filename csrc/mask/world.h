@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "base/fork.h"
-#include "engine/cache_policy.h"
+#include "mask/cache_policy.h"
 #include "mask/slices.h"
 #include "mask/suffixes.h"
 #include "mask/vocabulary.h"

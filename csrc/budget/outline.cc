@@ -1,4 +1,4 @@
-#include "engine/outline.h"
+#include "budget/outline.h"
 
 #include <algorithm>
 
@@ -8,8 +8,7 @@
 namespace structgen {
 
 namespace {
-constexpr uint32_t kLong = 8;      // characters from which a string keeps its length
-constexpr std::size_t kDeep = 64;  // tokens up to which bounds are looked for
+constexpr uint32_t kLong = 8;  // characters from which a string keeps its length
 }  // namespace
 
 // Whether r is one blank.

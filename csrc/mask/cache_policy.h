@@ -20,12 +20,12 @@
 // at once, on another thread (engine/reaper.h), because freeing a few at each compile would add to the
 // median.
 //
-// Trials: texts that a mask under a budget tries (engine/budget.cc). They add automata for texts that nobody
+// Trials: texts that a mask under a budget tries (budget/budget.cc). They add automata for texts that nobody
 // writes, so none are tried in a world of twice cache_bytes, and those of one mask take a sixteenth.
 //
 // What budgets, canvases and middles keep beside states. Each stops to grow, or begins anew, at a limit of
 // its own, and its answers say so where that makes them less exact: edges and outlines of searches for fewer
-// tokens (engine/reach.h, engine/outline.h), what tokens can spell (engine/spellable.h), what any token does
+// tokens (budget/reach.h, budget/outline.h), what tokens can spell (budget/spellable.h), what any token does
 // to a regex (holes/strides.h), the states that read a middle (holes/quotient.h), clouds (engine/canvas.h).
 //
 // Runs of characters belong to the vocabulary, which several compilers share: 24 MB of those that nobody

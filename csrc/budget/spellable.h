@@ -10,7 +10,7 @@
 // that is spelled a few tokens further, and where tokens lead to few places in all, a no. Summaries
 // (of a rule, what was pending and the trie's node before it: the same behind it) decide the intersection of
 // a context-free language with the texts that tokens spell: a yes or a no, also where states never end. Where
-// captured text decides, the states that tokens lead to are searched (engine/reach.h). What is still open
+// captured text decides, the states that tokens lead to are searched (budget/reach.h). What is still open
 // after its share of work counts as a no: a mask may be smaller than it could be, and leads into no dead end.
 // Source: summaries of pushdown systems (Reps, Horwitz, Sagiv 1995), with the trie as the regular side of the
 // product (Bar-Hillel, Perles, Shamir 1961).
@@ -25,9 +25,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/reach.h"
-#include "engine/world.h"
+#include "budget/reach.h"
 #include "mask/fill.h"
+#include "mask/world.h"
 #include "parse/completion.h"
 #include "parse/state.h"
 
@@ -80,7 +80,6 @@ class Spellable {
     std::vector<Key> users;  // rules that asked for it
     bool waiting = true;     // to be looked at, again
   };
-  struct OutOfWork {};
   void spend(uint64_t n = 1);
   const std::vector<Place>& terminal(RegexId r, uint32_t node);
   void through(Symbol s, Place from, std::vector<Place>& to);

@@ -21,9 +21,9 @@
 //                   the plan that the text has followed so far is followed on
 //
 // The count is an upper bound: another text may be longer and take fewer tokens. Where it does not fit, and
-// few tokens are left (kExact), or nothing else would be, fewer are looked for (engine/reach.h); so is a way
+// few tokens are left (kExact), or nothing else would be, fewer are looked for (budget/reach.h); so is a way
 // where the vocabulary cannot spell that text. Two bounds spare most of both: bytes that complete the state
-// (parse/lengths.h) and a byte a token say that the budget suffices, engine/outline.h that it does not.
+// (parse/lengths.h) and a byte a token say that the budget suffices, budget/outline.h that it does not.
 //
 // One answer. needed() and plan() are functions of a state, planned() of the text and the budget: it looks
 // back to the last place where needed() was no more than what was left there, and follows that plan, or the
@@ -44,7 +44,7 @@
 // Rejected. A shortest path in tokens for each state: exact, but a search over the vocabulary at each step;
 // reach.h does it where it decides something. Promises kept in the epoch (each state along a completion
 // learns that it can be finished by it): a mask then depended on the texts that were asked about earlier.
-#include "engine/budget.h"
+#include "budget/budget.h"
 
 #include <algorithm>
 #include <bit>
@@ -62,11 +62,10 @@ namespace {
 constexpr std::size_t kTooMany = Reach::kFar;
 constexpr std::size_t kExact = 8;             // tokens left from which on a mask is exact
 constexpr uint64_t kMaskReach = 100'000;      // work of one mask's searches, about a millisecond
-constexpr uint64_t kMaskOutline = 100'000;    // and of what spares them (engine/outline.h), which stays
+constexpr uint64_t kMaskOutline = 100'000;    // and of what spares them (budget/outline.h), which stays
 constexpr uint64_t kAskedReach = 20'000'000;  // of one that was asked for, a tenth of a second
 constexpr uint64_t kTextReach = 100'000;      // the same where captured text decides
 constexpr uint64_t kSpellReach = 200'000;     // for one state whose shortest text cannot be spelled
-constexpr std::size_t kDeep = 64;             // tokens up to which fewer are looked for
 constexpr uint64_t kWork = 1'000'000;         // of one mask's completions, about a second
 constexpr std::size_t kAttempts = 3;          // of tokens alike, to find one
 
@@ -85,7 +84,7 @@ bool differs(std::string_view token, std::string_view text) {
 }
 
 void set_ends(const Vocabulary& v, uint32_t* row) {
-  for (TokenId t : v.eos()) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+  for (TokenId t : v.eos()) set_bit(row, t);
 }
 
 // Whether a row has more tokens than n.
@@ -106,75 +105,68 @@ bool more_than(std::span<const uint32_t> row, std::size_t n) {
 // What a text takes that completes s; kTooMany where the vocabulary cannot spell it.
 Finish Budget::cut(std::string_view text, Finish::From from) const {
   std::vector<Piece> pieces;
-  if (!spell(grammar_.vocabulary().trie(), text, pieces)) return {kTooMany, Finish::kNone};
+  if (!spell(vocabulary().trie(), text, pieces)) return {kTooMany, Finish::kNone};
   return {pieces.size() + 1, from, pieces.empty() ? -1 : pieces[0].token};
 }
 
 bool Budget::completes(StateId s, std::string_view text) {
   for (char b : text)
-    if (s != Parser::dead()) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
+    if (s != Parser::dead()) s = all_.parser.step(s, static_cast<uint8_t>(b));
   return s != Parser::dead() && parser().state(s).accepting;
 }
 
 // Whether what completes s, which is without its captured text, is as short as with any text.
 bool Budget::any_text(StateId s) {
-  try {
-    epoch_.completion.of(s);
-  } catch (const Error& e) {
-    if (!e.is_limit()) throw;
-    return false;
-  }
-  return !epoch_.completion.text_matters(s);
+  return told([&] { all_.completion.of(s); }) && !all_.completion.text_matters(s);
 }
 
 // What the shortest completion of s takes, or that of s without its captured text.
 Finish Budget::spelled(StateId s) {
   check_depth();
   if (parser().state(s).accepting) return {1, Finish::kOwn};
-  if (const auto it = epoch_.needed.find(s.v); it != epoch_.needed.end()) {
+  if (const auto it = all_.needed.find(s.v); it != all_.needed.end()) {
     const bool sought = it->second.from != Finish::kOwn && it->second.from != Finish::kBlind;
     return sought ? Finish{kTooMany, Finish::kNone} : it->second;
   }
   Finish best{kTooMany, Finish::kNone};
-  if (const StateId blind = epoch_.masks.blind(s); blind != s) {
+  if (const StateId blind = all_.masks.blind(s); blind != s) {
     const Finish any = spelled(blind);
-    if (any.tokens < kTooMany && completes(s, epoch_.completion.of(blind)))
+    if (any.tokens < kTooMany && completes(s, all_.completion.of(blind)))
       best = {any.tokens, Finish::kBlind, any.next};
-    if (best.tokens < kTooMany && !grammar_.subset() && any_text(blind)) return best;
+    if (best.tokens < kTooMany && !omits() && any_text(blind)) return best;
   }
-  try {
-    const std::string& text = epoch_.completion.of(s);
-    // Of what was left out of a grammar another part may be left out here.
-    if (!grammar_.subset() || completes(s, text))
-      if (const Finish own = cut(text, Finish::kOwn); own.tokens < best.tokens) best = own;
-  } catch (const Error& e) {
-    if (!e.is_limit() || (best.tokens == kTooMany && s == here())) throw;
-  }
-  if (best.from == Finish::kOwn && best.tokens <= 2 * kExact && epoch_.masks.blind(s) == s) {
+  Told<bool> own = told([&] {
+    const std::string& text = all_.completion.of(s);
+    // Of what was omitted from a grammar another part may be omitted here.
+    if (omits() && !completes(s, text)) return;
+    if (const Finish found = cut(text, Finish::kOwn); found.tokens < best.tokens) best = found;
+  });
+  if (!own && best.tokens == kTooMany && s == here()) std::move(own).value();
+  if (best.from == Finish::kOwn && best.tokens <= 2 * kExact && all_.masks.blind(s) == s) {
     std::vector<Piece> pieces;
     std::vector<TokenId> tokens;
-    spell(grammar_.vocabulary().trie(), epoch_.completion.of(s), pieces);
+    spell(vocabulary().trie(), all_.completion.of(s), pieces);
     for (const Piece& p : pieces) tokens.push_back(p.token);
-    epoch_.reach.learn(s, tokens);
+    all_.reach.learn(s, tokens);
   }
   return best;
 }
 
 // Upper bound on the tokens that finish from s, EOS included. A function of s: see the opening.
 std::size_t Budget::needed(StateId s) {
-  if (epoch_.limits) {
-    const uint32_t tokens = epoch_.limits->way(s).tokens;
+  if (all_.limits) {
+    const uint32_t tokens = all_.limits->way(s).tokens;
     return tokens == Limits::kNever ? kTooMany : tokens + 1;
   }
-  if (const auto it = epoch_.needed.find(s.v); it != epoch_.needed.end()) {
+  if (const auto it = all_.needed.find(s.v); it != all_.needed.end()) {
     unproved_ = unproved_ || it->second.from == Finish::kUnproved;
     return it->second.tokens;
   }
   Finish best{kTooMany, Finish::kNone};
   FirstLimit none;
   best = none.otherwise(best, [&] { return spelled(s); });
-  if (best.tokens == kTooMany && epoch_.fast && !grammar_.narrowed()) {
-    const uint32_t bytes = epoch_.lengths.of(epoch_.masks.blind(s));
+  if (best.tokens == kTooMany && all_.fast && !partial_) {
+    const uint32_t bytes = all_.lengths.of(all_.masks.blind(s));
     if (bytes < Lengths::kFar) best = {bytes + std::size_t{1}, Finish::kBytes};
   }
   if (best.tokens == kTooMany) {
@@ -182,11 +174,11 @@ std::size_t Budget::needed(StateId s) {
     const Reach::Answer found = find(s, false);
     unproved_ = unproved_ || found == Reach::Answer::kUnknown;
     if (found == Reach::Answer::kYes)
-      best = {epoch_.found.at(s.v).size() + 1, Finish::kFound, epoch_.found.at(s.v)[0]};
+      best = {all_.found.at(s.v).size() + 1, Finish::kFound, all_.found.at(s.v)[0]};
     else if (found == Reach::Answer::kUnknown)  // not shown to fit, so not offered
       best.from = Finish::kUnproved;
   }
-  epoch_.needed[s.v] = best;
+  all_.needed[s.v] = best;
   return best.tokens;
 }
 
@@ -194,34 +186,33 @@ std::size_t Budget::needed(StateId s) {
 std::vector<TokenId> Budget::plan(StateId s) {
   std::vector<TokenId> out;
   if (parser().state(s).accepting || needed(s) == kTooMany) return out;
-  const Finish::From from = epoch_.needed.at(s.v).from;
-  if (from == Finish::kFound) return epoch_.found.at(s.v);
+  const Finish::From from = all_.needed.at(s.v).from;
+  if (from == Finish::kFound) return all_.found.at(s.v);
   if (from == Finish::kBytes) return out;
   std::vector<Piece> pieces;
-  spell(grammar_.vocabulary().trie(),
-        epoch_.completion.of(from == Finish::kBlind ? epoch_.masks.blind(s) : s), pieces);
+  spell(vocabulary().trie(), all_.completion.of(from == Finish::kBlind ? all_.masks.blind(s) : s), pieces);
   for (const Piece& p : pieces) out.push_back(p.token);
   return out;
 }
 
 std::string Budget::bytes_of(std::span<const TokenId> tokens) const {
   std::string out;
-  for (const TokenId t : tokens) out += grammar_.vocabulary().bytes(t);
+  for (const TokenId t : tokens) out += vocabulary().bytes(t);
   return out;
 }
 
 // Whether tokens complete s.
 bool Budget::follow(StateId s, std::span<const TokenId> tokens) {
   for (const TokenId t : tokens)
-    for (char b : grammar_.vocabulary().bytes(t))
-      if (s != Parser::dead()) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
+    for (char b : vocabulary().bytes(t))
+      if (s != Parser::dead()) s = all_.parser.step(s, static_cast<uint8_t>(b));
   return s != Parser::dead() && parser().state(s).accepting;
 }
 
 // Whether any tokens can be found that complete s, whose shortest text cannot be spelled; then they are in
-// Epoch::found. `asked`: at more cost.
+// Budgets::found. `asked`: at more cost.
 Reach::Answer Budget::find(StateId s, bool asked) {
-  if (epoch_.found.contains(s.v)) return Reach::Answer::kYes;
+  if (all_.found.contains(s.v)) return Reach::Answer::kYes;
   uint64_t work = asked ? kAskedReach : std::min(kSpellReach, spelling_), exact_work = kTextReach;
   const uint64_t before = work;
   std::vector<TokenId> tokens;
@@ -233,31 +224,31 @@ Reach::Answer Budget::find(StateId s, bool asked) {
     tokens.insert(tokens.end(), rest.begin(), rest.end());
     return follow(s, tokens) ? found : Reach::Answer::kUnknown;
   };
-  Reach::Answer out = search(epoch_.reach, epoch_.masks.blind(s), work);
+  Reach::Answer out = search(all_.reach, all_.masks.blind(s), work);
   if (!asked) spelling_ -= before - work;
-  if (out == Reach::Answer::kUnknown && asked) out = search(epoch_.exact_reach, s, exact_work);
-  if (out == Reach::Answer::kYes) epoch_.found.emplace(s.v, std::move(tokens));
+  if (out == Reach::Answer::kUnknown && asked) out = search(all_.exact_reach, s, exact_work);
+  if (out == Reach::Answer::kYes) all_.found.emplace(s.v, std::move(tokens));
   return out;
 }
 
 // Whether `budget` tokens can complete s, known or looked for. `way`: takes the tokens after a yes.
 Reach::Answer Budget::within(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way) {
-  if (const auto it = epoch_.needed.find(s.v); it != epoch_.needed.end() && it->second.tokens <= budget) {
+  if (const auto it = all_.needed.find(s.v); it != all_.needed.end() && it->second.tokens <= budget) {
     if (way) *way = plan(s);
     return Reach::Answer::kYes;
   }
-  const StateId any = epoch_.masks.blind(s);
-  if (epoch_.reach.least(any) > budget) return Reach::Answer::kNo;
+  const StateId any = all_.masks.blind(s);
+  if (all_.reach.least(any) > budget) return Reach::Answer::kNo;
   if (budget > kDeep) return Reach::Answer::kUnknown;
-  const Reach::Answer out = epoch_.reach.within(any, budget, work);
+  const Reach::Answer out = all_.reach.within(any, budget, work);
   if (out != Reach::Answer::kYes || (any == s && !way)) return out;
   // Any way does where no way is asked for. Else the first of all, where that is told in time: which one the
   // search met depends on earlier ones.
-  std::vector<TokenId> tokens = met_way(epoch_.reach, any);
+  std::vector<TokenId> tokens = met_way(all_.reach, any);
   const bool met = follow(s, tokens);
   if (met && !way) return out;
   uint64_t first = std::min(work, kMaskReach);
-  if (std::vector<TokenId> best; first_way(epoch_.reach, any, budget, best, first) && follow(s, best))
+  if (std::vector<TokenId> best; first_way(all_.reach, any, budget, best, first) && follow(s, best))
     tokens = std::move(best);
   else if (!met)
     return Reach::Answer::kUnknown;
@@ -298,19 +289,19 @@ Reach::Answer Budget::asked_within(StateId s, std::size_t budget, std::vector<To
   allow_outline(kAskedReach);
   uint64_t work = kAskedReach, exact_work = kTextReach;
   Reach::Answer found = Reach::Answer::kUnknown;
-  if (!epoch_.limits) {
+  if (!all_.limits) {
     found = within(s, budget, work, way);
     if (found == Reach::Answer::kUnknown && work > 0 && budget <= kDeep) {
-      found = epoch_.exact_reach.least(s) > budget ? Reach::Answer::kNo
-                                                   : epoch_.exact_reach.within(s, budget, exact_work);
-      if (found == Reach::Answer::kYes && way && !first_way(epoch_.exact_reach, s, budget, *way, exact_work))
-        *way = met_way(epoch_.exact_reach, s);
+      found = all_.exact_reach.least(s) > budget ? Reach::Answer::kNo
+                                                 : all_.exact_reach.within(s, budget, exact_work);
+      if (found == Reach::Answer::kYes && way && !first_way(all_.exact_reach, s, budget, *way, exact_work))
+        *way = met_way(all_.exact_reach, s);
     }
   } else if (budget <= kDeep) {
-    found = epoch_.reach.within(epoch_.masks.blind(s), budget, work);
+    found = all_.reach.within(all_.masks.blind(s), budget, work);
     if (found == Reach::Answer::kYes) {
-      StateId from = epoch_.masks.blind(s);
-      epoch_.limits->keep(s, epoch_.reach.way(from));
+      StateId from = all_.masks.blind(s);
+      all_.limits->keep(s, all_.reach.way(from));
       if (needed(s) > budget) found = Reach::Answer::kUnknown;  // captured text was in the way
     }
   }
@@ -333,32 +324,31 @@ Reach::Answer Budget::sought_within(StateId s, std::size_t budget, std::vector<T
 
 // No fewer tokens complete s.
 std::size_t Budget::least(StateId s) const {
-  return std::max(epoch_.reach.least(epoch_.masks.blind(s)), epoch_.exact_reach.least(s));
+  return std::max(all_.reach.least(all_.masks.blind(s)), all_.exact_reach.least(s));
 }
 
 // Whether `budget` tokens are shown to complete s, where a mask looks.
 Reach::Answer Budget::few(StateId s, std::size_t budget, uint64_t& work) {
-  return budget < kExact && !epoch_.limits ? within(s, budget, work, nullptr) : Reach::Answer::kNo;
+  return budget < kExact && !all_.limits ? within(s, budget, work, nullptr) : Reach::Answer::kNo;
 }
 
 // The tokens with which the longest steps that there are complete s, at most `budget`; kTooMany: they do not.
 // `to_the_end`: such steps alone; else until what is needed() is little enough.
 std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std::vector<TokenId>* way,
                              bool to_the_end) {
-  if (!epoch_.fast || epoch_.limits) return kTooMany;
-  const auto bytes = [&](StateId to) { return epoch_.lengths.of(to); };
+  if (!all_.fast || all_.limits) return kTooMany;
+  const auto bytes = [&](StateId to) { return all_.lengths.of(to); };
   const auto rest = [&](StateId to) {
     return to_the_end ? (parser().state(to).accepting ? 1 : kTooMany) : needed(to);
   };
   const auto next = [&](StateId from) -> TokenId {
     std::vector<Piece> pieces;
-    if (!spell(grammar_.vocabulary().trie(), epoch_.completion.of(from), pieces) || pieces.empty()) return -1;
+    if (!spell(vocabulary().trie(), all_.completion.of(from), pieces) || pieces.empty()) return -1;
     return pieces[0].token;
   };
   std::vector<TokenId> tokens;
-  StateId to = epoch_.masks.blind(s);
-  if (epoch_.reach.descend(to, budget, bytes, rest, next, tokens, work) != Reach::Answer::kYes)
-    return kTooMany;
+  StateId to = all_.masks.blind(s);
+  if (all_.reach.descend(to, budget, bytes, rest, next, tokens, work) != Reach::Answer::kYes) return kTooMany;
   const std::vector<TokenId> last = plan(to);
   tokens.insert(tokens.end(), last.begin(), last.end());
   if (!follow(s, tokens)) return kTooMany;
@@ -371,9 +361,9 @@ std::size_t Budget::descends(StateId s, std::size_t budget, uint64_t& work, std:
 // of states that follow each other may differ by more than what was read: with a name begun, the dearest
 // counts.
 TokenId Budget::nearest() {
-  const Vocabulary& v = grammar_.vocabulary();
+  const Vocabulary& v = vocabulary();
   std::vector<uint32_t> row(v.words());
-  write_row(*epoch_.masks.mask(here()), v, row.data());
+  write_row(*all_.masks.mask(here()), v, row.data());
   if (more_than(row, kFew)) return -1;
   TokenId out = -1;
   uint32_t least = Lengths::kFar;
@@ -381,9 +371,9 @@ TokenId Budget::nearest() {
     for (uint32_t bits = row[w]; bits; bits &= bits - 1) {
       const auto t = static_cast<TokenId>(w * 32 + static_cast<uint32_t>(std::countr_zero(bits)));
       StateId s = here();
-      for (char b : v.bytes(t)) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
+      for (char b : v.bytes(t)) s = all_.parser.step(s, static_cast<uint8_t>(b));
       if (s == Parser::dead() || s == here()) continue;
-      if (const uint32_t bytes = epoch_.lengths.of(epoch_.masks.blind(s)); bytes < least) {
+      if (const uint32_t bytes = all_.lengths.of(all_.masks.blind(s)); bytes < least) {
         least = bytes;
         out = t;
       }
@@ -396,14 +386,14 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
   const std::size_t n = past_.size() - 1;
   const auto left = [&](std::size_t i) { return budget + (n - i); };
   const auto goes_back = [&](std::size_t i) {
-    return i > 0 && n - i < kDeep && tokens_[i - 1] >= 0 && !grammar_.vocabulary().is_eos(tokens_[i - 1]);
+    return i > 0 && n - i < kDeep && tokens_[i - 1] >= 0 && !vocabulary().is_eos(tokens_[i - 1]);
   };
   std::size_t from = n;
   while (goes_back(from) && needed(past_[from - 1]) > left(from - 1)) --from;
   std::vector<TokenId> way;
   if (goes_back(from)) {
     way = plan(past_[--from]);
-    if (epoch_.needed.at(past_[from].v).from == Finish::kBytes) {
+    if (all_.needed.at(past_[from].v).from == Finish::kBytes) {
       next = nearest();
       return next < 0 ? Reach::Answer::kUnknown : Reach::Answer::kYes;
     }
@@ -429,11 +419,11 @@ Reach::Answer Budget::planned(std::size_t budget, TokenId& next) {
 
 Budget::Bounds Budget::bounds(bool search) {
   const StateId s = here();
-  const auto known = epoch_.bounds.find(s.v);
-  if (search && known != epoch_.bounds.end() && !grammar_.subset()) return known->second;
+  const auto known = all_.bounds.find(s.v);
+  if (search && known != all_.bounds.end() && !omits()) return known->second;
   std::size_t enough = needed(s);
-  if (enough == kTooMany && !epoch_.limits && find(s, true) == Reach::Answer::kYes)
-    enough = epoch_.found.at(s.v).size() + 1;
+  if (enough == kTooMany && !all_.limits && find(s, true) == Reach::Answer::kYes)
+    enough = all_.found.at(s.v).size() + 1;
   if (uint64_t work = kAskedReach; search && enough > kDeep)
     enough = std::min(enough, descends(s, enough - 1, work, nullptr, true));
   std::size_t most = least(s);
@@ -447,22 +437,22 @@ Budget::Bounds Budget::bounds(bool search) {
     most = k + 1;
   }
   const Bounds out{std::min(most, enough), enough};
-  if (search) epoch_.bounds[s.v] = out;
+  if (search) all_.bounds[s.v] = out;
   return out;
 }
 
 std::optional<bool> Budget::fits(std::size_t budget) {
   const std::size_t n = past_.size() - 1;
-  if (n > 0 && !epoch_.limits) {
+  if (n > 0 && !all_.limits) {
     if (tokens_[n - 1] < 0) return std::nullopt;
     StateId s = past_[n - 1];
-    const uint32_t loose = parser().state(epoch_.masks.blind(s)).loose.load(std::memory_order_relaxed);
-    if (epoch_.fast && loose != 0 && budget + 1 >= loose && !grammar_.narrowed()) return true;
+    const uint32_t loose = parser().state(all_.masks.blind(s)).loose.load(std::memory_order_relaxed);
+    if (all_.fast && loose != 0 && budget + 1 >= loose && !partial_) return true;
     // A mask looks at a few tokens of those alike whose text is captured.
-    bool captured = epoch_.masks.blind(s) != s;
-    for (char b : grammar_.vocabulary().bytes(tokens_[n - 1])) {
-      s = epoch_.parser.step(s, static_cast<uint8_t>(b));
-      captured = captured || epoch_.masks.blind(s) != s;
+    bool captured = all_.masks.blind(s) != s;
+    for (char b : vocabulary().bytes(tokens_[n - 1])) {
+      s = all_.parser.step(s, static_cast<uint8_t>(b));
+      captured = captured || all_.masks.blind(s) != s;
     }
     if (captured) return std::nullopt;
   }
@@ -475,19 +465,19 @@ std::optional<bool> Budget::fits(std::size_t budget) {
 }
 
 // Where something was left out of a grammar, a larger language may lack what a smaller one has.
-void Budget::allow_outline(uint64_t work) { epoch_.outline.allow(grammar_.narrowed() ? 0 : work); }
+void Budget::allow_outline(uint64_t work) { all_.outline.allow(partial_ ? 0 : work); }
 
 // Of a state inside a string the tokens that can be the first of `budget`; false where that is not told.
 bool Budget::leaving(StateId s, std::size_t budget, std::vector<TokenId>& out) {
-  if (epoch_.parser.state(s).accepting) return false;
-  return epoch_.outline.leaving(s, budget, out);
+  if (all_.parser.state(s).accepting) return false;
+  return all_.outline.leaving(s, budget, out);
 }
 
 // Tokens of one mask that are looked at, and what becomes of them.
 struct Budget::Trial {
   Budget& of;
   Trial(Budget& asking, std::size_t tokens)
-      : of(asking), budget(tokens), until(asking.epoch_.completion.work() + kWork) {
+      : of(asking), budget(tokens), until(asking.all_.completion.work() + kWork) {
     of.allow_outline(kMaskOutline);
   }
   const std::size_t budget;
@@ -514,7 +504,7 @@ struct Budget::Trial {
     if (keep.empty())
       taken.push_back(t);
     else
-      keep[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+      set_bit(keep.data(), t);
   }
 
   bool skips(StateId s);
@@ -532,7 +522,7 @@ struct Budget::Trial {
 
 // Whether s was never looked at and the work of one mask is done: it will not be, this time.
 bool Budget::Trial::skips(StateId s) {
-  if (of.epoch_.completion.work() < until || of.epoch_.needed.contains(s.v)) return false;
+  if (of.all_.completion.work() < until || of.all_.needed.contains(s.v)) return false;
   tired = true;
   return true;
 }
@@ -549,10 +539,10 @@ std::size_t Budget::Trial::judged(StateId s) {
 
 // At most, where the budget suffices; after a search, the budget.
 std::size_t Budget::Trial::tokens_into(StateId s) {
-  Epoch& epoch = of.epoch_;
+  Budgets& epoch = of.all_;
   if (epoch.parser.state(s).accepting) return 2;
   if (budget == 2) return kTooMany;
-  if (epoch.fast && !of.grammar_.narrowed()) {
+  if (epoch.fast && !of.partial_) {
     if (const std::size_t bytes = epoch.lengths.of(s); bytes + 2 <= budget) return bytes + 2;
     if (const std::size_t back = by_way_of_run(s); back <= budget) return back;
     if (epoch.outline.known_too_few(s, budget - 1)) return kTooMany;
@@ -568,23 +558,23 @@ std::size_t Budget::Trial::tokens_into(StateId s) {
 // The same where s is inside a character of the run that was looked at: its bytes one by one, and on from
 // there.
 std::size_t Budget::Trial::by_way_of_run(StateId s) const {
-  Parser& parser = of.epoch_.parser;
+  Parser& parser = of.all_.parser;
   if (run == Parser::dead() || parser.state(s).n != 1 || parser.state(run).n != 1) return kTooMany;
   const Item in = parser.items(run)[0], at = parser.items(s)[0];
   const RegexNode n = parser.regexes().node(at.regex);
   if (at.stack != in.stack || at.capture != in.capture || n.kind != RegexKind::kCat ||
       RegexId{n.b} != in.regex)
     return kTooMany;
-  const std::size_t most = of.epoch_.lengths.regex(RegexId{n.a}) + run_needed;
+  const std::size_t most = of.all_.lengths.regex(RegexId{n.a}) + run_needed;
   return std::min(most, kTooMany);
 }
 
 // Whether fewer tokens may do after a text that is known. What ends at once does so where nothing is left to
 // read, so the text matters if what it decides comes next.
 bool Budget::Trial::matters(StateId s) const {
-  if (budget == 2) return of.epoch_.parser.state(s).poisoned;
-  if (of.epoch_.fast && of.epoch_.outline.known_too_few(s, budget - 1)) return false;
-  return of.epoch_.completion.text_matters(s);
+  if (budget == 2) return of.all_.parser.state(s).poisoned;
+  if (of.all_.fast && of.all_.outline.known_too_few(s, budget - 1)) return false;
+  return of.all_.completion.text_matters(s);
 }
 
 // Tokens that lead to s; `blind`: it is without the text that was captured on the way.
@@ -603,7 +593,7 @@ void Budget::Trial::judge(std::span<const TokenId> tokens, StateId s, bool blind
 
 // Whether the text of s decides everything that follows; then these tokens are tried with it.
 bool Budget::Trial::judge_poison(StateId s, std::span<const TokenId> below) {
-  const State& st = of.epoch_.parser.state(s);
+  const State& st = of.all_.parser.state(s);
   if (!st.poisoned || st.n > 1 || st.accepting) return false;
   for (TokenId t : below)
     if (asks(t)) alone.push_back(t);
@@ -621,7 +611,7 @@ void Budget::Trial::judge_all(StateId from) {
     Verdict verdict;
   };
   constexpr uint32_t kDead = 0, kUnknown = 0xFFFFFFFFu;
-  const TokenTrie& trie = of.grammar_.vocabulary().trie();
+  const TokenTrie& trie = of.vocabulary().trie();
   std::vector<Met> met{{Parser::dead(), false, kAsk}};
   std::vector<uint32_t> rows(256, kDead);
   FlatMap<uint64_t, uint32_t> numbers;
@@ -635,7 +625,7 @@ void Budget::Trial::judge_all(StateId from) {
     }
     return slot;
   };
-  std::vector<uint32_t> at(of.grammar_.vocabulary().longest() + 2);
+  std::vector<uint32_t> at(of.vocabulary().longest() + 2);
   at[0] = number(from, from != of.here());
   for (uint32_t i = 1; i < trie.size();) {
     if (i % 8 == 0) charge();
@@ -643,8 +633,8 @@ void Budget::Trial::judge_all(StateId from) {
     const uint32_t before = at[node.depth - 1];
     uint32_t to = rows[before * std::size_t{256} + static_cast<uint8_t>(node.byte)];
     if (to == kUnknown) {
-      const StateId next = of.epoch_.parser.step(met[before].state, static_cast<uint8_t>(node.byte));
-      const StateId into = next == Parser::dead() ? next : of.epoch_.masks.blind(next);
+      const StateId next = of.all_.parser.step(met[before].state, static_cast<uint8_t>(node.byte));
+      const StateId into = next == Parser::dead() ? next : of.all_.masks.blind(next);
       to = number(into, met[before].blind || into != next);
       rows[before * std::size_t{256} + static_cast<uint8_t>(node.byte)] = to;
     }
@@ -667,7 +657,7 @@ void Budget::Trial::judge_all(StateId from) {
         judge(tokens, now.state, now.blind);
         if (last_needed <= budget)
           met[to].verdict = kTake;
-        else if (!now.blind && of.epoch_.reach.least(now.state) >= budget)
+        else if (!now.blind && of.all_.reach.least(now.state) >= budget)
           met[to].verdict = kRefuse;
       }
     }
@@ -678,9 +668,9 @@ void Budget::Trial::judge_all(StateId from) {
 void Budget::Trial::judge_one(TokenId t, StateId from) {
   bool blind = from != of.here();
   StateId s = from;
-  for (char b : of.grammar_.vocabulary().bytes(t)) {
-    const StateId next = of.epoch_.parser.step(s, static_cast<uint8_t>(b));
-    s = of.epoch_.masks.blind(next);
+  for (char b : of.vocabulary().bytes(t)) {
+    const StateId next = of.all_.parser.step(s, static_cast<uint8_t>(b));
+    s = of.all_.masks.blind(next);
     blind = blind || s != next;
     if (judge_poison(s, {&t, 1})) return;
   }
@@ -712,30 +702,31 @@ bool Budget::Trial::judge_strings(StateId from) {
       }
     }
   } judge{*this};
-  return of.epoch_.targets.visit(from, judge);
+  return of.all_.targets.visit(from, judge);
 }
 
 // Tokens whose text decides: each as it is, within limits, or by a completion that some other token had.
 void Budget::Trial::judge_texts() {
   // The regexes that a text makes stay as long as the grammar's world, so texts that nobody wrote must not
   // fill it.
-  const World& world = of.grammar_.world();
+  const World& world = of.all_.world;
   const auto size = [&] {
-    return of.epoch_.byte_size() + of.grammar_.productions().byte_size() + world.byte_size();
+    return of.all_.byte_size() + of.parser().byte_size() + of.all_.masks.byte_size() +
+           of.all_.completion.byte_size() + of.all_.productions.byte_size() + world.byte_size();
   };
   const std::size_t before = size();
-  const bool alike_asked = of.grammar_.productions().asks_alike();
+  const bool alike_asked = of.all_.productions.asks_alike();
   std::size_t trials = world.byte_size() > world.policy.no_trials() ? kTrials : 0;
   std::vector<TokenId> way;  // what completes the text after the token that fits() looked at last
   const auto fits = [&](TokenId t) {
     if (trials >= kTrials) return false;
-    if (of.epoch_.completion.work() > until ||
+    if (of.all_.completion.work() > until ||
         (trials++ % 16 == 15 && size() > before + world.policy.trials())) {
       trials = kTrials;
       return false;
     }
     StateId s = of.here();
-    for (char b : of.grammar_.vocabulary().bytes(t)) s = of.epoch_.parser.step(s, static_cast<uint8_t>(b));
+    for (char b : of.vocabulary().bytes(t)) s = of.all_.parser.step(s, static_cast<uint8_t>(b));
     if (s == Parser::dead()) return false;
     way.clear();
     if (budget == 2) return of.parser().state(s).accepting;
@@ -761,7 +752,7 @@ void Budget::Trial::judge_texts() {
     const std::string text = of.bytes_of(way);
     for (; i < tokens->size(); ++i) {
       const TokenId t = (*tokens)[i];
-      if ((!alike_asked && differs(of.grammar_.vocabulary().bytes(t), text)) || fits(t)) take(t);
+      if ((!alike_asked && differs(of.vocabulary().bytes(t), text)) || fits(t)) take(t);
     }
   }
   for (TokenId t : alone)
@@ -770,22 +761,22 @@ void Budget::Trial::judge_texts() {
 
 // Whether needed() of a state of the past was asked for, and is at most so much.
 bool Budget::known_within(std::size_t at, std::size_t budget) const {
-  const auto known = epoch_.needed.find(past_[at].v);
-  return known != epoch_.needed.end() && known->second.tokens <= budget;
+  const auto known = all_.needed.find(past_[at].v);
+  return known != all_.needed.end() && known->second.tokens <= budget;
 }
 
 void Budget::set_only(uint32_t* row, TokenId t) const {
-  std::fill(row, row + grammar_.vocabulary().words(), 0u);
-  row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+  std::fill(row, row + vocabulary().words(), 0u);
+  set_bit(row, t);
 }
 
 // The token that needed() counted, and no other: where what else may stand is too much to tell. False:
 // nothing is known, or not within the budget.
 bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
-  if (epoch_.parser.state(here()).accepting && budget > 0) {
+  if (all_.parser.state(here()).accepting && budget > 0) {
     exact_ = false;
-    std::fill(row, row + grammar_.vocabulary().words(), 0u);
-    set_ends(grammar_.vocabulary(), row);
+    std::fill(row, row + vocabulary().words(), 0u);
+    set_ends(vocabulary(), row);
     return true;
   }
   if (!known_within(past_.size() - 1, budget)) {
@@ -794,7 +785,7 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
     const std::vector<TokenId> way = plan(past_[n - 1]);
     if (way.size() < 2 || way[0] != tokens_[n - 1]) return false;
     set_only(row, way[1]);
-  } else if (const TokenId next = epoch_.needed.at(here().v).next; next >= 0) {
+  } else if (const TokenId next = all_.needed.at(here().v).next; next >= 0) {
     set_only(row, next);
   } else {
     return false;
@@ -806,27 +797,24 @@ bool Budget::keep_promise(uint32_t* row, std::size_t budget) {
 // Of a mask the tokens after which a bound in bytes says that the budget suffices: no search, and not all of
 // them. A text that could go on like this was told by bounds that it may. False: there is none.
 bool Budget::bound(std::span<const uint32_t> plain, uint32_t* row, std::size_t budget) {
-  if (!epoch_.fast) return false;
-  const Vocabulary& v = grammar_.vocabulary();
-  const GrammarWork scope(grammar_, nullptr, Task::kBudget, grammar_.mask_work());
+  if (!all_.fast) return false;
+  const Vocabulary& v = vocabulary();
   exact_ = false;
   std::fill(row, row + v.words(), 0u);
   bool any = false;
-  try {
+  told([&] {
     for (uint32_t w = 0; w < v.words(); ++w)
       for (uint32_t bits = plain[w]; bits; bits &= bits - 1) {
         const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
         StateId s = here();
-        for (char b : v.bytes(static_cast<TokenId>(t))) s = epoch_.parser.step(s, static_cast<uint8_t>(b));
+        for (char b : v.bytes(static_cast<TokenId>(t))) s = all_.parser.step(s, static_cast<uint8_t>(b));
         if (s == Parser::dead() || s == here()) continue;
-        const std::size_t bytes = epoch_.lengths.of(epoch_.masks.blind(s));
+        const std::size_t bytes = all_.lengths.of(all_.masks.blind(s));
         if (bytes >= Lengths::kFar || bytes + 2 > budget) continue;  // this token, the bytes, the end
         row[w] |= 1u << (t & 31);
         any = true;
       }
-  } catch (const Error& e) {
-    if (!e.is_limit()) throw;
-  }
+  });
   return any;
 }
 
@@ -836,13 +824,13 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
     if (sought_within(here(), budget, nullptr) != Reach::Answer::kNo) unknown(budget);
     return false;
   }
-  const Vocabulary& v = grammar_.vocabulary();
+  const Vocabulary& v = vocabulary();
   if (budget == 1) {
     std::fill(row, row + v.words(), 0u);
     set_ends(v, row);
   } else {
     const std::size_t room = std::min<std::size_t>(budget - 2, Limits::kNever - 1);
-    epoch_.limits->fill(here(), row, static_cast<uint32_t>(room));
+    all_.limits->fill(here(), row, static_cast<uint32_t>(room));
   }
   return true;
 }
@@ -851,28 +839,28 @@ bool Budget::fill_limited(uint32_t* row, std::size_t budget) {
 // state, so does none of theirs, if they allow no other tokens.
 void Budget::set_loose(StateId blind, const uint32_t* row, std::size_t most) {
   const uint32_t loose = static_cast<uint32_t>(std::min<std::size_t>(most, Lengths::kFar));
-  epoch_.parser.state(here()).loose.store(loose, std::memory_order_release);
-  if (blind == here() || !grammar_.world().cache || epoch_.spelling) return;
-  const Vocabulary& v = grammar_.vocabulary();
+  all_.parser.state(here()).loose.store(loose, std::memory_order_release);
+  if (blind == here() || !all_.world.cache || all_.spelling) return;
+  const Vocabulary& v = vocabulary();
   std::vector<uint32_t> any(v.words());
-  write_row(*epoch_.masks.mask(blind), v, any.data());
+  write_row(*all_.masks.mask(blind), v, any.data());
   if (std::equal(any.begin(), any.end(), row))
-    epoch_.parser.state(blind).loose.store(loose, std::memory_order_release);
+    all_.parser.state(blind).loose.store(loose, std::memory_order_release);
 }
 
 // Of a state inside one string, between its characters: how many tokens suffice after any token of whole
 // characters that stays in it, this token included. kTooMany: it is no such state, or that is not told. The
 // string is closed byte by byte, and goes on as the state behind it does.
 std::size_t Budget::staying(StateId s) {
-  if (!epoch_.fast || grammar_.narrowed() || epoch_.spelling) return kTooMany;
-  const State& st = epoch_.parser.state(s);
+  if (!all_.fast || partial_ || all_.spelling) return kTooMany;
+  const State& st = all_.parser.state(s);
   if (st.n != 1 || st.accepting) return kTooMany;
-  const Item item = epoch_.parser.items(s)[0];
-  const uint32_t bytes = epoch_.lengths.characters(item.regex);
+  const Item item = all_.parser.items(s)[0];
+  const uint32_t bytes = all_.lengths.characters(item.regex);
   if (bytes >= Lengths::kFar) return kTooMany;
-  const StateId behind = epoch_.masks.blind(
-      epoch_.parser.continuation(item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()));
-  if (behind == Parser::dead() || epoch_.parser.state(behind).poisoned) return kTooMany;
+  const StateId behind = all_.masks.blind(
+      all_.parser.continuation(item.stack, item.capture.v == 0 ? item.capture : CaptureArena::unknown()));
+  if (behind == Parser::dead() || all_.parser.state(behind).poisoned) return kTooMany;
   return std::min(kTooMany, needed(behind) + bytes + 1);
 }
 
@@ -880,16 +868,16 @@ std::size_t Budget::staying(StateId s) {
 // for a text that was captured is not left out without it, so what completes the blind state need not
 // complete the real one. Where nothing is being captured, those are the tokens that begin to.
 void Budget::keep_finished(uint32_t* row, std::size_t budget) {
-  const Vocabulary& v = grammar_.vocabulary();
-  const bool capturing = epoch_.masks.blind(here()) != here();
-  const Mask* m = grammar_.world().cache && !capturing ? epoch_.masks.peek(here()) : nullptr;
-  const uint32_t* inside = m && m->inside_run && !epoch_.spelling ? m->dense : nullptr;
+  const Vocabulary& v = vocabulary();
+  const bool capturing = all_.masks.blind(here()) != here();
+  const Mask* m = all_.world.cache && !capturing ? all_.masks.peek(here()) : nullptr;
+  const uint32_t* inside = m && m->inside_run && !all_.spelling ? m->dense : nullptr;
   const auto fits = [&](std::string_view bytes) {
     StateId s = here();
     bool text = capturing;
     for (char b : bytes) {
-      s = epoch_.parser.step(s, static_cast<uint8_t>(b));
-      text = text || epoch_.masks.blind(s) != s;
+      s = all_.parser.step(s, static_cast<uint8_t>(b));
+      text = text || all_.masks.blind(s) != s;
     }
     return s != Parser::dead() && (!text || needed(s) + 1 <= budget);
   };
@@ -898,11 +886,10 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
     for (uint32_t bits = row[w] & (inside ? ~inside[w] : ~0u); bits; bits &= bits - 1) {
       const uint32_t t = w * 32 + static_cast<uint32_t>(std::countr_zero(bits));
       if (v.is_eos(static_cast<TokenId>(t))) continue;
-      try {
-        if (!tired && fits(v.bytes(static_cast<TokenId>(t)))) continue;
-      } catch (const Error& e) {
-        if (!e.is_limit()) throw;
-        tired = meter.exhausted();
+      if (!tired) {
+        Told<bool> answer = told([&] { return fits(v.bytes(static_cast<TokenId>(t))); });
+        tired = !answer && meter.exhausted();
+        if (std::move(answer).value_or(false)) continue;
       }
       row[w] &= ~(1u << (t & 31));
       exact_ = false;
@@ -910,28 +897,24 @@ void Budget::keep_finished(uint32_t* row, std::size_t budget) {
 }
 
 // Of a mask the tokens that leave enough of the budget.
-bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
+bool Budget::narrow(uint32_t* row, std::size_t budget) {
   if (budget == 0) return false;
-  const Vocabulary& v = grammar_.vocabulary();
-  if (budget == 1 && epoch_.parser.state(here()).accepting) {
+  const Vocabulary& v = vocabulary();
+  if (budget == 1 && all_.parser.state(here()).accepting) {
     std::fill(row, row + v.words(), 0u);
     set_ends(v, row);
     return true;
   }
-  const StateId from = epoch_.masks.blind(here());
-  if (epoch_.fast && epoch_.parser.state(from).loose.load(std::memory_order_relaxed) == 0) {
-    epoch_.masks.measure_with(&epoch_.lengths);
-    try {
-      const WorkScope part(Task::kBudget, share_of_work());
-      epoch_.masks.measure(from);
-    } catch (const Error& e) {  // its tokens are looked at one by one
-      if (!e.is_limit()) throw;
-      epoch_.parser.state(from).loose.store(Lengths::kFar, std::memory_order_relaxed);
-    }
+  const StateId from = all_.masks.blind(here());
+  if (all_.fast && all_.parser.state(from).loose.load(std::memory_order_relaxed) == 0) {
+    all_.masks.measure_with(&all_.lengths);
+    const WorkScope part(Task::kBudget, share_of_work());
+    if (!told([&] { all_.masks.measure(from); }))  // its tokens are looked at one by one
+      all_.parser.state(from).loose.store(Lengths::kFar, std::memory_order_relaxed);
   }
-  const uint32_t loose = epoch_.parser.state(from).loose.load(std::memory_order_relaxed);
-  if (loose != 0 && budget >= loose && !grammar_.narrowed()) {
-    epoch_.parser.state(here()).loose.store(loose, std::memory_order_release);
+  const uint32_t loose = all_.parser.state(from).loose.load(std::memory_order_relaxed);
+  if (loose != 0 && budget >= loose && !partial_) {
+    all_.parser.state(here()).loose.store(loose, std::memory_order_release);
     return true;
   }
   TokenId next = -1;  // what leaves enough for certain
@@ -939,7 +922,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   // Near the end each token is searched for, so the plan is wanted only where none of them is found.
   const bool exact = !enough && budget <= kExact;
   if (enough) {
-    next = epoch_.needed.at(here().v).next;
+    next = all_.needed.at(here().v).next;
   } else if (!exact) {
     const Reach::Answer found = planned(budget, next);
     if (found == Reach::Answer::kUnknown) unknown(budget);
@@ -947,25 +930,25 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   }
   // With tokens to spare, those that stay inside a run of characters need no look: they leave the rest as it
   // is, whatever was captured, and a character begun takes at most kSpare more bytes.
-  const Mask* m = grammar_.world().cache ? epoch_.masks.peek(here()) : nullptr;
+  const Mask* m = all_.world.cache ? all_.masks.peek(here()) : nullptr;
   const uint32_t* skip =
-      m && m->inside_run && !epoch_.spelling && budget > needed(from) + kSpare ? m->dense : nullptr;
+      m && m->inside_run && !all_.spelling && budget > needed(from) + kSpare ? m->dense : nullptr;
   // Nor do those that stay inside a pattern, by a bound for all of them.
   std::size_t most = skip ? needed(from) + kSpare + 1 : 0;
   if (!skip && m && m->dense) {
-    RunClass* const characters = epoch_.masks.characters();
+    RunClass* const characters = all_.masks.characters();
     if (const std::size_t suffice = characters ? staying(from) : kTooMany; suffice <= budget) {
       skip = characters->cuts().whole.data();
       most = suffice;
     }
   }
   // A mask that is a list is looked at as one.
-  const bool listed = m && !m->dense && epoch_.fast && !grammar_.narrowed();
+  const bool listed = m && !m->dense && all_.fast && !partial_;
   std::vector<uint32_t> open;
   Trial trial(*this, budget);
   // Near its end no token that stays inside a string can be the next one.
   std::vector<TokenId> tokens;
-  const bool leaves = !listed && epoch_.fast && budget <= kExact && leaving(from, budget, tokens);
+  const bool leaves = !listed && all_.fast && budget <= kExact && leaving(from, budget, tokens);
   if (listed) {
     tokens.assign(m->added, m->added + m->n_added);
     tokens.insert(tokens.end(), m->shared, m->shared + m->n_shared);
@@ -974,10 +957,10 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
   } else if (leaves) {
     open.assign(v.words(), 0);
     for (const TokenId t : tokens)
-      open[static_cast<uint32_t>(t) >> 5] |= row[static_cast<uint32_t>(t) >> 5] & (1u << (t & 31));
+      if (has_bit(row, t)) set_bit(open.data(), t);
   } else {
     open.assign(row, row + v.words());
-    for (TokenId t : v.eos()) open[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31));
+    for (TokenId t : v.eos()) clear_bit(open.data(), t);
     if (skip)
       for (uint32_t w = 0; w < v.words(); ++w) open[w] &= ~skip[w];
   }
@@ -985,7 +968,7 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
     trial.open = open.data();
     trial.keep.assign(v.words(), 0);
   }
-  try {
+  const auto judge = [&] {
     if (listed) {
       for (const TokenId t : tokens) trial.judge_one(t, from);
     } else if (leaves) {
@@ -1007,24 +990,22 @@ bool Budget::narrow(uint32_t* row, std::size_t budget, bool by_text) {
       trial.judge_texts();
     }
     if (trial.cut || trial.tired || unproved_) exact_ = false;  // what was not found in time is refused
-  } catch (const Error& e) {
-    if (!e.is_limit()) throw;
-    exact_ = false;  // what was not judged yet is refused
-  }
+  };
+  if (!told(judge)) exact_ = false;  // what was not judged yet is refused
   if (listed) {
     std::fill(row, row + v.words(), 0u);
-    for (const TokenId t : trial.taken) row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31);
+    for (const TokenId t : trial.taken) set_bit(row, t);
     if (m->accepting) set_ends(v, row);
   } else {
     if (leaves) {
       std::fill(row, row + v.words(), 0u);
-      if (epoch_.parser.state(here()).accepting) set_ends(v, row);
+      if (all_.parser.state(here()).accepting) set_ends(v, row);
     }
     for (uint32_t w = 0; w < v.words(); ++w) row[w] = (row[w] & ~open[w]) | trial.keep[w];
   }
-  if (by_text) keep_finished(row, budget);
+  if (omits() && partial_) keep_finished(row, budget);
   if (next < 0 && std::all_of(row, row + v.words(), [](uint32_t word) { return word == 0; })) {
-    const bool bytes = enough && epoch_.needed.at(here().v).from == Finish::kBytes;
+    const bool bytes = enough && all_.needed.at(here().v).from == Finish::kBytes;
     if (bytes) next = nearest();
     const Reach::Answer found = bytes && next >= 0 ? Reach::Answer::kYes : planned(budget, next);
     if (found == Reach::Answer::kUnknown) unknown(budget);

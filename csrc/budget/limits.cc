@@ -31,7 +31,7 @@
 // Rejected. The fewest tokens to the end of the rule (a search over the vocabulary) instead of beginnings of
 // one shortest text: dearer for each state. So what a text that is longer in bytes and shorter in tokens
 // would allow is refused.
-#include "engine/limits.h"
+#include "budget/limits.h"
 
 #include <algorithm>
 #include <bit>
@@ -40,6 +40,7 @@
 
 #include "base/depth.h"
 #include "base/error.h"
+#include "base/told.h"
 #include "base/undo.h"
 #include "base/work.h"
 
@@ -48,10 +49,6 @@ namespace structgen {
 namespace {
 constexpr uint32_t kStates = 20'000;  // looked at for one way
 constexpr Limits::Way kEnd{0, -1};
-
-bool has(const uint32_t* row, TokenId t) { return row[static_cast<uint32_t>(t) >> 5] >> (t & 31) & 1; }
-void set(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] |= 1u << (t & 31); }
-void clear(uint32_t* row, TokenId t) { row[static_cast<uint32_t>(t) >> 5] &= ~(1u << (t & 31)); }
 
 template <class F>
 void for_each_token(const std::vector<uint32_t>& row, F&& f) {
@@ -77,7 +74,7 @@ Limits::Frame Limits::frame(StateId s, bool blind) {
   Frame out{s, {}};
   StateId at = parser_.begin_token(s);
   if (at == Parser::dead()) return out;
-  try {
+  told([&] {
     const std::string& text = completion_.of(parser_.without_limits(at));
     const TokenTrie& trie = vocabulary().trie();
     uint32_t node = 0;
@@ -90,9 +87,7 @@ Limits::Frame Limits::frame(StateId s, bool blind) {
       if (at == Parser::dead()) break;
       if (!trie.tokens(node).empty()) out.next.emplace_back(trie.tokens(node)[0], at);
     }
-  } catch (const Error& e) {
-    if (!e.is_limit()) throw;
-  }
+  });
   return out;
 }
 
@@ -277,7 +272,7 @@ void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
     std::vector<At> at(vocabulary().longest() + 2);
     at[0] = first;
     std::vector<uint32_t> before{0};  // tokens asked for, in depth-first order
-    for (TokenId t : trie.parts().order) before.push_back(before.back() + has(asked.data(), t));
+    for (TokenId t : trie.parts().order) before.push_back(before.back() + has_bit(asked.data(), t));
     for (uint32_t i = 1; i < trie.size();) {
       const TokenTrie::Node& node = trie.node(i);
       if (before[trie.node(node.end).rank] == before[node.rank]) {
@@ -292,13 +287,13 @@ void Limits::each(const std::vector<uint32_t>& asked, StateId from, StateId base
       }
       if (open(now.plain)) {
         for (TokenId t : trie.subtree_tokens(i))
-          if (has(asked.data(), t)) unsure.push_back(t);
+          if (has_bit(asked.data(), t)) unsure.push_back(t);
         i = node.end;
         continue;
       }
       some.clear();
       for (TokenId t : trie.tokens(i))
-        if (has(asked.data(), t)) some.push_back(t);
+        if (has_bit(asked.data(), t)) some.push_back(t);
       take(now);
       ++i;
     }
@@ -329,7 +324,7 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
   auto made = std::make_unique<Base>();
   std::vector<uint32_t> asked(vocabulary().words(), 0xFFFFFFFFu);
   if (key == plain) write_row(mask, vocabulary(), asked.data());
-  for (TokenId t : vocabulary().eos()) clear(asked.data(), t);
+  for (TokenId t : vocabulary().eos()) clear_bit(asked.data(), t);
   if (run)
     for (uint32_t w = 0; w < asked.size(); ++w) asked[w] &= ~run[w];
   std::vector<uint32_t> left = asked, refused(vocabulary().words());
@@ -340,17 +335,17 @@ const Limits::Base& Limits::base(StateId plain, const Mask& mask, const uint32_t
          const uint32_t n = takes(at);
          for (TokenId t : tokens) {
            if (n == kNever) {
-             set(refused.data(), t);
+             set_bit(refused.data(), t);
            } else {
              by[n].push_back(t);
-             clear(left.data(), t);
+             clear_bit(left.data(), t);
            }
          }
          return n != kNever;
        });
   for (TokenId t : unsure) {
     by[kUnsure].push_back(t);
-    clear(refused.data(), t);
+    clear_bit(refused.data(), t);
   }
   // Nearly all tokens take the same: only those that take more are listed.
   std::size_t most = 0;
@@ -380,29 +375,29 @@ void Limits::narrow(StateId s, const Mask* mask, const uint32_t* run, uint32_t* 
       for (auto it = std::upper_bound(b.dear.begin(), b.dear.end(),
                                       std::pair(sure, static_cast<TokenId>(0x7FFFFFFF)));
            it != b.dear.end(); ++it)
-        if (has(row, it->second)) {
-          clear(row, it->second);
-          if (it->first != kNever) set(asked.data(), it->second);
+        if (has_bit(row, it->second)) {
+          clear_bit(row, it->second);
+          if (it->first != kNever) set_bit(asked.data(), it->second);
         }
     }
   }
   if (asked.empty()) {
     asked.assign(row, row + vocabulary().words());
-    for (TokenId t : vocabulary().eos()) clear(asked.data(), t);
+    for (TokenId t : vocabulary().eos()) clear_bit(asked.data(), t);
     if (run)
       for (uint32_t w = 0; w < asked.size(); ++w) asked[w] &= ~run[w];
     for (uint32_t w = 0; w < asked.size(); ++w) row[w] &= ~asked[w];
   }
   each(asked, from, plain, nullptr, [&](const std::vector<TokenId>& tokens, StateId v, StateId without) {
     if (!allowed(v, without, sure, room)) return false;
-    for (TokenId t : tokens) set(row, t);
+    for (TokenId t : tokens) set_bit(row, t);
     return true;
   });
   // As was promised; a way that was found from here is asked for where nothing else is left.
   const bool none = std::all_of(row, row + vocabulary().words(), [](uint32_t word) { return word == 0; });
   if (room != kNever || none || ways_.contains(s.v))
     if (const Way w = way(s); w.next >= 0 && w.tokens != kNever && (room == kNever || w.tokens <= room + 1))
-      set(row, w.next);
+      set_bit(row, w.next);
 }
 
 void Limits::fill(StateId s, uint32_t* row, uint32_t room) {
